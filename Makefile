@@ -50,13 +50,13 @@ $(VENV)/.installed: requirements.txt | $(VENV)/bin/python
 	@$(PIP) -r requirements.txt
 	@touch $@
 
-# The admin page is looked at in Debian's Chromium, poolers are its PgBouncer; where they cannot be
-# had, those tests are skipped.
+# The admin page is looked at in Debian's Chromium without windows, poolers are its PgBouncer; where
+# they cannot be had, those tests are skipped.
 $(VENV)/.browser: | $(VENV)/bin/python
-	@{ command -v chromium && command -v pgbouncer; } >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
+	@{ command -v chromium-headless-shell && command -v pgbouncer; } >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
 	  && echo "Installing chromium and pgbouncer for the tests (once)" >&2 \
 	  && timeout 300 sh -c 'apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq \
-	     install --no-install-recommends --yes chromium fonts-dejavu-core pgbouncer' >/dev/null 2>&1; } \
+	     install --no-install-recommends --yes chromium-headless-shell fonts-dejavu-core pgbouncer' >/dev/null 2>&1; } \
 	  || echo "No chromium or pgbouncer: tests that need them are skipped" >&2
 	@touch $@
 

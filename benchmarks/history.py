@@ -12,10 +12,11 @@ from src.base.owners import Owner
 from src.core import Core
 from src.history.conversation_repo import ConversationRepository, TelegramOrigin
 from src.memory.digest_repo import SummaryRepository
+from src.memory.memories import KEY_FACTS
 from src.memory.memory_repo import MemoryRepository
 from src.pg.client import PgClient
 from src.queue.update_repo import NewUpdate
-from src.talk.turn_state import IncomingMessage
+from src.talk.turn_state import IncomingMessage, Turn
 
 REPEATS = 2000
 INSERT_FACTS = """
@@ -44,7 +45,7 @@ def measure_history(dsn: str) -> dict[str, float]:
     for name, read in (
         ("load_last_of_100", lambda: conversations.load_last_messages(first)),
         ("load_last_of_100000", lambda: conversations.load_last_messages(long)),
-        ("key_facts", lambda: MemoryRepository(client).list_key_facts(Owner(FIRST_USER))),
+        ("key_facts", lambda: MemoryRepository(client).list_facts(Owner(FIRST_USER), KEY_FACTS)),
         ("summaries", lambda: summaries.list_shown(first, 71, limit=3)),
     ):
         times = []
@@ -66,7 +67,7 @@ async def count_statements(dsn: str) -> dict[str, float]:
     core = Core(Settings(), client)
     await core.warm_up()
     thanks = IncomingMessage(Owner(LONG_USER), "спасибо", datetime.now(UTC), "ru", "Europe/Moscow")
-    await core.agent.answer(await core.agent.begin_turn(thanks))  # to what nobody has answered
+    await core.agent.run_turn(Turn(thanks))  # to what nobody has answered
     await core.memory.memories.settings()  # read once in some seconds, not once a turn
     core.updates.store(
         42, [NewUpdate(1, "message", {"update_id": 1}, chat_id=1, user_id=1, message_id=1)]
@@ -77,9 +78,7 @@ async def count_statements(dsn: str) -> dict[str, float]:
     stored = core.updates.find_waiting(row[0])
     assert stored is not None
     origin = TelegramOrigin(42, 1, 1, 1, update=stored.id)
-    turn = await core.agent.begin_turn(replace(thanks, origin=origin))
-    answer = await core.agent.answer(turn)
-    await core.agent.mark_delivered(turn, answer)
+    await core.agent.run_turn(Turn(replace(thanks, origin=origin)))
     numbers = {
         "statements_per_turn": float(client.statements - statements),
         "transactions_per_turn": float(client.transactions - transactions),

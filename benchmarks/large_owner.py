@@ -25,7 +25,7 @@ from src.base.config import Settings
 from src.base.owners import Called, Owner
 from src.core import Core, open_core
 from src.pg.embedded import EmbeddedPostgres
-from src.talk.turn_state import IncomingMessage
+from src.talk.turn_state import IncomingMessage, Turn
 from src.texts.reply import ReplyFile
 
 ROUNDS = 200  # turns of others, before and (as many as there is time for) meanwhile
@@ -65,7 +65,7 @@ async def turn_of_another(core: Core, number: int) -> float:
         Owner(FIRST_USER + number % 500), f"слово{number}", datetime.now(UTC), "ru", "UTC"
     )
     start = time.perf_counter()
-    await core.agent.begin_turn(incoming)
+    await core.agent.steps[0](Turn(incoming))
     return (time.perf_counter() - start) * 1000
 
 

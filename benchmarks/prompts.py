@@ -45,7 +45,7 @@ from src.memory.prompts import MERGE_PROMPT, SUMMARY_PROMPT
 from src.pg.client import PgClient
 from src.pg.embedded import EmbeddedPostgres
 from src.talk.prompt import SYSTEM_PROMPT
-from src.talk.turn_state import IncomingMessage
+from src.talk.turn_state import IncomingMessage, Turn
 from tests.fakes.openai_server import ChatRequest, FakeOpenAI, Reply, text_of
 from tests.fakes.other_models import FakeOtherModels, as_chat_request
 from tests.fakes.prompt_caches import AnthropicCache, readable
@@ -178,9 +178,8 @@ async def simulate(
 async def _talk(core: Core, text: str, moment: datetime) -> UUID:
     """A turn, and what the background does after it."""
     incoming = IncomingMessage(Owner(USER), text, moment, "ru", "Europe/Moscow")
-    turn = await core.agent.begin_turn(incoming)
-    answer = await core.agent.answer(turn)
-    await core.agent.mark_delivered(turn, answer)
+    turn = Turn(incoming)
+    await core.agent.run_turn(turn)
     await core.memory.digest.remember_turn(turn.conversation_id)
     return turn.conversation_id
 
@@ -359,10 +358,8 @@ async def context_figures(core: Core, model: FakeOpenAI) -> dict[str, float]:
         await core.memory.indexer.index_conversation(conversation_id)
         await core.memory.indexer.embed_pending()
         question = "Что я рассказывал про стиральную машину, дачу и велосипед?"
-        turn = await core.agent.begin_turn(
-            IncomingMessage(Owner(user), question, datetime.now(UTC), "ru", "Europe/Moscow")
-        )
-        await core.agent.answer(turn)
+        incoming = IncomingMessage(Owner(user), question, datetime.now(UTC), "ru", "Europe/Moscow")
+        await core.agent.run_turn(Turn(incoming))
         request = model.requests[-1]
         figures[f"context_tokens_after_{messages}"] = float(memory_tokens(request, counter))
         prompt = _tokens(rendered(request)[1:], counter)

@@ -23,16 +23,13 @@ from src.base.shutdown import Shutdown
 from src.core import Core
 from src.memory.tasks import MemoryTasks
 from src.operate.housekeeping import Housekeeping
-from src.pg.async_connection import Notifications
-from src.pg.global_settings_repo import CHANNEL
 from src.pg.locks import POLLER_LOCK, TRIAL_LOCK, WORKER_LOCK, AdvisoryLock
 from src.queue.dead_jobs import DeadJobs, JobDeathRepository
 from src.queue.job_repo import WorkerRepository
 from src.queue.workers import Workers, build_queue
 from src.telegram.delivery import Delivery
-from src.telegram.handlers import ChatAdmins, move_group
+from src.telegram.handlers import move_group
 from src.telegram.lazy_models import build_models
-from src.telegram.messages import TurnHandler
 from src.telegram.receiver import UNAUTHORIZED, Poller, UpdateIntake, WebhookRoute
 from src.telegram.setup import announce, build_bot, build_dispatcher, get_identity
 from src.telegram.tasks import ReminderTasks, UpdateTasks
@@ -75,12 +72,8 @@ async def run_bot_process(core: Core, shutdown: Shutdown, *, receive: bool) -> N
         http = _build_http(core, receiving)
         listener = _bind(http, required=receive)
         await workers.announce()
-        notifications = Notifications(
-            core.dsn, {CHANNEL: partial(core.client.run, core.memory.settings.refresh)}
-        )
         jobs: list[Coroutine[Any, Any, None]] = [
-            workers.run(), _serve(http, listener), core.warm_up(), notifications.run(),
-            reminders.plan_now(),
+            workers.run(), _serve(http, listener), core.warm_up(), reminders.plan_now(),
         ]  # fmt: skip
         if receive:
             jobs.append(_announce(bot, core))
@@ -116,13 +109,7 @@ def _register_tasks(
     """Tell the queue about every task; returns what has to do with a start as well."""
     dead_jobs = DeadJobs(core.client, JobDeathRepository(core.client), core.metrics)
     delivery = Delivery(bot, partial(move_group, core))
-    dispatcher = build_dispatcher(
-        core=core,
-        identity=identity,
-        delivery=delivery,
-        admins=ChatAdmins(bot),
-        turn_handler=TurnHandler(core, bot, delivery),
-    )
+    dispatcher = build_dispatcher(core, bot, delivery, identity)
     UpdateTasks(core, bot, dispatcher, delivery).register(queue)
     reminders = ReminderTasks(core, delivery)
     reminders.register(queue)

@@ -123,7 +123,7 @@ class Console:
         self._agent = core.agent
         self._commands = core.commands
         self._memory = core.memory.digest
-        self._user_id = user_id
+        self._owner = Owner(user_id)
         self._time_zone = time_zone
         self._as_json = as_json
         self._streams = streams or _standard_streams()
@@ -176,9 +176,9 @@ class Console:
         if entry is not None and entry.teaches and command.argument:
             await self._run_turn(command.argument, Teaching())
             return
-        known = await self._commands.get_settings(self._user_id)
+        known = await self._commands.settings.get(self._owner)
         called = Called(
-            Owner(self._user_id), choose_language(known.language, self._language),
+            self._owner, choose_language(known.language, self._language),
             datetime.now(UTC), known.time_zone or self._time_zone, command.argument,
         )  # fmt: skip
         reply = await self._commands.run(command.name, called)
@@ -187,13 +187,13 @@ class Console:
         text = reply.text
         if command.name == "remind" and reply.rows:
             text = f"{text}\n{say('console_reminder', self._language)}"
-        self._reply(text, mode=await self._commands.get_mode(self._user_id))
+        self._reply(text, mode=(await self._commands.settings.get(self._owner)).mode)
         await self._in_background(self._memory.read_parting())
 
     async def _run_turn(self, text: str, teaching: Teaching | None = None) -> None:
-        known = await self._commands.get_settings(self._user_id)
+        known = await self._commands.settings.get(self._owner)
         incoming = IncomingMessage(
-            Owner(self._user_id), text, datetime.now(UTC),
+            self._owner, text, datetime.now(UTC),
             choose_language(known.language, self._language),
             known.time_zone or self._time_zone, known.mode, teaching=teaching,
             answer_length=known.answer_length, memory_on=known.memory_on,

@@ -6,9 +6,8 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.tools import BaseTool
@@ -20,16 +19,10 @@ from src.base.providers import find_provider
 from src.base.shutdown import SHUTDOWN
 from src.history.conversation_repo import ConversationRepository, set_conversation_repo_factory
 from src.history.turn_repo import TurnRepository
+from src.llm import prompt_cache
 from src.llm.chat import ModelCaller
 from src.llm.embeddings import CachingEmbedder, QuietMoments, build_embedder
 from src.llm.endpoints import build_reranker, build_transcriber
-from src.llm.prompt_cache import (
-    BreakpointPromptCache,
-    CachedContentRepository,
-    KeyedPromptCache,
-    PromptCache,
-    StoredPromptCache,
-)
 from src.llm.tokens import TokenCounter
 from src.media.attachments import AttachmentService
 from src.memory.batch_extraction import BatchExtractionService
@@ -39,14 +32,12 @@ from src.memory.consolidation import ConsolidationService
 from src.memory.digest import DigestService
 from src.memory.embedding_space import ServingSpace
 from src.memory.extraction import ExtractionService
-from src.memory.forgetting_repo import UndoRepository
 from src.memory.indexer import Indexer
 from src.memory.memories import Memories
-from src.memory.memory_page_repo import MemoryPageRepository
 from src.memory.retriever import Retriever
 from src.memory.screens import MemoryScreens
 from src.memory.search_index_repo import EmbeddingRepository, SearchIndexRepository
-from src.memory.writer import MemoryWriter, fact_terms
+from src.memory.writer import MemoryWriter
 from src.offline.model import build_chat_model
 from src.outside.servers import McpServers
 from src.pg.client import PgClient
@@ -66,25 +57,22 @@ from src.reminders.screens import ReminderScreens
 from src.talk.command_service import CommandService
 from src.talk.edits import EditService
 from src.talk.main_graph import Graph, Models, build_graph, checkpoint_serde
-from src.talk.memory_commands import MemoryCommands
 from src.talk.questions import CheckpointStore, QuestionService
 from src.talk.settings import SettingsScreens, SettingsService
-from src.talk.tool_history import ToolHistoryService
-from src.talk.tools import build_tools
+from src.talk.tools import ToolHistoryService, build_tools
 from src.talk.turn import AgentService
-from src.texts.morphology import terms
 
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class MemoryCore:
-    """The parts of the memory that others use.
+class MemoryRoom:
+    """The parts of the memory that others use; nothing here connects to anything at first.
 
     Attributes:
         memories: What graph, tools and commands call.
         digest: What the background does after a turn.
         batches: What it lets a provider do for many users together.
+        consolidation: What it compares at night.
         compaction: Summarises what leaves the window.
         summary_llm: The model that summarises.
         retriever: Searches, under ``memories``.
@@ -95,18 +83,40 @@ class MemoryCore:
         settings: What an operator may change while the bot runs.
     """
 
-    memories: Memories
-    digest: DigestService
-    batches: BatchExtractionService
-    consolidation: ConsolidationService
-    compaction: CompactionService
-    summary_llm: ModelCaller
-    retriever: Retriever
-    index: SearchIndexRepository
-    indexer: Indexer
-    space: ServingSpace
-    embeddings: EmbeddingRepository
-    settings: GlobalSettingsRepository
+    def __init__(
+        self,
+        settings: Settings,
+        client: PgClient,
+        stored: GlobalSettingsRepository,
+        metrics: Metrics,
+        quiet: QuietMoments,
+        ceilings: DailyCeilings,
+    ) -> None:
+        """Wire it on ``client``."""
+        self.settings = stored
+        self.space = ServingSpace(
+            lambda name: CachingEmbedder(build_embedder(settings, name, metrics, quiet)),
+            stored,
+            settings.embedding_model,
+            client,
+        )
+        self.retriever = Retriever(client, self.space, reranker=build_reranker(settings))
+        writer = MemoryWriter(client, self.space, stored)
+        self.memories = Memories(client, self.retriever, writer, stored)
+        self.index = SearchIndexRepository(client)
+        self.indexer = Indexer(client, self.space)
+        self.embeddings = EmbeddingRepository(client)
+        self.summary_llm = build_caller(settings, settings.summary_model, metrics=metrics)
+        self.compaction = CompactionService(client, stored, self.summary_llm, ceilings)
+        callers = cache(partial(build_extraction_caller, settings, metrics))
+        extraction = ExtractionService(
+            client, stored, self.memories, callers, ceilings, time_zone=settings.timezone
+        )
+        self.digest = DigestService(client, stored, self.indexer, self.compaction, extraction)
+        self.batches = BatchExtractionService(
+            client, stored, extraction, ceilings, metrics, settings
+        )
+        self.consolidation = ConsolidationService(client, writer, self.space, stored, metrics)
 
     async def warm_up(self) -> None:
         """Load what the first search would wait for.
@@ -141,9 +151,8 @@ class Core:
         self.updates = UpdateRepository(client)
         self.put_aside = PutAsideRepository(client)
         self.user_settings = UserSettingsRepository(client)
-        self.pages = MemoryPageRepository(client)
         self.exports = ExportService(client)
-        self.edits = EditService(client, UndoRepository(terms, fact_terms))
+        self.edits = EditService(client)
         self.live_settings = SettingsService(client, stored, settings)
         self.counter = TokenCounter(settings.chat_model_name)
         self.ceilings = DailyCeilings(
@@ -153,7 +162,7 @@ class Core:
             time_zone=settings.timezone,
             exempt=settings.admin_user_ids,
         )
-        self.memory = build_memory(settings, client, stored, self.metrics, quiet, self.ceilings)
+        self.memory = MemoryRoom(settings, client, stored, self.metrics, quiet, self.ceilings)
         self.reminders = ReminderService(client, ReminderRepository(client))
         self.servers = McpServers(settings.servers, self.metrics)
         self.attachments = AttachmentService(
@@ -201,7 +210,7 @@ class Core:
             settings,
             counter=self.counter,
             metrics=self.metrics,
-            contents=CachedContentRepository(client),
+            contents=prompt_cache.CachedContentRepository(client),
         )
         models = Models(
             caller=caller,
@@ -216,7 +225,7 @@ class Core:
             memories,
             reminders=self.reminders,
             lent_tools=self.servers.tools,
-            wrap_tool_call=ToolHistoryService(client).record,
+            tool_runs=ToolHistoryService(client),
         )
 
     def _build_commands(self) -> CommandService:
@@ -225,13 +234,12 @@ class Core:
             self.agent,
             memories,
             client,
-            screens=MemoryScreens(memories, self.pages, client, app_url=settings.app_url),
+            screens=MemoryScreens(memories, client, app_url=settings.app_url),
             settings=SettingsScreens(
                 self.user_settings, self.reminders, client, time_zone=settings.timezone
             ),
-            memory=MemoryCommands(
-                self.agent, memories, self.memory.compaction, self.exports, client
-            ),
+            compaction=self.memory.compaction,
+            exports=self.exports,
             ceilings=self.ceilings,
             reminders=ReminderScreens(self.reminders),
             questions=self.questions,
@@ -300,69 +308,27 @@ def build_prompt_cache(
     settings: Settings,
     model: BaseChatModel,
     counter: TokenCounter,
-    contents: CachedContentRepository,
-) -> PromptCache:
+    contents: prompt_cache.CachedContentRepository,
+) -> prompt_cache.PromptCache:
     """What makes the provider of the chat model keep the beginning of its prompts."""
     provider = find_provider(settings.chat_model_name)
     if provider is None or not provider.keeps_prompts(settings):
-        return PromptCache()
+        return prompt_cache.PromptCache()
     name = settings.chat_model_name.partition(":")[2]
     if provider.prompt_cache == "keyed":
-        return KeyedPromptCache()
+        return prompt_cache.KeyedPromptCache()
     if provider.prompt_cache == "marked":
-        return BreakpointPromptCache(name, counter)
-    return StoredPromptCache(model, name, counter=counter, contents=contents)
+        return prompt_cache.BreakpointPromptCache(name, counter)
+    return prompt_cache.StoredPromptCache(model, name, counter=counter, contents=contents)
 
 
-def build_memory(
-    settings: Settings,
-    client: PgClient,
-    stored: GlobalSettingsRepository,
-    metrics: Metrics,
-    quiet: QuietMoments,
-    ceilings: DailyCeilings,
-) -> MemoryCore:
-    """Wire the memory; nothing here connects to anything or starts a model."""
-    space = ServingSpace(
-        lambda name: CachingEmbedder(build_embedder(settings, name, metrics, quiet)),
-        stored,
-        settings.embedding_model,
-        client,
-    )
-    retriever = Retriever(client, space, reranker=build_reranker(settings))
-    writer = MemoryWriter(client, space, stored)
-    memories = Memories(client, retriever, writer, stored)
-    indexer = Indexer(client, space)
-    summary_llm = build_caller(settings, settings.summary_model, metrics=metrics)
-    compaction = CompactionService(client, stored, summary_llm, ceilings)
-
-    @cache
-    def extraction_caller(name: str) -> ModelCaller:
-        provider = find_provider(name)
-        if name and (provider is None or not provider.is_configured(settings)):
-            logger.warning(
-                "memory_extraction_model has no provider or key: EXTRACTION_MODEL reads"
-            )
-            name = ""
-        return build_caller(settings, name or settings.extraction_model, metrics=metrics)
-
-    extraction = ExtractionService(
-        client, stored, memories, extraction_caller, ceilings, time_zone=settings.timezone
-    )
-    return MemoryCore(
-        memories=memories,
-        digest=DigestService(client, stored, indexer, compaction, extraction),
-        batches=BatchExtractionService(client, stored, extraction, ceilings, metrics, settings),
-        consolidation=ConsolidationService(client, writer, space, stored, metrics),
-        compaction=compaction,
-        summary_llm=summary_llm,
-        retriever=retriever,
-        index=SearchIndexRepository(client),
-        indexer=indexer,
-        space=space,
-        embeddings=EmbeddingRepository(client),
-        settings=stored,
-    )
+def build_extraction_caller(settings: Settings, metrics: Metrics, name: str) -> ModelCaller:
+    """Who reads windows for facts: the model of this name, else ``EXTRACTION_MODEL``."""
+    provider = find_provider(name)
+    if name and (provider is None or not provider.is_configured(settings)):
+        logger.warning("memory_extraction_model has no provider or key: EXTRACTION_MODEL reads")
+        name = ""
+    return build_caller(settings, name or settings.extraction_model, metrics=metrics)
 
 
 def build_caller(
@@ -370,7 +336,7 @@ def build_caller(
     name: str | None = None,
     counter: TokenCounter | None = None,
     metrics: Metrics | None = None,
-    contents: CachedContentRepository | None = None,
+    contents: prompt_cache.CachedContentRepository | None = None,
 ) -> ModelCaller:
     """The caller of a chat model, by default of ``LLM_MODEL``.
 

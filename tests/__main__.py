@@ -16,7 +16,7 @@ import pytest
 CACHE = Path(__file__).resolve().parents[1] / ".pytest_cache"
 FAILED = CACHE / "v/cache/lastfailed"
 SECOND_TRIES = CACHE / "second_tries.json"  # by test: in how many runs in a row
-WORKERS = ("-n", "3", "--dist", "loadfile", "--no-loadscope-reorder", "--durations", "10")
+WORKERS = ("-n", "5", "--dist", "loadfile", "--no-loadscope-reorder", "--durations", "10")
 ALONE = ("--last-failed", "--last-failed-no-failures", "none", "-p", "no:xdist")
 MAY_NEED_IT = 2  # runs in a row
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import functools
+import gc
 import os
 import select
 import shutil
@@ -41,8 +42,16 @@ def pytest_configure() -> None:
     fields = {name.upper() for name in Settings.model_fields}
     for name in [name for name in os.environ if name.upper() in fields]:
         del os.environ[name]
+    if (memory := fast_folder()) is not None:  # there, what a database syncs costs nothing
+        tempfile.tempdir = str(memory)
     # No test speaks TLS, and every client reads all certificates, for 20 ms and more.
     ssl.create_default_context = functools.cache(ssl.create_default_context)
+
+
+def pytest_collection_finish() -> None:
+    """Spare the collector what all imports have left, which is there to stay."""
+    gc.collect()
+    gc.freeze()
 
 
 def database_url(server: str, name: str) -> str:

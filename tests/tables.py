@@ -214,11 +214,11 @@ def columns_that_hold(dsn: str, *words: str) -> set[str]:
     """``table.column`` of every column in which one of the words stands, in any case.
 
     All columns of all tables are cast to text, so also JSON, arrays, numbers and bytes; but for
-    what an embedding model is known by, whose thousands of digits may hold any number.
+    times, and what an embedding model is known by, whose digits may hold any number.
     """
     parts = []
     for schema, table, column, kind in query(dsn, COLUMNS):
-        if table == "embedding_means":
+        if table == "embedding_means" or kind.startswith("timestamp"):
             continue
         name = table if schema == "public" else f"{schema}.{table}"
         text = f"encode(\"{column}\", 'escape')" if kind == "bytea" else f'"{column}"::text'

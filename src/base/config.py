@@ -227,7 +227,7 @@ class Settings(ProviderSettings, BaseSettings):
 
     @property
     def app_url(self) -> str | None:
-        """The address of the page in Telegram; None without a public address.
+        """The address of the page in Telegram; None where it cannot be reached.
 
         It is under ``PUBLIC_URL``, or where Telegram reaches the webhook.
         """

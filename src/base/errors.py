@@ -6,7 +6,7 @@ user wrote, a token or a key) and the key of the sentence that the user is shown
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 
 class AppError(Exception):
@@ -131,7 +131,7 @@ class PutAsideError(AppError):
 class QuestionMovedError(ConversationGoneError, TransientError):
     """The message lost its place while it was answered: it is to be answered anew.
 
-    Its group became a supergroup, or a member was erased whose words the turn has read.
+    Its group became a supergroup, or a user there was erased, whose words the turn has read.
     """
 
 
@@ -252,3 +252,13 @@ class ToolCallError(ToolServerError):
         """``problem`` says what the server did."""
         super().__init__(f"the outside server {problem}")
         self.result = result
+
+
+def causes(error: BaseException) -> Iterator[BaseException]:
+    """The error, what caused it, what caused that."""
+    seen: list[BaseException] = []
+    link: BaseException | None = error
+    while link is not None and link not in seen:
+        seen.append(link)
+        yield link
+        link = link.__cause__ or (None if link.__suppress_context__ else link.__context__)

@@ -12,16 +12,17 @@ import sys
 import traceback
 from collections.abc import Callable, MutableMapping, Sequence
 from contextlib import AbstractContextManager
+from itertools import islice
 from typing import Any
 
 import structlog
 
-from src.base.errors import AppError
+from src.base.errors import AppError, causes
 from src.base.providers import PROVIDERS
 
 Event = MutableMapping[str, Any]
 TOKEN = re.compile(r"\d{5,}:[A-Za-z0-9_-]{20,}")  # also in /bot123:ABC/getMe
-FRAMES = 5  # how many of our innermost frames of an error are logged
+FRAMES, LINKS = 5, 5  # how many of our innermost frames of an error are logged, and of its causes
 # Libraries whose INFO lines repeat what ours say, or say it with text of users.
 QUIET = {
     "procrastinate": logging.ERROR,
@@ -101,22 +102,13 @@ def describe_error(_logger: Any, _method: str, event: Event) -> Event:
     elif error is True:
         error = sys.exc_info()[1]
     if isinstance(error, BaseException):
-        event["error"] = " <- ".join(_name(link) for link in _chain(error))
+        event["error"] = " <- ".join(_name(link) for link in islice(causes(error), LINKS))
         frames = traceback.extract_tb(error.__traceback__)
         ours = [frame for frame in frames[:-1] if f"{os.sep}src{os.sep}" in frame.filename]
         shown = [*(ours or frames[:-1])[-FRAMES:], *frames[-1:]]
         event["where"] = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in shown]
     event.pop("stack_info", None)
     return event
-
-
-def _chain(error: BaseException) -> list[BaseException]:
-    links: list[BaseException] = []
-    link: BaseException | None = error
-    while link is not None and link not in links and len(links) < 5:
-        links.append(link)
-        link = link.__cause__ or (None if link.__suppress_context__ else link.__context__)
-    return links
 
 
 def _name(error: BaseException) -> str:

@@ -35,13 +35,14 @@ MAX_SERVERS = 20
 MAX_CALL_SECONDS = 600.0
 # A name begins those of its tools, which have 64 characters, and two underscores end it there.
 NAME = re.compile(r"(?=.{1,32}\Z)[A-Za-z][A-Za-z0-9]*(?:[_-][A-Za-z0-9]+)*")
+NUL = json.dumps("\0")[1:-1]
 REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")  # RFC 9110, 5.1
 NEEDED = ("PATH", "HOME", "LANG")  # what a process needs of our environment; it gets no more
 MIN_SECRET = 6  # characters; shorter ones would blank out half of the log
 
 CONNECT_SECONDS = 20.0  # from the start of a server to its list of tools
-PING_SECONDS = 30.0  # between two signs of life of a server that nobody calls
+PING_SECONDS = 30.0  # between two signs of life of an idle server
 ANSWER_SECONDS = 5.0  # for one of them, and for taking note that a call is given up
 # For a process whose stdin is closed to end by itself, as the protocol wants; the SDK waits for 2.
 END_SECONDS = 1.5
@@ -60,11 +61,7 @@ MAX_SCHEMA = 6000  # characters of the JSON of a tool's parameters
 MAX_NODES = 400  # schemas within it, when every reference is written out
 MAX_DEPTH = 12
 MAX_OUTPUT = 10_000  # characters of a result, about 2,500 tokens of English
-MAX_CHECKS = 200_000  # parts of a schema times parts of arguments: about a tenth of a second
 
-KEYS = frozenset({
-    "type", "transport", "command", "args", "env", "cwd", "url", "headers", "timeout", "tools",
-})  # fmt: skip
 HTTP_NAMES = frozenset({"streamable-http", "streamable_http", "streamableHttp"})
 # What is wrong with a value of the file, by the kind of pydantic's error.
 PROBLEMS = {
@@ -136,6 +133,9 @@ class McpServer(BaseModel):
         if (self.transport == "stdio") != bool(self.command):
             raise ValueError(PROBLEMS["literal_error"])
         return self
+
+
+GIVEN = McpServer.model_fields.keys() - {"name", "secrets"} | {"type"}  # what an entry may hold
 
 
 def read_servers(
@@ -213,9 +213,9 @@ def _server(name: str, entry: Any, variables: Mapping[str, str]) -> McpServer:
     if not isinstance(entry, dict):
         raise ValueError('it is no object. Write {"command": "…"} or {"url": "…"}')
     given = {
-        key: _expanded(value, key, variables)
+        key: _expanded(key, value, variables)
         for key, value in entry.items()
-        if key in KEYS and value is not None
+        if key in GIVEN and value is not None
     }
     has_command, has_url = (str(given.get(key, "")).strip() != "" for key in ("command", "url"))
     if has_command == has_url:
@@ -232,25 +232,16 @@ def _server(name: str, entry: Any, variables: Mapping[str, str]) -> McpServer:
     return server.model_copy(update={"env": env, "secrets": _secrets(server, used)})
 
 
-def _expanded(value: Any, key: str, variables: Mapping[str, str]) -> Any:
+def _expanded(key: str, value: Any, variables: Mapping[str, str]) -> Any:
     """A value with what the ``${NAME}`` in its texts stand for."""
-    if isinstance(value, list):
-        return [_expanded_text(one, key, variables) for one in value]
-    if isinstance(value, dict):
-        return {name: _expanded_text(one, key, variables) for name, one in value.items()}
-    return _expanded_text(value, key, variables)
-
-
-def _expanded_text(value: Any, key: str, variables: Mapping[str, str]) -> Any:
-    if not isinstance(value, str):
-        return value
-    if "\0" in value:
+    text = json.dumps(value)
+    if NUL in text:
         raise ValueError(PROBLEMS["string_type"].format(key=key))
-    if absent := set(REFERENCE.findall(value)) - variables.keys():
+    if absent := set(REFERENCE.findall(text)) - variables.keys():
         raise ValueError(f"its {key} names the variable {min(absent)}, which is not set. Set it")
-    if "${" in REFERENCE.sub("", value):
+    if "${" in REFERENCE.sub("", text):
         raise ValueError(f"its {key} holds a ${{…}} of another kind. Write ${{NAME}}")
-    return REFERENCE.sub(lambda match: variables[match[1]], value)
+    return json.loads(REFERENCE.sub(lambda match: json.dumps(variables[match[1]])[1:-1], text))
 
 
 def _describe(error: ValidationError) -> str:

@@ -112,7 +112,7 @@ class Shutdown:
             if told == DONE:
                 is_done = True
                 deadline = min(deadline, time.monotonic() + LEAVING_SECONDS)
-            elif told[0] == signal.SIGINT:  # somebody presses Ctrl-C again
+            elif told[0] == signal.SIGINT:  # Ctrl-C was pressed again
                 break
         self._leave(is_done)
 

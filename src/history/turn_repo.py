@@ -9,12 +9,7 @@ from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
 
-from src.base.errors import (
-    AppError,
-    ConversationGoneError,
-    QuestionMovedError,
-    StorageRejectedError,
-)
+from src.base import errors
 from src.base.owners import Owner
 from src.history.conversation_repo import FOREIGN_KEY_VIOLATION
 from src.llm.reply import ModelUsage
@@ -358,7 +353,7 @@ class TurnRepository(Repository):
         """
         try:
             stored = self._client.in_transaction(lambda t: _save_answer(t, answer, steps))
-        except StorageRejectedError as error:
+        except errors.StorageRejectedError as error:
             if error.sqlstate == FOREIGN_KEY_VIOLATION:
                 raise self._gone(answer) from error
             raise
@@ -366,12 +361,12 @@ class TurnRepository(Repository):
             raise self._gone(answer)
         return stored
 
-    def _gone(self, answer: NewAnswer) -> AppError:
+    def _gone(self, answer: NewAnswer) -> errors.AppError:
         """Why there is no place for the answer."""
         ids = _ids(answer.conversation_id, answer.message_id)
         if self._client.fetch_one(SELECT_MOVED, ids) is None:
-            return ConversationGoneError("the conversation was deleted")
-        return QuestionMovedError("the message has another place by now")
+            return errors.ConversationGoneError("the conversation was deleted")
+        return errors.QuestionMovedError("the message has another place by now")
 
     def add_usage(self, conversation_id: UUID, usage: tuple[ModelUsage, ...]) -> None:
         """Record model calls that led to no answer."""
@@ -406,7 +401,7 @@ class TurnRepository(Repository):
         }  # fmt: skip
         try:
             self._client.execute(UPDATE_DELIVERED_AND_INDEX, delivered | INDEXING)
-        except StorageRejectedError as error:
+        except errors.StorageRejectedError as error:
             if error.sqlstate != UNIQUE_VIOLATION:
                 raise
             self._client.execute(UPDATE_DELIVERED, delivered)  # another turn was faster

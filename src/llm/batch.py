@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final, Literal, Protocol, cast
+from typing import Any, Final, Literal, Protocol
 
 import httpx
 from langchain_core.messages import BaseMessage, SystemMessage
@@ -28,11 +28,6 @@ JOB = "pomni_job"  # the key of our id in the metadata of OpenAI's batches
 ID_KEY = "custom_id"  # of a request's metadata, at Google
 MAX_REPLY_TOKENS = 8192  # of one request, as Anthropic wants to be told
 LOOK_AGAIN = 600.0  # seconds until a batch that may be ours is looked at again
-OPENAI_PENDING = frozenset({"validating", "in_progress", "finalizing", "cancelling"})
-GOOGLE_PENDING = frozenset(
-    {"JOB_STATE_UNSPECIFIED", "JOB_STATE_QUEUED", "JOB_STATE_PENDING", "JOB_STATE_RUNNING"}
-    | {"JOB_STATE_CANCELLING", "JOB_STATE_PAUSED", "JOB_STATE_UPDATING"}
-)
 BATCH_TIMEOUT = 120.0  # seconds of one call: files are large
 OPTIONS: Any = {"timeout": BATCH_TIMEOUT, "max_retries": 0}  # of OpenAI's and Anthropic's SDK
 UNKNOWN, REFUSED = 404, (400, 409)  # HTTP: there is no such thing; not in the state that it is in
@@ -101,14 +96,24 @@ class LLMProvider(Protocol):
         max_requests: Of one batch.
         max_bytes: Of one batch, as it is sent.
         max_listed: Batches that are looked through, whatever their age, for one of ours.
-        id_name: The attribute of its batches that is their id.
+        pending: States in which there is something to wait for.
+        id_name: The attributes of its batches: their id, when they were made, their state.
+        created_name: See ``id_name``.
+        state_name: See ``id_name``.
+        retrieve: The call that gets one.
+        id_argument: What the calls that concern one take its id as.
     """
 
     name: str
     max_requests: int
     max_bytes: int
     max_listed: int = 1000
+    pending: frozenset[str]
     id_name: str = "id"
+    created_name: str = "created_at"
+    state_name: str = "status"
+    retrieve: str = "retrieve"
+    id_argument: str = "batch_id"
     _client: Any  # of the SDK
     _batches: Any  # its calls that concern batches
 
@@ -152,7 +157,7 @@ class LLMProvider(Protocol):
     async def get_batch_status(self, batch_id: str) -> BatchStatus:
         """Whether there is anything to wait for."""
         with _our_errors(UNKNOWN):
-            batch = await self._retrieve(batch_id)
+            batch = await self._call(self.retrieve, batch_id)
             return "pending" if self._is_pending(batch) else "completed"
         return "lost"
 
@@ -160,14 +165,14 @@ class LLMProvider(Protocol):
         """What there is of results, in any order, perhaps some of them twice."""
         found: list[BatchResult] = []
         with _our_errors(UNKNOWN):
-            async for result in self._results(await self._retrieve(batch_id)):
+            async for result in self._results(await self._call(self.retrieve, batch_id)):
                 found.append(result)  # noqa: PERF401  (what came before an error counts)
         return found
 
     async def cancel_batch(self, batch_id: str) -> None:
         """Answer no more of it; one that has ended or is unknown is no error."""
         with _our_errors(UNKNOWN, *REFUSED):
-            await self._cancel(batch_id)
+            await self._call("cancel", batch_id)
 
     async def delete_batch(self, batch_id: str | None, *, job_id: str) -> None:
         """Delete everything of the batch that holds a text, also what was never made a batch of.
@@ -187,23 +192,25 @@ class LLMProvider(Protocol):
     def _list(self) -> AsyncIterator[Any]:
         return aiter(self._batches.list(limit=100))
 
-    def _created_at(self, batch: Any) -> datetime: ...
-
     async def _is_ours(self, batch: Any, job_id: str, custom_ids: frozenset[str]) -> bool: ...
-
-    async def _retrieve(self, batch_id: str) -> Any:
-        return await self._batches.retrieve(batch_id)
-
-    def _is_pending(self, batch: Any) -> bool: ...
 
     def _results(self, batch: Any) -> AsyncIterator[BatchResult]: ...
 
-    async def _cancel(self, batch_id: str) -> None:
-        await self._batches.cancel(batch_id)
+    async def _call(self, call: str, batch_id: str) -> Any:
+        return await getattr(self._batches, call)(**{self.id_argument: batch_id})
+
+    def _created_at(self, batch: Any) -> datetime:
+        created: datetime | int | None = getattr(batch, self.created_name)
+        if isinstance(created, int):
+            return datetime.fromtimestamp(created, UTC)
+        return created or datetime.now(UTC)
+
+    def _is_pending(self, batch: Any) -> bool:
+        return getattr(batch, self.state_name) in self.pending
 
     async def _delete(self, batch_id: str | None, job_id: str) -> None:  # noqa: ARG002
         if batch_id is not None:
-            await self._batches.delete(batch_id)
+            await self._call("delete", batch_id)
 
 
 class OpenAIProvider(LLMProvider):
@@ -212,6 +219,7 @@ class OpenAIProvider(LLMProvider):
     name = "openai"
     max_requests = 50_000
     max_bytes = 190_000_000
+    pending = frozenset({"validating", "in_progress", "finalizing", "cancelling"})
 
     def __init__(self, api_key: str, base_url: str | None = None) -> None:
         """Nothing connects yet."""
@@ -247,14 +255,8 @@ class OpenAIProvider(LLMProvider):
         )
         return batch.id
 
-    def _created_at(self, batch: Any) -> datetime:
-        return datetime.fromtimestamp(batch.created_at, UTC)
-
     async def _is_ours(self, batch: Any, job_id: str, custom_ids: frozenset[str]) -> bool:  # noqa: ARG002
         return bool(at(batch.metadata, JOB) == job_id)
-
-    def _is_pending(self, batch: Any) -> bool:
-        return batch.status in OPENAI_PENDING
 
     async def _results(self, batch: Any) -> AsyncIterator[BatchResult]:
         for file in filter(None, (batch.output_file_id, batch.error_file_id)):
@@ -271,7 +273,7 @@ class OpenAIProvider(LLMProvider):
         """The files of a batch; without one, those that were uploaded for the job."""
         if batch_id is not None:
             with _our_errors(UNKNOWN):
-                batch = await self._retrieve(batch_id)
+                batch = await self._call(self.retrieve, batch_id)
                 named = (batch.input_file_id, batch.output_file_id, batch.error_file_id)
                 return [file for file in named if file]
         found, seen = [], 0
@@ -295,6 +297,9 @@ class AnthropicProvider(LLMProvider):
     max_requests = 100_000
     max_bytes = 240_000_000
     max_listed = 0
+    pending = frozenset({"in_progress", "canceling"})
+    state_name = "processing_status"
+    id_argument = "message_batch_id"
 
     def __init__(self, api_key: str, base_url: str | None = None) -> None:
         """Nothing connects yet."""
@@ -320,18 +325,12 @@ class AnthropicProvider(LLMProvider):
     async def _create(self, requests: list[Any], model: str, job_id: str) -> str:  # noqa: ARG002
         return (await self._batches.create(requests=requests)).id
 
-    def _created_at(self, batch: Any) -> datetime:
-        return cast("datetime", batch.created_at)
-
     async def _is_ours(self, batch: Any, job_id: str, custom_ids: frozenset[str]) -> bool:  # noqa: ARG002
         if self._is_pending(batch):
             raise PostponedError("a batch that may be ours runs", seconds=LOOK_AGAIN)
         async for result in self._results(batch):
             return result.custom_id in custom_ids
         return False
-
-    def _is_pending(self, batch: Any) -> bool:
-        return bool(batch.processing_status != "ended")
 
     async def _results(self, batch: Any) -> AsyncIterator[BatchResult]:
         if batch.results_url is not None:  # the SDK would raise what is no error of HTTP
@@ -345,7 +344,12 @@ class GoogleProvider(LLMProvider):
     name = "google"
     max_requests = 10_000
     max_bytes = 15_000_000
-    id_name = "name"
+    pending = frozenset(
+        {"JOB_STATE_UNSPECIFIED", "JOB_STATE_QUEUED", "JOB_STATE_PENDING", "JOB_STATE_RUNNING"}
+        | {"JOB_STATE_CANCELLING", "JOB_STATE_PAUSED", "JOB_STATE_UPDATING"}
+    )
+    id_name, created_name, state_name = "name", "create_time", "state"
+    retrieve, id_argument = "get", "name"
 
     def __init__(self, api_key: str, base_url: str | None = None) -> None:
         """Nothing connects yet."""
@@ -391,28 +395,12 @@ class GoogleProvider(LLMProvider):
         async for batch in await self._batches.list(config={"page_size": 100}):
             yield batch
 
-    def _created_at(self, batch: Any) -> datetime:
-        return batch.create_time or datetime.now(UTC)
-
     async def _is_ours(self, batch: Any, job_id: str, custom_ids: frozenset[str]) -> bool:  # noqa: ARG002
         return bool(batch.display_name == _name(job_id))
-
-    async def _retrieve(self, batch_id: str) -> Any:
-        return await self._batches.get(name=batch_id)
-
-    def _is_pending(self, batch: Any) -> bool:
-        return batch.state is not None and batch.state.value in GOOGLE_PENDING
 
     async def _results(self, batch: Any) -> AsyncIterator[BatchResult]:
         for entry in (batch.dest.inlined_responses if batch.dest else None) or ():
             yield _read_google(entry.model_dump(mode="json", warnings=False))
-
-    async def _cancel(self, batch_id: str) -> None:
-        await self._batches.cancel(name=batch_id)
-
-    async def _delete(self, batch_id: str | None, job_id: str) -> None:  # noqa: ARG002
-        if batch_id is not None:
-            await self._batches.delete(name=batch_id)
 
 
 CLASSES: Mapping[str, Callable[[str, str | None], LLMProvider]] = {
@@ -441,7 +429,6 @@ def _name(job_id: str) -> str:
 
 
 def _read_openai(entry: dict[str, Any]) -> BatchResult:
-    """One line of either file."""
     custom_id = str(entry.get("custom_id"))
     body, status = at(entry, "response", "body"), at(entry, "response", "status_code")
     if status != 200:
@@ -459,7 +446,6 @@ def _read_openai(entry: dict[str, Any]) -> BatchResult:
 
 
 def _read_anthropic(entry: dict[str, Any]) -> BatchResult:
-    """One line of the results."""
     custom_id, result = str(entry.get("custom_id")), entry.get("result")
     kind = at(result, "type")
     if kind != "succeeded":

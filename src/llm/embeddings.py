@@ -61,7 +61,7 @@ class QuietMoments:
 READ_FACTOR = 2
 # In a row; no script writes as many on one letter, and putting n in order takes n * n steps.
 MAX_MARKS = 8
-# Surrogates, private, unassigned: no text that anybody embeds.
+# Surrogates, private, unassigned: no text worth embedding.
 MEANINGLESS = frozenset({"Cs", "Co", "Cn"})
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import httpx
@@ -13,6 +12,7 @@ from src.base.errors import (
     ModelReplyError,
     ModelSetupError,
     ModelUnavailableError,
+    causes,
 )
 
 TRANSIENT_STATUS = frozenset({408, 409, 425, 429})
@@ -44,7 +44,7 @@ def model_error(error: Exception) -> AppError:
     if isinstance(error, AppError):
         return error
     name = type(error).__name__
-    source = next((link for link in _chain(error) if _status(link) is not None), None)
+    source = next((link for link in causes(error) if _status(link) is not None), None)
     if source is None:
         if _is_network(error):
             return ModelUnavailableError(f"the model could not be reached ({name})")
@@ -102,18 +102,8 @@ def _codes(error: BaseException) -> set[str]:
     return {value for value in values if isinstance(value, str)}
 
 
-def _chain(error: BaseException) -> Iterator[BaseException]:
-    """The error, what caused it, what caused that."""
-    seen: list[BaseException] = []
-    link: BaseException | None = error
-    while link is not None and link not in seen:
-        seen.append(link)
-        yield link
-        link = link.__cause__ or (None if link.__suppress_context__ else link.__context__)
-
-
 def _is_network(error: BaseException) -> bool:
-    for link in _chain(error):
+    for link in causes(error):
         if isinstance(link, httpx.TransportError | TimeoutError | OSError):
             return True
         names = (base.__name__ for base in type(link).__mro__)

@@ -20,7 +20,7 @@ from typing import Any
 from uuid import UUID
 
 from langchain_core.language_models import BaseChatModel, LanguageModelInput
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
+from langchain_core.messages import AIMessage, BaseMessage, SystemMessage
 from langchain_core.runnables import Runnable
 
 from src.base.errors import ModelUnavailableError
@@ -40,7 +40,7 @@ class Call:
     Attributes:
         runnable: The model, bound to its tools.
         messages: The prompt.
-        stored: What of it the provider keeps under a name and is not sent; empty when all is sent.
+        stored: What of it is cached under a name and is not sent; empty when all is sent.
     """
 
     runnable: ChatRunnable
@@ -61,10 +61,10 @@ class PromptCache:
         return call
 
     def learn(self, call: Call, cached: int) -> None:
-        """Take in how many tokens of a call's prompt the provider had kept."""
+        """Take in how many tokens of a call's prompt the provider had cached."""
 
     def lost(self, call: Call, error: Exception) -> bool:  # noqa: ARG002
-        """Whether the call failed for what is not kept any more, so that all must be sent."""
+        """Whether the call failed for what is not cached any more, so that all must be sent."""
         return False
 
 
@@ -82,7 +82,7 @@ class KeyedPromptCache(PromptCache):
 
 
 class BreakpointPromptCache(PromptCache):
-    """Anthropic's: kept is what stands before a ``cache_control`` mark, for five minutes of rest.
+    """Anthropic's: it caches what stands before a ``cache_control`` mark, for five idle minutes.
 
     Three marks: at the end of the static system prompt, which all users share, at the end of key
     facts and summaries, and at the last message of the history, before what belongs to the new
@@ -123,14 +123,14 @@ def _marked(message: BaseMessage) -> BaseMessage | None:
     return message.model_copy(update={"content": [block]})
 
 
-# Tokens below which Anthropic keeps nothing; its documentation, "Cache limitations", in 2026.
+# Tokens below which Anthropic caches nothing; its documentation, "Cache limitations", in 2026.
 LEAST_TOKENS = {"haiku-4-5": 4096, "opus-4-5": 4096, "opus-4-6": 4096, "opus-4-7": 4096,
                 "haiku-3": 2048, "3-haiku": 2048, "3-5-haiku": 2048}  # fmt: skip
 LEAST_OF_OTHERS = 1024
 
 
 def least_tokens(model: str) -> int:
-    """The shortest beginning that Anthropic keeps of a model's prompts, in tokens."""
+    """The shortest beginning that Anthropic caches of a model's prompts, in tokens."""
     return next((n for part, n in LEAST_TOKENS.items() if part in model), LEAST_OF_OTHERS)
 
 
@@ -160,7 +160,7 @@ WHERE coalesce(expires_at, claimed_at) < now() - interval '1 day'
 
 @dataclass(frozen=True)
 class CachedContent:
-    """What is kept: its name at the provider, and until when."""
+    """What is cached: its name at the provider, and until when."""
 
     name: str
     expires_at: datetime
@@ -170,23 +170,23 @@ class CachedContentRepository(Repository):
     """Reads and writes ``cached_contents``; it blocks."""
 
     def find(self, content_hash: str) -> CachedContent | None:
-        """What is kept of these contents and has not expired."""
+        """What is cached of these contents and has not expired."""
         row = self._client.fetch_one(SELECT_CONTENT, content_hash=content_hash)
         return CachedContent(*row) if row else None
 
     def claim(self, content_hash: str, model: str) -> bool:
-        """Whether the caller is the one to have it kept: it is not, and nobody else is at it."""
+        """Whether the caller is to have it cached: it is not, and no other process is at it."""
         claimed = self._client.fetch_one(
             CLAIM, content_hash=content_hash, model=model, seconds=CLAIM_SECONDS
         )
         return claimed is not None
 
     def save(self, content_hash: str, content: CachedContent) -> None:
-        """Note what is kept, or until when it is kept now."""
+        """Note what is cached, or until when it is cached now."""
         self._client.execute(SAVE, content_hash=content_hash, **vars(content))
 
     def forget(self, content_hash: str, name: str) -> None:
-        """It is kept no more; another one that has taken its place stays."""
+        """Evict it; another one that has taken its place stays."""
         self._client.execute(FORGET, content_hash=content_hash, name=name)
 
     def prune(self) -> int:
@@ -198,11 +198,11 @@ TTL = timedelta(hours=1)
 RENEW_BEFORE = timedelta(minutes=15)  # its end, by the next call that uses it
 MARGIN = timedelta(minutes=1)  # before its end it is used no more: the clocks may differ
 REST = timedelta(minutes=10)  # after a failure, and before asking for what another process makes
-# What must be kept in an hour costs as much as 1.00 / (0.30 - 0.03) = 3.7 prompts of it with
+# What must be cached in an hour costs as much as 1.00 / (0.30 - 0.03) = 3.7 prompts of it with
 # Gemini 2.5 Flash, 4.50 / (1.25 - 0.125) = 4.0 with Pro (USD for a million tokens; the page
 # "Gemini Developer API pricing", November 2025). So fewer calls an hour do not pay.
 PAYS_FROM = 4
-# The shortest contents that are kept; https://ai.google.dev/gemini-api/docs/caching.
+# The shortest contents that are cached; https://ai.google.dev/gemini-api/docs/caching.
 GOOGLE_LEAST, GOOGLE_LEAST_OF_PRO = 1024, 4096
 
 
@@ -223,8 +223,8 @@ class StoredPromptCache(PromptCache):
     """Has Google keep the beginning of the prompts, and sends its name instead.
 
     No turn waits for it: what has to be looked up, made or renewed is so beside the calls, which
-    send all meanwhile. A call whose beginning is kept no more is made again with all of it. Calls
-    that must not call tools send all: what is kept cannot be told so.
+    send all meanwhile. After a cache miss a call is made again with all of it. Calls that must not
+    call tools send all: what is cached cannot be told so.
     """
 
     def __init__(
@@ -243,7 +243,7 @@ class StoredPromptCache(PromptCache):
         self._contents = contents
         self._now = now
         self._least = GOOGLE_LEAST_OF_PRO if "pro" in name else GOOGLE_LEAST
-        self._kept: dict[str, CachedContent] = {}
+        self._cached: dict[str, CachedContent] = {}
         self._calls: dict[str, deque[tuple[datetime, int]]] = defaultdict(
             lambda: deque(maxlen=PAYS_FROM)
         )
@@ -251,21 +251,21 @@ class StoredPromptCache(PromptCache):
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
     def prepare(self, call: Call, conversation_id: UUID) -> Call:  # noqa: ARG002
-        """The call with the name of what is kept; as it is while nothing is."""
+        """The call with the name of what is cached; as it is while nothing is."""
         beginning = _beginning_of(call)
         if beginning is None:
             return call
         key, now = beginning.hash(self._name), self._now()
-        kept = self._kept.get(key)
-        if kept is None or kept.expires_at - MARGIN <= now:
+        content = self._cached.get(key)
+        if content is None or content.expires_at - MARGIN <= now:
             return call
-        if kept.expires_at - RENEW_BEFORE <= now:
-            self._start(key, self._renew(key, kept))
-        shorter = self._model.bind(cached_content=kept.name)
+        if content.expires_at - RENEW_BEFORE <= now:
+            self._start(key, self._renew(key, content))
+        shorter = self._model.bind(cached_content=content.name)
         return Call(shorter, _as_contents(call.messages[1:]), stored=key)
 
     def learn(self, call: Call, cached: int) -> None:
-        """Have the beginning kept when that pays: it is long, it is in use, and it is not cached.
+        """Have the beginning cached when that pays: it is long and in use, and it is not cached.
 
         For newer models Google caches unasked what prompts begin with, but promises nothing. As
         long as it finds more by itself than the beginning has, it is left alone.
@@ -281,17 +281,17 @@ class StoredPromptCache(PromptCache):
         length = self._counter.count_tools(beginning.tools)
         length += self._counter.count_messages([beginning.system])
         if length >= self._least and sum(tokens for _, tokens in calls) < PAYS_FROM * length:
-            self._start(key, self._keep(key, beginning))
+            self._start(key, self._cache(key, beginning))
 
     def lost(self, call: Call, error: Exception) -> bool:
-        """Whether a call that named what is kept was refused; the next ones do not name it."""
+        """Whether a call that named what is cached was refused; the next ones do not name it."""
         if not call.stored or isinstance(error, ModelUnavailableError):
             return False
-        kept = self._kept.pop(call.stored, None)
+        content = self._cached.pop(call.stored, None)
         logger.warning("the cached beginning of the prompt is gone, all is sent", exc_info=error)
         self._rest(call.stored)
-        if kept is not None:
-            forget = asyncio.to_thread(self._contents.forget, call.stored, kept.name)
+        if content is not None:
+            forget = asyncio.to_thread(self._contents.forget, call.stored, content.name)
             self._start(call.stored, forget, urgent=True)
         return True
 
@@ -319,54 +319,44 @@ class StoredPromptCache(PromptCache):
     def _rest(self, key: str) -> None:
         self._rest_until[key] = self._now() + REST
 
-    async def _keep(self, key: str, beginning: Beginning) -> None:
+    async def _cache(self, key: str, beginning: Beginning) -> None:
         """Take what another process has made; else make it, unless another one is at it."""
-        kept = await asyncio.to_thread(self._contents.find, key)
-        if kept is None:
+        content = await asyncio.to_thread(self._contents.find, key)
+        if content is None:
             if not await asyncio.to_thread(self._contents.claim, key, self._name):
                 return
-            kept = await self._create(beginning)
-            await asyncio.to_thread(self._contents.save, key, kept)
-        self._kept[key] = kept
+            content = await self._create(beginning)
+            await asyncio.to_thread(self._contents.save, key, content)
+        self._cached[key] = content
 
     async def _create(self, beginning: Beginning) -> CachedContent:
-        from google.genai.types import CreateCachedContentConfig
+        from langchain_google_genai import create_context_cache
 
-        # As LangChain would send it: what the model sees is the same with and without the cache.
-        request = self._model._prepare_request(
-            [beginning.system, HumanMessage("-")], tools=list(beginning.tools)
-        )["config"]
-        config = CreateCachedContentConfig(
-            system_instruction=request.system_instruction,
-            tools=request.tools,
+        expires_at = self._now() + TTL
+        name = await asyncio.to_thread(
+            create_context_cache,
+            self._model,
+            [beginning.system],
             ttl=_seconds(TTL),
-            display_name="pomni",
+            tools=list(beginning.tools),
         )
-        made = await self._caches.create(model=self._model.model, config=config)
-        return self._as_kept(made)
+        return CachedContent(name, expires_at)
 
-    async def _renew(self, key: str, kept: CachedContent) -> None:
-        """Have it kept for another while; another process may have done so already."""
+    async def _renew(self, key: str, content: CachedContent) -> None:
+        """Prolong it; another process may have done so already."""
         from google.genai.types import UpdateCachedContentConfig
 
         stored = await asyncio.to_thread(self._contents.find, key)
         if stored is None or stored.expires_at - RENEW_BEFORE <= self._now():
             config = UpdateCachedContentConfig(ttl=_seconds(TTL))
-            stored = self._as_kept(await self._caches.update(name=kept.name, config=config))
+            made = await self._model.async_client.caches.update(name=content.name, config=config)
+            stored = CachedContent(made.name, made.expire_time or self._now() + TTL)
             await asyncio.to_thread(self._contents.save, key, stored)
-        self._kept[key] = stored
-
-    @property
-    def _caches(self) -> Any:
-        return self._model.async_client.caches
-
-    def _as_kept(self, made: Any) -> CachedContent:
-        """What the provider says that it keeps; for the time asked for, if it does not say."""
-        return CachedContent(made.name, made.expire_time or self._now() + TTL)
+        self._cached[key] = stored
 
 
 def _beginning_of(call: Call) -> Beginning | None:
-    """What of the call could be kept; None when it says more than can be: to call no tool."""
+    """What of the call could be cached; None when it says more than can be: to call no tool."""
     first = call.messages[0] if call.messages else None
     is_free = "tool_choice" not in getattr(call.runnable, "kwargs", {})
     if not isinstance(first, SystemMessage) or not is_free:
@@ -375,7 +365,7 @@ def _beginning_of(call: Call) -> Beginning | None:
 
 
 def _as_contents(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
-    """The rest of a prompt without system messages, which may stand in the kept part alone.
+    """The rest of a prompt without system messages, which may stand in the cached part alone.
 
     What they said (key facts and summaries, marked as data) begins the first message.
     """

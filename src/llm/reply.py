@@ -56,7 +56,7 @@ MAX_DEPTH = 20  # of lists and objects in arguments
 MAX_SHOWN = 200  # characters of unreadable arguments that the model gets to see again
 # Blocks of a reply that are told again elsewhere: its text and its calls.
 RETOLD = frozenset({"text", "tool_use", "tool_call", "function_call", "input_json_delta"})
-# The one argument of a call whose arguments nobody can read; no tool has one of this name.
+# The one argument of a call with unreadable arguments; no tool has one of this name.
 UNREADABLE = "unreadable arguments"
 
 Ending = Literal["", "length", "filter"]

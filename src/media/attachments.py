@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 from uuid import UUID
 
+from babel import Locale
 from langchain_core.messages import BaseMessage, HumanMessage
 
 from src.base.errors import (
@@ -92,7 +93,6 @@ def picture_type(data: bytes) -> str | None:
 
 AT_ONCE = 4  # attachments, of at most MAX_BYTES each
 MAX_DOCUMENT = 20_000  # characters of a document that a message keeps, some 6,000 tokens
-LANGUAGE_NAMES = {"ru": "Russian", "uk": "Ukrainian", "en": "English"}
 Fetch = Callable[[], Awaitable[bytes]]
 
 
@@ -101,8 +101,8 @@ class Heard:
     """What an attachment says.
 
     Attributes:
-        spoken: The user's own words, where he spoke them.
-        enclosed: Words that are not his own: a document's, or what a picture shows.
+        spoken: The user's own words, where they spoke them.
+        enclosed: Words that are not their own: a document's, or what a picture shows.
         problem: The sentence for the user, where it could not be had.
     """
 
@@ -152,7 +152,7 @@ class AttachmentService:
         Raises:
             TransientError: Worth another try.
         """
-        if problem := self._hopeless(attachment, language):
+        if problem := self._find_problem(attachment, language):
             return Heard(problem=problem)
         async with self._places:
             try:
@@ -175,9 +175,9 @@ class AttachmentService:
                     "an attachment could not be read",
                     extra={"kind": attachment.kind, "error": type(error).__name__},
                 )
-                return Heard(problem=_sentence(error, attachment, language))
+                return Heard(problem=_error_sentence(error, attachment, language))
 
-    def _hopeless(self, attachment: Attachment, language: Language) -> str:
+    def _find_problem(self, attachment: Attachment, language: Language) -> str:
         """Why it need not be fetched."""
         if attachment.size > MAX_BYTES:
             return say(DocumentTooLargeError.text_key, language)
@@ -226,14 +226,14 @@ def _picture_messages(
     picture: bytes, mime_type: str, *, asked: str, language: Language
 ) -> list[BaseMessage]:
     """The prompt for one picture; ``asked`` is the user's caption, which may be empty."""
-    rules = PICTURE_PROMPT.replace("{language}", LANGUAGE_NAMES[language])
+    rules = PICTURE_PROMPT.replace("{language}", str(Locale(language).english_name))
     system, words = prompt(rules, messages=[{"text": asked}])
     data = base64.b64encode(picture).decode()
     image = {"type": "image_url", "image_url": {"url": f"data:{mime_type};base64,{data}"}}
     return [system, HumanMessage([str(words.content), image])]
 
 
-def _sentence(error: AppError, attachment: Attachment, language: Language) -> str:
+def _error_sentence(error: AppError, attachment: Attachment, language: Language) -> str:
     """What the user is told; a model may simply not take pictures, or sounds."""
     if isinstance(error, ModelError):
         key = "sound_unheard" if attachment.kind == "sound" else "picture_unseen"

@@ -1,7 +1,7 @@
 """Reads one file in a process of its own, which the file may do with as it likes.
 
 The file comes on stdin, one line of JSON goes to stdout. Parsers are large programs, some of them
-in C, and the files come from anybody. Here they find no settings, keys or users' words, cannot
+in C, and the files come from strangers. Here they find no settings, keys or users' words, cannot
 open a file or a connection, start nothing, and end within bounds of memory and time.
 """
 
@@ -66,7 +66,7 @@ def shut_in() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (0, 0))
     resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))
     if os.geteuid() == 0:  # root could lift its own bounds, and the last one does not bind it
-        with suppress(OSError):  # a container's root may not be free to become somebody else
+        with suppress(OSError):  # a container's root may not be free to become another user
             os.setgroups([])
             os.setgid(NOBODY)
             os.setuid(NOBODY)

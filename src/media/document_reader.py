@@ -7,12 +7,14 @@ import json
 import logging
 import os
 import signal
+import subprocess
 import sys
+from asyncio.subprocess import Process
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePath
-from typing import Any, cast
+from typing import Any
 
 from src.base.errors import (
     AppError,
@@ -103,77 +105,55 @@ class DocumentReader:
 
     async def _ask(self, data: bytes, hint: str) -> tuple[int, bytes]:
         """The child's status, negative for a signal, and what it wrote."""
-        exchange = await self._start(hint)
+        child = await self._start(hint)
+        assert child.stdin and child.stdout
         try:
             async with asyncio.timeout(self._settings.deadline):
-                exchange.say(data)
-                await exchange.ended.wait()
+                child.stdin.write(data)
+                child.stdin.close()
+                answer = await _read(child.stdout, MAX_ANSWER)
+                if len(answer) < MAX_ANSWER:
+                    await child.wait()
         except TimeoutError as error:
             logger.warning("reading a file took too long", extra={"bytes": len(data)})
             raise DocumentTooSlowError("the deadline has passed") from error
         finally:
-            exchange.kill()
-            with suppress(TimeoutError):
-                async with asyncio.timeout(DEATH_DEADLINE):
-                    await exchange.ended.wait()
-        return exchange.status, bytes(exchange.heard)
+            await _end(child, child.stdout)
+        return child.returncode or 0, answer
 
-    async def _start(self, hint: str) -> _Exchange:
+    async def _start(self, hint: str) -> Process:
         try:
-            _, exchange = await asyncio.get_running_loop().subprocess_exec(
-                _Exchange,
+            return await asyncio.create_subprocess_exec(
                 *self._settings.program,
                 hint,
-                stderr=asyncio.subprocess.DEVNULL,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
                 cwd=ROOT,
                 env={},
                 start_new_session=True,
             )
         except OSError as error:
             raise TransientError(f"no process for a file ({type(error).__name__})") from error
-        return exchange
 
 
-class _Exchange(asyncio.SubprocessProtocol):
-    """What is said to a child, and what it answers, up to a bound.
+async def _read(stream: asyncio.StreamReader, most: int) -> bytes:
+    """What comes until the stream ends, or there are ``most`` bytes of it."""
+    try:
+        return await stream.readexactly(most)
+    except asyncio.IncompleteReadError as error:
+        return error.partial
 
-    Attributes:
-        heard: What it wrote.
-        ended: Set when it is gone, and its pipes are closed.
-    """
 
-    def __init__(self) -> None:
-        self.heard = bytearray()
-        self.ended = asyncio.Event()
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._child = cast(asyncio.SubprocessTransport, transport)
-
-    def pipe_data_received(self, fd: int, data: bytes) -> None:  # noqa: ARG002
-        self.heard += data
-        if len(self.heard) > MAX_ANSWER:
-            self.kill()
-
-    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
-        self.ended.set()
-
-    @property
-    def status(self) -> int:
-        """With which it ended, negative for a signal."""
-        return self._child.get_returncode() or 0
-
-    def say(self, data: bytes) -> None:
-        """Write to its stdin, as it reads, and close it."""
-        stdin = cast(asyncio.WriteTransport, self._child.get_pipe_transport(0))
-        stdin.write(data)
-        stdin.close()
-
-    def kill(self) -> None:
-        """End it and what it started, whatever it does, and its pipes with it."""
-        if self._child.get_returncode() is None:
-            with suppress(ProcessLookupError):
-                os.killpg(self._child.get_pid(), signal.SIGKILL)
-        self._child.close()
+async def _end(child: Process, stdout: asyncio.StreamReader) -> None:
+    """Kill the child and what it started, whatever it does, and wait until it is gone."""
+    if child.returncode is None:
+        with suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGKILL)
+    with suppress(TimeoutError):
+        async with asyncio.timeout(DEATH_DEADLINE):
+            await stdout.read()  # or the pipe would stay open; what is left in it is little
+            await child.wait()
 
 
 class _NoAnswerError(Exception):

@@ -41,7 +41,7 @@ class DocumentText:
 
 
 class EnoughTextError(Exception):
-    """There is as much text as anybody will see: the reader need not go on."""
+    """There is as much text as is kept: the reader need not go on."""
 
 
 class TextCollector:

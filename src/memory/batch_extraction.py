@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 from uuid import UUID, uuid4
 
 from src.base.config import Settings
-from src.base.errors import AppError, ModelError, PostponedError, StorageError, TransientError
+from src.base.errors import AppError, ModelError, PostponedError, StorageError
 from src.base.metrics import Metrics
 from src.base.providers import Provider, ProviderSettings, find_batch_provider, find_provider
 from src.history.turn_repo import TurnRepository
@@ -25,7 +25,7 @@ from src.llm.batch import BatchRequest, BatchResult, LLMProvider, get_llm_provid
 from src.llm.chat import read_form
 from src.llm.reply import ModelUsage
 from src.memory.budget import DailyCeilings
-from src.memory.digest_repo import BatchJob, BatchRepository, BatchWindow
+from src.memory.digest_repo import BatchJob, BatchRepository, BatchWindow, ExtractionRepository
 from src.memory.extraction import MAX_BATCH_TRIES, ExtractionService, Window
 from src.memory.prompts import ExtractedFacts
 from src.pg.client import PgClient
@@ -71,6 +71,7 @@ class BatchExtractionService:
         self._stored = stored
         self._turns = TurnRepository(client)
         self._batches = BatchRepository(client)
+        self._unread = ExtractionRepository(client)
         self._extraction = extraction
         self._ceilings = ceilings
         self._metrics = metrics
@@ -116,15 +117,7 @@ class BatchExtractionService:
         """
         jobs = await self._client.run(self._batches.list_open)
         for job in jobs:
-            try:
-                await self._advance(job)
-            except StorageError:
-                raise
-            except AppError as error:
-                if not isinstance(error, PostponedError):
-                    log = {"job": str(job.id)}
-                    logger.warning("a batch did not go on", extra=log, exc_info=error)
-                await self._client.run(self._batches.set_error, job.id, str(error))
+            await self._attempt(job.id, self._advance(job))
         left = len(await self._client.run(self._batches.list_open)) if jobs else 0
         self._metrics.batches.set(left)
         return left
@@ -145,7 +138,7 @@ class BatchExtractionService:
     async def _closed_windows(self, settings: GlobalSettings) -> AsyncIterator[Window]:
         """Closed windows that may be submitted."""
         list_closed = partial(
-            self._batches.list_closed,
+            self._unread.list_closed,
             window=settings.memory_extraction_window,
             minutes=settings.memory_extraction_silence_minutes,
             limit=PAGE,
@@ -195,12 +188,19 @@ class BatchExtractionService:
         )
         taken = [question for question in questions if question.window.id in added]
         if taken:
-            try:
-                await self._submit(provider, job_id, model, taken)
-            except (TransientError, ModelError) as error:
-                logger.warning("a batch was not sent", extra={"job": str(job_id)}, exc_info=error)
-                await self._client.run(self._batches.set_error, job_id, str(error))
+            await self._attempt(job_id, self._submit(provider, job_id, model, taken))
         return len(taken)
+
+    async def _attempt(self, job_id: UUID, step: Awaitable[None]) -> None:
+        """Take a step of a batch; what fails is noted with it, and retried by ``poll``."""
+        try:
+            await step
+        except StorageError:
+            raise
+        except AppError as error:
+            if not isinstance(error, PostponedError):
+                logger.warning("a batch failed", extra={"job": str(job_id)}, exc_info=error)
+            await self._client.run(self._batches.set_status, job_id, None, str(error))
 
     async def _submit(
         self, provider: LLMProvider, job_id: UUID, model: str, questions: Sequence[_Question]
@@ -268,13 +268,13 @@ class BatchExtractionService:
                 await provider.cancel_batch(batch_id)
             return
         results = [] if status == "lost" else await provider.get_batch_results(batch_id)
-        await self._apply(job, results)
+        dropped = await self._apply(job, results)
         reason = "lost" if status == "lost" else "missing"
-        await self._client.run(self._batches.fail_waiting, job.id, reason)
+        await self._client.run(self._batches.settle, job.id, None, reason, dropped=dropped)
         await self._finish(provider, job)
 
-    async def _apply(self, job: BatchJob, results: Sequence[BatchResult]) -> None:
-        """Apply each result once, in any order; count those without a waiting request."""
+    async def _apply(self, job: BatchJob, results: Sequence[BatchResult]) -> int:
+        """Apply each result once, in any order; returns how many had no waiting request."""
         windows = await self._client.run(self._batches.list_waiting, job.id)
         waiting = {str(window.id): window for window in windows}
         dropped = 0
@@ -286,12 +286,11 @@ class BatchExtractionService:
                 continue
             error = result.error or await self._read(job, asked, result)
             if error:
-                await self._client.run(self._batches.fail, job.id, asked.id, error)
+                await self._client.run(self._batches.settle, job.id, asked.id, error)
             self._count(job, "failed" if error else "succeeded")
         for _window in waiting:
             self._count(job, "missing")
-        if dropped:
-            await self._client.run(self._batches.count_dropped, job.id, dropped)
+        return dropped
 
     async def _read(self, job: BatchJob, asked: BatchWindow, result: BatchResult) -> str | None:
         """Store the facts of one result; returns an error code, or None."""
@@ -305,7 +304,7 @@ class BatchExtractionService:
         if _is_of_another(extracted, window):
             return "foreign"
         await self._extraction.store_facts(window, extracted, asked.known_ids)
-        if await self._client.run(self._batches.finish, job.id, asked):
+        if await self._client.run(self._batches.settle, job.id, asked.id):
             spent = ModelUsage(PURPOSE, _usage_name(job), *result.tokens, 0)
             spent.count(self._metrics)
             await self._client.run(self._turns.add_usage, asked.conversation_id, (spent,))

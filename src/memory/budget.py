@@ -43,21 +43,22 @@ class DailyUsage:
 
 
 @dataclass(frozen=True)
-class TokensToday:
-    """Model tokens since midnight: total, of one owner; seconds until the day ends."""
-
-    total: int
-    own: int
-    seconds_left: float
-
-
-@dataclass(frozen=True)
 class Spent:
-    """Messages of today that were counted, model tokens of today and of thirty days."""
+    """What a user has used.
+
+    Attributes:
+        messages: Their messages of today that were counted.
+        tokens: Model tokens of today, prompts and replies, of the owner of the conversation.
+        tokens_in_month: The same of thirty days.
+        total: Tokens of today of all owners, where it was asked for.
+        seconds_left: Until the day ends.
+    """
 
     messages: int
     tokens: int
     tokens_in_month: int
+    total: int
+    seconds_left: int
 
 
 # Count a message (or none) of a user; the figures of today, the user's and all.
@@ -81,17 +82,6 @@ SELECT t.ends, c.messages,
 FROM today t, counted c
 """
 
-# The model tokens of today, total and of one owner; seconds until the day ends.
-SUM_TOKENS = """
-SELECT coalesce(sum(u.tokens), 0),
-       coalesce(sum(u.tokens) FILTER (
-           WHERE u.owner_id IN (SELECT id FROM owners WHERE telegram_user_id = %(owner)s)), 0),
-       extract(epoch FROM ((now() AT TIME ZONE %(zone)s)::date + 1)::timestamp
-                          AT TIME ZONE %(zone)s - now())
-FROM (SELECT owner_id, coalesce(prompt_tokens, 0) + coalesce(completion_tokens, 0) AS tokens
-      FROM model_usage WHERE created_at >= date_trunc('day', now(), %(zone)s)) AS u
-"""
-
 # When the oldest answer of the last minute to a user is a minute old, refusals apart; no row where
 # there are fewer answers than the limit.
 SELECT_MINUTE_END = """
@@ -103,7 +93,8 @@ WHERE a.conversation_id = %(conversation_id)s AND a.role = 'assistant'
 HAVING count(*) >= %(limit)s
 """
 
-# Messages and tokens of a user today, and tokens of the last thirty days.
+# Messages and tokens of a user today, tokens of thirty days, and the total of today, which
+# is slow to add up; seconds until the day ends.
 SELECT_SPENT = """
 SELECT (SELECT coalesce(sum(m.messages), 0) FROM daily_messages m
         WHERE m.day = (now() AT TIME ZONE %(zone)s)::date
@@ -111,7 +102,12 @@ SELECT (SELECT coalesce(sum(m.messages), 0) FROM daily_messages m
                             WHERE telegram_user_id = %(sender)s AND thread_id = 0)),
        coalesce(sum(s.tokens) FILTER (
            WHERE s.created_at >= date_trunc('day', now(), %(zone)s)), 0),
-       coalesce(sum(s.tokens), 0)
+       coalesce(sum(s.tokens), 0),
+       CASE WHEN %(with_total)s THEN (
+           SELECT coalesce(sum(coalesce(prompt_tokens, 0) + coalesce(completion_tokens, 0)), 0)
+           FROM model_usage WHERE created_at >= date_trunc('day', now(), %(zone)s)) ELSE 0 END,
+       extract(epoch FROM ((now() AT TIME ZONE %(zone)s)::date + 1)::timestamp
+                          AT TIME ZONE %(zone)s - now())
 FROM (SELECT u.created_at, coalesce(prompt_tokens, 0) + coalesce(completion_tokens, 0) AS tokens
       FROM owners o JOIN model_usage u ON u.owner_id = o.id
       WHERE o.telegram_user_id = %(owner)s AND u.created_at > now() - interval '30 days') AS s
@@ -140,12 +136,6 @@ class DailyUsageRepository(Repository):
         ends, own, total, tokens = row
         return DailyUsage(ends, int(own), int(total), int(tokens))
 
-    def sum_tokens(self, owner: int, *, zone: str) -> TokensToday:
-        """The model tokens of today: total, and of one owner."""
-        rows = self._client.fetch_all(SUM_TOKENS, owner=owner, zone=zone)
-        total, own, seconds = rows[0]
-        return TokensToday(int(total), int(own), float(seconds))
-
     def find_minute_end(
         self, conversation_id: UUID, sender: int, *, limit: int
     ) -> datetime | None:
@@ -155,9 +145,11 @@ class DailyUsageRepository(Repository):
         )
         return row[0] if row else None
 
-    def sum_spent(self, sender: int, owner: int, *, zone: str) -> Spent:
-        """A user's messages of today, and tokens of today and of thirty days."""
-        [row] = self._client.fetch_all(SELECT_SPENT, sender=sender, owner=owner, zone=zone)
+    def sum_spent(self, sender: int, owner: int, *, zone: str, with_total: bool = False) -> Spent:
+        """What a user wrote today, and what they spent today and in thirty days."""
+        [row] = self._client.fetch_all(
+            SELECT_SPENT, sender=sender, owner=owner, zone=zone, with_total=with_total
+        )
         return Spent(*map(int, row))
 
     def delete_old(self, *, days: int) -> int:
@@ -269,8 +261,10 @@ class DailyCeilings:
         owner = state.owner.telegram_user_id if state is not None else 0
         if owner in self._exempt:
             return
-        today = await self._client.run(self._usage.sum_tokens, owner, zone=self._time_zone)
-        if 0 < limit <= today.total or 0 < own_limit <= today.own:
+        today = await self._client.run(
+            self._usage.sum_spent, owner, owner, zone=self._time_zone, with_total=limit > 0
+        )
+        if 0 < limit <= today.total or 0 < own_limit <= today.tokens:
             seconds = max(LEAST_PAUSE, today.seconds_left)
             raise PostponedError("the tokens of this day are used up", seconds=seconds)
 
@@ -291,7 +285,9 @@ class DailyCeilings:
     async def _sum_tokens(self, owner: int) -> int:
         """The total of today, cached."""
         if time.monotonic() - self._total_at > TOTAL_SECONDS:
-            sums = await self._client.run(self._usage.sum_tokens, owner, zone=self._time_zone)
+            sums = await self._client.run(
+                self._usage.sum_spent, owner, owner, zone=self._time_zone, with_total=True
+            )
             self._total, self._total_at = sums.total, time.monotonic()
         return self._total
 

@@ -12,6 +12,7 @@ from langchain_core.messages import BaseMessage
 
 from src.base.errors import ModelReplyError
 from src.history.conversation_repo import ConversationRepository, PastMessage
+from src.history.new_messages import window_start
 from src.llm.chat import ModelCaller
 from src.llm.reply import ModelUsage
 from src.memory.budget import BackgroundModel, DailyCeilings
@@ -21,25 +22,6 @@ from src.pg.client import PgClient
 from src.pg.global_settings_repo import GlobalSettings, GlobalSettingsRepository
 from src.texts.morphology import terms
 from src.texts.plain_text import shortened
-
-# The rendered window: which of the last messages the model sees.
-#
-# It moves in steps, so that between two steps the prompt only grows at its end and a provider's
-# prefix cache covers everything before it. What lies before the window is in the summaries.
-
-
-def window_start(last_position: int, *, window: int = 30, step: int = 15) -> int:
-    """The position of the first message that is rendered.
-
-    Args:
-        last_position: Of the newest message; positions count from 1.
-        window: The most messages that are rendered.
-        step: By how many the start moves at once; so ``window - step + 1`` to ``window``
-            messages are rendered once the conversation is that long.
-    """
-    overflow = max(0, last_position - window)
-    return -(-overflow // step) * step + 1
-
 
 # How much one background call reads: the usual portion, or more when it is far behind.
 #

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from itertools import combinations
@@ -14,8 +13,17 @@ from typing import Any, Literal
 from src.base.metrics import Metrics
 from src.base.owners import Owner
 from src.memory.embedding_space import ServingSpace
-from src.memory.memory_repo import Memory, MemoryRepository, NewMemory, Source, memory_query
-from src.memory.writer import MemoryWriter, fact_terms
+from src.memory.memory_repo import (
+    RESTORE,
+    Memory,
+    NewMemory,
+    Similar,
+    Source,
+    StoredFacts,
+    fact_terms,
+    memory_query,
+)
+from src.memory.writer import MemoryWriter
 from src.pg.client import PgClient, Repository, Transaction
 from src.pg.connection import PATIENT
 from src.pg.global_settings_repo import GlobalSettingsRepository
@@ -30,18 +38,11 @@ Kind = Literal["duplicate", "contradiction", "entity"]
 
 @dataclass(frozen=True)
 class Due:
-    """An owner whose facts changed since they were last compared; None: never."""
+    """An owner whose facts changed since they were last compared (None: never), as of ``now``."""
 
     owner: Owner
     since: datetime | None
-
-
-@dataclass(frozen=True)
-class Entity:
-    """A person, place or thing of an owner."""
-
-    id: int
-    name: str
+    now: datetime
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ class Consolidation:
 
 
 SELECT_DUE = """
-SELECT o.telegram_user_id, o.thread_id, o.consolidated_at FROM owners o
+SELECT o.telegram_user_id, o.thread_id, o.consolidated_at, now() FROM owners o
 WHERE EXISTS (SELECT 1 FROM memories f
               WHERE f.owner_id = o.id
                 AND f.updated_at > coalesce(o.consolidated_at, '-infinity'))
@@ -117,7 +118,7 @@ ON CONFLICT ON CONSTRAINT memory_sources_once DO NOTHING
 RETURNING id
 """
 
-INSERT_OF_FACTS = """
+INSERT_DONE = """
 INSERT INTO consolidations (kind, memory_id, kept_memory_id, details)
 VALUES (%(kind)s, %(id)s, %(kept)s, %(details)s)
 """
@@ -130,22 +131,22 @@ WHERE e.owner_id = %(owner)s
 ORDER BY e.id LIMIT 1000
 """
 
-SELECT_ENTITIES_APART = """
-SELECT c.entity_id, c.kept_entity_id FROM consolidations c JOIN entities e ON e.id = c.entity_id
-WHERE owner_id = %(owner)s AND c.undone_at IS NOT NULL
-"""
-
-# The facts of both hang on both.
+# The facts of both hang on both, unless an operator took them apart.
 LINK = """
-INSERT INTO memory_entities (memory_id, entity_id)
-SELECT memory_id, %(kept)s FROM memory_entities WHERE entity_id = %(id)s
-UNION SELECT memory_id, %(id)s FROM memory_entities WHERE entity_id = %(kept)s
-ON CONFLICT DO NOTHING RETURNING memory_id, entity_id
-"""
-
-INSERT_OF_ENTITIES = """
+WITH added AS (
+    INSERT INTO memory_entities (memory_id, entity_id)
+    SELECT * FROM (
+        SELECT memory_id, %(kept)s::bigint FROM memory_entities WHERE entity_id = %(id)s
+        UNION SELECT memory_id, %(id)s FROM memory_entities WHERE entity_id = %(kept)s) AS pair
+    WHERE NOT EXISTS (
+        SELECT 1 FROM consolidations
+        WHERE undone_at IS NOT NULL AND (entity_id, kept_entity_id)
+              IN ((%(id)s, %(kept)s), (%(kept)s, %(id)s)))
+    ON CONFLICT DO NOTHING RETURNING jsonb_build_array(memory_id, entity_id) AS link
+)
 INSERT INTO consolidations (kind, entity_id, kept_entity_id, details)
-VALUES ('entity', %(id)s, %(kept)s, %(details)s)
+SELECT 'entity', %(id)s, %(kept)s, jsonb_build_object('links', jsonb_agg(link)) FROM added
+HAVING count(*) > 0
 """
 
 SELECT_DONE = """
@@ -154,7 +155,7 @@ FROM consolidations c
 LEFT JOIN memories f ON f.id = c.memory_id LEFT JOIN memories kf ON kf.id = c.kept_memory_id
 LEFT JOIN entities e ON e.id = c.entity_id LEFT JOIN entities ke ON ke.id = c.kept_entity_id
 WHERE coalesce(f.owner_id, e.owner_id) = %(owner)s
-  AND NOT c.details ? 'by'  -- what the user himself keeps apart was never put together
+  AND NOT c.details ? 'by'  -- what the user keeps apart was never merged
 ORDER BY c.id DESC LIMIT %(limit)s
 """
 
@@ -166,18 +167,6 @@ WHERE c.id = %(number)s AND c.undone_at IS NULL
 FOR UPDATE OF c
 """
 
-# It holds again, until the end that it had before; unless it was told anew meanwhile.
-RESTORE = """
-UPDATE memories f SET retired_at = NULL, retired_reason = NULL, superseded_by = NULL,
-       valid_until = nullif(valid_until, %(until)s::timestamptz), updated_at = now()
-WHERE id = %(id)s AND owner_id = %(owner)s
-  AND superseded_by = %(kept)s
-  AND retired_reason IN ('duplicate', 'contradicted')
-  AND NOT EXISTS (SELECT 1 FROM memories living
-                  WHERE living.content_hash = f.content_hash AND living.retired_at IS NULL
-                    AND living.owner_id = %(owner)s)
-"""
-
 FORGET_SOURCES = "DELETE FROM memory_sources WHERE id = ANY(%(sources)s) AND memory_id = %(kept)s"
 
 RESET_KEPT = """
@@ -187,8 +176,9 @@ WHERE id = %(kept)s AND owner_id = %(owner)s
 
 UNLINK = """
 DELETE FROM memory_entities l
-USING unnest(%(memories)s::bigint[], %(entities)s::bigint[]) AS added (memory_id, entity_id)
-WHERE l.memory_id = added.memory_id AND l.entity_id = added.entity_id
+USING consolidations c, jsonb_array_elements(c.details -> 'links') AS link
+WHERE c.id = %(number)s AND l.memory_id = (link ->> 0)::bigint
+  AND l.entity_id = (link ->> 1)::bigint
 """
 
 MARK_UNDONE = "UPDATE consolidations SET undone_at = now() WHERE id = %(number)s"
@@ -200,100 +190,40 @@ class ConsolidationRepository(Repository):
     def list_due(self, *, limit: int) -> list[Due]:
         """Owners whose facts changed since they were looked at, those never looked at first."""
         rows = self._client.fetch_all(SELECT_DUE, {"limit": limit}, limits=PATIENT)
-        return [Due(Owner(user, thread), since) for user, thread, since in rows]
+        return [Due(Owner(user, thread), since, now) for user, thread, since, now in rows]
 
     def list_overfull(self, limit: int) -> list[Owner]:
         """Owners with more than ``limit`` living facts."""
         rows = self._client.fetch_all(SELECT_OVERFULL, {"limit": limit}, limits=PATIENT)
         return [Owner(*row) for row in rows]
 
-    def mark(self, owner: Owner, at: datetime) -> None:
-        """The owner's facts were looked through, as they were ``at``."""
-        self._client.execute(MARK, {**owner.columns(), "at": at})
-
-    def now(self) -> datetime:
-        """The database's time."""
-        row = self._client.fetch_one("SELECT now()")
-        assert row is not None
-        moment: datetime = row[0]
-        return moment
+    def mark(self, due: Due) -> None:
+        """The owner's facts were looked through, as they were then."""
+        self._client.execute(MARK, due.owner, at=due.now)
 
     def list_changed(self, due: Due, *, limit: int) -> list[int]:
         """Living facts that changed, the newest changes first."""
-        parameters = {**due.owner.columns(), "since": due.since, "limit": limit}
-        return [int(number) for (number,) in self._client.fetch_all(SELECT_CHANGED, parameters)]
-
-    def load(
-        self, transaction: Transaction, owner: Owner, memory_id: int, model_id: int
-    ) -> tuple[Memory, NewMemory] | None:
-        """A living fact, and the same as if it were new (without its search terms)."""
-        parameters = {**owner.columns(), "id": memory_id, "model": model_id}
-        row = transaction.fetch_one(SELECT_STORED, parameters)
-        if row is None:
-            return None
-        memory = Memory(*row[:-4])
-        language, origin, content_hash, vector = row[-4:]
-        source = Source(memory.message_id or 0, memory.quote or "", memory.said_at)
-        fact = Fact.model_construct(
-            **{name: value for name, value in vars(memory).items() if name in Fact.model_fields}
-        )
-        new = NewMemory(
-            fact=fact, language=language, origin=origin, content_hash=content_hash, source=source,
-            terms=[], vector=vector, entities=[], speaker_id=memory.speaker_id,
-            speaker=memory.speaker,
-        )  # fmt: skip
-        return memory, new
-
-    def list_apart(self, transaction: Transaction, memory_id: int) -> frozenset[int]:
-        """Facts that an operator took apart from this one."""
-        rows = transaction.fetch_all(SELECT_APART, {"id": memory_id})
-        return frozenset(int(number) for (number,) in rows)
-
-    def copy_sources(self, transaction: Transaction, memory_id: int, kept: int) -> list[int]:
-        """Note for a fact where the other one was said too; returns the new sources' ids."""
-        rows = transaction.fetch_all(COPY_SOURCES, {"id": memory_id, "kept": kept})
+        rows = self._client.fetch_all(SELECT_CHANGED, due.owner, since=due.since, limit=limit)
         return [int(number) for (number,) in rows]
 
-    def add(
-        self,
-        transaction: Transaction,
-        kind: Kind,
-        memory_id: int,
-        kept: int,
-        details: dict[str, Any],
-    ) -> None:
-        """Note which fact was retired for which, and what undoing it needs."""
-        columns = {
-            "kind": kind, "id": memory_id, "kept": kept, "details": json.dumps(details),
-        }  # fmt: skip
-        transaction.execute(INSERT_OF_FACTS, columns)
-
-    def list_entities(self, owner: Owner) -> list[Entity]:
+    def list_entities(self, owner: Owner) -> list[tuple[int, str]]:
         """Whom and what the owner's living facts are about, the oldest first."""
-        return [Entity(*row) for row in self._client.fetch_all(SELECT_ENTITIES, owner.columns())]
-
-    def list_entities_apart(self, owner: Owner) -> set[frozenset[int]]:
-        """Pairs of entities that an operator took apart."""
-        rows = self._client.fetch_all(SELECT_ENTITIES_APART, owner.columns())
-        return {frozenset(row) for row in rows}
+        return [
+            (int(id_), str(name)) for id_, name in self._client.fetch_all(SELECT_ENTITIES, owner)
+        ]
 
     def link(self, owner: Owner, entity_id: int, kept: int) -> bool:
-        """Hang the facts of both on both; False when they do already."""
+        """Hang the facts of both on both; False when they do already, or were taken apart."""
 
         def work(transaction: Transaction) -> bool:
             lock_facts(transaction, owner)
-            pair = {"id": entity_id, "kept": kept}
-            added = transaction.fetch_all(LINK, pair)
-            if added:
-                details = {"links": [list(row) for row in added]}
-                transaction.execute(INSERT_OF_ENTITIES, {**pair, "details": json.dumps(details)})
-            return bool(added)
+            return transaction.execute(LINK, id=entity_id, kept=kept) > 0
 
         return self._client.in_transaction(work)
 
     def list_done(self, owner: Owner, *, limit: int = 50) -> list[Consolidation]:
         """What was put together for the owner, the newest first."""
-        rows = self._client.fetch_all(SELECT_DONE, {**owner.columns(), "limit": limit})
+        rows = self._client.fetch_all(SELECT_DONE, owner, limit=limit)
         return [Consolidation(*row) for row in rows]
 
     def undo(self, owner: Owner, number: int) -> bool:
@@ -301,30 +231,71 @@ class ConsolidationRepository(Repository):
 
         def work(transaction: Transaction) -> bool:
             lock_facts(transaction, owner)
-            found = {**owner.columns(), "number": number}
-            row = transaction.fetch_one(SELECT_TO_UNDO, found)
+            row = transaction.fetch_one(SELECT_TO_UNDO, owner, number=number)
             if row is None:
                 return False
             kind, memory_id, kept, details = row
             if kind == "entity":
-                memories, entities = _columns(details["links"])
-                transaction.execute(UNLINK, {"memories": memories, "entities": entities})
+                transaction.execute(UNLINK, number=number)
             else:
-                facts = {**owner.columns(), "id": memory_id, "kept": kept}
-                if not transaction.execute(RESTORE, {**facts, "until": details.get("until")}):
+                if not transaction.execute(
+                    RESTORE, owner, id=memory_id, successor=kept, until=details.get("until"),
+                    reasons=["duplicate", "contradicted"],
+                ):  # fmt: skip
                     return False
                 if kind == "duplicate":
-                    transaction.execute(FORGET_SOURCES, {**facts, **details})
-                    transaction.execute(RESET_KEPT, {**facts, **details})
-            transaction.execute(MARK_UNDONE, found)
+                    transaction.execute(FORGET_SOURCES, details, kept=kept)
+                    transaction.execute(RESET_KEPT, owner, **details, kept=kept)
+            transaction.execute(MARK_UNDONE, number=number)
             return True
 
         return self._client.in_transaction(work)
 
 
-def _columns(links: Collection[Sequence[int]]) -> tuple[list[int], list[int]]:
-    """Pairs as two columns."""
-    return [memory for memory, _ in links], [entity for _, entity in links]
+class ComparedFacts(StoredFacts):
+    """Compares a fact with the others of its owner, and retires one for another."""
+
+    def load(self, memory_id: int, model_id: int) -> tuple[Memory, NewMemory] | None:
+        """A living fact, and the same as if it were new."""
+        rows = self._rows(SELECT_STORED, id=memory_id, model=model_id)
+        if not rows:
+            return None
+        *columns, language, origin, content_hash, vector = rows[0]
+        memory = Memory(*columns)
+        source = Source(memory.message_id or 0, memory.quote or "", memory.said_at)
+        fact = Fact.model_construct(
+            **{name: value for name, value in vars(memory).items() if name in Fact.model_fields}
+        )
+        new = NewMemory(
+            fact=fact, language=language, origin=origin, content_hash=content_hash, source=source,
+            terms=fact_terms(fact.text, fact.relation), vector=vector,
+            speaker_id=memory.speaker_id, speaker=memory.speaker,
+        )  # fmt: skip
+        return memory, new
+
+    def list_others(self, memory_id: int, new: NewMemory, model_id: int) -> list[Similar]:
+        """Living facts that are like it, without those that were taken apart from it."""
+        apart = {memory_id, *(number for (number,) in self._rows(SELECT_APART, id=memory_id))}
+        similar = self.list_similar(new, model_id)
+        return [
+            one for one in similar if one.memory.retired_at is None and one.memory.id not in apart
+        ]
+
+    def retire_for(self, gone: Memory, kept: Memory, kind: Kind) -> Kind | None:
+        """Retire a fact for another one, which of a duplicate takes the sources."""
+        is_same = kind == "duplicate"
+        reason, until = ("duplicate", None) if is_same else ("contradicted", kept.said_at)
+        if not self.retire([gone.id], successor=kept.id, reason=reason, until=until):
+            return None
+        details: dict[str, Any] = {}
+        if is_same:
+            sources = [number for (number,) in self._rows(COPY_SOURCES, id=gone.id, kept=kept.id)]
+            self.touch(kept.id, gone)
+            details = {"importance": kept.importance, "pinned": kept.pinned, "sources": sources}
+        elif not gone.valid_until:
+            details = {"until": kept.said_at.isoformat()}
+        self._run(INSERT_DONE, kind=kind, id=gone.id, kept=kept.id, details=json.dumps(details))
+        return kind
 
 
 OWNERS = 50  # of one job: others take their turns
@@ -350,7 +321,6 @@ class ConsolidationService:
         """Compare as ``writer`` does, in ``space``."""
         self._client = client
         self._writer = writer
-        self._memories = MemoryRepository(client)
         self._space = space
         self._settings = settings
         self._metrics = metrics
@@ -375,79 +345,45 @@ class ConsolidationService:
     def _keep_limit(self, owner: Owner, limit: int) -> int:
         def work(transaction: Transaction) -> int:
             lock_facts(transaction, owner)
-            return self._memories.retire_surplus(transaction, owner, limit)
+            return StoredFacts(transaction, owner).retire_surplus(limit)
 
         return self._client.in_transaction(work)
 
     def _consolidate(self, due: Due, model_id: int) -> None:
         """Compare all changed facts of one owner; newer changes wait for the next night."""
-        began = self._repo.now()
         for memory_id in self._repo.list_changed(due, limit=FACTS):
-            self._client.in_transaction(
-                partial(self._compare, owner=due.owner, memory_id=memory_id, model_id=model_id)
-            )
+            compare = partial(self._compare, due.owner, memory_id, model_id)
+            for kind in filter(None, self._client.in_transaction(compare)):
+                self._metrics.consolidated.labels(kind).inc()
         self._link_names(due.owner)
-        self._repo.mark(due.owner, began)
+        self._repo.mark(due)
 
     def _compare(
-        self, transaction: Transaction, owner: Owner, memory_id: int, model_id: int
-    ) -> None:
-        """Compare one fact with similar ones."""
+        self, owner: Owner, memory_id: int, model_id: int, transaction: Transaction
+    ) -> list[Kind | None]:
+        """Compare one fact with similar ones; returns what was found."""
         lock_facts(transaction, owner)
-        loaded = self._repo.load(transaction, owner, memory_id, model_id)
+        facts = ComparedFacts(transaction, owner)
+        loaded = facts.load(memory_id, model_id)
         if loaded is None:
-            return
+            return []
         memory, new = loaded
-        new = replace(new, terms=fact_terms(new.fact.text, new.fact.relation))
-        apart = self._repo.list_apart(transaction, memory_id)
-        similar = [
-            entry
-            for entry in self._memories.list_similar(transaction, owner, new, model_id)
-            if entry.memory.id != memory_id
-            and entry.memory.id not in apart
-            and entry.memory.retired_at is None
-        ]
-        same, rivals = self._writer.compare(new, similar)
-        if same:
-            self._merge(transaction, owner, memory, same[0].memory)
-            return
+        same, rivals = self._writer.compare(new, facts.list_others(memory_id, new, model_id))
+        if same:  # the older one stays
+            kept, gone = sorted((memory, same[0].memory), key=lambda fact: fact.id)
+            return [facts.retire_for(gone, kept, "duplicate")]
+        found: list[Kind | None] = []
         for rival in rivals:
             older, newer = sorted((memory, rival.memory), key=lambda m: (m.said_at, m.id))
             if not older.pinned:
-                self._end(transaction, owner, older, newer)
-            if older is memory and not older.pinned:
-                return
-
-    def _merge(self, transaction: Transaction, owner: Owner, one: Memory, other: Memory) -> None:
-        """Merge two equal facts: the older stays, with the sources of both."""
-        kept, gone = sorted((one, other), key=lambda memory: memory.id)
-        if not self._memories.retire(
-            transaction, owner, [gone.id], successor=kept.id, reason="duplicate"
-        ):
-            return
-        before = {"importance": kept.importance, "pinned": kept.pinned}
-        sources = self._repo.copy_sources(transaction, gone.id, kept.id)
-        self._memories.touch(transaction, owner, kept.id, gone)
-        details = {**before, "sources": sources}
-        self._repo.add(transaction, "duplicate", gone.id, kept.id, details)
-        self._metrics.consolidated.labels("duplicate").inc()
-
-    def _end(self, transaction: Transaction, owner: Owner, older: Memory, newer: Memory) -> None:
-        """Retire the older of two contradicting facts."""
-        if self._memories.retire(
-            transaction, owner, [older.id], successor=newer.id, reason="contradicted",
-            until=newer.said_at,
-        ):  # fmt: skip
-            details = {} if older.valid_until else {"until": newer.said_at.isoformat()}
-            self._repo.add(transaction, "contradiction", older.id, newer.id, details)
-            self._metrics.consolidated.labels("contradiction").inc()
+                found.append(facts.retire_for(older, newer, "contradiction"))
+                if older is memory:
+                    break
+        return found
 
     def _link_names(self, owner: Owner) -> None:
         """Link names of one person to the facts of both."""
         entities = self._repo.list_entities(owner)[:MAX_NAMES]
-        apart = self._repo.list_entities_apart(owner)
-        for kept, entity in combinations(entities, 2):
-            if frozenset({kept.id, entity.id}) in apart:
-                continue
-            if same_name(kept.name, entity.name) and self._repo.link(owner, entity.id, kept.id):
+        for (kept, kept_name), (id_, name) in combinations(entities, 2):
+            if same_name(kept_name, name) and self._repo.link(owner, id_, kept):
                 self._metrics.consolidated.labels("entity").inc()

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
 from uuid import UUID
 
 from src.base.errors import AppError, ModelError, ModelUnavailableError, PostponedError
-from src.memory.compaction import MAX_FOLDS, NEXT_TURN, CompactionService, window_start
+from src.history.new_messages import window_start
+from src.memory.compaction import MAX_FOLDS, NEXT_TURN, CompactionService
 from src.memory.digest_repo import BatchRepository, ExtractionRepository
 from src.memory.extraction import MAX_BATCH_TRIES, MAX_WINDOWS, ExtractionService
 from src.memory.indexer import Indexer
@@ -22,7 +24,12 @@ logger = logging.getLogger(__name__)
 
 REFUSED_SECONDS = 600.0  # of back-off after an embedding model refused everything
 REEMBED_BATCHES = 20  # of 64 documents, in one job: others take their turns
+Then = Callable[[UUID], Awaitable[None]]
 QUIET_SECONDS = 5.0  # without a new message, after which a flood counts as over
+
+
+async def do_nothing(_conversation_id: UUID) -> None:
+    """Where nothing is to be digested afterwards."""
 
 
 class DigestService:
@@ -47,17 +54,16 @@ class DigestService:
         self._extraction = extraction
         self._refused_until = float("-inf")
 
-    async def index_pending(self) -> list[UUID]:
+    async def index_pending(self, then: Then = do_nothing) -> None:
         """Index the new messages of every conversation.
 
-        Returns:
-            The conversations that have something to digest.
+        Args:
+            then: Called with each that has something to digest, as soon as it is known.
 
         Raises:
             StorageError: The database is away; what went in stays in.
         """
         settings = await self._client.run(self._settings.get)
-        to_digest: list[UUID] = []
         done: set[UUID] = set()
         while pending := [
             conversation_id
@@ -68,9 +74,9 @@ class DigestService:
                 done.add(conversation_id)
                 progress = await self._indexer.index_conversation(conversation_id)
                 if progress is not None and needs_digest(progress, settings):
-                    to_digest.append(conversation_id)
-        parted = await self._client.run(self._extraction_repo.list_parted)
-        return list(dict.fromkeys([*to_digest, *parted]))
+                    await then(conversation_id)
+        for conversation_id in await self._client.run(self._extraction_repo.list_parted):
+            await then(conversation_id)
 
     async def read_parting(self) -> None:
         """Extract facts from messages that /new deleted, where no jobs run (the console).
@@ -195,7 +201,9 @@ class DigestService:
         if settings.memory_extraction_provider != "immediate":
             return await self._client.run(self._batches.list_given_up, MAX_BATCH_TRIES)
         return await self._client.run(
-            self._extraction_repo.list_silent, settings.memory_extraction_silence_minutes
+            self._extraction_repo.list_silent,
+            settings.memory_extraction_silence_minutes,
+            window=settings.memory_extraction_window,
         )
 
 

@@ -45,21 +45,26 @@ SELECT id, first_position, last_position, content FROM conversation_summaries
 WHERE conversation_id = %(conversation_id)s ORDER BY first_position LIMIT 1000
 """
 
-# How many messages there are to summarise between two positions.
-COUNT_MESSAGES = """
-SELECT count(*) FROM messages
-WHERE conversation_id = %(conversation_id)s AND position BETWEEN %(first)s AND %(last)s
-  AND role IN ('user', 'assistant') AND NOT is_forgotten AND NOT is_private
+# Whether a summary may stand there: those that it takes in are there, no other one covers a part,
+# and of its messages none was forgotten meanwhile.
+MAY_STAND = """
+SELECT cardinality(%(ids)s::bigint[]) = (
+           SELECT count(*) FROM conversation_summaries
+           WHERE conversation_id = %(conversation_id)s AND id = ANY(%(ids)s))
+   AND NOT EXISTS (
+           SELECT 1 FROM conversation_summaries
+           WHERE conversation_id = %(conversation_id)s AND id <> ALL(%(ids)s)
+             AND first_position <= %(last)s AND last_position >= %(first)s)
+   AND (%(made_of)s::int IS NULL OR %(made_of)s = (
+           SELECT count(*) FROM messages
+           WHERE conversation_id = %(conversation_id)s
+             AND position BETWEEN %(first)s AND %(last)s
+             AND role IN ('user', 'assistant') AND NOT is_forgotten AND NOT is_private))
 """
 
-# A summary, unless another one covers a part of it.
 INSERT_SUMMARY = """
 INSERT INTO conversation_summaries (conversation_id, first_position, last_position, content)
-SELECT %(conversation_id)s, %(first)s, %(last)s, %(content)s
-WHERE NOT EXISTS (SELECT 1 FROM conversation_summaries
-                  WHERE conversation_id = %(conversation_id)s
-                    AND first_position <= %(last)s AND last_position >= %(first)s)
-RETURNING id
+VALUES (%(conversation_id)s, %(first)s, %(last)s, %(content)s) RETURNING id
 """
 
 # Those that a merged one replaces.
@@ -82,14 +87,13 @@ class SummaryRepository(Repository):
     ) -> list[Summary]:
         """The oldest and the newest summaries of messages before ``before``, in their order."""
         rows = (within or self._client).fetch_all(
-            SELECT_SHOWN,
-            {"conversation_id": str(conversation_id), "before": before, "limit": limit},
+            SELECT_SHOWN, conversation_id=str(conversation_id), before=before, limit=limit
         )
         return [Summary(*row) for row in rows]
 
     def list_summaries(self, conversation_id: UUID) -> list[Summary]:
         """Every summary of a conversation, in order."""
-        rows = self._client.fetch_all(SELECT_SUMMARIES, {"conversation_id": str(conversation_id)})
+        rows = self._client.fetch_all(SELECT_SUMMARIES, conversation_id=str(conversation_id))
         return [Summary(*row) for row in rows]
 
     def replace(
@@ -119,35 +123,22 @@ class SummaryRepository(Repository):
         content, terms, said_at = document
         parameters = {
             "conversation_id": str(conversation_id), "first": first, "last": last,
-            "content": storable(content), "ids": list(merged),
+            "content": storable(content), "ids": list(merged), "made_of": made_of,
         }  # fmt: skip
 
         def work(transaction: Transaction) -> bool:
             owners = lock_conversations(transaction, [conversation_id])
-            if not owners:
+            if not owners or transaction.fetch_one(MAY_STAND, parameters) != (True,):
                 return False
-            if made_of is not None and transaction.fetch_one(COUNT_MESSAGES, parameters) != (
-                made_of,
-            ):
-                return False
-            if transaction.execute(DELETE_SUMMARIES, parameters) != len(merged):
-                raise _MergedMeanwhileError
+            transaction.execute(DELETE_SUMMARIES, parameters)
             added = transaction.fetch_one(INSERT_SUMMARY, parameters)
-            if added is None:
-                raise _MergedMeanwhileError
+            assert added is not None  # INSERT ... RETURNING without a conflict clause
             if content:
                 summary = NewDocument("summary", int(added[0]), "user", said_at, terms)
                 add_documents(transaction, owners[0], [summary])
             return True
 
-        try:
-            return self._client.in_transaction(work)
-        except _MergedMeanwhileError:
-            return False
-
-
-class _MergedMeanwhileError(Exception):
-    """Another worker was faster; the transaction is rolled back."""
+        return self._client.in_transaction(work)
 
 
 @dataclass(frozen=True)
@@ -193,22 +184,23 @@ UPDATE conversations SET extracted_position = %(last)s
 WHERE id = %(conversation_id)s AND extracted_position = %(first)s - 1
 """
 
-# Conversations that have been silent for a while and have messages that were not read.
-SELECT_SILENT = """
+# Conversations with messages that were not read. Without a last id: silent for a while, or, where
+# a window of them is full, for a minute: the job that was to read it died before it was queued.
+# From an id on: full or silent, for a batch, in which nothing of theirs waits.
+SELECT_UNREAD = """
 SELECT c.id FROM conversations c
 JOIN LATERAL (SELECT position, created_at FROM messages
               WHERE conversation_id = c.id ORDER BY position DESC, id DESC LIMIT 1) AS m ON true
-WHERE m.position > c.extracted_position
-  AND m.created_at < now() - make_interval(mins => %(minutes)s)
-  AND m.created_at > now() - make_interval(mins => %(minutes)s, days => 7)
-ORDER BY m.created_at LIMIT %(limit)s
-"""
-
-# What is known of the owner, so that it is not extracted again; in a group with who told it.
-SELECT_KNOWN = """
-SELECT id, coalesce(speaker || ': ', '') || text FROM memories
-WHERE owner_id = %(owner)s AND retired_at IS NULL
-ORDER BY importance DESC, created_at DESC, id DESC LIMIT %(limit)s
+WHERE m.position > c.extracted_position AND CASE WHEN %(after)s::uuid IS NULL
+    THEN m.created_at < now() - make_interval(mins =>
+             CASE WHEN m.position - c.extracted_position < %(window)s THEN %(minutes)s ELSE 1 END)
+         AND m.created_at > now() - make_interval(mins => %(minutes)s, days => 7)
+    ELSE (m.position - c.extracted_position >= %(window)s
+          OR m.created_at < now() - make_interval(mins => %(minutes)s))
+         AND NOT EXISTS (SELECT 1 FROM batch_requests r
+                         WHERE r.conversation_id = c.id AND r.status = 'waiting')
+         AND c.id > %(after)s::uuid END
+ORDER BY CASE WHEN %(after)s::uuid IS NULL THEN m.created_at END, c.id LIMIT %(limit)s
 """
 
 # What /new left to be read, oldest first, as if it still stood in the conversation.
@@ -238,7 +230,7 @@ class ExtractionRepository(Repository):
 
     def find_state(self, conversation_id: UUID) -> ExtractionState | None:
         """Where extraction stands; None when the conversation is gone."""
-        row = self._client.fetch_one(SELECT_STATE, {"conversation_id": str(conversation_id)})
+        row = self._client.fetch_one(SELECT_STATE, conversation_id=str(conversation_id))
         if row is None:
             return None
         user, thread, *state = row
@@ -246,32 +238,37 @@ class ExtractionRepository(Repository):
 
     def advance(self, conversation_id: UUID, *, first: int, last: int) -> bool:
         """Positions ``first`` to ``last`` have been read; False when another worker did it."""
-        parameters = {"conversation_id": str(conversation_id), "first": first, "last": last}
-        return self._client.execute(ADVANCE, parameters) > 0
+        place = {"conversation_id": str(conversation_id), "first": first, "last": last}
+        return self._client.execute(ADVANCE, place) > 0
 
-    def list_silent(self, minutes: int, *, limit: int = 50) -> list[UUID]:
-        """Conversations with unread messages, silent for ``minutes`` and not for a week more."""
-        rows = self._client.fetch_all(SELECT_SILENT, {"minutes": minutes, "limit": limit})
-        return [UUID(str(row[0])) for row in rows]
+    def list_silent(self, minutes: int, *, window: int, limit: int = 50) -> list[UUID]:
+        """Conversations with unread messages, silent for ``minutes`` and not for a week more.
+
+        Where ``window`` of them are unread, for one minute.
+        """
+        return self._list_unread(minutes=minutes, window=window, after=None, limit=limit)
+
+    def list_closed(self, *, window: int, minutes: int, after: UUID, limit: int) -> list[UUID]:
+        """Conversations with something for a batch to read, by their ids from ``after`` on."""
+        return self._list_unread(minutes=minutes, window=window, after=str(after), limit=limit)
 
     def list_parting(self, owner: Owner, *, limit: int) -> list[PastMessage]:
         """What /new left to be read of an owner's messages, oldest first."""
-        rows = self._client.fetch_all(SELECT_PARTING, {**owner.columns(), "limit": limit})
+        rows = self._client.fetch_all(SELECT_PARTING, owner, limit=limit)
         return [past_message(row) for row in rows]
 
     def delete_parting(self, owner: Owner, ids: Sequence[int]) -> int:
         """These have been read; returns how many were still there."""
-        return self._client.execute(DELETE_PARTING, {**owner.columns(), "ids": list(ids)})
+        return self._client.execute(DELETE_PARTING, owner, ids=list(ids))
 
     def list_parted(self, *, limit: int = 50) -> list[UUID]:
         """The new conversations of owners who left something to be read."""
-        rows = self._client.fetch_all(SELECT_PARTED, {"limit": limit})
+        rows = self._client.fetch_all(SELECT_PARTED, limit=limit)
         return [UUID(str(row[0])) for row in rows]
 
-    def list_known(self, owner: Owner, *, limit: int = 60) -> dict[int, str]:
-        """The owner's most important facts by their ids."""
-        rows = self._client.fetch_all(SELECT_KNOWN, {**owner.columns(), "limit": limit})
-        return {int(number): str(text) for number, text in rows}
+    def _list_unread(self, **wanted: Any) -> list[UUID]:
+        rows = self._client.fetch_all(SELECT_UNREAD, **wanted)
+        return [UUID(str(row[0])) for row in rows]
 
 
 JobStatus = Literal["intended", "submitted", "collected", "completed", "failed"]
@@ -327,21 +324,6 @@ class BatchWindow:
     last: int
     known_ids: tuple[int, ...] = ()
 
-
-# Conversations with a closed window that nobody is reading: full, or silent for a while. Those
-# whose window failed too often are left to be read at once.
-SELECT_CLOSED = """
-SELECT c.id FROM conversations c
-JOIN LATERAL (SELECT position, created_at FROM messages
-              WHERE conversation_id = c.id ORDER BY position DESC, id DESC LIMIT 1) AS m ON true
-WHERE m.position > c.extracted_position
-  AND (m.position - c.extracted_position >= %(window)s
-       OR m.created_at < now() - make_interval(mins => %(minutes)s))
-  AND NOT EXISTS (SELECT 1 FROM batch_requests r
-                  WHERE r.conversation_id = c.id AND r.status = 'waiting')
-  AND c.id > %(after)s::uuid
-ORDER BY c.id LIMIT %(limit)s
-"""
 
 # Conversations whose next window failed too often to be sent once more.
 SELECT_GIVEN_UP = """
@@ -416,44 +398,36 @@ FROM batch_requests WHERE job_id = %(job)s AND status = 'waiting'
 ORDER BY conversation_id, id LIMIT %(limit)s
 """
 
-# A window was read; only while it waits, so that it counts once.
-FINISH_REQUEST = """
-UPDATE batch_requests SET status = %(status)s, error = %(error)s, finished_at = now()
-WHERE id = %(id)s AND status = 'waiting'
-"""
-
-# Up to there, as far as it is the next that was to be read.
-ADVANCE_PAST_BATCH = """
-UPDATE conversations SET extracted_position = %(last)s
-WHERE id = %(conversation)s AND extracted_position = %(first)s - 1
-"""
-
-COUNT_RESULT = """
-UPDATE batch_jobs SET succeeded = succeeded + %(succeeded)s, failed = failed + %(failed)s,
-       dropped = dropped + %(dropped)s
-WHERE id = %(id)s
-"""
-
-# What came to nothing: its windows are gathered again.
-FAIL_WAITING = """
-WITH failed AS (
-    UPDATE batch_requests SET status = 'failed', error = %(error)s, finished_at = now()
-    WHERE job_id = %(job)s AND status = 'waiting' RETURNING id
+# Windows of a batch (one, or all that wait) that were read, up to where the conversation has then
+# been read, or came to nothing, to be gathered again; and results that were for none.
+SETTLE = """
+WITH settled AS (
+    UPDATE batch_requests SET status = %(status)s, error = %(error)s, finished_at = now()
+    WHERE job_id = %(job)s AND status = 'waiting'
+      AND (%(id)s::uuid IS NULL OR id = %(id)s)
+    RETURNING status, conversation_id, first_position, last_position
+), advanced AS (
+    UPDATE conversations c SET extracted_position = s.last_position FROM settled s
+    WHERE s.status = 'applied' AND c.id = s.conversation_id
+      AND c.extracted_position = s.first_position - 1
 )
-UPDATE batch_jobs SET failed = failed + (SELECT count(*) FROM failed) WHERE id = %(job)s
+UPDATE batch_jobs
+SET succeeded = succeeded + (SELECT count(*) FROM settled WHERE status = 'applied'),
+    failed = failed + (SELECT count(*) FROM settled WHERE status = 'failed'),
+    dropped = dropped + %(dropped)s
+WHERE id = %(job)s RETURNING (SELECT count(*) FROM settled)
 """
 
 # They were never sent.
 DELETE_WAITING = "DELETE FROM batch_requests WHERE job_id = %(job)s AND status = 'waiting'"
 
+# Where it stands, unless that is left as it is, and why it did not go on.
 SET_STATUS = """
-UPDATE batch_jobs SET status = %(status)s, error_message = %(error)s,
-       completed_at = CASE WHEN %(status)s IN ('completed', 'failed') THEN now() END
+UPDATE batch_jobs SET status = coalesce(%(status)s, status), error_message = %(error)s,
+       completed_at = CASE WHEN coalesce(%(status)s, status) IN ('completed', 'failed')
+                      THEN now() END
 WHERE id = %(id)s
 """
-
-# Why it did not go on, for the operator.
-SET_ERROR = "UPDATE batch_jobs SET error_message = %(error)s WHERE id = %(id)s"
 
 # Batches that have been over for so long, with their requests.
 DELETE_OLD = """
@@ -465,24 +439,14 @@ DELETE FROM batch_jobs WHERE status IN ('completed', 'failed')
 class BatchRepository(Repository):
     """Keeps the batches; every method blocks (see ``PgClient.run``)."""
 
-    def list_closed(self, *, window: int, minutes: int, after: UUID, limit: int) -> list[UUID]:
-        """Conversations with something to read, by their ids from ``after`` on."""
-        rows = self._client.fetch_all(
-            SELECT_CLOSED,
-            {"window": window, "minutes": minutes, "after": str(after), "limit": limit},
-        )
-        return [UUID(str(row[0])) for row in rows]
-
     def count_tries(self, conversation_id: UUID, first: int) -> tuple[int, bool]:
         """How often the window that begins there failed, and whether it waits now."""
-        row = self._client.fetch_one(
-            SELECT_TRIES, {"conversation": str(conversation_id), "first": first}
-        )
+        row = self._client.fetch_one(SELECT_TRIES, conversation=str(conversation_id), first=first)
         return (int(row[0]), bool(row[1])) if row else (0, False)
 
     def list_given_up(self, tries: int, *, limit: int = 50) -> list[UUID]:
         """Conversations whose next window no batch reads any more."""
-        rows = self._client.fetch_all(SELECT_GIVEN_UP, {"tries": tries, "limit": limit})
+        rows = self._client.fetch_all(SELECT_GIVEN_UP, tries=tries, limit=limit)
         return [UUID(str(row[0])) for row in rows]
 
     def add_job(
@@ -492,18 +456,15 @@ class BatchRepository(Repository):
 
         def work(transaction: Transaction) -> frozenset[UUID]:
             job = {"id": str(job_id), "provider": provider, "model": model}
-            transaction.execute(INSERT_JOB, {**job, "requests": len(windows)})
+            transaction.execute(INSERT_JOB, job, requests=len(windows))
             rows = transaction.fetch_all(
-                INSERT_REQUESTS,
-                {
-                    "job": str(job_id),
-                    "ids": [str(window.id) for window in windows],
-                    "conversations": [str(window.conversation_id) for window in windows],
-                    "firsts": [window.first for window in windows],
-                    "lasts": [window.last for window in windows],
-                    "known": [f"{{{','.join(map(str, w.known_ids))}}}" for w in windows],
-                },
-            )
+                INSERT_REQUESTS, job=str(job_id),
+                ids=[str(window.id) for window in windows],
+                conversations=[str(window.conversation_id) for window in windows],
+                firsts=[window.first for window in windows],
+                lasts=[window.last for window in windows],
+                known=[f"{{{','.join(map(str, w.known_ids))}}}" for w in windows],
+            )  # fmt: skip
             if not rows:
                 transaction.execute("DELETE FROM batch_jobs WHERE id = %(id)s", job)
             return frozenset(UUID(str(row[0])) for row in rows)
@@ -512,96 +473,63 @@ class BatchRepository(Repository):
 
     def set_known(self, request_id: UUID, known: Sequence[int]) -> None:
         """Which facts the model is shown with this window."""
-        self._client.execute(UPDATE_KNOWN, {"id": str(request_id), "known": list(known)})
+        self._client.execute(UPDATE_KNOWN, id=str(request_id), known=list(known))
 
     def set_submitted(self, job_id: UUID, batch_id: str) -> bool:
         """The provider knows it as ``batch_id``; False when another process was faster."""
-        parameters = {"id": str(job_id), "batch": batch_id}
-        return self._client.execute(SET_SUBMITTED, parameters) > 0
+        return self._client.execute(SET_SUBMITTED, id=str(job_id), batch=batch_id) > 0
 
     def refuse(self, job_id: UUID, error: str) -> None:
         """The provider does not take it: its windows wait for another time, untried."""
 
         def work(transaction: Transaction) -> None:
-            transaction.execute(
-                SET_STATUS, {"id": str(job_id), "status": "failed", "error": error}
-            )
-            transaction.execute(DELETE_WAITING, {"job": str(job_id)})
+            transaction.execute(SET_STATUS, id=str(job_id), status="failed", error=error)
+            transaction.execute(DELETE_WAITING, job=str(job_id))
 
         self._client.in_transaction(work)
 
     def list_open(self, *, limit: int = 100) -> list[BatchJob]:
         """Batches that are not over, oldest first."""
-        rows = self._client.fetch_all(SELECT_OPEN, {"limit": limit})
+        rows = self._client.fetch_all(SELECT_OPEN, limit=limit)
         return [BatchJob(UUID(str(row[0])), *row[1:]) for row in rows]
 
     def find_state(self, tries: int) -> BatchState:
         """What decides whether it is time for another; ``tries`` is how many a window has."""
-        [row] = self._client.fetch_all(SELECT_BATCH_STATE, {"tries": tries})
+        [row] = self._client.fetch_all(SELECT_BATCH_STATE, tries=tries)
         return BatchState(*row)
 
     def list_waiting(self, job_id: UUID) -> list[BatchWindow]:
         """The windows of a batch that still wait."""
-        rows = self._client.fetch_all(SELECT_WAITING, {"job": str(job_id), "limit": MAX_REQUESTS})
+        rows = self._client.fetch_all(SELECT_WAITING, job=str(job_id), limit=MAX_REQUESTS)
         return [
             BatchWindow(UUID(str(number)), UUID(str(conversation)), first, last, tuple(known))
             for number, conversation, first, last, known in rows
         ]
 
-    def finish(self, job_id: UUID, window: BatchWindow) -> bool:
-        """A window was read, and its facts are stored; False when it did not wait any more."""
+    def settle(
+        self, job_id: UUID, request_id: UUID | None, error: str | None = None, *, dropped: int = 0
+    ) -> bool:
+        """A window was read, and its facts are stored; or it failed, with a short code.
 
-        def work(transaction: Transaction) -> bool:
-            done: dict[str, Any] = {"id": str(window.id), "status": "applied", "error": None}
-            if not transaction.execute(FINISH_REQUEST, done):
-                return False
-            transaction.execute(
-                ADVANCE_PAST_BATCH,
-                {
-                    "conversation": str(window.conversation_id),
-                    "first": window.first,
-                    "last": window.last,
-                },
-            )
-            transaction.execute(
-                COUNT_RESULT, {"id": str(job_id), "succeeded": 1, "failed": 0, "dropped": 0}
-            )
-            return True
+        Args:
+            job_id: The batch.
+            request_id: The window; None: all that still wait.
+            error: Why it is to be gathered again; None: it was read.
+            dropped: So many results were for no window.
 
-        return self._client.in_transaction(work)
+        Returns:
+            False when none waited any more.
+        """
+        row = self._client.fetch_one(
+            SETTLE, job=str(job_id), id=None if request_id is None else str(request_id),
+            status="failed" if error else "applied", error=error, dropped=dropped,
+        )  # fmt: skip
+        return row is not None and row[0] > 0
 
-    def fail(self, job_id: UUID, request_id: UUID, error: str) -> bool:
-        """A window came back unread, with a short code; it is gathered again."""
-
-        def work(transaction: Transaction) -> bool:
-            failed = {"id": str(request_id), "status": "failed", "error": error}
-            if not transaction.execute(FINISH_REQUEST, failed):
-                return False
-            transaction.execute(
-                COUNT_RESULT, {"id": str(job_id), "succeeded": 0, "failed": 1, "dropped": 0}
-            )
-            return True
-
-        return self._client.in_transaction(work)
-
-    def count_dropped(self, job_id: UUID, dropped: int) -> None:
-        """So many results were for nobody."""
-        self._client.execute(
-            COUNT_RESULT, {"id": str(job_id), "succeeded": 0, "failed": 0, "dropped": dropped}
-        )
-
-    def fail_waiting(self, job_id: UUID, error: str) -> None:
-        """Everything that still waits of a batch came to nothing."""
-        self._client.execute(FAIL_WAITING, {"job": str(job_id), "error": error})
-
-    def set_status(self, job_id: UUID, status: JobStatus, error: str | None = None) -> None:
-        """Where a batch stands."""
-        self._client.execute(SET_STATUS, {"id": str(job_id), "status": status, "error": error})
-
-    def set_error(self, job_id: UUID, error: str) -> None:
-        """Why it did not go on just now."""
-        self._client.execute(SET_ERROR, {"id": str(job_id), "error": error})
+    def set_status(self, job_id: UUID, status: JobStatus | None, error: str | None = None) -> None:
+        """Where a batch stands, or None to leave that, and why it did not go on."""
+        self._client.execute(SET_STATUS, id=str(job_id), status=status, error=error)
 
     def delete_old(self, *, days: int) -> int:
         """Delete batches that have been over for ``days``."""
-        return self._client.execute(DELETE_OLD, {"days": days})
+        return self._client.execute(DELETE_OLD, days=days)

@@ -24,6 +24,7 @@ from src.memory.digest_repo import (
     ExtractionState,
 )
 from src.memory.memories import Memories
+from src.memory.memory_repo import FactQuery
 from src.memory.prompts import ExtractedFacts, extraction_messages
 from src.memory.retriever import Query
 from src.memory.writer import Said
@@ -313,7 +314,10 @@ class ExtractionService:
     async def _known_facts(self, window: Window, zone: str) -> dict[int, str]:
         """Facts for the prompt: the most important ones, and neighbours of each message."""
         owner = window.state.owner
-        known = await self._client.run(self._states.list_known, owner, limit=MAX_KNOWN)
+        facts = await self._client.run(
+            self._memories.facts.list_facts, owner, FactQuery("weight", limit=MAX_KNOWN)
+        )
+        known = {fact.id: _told(fact.speaker, fact.text) for fact in facts}
         if len(known) < MAX_KNOWN:
             return known  # these are all
         for message in window.typed:
@@ -322,11 +326,16 @@ class ExtractionService:
             moment = local_time(message.said_at, zone)
             near = Query(owner, message.text, moment, limit=NEIGHBOURS, kinds=("memory",))
             known |= {
-                hit.source_id: f"{hit.author}: {hit.text}" if hit.author else hit.text
+                hit.source_id: _told(hit.author, hit.text)
                 for hit in await self._memories.retriever.search(near)
                 if not hit.retired
             }
         return known
+
+
+def _told(speaker: str | None, text: str) -> str:
+    """A fact; in a group with who told it."""
+    return f"{speaker}: {text}" if speaker else text
 
 
 def _record(message: PastMessage, zone: str) -> dict[str, str]:

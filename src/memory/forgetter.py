@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from src.base.owners import Owner
 from src.memory.cutting import clauses_that_say, composed, cut, spans, without
@@ -24,7 +23,6 @@ from src.memory.forgetting_repo import (
     Change,
     ForgettingRepository,
     KnownFact,
-    Notice,
     TouchedMessage,
 )
 from src.memory.memory_repo import message_number
@@ -73,12 +71,11 @@ class Forgotten:
 class Forgetter:
     """Carries out one request to forget, in a transaction: by ids, or by the words for it.
 
-    In a group nobody forgets for another: only what the one who asks said is forgotten.
+    In a group only what the member who asks said is forgotten.
     """
 
     def __init__(
         self,
-        repository: ForgettingRepository,
         transaction: Transaction,
         owner: Owner,
         *,
@@ -88,19 +85,16 @@ class Forgetter:
         """Lock the history and load the known facts; this blocks, as every method does.
 
         Args:
-            repository: The steps.
-            transaction: In which they are taken.
+            transaction: The caller's.
             owner: Whose facts and messages; those of others are left alone.
             request_id: The message in which the user asks for it; it is hidden with it.
             speaker_id: Who asks, in a group; what others told stays.
         """
         lock_history(transaction, *owner)
-        self._repository = repository
-        self._transaction = transaction
-        self._owner = owner
+        self._repository = ForgettingRepository(transaction, owner)
         self._request_id = request_id
         self._speaker_id = speaker_id
-        facts = repository.list_facts(transaction, owner)
+        facts = self._repository.list_facts()
         self._known = [fact for fact in facts if self._is_own(fact.speaker_id)]
         self._messages: set[int] = set()
         self._sentences: dict[int, list[str]] = {}
@@ -168,7 +162,7 @@ class Forgetter:
     def _find_sentences(self, request: Request) -> dict[int, list[str]]:
         """Sentences that told no fact and fit, by their messages."""
         wanted = {_beginning(lemma) for word in request.words for lemma in word.lemmas}
-        messages = self._list_messages(beginnings=wanted)
+        messages = self._repository.list_messages(beginnings=wanted)
         found: dict[int, list[str]] = {}
         quoted = [quote for fact in self._known for quote in fact.quotes.values()]
         for message in messages:
@@ -194,7 +188,7 @@ class Forgetter:
         sources = {n for fact in gone for uid in fact.quotes if (n := message_number(uid))}
         # Words that questions about them may contain.
         words = lemmas_of("\n".join(f"{f.text} {f.object} {f.subject}" for f in gone))
-        messages = self._list_messages(
+        messages = self._repository.list_messages(
             facts=ids,
             ids=sources | self._messages | self._sentences.keys(),
             beginnings=set(map(_beginning, words)),
@@ -204,7 +198,7 @@ class Forgetter:
         if not gone and not present.keys() & (self._messages | self._sentences.keys()):
             return Forgotten()
         others = self._repository.list_other_quotes(
-            self._transaction, self._owner, facts=ids, ids=[message.id for message in messages]
+            facts=ids, ids=[message.id for message in messages]
         )
         changes = self._changes(messages, others)
         named = [fact for fact in gone if fact.id in facts]
@@ -213,15 +207,12 @@ class Forgetter:
         if not texts:
             texts = [present[number].text for number in self._messages & present.keys()]
         number = self._repository.forget(
-            self._transaction, self._owner, facts=ids, changes=changes,
-            quotes=_cut_quotes(changes, others), notice=Notice(texts, self._speaker_id),
+            ids, texts=texts, asked_by=self._speaker_id, changes=changes,
+            quotes=_cut_quotes(changes, others),
         )  # fmt: skip
         if self._request_id is not None:
-            self._repository.hide_request(self._transaction, self._owner, self._request_id)
+            self._repository.hide_request(self._request_id)
         return Forgotten(texts=tuple(texts), number=number)
-
-    def _list_messages(self, **wanted: Collection[Any]) -> list[TouchedMessage]:
-        return self._repository.list_messages(self._transaction, self._owner, **wanted)
 
     def _changes(
         self, messages: Sequence[TouchedMessage], others: Sequence[OtherQuote]

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from types import MappingProxyType
+from typing import NamedTuple
 
-from src.base.owners import Owner
 from src.history.timeline_repo import DELETE_RESULTS
+from src.memory.memory_repo import RESTORE, RETIRE, fact_terms
 from src.memory.purge_repo import UNDO_SECONDS
 from src.memory.question_repo import DELETE_QUESTIONS
+from src.memory.search_index_repo import DELETE_EDITED as DELETE_DOCUMENTS
 from src.memory.search_index_repo import NewDocument, add_documents, reset_vectors, reword
-from src.pg.client import Transaction, storable
-
-# Forgetting: the steps of one transaction, which ``src/memory/forgetter.py`` puts in order.
-#
-# They come after ``lock_history``.
+from src.pg.client import OwnerSteps, storable
+from src.texts.morphology import terms
 
 
 @dataclass(frozen=True)
@@ -68,19 +67,11 @@ class TouchedMessage:
 
 
 @dataclass(frozen=True)
-class Notice:
-    """What the user is told to be forgotten; in a group, by which member, who may undo it."""
-
-    texts: Sequence[str]
-    asked_by: int | None = None
-
-
-@dataclass(frozen=True)
 class Change:
-    """What becomes of a message: other words, or none at all."""
+    """What becomes of a message: other words; None: it is hidden, or was before."""
 
     message_id: int
-    before: str
+    before: str | None
     after: str | None
 
 
@@ -130,23 +121,20 @@ DELETE FROM memories
 WHERE id = ANY(%(facts)s) AND owner_id = %(owner)s
 """
 
-# Messages that are hidden: neither shown to the model nor searched any more, and deleted for good
-# by a job (``PurgeRepository``).
-HIDE_MESSAGES = """
-UPDATE messages m SET is_forgotten = true, forgotten_at = coalesce(m.forgotten_at, now())
+# Messages that are hidden, a request with what the bot has answered to it so far: neither shown to
+# the model nor searched any more, and deleted for good by a job (``PurgeRepository``). Or shown
+# again, when the search takes them in anew.
+SET_HIDDEN = """
+UPDATE messages m
+SET is_forgotten = %(hidden)s,
+    forgotten_at = CASE WHEN %(hidden)s THEN coalesce(m.forgotten_at, now()) END,
+    indexed_at = CASE WHEN %(hidden)s THEN m.indexed_at END
 FROM conversations c
-WHERE m.id = ANY(%(ids)s) AND c.id = m.conversation_id AND c.owner_id = %(owner)s
-"""
-
-# The request, with what the bot has answered to it so far.
-HIDE_REQUEST = """
-UPDATE messages m SET is_forgotten = true, forgotten_at = coalesce(m.forgotten_at, now())
-FROM conversations c
-WHERE (m.id = %(request)s OR m.reply_to_id = %(request)s) AND c.id = m.conversation_id
+WHERE (m.id = ANY(%(ids)s) OR m.reply_to_id = %(request)s) AND c.id = m.conversation_id
   AND c.owner_id = %(owner)s
 """
 
-# A message with other words behind its time label, as long as nobody edited it.
+# A message with other words behind its time label, unless it was edited meanwhile.
 UPDATE_TEXT = """
 UPDATE messages m
 SET content = left(m.content, length(m.content) - length(message_text(m.content))) || %(after)s
@@ -165,12 +153,6 @@ ORDER BY s.id
 UPDATE_QUOTE = """
 UPDATE memory_sources s SET quote = %(quote)s FROM memories f
 WHERE s.id = %(source_id)s AND f.id = s.memory_id AND f.owner_id = %(owner)s
-"""
-
-# Hidden messages leave the search; the vector of what was said after them knows their words.
-DELETE_DOCUMENTS = """
-DELETE FROM search_documents
-WHERE owner_id = %(owner)s AND message_id = ANY(%(ids)s)
 """
 
 # Summaries that told of them; the compaction writes them anew.
@@ -233,151 +215,11 @@ WHERE s.memory_id = f.id AND s.message_id = %(request)s AND f.owner_id = %(owner
                   WHERE other.memory_id = f.id AND other.uid <> s.uid)
 """,
     """
-DELETE FROM memory_sources s USING memories f
-WHERE s.memory_id = f.id AND s.message_id = %(request)s AND f.owner_id = %(owner)s
-""",
-    """
 UPDATE tool_results t SET arguments = '{}', result = ''
 FROM conversations c
 WHERE t.message_id = %(request)s AND c.id = t.conversation_id AND c.owner_id = %(owner)s
 """,
 )
-
-
-class ForgettingRepository:
-    """Reads and writes what forgetting touches; every method blocks (see ``PgClient.run``)."""
-
-    def __init__(self, terms: Callable[[str], Sequence[str]]) -> None:
-        """Index what is left of messages by their ``terms``."""
-        self._terms = terms
-
-    def list_facts(self, transaction: Transaction, owner: Owner) -> list[KnownFact]:
-        """Every fact of the owner, oldest first."""
-        return [KnownFact(*row) for row in transaction.fetch_all(SELECT_FACTS, owner.columns())]
-
-    def list_messages(
-        self,
-        transaction: Transaction,
-        owner: Owner,
-        *,
-        facts: Collection[int] = (),
-        ids: Collection[int] = (),
-        beginnings: Collection[str] = (),
-    ) -> list[TouchedMessage]:
-        """Messages that told these facts, cite or answer them, or hold one of the words."""
-        parameters = {
-            **owner.columns(), "facts": list(facts), "ids": list(ids),
-            "patterns": [f"%{_literal(word)}%" for word in beginnings],
-        }  # fmt: skip
-        return [TouchedMessage(*row) for row in transaction.fetch_all(SELECT_MESSAGES, parameters)]
-
-    def list_other_quotes(
-        self,
-        transaction: Transaction,
-        owner: Owner,
-        *,
-        facts: Collection[int],
-        ids: Collection[int],
-    ) -> list[tuple[int, int, str, str, int, str]]:
-        """Source id, message id, quote, text, fact id and object of what other facts quote."""
-        parameters = {**owner.columns(), "facts": list(facts), "ids": list(ids)}
-        return [tuple(row) for row in transaction.fetch_all(SELECT_OTHER_QUOTES, parameters)]
-
-    def forget(
-        self,
-        transaction: Transaction,
-        owner: Owner,
-        *,
-        facts: Collection[int],
-        changes: Sequence[Change],
-        quotes: Mapping[int, tuple[str, str]],
-        notice: Notice,
-    ) -> int:
-        """Take the facts and the words away; returns the number under which it can be undone.
-
-        Args:
-            transaction: The caller's.
-            owner: Whose they are.
-            facts: Ids of the facts that go.
-            changes: What becomes of messages.
-            quotes: Quotes of other facts, before and after, by the id of the source.
-            notice: What is said of it, and who may undo it.
-        """
-        row = transaction.fetch_one(KEEP_ROWS, {"facts": list(facts)})
-        kept: dict[str, Any] = dict(row[0]) if row else {}
-        kept["texts"], kept["asked_by"] = list(notice.texts), notice.asked_by
-        kept["messages"] = [[c.message_id, c.before, c.after] for c in changes]
-        kept["quotes"] = [[number, before, after] for number, (before, after) in quotes.items()]
-        for number, (_, after) in quotes.items():
-            set_quote(transaction, owner, number, after)
-        transaction.execute(DELETE_FACTS, {**owner.columns(), "facts": list(facts)})
-        self._change(transaction, owner, changes)
-        gone = [*notice.texts, *(change.before for change in changes)]
-        gone += [row["text"] for row in kept["facts"]]
-        transaction.execute(CLEAR_QUOTED, {**owner.columns(), "gone": [g for g in gone if g]})
-        for statement in (DELETE_RESULTS, DELETE_ORPHANED_ENTITIES):
-            transaction.execute(statement, owner.columns())
-        stored = json.dumps(kept, ensure_ascii=False)
-        added = transaction.fetch_one(INSERT_FORGETTING, {**owner.columns(), "kept": stored})
-        assert added is not None  # INSERT ... RETURNING without a conflict clause
-        return int(added[0])
-
-    def hide_request(self, transaction: Transaction, owner: Owner, message_id: int) -> None:
-        """The request names what to forget; it is shown to no model again."""
-        request = {**owner.columns(), "request": message_id, "ids": [message_id]}
-        transaction.execute(HIDE_REQUEST, request)
-        for statement in (DELETE_DOCUMENTS, DELETE_SUMMARIES):
-            transaction.execute(statement, request)
-
-    def keep_private(self, transaction: Transaction, owner: Owner, message_id: int) -> None:
-        """Keep a message, and the answer to it, out of everything but the window."""
-        keep_private(transaction, owner, message_id)
-
-    def _change(self, transaction: Transaction, owner: Owner, changes: Sequence[Change]) -> None:
-        ids = [change.message_id for change in changes]
-        hidden = [change.message_id for change in changes if change.after is None]
-        touched = {**owner.columns(), "ids": ids}
-        reset_vectors(transaction, owner, ids)
-        for change in changes:
-            if change.after is not None and set_text(transaction, owner, change):
-                reword(transaction, owner, change.message_id, self._terms(change.after))
-        gone = {**owner.columns(), "ids": hidden}
-        transaction.execute(HIDE_MESSAGES, gone)
-        transaction.execute(DELETE_DOCUMENTS, gone)
-        for statement in (DELETE_SUMMARIES, DELETE_REJECTED, DELETE_QUESTIONS):
-            transaction.execute(statement, touched)
-
-
-def keep_private(transaction: Transaction, owner: Owner, message_id: int) -> None:
-    """Keep a message, and the answers to it, out of everything but the window.
-
-    What was made of them goes: facts that nothing else tells, documents, summaries; the vectors
-    of what was said right after them are made anew.
-    """
-    request = {**owner.columns(), "request": message_id}
-    ids = [int(row[0]) for row in transaction.fetch_all(SELECT_PRIVATE, request)]
-    touched = {**request, "ids": ids}
-    reset_vectors(transaction, owner, ids)
-    ending = (DELETE_REJECTED, DELETE_DOCUMENTS, DELETE_SUMMARIES, DELETE_QUESTIONS)
-    for statement in (*KEEP_PRIVATE, *ending):
-        transaction.execute(statement, touched)
-
-
-def set_text(transaction: Transaction, owner: Owner, change: Change) -> bool:
-    """Give a message other words behind its time label; False when it was edited meanwhile."""
-    parameters = {**owner.columns(), **vars(change), "after": storable(change.after or "")}
-    return transaction.execute(UPDATE_TEXT, parameters) > 0
-
-
-def set_quote(transaction: Transaction, owner: Owner, source_id: int, quote: str) -> None:
-    """Let a fact quote these words of its message."""
-    parameters = {**owner.columns(), "source_id": source_id, "quote": quote}
-    transaction.execute(UPDATE_QUOTE, parameters)
-
-
-def _literal(word: str) -> str:
-    """A word in which LIKE sees no signs of its own."""
-    return storable(word).replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
 
 
 class Undone(NamedTuple):
@@ -410,27 +252,6 @@ WHERE owner_id = %(owner)s AND %(memory_id)s::bigint IS NULL
 ORDER BY at DESC, kind DESC, id DESC LIMIT 1
 """
 
-# The facts that another one replaced hold again, until the end that they had before; one that
-# was told anew meanwhile holds already.
-RESTORE_REPLACED = """
-UPDATE memories f SET retired_at = NULL, retired_reason = NULL, superseded_by = NULL,
-       updated_at = now(),
-       valid_until = nullif(valid_until, (SELECT said_at FROM memory_sources
-                                          WHERE memory_id = %(memory_id)s ORDER BY id LIMIT 1))
-WHERE superseded_by = %(memory_id)s AND retired_reason = 'replaced' AND owner_id = %(owner)s
-  AND NOT EXISTS (SELECT 1 FROM memories living
-                  WHERE living.content_hash = f.content_hash AND living.retired_at IS NULL
-                    AND living.owner_id = %(owner)s)
-RETURNING text
-"""
-
-# A fact that is taken back, or that its message does not tell any more, is not believed; it stays,
-# so that a replay of its message does not bring it back.
-WITHDRAW = """
-UPDATE memories SET retired_at = now(), retired_reason = %(reason)s
-WHERE id = %(memory_id)s AND owner_id = %(owner)s
-"""
-
 # Living facts that a message told, with its words for each, and whether another one tells them.
 SELECT_TOLD = """
 SELECT f.id, s.quote, EXISTS (SELECT 1 FROM memory_sources other
@@ -439,14 +260,14 @@ FROM memory_sources s JOIN memories f ON f.id = s.memory_id
 WHERE s.message_id = %(message_id)s AND f.owner_id = %(owner)s AND f.retired_at IS NULL
 """
 
-# A fact that others tell as well.
+# A fact that others tell as well, or all that it told.
 DELETE_SOURCE = """
 DELETE FROM memory_sources s USING memories f
-WHERE s.message_id = %(message_id)s AND f.id = s.memory_id AND f.id = %(memory_id)s
-  AND f.owner_id = %(owner)s
+WHERE s.message_id = %(message_id)s AND f.id = s.memory_id AND f.owner_id = %(owner)s
+  AND (%(memory_id)s::bigint IS NULL OR f.id = %(memory_id)s)
 """
 
-# One that nobody tells any more: told again, it is new.
+# One without a source: told again, it is new.
 RENAME_EPISODE = """
 UPDATE memory_sources s SET episode = 'edited_' || s.uid FROM memories f
 WHERE s.memory_id = f.id AND f.id = %(memory_id)s AND f.owner_id = %(owner)s
@@ -508,129 +329,178 @@ WHERE f.id = ANY(%(facts)s) AND f.owner_id = %(owner)s
   AND NOT EXISTS (SELECT 1 FROM search_documents d WHERE d.memory_id = f.id)
 """
 
-# Messages that are shown again; the search takes them in anew.
-SHOW_MESSAGES = """
-UPDATE messages m SET is_forgotten = false, forgotten_at = NULL, indexed_at = NULL
-FROM conversations c
-WHERE m.id = ANY(%(ids)s) AND c.id = m.conversation_id AND c.owner_id = %(owner)s
-"""
 
+class ForgettingRepository(OwnerSteps):
+    """Forgets and takes back, after ``lock_history``.
 
-class UndoRepository:
-    """Takes back; the methods block (see ``PgClient.run``)."""
+    ``src/memory/forgetter.py`` puts those of forgetting in order.
+    """
 
-    def __init__(
+    def list_facts(self) -> list[KnownFact]:
+        """Every fact, oldest first."""
+        return [KnownFact(*row) for row in self._rows(SELECT_FACTS)]
+
+    def list_messages(
         self,
-        terms: Callable[[str], Sequence[str]],
-        fact_terms: Callable[[str, str], Sequence[str]],
-    ) -> None:
-        """Index messages by their ``terms``, facts by those of their text and relation."""
-        self._terms = terms
-        self._fact_terms = fact_terms
+        *,
+        facts: Collection[int] = (),
+        ids: Collection[int] = (),
+        beginnings: Collection[str] = (),
+    ) -> list[TouchedMessage]:
+        """Messages that told these facts, cite or answer them, or hold one of the words."""
+        patterns = [f"%{_literal(word)}%" for word in beginnings]
+        rows = self._rows(SELECT_MESSAGES, facts=list(facts), ids=list(ids), patterns=patterns)
+        return [TouchedMessage(*row) for row in rows]
 
-    def undo(
-        self,
-        transaction: Transaction,
-        owner: Owner,
-        memory_id: int | None = None,
-        asker: int | None = None,
-    ) -> Undone | None:
-        """Take the last change back, or how ``memory_id`` came about; None: there is none.
-
-        In a group only what ``asker`` told, or wanted forgotten, himself.
-        """
-        change = {**owner.columns(), "memory_id": memory_id, "asker": asker}
-        row = transaction.fetch_one(SELECT_LAST, {**change, "seconds": UNDO_SECONDS})
-        if row is None:
-            return None
-        kind, number, text, _ = row
-        if kind == "forgetting":
-            return self.undo_forgetting(transaction, owner, number, asker)
-        transaction.execute(WITHDRAW, owner, memory_id=number, reason="undone")
-        return Undone(text, self.restore_replaced(transaction, owner, number))
-
-    def restore_replaced(
-        self, transaction: Transaction, owner: Owner, memory_id: int
-    ) -> list[str]:
-        """Let what a fact replaced hold again; returns the texts."""
-        change = {**owner.columns(), "memory_id": memory_id}
-        return [str(text) for (text,) in transaction.fetch_all(RESTORE_REPLACED, change)]
-
-    def list_told(
-        self, transaction: Transaction, owner: Owner, message_id: int
-    ) -> list[tuple[int, str, bool]]:
-        """Numbers of living facts that it told, its words for each, and whether others tell it."""
+    def list_other_quotes(
+        self, *, facts: Collection[int], ids: Collection[int]
+    ) -> list[tuple[int, int, str, str, int, str]]:
+        """Source id, message id, quote, text, fact id and object of what other facts quote."""
         return [
-            (int(id_), str(quote), bool(others))
-            for id_, quote, others in transaction.fetch_all(
-                SELECT_TOLD, owner, message_id=message_id
+            (source, message, quote, text, fact, object_)
+            for source, message, quote, text, fact, object_ in self._rows(
+                SELECT_OTHER_QUOTES, facts=list(facts), ids=list(ids)
             )
         ]
 
-    def untell(
+    def forget(
         self,
-        transaction: Transaction,
-        owner: Owner,
-        message_id: int,
-        memory_id: int,
+        facts: Collection[int],
         *,
-        has_others: bool,
-    ) -> None:
+        texts: Sequence[str],
+        asked_by: int | None = None,
+        changes: Sequence[Change] = (),
+        quotes: Mapping[int, tuple[str, str]] = MappingProxyType({}),
+    ) -> int:
+        """Take the facts and the words away; returns the number under which it can be undone.
+
+        Args:
+            facts: Ids of the facts that go.
+            texts: What the user is told to be forgotten.
+            asked_by: In a group, the member who wants it, and may undo it.
+            changes: What becomes of messages.
+            quotes: Quotes of other facts, before and after, by the id of the source.
+        """
+        [(kept,)] = self._rows(KEEP_ROWS, facts=list(facts))
+        kept |= {"texts": list(texts), "asked_by": asked_by}
+        kept["messages"] = [[c.message_id, c.before, c.after] for c in changes]
+        kept["quotes"] = [[number, before, after] for number, (before, after) in quotes.items()]
+        for number, (_, after) in quotes.items():
+            self._run(UPDATE_QUOTE, source_id=number, quote=after)
+        self._run(DELETE_FACTS, facts=list(facts))
+        self._change(changes)
+        gone = [*texts, *(change.before for change in changes)]
+        gone += [row["text"] for row in kept["facts"]]
+        self._run(CLEAR_QUOTED, gone=[text for text in gone if text])
+        self._run(DELETE_RESULTS, DELETE_ORPHANED_ENTITIES)
+        [(number,)] = self._rows(INSERT_FORGETTING, kept=json.dumps(kept, ensure_ascii=False))
+        return int(number)
+
+    def hide_request(self, message_id: int) -> None:
+        """The request names what to forget; it is shown to no model again."""
+        self._run(
+            SET_HIDDEN, DELETE_DOCUMENTS, DELETE_SUMMARIES,
+            hidden=True, request=message_id, ids=[message_id],
+        )  # fmt: skip
+
+    def keep_private(self, message_id: int) -> None:
+        """Keep a message, and the answers to it, out of everything but the window.
+
+        What was made of them goes: facts that nothing else tells, documents, summaries; the
+        vectors of what was said right after them are made anew.
+        """
+        ids = [int(row[0]) for row in self._rows(SELECT_PRIVATE, request=message_id)]
+        reset_vectors(self._transaction, self._owner, ids)
+        self._run(
+            *KEEP_PRIVATE, DELETE_SOURCE, DELETE_REJECTED, DELETE_DOCUMENTS, DELETE_SUMMARIES,
+            DELETE_QUESTIONS, request=message_id, ids=ids, message_id=message_id, memory_id=None,
+        )  # fmt: skip
+
+    def undo(self, memory_id: int | None = None, asker: int | None = None) -> Undone | None:
+        """Take the last change back, or how ``memory_id`` came about; None: there is none.
+
+        In a group only what ``asker`` told, or wanted forgotten.
+        """
+        rows = self._rows(SELECT_LAST, memory_id=memory_id, asker=asker, seconds=UNDO_SECONDS)
+        if not rows:
+            return None
+        [(kind, number, text, _)] = rows
+        if kind == "forgetting":
+            return self.undo_forgetting(number, asker)
+        return Undone(text, self._withdraw(number, "undone"))
+
+    def list_told(self, message_id: int) -> list[tuple[int, str, bool]]:
+        """Numbers of living facts that it told, its words for each, and whether others tell it."""
+        return [
+            (int(id_), str(quote), bool(others))
+            for id_, quote, others in self._rows(SELECT_TOLD, message_id=message_id)
+        ]
+
+    def untell(self, message_id: int, memory_id: int, *, has_others: bool) -> None:
         """A message does not tell this fact any more.
 
-        One that nobody else tells is retired, and what it had replaced holds again.
+        One that no other message tells is retired, and what it had replaced holds again.
         """
         if has_others:
-            transaction.execute(DELETE_SOURCE, owner, message_id=message_id, memory_id=memory_id)
-            return
-        transaction.execute(WITHDRAW, owner, memory_id=memory_id, reason="edited")
-        transaction.execute(RENAME_EPISODE, owner, memory_id=memory_id)
-        self.restore_replaced(transaction, owner, memory_id)
+            self._run(DELETE_SOURCE, message_id=message_id, memory_id=memory_id)
+        else:
+            self._withdraw(memory_id, "edited")
+            self._run(RENAME_EPISODE, memory_id=memory_id)
 
-    def undo_forgetting(
-        self, transaction: Transaction, owner: Owner, number: int, asker: int | None = None
-    ) -> Undone | None:
+    def undo_forgetting(self, number: int, asker: int | None = None) -> Undone | None:
         """Take a forgetting back; None when it is too late.
 
         Args:
-            transaction: The caller's.
-            owner: Whose it is.
-            number: As ``ForgettingRepository.forget`` returned it.
+            number: As ``forget`` returned it.
             asker: Who wants it back, in a group.
         """
-        parameters = {**owner.columns(), "id": number, "seconds": UNDO_SECONDS, "asker": asker}
-        row = transaction.fetch_one(TAKE_FORGETTING, parameters)
-        if row is None:
+        rows = self._rows(TAKE_FORGETTING, id=number, seconds=UNDO_SECONDS, asker=asker)
+        if not rows:
             return None
-        kept = dict(row[0])
+        [(kept,)] = rows
         names = ("facts", "sources", "entities", "links")
-        rows = owner.columns() | {name: json.dumps(kept[name]) for name in names}
-        for statement in RESTORE_ROWS:
-            transaction.execute(statement, rows)
-        facts = [int(fact["id"]) for fact in kept["facts"]]
-        back = transaction.fetch_all(SELECT_UNINDEXED_FACTS, {**owner.columns(), "facts": facts})
+        self._run(*RESTORE_ROWS, **{name: json.dumps(kept[name]) for name in names})
+        back = self._rows(SELECT_UNINDEXED_FACTS, facts=[fact["id"] for fact in kept["facts"]])
         documents = [
-            NewDocument("memory", int(id_), "user", said_at, self._fact_terms(text, relation))
+            NewDocument("memory", int(id_), "user", said_at, fact_terms(text, relation))
             for id_, text, relation, said_at in back
         ]
         if documents:
-            add_documents(transaction, owner, documents)
+            add_documents(self._transaction, self._owner, documents)
         for source, before, _ in kept["quotes"]:
-            set_quote(transaction, owner, source, before)
-        self._restore_messages(transaction, owner, kept["messages"])
-        transaction.execute(DELETE_RESULTS, owner.columns())
+            self._run(UPDATE_QUOTE, source_id=source, quote=before)
+        self._change([Change(id_, after, before) for id_, before, after in kept["messages"]])
+        self._run(DELETE_RESULTS)
         return Undone(None, [str(text) for text in kept["texts"]])
 
-    def _restore_messages(
-        self, transaction: Transaction, owner: Owner, messages: Sequence[Any]
-    ) -> None:
-        ids = [int(number) for number, _, _ in messages]
-        hidden = [int(number) for number, _, after in messages if after is None]
-        for number, before, after in messages:
-            if after is not None and set_text(
-                transaction, owner, Change(int(number), after, before)
-            ):
-                reword(transaction, owner, int(number), self._terms(before))
-        reset_vectors(transaction, owner, ids)
-        transaction.execute(SHOW_MESSAGES, {**owner.columns(), "ids": hidden})
-        transaction.execute(DELETE_SUMMARIES, {**owner.columns(), "ids": ids})
+    def _change(self, changes: Sequence[Change]) -> None:
+        """Let messages say something else, hide them, or show them again."""
+        ids = [change.message_id for change in changes]
+        reset_vectors(self._transaction, self._owner, ids)
+        for change in changes:
+            if change.before is None or change.after is None:
+                continue
+            after = storable(change.after)
+            if self._run(UPDATE_TEXT, **vars(change) | {"after": after}):
+                reword(self._transaction, self._owner, change.message_id, terms(after))
+        if hidden := [change.message_id for change in changes if change.after is None]:
+            self._run(SET_HIDDEN, DELETE_DOCUMENTS, hidden=True, request=None, ids=hidden)
+        if shown := [change.message_id for change in changes if change.before is None]:
+            self._run(SET_HIDDEN, hidden=False, request=None, ids=shown)
+        self._run(DELETE_SUMMARIES, DELETE_REJECTED, DELETE_QUESTIONS, ids=ids)
+
+    def _withdraw(self, memory_id: int, reason: str) -> list[str]:
+        """Believe a fact no more; returns the texts of what it had replaced, which hold again.
+
+        It stays, so that a replay of its message does not bring it back.
+        """
+        self._run(RETIRE, ids=[memory_id], reason=reason, successor=None, until=None)
+        restored = self._rows(
+            RESTORE, successor=memory_id, reasons=["replaced"], id=None, until=None
+        )
+        return [str(text) for (text,) in restored]
+
+
+def _literal(word: str) -> str:
+    """A word in which LIKE sees no signs of its own."""
+    return storable(word).replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")

@@ -7,8 +7,6 @@ both have a conversation the old one stays, because turns that are under way bel
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from src.pg.client import Repository, Transaction
 from src.pg.connection import PATIENT
 from src.pg.locks import lock_chats, lock_moves
@@ -70,6 +68,8 @@ WITH merged AS MATERIALIZED (
     SET conversation_id = %(kept)s, first_position = spans.first - 1000000000,
         last_position = spans.last - 1000000000
     FROM spans WHERE s.id = spans.id AND spans.is_whole
+), results AS (
+    UPDATE tool_results SET conversation_id = %(kept)s WHERE conversation_id = %(gone)s
 )
 UPDATE conversations c
 SET last_position = 0,
@@ -84,68 +84,49 @@ UPDATE conversation_summaries
 SET first_position = first_position + 1000000000, last_position = last_position + 1000000000
 WHERE conversation_id = %(kept)s AND first_position < 0
 """
-MOVE_TOOL_RESULTS = """
-UPDATE tool_results SET conversation_id = %(kept)s WHERE conversation_id = %(gone)s
-"""
 DELETE_MERGED = "DELETE FROM conversations WHERE id = %(gone)s"
 
 # The same fact in both: the older row takes in the sources, answers and links of the other one.
-SELECT_FACT_PAIRS = """
-SELECT kept.id, gone.id FROM memories kept JOIN memories gone USING (content_hash)
-WHERE kept.owner_id = %(kept)s AND kept.retired_at IS NULL
-  AND gone.owner_id = %(gone)s AND gone.retired_at IS NULL
-"""
-MERGE_FACTS = (
-    """
-    UPDATE memory_sources s SET memory_id = pair.kept
-    FROM unnest(%(kept)s::bigint[], %(gone)s::bigint[]) AS pair (kept, gone)
+MERGE_FACTS = """
+WITH pair AS MATERIALIZED (
+    SELECT kept.id AS kept, gone.id AS gone
+    FROM memories kept JOIN memories gone USING (content_hash)
+    WHERE kept.owner_id = %(kept)s AND kept.retired_at IS NULL
+      AND gone.owner_id = %(gone)s AND gone.retired_at IS NULL
+), sources AS (
+    UPDATE memory_sources s SET memory_id = pair.kept FROM pair
     WHERE s.memory_id = pair.gone AND NOT EXISTS (
         SELECT 1 FROM memory_sources WHERE memory_id = pair.kept AND uid = s.uid)
-    """,
-    """
-    UPDATE answer_sources s SET memory_id = pair.kept
-    FROM unnest(%(kept)s::bigint[], %(gone)s::bigint[]) AS pair (kept, gone)
-    WHERE s.memory_id = pair.gone
-    """,
-    """
-    UPDATE memories f SET superseded_by = pair.kept
-    FROM unnest(%(kept)s::bigint[], %(gone)s::bigint[]) AS pair (kept, gone)
-    WHERE f.superseded_by = pair.gone
-    """,
-    """
+), answers AS (
+    UPDATE answer_sources s SET memory_id = pair.kept FROM pair WHERE s.memory_id = pair.gone
+), replaced AS (
+    UPDATE memories f SET superseded_by = pair.kept FROM pair WHERE f.superseded_by = pair.gone
+), links AS (
     INSERT INTO memory_entities (memory_id, entity_id)
-    SELECT pair.kept, l.entity_id
-    FROM unnest(%(kept)s::bigint[], %(gone)s::bigint[]) AS pair (kept, gone)
-    JOIN memory_entities l ON l.memory_id = pair.gone
+    SELECT pair.kept, l.entity_id FROM pair JOIN memory_entities l ON l.memory_id = pair.gone
     ON CONFLICT DO NOTHING
-    """,
-    """
+), richer AS (
     UPDATE memories f
     SET pinned = f.pinned OR g.pinned, importance = greatest(f.importance, g.importance),
-        recalls = f.recalls + g.recalls,
-        updated_at = greatest(f.updated_at, g.updated_at)
-    FROM unnest(%(kept)s::bigint[], %(gone)s::bigint[]) AS pair (kept, gone)
-    JOIN memories g ON g.id = pair.gone
-    WHERE f.id = pair.kept
-    """,
-    "DELETE FROM memories WHERE id = ANY(%(gone)s)",
+        recalls = f.recalls + g.recalls, updated_at = greatest(f.updated_at, g.updated_at)
+    FROM pair JOIN memories g ON g.id = pair.gone WHERE f.id = pair.kept
 )
+DELETE FROM memories f USING pair WHERE f.id = pair.gone
+"""
 
 # The same name in both.
-SELECT_ENTITY_PAIRS = """
-SELECT kept.id, gone.id FROM entities kept JOIN entities gone USING (normalised_name)
-WHERE kept.owner_id = %(kept)s AND gone.owner_id = %(gone)s
-"""
-MERGE_ENTITIES = (
-    """
+MERGE_ENTITIES = """
+WITH pair AS MATERIALIZED (
+    SELECT kept.id AS kept, gone.id AS gone
+    FROM entities kept JOIN entities gone USING (normalised_name)
+    WHERE kept.owner_id = %(kept)s AND gone.owner_id = %(gone)s
+), links AS (
     INSERT INTO memory_entities (memory_id, entity_id)
-    SELECT l.memory_id, pair.kept
-    FROM unnest(%(kept)s::bigint[], %(gone)s::bigint[]) AS pair (kept, gone)
-    JOIN memory_entities l ON l.entity_id = pair.gone
+    SELECT l.memory_id, pair.kept FROM pair JOIN memory_entities l ON l.entity_id = pair.gone
     ON CONFLICT DO NOTHING
-    """,
-    "DELETE FROM entities WHERE id = ANY(%(gone)s)",
 )
+DELETE FROM entities e USING pair WHERE e.id = pair.gone
+"""
 
 # In the search, what the new chat said stands after what the old one said; the gap is wider than
 # the reach of a word into its neighbours. What the new chat has not chosen for itself stays as it
@@ -249,20 +230,7 @@ def _merge_owners(transaction: Transaction, owners: dict[str, int]) -> None:
     """Take all that is the second owner's into the first."""
     for kept, gone in transaction.fetch_all(SELECT_CONVERSATION_PAIRS, owners):
         pair = {"kept": kept, "gone": gone}
-        for statement in (MERGE_CONVERSATIONS, NUMBER_SUMMARIES, MOVE_TOOL_RESULTS, DELETE_MERGED):
+        for statement in (MERGE_CONVERSATIONS, NUMBER_SUMMARIES, DELETE_MERGED):
             transaction.execute(statement, pair)
-    _merge(transaction, transaction.fetch_all(SELECT_FACT_PAIRS, owners), MERGE_FACTS)
-    _merge(transaction, transaction.fetch_all(SELECT_ENTITY_PAIRS, owners), MERGE_ENTITIES)
-    for statement in MERGE_OWNERS:
+    for statement in (MERGE_FACTS, MERGE_ENTITIES, *MERGE_OWNERS):
         transaction.execute(statement, owners)
-
-
-def _merge(
-    transaction: Transaction, pairs: Sequence[Sequence[int]], statements: Sequence[str]
-) -> None:
-    """Take the second row of each pair into the first."""
-    if not pairs:
-        return
-    rows = {"kept": [kept for kept, _ in pairs], "gone": [gone for _, gone in pairs]}
-    for statement in statements:
-        transaction.execute(statement, rows)

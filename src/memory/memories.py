@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from typing import TypeVar
 
 from src.base.errors import StorageError
 from src.base.owners import Owner
 from src.memory.forgetter import MAX_NEAREST, Forgetter, Forgotten, Named
-from src.memory.forgetting_repo import ForgettingRepository, Undone, UndoRepository
-from src.memory.memory_repo import Memory, MemoryRepository
+from src.memory.forgetting_repo import ForgettingRepository, Undone
+from src.memory.memory_repo import FactQuery, Memory, MemoryRepository
 from src.memory.retriever import Query, Retriever
-from src.memory.writer import MemoryWriter, fact_terms
+from src.memory.writer import MemoryWriter
 from src.pg.client import PgClient, Transaction
 from src.pg.global_settings_repo import GlobalSettings, GlobalSettingsRepository
 from src.pg.locks import lock_history
 from src.reading.facts import fact_uid
-from src.texts.morphology import terms
 
+T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
-KEY_FACT_IMPORTANCE = 7  # facts of at least so much are always in the prompt
-MAX_KEY_FACTS = 20
-
-
+# The facts that are always in the prompt: the pinned, then the most important that hold now.
+KEY_FACTS = FactQuery("weight", importance=7, limit=20)
 NEAR = 0.72  # least similarity of a fact that is named as the nearest when none fits
 
 
@@ -46,8 +45,6 @@ class Memories:
     ) -> None:
         """``settings`` are the operator's."""
         self._client = client
-        self._forgetting = ForgettingRepository(terms)
-        self._undoing = UndoRepository(terms, fact_terms)
         self._settings = settings
         self.facts = MemoryRepository(client)
         self.retriever = retriever
@@ -67,44 +64,40 @@ class Memories:
         Raises:
             StorageError: The database is away.
         """
-        return await self._client.run(
-            self.facts.list_key_facts, owner, importance=KEY_FACT_IMPORTANCE, limit=MAX_KEY_FACTS
-        )
+        return await self._client.run(self.facts.list_facts, owner, KEY_FACTS)
 
     async def forget(
         self,
         owner: Owner,
-        ids: Sequence[str],
+        ids: Sequence[str] = (),
         *,
         about: str = "",
-        request_id: int | None = None,
-        speaker_id: int | None = None,
-    ) -> Forgotten:
-        """Forget these facts and whole messages; the arguments are those of ``Forgetter``."""
-        asked = {"request_id": request_id, "speaker_id": speaker_id}
-        return await self._client.run(
-            self._client.in_transaction,
-            lambda t: Forgetter(self._forgetting, t, owner, **asked).forget(ids, about),
-        )
-
-    async def forget_about(
-        self,
-        owner: Owner,
-        about: str,
-        *,
         everything: bool = False,
         request_id: int | None = None,
         speaker_id: int | None = None,
     ) -> Forgotten:
-        """Forget what a request surely means; when nothing does, say what comes nearest."""
+        """Forget these facts and whole messages; else what a request surely means.
+
+        When a request means nothing that is known, say what comes nearest.
+
+        Args:
+            owner: Whose they are.
+            ids: ``fact-12`` or ``msg-12``.
+            about: What of these messages is meant; without ids the request, in the user's words.
+            everything: All that fits the request, unasked.
+            request_id: The message in which the user asks for it.
+            speaker_id: In a group, who asks.
+        """
 
         def work(transaction: Transaction) -> Forgotten:
             asked = {"request_id": request_id, "speaker_id": speaker_id}
-            forgetter = Forgetter(self._forgetting, transaction, owner, **asked)
+            forgetter = Forgetter(transaction, owner, **asked)
+            if ids:
+                return forgetter.forget(ids, about)
             return forgetter.forget_about(about, everything=everything)
 
-        found: Forgotten = await self._client.run(self._client.in_transaction, work)
-        if found.texts or found.ask or found.nearest or not about.strip():
+        found = await self._run(work)
+        if ids or found.texts or found.ask or found.nearest or not about.strip():
             return found
         now = datetime.now(UTC)
         query = Query(
@@ -114,14 +107,21 @@ class Memories:
         near = tuple(Named(fact_uid(hit.source_id), hit.text) for hit in hits[:MAX_NEAREST])
         return Forgotten(nearest=near)
 
+    async def pin(
+        self, owner: Owner, memory_id: int, *, pinned: bool, asker: int | None = None
+    ) -> bool:
+        """Keep a fact always in the prompt, or no more; False when it is gone, or another's."""
+        pin = self.facts.set_pinned
+        return await self._client.run(pin, owner, memory_id, pinned=pinned, asker=asker)
+
     async def keep_private(self, owner: Owner, message_id: int) -> None:
         """Let a message, and the answer to it, be remembered nowhere but in the window."""
 
         def work(transaction: Transaction) -> None:
             lock_history(transaction, *owner)
-            self._forgetting.keep_private(transaction, owner, message_id)
+            ForgettingRepository(transaction, owner).keep_private(message_id)
 
-        await self._client.run(self._client.in_transaction, work)
+        await self._run(work)
 
     async def undo(
         self, owner: Owner, memory_id: int | None = None, *, asker: int | None = None
@@ -130,15 +130,15 @@ class Memories:
 
         In a group only what ``asker`` told, or wanted forgotten.
         """
-        return await self._client.run(
-            self._client.in_transaction, lambda t: self._undoing.undo(t, owner, memory_id, asker)
-        )
+        return await self._run(lambda t: ForgettingRepository(t, owner).undo(memory_id, asker))
 
     async def undo_forgetting(
         self, owner: Owner, number: int, *, asker: int | None = None
     ) -> Undone | None:
         """Undo a certain forgetting, if it is not too late and the asker wanted it."""
-        return await self._client.run(
-            self._client.in_transaction,
-            lambda t: self._undoing.undo_forgetting(t, owner, number, asker),
+        return await self._run(
+            lambda t: ForgettingRepository(t, owner).undo_forgetting(number, asker)
         )
+
+    async def _run(self, work: Callable[[Transaction], T]) -> T:
+        return await self._client.run(self._client.in_transaction, work)

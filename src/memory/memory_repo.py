@@ -3,19 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from datetime import datetime
+from typing import Literal
 
 from src.base.owners import Owner
 from src.history.turn_repo import NewAnswer
 from src.memory.search_index_repo import NewDocument, add_documents
-from src.pg.client import Repository, Transaction, storable
-from src.reading.facts import Fact, Origin, fact_number
+from src.pg.client import OwnerSteps, Repository, Row, Transaction, storable
+from src.reading.facts import MEMORY_TYPES, Fact, Origin, fact_number
+from src.reading.relations import relation_term
+from src.texts.morphology import terms
+
+
+@dataclass(frozen=True)
+class Replaced:
+    """A fact that another one took the place of; ``until`` when it held, as far as is known."""
+
+    id: int
+    text: str
+    until: datetime | None
 
 
 @dataclass(frozen=True)
 class Memory:
-    """A fact.
+    """A stored fact, as the view ``facts`` shows it.
+
+    What has a default is filled by ``MemoryRepository.list_facts`` alone.
 
     Attributes:
         id: Its number.
@@ -34,7 +48,13 @@ class Memory:
         message_id: That message, if it is still there.
         quote: Its exact words.
         speaker_id: In a group, the member who told it, and whom "user" means in it.
-        speaker: What he is called.
+        speaker: What they are called.
+        origin: What kind of call stored it.
+        created_at: When it was stored.
+        retired_reason: Why it is not believed any more.
+        superseded_by: The number of the fact that took its place.
+        replaced_by: The text of that fact.
+        past: What it took the place of, the latest first.
     """
 
     id: int
@@ -51,17 +71,53 @@ class Memory:
     uid: str
     said_at: datetime
     message_id: int | None
-    quote: str | None = None
-    speaker_id: int | None = None
-    speaker: str | None = None
+    quote: str | None
+    speaker_id: int | None
+    speaker: str | None
+    origin: str = ""
+    created_at: datetime | None = None
+    retired_reason: str | None = None
+    superseded_by: int | None = None
+    replaced_by: str | None = None
+    past: tuple[Replaced, ...] = ()
 
 
 def memory_query(sql: str) -> str:
-    """A statement on the view ``facts f``; ``{memory}`` are a Memory's columns.
+    """A statement on the view ``facts f``, which calls the columns what ``Memory`` does.
 
-    The view calls them what the class does.
+    ``{memory}`` are those without a default, ``{more}`` the others that the view has.
     """
-    return sql.replace("{memory}", ", ".join(f"f.{field.name}" for field in fields(Memory)))
+    columns = [(field.name, field.default is MISSING) for field in fields(Memory)[:-1]]
+    for place, is_wanted in (("{memory}", True), ("{more}", False)):
+        found = (f"f.{name}" for name, is_needed in columns if is_needed is is_wanted)
+        sql = sql.replace(place, ", ".join(found))
+    return sql
+
+
+@dataclass(frozen=True)
+class FactQuery:
+    """Which facts of an owner are read, and in which order.
+
+    Attributes:
+        order: ``newest``; ``kind``: kind by kind, of each the pinned first, then the newest;
+            ``weight``: the pinned first, then the most important, without their past.
+        ids: Only these.
+        kind: Only this one of ``MEMORY_TYPES``.
+        is_living: Whether they are believed (True), or not any more (False); None: either.
+        importance: Only pinned facts, and those of at least so much; no event that is over.
+        before: Only those with a lower number.
+        limit: How many at most.
+        offset: How many are passed over.
+    """
+
+    order: Literal["newest", "kind", "weight"] = "newest"
+    ids: Sequence[int] | None = None
+    kind: str | None = None
+    is_living: bool | None = True
+    importance: int | None = None
+    before: int | None = None
+    limit: int = 1000
+    offset: int = 0
 
 
 @dataclass(frozen=True)
@@ -70,10 +126,10 @@ class Telling:
 
     Attributes:
         text: Without the time label.
-        is_own: Whether the sender typed it himself.
-        speaker_id: Who he is, in a group.
-        speaker: What he is called there.
-        is_disputed: Whether he is, or was, asked what it is to replace.
+        is_own: Whether the sender typed it.
+        speaker_id: In a group, the sender.
+        speaker: What they are called there.
+        is_disputed: Whether the sender is, or was, asked what it is to replace.
     """
 
     text: str
@@ -170,36 +226,71 @@ def count_recalls(transaction: Transaction, answer: NewAnswer) -> None:
         transaction.execute(COUNT_RECALLS, conversation_id=conversation, memory_ids=ids)
 
 
+def fact_terms(text: str, relation: str) -> list[str]:
+    """The search terms of a fact: its words, and its relation for questions that ask for it."""
+    return [*terms(text), relation_term(relation)]
+
+
 def message_number(uid: str) -> int | None:
     """12 for ``msg-12``; None for anything else."""
     return fact_number(uid, "msg-")
 
 
-# The facts that are always in the prompt: the pinned, then the most important that hold now.
-SELECT_KEY_FACTS = memory_query("""
-SELECT {memory} FROM facts f
-WHERE f.owner_id = %(owner)s AND f.retired_at IS NULL
-  AND (f.valid_until IS NULL OR f.valid_until > now())
-  AND (f.pinned OR f.importance >= %(importance)s)
-ORDER BY f.pinned DESC, f.importance DESC, f.created_at DESC, f.id DESC
-LIMIT %(limit)s
-""")
+# A page of an owner's facts.
+PAGE = """
+WHERE f.owner_id = %(owner)s
+  AND (%(ids)s::bigint[] IS NULL OR f.id = ANY(%(ids)s))
+  AND (%(is_living)s::boolean IS NULL OR (f.retired_at IS NULL) = %(is_living)s)
+  AND (%(kind)s::text IS NULL OR f.memory_type = %(kind)s)
+  AND (%(importance)s::int IS NULL OR (f.pinned OR f.importance >= %(importance)s)
+       AND (f.valid_until IS NULL OR f.valid_until > now()))
+  AND (%(before)s::bigint IS NULL OR f.id < %(before)s)
+ORDER BY {order} LIMIT %(limit)s OFFSET %(offset)s
+"""
+# As a prompt needs them: an index has them in this order.
+SELECT_BARE = "SELECT {memory} FROM facts f {page}"
+# With what each took the place of; the page is chosen before sources and past are looked up.
+SELECT_WITH_PAST = """
+WITH page AS MATERIALIZED (SELECT f.id FROM memories f {page})
+SELECT {memory}, {more}, past.ids, past.texts, past.untils
+FROM page JOIN facts f ON f.id = page.id, LATERAL (
+    SELECT array_agg(id ORDER BY retired_at DESC, id DESC) AS ids,
+           array_agg(text ORDER BY retired_at DESC, id DESC) AS texts,
+           array_agg(valid_until ORDER BY retired_at DESC, id DESC) AS untils
+    FROM memories
+    WHERE superseded_by = f.id AND retired_reason = 'replaced' AND owner_id = f.owner_id
+) AS past
+ORDER BY {order}
+"""
+BY_KIND = """
+array_position(%(kinds)s::text[], f.memory_type), f.pinned DESC, f.created_at DESC, f.id DESC
+"""
+BY_WEIGHT = "f.pinned DESC, f.importance DESC, f.created_at DESC, f.id DESC"
+SELECT_FACTS = {
+    name: memory_query(sql.replace("{page}", PAGE).replace("{order}", order))
+    for name, sql, order in (
+        ("newest", SELECT_WITH_PAST, "f.id DESC"),
+        ("kind", SELECT_WITH_PAST, BY_KIND),
+        ("weight", SELECT_BARE, BY_WEIGHT),
+    )
+}
 
-# The living facts, newest first.
-SELECT_MEMORIES = memory_query("""
-SELECT {memory} FROM facts f
-WHERE f.owner_id = %(owner)s AND f.retired_at IS NULL
-ORDER BY f.created_at DESC, f.id DESC
-LIMIT %(limit)s OFFSET %(offset)s
-""")
-
-# How many living facts there are.
-COUNT_MEMORIES = """
-SELECT count(*) FROM memories
+# How many living facts there are of each kind.
+COUNT_KINDS = """
+SELECT memory_type, count(*) FROM memories
 WHERE owner_id = %(owner)s AND retired_at IS NULL
+GROUP BY memory_type
 """
 
-# The message behind a reference, or an answer of the bot's; the owner's own, and nobody else's.
+# The user wants it always in view, or does not; in a group only who told it may say so.
+UPDATE_PINNED = """
+UPDATE memories SET pinned = %(pinned)s, updated_at = now()
+WHERE id = %(memory_id)s AND owner_id = %(owner)s
+  AND retired_at IS NULL
+  AND (%(asker)s::bigint IS NULL OR speaker_id IS NULL OR speaker_id = %(asker)s)
+"""
+
+# The message behind a reference, or an answer of the bot's; of the owner alone.
 SELECT_SOURCE = """
 SELECT message_text(m.content), m.said_at, coalesce(m.chat_id, asked.chat_id),
        coalesce(abs(m.telegram_message_id), m.sent_message_ids[1]),
@@ -338,6 +429,23 @@ WHERE id = ANY(%(ids)s) AND owner_id = %(owner)s
   AND retired_at IS NULL
 """
 
+# Facts that a successor took the place of hold again, or the one of them with this number, until
+# the end that they had before; one that was told anew meanwhile holds already.
+RESTORE = """
+UPDATE memories f SET retired_at = NULL, retired_reason = NULL, superseded_by = NULL,
+       updated_at = now(),
+       valid_until = nullif(valid_until, CASE WHEN retired_reason = 'replaced'
+           THEN (SELECT said_at FROM memory_sources
+                 WHERE memory_id = %(successor)s ORDER BY id LIMIT 1)
+           ELSE %(until)s::timestamptz END)
+WHERE superseded_by = %(successor)s AND retired_reason = ANY(%(reasons)s)
+  AND (%(id)s::bigint IS NULL OR id = %(id)s) AND owner_id = %(owner)s
+  AND NOT EXISTS (SELECT 1 FROM memories living
+                  WHERE living.content_hash = f.content_hash AND living.retired_at IS NULL
+                    AND living.owner_id = %(owner)s)
+RETURNING text
+"""
+
 # Beyond the limit the least important and least recalled go, never the pinned.
 RETIRE_SURPLUS = """
 UPDATE memories SET retired_at = now(), retired_reason = 'limit'
@@ -370,65 +478,75 @@ WHERE m.id = %(message_id)s AND c.owner_id = %(owner)s
 
 
 class MemoryRepository(Repository):
-    """Reads and writes facts; every method blocks (see ``PgClient.run``).
+    """Reads facts, and what concerns them; every method blocks (see ``PgClient.run``)."""
 
-    The methods that take a ``Transaction`` are the steps of one use case, which
-    ``src/memory/writer.py`` puts in order, after ``lock_facts``.
-    """
-
-    def list_key_facts(
-        self, owner: Owner, *, importance: int = 7, limit: int = 20
-    ) -> list[Memory]:
-        """The pinned facts, and those of at least ``importance`` that hold now."""
+    def list_facts(self, owner: Owner, wanted: FactQuery = FactQuery()) -> list[Memory]:
+        """A page of facts."""
         rows = self._client.fetch_all(
-            SELECT_KEY_FACTS, {**owner.columns(), "importance": importance, "limit": limit}
+            SELECT_FACTS[wanted.order], owner, **vars(wanted), kinds=list(MEMORY_TYPES)
         )
-        return [Memory(*row) for row in rows]
+        return [_memory(row) for row in rows]
 
-    def list_memories(self, owner: Owner, *, limit: int = 10, offset: int = 0) -> list[Memory]:
-        """The living facts, newest first."""
-        rows = self._client.fetch_all(
-            SELECT_MEMORIES, {**owner.columns(), "limit": limit, "offset": max(0, offset)}
-        )
-        return [Memory(*row) for row in rows]
+    def find_fact(self, owner: Owner, memory_id: int) -> Memory | None:
+        """A fact, living or retired; None when there is none."""
+        found = self.list_facts(owner, FactQuery(ids=[memory_id], is_living=None))
+        return found[0] if found else None
+
+    def count_kinds(self, owner: Owner) -> dict[str, int]:
+        """How many living facts there are of each kind that has some, in order."""
+        found: dict[str, int] = dict(self._client.fetch_all(COUNT_KINDS, owner))
+        return {kind: found[kind] for kind in MEMORY_TYPES if found.get(kind)}
 
     def count(self, owner: Owner) -> int:
         """How many facts hold."""
-        row = self._client.fetch_one(COUNT_MEMORIES, owner.columns())
-        return int(row[0]) if row else 0
+        return sum(self.count_kinds(owner).values())
+
+    def set_pinned(
+        self, owner: Owner, memory_id: int, *, pinned: bool, asker: int | None = None
+    ) -> bool:
+        """Pin a living fact, or let it go; False when it is not there, or another's."""
+        return self._client.execute(
+            UPDATE_PINNED, owner, memory_id=memory_id, pinned=pinned, asker=asker
+        ) > 0  # fmt: skip
 
     def find_source(self, owner: Owner, uid: str) -> SourceMessage | None:
         """The message behind ``msg-<id>``, or what a fact quotes of it; None: both are gone."""
         number = message_number(uid)
         if number is None:
             return None
-        row = self._client.fetch_one(SELECT_SOURCE, {**owner.columns(), "message_id": number})
+        row = self._client.fetch_one(SELECT_SOURCE, owner, message_id=number)
         if row is None:
-            row = self._client.fetch_one(SELECT_QUOTE, {**owner.columns(), "uid": uid})
+            row = self._client.fetch_one(SELECT_QUOTE, owner, uid=uid)
         return SourceMessage(*row) if row else None
 
     def get_message_uid_by_episode(self, owner: Owner, episode: str) -> str | None:
         """``msg-12`` for ``teach_msg-12``; None when no fact has that source."""
-        row = self._client.fetch_one(
-            SELECT_UID_BY_EPISODE, {**owner.columns(), "episode": episode}
-        )
+        row = self._client.fetch_one(SELECT_UID_BY_EPISODE, owner, episode=episode)
         return str(row[0]) if row else None
 
-    def find_message(
-        self, transaction: Transaction, owner: Owner, message_id: int
-    ) -> Telling | None:
+    def add_rejected(
+        self, owner: Owner, message_id: int, *, reason: str, text: str | None, origin: str
+    ) -> None:
+        """Note what was refused; ``text`` is None when it must not be kept."""
+        kept = None if text is None else storable(text)
+        self._client.execute(
+            INSERT_REJECTED, owner, message_id=message_id, reason=reason, text=kept, origin=origin
+        )
+
+
+class StoredFacts(OwnerSteps):
+    """Changes facts, after ``lock_facts``; ``src/memory/writer.py`` puts the steps in order."""
+
+    def find_message(self, message_id: int) -> Telling | None:
         """What a message of the owner says now; None: it is not there to be remembered.
 
-        It may have been erased, forgotten, or be private; ask after ``lock_facts``.
+        It may have been erased, forgotten, or be private.
         """
-        parameters = {**owner.columns(), "message_id": message_id}
-        row = transaction.fetch_one(SELECT_TELLING, parameters)
-        return None if row is None else Telling(*row)
+        rows = self._rows(SELECT_TELLING, message_id=message_id)
+        return Telling(*rows[0]) if rows else None
 
     def list_similar(
         self,
-        transaction: Transaction,
-        owner: Owner,
         memory: NewMemory,
         model_id: int | None,
         *,
@@ -441,55 +559,42 @@ class MemoryRepository(Repository):
         Those whose ids are in ``contradicts`` are among them, however far away they are, and
         those whose relation is in ``ended``.
         """
-        compared = {
-            **owner.columns(), **vars(memory.fact), **vars(memory), "model": model_id,
-            "terms": list({term for term in memory.terms if not term.startswith("=")}),
-            "contradicts": list(contradicts), "ended": list(ended),
-            "episode": memory.source.episode,
-        }  # fmt: skip
-        rows = transaction.fetch_all(SELECT_SIMILAR, compared)
+        words = list({term for term in memory.terms if not term.startswith("=")})
+        rows = self._rows(
+            SELECT_SIMILAR, **vars(memory.fact) | vars(memory) | {"terms": words},
+            model=model_id, contradicts=list(contradicts), ended=list(ended),
+            episode=memory.source.episode,
+        )  # fmt: skip
         return [Similar(Memory(*row[:-2]), *row[-2:]) for row in rows]
 
-    def add(
-        self, transaction: Transaction, owner: Owner, memory: NewMemory, model_id: int | None
-    ) -> int:
+    def add(self, memory: NewMemory, model_id: int | None) -> int:
         """Store a fact with its source, its entities and its search document; returns its id."""
         fact = vars(memory.fact)
         texts = {name: storable(fact[name]) for name in ("text", "subject", "relation", "object")}
-        columns = {**owner.columns(), **vars(memory), **fact, **texts}
-        row = transaction.fetch_one(INSERT_MEMORY, columns)
-        assert row is not None  # INSERT ... RETURNING without a conflict clause
-        memory_id = int(row[0])
-        self.add_source(transaction, owner, memory_id, memory.source)
-        self._add_entities(transaction, owner, memory_id, memory.entities)
+        [(memory_id,)] = self._rows(INSERT_MEMORY, **vars(memory) | fact | texts)
+        self.add_source(memory_id, memory.source)
+        named = {normalised: storable(name) for name, normalised in memory.entities if normalised}
+        if named:
+            names = {"normalised": list(named), "names": list(named.values())}
+            self._run(INSERT_ENTITIES, memory_id=memory_id, **names)
         document = NewDocument(
             "memory", memory_id, "user", memory.source.said_at, memory.terms, vector=memory.vector
         )
-        add_documents(transaction, owner, [document], model_id=model_id)
-        return memory_id
+        add_documents(self._transaction, self._owner, [document], model_id=model_id)
+        return int(memory_id)
 
-    def add_source(
-        self, transaction: Transaction, owner: Owner, memory_id: int, source: Source
-    ) -> bool:
+    def add_source(self, memory_id: int, source: Source) -> bool:
         """Note where a fact was said; False when that is known."""
-        columns = {
-            **owner.columns(), **vars(source), "memory_id": memory_id, "uid": source.uid,
-            "episode": source.episode, "quote": storable(source.quote),
-        }  # fmt: skip
-        return transaction.execute(INSERT_SOURCE, columns) > 0
+        columns = {**vars(source), "uid": source.uid, "episode": source.episode}
+        columns["quote"] = storable(source.quote)
+        return self._run(INSERT_SOURCE, memory_id=memory_id, **columns) > 0
 
-    def touch(
-        self, transaction: Transaction, owner: Owner, memory_id: int, fact: Fact | Memory
-    ) -> None:
+    def touch(self, memory_id: int, fact: Fact | Memory) -> None:
         """A fact was said again, as ``fact``; it may be more important, or pinned, now."""
-        transaction.execute(
-            TOUCH_MEMORY, {**owner.columns(), **vars(fact), "memory_id": memory_id}
-        )
+        self._run(TOUCH_MEMORY, **vars(fact), memory_id=memory_id)
 
     def retire(
         self,
-        transaction: Transaction,
-        owner: Owner,
         ids: Sequence[int],
         *,
         successor: int | None,
@@ -497,32 +602,16 @@ class MemoryRepository(Repository):
         until: datetime | None = None,
     ) -> int:
         """Facts that do not hold any more, since ``until``; returns how many there were."""
-        retired = {"ids": list(ids), "successor": successor, "reason": reason, "until": until}
-        return transaction.execute(RETIRE, owner.columns() | retired)
+        return self._run(RETIRE, ids=list(ids), successor=successor, reason=reason, until=until)
 
-    def retire_surplus(self, transaction: Transaction, owner: Owner, limit: int) -> int:
+    def retire_surplus(self, limit: int) -> int:
         """Retire what exceeds ``limit`` living facts; returns how many."""
-        return transaction.execute(RETIRE_SURPLUS, {**owner.columns(), "limit": limit})
+        return self._run(RETIRE_SURPLUS, limit=limit)
 
-    def add_rejected(
-        self, owner: Owner, message_id: int, *, reason: str, text: str | None, origin: str
-    ) -> None:
-        """Note what was refused; ``text`` is None when it must not be kept."""
-        kept = None if text is None else storable(text)
-        refused = {"message_id": message_id, "reason": reason, "text": kept, "origin": origin}
-        self._client.execute(INSERT_REJECTED, owner.columns() | refused)
 
-    def _add_entities(
-        self,
-        transaction: Transaction,
-        owner: Owner,
-        memory_id: int,
-        entities: Sequence[tuple[str, str]],
-    ) -> None:
-        unique = {normalised: name for name, normalised in entities if normalised}
-        if unique:
-            columns = {
-                **owner.columns(), "memory_id": memory_id, "normalised": list(unique),
-                "names": [storable(name) for name in unique.values()],
-            }  # fmt: skip
-            transaction.execute(INSERT_ENTITIES, columns)
+def _memory(row: Row) -> Memory:
+    """A fact of ``SELECT_FACTS``; the last three columns, if there, are its past."""
+    *columns, ids, texts, untils = row
+    if len(row) < len(fields(Memory)):
+        return Memory(*row)
+    return Memory(*(*columns, tuple(map(Replaced, ids or (), texts or (), untils or ()))))

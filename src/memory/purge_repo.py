@@ -6,6 +6,7 @@ So is what /new left behind.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from src.pg.client import Repository, Transaction
@@ -16,7 +17,7 @@ UNDO_SECONDS = 600  # for so long a forgetting can be taken back; then it is del
 PARTING_SECONDS = 600  # for so long words outlive the /new that deleted them, at most
 PURGE_BATCH = 1000  # messages of one transaction
 
-# What is older than the operator keeps messages; what nobody has read for facts yet waits a week
+# What is older than the operator keeps messages; what was not read for facts yet waits a week
 # longer, and what is not answered yet waits for its answer.
 SELECT_AGED = """
 SELECT m.id, m.conversation_id::text FROM messages m
@@ -66,7 +67,7 @@ DELETE_FORGOTTEN = """
 DELETE FROM messages WHERE id = ANY(%(ids)s) AND forgotten_at IS NOT NULL
 """
 
-# What /new left to be read for facts and nobody has read: the model was away.
+# What /new left to be read for facts, while the model was away.
 DELETE_PARTING = """
 DELETE FROM parting_messages WHERE left_at <= now() - make_interval(secs => %(seconds)s)
 """
@@ -87,7 +88,7 @@ WHERE c.id = ANY(%(rooms)s::uuid[]) AND f.owner_id = c.owner_id AND EXISTS (
                   AND position(lower(name) IN lower(s.quote)) > 0))
 """
 
-# The same: facts of groups that nobody but the person told.
+# The same: facts of groups whose only source is the person.
 DELETE_FACTS_TOLD_IN_GROUPS = """
 DELETE FROM memories f USING memory_sources s
 WHERE s.memory_id = f.id AND %(user)s IN (s.sender_id, s.author_id) AND NOT EXISTS (
@@ -108,10 +109,10 @@ class PurgeRepository(Repository):
 
     def purge_forgotten(self, *, older_than: float = UNDO_SECONDS) -> int:
         """Delete what was forgotten ``older_than`` seconds ago; returns how many rows."""
-        purged = self._client.execute(DELETE_FORGETTINGS, {"seconds": older_than})
-        purged += self._client.execute(DELETE_PARTING, {"seconds": PARTING_SECONDS})
+        purged = self._client.execute(DELETE_FORGETTINGS, seconds=older_than)
+        purged += self._client.execute(DELETE_PARTING, seconds=PARTING_SECONDS)
         work = (KEEP_POSITIONS, CUT_QUOTES, DELETE_FORGOTTEN)
-        return purged + self._purge(SELECT_FORGOTTEN, {"seconds": older_than}, work)
+        return purged + self._purge(SELECT_FORGOTTEN, work, seconds=older_than)
 
     def delete_aged(self, *, days: int, reads: bool) -> int:
         """Delete messages older than ``days``; facts stay, with the words that they quote.
@@ -123,16 +124,11 @@ class PurgeRepository(Repository):
         Returns:
             How many messages.
         """
-        return self._purge(
-            SELECT_AGED, {"days": days, "reads": reads}, (KEEP_POSITIONS, DELETE_AGED), PATIENT
-        )
+        work = (KEEP_POSITIONS, DELETE_AGED)
+        return self._purge(SELECT_AGED, work, PATIENT, days=days, reads=reads)
 
     def _purge(
-        self,
-        select: str,
-        parameters: dict[str, Any],
-        statements: Sequence[str],
-        limits: Limits | None = None,
+        self, select: str, statements: Sequence[str], limits: Limits | None = None, **wanted: Any
     ) -> int:
         """Run the statements on the messages that one selects, in batches.
 
@@ -141,22 +137,18 @@ class PurgeRepository(Repository):
         """
         purged = 0
         while True:
-            rows = self._client.fetch_all(
-                select, {**parameters, "limit": PURGE_BATCH}, limits=limits
-            )
+            rows = self._client.fetch_all(select, wanted, limit=PURGE_BATCH, limits=limits)
             if rows:
-                purged += self._purge_batch([row[0] for row in rows], {row[1] for row in rows},
-                                            statements)  # fmt: skip
+                ids, rooms = [row[0] for row in rows], sorted({row[1] for row in rows})
+                purged += self._client.in_transaction(
+                    partial(_purge_batch, ids, rooms, statements)
+                )
             if len(rows) < PURGE_BATCH:
                 return purged
 
-    def _purge_batch(
-        self, ids: list[int], conversations: set[str], statements: Sequence[str]
-    ) -> int:
-        parameters = {"ids": ids, "rooms": sorted(conversations)}
 
-        def work(transaction: Transaction) -> int:
-            lock_conversations(transaction, conversations)
-            return [transaction.execute(sql, parameters) for sql in statements][-1]
-
-        return self._client.in_transaction(work)
+def _purge_batch(
+    ids: list[int], rooms: list[str], statements: Sequence[str], transaction: Transaction
+) -> int:
+    lock_conversations(transaction, rooms)
+    return [transaction.execute(sql, ids=ids, rooms=rooms) for sql in statements][-1]

@@ -15,6 +15,7 @@ from uuid import UUID
 from src.base.errors import ConversationGoneError
 from src.base.owners import Owner
 from src.history.conversation_repo import HistoryMessage
+from src.memory.search_index_repo import DELETE_EDITED as DELETE_DOCUMENTS
 from src.pg.client import Repository, Transaction, storable
 from src.pg.locks import lock_history
 from src.queue.job_repo import COMMANDS_QUEUE
@@ -35,7 +36,7 @@ FROM messages m JOIN conversations c ON c.id = m.conversation_id
 WHERE m.id = %(message_id)s AND NOT m.is_forgotten AND c.owner_id = %(owner)s
 """
 
-# What it is about: messages of the owner, and facts of his that they deny.
+# What it is about: messages and facts of the owner, which the messages deny.
 INSERT_FACTS = """
 INSERT INTO question_facts (thread_id, message_id, memory_id)
 SELECT %(thread)s, m.id, f.id
@@ -88,12 +89,8 @@ WHERE q.thread_id = %(thread)s AND a.reply_to_id = q.message_id AND a.asks = 'co
   AND c.id = a.conversation_id AND c.owner_id = %(owner)s
 RETURNING a.id
 """
-DELETE_DOCUMENT = """
-DELETE FROM search_documents
-WHERE owner_id = %(owner)s AND message_id = %(answer_id)s
-"""
 
-# Nobody looks at the question just now: Telegram is told in its own time what stands there.
+# A job edits the question's message in Telegram, where the user does not look at it now.
 DEFER_ENDING = """
 SELECT procrastinate_defer_jobs_v1(ARRAY[
     ROW(%(queue)s, %(task)s, 0, NULL, NULL, jsonb_build_object('answer', a.id), NULL)
@@ -123,7 +120,7 @@ WHERE q.thread_id = %(thread)s AND m.id = q.message_id AND c.id = m.conversation
   AND c.owner_id = %(owner)s
 """
 
-# Questions that nobody has answered in so many days.
+# Questions without an answer for so many days.
 SELECT_EXPIRED = """
 SELECT c.telegram_user_id, c.thread_id, q.thread_id, a.id, q.language
 FROM open_questions q
@@ -136,23 +133,6 @@ ORDER BY q.asked_at, q.thread_id LIMIT %(limit)s
 
 SHOW_ENDING = "show_question_ending"  # the task
 EXPIRE_DAYS = 7  # for so long a question waits, and what it is about is kept in its checkpoint
-
-
-@dataclass(frozen=True)
-class NewQuestion:
-    """What a paused turn asks.
-
-    Attributes:
-        thread: LangGraph's name of the paused run.
-        message_id: The message whose answer asks.
-        language: For what is said of it later.
-        pairs: Numbers of a message and of a known fact that it denies.
-    """
-
-    thread: str
-    message_id: int
-    language: str
-    pairs: Collection[tuple[int, int]]
 
 
 @dataclass(frozen=True)
@@ -205,7 +185,7 @@ class EndedQuestion:
 
 @dataclass(frozen=True)
 class ExpiredQuestion:
-    """A question that nobody answered.
+    """A question without an answer.
 
     Attributes:
         owner: Whose it is.
@@ -223,17 +203,31 @@ class ExpiredQuestion:
 class QuestionRepository(Repository):
     """Opens and closes questions; every method blocks (see ``PgClient.run``)."""
 
-    def open(self, owner: Owner, question: NewQuestion) -> None:
+    def open(
+        self,
+        owner: Owner,
+        thread: str,
+        message_id: int,
+        *,
+        language: str,
+        pairs: Collection[tuple[int, int]],
+    ) -> None:
         """Note a question before its run pauses; one of the same message begins anew.
+
+        Args:
+            owner: Whose turn it is.
+            thread: LangGraph's name of the paused run.
+            message_id: The message whose answer asks.
+            language: For what is said of it later.
+            pairs: Numbers of a message and of a known fact that it denies.
 
         Raises:
             ConversationGoneError: Its message is gone.
         """
         parameters = {
-            **owner.columns(), "thread": question.thread, "message_id": question.message_id,
-            "language": question.language, "ids": [question.message_id],
-            "messages": [message for message, _ in question.pairs],
-            "memories": [memory for _, memory in question.pairs],
+            **owner.columns(), "thread": thread, "message_id": message_id, "language": language,
+            "ids": [message_id], "messages": [message for message, _ in pairs],
+            "memories": [memory for _, memory in pairs],
         }  # fmt: skip
 
         def work(transaction: Transaction) -> int:
@@ -250,8 +244,7 @@ class QuestionRepository(Repository):
 
     def find(self, owner: Owner, answer_id: int) -> Question | None:
         """The question that an answer asks; None: it is gone, or asks nothing."""
-        wanted = {**owner.columns(), "answer_id": answer_id, "days": EXPIRE_DAYS}
-        row = self._client.fetch_one(SELECT_QUESTION, wanted)
+        row = self._client.fetch_one(SELECT_QUESTION, owner, answer_id=answer_id, days=EXPIRE_DAYS)
         if row is None:
             return None
         answer, text, message, conversation, *rest = row
@@ -259,7 +252,7 @@ class QuestionRepository(Repository):
 
     def list_told(self, owner: Owner, thread: str) -> list[HistoryMessage]:
         """The messages that deny what is known, oldest first."""
-        rows = self._client.fetch_all(SELECT_TOLD, {**owner.columns(), "thread": thread})
+        rows = self._client.fetch_all(SELECT_TOLD, owner, thread=thread)
         return [
             HistoryMessage(
                 id=id_, role="user", content=content, position=position, sender_id=sender
@@ -289,8 +282,8 @@ class QuestionRepository(Repository):
             lock_history(transaction, *owner)
             changed = transaction.fetch_one(UPDATE_ANSWER, parameters)
             if changed is not None:
-                indexed = {**parameters, "answer_id": changed[0]}
-                transaction.execute(DELETE_DOCUMENT, indexed)
+                indexed = {**parameters, "answer_id": changed[0], "ids": [changed[0]]}
+                transaction.execute(DELETE_DOCUMENTS, indexed)
                 if not is_shown:
                     transaction.execute(DEFER_ENDING, indexed)
             if keeps_both:
@@ -300,8 +293,8 @@ class QuestionRepository(Repository):
         self._client.in_transaction(work)
 
     def find_ended(self, answer_id: int) -> EndedQuestion | None:
-        """A question that is over, for the job that shows it; None: nobody shall see it now."""
-        row = self._client.fetch_one(SELECT_ENDING, {"answer_id": answer_id})
+        """A question that is over, for the job that shows it; None: it is not shown."""
+        row = self._client.fetch_one(SELECT_ENDING, answer_id=answer_id)
         if row is None or not row[3]:
             return None
         user, thread, text, sent = row
@@ -309,7 +302,7 @@ class QuestionRepository(Repository):
 
     def list_expired(self, *, limit: int = 100) -> list[ExpiredQuestion]:
         """Questions that have waited for EXPIRE_DAYS, oldest first."""
-        rows = self._client.fetch_all(SELECT_EXPIRED, {"days": EXPIRE_DAYS, "limit": limit})
+        rows = self._client.fetch_all(SELECT_EXPIRED, days=EXPIRE_DAYS, limit=limit)
         return [
             ExpiredQuestion(Owner(user, thread), name, answer_id, language)
             for user, thread, name, answer_id, language in rows

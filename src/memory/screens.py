@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 
 from src.base.owners import Called
 from src.memory.memories import Memories
-from src.memory.memory_page_repo import FactCard, MemoryPageRepository
-from src.memory.memory_repo import Memory, message_number
+from src.memory.memory_repo import FactQuery, Memory, message_number
 from src.pg.client import PgClient
 from src.reading.facts import MEMORY_TYPES, fact_uid
 from src.texts import Language, say
@@ -29,20 +27,15 @@ class MemoryScreens:
     """Pages and cards, and the actions of their buttons."""
 
     def __init__(
-        self,
-        memories: Memories,
-        pages: MemoryPageRepository,
-        client: PgClient,
-        *,
-        app_url: str | None = None,
+        self, memories: Memories, client: PgClient, *, app_url: str | None = None
     ) -> None:
-        """Read through ``pages``, forget and take back through ``memories``.
+        """Read and change facts through ``memories``.
 
         At ``app_url`` all of it is one page (``src/web``); None where it is not reachable.
         """
         self._app_url = app_url
         self._memories = memories
-        self._pages = pages
+        self._facts = memories.facts
         self.client = client
 
     async def page(self, called: Called, number: int = 1, kind: int = ALL_KINDS) -> Reply:
@@ -53,7 +46,7 @@ class MemoryScreens:
             number: From 1; beyond the last one, the last one.
             kind: ALL_KINDS, or the number of one of KINDS.
         """
-        counts = await self.client.run(self._pages.count_kinds, called.owner)
+        counts = await self.client.run(self._facts.count_kinds, called.owner)
         language = called.language
         if not counts:
             return Reply(say("memory_empty", language), is_screen=True)
@@ -62,12 +55,10 @@ class MemoryScreens:
         last = -(-total // PAGE)
         number = max(1, min(number, last))
         offset = (number - 1) * PAGE
-        facts = await self.client.run(
-            self._pages.list_page, called.owner, kind=chosen, limit=PAGE, offset=offset
-        )
-        past = await self._load_past(called, facts)
+        wanted = FactQuery("kind", kind=chosen, limit=PAGE, offset=offset)
+        facts = await self.client.run(self._facts.list_facts, called.owner, wanted)
         lines = [say("memory_title", language, count=sum(counts.values()))]
-        lines += _grouped(facts, offset, past, called)
+        lines += _grouped(facts, offset, called)
         kind = KINDS.index(chosen) + 1 if chosen else ALL_KINDS
         places = enumerate(facts, start=offset + 1)
         buttons = [Button(str(n), Action("fact", (fact.id, number, kind))) for n, fact in places]
@@ -94,7 +85,7 @@ class MemoryScreens:
             memory_id: The fact.
             back: The page to go back to, and its kind.
         """
-        found = await self.client.run(self._pages.find_card, called.owner, memory_id)
+        found = await self.client.run(self._facts.find_fact, called.owner, memory_id)
         if found is None:
             return _gone_reply(called, back)
         text = "\n".join(_described(found, called))
@@ -102,9 +93,7 @@ class MemoryScreens:
 
     async def pin(self, called: Called, memory_id: int, *back: int, pinned: bool = True) -> Reply:
         """Keep a fact always in view, or no more."""
-        done = await self.client.run(
-            self._pages.set_pinned, called.owner, memory_id, pinned=pinned, asker=called.asker
-        )
+        done = await self._memories.pin(called.owner, memory_id, pinned=pinned, asker=called.asker)
         return await (self.card if done else self._refused)(called, memory_id, *back)
 
     async def forget(self, called: Called, memory_id: int, *back: int) -> Reply:
@@ -126,22 +115,14 @@ class MemoryScreens:
         found = await self._find_living(called, memory_id)
         if found is None:
             return _gone_reply(called, back)
-        if called.asker is not None and found.memory.speaker_id not in (None, called.asker):
+        if called.asker is not None and found.speaker_id not in (None, called.asker):
             return Reply(say("memory_not_yours", called.language))
-        text = correction_prompt(found.memory, called.language)
+        text = correction_prompt(found, called.language)
         return Reply(text, corrects=memory_id)
 
-    async def _load_past(self, called: Called, facts: Sequence[Memory]) -> dict[int, list[str]]:
-        """Texts of what each of the facts replaced."""
-        ids = [fact.id for fact in facts]
-        past: dict[int, list[str]] = defaultdict(list)
-        for replaced in await self.client.run(self._pages.list_replaced, called.owner, ids):
-            past[replaced.by].append(replaced.text)
-        return past
-
-    async def _find_living(self, called: Called, memory_id: int) -> FactCard | None:
-        found = await self.client.run(self._pages.find_card, called.owner, memory_id)
-        return found if found is not None and found.memory.retired_at is None else None
+    async def _find_living(self, called: Called, memory_id: int) -> Memory | None:
+        found = await self.client.run(self._facts.find_fact, called.owner, memory_id)
+        return found if found is not None and found.retired_at is None else None
 
     async def _refused(self, called: Called, memory_id: int, *back: int) -> Reply:
         """It is gone, or was told by another member of the group."""
@@ -176,9 +157,7 @@ def kind_title(kind: str, language: Language) -> str:
     return say(f"kind_{kind}", language)
 
 
-def _grouped(
-    facts: Sequence[Memory], offset: int, past: dict[int, list[str]], called: Called
-) -> list[str]:
+def _grouped(facts: Sequence[Memory], offset: int, called: Called) -> list[str]:
     lines: list[str] = []
     kind = None
     for place, fact in enumerate(facts, start=offset + 1):
@@ -189,32 +168,32 @@ def _grouped(
         lines.append(
             f"{place}. {pin}{shortened(fact.text, MAX_LINE)} · {called.day(fact.said_at)}"
         )
-        if past.get(fact.id):
-            old = shortened("; ".join(past[fact.id]), MAX_LINE)
+        if fact.past:
+            old = shortened("; ".join(replaced.text for replaced in fact.past), MAX_LINE)
             lines.append(f"    {say('memory_before', called.language, text=old)}")
     return lines
 
 
-def _described(card: FactCard, called: Called) -> list[str]:
-    fact, language = card.memory, called.language
+def _described(fact: Memory, called: Called) -> list[str]:
+    language = called.language
     pin = f"{PIN} " if fact.pinned else ""
     lines = [f"{pin}{shortened(fact.text, MAX_TEXT)}", "", kind_title(fact.memory_type, language)]
     if fact.speaker:
         lines.append(say("memory_speaker", language, name=shortened(fact.speaker, MAX_LINE)))
     quote = shortened(fact.quote or fact.text, MAX_TEXT)
     lines.append(say("memory_said", language, day=called.day(fact.said_at), quote=quote))
-    for replaced in card.replaced[:MAX_PAST]:
+    for replaced in fact.past[:MAX_PAST]:
         text = shortened(replaced.text, MAX_LINE)
         until = f" ({called.day(replaced.until)})" if replaced.until else ""
         lines.append(say("memory_before", language, text=f"{text}{until}"))
     if fact.retired_at is not None:
-        now = shortened(card.successor or "—", MAX_LINE)
+        now = shortened(fact.replaced_by or "—", MAX_LINE)
         lines += ["", say("memory_retired", language, text=now)]
     return lines
 
 
-def _action_rows(card: FactCard, called: Called, back: Sequence[int]) -> Rows:
-    fact, language = card.memory, called.language
+def _action_rows(fact: Memory, called: Called, back: Sequence[int]) -> Rows:
+    language = called.language
     rows: list[tuple[Button, ...]] = []
     named = (fact.id, *back)
     if fact.retired_at is None:
@@ -223,7 +202,7 @@ def _action_rows(card: FactCard, called: Called, back: Sequence[int]) -> Rows:
         correct = Button(say("correct_button", language), Action("correct", named))
         forget = Button(say("forget_button", language), Action("forget", named))
         rows += [(pin_button, correct), (forget,)]
-        if card.replaced:
+        if fact.past:
             rows.append((Button(say("undo_button", language), Action("undo", (fact.id,))),))
     number = message_number(fact.uid)
     if number is not None:

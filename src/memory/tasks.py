@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -67,8 +68,7 @@ class MemoryTasks:
     async def index_messages(self, context: JobContext, attempts: int = 0) -> None:
         """Index what was said since the last time; a turn asks for it, at most once a second."""
         async with _retry_later(context, attempts):
-            for conversation_id in await self._memory.index_pending():
-                await _defer(context.app, DIGEST_CONVERSATION, conversation_id)
+            await self._memory.index_pending(partial(_defer, context.app, DIGEST_CONVERSATION))
             await _defer(context.app, EMBED_DOCUMENTS)
 
     async def embed_documents(self, context: JobContext, attempts: int = 0) -> None:
@@ -99,6 +99,7 @@ class MemoryTasks:
                 await self._memory.wait_for_quiet(UUID(conversation_id))
             if await self._memory.digest(UUID(conversation_id)):
                 await _defer(context.app, DIGEST_CONVERSATION, conversation_id)
+            await _defer(context.app, EMBED_DOCUMENTS)  # new facts and summaries
 
     async def remember_missed(self, context: JobContext, timestamp: int) -> None:  # noqa: ARG002
         """Every minute: re-queue messages whose index job is gone, and silent conversations."""

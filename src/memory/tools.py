@@ -17,7 +17,6 @@ from src.history.conversation_repo import HistoryMessage
 from src.history.new_messages import read_time_label, text_of, voice_of
 from src.history.turn_repo import Changes
 from src.memory.citations import memory_record, words_and_dates
-from src.memory.discretion import recall, refusal
 from src.memory.memories import Memories
 from src.memory.retriever import Query
 from src.memory.turn_context import (
@@ -27,6 +26,8 @@ from src.memory.turn_context import (
     changes_of,
     facts_among,
     numbered,
+    recall,
+    refusal,
 )
 from src.memory.writer import Said
 from src.reading import lexicon
@@ -240,19 +241,10 @@ def build_forget_fact(memories: Memories) -> BaseTool:
             none fits and nothing is forgotten: say so, and name these.
         """
         context: TurnContext = runtime.context
-        request_id, speaker_id = context.message_id, context.speaker_id
-        if ids:
-            found = await memories.forget(
-                context.owner, ids[:MAX_IDS], request_id=request_id, speaker_id=speaker_id
-            )
-        else:
-            found = await memories.forget_about(
-                context.owner,
-                about,
-                everything=everything,
-                request_id=request_id,
-                speaker_id=speaker_id,
-            )
+        found = await memories.forget(
+            context.owner, (ids or [])[:MAX_IDS], about="" if ids else about,
+            everything=everything, request_id=context.message_id, speaker_id=context.speaker_id,
+        )  # fmt: skip
         told = {
             "forgotten": list(found.texts),
             "ask": [vars(named) for named in found.ask],

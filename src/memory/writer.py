@@ -13,7 +13,16 @@ from typing import Literal
 from src.base.owners import Owner
 from src.memory.cutting import spans
 from src.memory.embedding_space import ServingSpace
-from src.memory.memory_repo import Memory, MemoryRepository, NewMemory, Similar, Source, Telling
+from src.memory.memory_repo import (
+    Memory,
+    MemoryRepository,
+    NewMemory,
+    Similar,
+    Source,
+    StoredFacts,
+    Telling,
+    fact_terms,
+)
 from src.pg.client import PgClient, Transaction
 from src.pg.global_settings_repo import GlobalSettingsRepository
 from src.pg.locks import lock_facts
@@ -29,7 +38,7 @@ from src.reading.facts import (
     is_update,
 )
 from src.reading.gate import refuse
-from src.reading.relations import BY_NAME, relation_term
+from src.reading.relations import BY_NAME
 from src.reading.relative_dates import resolve_dates, when_valid
 from src.texts import detect_language
 from src.texts.morphology import terms
@@ -161,11 +170,12 @@ class MemoryWriter:
 
         def work(transaction: Transaction) -> Outcome:
             lock_facts(transaction, owner)
-            found = self._compare(transaction, owner, memory, model_id, contradicts)
+            facts = StoredFacts(transaction, owner)
+            found = self._compare(facts, memory, model_id, contradicts)
             if isinstance(found, Outcome):
                 return found
             rivals = [rival for rival in found.rivals if not spares(rival.memory)]
-            return self._store(transaction, owner, replace(found, rivals=rivals), model_id)
+            return self._store(facts, replace(found, rivals=rivals), model_id)
 
         outcome: Outcome = await self._client.run(self._client.in_transaction, work)
         if outcome.reason == OTHERS_WORDS:
@@ -186,7 +196,7 @@ class MemoryWriter:
         memory, model_id = await self._proposed(resolved, said, "teach")
         found = await self._client.run(
             self._client.in_transaction,
-            lambda t: self._compare(t, owner, memory, model_id, contradicts),
+            lambda t: self._compare(StoredFacts(t, owner), memory, model_id, contradicts),
         )
         rivals = [] if isinstance(found, Outcome) else found.older
         return [rival.memory for rival in rivals if is_important(rival.memory)]
@@ -201,15 +211,14 @@ class MemoryWriter:
 
     def _compare(
         self,
-        transaction: Transaction,
-        owner: Owner,
+        facts: StoredFacts,
         memory: NewMemory,
         model_id: int | None,
         contradicts: Collection[int],
     ) -> _Compared | Outcome:
         """Similar known facts, or a refusal because of the source message."""
         text, uid = memory.fact.text, memory.source.uid
-        said = self._memories.find_message(transaction, owner, memory.source.message_id)
+        said = facts.find_message(memory.source.message_id)
         if said is None or not spans(said.text, memory.source.quote):
             return Outcome("refused", text, uid, reason="message_gone")
         if not said.is_own:
@@ -217,41 +226,37 @@ class MemoryWriter:
         if said.is_disputed and memory.origin == "extraction":
             return Outcome("refused", text, uid, reason=DISPUTED)
         memory = _told_by(memory, said)
-        similar = self._memories.list_similar(
-            transaction, owner, memory, model_id,
-            contradicts=contradicts, ended=ended_relations(text),
-        )  # fmt: skip
+        similar = facts.list_similar(
+            memory, model_id, contradicts=contradicts, ended=ended_relations(text)
+        )
         known = next((entry for entry in similar if self._is_same(memory, entry)), None)
         rivals = [k for k in similar if k is not known and _is_rival(memory, k, contradicts)]
         return _Compared(memory, known, rivals)
 
-    def _store(
-        self, transaction: Transaction, owner: Owner, found: _Compared, model_id: int | None
-    ) -> Outcome:
+    def _store(self, facts: StoredFacts, found: _Compared, model_id: int | None) -> Outcome:
         """Insert the fact, or another source of the known one; retire what it contradicts."""
         older, known = found.older, found.known.memory if found.known else None
         memory = _inheriting(found.memory, older)
         text, uid, said_at = memory.fact.text, memory.source.uid, memory.source.said_at
-        retire = partial(self._memories.retire, transaction, owner)
         if known is None:
-            number = self._memories.add(transaction, owner, memory, model_id)
+            number = facts.add(memory, model_id)
         elif known.retired_at is not None:  # the message is read again
             return Outcome("same", known.text, uid, known.id)
         else:
             number, text = known.id, known.text
-            self._memories.add_source(transaction, owner, number, memory.source)
-            self._memories.touch(transaction, owner, number, memory.fact)
+            facts.add_source(number, memory.source)
+            facts.touch(number, memory.fact)
         newer = [rival.memory for rival in found.rivals if _said_later(rival, memory)]
         if newer and known is None:  # an old message is read late: newer statements stand
             successor, until = newer[0].id, newer[0].said_at
-            retire([number], successor=successor, reason="outdated", until=until)
+            facts.retire([number], successor=successor, reason="outdated", until=until)
             return Outcome("outdated", text, uid, number)
         if older:
             ids = [rival.memory.id for rival in older]
-            retire(ids, successor=number, reason="replaced", until=said_at)
+            facts.retire(ids, successor=number, reason="replaced", until=said_at)
         if known is None:
             limit = self._settings.last_known.max_memories_per_user
-            self._memories.retire_surplus(transaction, owner, limit)
+            facts.retire_surplus(limit)
         kind: Kind = "update" if older else "same" if known else "new"
         replaced = tuple(rival.memory.text for rival in older)
         return Outcome(kind, text, uid, number, replaced)
@@ -334,11 +339,6 @@ def _told_by(memory: NewMemory, telling: Telling) -> NewMemory:
         speaker=telling.speaker,
         content_hash=content_hash(memory.fact.text, telling.speaker_id),
     )
-
-
-def fact_terms(text: str, relation: str) -> list[str]:
-    """The search terms of a fact: its words, and its relation for questions that ask for it."""
-    return [*terms(text), relation_term(relation)]
 
 
 def _entities(subject: str, fact: Fact) -> list[tuple[str, str]]:

@@ -19,7 +19,7 @@ from typing import Any
 
 from src.base.errors import AppError
 from src.base.owners import Owner
-from src.core import MemoryCore
+from src.core import MemoryRoom
 from src.history.conversation_repo import ConversationRepository
 from src.history.new_messages import add_time_label
 from src.memory.retriever import Query
@@ -97,7 +97,7 @@ class Evaluation:
     """Stores conversations, asks, measures, deletes."""
 
     def __init__(
-        self, client: PgClient, conversations: ConversationRepository, memory: MemoryCore
+        self, client: PgClient, conversations: ConversationRepository, memory: MemoryRoom
     ) -> None:
         """Ask the retriever of ``memory``; everything is stored as the bot stores it."""
         self._client = client

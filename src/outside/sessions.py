@@ -7,34 +7,34 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 import subprocess
 import sys
+from asyncio.subprocess import Process
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from shutil import which
-from typing import Any, TextIO, cast
+from typing import Any, cast
 
 import anyio
 import httpx
-from mcp import ClientSession, McpError, StdioServerParameters, stdio_client, types
+from mcp import ClientSession, McpError, types
 from mcp.client.sse import sse_client
-from mcp.client.stdio import get_default_environment
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._httpx_utils import McpHttpClientFactory
+from mcp.shared.message import SessionMessage
 from pydantic import BaseModel, ValidationError
 
 from src.base import mcp_file as limits
 from src.base.errors import ToolCallError, ToolServerError
 from src.base.mcp_file import McpServer
-from src.outside.relay import TOO_LONG
 
 CLIENT = types.Implementation(name="pomni", version="1")
-RELAY = Path(__file__).with_name("relay.py")
+GUARD = Path(__file__).with_name("guard.py")
+TOO_LONG = -32_001  # a JSON-RPC code of our own, within the range for such
+CHUNK = 65_536  # bytes
 STREAM_SECONDS = 86_400.0  # without a word from the stream in which a server may speak by itself
 EVENT_ENDS = (b"\n\n", b"\r\n\r\n", b"\r\r")
-EVENT_ID = re.compile(rb"(?:^|[\r\n])id:")
 # What the SDK says when the session is over: its end of the connection, a server that forgot it.
 OVER_CODES = (types.CONNECTION_CLOSED, 32600, -32600)
 GONE = (anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream)
@@ -48,7 +48,9 @@ CAUSES: tuple[tuple[Any, str], ...] = (
 )
 UNUSABLE = "it cannot be used ({})"
 
-Fail = Callable[[int, int], None]
+ANSWERS = (types.JSONRPCResponse, types.JSONRPCError)
+
+Fail = Callable[..., None]  # ``Session.fail``
 
 
 class _Page(BaseModel):
@@ -65,7 +67,7 @@ class Session(ClientSession):
         over: Set at its end.
         wake: Set when there is something to look at.
         has_changed: Whether the server has said that its tools changed.
-        running: Calls that somebody waits for.
+        running: Calls that are waited for.
     """
 
     def __init__(self, read: Any, write: Any) -> None:
@@ -79,7 +81,7 @@ class Session(ClientSession):
     async def call(
         self, tool: str, arguments: Mapping[str, Any], seconds: float
     ) -> types.CallToolResult:
-        """Call a tool; the server is told when nobody waits for the answer any more.
+        """Call a tool; the server is told when the answer is not waited for any more.
 
         Raises:
             ToolCallError: It did not answer within ``seconds``, or with nonsense, or is away.
@@ -143,11 +145,12 @@ class Session(ClientSession):
                 break
         return listed
 
-    def fail(self, number: int, code: int) -> None:
-        """End a request that gets no answer, with a code of JSON-RPC."""
-        if stream := self._response_streams.pop(number, None):
-            error = types.ErrorData(code=code, message="")
-            stream.send_nowait(types.JSONRPCError(jsonrpc="2.0", id=number, error=error))
+    def fail(self, code: int, number: int | None = None) -> None:
+        """End a request that gets no answer, or every one, with a code of JSON-RPC."""
+        for one in list(self._response_streams) if number is None else [number]:
+            if stream := self._response_streams.pop(one, None):
+                error = types.ErrorData(code=code, message="")
+                stream.send_nowait(types.JSONRPCError(jsonrpc="2.0", id=one, error=error))
 
     def end(self) -> None:
         """Note that it is over."""
@@ -170,7 +173,7 @@ class Session(ClientSession):
             self.wake.set()
 
     def _give_up(self, number: int) -> None:
-        """Tell the server, beside everything else, that nobody waits for an answer."""
+        """Tell the server, beside everything else, that a call is cancelled."""
         notice = asyncio.create_task(self._notify(number))
         self._notices.add(notice)
         notice.add_done_callback(self._notices.discard)
@@ -191,30 +194,86 @@ async def open_session(server: McpServer) -> AsyncIterator[Session]:
         ToolServerError: Its process cannot be started.
     """
 
-    def fail(number: int, code: int) -> None:
-        session.fail(number, code)
+    def fail(code: int, number: int | None = None) -> None:
+        session.fail(code, number)
 
-    opened = _open_process(server) if server.transport == "stdio" else _open_http(server, fail)
+    opened = (_open_process if server.transport == "stdio" else _open_http)(server, fail)
     async with opened as (read, write, *_), Session(read, write) as session:
         yield session
 
 
-def _open_process(server: McpServer) -> AbstractAsyncContextManager[Any]:
+@asynccontextmanager
+async def _open_process(server: McpServer, fail: Fail) -> AsyncIterator[Any]:
+    """A process of which no message exceeds ``MAX_MESSAGE``; at the end it is gone."""
     path = str(Path(server.cwd, server.command)) if "/" in server.command else server.command
     if not which(path, path=server.env.get("PATH")):
         raise ToolServerError("its command is not found")
-    unset = get_default_environment().keys() | {"LC_CTYPE"}  # what the SDK adds, and Python
-    numbers = (limits.MAX_MESSAGE, limits.MAX_UNASKED, limits.END_SECONDS)
-    relayed = [*map(str, numbers), ",".join(unset - server.env.keys()), server.command]
-    parameters = StdioServerParameters(
-        command=sys.executable,
-        args=["-I", "-S", str(RELAY), *relayed, *server.args],
-        env=server.env,
-        cwd=server.cwd or None,
-        encoding_error_handler="replace",
+    unset = "" if "LC_CTYPE" in server.env else "LC_CTYPE"  # Python adds it
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-I", "-S", str(GUARD), str(limits.END_SECONDS), unset,
+        server.command, *server.args,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,  # what the server says there may quote users
+        env=server.env, cwd=server.cwd or None, limit=limits.MAX_MESSAGE, start_new_session=True,
+    )  # fmt: skip
+    assert process.stdin and process.stdout
+    heard, read = anyio.create_memory_object_stream[Any](0)
+    write, said = anyio.create_memory_object_stream[Any](0)
+    tasks = (
+        asyncio.create_task(_hear(process, process.stdout, heard, fail)),
+        asyncio.create_task(_say(process.stdin, said)),
     )
-    # What the server says on stderr may quote users.
-    return stdio_client(parameters, errlog=cast("TextIO", subprocess.DEVNULL))
+    try:
+        yield read, write
+    finally:
+        process.stdin.close()  # the guard ends the server in ``END_SECONDS``
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+        for stream in (heard, read, write, said):
+            stream.close()
+        while await process.stdout.read(CHUNK):
+            pass
+        await process.wait()
+
+
+async def _hear(process: Process, stdout: asyncio.StreamReader, heard: Any, fail: Fail) -> None:
+    """Pass on a server's messages, until it ends, or has said too much unasked."""
+    unasked = 0
+    with suppress(*GONE):
+        async with heard:
+            while unasked <= limits.MAX_UNASKED:
+                try:
+                    line = await stdout.readline()
+                except ValueError:  # which call it answers cannot be told
+                    fail(TOO_LONG)
+                    unasked += limits.MAX_MESSAGE
+                    continue
+                if not line:
+                    break
+                message = _as_message(line)
+                if message is None or not isinstance(message.root, ANSWERS):
+                    unasked += len(line)
+                if message is not None:
+                    await heard.send(SessionMessage(message))
+    with suppress(ProcessLookupError):
+        process.kill()
+
+
+def _as_message(line: bytes) -> types.JSONRPCMessage | None:
+    try:
+        return types.JSONRPCMessage.model_validate_json(line.decode("utf-8", "replace"))
+    except ValidationError:
+        return None
+
+
+async def _say(stdin: asyncio.StreamWriter, said: Any) -> None:
+    with suppress(ConnectionError):
+        async with said:
+            async for message in said:
+                text = message.message.model_dump_json(by_alias=True, exclude_none=True)
+                stdin.write(text.encode() + b"\n")
+                await stdin.drain()
 
 
 @asynccontextmanager
@@ -262,7 +321,7 @@ class BoundedBody(httpx.AsyncByteStream):
         Raises:
             httpx.ReadError: It is too long, or the connection broke.
         """
-        length, has_ids = 0, False
+        length = 0
         try:
             async for piece in self._stream:
                 is_end = self._is_endless and any(end in piece for end in EVENT_ENDS)
@@ -270,11 +329,9 @@ class BoundedBody(httpx.AsyncByteStream):
                 if length > limits.MAX_MESSAGE:
                     self._end(TOO_LONG)
                     raise httpx.ReadError("the response is too long")
-                has_ids = has_ids or EVENT_ID.search(piece) is not None
                 yield piece
-        except httpx.HTTPError:
-            if not has_ids:  # after those the SDK resumes
-                self._end(types.CONNECTION_CLOSED)
+        except httpx.HTTPError:  # the SDK would try for long to go on after the last event's id
+            self._end(types.CONNECTION_CLOSED)
             raise
 
     async def aclose(self) -> None:
@@ -283,7 +340,7 @@ class BoundedBody(httpx.AsyncByteStream):
 
     def _end(self, code: int) -> None:
         if not self._is_endless:
-            self._fail(json.loads(self._request.content or b"{}").get("id", -1), code)
+            self._fail(code, json.loads(self._request.content or b"{}").get("id", -1))
 
 
 def describe(error: BaseException) -> str:

@@ -10,18 +10,15 @@ from contextlib import suppress
 from operator import itemgetter
 from typing import Any
 
-import jsonschema
 from langchain_core.messages import ToolMessage
 from langchain_core.tools import BaseTool
 from langchain_mcp_adapters.interceptors import MCPToolCallRequest, MCPToolCallResult
 from langchain_mcp_adapters.tools import convert_mcp_tool_to_langchain_tool
 from mcp import ClientSession, types
 from pydantic import ValidationError
-from referencing import Registry
 
 from src.base.mcp_file import (
     ANSWER_SECONDS,
-    MAX_CHECKS,
     MAX_DEPTH,
     MAX_DESCRIPTION,
     MAX_NODES,
@@ -42,7 +39,7 @@ NOTHING = "(it answered nothing)"
 
 
 def visible(text: str) -> str:
-    """The text without characters that nobody sees, or that nothing can hold."""
+    """The text without characters that are invisible, or that nothing can hold."""
     return sound(INVISIBLE.sub("", text))
 
 
@@ -152,25 +149,7 @@ def inner_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
     return {inner.get(name, name): value for name, value in arguments.items()}
 
 
-def find_misfit(arguments: Mapping[str, Any], schema: Schema) -> str | None:
-    """What is wrong with arguments, in a few words; None when they fit a clean schema.
-
-    Arguments so many that checking them would hold everybody up are left to the server to check.
-    """
-    size = json.dumps(arguments, default=str).count(",") + 1
-    if size * json.dumps(schema).count(",") > MAX_CHECKS:
-        return None
-    validator = jsonschema.Draft202012Validator(schema, registry=Registry())
-    error = next(validator.iter_errors(dict(arguments)), None)
-    if error is None:
-        return None
-    place = ".".join(map(str, error.absolute_path)) or "arguments"
-    return one_line(f"{place}: {error.message}", 300)
-
-
 class _Cleaner:
-    """Writes one schema anew."""
-
     def __init__(self, root: Any) -> None:
         self._root = root
         self._nodes = 0
@@ -349,8 +328,6 @@ def _as_tool(
         handler: Callable[[MCPToolCallRequest], Awaitable[MCPToolCallResult]],  # noqa: ARG001
     ) -> MCPToolCallResult:
         """Call it ourselves: within its time, whatever happens to the session meanwhile."""
-        if misfit := find_misfit(request.args, schema):
-            raise ValueError(misfit)
         result = await call(tool.name, inner_arguments(request.args))
         status = "error" if result.isError else "success"
         text = result_text(server.name, result)

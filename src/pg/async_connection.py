@@ -1,33 +1,27 @@
-"""Connections of asyncio (psycopg): the queue's, and the one that hears PostgreSQL's NOTIFY."""
+"""Connections of asyncio (psycopg): the queue's."""
 
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import socket
 import time
-from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import Any, ClassVar, TypeVar
 from weakref import WeakSet
 
 import psycopg
-from psycopg import AsyncConnection, Error, Notify, sql
+from psycopg import AsyncConnection
 from psycopg.abc import PQGen
 from psycopg_pool import AsyncConnectionPool
 
-from src.base.errors import AppError
 from src.pg.connection import (
     GRACE,
-    LIBPQ_OPTIONS,
     ORDINARY,
     SET_LIMITS,
     connect_failure,
     has_input,
 )
-
-logger = logging.getLogger(__name__)
 
 # procrastinate waits for its statements without an end. Here each wait has a deadline: then the
 # socket is shut, and psycopg reports a lost connection, which the workers survive.
@@ -115,63 +109,3 @@ async def _check(connection: QueueConnection) -> None:
     """
     if connection.is_in_doubt():
         await AsyncConnectionPool.check_connection(connection)
-
-
-# A notification only makes things faster. Whoever depends on one also polls now and then, for none
-# comes while the connection is lost, nor ever through a pooler that shares out transactions.
-
-CHECK_SECONDS = 30.0  # of silence, after which the connection is asked whether it lives
-MAX_PAUSE = 30.0  # seconds between two attempts to connect
-
-Listener = Callable[[], Awaitable[object]]
-
-
-class Notifications:
-    """Calls a listener at each notification of its channel, and after each new connection."""
-
-    def __init__(self, dsn: str, listeners: Mapping[str, Listener]) -> None:
-        """Nothing connects yet.
-
-        Args:
-            dsn: A libpq address.
-            listeners: By channel; they may fail, which is logged.
-        """
-        self._dsn = dsn
-        self._listeners = listeners
-        self._pause = 1.0
-
-    async def run(self) -> None:
-        """Listen until cancelled; a lost connection costs a pause."""
-        while True:
-            try:
-                await self._listen()
-            except (Error, AppError, OSError) as error:
-                logger.warning(
-                    "not listening for notifications: %s", type(error).__name__,
-                    extra={"seconds": self._pause},
-                )  # fmt: skip
-            await asyncio.sleep(self._pause)
-            self._pause = min(MAX_PAUSE, 2 * self._pause)
-
-    async def _listen(self) -> None:
-        connection = await QueueConnection.connect(
-            self._dsn, autocommit=True, application_name="pomni notifications", **LIBPQ_OPTIONS
-        )
-        async with connection:
-            for channel in self._listeners:
-                await connection.execute(sql.SQL("LISTEN {}").format(sql.Identifier(channel)))
-            self._pause = 1.0
-            for channel in self._listeners:
-                await self._tell(channel)  # what was said before is unheard
-            while True:
-                heard: Notify | None = None
-                async for heard in connection.notifies(timeout=CHECK_SECONDS, stop_after=1):
-                    await self._tell(heard.channel)
-                if heard is None:
-                    await connection.execute("SELECT 1")
-
-    async def _tell(self, channel: str) -> None:
-        try:
-            await self._listeners[channel]()
-        except AppError as error:
-            logger.warning("a notification was of no use", exc_info=error)

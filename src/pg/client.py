@@ -28,8 +28,8 @@ from src.pg.connection import Limits, PgConnection, connect, statement_failure
 class PgPool(ThreadedConnectionPool):
     """A pool that keeps its connections, and never connects while it holds its lock.
 
-    psycopg2's own closes every connection above ``minconn`` on return, and lets whoever wants an
-    idle connection, or gives one back, wait for another's attempt to reach the server.
+    psycopg2's own closes every connection above ``minconn`` on return, and makes a caller that
+    wants an idle connection, or returns one, wait for another's attempt to reach the server.
     """
 
     # Of the base classes; their stubs keep silent about them.
@@ -74,7 +74,7 @@ class PgPool(ThreadedConnectionPool):
             return self._getconn(key)
 
     def list_used(self) -> list[PgConnection]:
-        """The connections that somebody works with."""
+        """The connections in use."""
         with self._lock:
             return list(self._used.values())
 
@@ -437,13 +437,8 @@ def storable(text: str) -> str:
     NUL bytes and lone surrogates have no place in a UTF-8 ``text`` column; both become
     U+FFFD, the replacement character.
     """
-    cleaned = text.replace("\x00", "\ufffd")
-    try:
-        cleaned.encode("utf-8")
-    except UnicodeEncodeError:
-        joined = cleaned.encode("utf-16-le", "surrogatepass")  # joins split pairs
-        return joined.decode("utf-16-le", "replace")
-    return cleaned
+    halves = text.replace("\x00", "\ufffd").encode("utf-16-le", "surrogatepass")  # joins pairs
+    return halves.decode("utf-16-le", "replace")
 
 
 def _roll_back(connection: PgConnection) -> None:
@@ -461,3 +456,19 @@ class Repository:
     def __init__(self, client: PgClient) -> None:
         """Nothing is asked yet."""
         self._client = client
+
+
+class OwnerSteps:
+    """Steps of one use case on an owner's rows, within the caller's transaction; they block."""
+
+    def __init__(self, transaction: Transaction, owner: Owner) -> None:
+        """Nothing is asked yet."""
+        self._transaction = transaction
+        self._owner = owner
+
+    def _rows(self, sql: str, **named: Any) -> list[Row]:
+        return self._transaction.fetch_all(sql, self._owner, **named)
+
+    def _run(self, *statements: str, **named: Any) -> int:
+        """Run statements with the same parameters; returns how many rows the last one touched."""
+        return [self._transaction.execute(sql, self._owner, **named) for sql in statements][-1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import select
 import socket
 import threading
@@ -45,25 +46,24 @@ CONNECT_FAILURES: tuple[tuple[str, str], ...] = (
     ("no password supplied", f"the server wants a password: {ADVICE}"),
     ("password authentication failed", f"the server refuses the user or the password: {ADVICE}"),
     ("authentication failed", f"the server refuses the user: {ADVICE}"),
-    ("no pg_hba.conf entry", "the server takes no such connection: see its pg_hba.conf"),
+    (r"no pg_hba\.conf entry", "the server takes no such connection: see its pg_hba.conf"),
     ("role ", f"the server knows no such user: {ADVICE}"),
     ("not currently accepting connections", "the database accepts no connections now"),
     ("permission denied for database", "the user may not use that database"),
-    ("too many connections", "the server has no free connection (max_connections)"),
-    ("too many clients", "the server has no free connection (max_connections)"),
-    ("remaining connection slots", "the server has no free connection (max_connections)"),
+    (
+        "too many connections|too many clients|remaining connection slots",
+        "the server has no free connection (max_connections)",
+    ),
     ("database ", f"the server has no such database: {ADVICE}"),
     ("starting up", "the server is starting"),
     ("shutting down", "the server is shutting down"),
     ("recovery mode", "the server is recovering from a crash"),
     ("No space left on device", "the server's disk is full"),
-    ("timeout expired", "it did not answer in time"),
-    ("timed out", "it did not answer in time"),
+    ("timeout expired|timed out", "it did not answer in time"),
     ("refused", "nothing listens at that host and port"),
     ("No such file or directory", "no server has its socket there"),
     ("Permission denied", "this user may not use the server's socket, or a file of the settings"),
-    ("No route to host", "there is no way to its host"),
-    ("unreachable", "there is no way to its host"),
+    ("No route to host|unreachable", "there is no way to its host"),
     ("certificate", "its certificate is not accepted: see sslmode and sslrootcert"),
     ("SSL", "it and libpq do not agree on TLS: see sslmode"),
     ("closed the connection", "it closed the connection at once"),
@@ -75,7 +75,7 @@ CONNECT_FAILURES: tuple[tuple[str, str], ...] = (
 def connect_failure(error: Exception) -> StorageUnavailableError:
     """Why no connection came about; ``error`` is psycopg2's or psycopg's."""
     told = str(error)
-    meaning = next((words for sign, words in CONNECT_FAILURES if sign in told), ADVICE)
+    meaning = next((words for sign, words in CONNECT_FAILURES if re.search(sign, told)), ADVICE)
     return StorageUnavailableError(f"PostgreSQL cannot be reached: {meaning}")
 
 
@@ -96,7 +96,7 @@ def statement_failure(error: psycopg2.Error) -> StorageError:
 
 
 # After a fail-over that drops packets, or with a frozen server, libpq waits for ever: TCP's
-# time-outs do not help when something acknowledges what nobody reads, and a Unix socket has none.
+# time-outs do not help when something acknowledges unread bytes, and a Unix socket has none.
 # So each connection has a deadline for its running call, and one thread for all of them shuts
 # the sockets of those that are late. libpq then sees the end of the stream and gives up.
 
@@ -222,7 +222,7 @@ class PgConnection(Connection):
         self._line.close()
 
     def __del__(self) -> None:
-        """Close the second descriptor too when nobody has closed the connection."""
+        """Close the second descriptor of a connection that was not closed."""
         if hasattr(self, "_line"):  # else it never connected
             self._line.close()
 

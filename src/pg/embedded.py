@@ -146,13 +146,13 @@ class PostgresProcess:
                     raise OSError(self._folder.log.explain(since) or "it ended without a word")
                 self._pause(deadline)
         except InterruptedError:
-            child.send_signal(signal.SIGINT)  # nobody uses it yet
+            child.send_signal(signal.SIGINT)  # it has no users yet
             raise
         with suppress(StorageUnavailableError):
             PgClient(self._folder.address()).maintain(DELETE_OVERRIDES, limits=ORDINARY)
 
     def request_stop(self) -> None:
-        """Have the server end sessions, make a checkpoint and stop; nobody waits for it."""
+        """Have the server end sessions, make a checkpoint and stop, without waiting."""
         if postmaster := self.find():
             with suppress(psutil.Error):
                 postmaster.send_signal(signal.SIGINT)
@@ -247,7 +247,7 @@ class EmbeddedPostgres:
     def stop(self) -> None:
         """Leave; the last user stops the server. Stopping twice does nothing.
 
-        A server that does not stop harms nobody: it goes on stopping, or the next user finds it,
+        A server that does not stop does no harm: it goes on stopping, or the next user finds it,
         so it is only logged.
         """
         self._stopping.set()

@@ -29,6 +29,7 @@ LINE_START = re.compile(r"^[-\d]{10} [\d:.]+ \S+ \[\d+\] ")
 # What the server says when it does not start, and how an operator mends that.
 DAMAGED = "it is damaged: restore DATA_DIR/postgres from a backup"
 CAUSES: tuple[tuple[str, str], ...] = (
+    (r"invalid permissions", "others may enter DATA_DIR/postgres: chmod 700 it"),
     (r"No space left on device", "the disk is full: make room under DATA_DIR"),
     (
         r"unrecognized configuration|configuration file|invalid value for parameter",
@@ -196,7 +197,7 @@ class PostgresFolder:
             return []
 
     def remove_locks(self) -> None:
-        """Forget a server that is gone; its files may name a process of somebody else by now."""
+        """Forget a server that is gone; its files may name an unrelated process by now."""
         (self.path / "postmaster.pid").unlink(missing_ok=True)
         (self.socket_folder() / f"{SOCKET_NAME}.lock").unlink(missing_ok=True)
 
@@ -218,7 +219,7 @@ class PostgresFolder:
         folder.mkdir(mode=0o700, exist_ok=True)
         if folder.lstat().st_uid not in (os.geteuid(), _server_uid()) or folder.is_symlink():
             raise StorageUnavailableError(f"{folder} is somebody else's: remove it")
-        folder.chmod(0o700)  # whoever reaches the socket within is asked for no password
+        folder.chmod(0o700)  # the socket within asks for no password
         _give_to_server(folder)
         return folder
 
@@ -247,30 +248,24 @@ class PostgresFolder:
         Raises:
             OSError: It cannot even be looked at.
         """
-        file, control = self.path / "PG_VERSION", self.path / "global" / "pg_control"
+        file = self.path / "PG_VERSION"
         missing = [part for part in PARTS if not (self.path / part).exists()]
         if not file.is_file() and len(missing) == len(PARTS):
             return "DATA_DIR/postgres is not empty, and no PostgreSQL's: name another DATA_DIR"
-        if not file.is_file():
-            return f"PG_VERSION is missing in DATA_DIR/postgres beside its data; {DAMAGED}"
-        version, ours = file.read_text(errors="replace").strip(), _major_version()
+        version = file.read_text(errors="replace").strip() if file.is_file() else ""
+        ours = _major_version()
         if re.fullmatch(r"\d{1,3}(\.\d{1,3})?", version) and version != ours:
             return (
                 f"DATA_DIR/postgres holds data of PostgreSQL {version}, and this is {ours}: dump "
                 f"them with pg_dumpall of {version}, name an empty DATA_DIR, and restore the dump "
                 "there"
             )
-        if version != ours or missing:
-            return f"PG_VERSION or {', '.join(missing or PARTS)} is not whole; {DAMAGED}"
-        if not control.is_file() or not any(control.read_bytes()):
-            return f"its control file (global/pg_control) is missing or empty; {DAMAGED}"
-        status, server = self.path.stat(), _server_uid()
-        if status.st_uid != server:
-            user = pwd.getpwuid(server).pw_name
+        if missing or version != ours:
+            return f"{', '.join(missing or ['PG_VERSION'])} is missing or not whole; {DAMAGED}"
+        if self.path.stat().st_uid != _server_uid():
+            user = pwd.getpwuid(_server_uid()).pw_name
             return f"DATA_DIR/postgres belongs to another user: give it, and all in it, to {user}"
-        return (
-            "others may enter DATA_DIR/postgres: chmod 700 it" if status.st_mode & 0o027 else None
-        )
+        return None
 
 
 def describe(error: Exception) -> str:
@@ -317,7 +312,7 @@ def ensure_system_user(name: str = SYSTEM_USER) -> None:
 
 
 def environment() -> dict[str, str]:
-    """What PostgreSQL's programs see: no token or key of ours, and no PGPORT of somebody else."""
+    """What PostgreSQL's programs see: no token or key of ours, no PGPORT of another program."""
     return {"PATH": os.defpath, "LC_ALL": "C.UTF-8"}
 
 

@@ -17,8 +17,7 @@ from src.pg.client import PgClient, Repository, Transaction
 
 logger = logging.getLogger(__name__)
 
-FRESH_SECONDS = 4.0  # a change is in force after so long at most, also when no notification came
-CHANNEL = "global_settings"  # notified after each change
+FRESH_SECONDS = 4.0  # a change is in force in every process after so long at most
 
 Share = Annotated[float, Field(ge=0, le=1)]
 Name = Annotated[str, Field(pattern=r"^\S{0,200}$")]
@@ -174,10 +173,10 @@ SELECT_SETTINGS = "SELECT {columns} FROM global_settings WHERE id = 1".replace(
 # The same, locked.
 LOCK_SETTINGS = SELECT_SETTINGS + " FOR UPDATE"
 
-# A row that somebody deleted comes back with the defaults.
+# A deleted row comes back with the defaults.
 RESTORE_SETTINGS = "INSERT INTO global_settings DEFAULT VALUES ON CONFLICT DO NOTHING"
 
-# All of it, whatever has changed; a trigger writes the history and notifies.
+# All of it, whatever has changed; a trigger writes the history.
 UPDATE_SETTINGS = "UPDATE global_settings SET {assignments} WHERE id = 1".replace(
     "{assignments}", ", ".join(f"{name} = %({name})s" for name in NAMES)
 )
@@ -221,7 +220,7 @@ class GlobalSettingsRepository(Repository):
         return self.get()
 
     def change(self, actor: str, values: Mapping[str, Any]) -> GlobalSettings:
-        """Change some settings; every process hears of it.
+        """Change some settings; every process reads them within ``FRESH_SECONDS``.
 
         Args:
             actor: Who changes them, for the history.

@@ -19,7 +19,7 @@ from src.pg.connection import PgConnection, connect
 #
 # 1. the moves of groups: one at a time;
 # 2. stored updates: a turn that begins, and an erasure, lock those they read;
-# 3. an owner's facts: one writer at a time, also where he has no conversation;
+# 3. an owner's facts: one writer at a time, also of one without a conversation;
 # 4. conversations: shared by those who add to them (facts, documents), alone for those who fold,
 #    forget, purge, move or erase;
 # 5. messages that go into the index;
@@ -45,7 +45,7 @@ SELECT pg_advisory_xact_lock(hashtextextended('memories:' || id, 0))
 FROM (SELECT id FROM owners WHERE telegram_user_id IN (%(old)s, %(new)s) ORDER BY id) AS chats
 """
 
-# One setter of reminders per owner, so that they can be counted; he may be new.
+# One setter of reminders per owner, so that they can be counted; the owner may be new.
 LOCK_REMINDERS = """
 SELECT pg_advisory_xact_lock(
     hashtextextended('reminders:' || add_owner(%(user)s, %(thread_id)s), 0))
@@ -84,8 +84,8 @@ SELECT id FROM conversations WHERE telegram_user_id IN (%(old)s, %(new)s)
 ORDER BY id FOR UPDATE
 """
 
-# Nor in the conversations of somebody, and in those of others in which he wrote, taught, is
-# mentioned, or is forwarded.
+# Nor in the conversations of a user, and in those of others in which they wrote, taught, are
+# mentioned, or are forwarded.
 LOCK_TRACES = """
 SELECT id::text, telegram_user_id <> %(user)s FROM conversations
 WHERE telegram_user_id = %(user)s
@@ -124,7 +124,7 @@ def lock_reminders(transaction: Transaction, owner: Owner) -> None:
 def lock_history(
     transaction: Transaction, telegram_user_id: int, thread_id: int | None = None
 ) -> None:
-    """Let nobody write summaries or facts of this owner; without a topic, of all his topics."""
+    """Let no other write summaries or facts of this owner; without a topic, of all topics."""
     transaction.execute(LOCK_HISTORY, {"user": telegram_user_id, "thread_id": thread_id})
 
 
@@ -149,14 +149,14 @@ def lock_moves(transaction: Transaction) -> None:
 
 
 def lock_chats(transaction: Transaction, old_chat_id: int, new_chat_id: int) -> None:
-    """Let nobody store anything in these two groups."""
+    """Let no other store anything in these two groups."""
     chats = {"old": old_chat_id, "new": new_chat_id}
     for statement in (LOCK_FACTS_OF_CHATS, LOCK_CHATS):
         transaction.execute(statement, chats)
 
 
 def lock_traces(transaction: Transaction, telegram_user_id: int) -> list[tuple[str, bool]]:
-    """Let nobody store anything where this owner left traces.
+    """Let no other store anything where this owner left traces.
 
     Returns:
         The ids of these conversations, and whether each is another's.
@@ -193,7 +193,7 @@ class AdvisoryLock:
         self._asking = threading.RLock()
 
     def try_exclusive(self) -> bool:
-        """Take the lock alone; False when somebody holds it in any way.
+        """Take the lock alone; False when another holds it in any way.
 
         Raises:
             StorageUnavailableError: No connection.
@@ -201,7 +201,7 @@ class AdvisoryLock:
         return self._ask("SELECT pg_try_advisory_lock(%s, %s)")
 
     def try_shared(self) -> bool:
-        """Take the lock together with others; False when somebody holds it alone."""
+        """Take the lock together with others; False when another holds it alone."""
         return self._ask("SELECT pg_try_advisory_lock_shared(%s, %s)")
 
     def take_shared(self) -> None:

@@ -168,8 +168,8 @@ FAIL_JOBS = """
 SELECT procrastinate_finish_job_v1(id, 'failed', false) FROM unnest(%(jobs)s::bigint[]) AS id
 """
 
-# Their updates are done with: the chats go on, and nobody defers them again. The payload stays,
-# for a retry by hand. A message leaves its conversation, with an answer that nobody got: whatever
+# Their updates are done with: the chats go on, and no job defers them again. The payload stays,
+# for a retry by hand. A message leaves its conversation, with its undelivered answer: whatever
 # is wrong with it would meet the next turn too. The user is told before anything else happens.
 CLOSE_UPDATES = """
 WITH closed AS (
@@ -197,7 +197,7 @@ WHERE j.queue_name = %(quarantine)s AND j.status = 'todo'
   AND (j.scheduled_at IS NULL OR j.scheduled_at <= now())
 """
 
-# A suspect that has run alone for long enough and killed nobody, or all that could not run: they
+# A suspect that has run alone for long enough without harm, or all that could not run: they
 # go back to their queues with one death, but for recurring work that waits for its hour.
 ACQUIT = """
 WITH released AS (
@@ -353,7 +353,7 @@ class DeadJobs:
         """How many suspects are to be tried at once; 0 when there is none.
 
         One by one when they are few, or when they died together in a trial. An operator's kills
-        make suspects of all that runs; then nobody shall wait for each of them.
+        make suspects of all that runs; then the queues do not wait for each of them.
 
         Raises:
             StorageError: The database is away.

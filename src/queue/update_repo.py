@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal
 
@@ -46,7 +46,7 @@ UpdateOutcome = Literal[
 # an answer of their own in between, so that nothing is left beyond them.
 ANSWERED_LATER: tuple[UpdateKind, ...] = ("message", "new", "stop")
 BETWEEN: tuple[UpdateKind, ...] = ("media", "teach")
-KINDS = [*ANSWERED_LATER, *BETWEEN]
+BEHIND = {"answered": list(ANSWERED_LATER), "kinds": [*ANSWERED_LATER, *BETWEEN]}  # parameters
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class WaitingUpdate:
 
     Attributes:
         home_id: Where it belongs: the chat, or the supergroup that the chat became.
-        revision: How often an erasure has taken somebody's words out of it.
+        revision: How often an erasure has redacted it.
         newer: What waited behind it in its chat that will be answered instead of it.
     """
 
@@ -109,7 +109,7 @@ class WaitingUpdate:
 
     @property
     def owner(self) -> Owner:
-        """Whose memory it belongs to; nobody's (0) where it comes from no chat."""
+        """Whose memory it belongs to; 0 where it comes from no chat."""
         return Owner(self.home_id or self.chat_id or 0, self.thread_id)
 
     @property
@@ -243,7 +243,7 @@ SELECT u.id, u.bot_id, u.update_id, u.kind, u.chat_id, u.thread_id, u.user_id, u
        u.media_group_id, u.payload, u.received_at, s.language, s.time_zone,
        s.inactive_since IS NOT NULL, coalesce(s.mode, 'assistant'),
        coalesce(v.new_chat_id, u.chat_id), u.revision,
-       (SELECT n.kind FROM telegram_updates n
+       (SELECT CASE WHEN n.kind = ANY(%(answered)s) THEN n.kind END FROM telegram_updates n
         WHERE n.bot_id = u.bot_id AND n.chat_id = u.chat_id AND n.thread_id = u.thread_id
           AND n.id > u.id AND n.handled_at IS NULL AND n.kind = ANY(%(kinds)s)
         ORDER BY n.id LIMIT 1),
@@ -269,7 +269,8 @@ ORDER BY n.id LIMIT 1
 # An update that is being handled, which no erasure touches before the transaction ends (one that
 # is under way is waited for), and what comes after it in its chat.
 HOLD_UPDATE = """
-SELECT u.revision, behind.kinds[1], behind.kinds && ARRAY['new', 'stop']
+SELECT u.revision, CASE WHEN behind.kinds[1] = ANY(%(answered)s) THEN behind.kinds[1] END,
+       behind.kinds && ARRAY['new', 'stop']
 FROM telegram_updates u CROSS JOIN LATERAL (
     SELECT array_agg(n.kind ORDER BY n.id) AS kinds FROM telegram_updates n
     WHERE n.bot_id = u.bot_id AND n.chat_id = u.chat_id AND n.thread_id = u.thread_id
@@ -405,11 +406,8 @@ class UpdateRepository(Repository):
         return self._find(SELECT_PUT_ASIDE, update)
 
     def _find(self, sql: str, update: int) -> WaitingUpdate | None:
-        row = self._client.fetch_one(sql, update=update, kinds=KINDS)
-        if row is None:
-            return None
-        waiting = WaitingUpdate(*row)
-        return replace(waiting, newer=None) if waiting.newer in BETWEEN else waiting
+        row = self._client.fetch_one(sql, BEHIND, update=update)
+        return WaitingUpdate(*row) if row else None
 
     def find_newer(
         self, update: int, *, kinds: Sequence[UpdateKind] = ANSWERED_LATER
@@ -425,13 +423,12 @@ class UpdateRepository(Repository):
             ConversationGoneError: It is handled, or was erased.
             QuestionMovedError: An erasure changed it since; it is to be read again.
         """
-        row = transaction.fetch_one(HOLD_UPDATE, update=update, kinds=KINDS)
+        row = transaction.fetch_one(HOLD_UPDATE, BEHIND, update=update)
         if row is None:
             raise ConversationGoneError("the update is gone")
         if row[0] != revision:
             raise QuestionMovedError("the update was changed while it was handled")
-        newer = None if row[1] in BETWEEN else row[1]
-        return Behind(newer, bool(row[2]))
+        return Behind(row[1], bool(row[2]))
 
     def list_interruptible(
         self, lock: str, *, before: int, draft_id: int | None = None

@@ -45,7 +45,7 @@ FIRST_PAUSE = 1.0  # seconds; doubled with every attempt
 MAX_PAUSE = 60.0
 UNKNOWN_PAUSE = 5.0  # the least, when a message may have arrived: no blind retry
 REFUSED_PAUSE = 10.0  # the least, when Telegram refused a message without a reason that we know
-MAX_WISH = 86_400.0  # seconds; nobody is waited for longer than a day
+MAX_WISH = 86_400.0  # seconds; no wait is longer than a day
 
 
 class BackOff(BaseRetryStrategy):
@@ -95,8 +95,8 @@ FORGET_WORKER_SECONDS = 86_400.0
 NEVER = FORGET_WORKER_SECONDS  # finds jobs of forgotten or unregistered workers only
 RESTART_PAUSE = 1.0
 QUEUE_CONNECTIONS = 8
-# An attempt to connect is repeated after 1, 2, 4, … seconds, for so long; then whoever needs a
-# connection starts anew, so that nobody waits half a minute for a server that is back.
+# An attempt to connect is repeated after 1, 2, 4, … seconds, for so long; then the next caller
+# starts anew, so that none waits half a minute for a server that is back.
 RECONNECT_SECONDS = 3.0
 
 
@@ -236,7 +236,7 @@ class Workers:
     async def _watch_others(self) -> None:
         """Give the jobs of dead workers back.
 
-        A database that nobody reaches ends everybody's heartbeats, so the dead are told from the
+        A database that cannot be reached ends all heartbeats, so the dead are told from the
         living only after it has answered us steadily for as long as a heartbeat may be late.
         """
         last, steady_since = -math.inf, math.inf
@@ -334,7 +334,7 @@ class Workers:
                 self._ended.add(worker.worker_id)
 
     async def _recover_own(self) -> bool:
-        """Give back what our ended workers left: nobody else would before they seem dead.
+        """Give back what our ended workers left: others would not before they seem dead.
 
         Returns:
             Whether the database is there; the jobs are given back before the next worker begins.

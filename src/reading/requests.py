@@ -9,7 +9,7 @@ from functools import cache
 
 from babel.dates import format_datetime
 
-from src.base.zones import find_time_zone
+from src.base.zone_names import find_time_zone
 from src.reading import lexicon
 from src.reading.sentences import FOLD, TAG, sentences
 from src.reading.words import content

@@ -5,79 +5,30 @@ from __future__ import annotations
 import json
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 from langchain_core.tools import BaseTool
-from langgraph.prebuilt.tool_node import AsyncToolCallWrapper, ToolCallRequest
 from langgraph.runtime import Runtime
-from langgraph.types import Command
 
 from src.base.errors import ModelError, ModelSetupError
 from src.history.new_messages import LabelFilter, strip_time_label
-from src.history.turn_repo import NO_CHANGES
 from src.llm.chat import ModelCaller
 from src.llm.prompt_cache import ChatRunnable
-from src.llm.reply import UNREADABLE, ending_of
+from src.llm.reply import ending_of
 from src.llm.tokens import TokenCounter
 from src.memory.tools import renumbered
 from src.memory.turn_context import TurnContext, finding_of, numbered
-from src.talk.conversation_state import ConversationState
+from src.talk.tools import NOT_RUN
+from src.talk.turn_state import ConversationState
 from src.texts import Language, say
 
 logger = logging.getLogger(__name__)
 
-MAX_AT_ONCE = 8  # calls of one reply that run
 MAX_ROUNDS = 8  # of tools in one turn
 MAX_EQUAL_FAILURES = 2  # of one call with the same arguments
 MAX_FAILED_ROUNDS = 3  # one after the other, in which nothing worked
-
-ToolReply = ToolMessage | Command[Any]
-
-NOT_RUN = "not run"  # the artifact of a result that no tool gave
-WAIT = f"Only {MAX_AT_ONCE} tools run at once; this call was not one of them. Call it again alone."
-NO_JSON = (
-    "The tool refused its arguments: they are no JSON object, or too long. Correct them and try "
-    "again."
-)
-
-
-async def run_bounded(
-    request: ToolCallRequest,
-    execute: Callable[[ToolCallRequest], Awaitable[ToolReply]],
-    *,
-    wrap: AsyncToolCallWrapper | None = None,
-) -> Any:
-    """Run one call of a reply, unless it is beyond ``MAX_AT_ONCE`` or nobody can read it.
-
-    What it stored is told at once: another call of the reply may take long, and be stopped.
-
-    Args:
-        request: The call.
-        execute: Runs it.
-        wrap: Runs around it.
-    """
-    call = request.tool_call
-    if request.tool is None:
-        lent: Any = _lent_tool(request.state, call["name"])  # or None: ToolNode says so
-        request = request.override(tool=lent)
-    ids = [other["id"] for other in request.state["messages"][-1].tool_calls]
-    if ids.index(call["id"]) >= MAX_AT_ONCE:
-        return failed(request, WAIT, artifact=NOT_RUN)
-    if UNREADABLE in call["args"]:
-        return failed(request, NO_JSON, artifact=NOT_RUN)
-    reply = await (execute(request) if wrap is None else wrap(request, execute))
-    context: Any = request.runtime.context  # LangGraph types it as None
-    if (changes := finding_of(reply).changes) != NO_CHANGES:
-        context.on_change(changes)
-    return reply
-
-
-def _lent_tool(state: ConversationState, name: str) -> BaseTool | None:
-    """The tool of a server that the model was offered under this name."""
-    return next((tool for tool in state.get("lent_tools") or () if tool.name == name), None)
 
 
 def may_go_on(messages: Sequence[AnyMessage]) -> bool:
@@ -106,12 +57,6 @@ def _turn_of(messages: Sequence[AnyMessage]) -> Sequence[AnyMessage]:
     """What came after the user's message."""
     start = max((i for i, m in enumerate(messages) if isinstance(m, HumanMessage)), default=-1)
     return messages[start + 1 :]
-
-
-def failed(request: ToolCallRequest, text: str, *, artifact: str | None = None) -> ToolMessage:
-    """What the model is told in place of a result."""
-    name, id_ = request.tool_call["name"], request.tool_call["id"] or ""
-    return ToolMessage(text, name=name, tool_call_id=id_, status="error", artifact=artifact)
 
 
 LentTools = Callable[[], tuple[BaseTool, ...]]

@@ -5,29 +5,42 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import cast
+from datetime import UTC, datetime
 
 from src.base.owners import Called
-from src.history.turn_repo import Changes
+from src.base.zones import local_time
+from src.history.turn_repo import Changes, TurnRepository
 from src.memory.budget import DailyCeilings
+from src.memory.compaction import CompactionService
+from src.memory.forgetter import Forgotten, Named
 from src.memory.forgetting_repo import Undone
-from src.memory.memories import Memories
+from src.memory.memories import NEAR, Memories
+from src.memory.memory_repo import message_number
+from src.memory.retriever import Hit, Query
 from src.memory.screens import MemoryScreens
 from src.outside.servers import McpServers, ServerState
 from src.pg.client import PgClient
-from src.pg.user_settings_repo import Mode, UserSettings, UserSettingsRepository
+from src.privacy.export import ExportService
 from src.queue.update_repo import UpdateKind
 from src.reading import lexicon
+from src.reading.sentences import best_passage
+from src.reading.time_expressions import read_time
 from src.reminders.screens import ReminderScreens, cancel_button
-from src.talk.conversation_state import RESOLUTIONS
-from src.talk.memory_commands import MemoryCommands
 from src.talk.questions import QuestionService
 from src.talk.settings import SettingsScreens
 from src.talk.turn import AgentService
+from src.talk.turn_state import RESOLUTIONS
 from src.texts import Language, say
+from src.texts.morphology import terms
+from src.texts.plain_text import shortened
 from src.texts.reply import Action, Button, Reply, Rows, in_rows
 
 MAX_UNDO = 4  # buttons; /memory and /undo reach the rest
+MAX_FOUND = 8  # of a search
+MAX_SNIPPET = 300  # characters of each
+MAX_CHOICES = 8  # buttons of what a request to forget may mean
+MAX_LABEL = 40  # characters of one
+CONFIRM_SECONDS = 600  # for so long a question whether to erase counts
 
 
 def choice_rows(answer_id: int, language: Language) -> Rows:
@@ -181,7 +194,8 @@ class CommandService:
         client: PgClient,
         *,
         screens: MemoryScreens,
-        memory: MemoryCommands,
+        compaction: CompactionService,
+        exports: ExportService,
         settings: SettingsScreens,
         ceilings: DailyCeilings,
         reminders: ReminderScreens,
@@ -195,13 +209,14 @@ class CommandService:
         """
         self.has_model = has_model
         self.screens = screens
-        self.memory = memory
         self.settings = settings
         self.reminders = reminders
         self._agent = agent
         self._memories = memories
-        self._user_settings = UserSettingsRepository(client)
         self._client = client
+        self._compaction = compaction
+        self._exports = exports
+        self._turns = TurnRepository(client)
         self._servers = servers
         self._questions = questions
         self._ceilings = ceilings
@@ -223,14 +238,6 @@ class CommandService:
         if action.name in FOR_ADMINS and not called.is_admin:
             return Reply(say("only_admins", called.language))
         return await do(self, called, action)
-
-    async def get_settings(self, telegram_user_id: int) -> UserSettings:
-        """What the user chose."""
-        return await self._client.run(self._user_settings.get, telegram_user_id)
-
-    async def get_mode(self, telegram_user_id: int) -> Mode:
-        """The mode that the user chose."""
-        return (await self.get_settings(telegram_user_id)).mode
 
     async def start(self, called: Called) -> Reply:
         """Say what the bot does, keeps and forgets, and whether a language model is connected.
@@ -286,14 +293,13 @@ class CommandService:
 
     async def mode(self, called: Called) -> Reply:
         """``/mode strict`` and ``/mode assistant`` set it; ``/mode`` alone says which it is."""
-        mode = cast("Mode | None", lexicon.values("settings.mode").get(called.argument.lower()))
+        mode, owner = lexicon.values("settings.mode").get(called.argument.lower()), called.owner
         if mode is None:
-            current = await self.get_mode(called.owner.telegram_user_id)
-            it_is = say(f"mode_is_{current}", called.language)
+            current = await self.settings.get(owner)
+            it_is = say(f"mode_is_{current.mode}", called.language)
             unknown = say("mode_unknown", called.language)
             return Reply(f"{unknown}\n{it_is}" if called.argument else it_is)
-        owner = called.owner.telegram_user_id
-        await self._client.run(self._user_settings.change, owner, mode=mode)
+        await self.settings.change(owner, mode=mode)
         return Reply(say(f"mode_set_{mode}", called.language))
 
     async def undo(self, called: Called, memory_id: int | None = None) -> Reply:
@@ -315,10 +321,7 @@ class CommandService:
             choice: The place of the decision among ``RESOLUTIONS``.
         """
         resolution = RESOLUTIONS[choice] if choice < len(RESOLUTIONS) else "old"
-        settlement = await self._questions.settle(
-            called.owner, answer_id, resolution, asker=called.asker,
-            language=called.language, time_zone=called.time_zone,
-        )  # fmt: skip
+        settlement = await self._questions.settle(called, answer_id, resolution)
         await self._questions.close(called.owner, settlement, is_shown=True)
         rows = in_rows(undo_buttons(settlement.changes, called.language), 1)
         if settlement.kind == "not_his":  # the question stays for its author
@@ -366,6 +369,162 @@ class CommandService:
         stopped = await self._agent.was_stopped(called.owner)
         return Reply(say("stop_done" if stopped else "stop_nothing", called.language))
 
+    async def forget(self, called: Called) -> Reply:
+        """``/forget the cat``: forget what is surely meant, else ask which of several."""
+        language = called.language
+        if not called.argument:
+            return Reply(say("forget_usage", language))
+        found = await self._memories.forget(
+            called.owner, about=called.argument, speaker_id=called.asker
+        )
+        if found.texts:
+            return forgotten_reply(found, language)
+        if found.ask:
+            return _listed(say("forget_which", language), found.ask)
+        if found.nearest:
+            text = f"{say('forgot_nothing', language)} {say('forget_nearest', language)}"
+            return _listed(text, found.nearest)
+        return Reply(say("forgot_nothing", language))
+
+    async def offer_to_forget(self, called: Called, sent_message: int) -> Reply | None:
+        """What the answer in a Telegram message cited, to be forgotten one by one.
+
+        None where it cited nothing, or is no answer of ours in this conversation.
+        """
+        cited = await self._client.run(self._turns.list_cited, called.owner, sent_message)
+        if not cited:
+            return None
+        named = [Named(uid, text) for uid, text in cited]
+        return _listed(say("disliked", called.language), named)
+
+    async def drop(self, called: Called, kind: int, number: int) -> Reply:
+        """Forget what was chosen: a fact (0) or a message (1)."""
+        uid = f"{'msg' if kind else 'fact'}-{number}"
+        found = await self._memories.forget(called.owner, [uid], speaker_id=called.asker)
+        if not found.texts:
+            return Reply(say("memory_gone", called.language), is_screen=True)
+        return forgotten_reply(found, called.language).in_place()
+
+    async def search(self, called: Called) -> Reply:
+        """``/search the cat``: where it was said, with buttons that lead there."""
+        language = called.language
+        if not called.argument:
+            return Reply(say("search_usage", language))
+        hits = await self.find(called, limit=MAX_FOUND)
+        if not hits:
+            return Reply(say("search_nothing", language))
+        lines = [say("search_found", language, count=len(hits))]
+        lines += [_found_line(place, hit, called) for place, hit in enumerate(hits, start=1)]
+        buttons = [
+            Button(f"{place} · {called.day(hit.said_at)}", Action("source", (number,)))
+            for place, hit in enumerate(hits, start=1)
+            if (number := message_number(hit.uid)) is not None
+        ]
+        return Reply("\n\n".join(lines), in_rows(buttons, 2), say("search_hint", language))
+
+    async def find(self, called: Called, *, limit: int) -> list[Hit]:
+        """What was said that fits the argument, best first; each message once."""
+        now = local_time(called.moment, called.time_zone)
+        hits = await self._memories.retriever.search(
+            Query(
+                called.owner, called.argument, now, limit=limit, with_assistant=True,
+                kinds=("message", "memory"), speaker_id=called.asker, threshold=NEAR,
+            )
+        )  # fmt: skip
+        spoken = [hit for hit in hits if _speaks_of(hit, called.argument)]
+        once: dict[str, Hit] = {}  # a fact and the message that told it lead to the same place
+        for hit in spoken or hits:  # what only means the same, where no word is
+            once.setdefault(hit.uid, hit)
+        return list(once.values())
+
+    async def summary(self, called: Called) -> Reply:
+        """``/summary``: what this conversation has been about, the newest messages included."""
+        conversation_id = await self._agent.conversation_of(called.owner)
+        texts = await self._compaction.describe(conversation_id)
+        if not texts:
+            return Reply(say("summary_nothing", called.language))
+        return Reply("\n\n".join([say("summary_title", called.language), *texts]))
+
+    async def export(self, called: Called) -> Reply:
+        """``/export``: everything in two files, one to read and one for programs."""
+        files = await self._client.run(self._exports.write_files, called)
+        return Reply(say("export_done", called.language), files=files)
+
+    async def delete_me(self, called: Called) -> Reply:
+        """``/delete_me`` asks twice; this is the first time."""
+        if called.owner.is_group:
+            return Reply(say("forget_group", called.language))
+        return self._ask(called, "delete_ask", 1)
+
+    async def confirm_deletion(self, called: Called, step: int, asked: int) -> Reply:
+        """A button under one of the two questions; 0 is no.
+
+        Args:
+            called: Who pressed it.
+            step: Which question it answers with yes.
+            asked: When that was asked, in seconds since 1970.
+        """
+        language = called.language
+        if step not in (1, 2) or called.owner.is_group:
+            return Reply(say("erase_kept", language), is_screen=True)
+        if not -60 <= datetime.now(UTC).timestamp() - asked <= CONFIRM_SECONDS:
+            return Reply(say("delete_late", language), is_screen=True)
+        if step == 1:
+            return self._ask(called, "delete_ask_again", 2).in_place()
+        await self._agent.erase(called.owner.telegram_user_id)
+        return Reply(say("erase_done", language), is_screen=True)
+
+    def _ask(self, called: Called, key: str, step: int) -> Reply:
+        asked = int(datetime.now(UTC).timestamp())
+        language = called.language
+        return Reply(
+            say(key, language),
+            (
+                (Button(say(f"delete_yes_{step}", language), Action("delete", (step, asked))),),
+                (Button(say("erase_no", language), Action("delete", (0, asked))),),
+            ),
+        )
+
+
+def forgotten_reply(found: Forgotten, language: Language) -> Reply:
+    """What was forgotten, and a button that takes it back."""
+    text = "\n".join(say("forgot", language, text=text) for text in found.texts)
+    if found.number is None:
+        return Reply(text)
+    label = say("undo_forgot_button", language)
+    return Reply(text, ((Button(label, Action("recall", (found.number,))),),))
+
+
+def _listed(text: str, named: Sequence[Named]) -> Reply:
+    """What may be meant, with a button for each that forgets it."""
+    chosen = named[:MAX_CHOICES]
+    lines = [f"{place}. {shortened(one.text, MAX_SNIPPET)}" for place, one in enumerate(chosen, 1)]
+    buttons = []
+    for place, one in enumerate(chosen, 1):
+        kind, _, number = one.id.partition("-")
+        action = Action("drop", (int(kind == "msg"), int(number)))
+        buttons.append((Button(f"🗑 {place}. {shortened(one.text, MAX_LABEL)}", action),))
+    return Reply("\n".join([text, *lines]), tuple(buttons))
+
+
+def _found_line(place: int, hit: Hit, called: Called) -> str:
+    who = say("search_bot" if hit.speaker == "assistant" else "search_you", called.language)
+    if called.owner.is_group and hit.speaker != "assistant":
+        who = ""
+    said = f"{called.day(hit.said_at)}{who}"
+    text = best_passage(hit.words, terms(called.argument), MAX_SNIPPET)
+    return f"{place}. {said}: {say('quoted', called.language, text=shortened(text, MAX_SNIPPET))}"
+
+
+def _speaks_of(hit: Hit, wanted: str) -> bool:
+    """Whether it has a word of what is looked for, or is a fact about it.
+
+    A search by time alone has no words.
+    """
+    words = frozenset(terms(read_time(wanted, hit.said_at).content))
+    is_fact_of_it = hit.kind == "memory" and (hit.bm25 > 0 or hit.hops is not None)
+    return not words or is_fact_of_it or bool(words.intersection(terms(hit.words)))
+
 
 # In the order of Telegram's menu.
 COMMANDS: Mapping[str, CommandEntry] = {
@@ -376,9 +535,9 @@ COMMANDS: Mapping[str, CommandEntry] = {
         CommandEntry("memory", lambda s, called: s.screens.page(called)),
         CommandEntry("app", lambda s, called: s.screens.open_app(called), is_at_once=True),
         CommandEntry("remember", CommandService.say_how_to_remember, kind="teach", teaches=True),
-        CommandEntry("forget", lambda s, called: s.memory.forget(called)),
-        CommandEntry("search", lambda s, called: s.memory.search(called)),
-        CommandEntry("summary", lambda s, called: s.memory.summary(called)),
+        CommandEntry("forget", CommandService.forget),
+        CommandEntry("search", CommandService.search),
+        CommandEntry("summary", CommandService.summary),
         CommandEntry("remind", lambda s, called: s.reminders.remind(called)),
         CommandEntry("reminders", lambda s, called: s.reminders.page(called)),
         CommandEntry("settings", lambda s, called: s.settings.page(called), is_for_admins=True),
@@ -389,12 +548,10 @@ COMMANDS: Mapping[str, CommandEntry] = {
             "new", CommandService.new, kind="new", deletes_messages=True, is_for_admins=True
         ),
         CommandEntry("stop", CommandService.stop, kind="stop"),
-        CommandEntry("export", lambda s, called: s.memory.export(called), is_for_admins=True),
+        CommandEntry("export", CommandService.export, is_for_admins=True),
         CommandEntry("usage", CommandService.usage, is_at_once=True),
         CommandEntry("privacy", CommandService.say_privacy, is_at_once=True),
-        CommandEntry(
-            "delete_me", lambda s, called: s.memory.delete_me(called), is_for_groups=False
-        ),
+        CommandEntry("delete_me", CommandService.delete_me, is_for_groups=False),
     )
 }
 
@@ -412,12 +569,12 @@ ACTIONS: Mapping[str, Callable[[CommandService, Called, Action], Awaitable[Reply
     "unpin": lambda s, who, a: s.screens.pin(who, a.number(0), *a.numbers[1:3], pinned=False),
     "correct": lambda s, who, a: s.screens.correct(who, a.number(0), *a.numbers[1:3]),
     "forget": lambda s, who, a: s.screens.forget(who, a.number(0), *a.numbers[1:3]),
-    "drop": lambda s, who, a: s.memory.drop(who, a.number(0), a.number(1)),
+    "drop": lambda s, who, a: s.drop(who, a.number(0), a.number(1)),
     "undo": lambda s, who, a: s.undo(who, a.number(0)),
     "recall": lambda s, who, a: s.recall(who, a.number(0)),
     "settle": lambda s, who, a: s.settle(who, a.number(0), a.number(1, 2)),
     "erase": lambda s, who, a: s.erase(who, agreed=a.number(0) == 1),
-    "delete": lambda s, who, a: s.memory.confirm_deletion(who, a.number(0), a.number(1)),
+    "delete": lambda s, who, a: s.confirm_deletion(who, a.number(0), a.number(1)),
     "reminders": lambda s, who, a: s.reminders.page(who, a.number(0, 1)),
     "unremind": lambda s, who, a: s.reminders.cancel(who, a.number(0), a.number(1)),
     "later": lambda s, who, a: s.reminders.snooze(who, a.number(0), a.number(1), a.number(2)),

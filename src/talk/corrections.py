@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from src.base.owners import Called
 from src.history.turn_repo import StoredAnswer
-from src.memory.memory_page_repo import MemoryPageRepository
+from src.memory.memory_repo import FactQuery, Memory, MemoryRepository
 from src.pg.client import PgClient
 from src.pg.user_settings_repo import Mode
 from src.queue.job_repo import MemoryJobRepository
@@ -22,9 +22,9 @@ MAX_TEXT = 120  # characters of each
 class ChangeNotes:
     """Describes what an answer changed; facts that are gone again are left out."""
 
-    def __init__(self, pages: MemoryPageRepository, client: PgClient) -> None:
-        """Look them up in ``pages``."""
-        self._pages = pages
+    def __init__(self, client: PgClient) -> None:
+        """Look them up through ``client``."""
+        self._facts = MemoryRepository(client)
         self._client = client
 
     async def describe(self, turn: Turn, answer: StoredAnswer) -> str:
@@ -36,23 +36,20 @@ class ChangeNotes:
         ids = [*changes.replaced_by, *changes.saved]
         if not ids or incoming.mode == "strict" or incoming.teaching is not None:
             return ""
-        found = dict(await self._client.run(self._pages.list_texts, incoming.owner, ids))
-        past = await self._client.run(self._pages.list_replaced, incoming.owner, ids)
-        before = {replaced.by: replaced.text for replaced in reversed(past)}
-        untold = [
-            (text, before.get(id_)) for id_, text in found.items() if text not in answer.text
-        ]
-        lines = [_line(turn, text, old) for text, old in untold[:MAX_NOTED]]
+        found = await self._client.run(self._facts.list_facts, incoming.owner, FactQuery(ids=ids))
+        found.sort(key=lambda fact: ids.index(fact.id))
+        untold = [fact for fact in found if fact.text not in answer.text]
+        lines = [_line(turn, fact) for fact in untold[:MAX_NOTED]]
         if len(untold) > MAX_NOTED:
             lines.append(say("note_more", incoming.language, count=len(untold) - MAX_NOTED))
         return "\n".join(lines)
 
 
-def _line(turn: Turn, text: str, old: str | None) -> str:
-    language, text = turn.incoming.language, shortened(text, MAX_TEXT)
-    if old is None:
+def _line(turn: Turn, fact: Memory) -> str:
+    language, text = turn.incoming.language, shortened(fact.text, MAX_TEXT)
+    if not fact.past:
         return say("note_saved", language, text=text)
-    return say("note_replaced", language, text=text, old=shortened(old, MAX_TEXT))
+    return say("note_replaced", language, text=text, old=shortened(fact.past[0].text, MAX_TEXT))
 
 
 @dataclass(frozen=True)
@@ -71,10 +68,10 @@ class Correction:
 class CorrectionService:
     """Puts what the user says in the place of a fact; no model is asked."""
 
-    def __init__(self, agent: AgentService, pages: MemoryPageRepository, client: PgClient) -> None:
-        """Look the fact up in ``pages``, and let ``agent`` run the turn."""
+    def __init__(self, agent: AgentService, client: PgClient) -> None:
+        """Let ``agent`` run the turn."""
         self._agent = agent
-        self._pages = pages
+        self._facts = MemoryRepository(client)
         self._client = client
         self._jobs = MemoryJobRepository(client)
 
@@ -95,8 +92,8 @@ class CorrectionService:
         Raises:
             AppError: It did not work; the message may be stored.
         """
-        card = await self._client.run(self._pages.find_card, called.owner, memory_id)
-        if card is None or card.memory.retired_at is not None:
+        fact = await self._client.run(self._facts.find_fact, called.owner, memory_id)
+        if fact is None or fact.retired_at is not None:
             return None
         incoming = IncomingMessage(
             called.owner, text, called.moment, called.language, called.time_zone, mode,
@@ -107,5 +104,5 @@ class CorrectionService:
         await self._client.run(self._jobs.defer_indexing)  # else an update brings that about
         assert turn.answer is not None, "what is taught is answered"
         changes = turn.answer.changes
-        fact = next(iter((*changes.replaced_by, *changes.saved)), None)
-        return Correction(turn.answer.text, fact)
+        number = next(iter((*changes.replaced_by, *changes.saved)), None)
+        return Correction(turn.answer.text, number)

@@ -10,14 +10,13 @@ from src.base.owners import Owner
 from src.history.conversation_repo import TelegramOrigin
 from src.history.timeline_repo import DELETE_RESULTS
 from src.memory.cutting import spans
-from src.memory.discretion import wants_privacy
 from src.memory.forgetting_repo import (
     DELETE_REJECTED,
     DELETE_SUMMARIES,
-    UndoRepository,
-    keep_private,
+    ForgettingRepository,
 )
 from src.memory.question_repo import DELETE_QUESTIONS
+from src.memory.turn_context import wants_privacy
 from src.pg.client import PgClient, Transaction, storable
 from src.pg.locks import lock_facts, lock_history
 from src.reminders.reminder_repo import delete_of_message
@@ -162,11 +161,10 @@ class EditOutcome:
 class EditService:
     """Carries edits out, each in one transaction; it blocks (see ``PgClient.run``)."""
 
-    def __init__(self, client: PgClient, undoing: UndoRepository) -> None:
-        """``undoing`` brings back what a withdrawn fact replaced."""
+    def __init__(self, client: PgClient) -> None:
+        """Edit through ``client``."""
         self._client = client
         self._edits = EditRepository()
-        self._undoing = undoing
 
     def take(
         self, owner: Owner, origin: TelegramOrigin, text: str, *, is_own: bool
@@ -198,7 +196,7 @@ class EditService:
             self._edits.set_text(transaction, place, edited, origin, text)
             self._withdraw(transaction, place, edited, text)
             if private:
-                keep_private(transaction, place, edited.id)
+                ForgettingRepository(transaction, place).keep_private(edited.id)
             elif edited.was_read:
                 self._edits.read_again(transaction, place, edited)
             if not edited.is_last:
@@ -209,7 +207,7 @@ class EditService:
         return self._client.in_transaction(work)
 
     def _withdraw(self, transaction: Transaction, owner: Owner, edited: Edited, text: str) -> None:
-        for memory_id, quote, has_others in self._undoing.list_told(transaction, owner, edited.id):
-            if spans(text, quote):
-                continue
-            self._undoing.untell(transaction, owner, edited.id, memory_id, has_others=has_others)
+        facts = ForgettingRepository(transaction, owner)
+        for memory_id, quote, has_others in facts.list_told(edited.id):
+            if not spans(text, quote):
+                facts.untell(edited.id, memory_id, has_others=has_others)

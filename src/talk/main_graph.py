@@ -30,10 +30,8 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.prebuilt import ToolNode, tools_condition
-from langgraph.prebuilt.tool_node import AsyncToolCallWrapper, ToolInvocationError
 from langgraph.runtime import Runtime
 
-from src.base.errors import ToolServerError
 from src.llm.chat import ModelCaller
 from src.llm.tokens import TokenCounter
 from src.memory.memories import Memories
@@ -46,7 +44,8 @@ from src.reading.facts import Fact
 from src.reading.voices import Voice
 from src.reminders.reminder_service import ReminderService
 from src.talk import assistant, prompt, strict
-from src.talk.conversation_state import ConversationState
+from src.talk.tools import ToolHistoryService, describe_tool_error
+from src.talk.turn_state import ConversationState
 
 Graph = CompiledStateGraph[ConversationState, TurnContext, ConversationState, ConversationState]
 Builder = StateGraph[ConversationState, TurnContext, ConversationState, ConversationState]
@@ -137,7 +136,7 @@ def build_graph(
     *,
     reminders: ReminderService,
     lent_tools: assistant.LentTools = tuple,
-    wrap_tool_call: AsyncToolCallWrapper | None = None,
+    tool_runs: ToolHistoryService,
 ) -> Graph:
     """Wire the nodes together.
 
@@ -148,7 +147,7 @@ def build_graph(
         reminders: The reminders.
         lent_tools: Returns what it may call besides when a turn begins: tools of servers, which
             come and go.
-        wrap_tool_call: Runs around every tool call; ``ToolHistoryService.record``.
+        tool_runs: Runs every tool call, and keeps it.
 
     Returns:
         A graph to ``ainvoke`` with ``{"history": [...], "summaries": [...]}``
@@ -157,14 +156,10 @@ def build_graph(
     offer = assistant.ToolOffer(models.caller, tools, lent_tools)
     parts = {**vars(models), "memories": memories, "reminders": reminders, "offer": offer}
     builder = _begin(NODES, EDGES, parts)
-    builder.add_node(
-        "tools",
-        ToolNode(
-            tools,
-            handle_tool_errors=describe_tool_error,
-            awrap_tool_call=partial(assistant.run_bounded, wrap=wrap_tool_call),
-        ),
+    wrapped = ToolNode(
+        tools, handle_tool_errors=describe_tool_error, awrap_tool_call=tool_runs.run
     )
+    builder.add_node("tools", wrapped)
     # Where a route leads, the annotation of what it returns says.
     builder.add_conditional_edges(START, route_start)
     builder.add_conditional_edges("retrieve_memories", route_summary)
@@ -267,16 +262,3 @@ async def route_resolution(
 ) -> Literal["auto_resolve", "store_knowledge"]:
     """Only who says so replaces something important."""
     return "auto_resolve" if state["resolution"] == "replace" else "store_knowledge"
-
-
-def describe_tool_error(error: Exception) -> str:
-    """What the model is told when a tool fails: enough to mend its call, nothing internal."""
-    problem = str(error) if isinstance(error, ValueError) else ""
-    if isinstance(error, ToolInvocationError):  # the arguments do not fit the tool's schema
-        fields = error.filtered_errors or []
-        problem = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in fields)
-    if isinstance(error, ToolServerError):
-        return f"The tool failed: {error}. Answer without it, and say so."
-    if problem:
-        return f"The tool refused its arguments: {problem[:500]}. Correct them and try again."
-    return f"The tool failed ({type(error).__name__}). Answer without it, and say so."

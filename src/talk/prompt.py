@@ -21,13 +21,12 @@ from src.llm.quoting import quoted
 from src.llm.tokens import TokenCounter
 from src.memory import prompts
 from src.memory.citations import memory_record
-from src.memory.discretion import key_facts, recall
 from src.memory.memories import Memories
 from src.memory.memory_repo import Memory
 from src.memory.retriever import Hit, Query
-from src.memory.turn_context import TurnContext, facts_among, numbered
+from src.memory.turn_context import TurnContext, facts_among, key_facts, numbered, recall
 from src.reading.facts import WISH, fact_uid
-from src.talk.conversation_state import ConversationState, in_place_of_all, new_turn
+from src.talk.turn_state import ConversationState, in_place_of_all, new_turn
 
 logger = logging.getLogger(__name__)
 

@@ -6,25 +6,25 @@ import asyncio
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command
 
 from src.base.errors import ConversationGoneError, StorageRejectedError, StorageUnavailableError
-from src.base.owners import Owner
+from src.base.owners import Called, Owner
 from src.history.turn_repo import NO_CHANGES, Changes
 from src.memory.memories import Memories
-from src.memory.question_repo import NewQuestion, Question, QuestionRepository
+from src.memory.question_repo import Question, QuestionRepository
 from src.memory.turn_context import TurnContext, changes_of
 from src.pg.client import PgClient
 from src.pg.connection import LIBPQ_OPTIONS
 from src.queue.job_repo import HOUSEKEEPING_QUEUE
-from src.talk.conversation_state import ConversationState, Doubt, Resolution
 from src.talk.main_graph import Graph, build_question_graph
 from src.talk.strict import question_text
-from src.texts import Language, choose_language, say
+from src.talk.turn_state import ConversationState, Doubt, Resolution, Settlement
+from src.texts import choose_language, say
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -114,29 +114,6 @@ def checkpoint_errors() -> Iterator[None]:
 
 PAUSE = "confirm_conflicts"  # the node that asks
 NAME = "expire_questions"
-Ending = Literal["settled", "over", "gone", "not_his"]
-
-
-@dataclass(frozen=True)
-class Settlement:
-    """What came of an answer to a question.
-
-    Attributes:
-        kind: ``settled``: it is over by this; ``over``: it was before; ``gone``: it is not there
-            any more; ``not_his``: another member has to answer.
-        said: What is to be said of it.
-        shown: What stands in the place of the question from now on.
-        changes: What it changed in the memory.
-        thread: What ``close`` is to end; None: nothing.
-        keeps_both: Whether both facts hold.
-    """
-
-    kind: Ending
-    said: str
-    shown: str
-    changes: Changes = NO_CHANGES
-    thread: str | None = None
-    keeps_both: bool = False
 
 
 class QuestionService:
@@ -169,8 +146,10 @@ class QuestionService:
         """
         thread = f"{context.conversation_id}:{context.message_id}"
         pairs = {(d["said_in"], d["memory_id"]) for d in state["disputes"]}
-        question = NewQuestion(thread, context.message_id, context.language, pairs)
-        await self._client.run(self._questions.open, context.owner, question)
+        await self._client.run(
+            self._questions.open, context.owner, thread, context.message_id,
+            language=context.language, pairs=pairs,
+        )  # fmt: skip
         begun: ConversationState = {
             "extracted_facts": state["disputed_facts"], "conflicts": state["disputes"]
         }  # fmt: skip
@@ -179,45 +158,34 @@ class QuestionService:
         [wanted] = paused["__interrupt__"]  # type: ignore[typeddict-item]
         return question_text(cast("Sequence[Doubt]", wanted.value), context.language)
 
-    async def settle(
-        self,
-        owner: Owner,
-        answer_id: int,
-        resolution: Resolution,
-        *,
-        asker: int | None,
-        language: Language,
-        time_zone: str,
-    ) -> Settlement:
+    async def settle(self, called: Called, answer_id: int, resolution: Resolution) -> Settlement:
         """Resume what an answer of the bot's asks; ``close`` has to follow.
 
         It may be called again after a crash at any point: what was stored is not stored twice,
         and the first decision stays.
 
         Args:
-            owner: Whose question it is.
+            called: Who decides, and whose question it is: in a group only the author of the
+                message may.
             answer_id: The answer that asks; anybody may have sent any number.
             resolution: What holds.
-            asker: In a group, who decides: only the author of the message may.
-            language: For what is said when the question is not there.
-            time_zone: The owner's.
 
         Raises:
             ConversationGoneError: It was deleted in the middle.
             StorageError: The database is away.
         """
-        question = await self._client.run(self._questions.find, owner, answer_id)
-        gone = say("conflict_gone", language)
+        question = await self._client.run(self._questions.find, called.owner, answer_id)
+        gone = say("conflict_gone", called.language)
         if question is None:
             return Settlement("gone", gone, gone)
         if question.is_over:
             return Settlement("over", "", question.text)
         if question.thread is None:
             return Settlement("gone", gone, f"{question.text}\n\n{gone}")
-        if asker is not None and asker != question.sender_id:
+        if called.asker not in (None, question.sender_id):
             refusal = say("conflict_not_yours", choose_language(question.language))
             return Settlement("not_his", refusal, f"{question.text}\n\n{refusal}")
-        return await self._resume(owner, question, resolution, asker, time_zone)
+        return await self._resume(called, question, resolution)
 
     async def close(self, owner: Owner, settlement: Settlement, *, is_shown: bool = False) -> None:
         """End the question, when what came of it is said, or about to be; a second call is none.
@@ -244,14 +212,12 @@ class QuestionService:
         """
         expired = await self._client.run(self._questions.list_expired)
         for entry in expired:
-            language = choose_language(entry.language)
             if entry.answer_id is None:  # the process died before it asked
                 settlement = Settlement("gone", "", "", thread=entry.thread)
             else:
-                settlement = await self.settle(
-                    entry.owner, entry.answer_id, "old",
-                    asker=None, language=language, time_zone=time_zone,
-                )  # fmt: skip
+                language, now = choose_language(entry.language), datetime.now(UTC)
+                nobody = Called(entry.owner, language, now, time_zone)
+                settlement = await self.settle(nobody, entry.answer_id, "old")
             await self.close(entry.owner, settlement)
         return len(expired)
 
@@ -270,22 +236,16 @@ class QuestionService:
         await self._checkpoints.close()
 
     async def _resume(
-        self,
-        owner: Owner,
-        question: Question,
-        resolution: Resolution,
-        asker: int | None,
-        time_zone: str,
+        self, called: Called, question: Question, resolution: Resolution
     ) -> Settlement:
-        thread = question.thread or ""
-        context = _context(owner, question, asker, time_zone)
+        thread, context = question.thread or "", _context(called, question)
         values, coming = await self._state(thread)
         if PAUSE in coming or not values:  # else it is decided, and not told yet
             if question.is_expired:
                 return _ended(question, say("conflict_expired", context.language))
             if question.is_stale or not values:  # or the process died before the run was paused
                 return _ended(question, say("conflict_gone", context.language))
-            told = await self._client.run(self._questions.list_told, owner, thread)
+            told = await self._client.run(self._questions.list_told, called.owner, thread)
             command: Command[str] = Command(resume=resolution, update={"history": told})
             values = await self._run(command, context, thread, durability="sync")
         elif coming:
@@ -325,17 +285,17 @@ def _config(thread: str) -> RunnableConfig:
     return {"configurable": {"thread_id": thread}}
 
 
-def _context(owner: Owner, question: Question, asker: int | None, time_zone: str) -> TurnContext:
+def _context(called: Called, question: Question) -> TurnContext:
     return TurnContext(
-        owner=owner,
+        owner=called.owner,
         conversation_id=question.conversation_id,
         message_id=question.message_id,
         text=question.told,
         moment=question.said_at,
-        time_zone=time_zone,
+        time_zone=called.time_zone,
         language=choose_language(question.language),
         mode="strict",
-        speaker_id=asker,
+        speaker_id=called.asker,
     )
 
 

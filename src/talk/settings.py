@@ -8,10 +8,11 @@ from typing import Any, get_args
 from zlib import crc32
 
 import pytz
+from babel import Locale
 
 from src.base.config import Settings
 from src.base.errors import SettingsError
-from src.base.owners import Called
+from src.base.owners import Called, Owner
 from src.base.providers import PROVIDERS, Provider, find_batch_provider, find_provider
 from src.base.zone_names import find_time_zones
 from src.base.zones import local_time, name_of_zone, zone_at
@@ -110,7 +111,6 @@ def _model_problem(wanted: GlobalSettings) -> str:
 
 MODES: tuple[Mode, ...] = get_args(Mode)
 LENGTHS: tuple[AnswerLength, ...] = get_args(AnswerLength)
-LANGUAGE_NAMES = {"ru": "Русский", "uk": "Українська", "en": "English"}
 TICK, CLOCK = "✓ ", "🕒"
 MAX_CITY = 100  # characters of what may be a time zone
 WHAT = ("mode", "language", "zone", "length", "memory")
@@ -121,13 +121,8 @@ CHOICES: Mapping[str, Sequence[Any]] = {
     "length": LENGTHS,
     "memory": (True, False),
 }
-# What ``UserSettingsRepository.change`` calls them.
-COLUMNS = {
-    "mode": "mode",
-    "language": "language",
-    "length": "answer_length",
-    "memory": "memory_on",
-}
+# What ``UserSettings`` calls them, where that differs.
+COLUMNS = {"length": "answer_length", "memory": "memory_on"}
 
 
 class SettingsScreens:
@@ -150,15 +145,23 @@ class SettingsScreens:
         self._reminders = reminders
         self._time_zone = time_zone
 
+    async def get(self, owner: Owner) -> UserSettings:
+        """What the owner chose."""
+        return await self._client.run(self._settings.get, owner.telegram_user_id)
+
+    async def change(self, owner: Owner, **chosen: Any) -> None:
+        """Change what is named, as ``UserSettings`` calls it; the rest stays."""
+        await self._client.run(self._settings.change, owner.telegram_user_id, **chosen)
+
     async def page(self, called: Called) -> Reply:
         """``/settings`` shows all of them; with a city or an offset it sets the zone."""
         if called.argument:
             return await self.find_zone(called, called.argument)
-        return self._page(await self._get(called), called)
+        return self._page(await self.get(called.owner), called)
 
     async def choose(self, called: Called, what: int) -> Reply:
         """What there is to choose from for one of WHAT."""
-        known = await self._get(called)
+        known = await self.get(called.owner)
         language, kind = called.language, WHAT[what] if what < len(WHAT) else ""
         if kind == "zone":
             return Reply(f"{CLOCK} {say('zone_ask', language)}", asks=True)
@@ -176,9 +179,8 @@ class SettingsScreens:
     async def choose_value(self, called: Called, kind: str, number: int) -> Reply:
         """Choose one of CHOICES[kind]; the page comes in the language that holds then."""
         if number < len(CHOICES[kind]):
-            owner, chosen = called.owner.telegram_user_id, {COLUMNS[kind]: CHOICES[kind][number]}
-            await self._client.run(self._settings.change, owner, **chosen)
-        return self._page(await self._get(called), called)
+            await self.change(called.owner, **{COLUMNS.get(kind, kind): CHOICES[kind][number]})
+        return self._page(await self.get(called.owner), called)
 
     async def set_zone(self, called: Called, name_hash: int) -> Reply:
         """Choose the zone whose name has this hash; see ``find_zone``."""
@@ -206,14 +208,10 @@ class SettingsScreens:
         return await self._keep_zone(called, zone)
 
     async def _keep_zone(self, called: Called, zone: str) -> Reply:
-        owner = called.owner.telegram_user_id
-        await self._client.run(self._settings.change, owner, time_zone=zone)
+        await self.change(called.owner, time_zone=zone)
         await self._reminders.change_zone(called.owner, zone)
         text = say("zone_set", called.language, zone=_zone_label(zone, called, called.language))
         return Reply(text, ((Button(say("settings_back", called.language), Action("settings")),),))
-
-    async def _get(self, called: Called) -> UserSettings:
-        return await self._client.run(self._settings.get, called.owner.telegram_user_id)
 
     def _page(self, known: UserSettings, called: Called) -> Reply:
         language = choose_language(known.language, called.language)
@@ -235,12 +233,12 @@ def asks_for_zone(prompt: str) -> bool:
 def _value(known: UserSettings, kind: str, called: Called) -> Any:
     if kind == "language":
         return choose_language(known.language, called.language)
-    return {"mode": known.mode, "length": known.answer_length, "memory": known.memory_on}[kind]
+    return getattr(known, COLUMNS.get(kind, kind))
 
 
 def _label(kind: str, value: Any, language: Language) -> str:
     if kind == "language":
-        return LANGUAGE_NAMES[value]
+        return str(Locale(value).display_name).capitalize()  # in the language itself
     if kind == "memory":
         return say("memory_on" if value else "memory_off", language)
     return say(f"mode_name_{value}" if kind == "mode" else f"length_{value}", language)

@@ -22,18 +22,17 @@ from src.history.turn_repo import Asks, Changes
 from src.llm.chat import ModelCaller
 from src.memory import prompts
 from src.memory.citations import context_records, hit_id, number_references, reference_names
-from src.memory.discretion import recall, refusal
 from src.memory.memories import Memories
 from src.memory.memory_repo import Memory
 from src.memory.retriever import Hit, Query
 from src.memory.search_index_repo import Kind
 from src.memory.tools import find_said
-from src.memory.turn_context import TurnContext, changes_of
+from src.memory.turn_context import TurnContext, changes_of, recall, refusal
 from src.memory.writer import Outcome, is_important
 from src.reading.facts import Fact, content_hash
 from src.reading.requests import asks_to_forget_all
 from src.reminders.reminder_service import ReminderService, confirmation
-from src.talk.conversation_state import RESOLUTIONS, Conflict, ConversationState, Doubt, new_turn
+from src.talk.turn_state import RESOLUTIONS, Conflict, ConversationState, Doubt, new_turn
 from src.texts import Language, say
 from src.texts.plain_text import shortened
 
@@ -555,6 +554,8 @@ async def _forget(
     )
     shown = {name: hit_id(hit) for hit in hits for name in (hit.uid, hit_id(hit))}
     ids = [shown[uid] for uid in dict.fromkeys(chosen.uids) if uid in shown]
+    if not ids:
+        return []
     forgotten = await memories.forget(
         context.owner, ids, about=query, request_id=context.message_id,
         speaker_id=context.speaker_id,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from src.base.zones import local_time
 from src.memory.memories import Memories
-from src.memory.memory_page_repo import MemoryPageRepository
 from src.memory.memory_repo import Memory
 from src.memory.turn_context import changes_of
 from src.memory.writer import Outcome, Said
@@ -30,7 +29,6 @@ class TeachingService:
     def __init__(self, client: PgClient, memories: Memories) -> None:
         """Store in ``memories``."""
         self._memories = memories
-        self._pages = MemoryPageRepository(client)
         self._client = client
 
     async def teach(self, turn: Turn) -> TurnResult | None:
@@ -65,15 +63,12 @@ class TeachingService:
         teaching, owner = turn.incoming.teaching, turn.incoming.owner
         if teaching is None or teaching.corrects is None:
             return None
-        card = await self._client.run(self._pages.find_card, owner, teaching.corrects)
+        fact = await self._client.run(self._memories.facts.find_fact, owner, teaching.corrects)
         speaker = turn.incoming.speaker_id
-        is_own = card is not None and (
-            speaker is None or card.memory.speaker_id in (None, speaker)
-        )
-        if card is None or not is_own:
+        if fact is None or (speaker is not None and fact.speaker_id not in (None, speaker)):
             return None
-        is_gone = card.memory.retired_at is not None and turn.is_new
-        return None if is_gone else card.memory
+        is_gone = fact.retired_at is not None and turn.is_new
+        return None if is_gone else fact
 
 
 def taught_facts(text: str, known: Memory | None = None) -> list[Fact]:

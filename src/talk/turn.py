@@ -16,34 +16,41 @@ from langchain_core.messages import AnyMessage
 from src.base.metrics import Metrics
 from src.base.owners import Owner
 from src.base.zones import local_time
-from src.history.conversation_repo import ConversationRepository
-from src.history.turn_repo import NewAnswer, StoredAnswer, TurnRepository
+from src.history.conversation_repo import (
+    ConversationRepository,
+    HistoryMessage,
+    StoredMessage,
+    TelegramOrigin,
+)
+from src.history.new_messages import add_time_label, window_start
+from src.history.turn_repo import Asks, NewAnswer, StoredAnswer, TurnRepository
 from src.llm.embeddings import QuietMoments
 from src.memory.budget import DailyCeilings
-from src.memory.discretion import is_private_answer
+from src.memory.digest_repo import SummaryRepository
 from src.memory.memories import Memories
 from src.memory.memory_repo import count_recalls
-from src.pg.client import PgClient
-from src.pg.global_settings_repo import GlobalSettingsRepository
+from src.memory.turn_context import is_private_answer
+from src.pg.client import PgClient, Transaction
+from src.pg.global_settings_repo import GlobalSettings, GlobalSettingsRepository
 from src.privacy.erasure_repo import ErasureRepository
-from src.queue.update_repo import UpdateOutcome
-from src.talk.answers import cited_sources, question_before, reads_as_choice, reads_as_yes
-from src.talk.graph_run import GraphRun
-from src.talk.intake import Intake
+from src.queue.update_repo import Behind, UpdateOutcome, UpdateRepository
+from src.reading import lexicon
+from src.reading.voices import Voice, clean_name
+from src.talk.graph_run import GraphRun, cited_sources
 from src.talk.main_graph import Graph
 from src.talk.questions import QuestionService
 from src.talk.teaching import TeachingService
 from src.talk.turn_state import (
-    AnswerView,
+    NOWHERE,
     IncomingMessage,
+    Resolution,
     Turn,
-    TurnControl,
     TurnResult,
     TurnStoppedError,
     stoppable_delivery,
 )
 from src.texts import say
-from src.texts.plain_text import is_visible
+from src.texts.plain_text import is_visible, plain
 
 Step = Callable[[Turn], Awaitable[UpdateOutcome | None]]
 
@@ -56,6 +63,195 @@ def until_answered(answer: Callable[[Turn], Awaitable[TurnResult | None]]) -> St
             turn.result = await answer(turn)
 
     return step
+
+
+class Intake:
+    """Stores a message and loads its context in one transaction; looks up newer updates.
+
+    Nobody else asks that. A message that came with no stored update (the console's) has nothing
+    behind it but what it says itself.
+    """
+
+    def __init__(
+        self,
+        client: PgClient,
+        memories: Memories,
+        settings: GlobalSettingsRepository,
+        metrics: Metrics,
+    ) -> None:
+        """Search ahead in ``memories``."""
+        self._client = client
+        self._memories = memories
+        self._settings = settings
+        self._metrics = metrics
+        self._conversations = ConversationRepository(client)
+        self._turns = TurnRepository(client)
+        self._summaries = SummaryRepository(client)
+        self._updates = UpdateRepository(client)
+
+    async def store(self, turn: Turn) -> None:
+        """Store the message with its time before it, and load the last 30.
+
+        A message that is stored already (the turn was interrupted) is found, with its answer
+        if it has one. One whose answer is left to a later message is only stored.
+
+        Args:
+            turn: Filled with what is found.
+
+        Raises:
+            ConversationGoneError: The message was erased meanwhile.
+            QuestionMovedError: It was changed by an erasure, and is to be read again.
+            StorageError: The database is away.
+        """
+        if _is_searched(turn.incoming):
+            self._memories.retriever.prepare(turn.incoming.text)  # as long as all the rest
+        with self._metrics.stage("store"):
+            await self._client.run(self._begin, turn)
+
+    async def is_left_to_newer(self, incoming: IncomingMessage) -> bool:
+        """Whether a later message of the chat is answered instead of this one.
+
+        Raises:
+            StorageError: The database is away.
+        """
+        if incoming.update is None:
+            return incoming.newer is not None
+        return await self._client.run(self._updates.find_newer, incoming.update) is not None
+
+    async def is_wiped(self, incoming: IncomingMessage) -> bool:
+        """Whether a /new waits, which is about to delete the message and what answers it.
+
+        Raises:
+            StorageError: The database is away.
+        """
+        if incoming.update is None:
+            return False
+        find = self._updates.find_newer
+        return await self._client.run(find, incoming.update, kinds=("new",)) is not None
+
+    def pretend(self, incoming: IncomingMessage) -> Turn:
+        """A turn as ``store`` would fill it, of a message that is not stored; it blocks.
+
+        Raises:
+            StorageError: The database is away.
+        """
+        settings = self._settings.get()
+        known = self._conversations.find_conversation(incoming.owner)
+        turn = Turn(incoming, conversation_id=known or NOWHERE)
+        self._client.in_transaction(
+            lambda transaction: self._load(transaction, turn, settings, pretended=1)
+        )
+        message: HistoryMessage = {
+            "id": 0,
+            "role": "user",
+            "content": _labelled(incoming, incoming.text),
+            "position": turn.history[-1]["position"] + 1 if turn.history else 1,
+            "sender_id": incoming.sender_id,
+        }
+        turn.history = (*turn.history, message)
+        return turn
+
+    def _begin(self, turn: Turn) -> None:
+        settings = self._settings.get()  # first: it may need a connection
+        self._client.in_transaction(lambda transaction: self._store(transaction, turn, settings))
+
+    def _store(self, transaction: Transaction, turn: Turn, settings: GlobalSettings) -> None:
+        behind = self._hold(transaction, turn.incoming)
+        turn.newer, turn.is_ended = behind.newer, behind.is_ended
+        self._store_enclosed(transaction, turn.incoming)
+        self._store_message(transaction, turn)
+        ids = turn.conversation_id, turn.message_id
+        if not turn.is_new:
+            turn.shown_in = self._turns.find_stream_message(*ids, within=transaction)
+            turn.answer = self._turns.find_answer(*ids, within=transaction)
+        if turn.answer is not None:
+            return
+        if turn.newer in ("new", "stop"):
+            self._turns.mark_stopped(*ids, within=transaction)
+        if turn.newer is None:
+            with self._metrics.stage("load"):
+                self._load(transaction, turn, settings)
+
+    def _hold(self, transaction: Transaction, incoming: IncomingMessage) -> Behind:
+        """What waits behind a message, which stays as it was read until the transaction ends.
+
+        What is taught is answered for itself: what comes next answers none of it.
+        """
+        origin, behind = incoming.origin, Behind(incoming.newer)
+        if origin is not None and origin.update is not None:
+            behind = self._updates.hold(transaction, origin.update, origin.revision)
+        return behind if incoming.teaching is None else Behind()
+
+    def _store_message(self, transaction: Transaction, turn: Turn) -> None:
+        incoming = turn.incoming
+        voice = replace(incoming.voice, is_private=incoming.is_private)
+        message = self._append(transaction, incoming, incoming.text, incoming.origin, voice)
+        turn.conversation_id, turn.message_id = message.conversation_id, message.id
+        turn.is_new = message.is_new
+
+    def _store_enclosed(self, transaction: Transaction, incoming: IncomingMessage) -> None:
+        """What was read out of an attachment, as a message of its own before the caption.
+
+        Its place in Telegram is the same; the negative number keeps the two apart.
+        """
+        enclosed, origin = incoming.enclosed, incoming.origin
+        if enclosed is None or origin is None:
+            return
+        origin = replace(origin, message_id=-origin.message_id, mentions=())
+        voice = replace(
+            incoming.voice, provenance="file", origin=clean_name(enclosed.name), quoted=None
+        )
+        self._append(transaction, incoming, enclosed.text, origin, voice)
+
+    def _append(
+        self,
+        transaction: Transaction,
+        incoming: IncomingMessage,
+        text: str,
+        origin: TelegramOrigin | None,
+        voice: Voice,
+    ) -> StoredMessage:
+        labelled, moment = _labelled(incoming, text), incoming.moment
+        return self._conversations.store_message(
+            transaction, incoming.owner, labelled, origin=origin, said_at=moment, voice=voice
+        )
+
+    def _load(
+        self, transaction: Transaction, turn: Turn, settings: GlobalSettings, *, pretended: int = 0
+    ) -> None:
+        """The last messages; and summaries, once some have left the window.
+
+        ``pretended`` messages, which are not stored, follow them.
+        """
+        turn.history = tuple(
+            self._conversations.load_last_messages(
+                turn.conversation_id, settings.history_messages - pretended, within=transaction
+            )
+        )
+        last = (turn.history[-1]["position"] if turn.history else 0) + pretended
+        turn.window_start = window_start(
+            last, window=settings.history_messages, step=settings.history_step
+        )
+        if turn.window_start > 1:
+            shown = self._summaries.list_shown(
+                turn.conversation_id,
+                turn.window_start,
+                limit=settings.summaries_shown,
+                within=transaction,
+            )
+            turn.summaries = tuple(summary.content for summary in shown)
+
+
+def _is_searched(incoming: IncomingMessage) -> bool:
+    """Whether the graph is about to search the memory for what is like the message."""
+    is_asked = incoming.newer is None and incoming.teaching is None
+    is_remembered = incoming.memory_on and not incoming.is_private
+    is_searched = incoming.mode == "assistant" and bool(incoming.text.strip())
+    return is_asked and is_remembered and is_searched
+
+
+def _labelled(incoming: IncomingMessage, text: str) -> str:
+    return add_time_label(text, incoming.moment, incoming.time_zone)
 
 
 class AgentService:
@@ -85,15 +281,16 @@ class AgentService:
         self._quiet = quiet
         self._conversations = ConversationRepository(client)
         self._turns = TurnRepository(client)
+        self._teaching = TeachingService(client, memories)
         self._erasure = ErasureRepository(client)
         self._intake = Intake(client, memories, settings, metrics)
         self._graph = GraphRun(client, graph, questions, settings, metrics)
         # The one place where a turn's order is written down.
-        self._steps: tuple[Step, ...] = (
+        self.steps: tuple[Step, ...] = (
             self._intake.store,
             self._leave_to_newer,
             self._resume,
-            until_answered(TeachingService(client, memories).teach),
+            until_answered(self._teach),
             until_answered(self._confirm_erasure),
             until_answered(self._choose_fact),
             until_answered(self._refuse_over_ceiling),
@@ -115,48 +312,9 @@ class AgentService:
             AppError: There is no answer.
         """
         with self._quiet.turn():
-            outcome = await self._run(turn, self._steps)
+            outcome = await self._run(turn, self.steps)
         assert outcome is not None, "the last step ends every turn"
         return outcome
-
-    async def begin_turn(self, incoming: IncomingMessage) -> Turn:
-        """The first step of a turn alone: store the message; raises what ``run_turn`` raises."""
-        turn = Turn(incoming)
-        await self._intake.store(turn)
-        return turn
-
-    async def answer(
-        self,
-        turn: Turn,
-        *,
-        control: TurnControl | None = None,
-        on_text: Callable[[str], None] = lambda _text: None,
-    ) -> StoredAnswer:
-        """The steps between a begun turn and its stored answer, which nobody is shown.
-
-        Args:
-            turn: A begun turn; it stays as it is. One that has an answer gets that one, without
-                a model call.
-            control: Ends the generation when the user stops it; what was written is kept. So it
-                is when the answer reaches one of its bounds.
-            on_text: Called with each piece of the answer as it is written.
-
-        Raises:
-            ModelUnavailableError: Worth another try.
-            ModelError: The model refused.
-            ConversationGoneError: /new wiped the conversation meanwhile.
-        """
-        own = replace(turn, view=AnswerView(on_text), control=control or TurnControl())
-        first, end = self._steps.index(self._resume) + 1, self._steps.index(self._show)
-        await self._run(own, self._steps[first:end])
-        return _answer_of(own)
-
-    async def mark_delivered(
-        self, turn: Turn, answer: StoredAnswer, *, update: int | None = None
-    ) -> None:
-        """The last step alone: the user has the answer, and ``update`` (its row id) is done."""
-        mark, update = self._turns.mark_delivered, update or turn.incoming.update
-        await self._client.run(mark, turn.conversation_id, answer.id, update=update)
 
     async def is_left_to_newer(self, incoming: IncomingMessage) -> bool:
         """Whether a later message is answered instead of one of which nothing is stored."""
@@ -236,6 +394,10 @@ class AgentService:
         turn.parts = turn.answer.delivered_parts
         return await self._end(turn) if turn.is_ended else None
 
+    async def _teach(self, turn: Turn) -> TurnResult | None:
+        """What is to be remembered as it stands is answered without a model."""
+        return None if turn.incoming.teaching is None else await self._teaching.teach(turn)
+
     async def _confirm_erasure(self, turn: Turn) -> TurnResult | None:
         """What follows a yes or a no to the question whether to erase; None for other messages."""
         incoming = turn.incoming
@@ -254,10 +416,7 @@ class AgentService:
         question = question_before(turn.history, "conflict")
         if resolution is None or question is None:
             return None
-        settlement = await self._questions.settle(
-            incoming.owner, question["id"], resolution, asker=incoming.speaker_id,
-            language=incoming.language, time_zone=incoming.time_zone,
-        )  # fmt: skip
+        settlement = await self._questions.settle(incoming.called, question["id"], resolution)
         if settlement.kind in ("over", "gone"):
             return None
         return TurnResult(settlement.said, changes=settlement.changes, settlement=settlement)
@@ -365,3 +524,39 @@ class AgentService:
 def _answer_of(turn: Turn) -> StoredAnswer:
     assert turn.answer is not None, "the graph always says something, and it is saved"
     return turn.answer
+
+
+YES = lexicon.Expression("(?:<answers.yes>|[, ])+")
+NO = lexicon.Expression(r"<answers.no>\b.*")
+BEGINS_YES = lexicon.Expression("<answers.begins_yes>")
+# Which of two facts holds, by what a whole message says.
+_WHICH = "(?:<answers.keep> )?{}(?: <answers.right>)?"
+CHOICES: tuple[tuple[Resolution, lexicon.Expression], ...] = (
+    ("both", lexicon.Expression(_WHICH.format("<answers.both>"))),
+    ("old", lexicon.Expression(f"{_WHICH.format('<answers.old>')}|<answers.keep_it>")),
+    ("replace", lexicon.Expression(f"{_WHICH.format('<answers.new>')}|<answers.replace>")),
+)
+
+
+def reads_as_yes(text: str) -> bool | None:
+    """True for yes, False for no, None for anything else."""
+    flat = plain(text).strip(" .!…")
+    if NO.fullmatch(flat):
+        return False
+    return True if BEGINS_YES.match(flat) and YES.fullmatch(flat) else None
+
+
+def reads_as_choice(text: str) -> Resolution | None:
+    """Which of two facts a whole message wants to hold; None for anything else."""
+    flat = plain(text).strip(' .!…«»"')
+    return next((choice for choice, words in CHOICES if words.fullmatch(flat)), None)
+
+
+def question_before(history: Sequence[HistoryMessage], asks: Asks) -> HistoryMessage | None:
+    """The bot's answer right before the newest message, if it asks this and that still counts."""
+    for entry in reversed(history[:-1]):
+        if entry["role"] == "user":
+            return None
+        if entry["role"] == "assistant":
+            return entry if entry.get("asks") == asks else None
+    return None

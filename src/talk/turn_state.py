@@ -1,4 +1,4 @@
-"""A turn: the message, who shows its answer, what stops it, and what it comes to."""
+"""A turn: the message, who shows its answer, what stops it, the graph's state, the result."""
 
 from __future__ import annotations
 
@@ -8,23 +8,29 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, NotRequired, TypedDict, TypeVar
 from uuid import UUID
 
-from src.base.owners import Owner
+from langchain_core.messages import AnyMessage, RemoveMessage
+from langchain_core.tools import BaseTool
+from langgraph.graph.message import REMOVE_ALL_MESSAGES, add_messages
+
+from src.base.owners import Called, Owner
 from src.history.conversation_repo import HistoryMessage, TelegramOrigin
 from src.history.new_messages import asked_text, new_messages
 from src.history.turn_repo import NO_CHANGES, AnswerSource, Asks, Changes, StoredAnswer
 from src.llm.reply import ModelUsage
 from src.media.attachments import Enclosed
-from src.memory.discretion import wants_privacy
+from src.memory.memory_repo import Memory
 from src.memory.prompts import Intent
 from src.memory.retriever import Hit
+from src.memory.turn_context import wants_privacy
+from src.memory.writer import Outcome
 from src.pg.client import storable
 from src.pg.user_settings_repo import AnswerLength, Mode
 from src.queue.update_repo import UpdateKind
+from src.reading.facts import Fact
 from src.reading.voices import TYPED, Voice
-from src.talk.questions import Settlement
 from src.texts import Language
 
 T = TypeVar("T")
@@ -207,13 +213,19 @@ class IncomingMessage:
     @property
     def speaker_id(self) -> int | None:
         """Who says "I", where the owner is a group."""
-        return self.origin.sender_id if self.origin and self.owner.is_group else None
+        return self.called.asker
 
     @property
     def sender_id(self) -> int:
         """Who wrote it; the chat, where one writes in the chat's name."""
         sender = self.origin.sender_id if self.origin else 0
         return self.owner.telegram_user_id if sender in CHAT_VOICES else sender
+
+    @property
+    def called(self) -> Called:
+        """Who writes, as commands and buttons know them."""
+        member = self.origin.sender_id if self.origin else None
+        return Called(self.owner, self.language, self.moment, self.time_zone, member=member)
 
     @property
     def update(self) -> int | None:
@@ -228,10 +240,9 @@ class AnswerView:
         sent_ids: Of the Telegram messages that show the answer, as they arrive.
     """
 
-    def __init__(self, on_text: Callable[[str], None] = lambda _text: None) -> None:
-        """Pass the pieces of the answer on to ``on_text``."""
+    def __init__(self) -> None:
+        """Nothing is shown yet."""
         self.sent_ids: list[int] = []
-        self._on_text = on_text
 
     async def open(self, turn: Turn, on_message: Callable[[int], Awaitable[None]]) -> None:
         """The model begins.
@@ -243,7 +254,6 @@ class AnswerView:
 
     def feed(self, text: str) -> None:
         """The next piece of the answer."""
-        self._on_text(text)
 
     async def close(self) -> None:
         """The model has ended; nothing of the beginning is shown any more when this returns.
@@ -271,6 +281,31 @@ class AnswerView:
             DeliveryError: Worth another try; what has arrived is not sent again then.
         """
         return 1
+
+
+Ending = Literal["settled", "over", "gone", "not_his"]
+
+
+@dataclass(frozen=True)
+class Settlement:
+    """What came of an answer to a question.
+
+    Attributes:
+        kind: ``settled``: it is over by this; ``over``: it was before; ``gone``: it is not there
+            any more; ``not_his``: another member has to answer.
+        said: What is to be said of it.
+        shown: What stands in the place of the question from now on.
+        changes: What it changed in the memory.
+        thread: What ``close`` is to end; None: nothing.
+        keeps_both: Whether both facts hold.
+    """
+
+    kind: Ending
+    said: str
+    shown: str
+    changes: Changes = NO_CHANGES
+    thread: str | None = None
+    keeps_both: bool = False
 
 
 @dataclass(frozen=True)
@@ -345,3 +380,151 @@ class Turn:
     def asked(self) -> str:
         """What the one who is answered typed since the last answer."""
         return asked_text(new_messages(self.history), storable(self.incoming.text))
+
+
+# What flows through the graph.
+
+Resolution = Literal["replace", "both", "old"]
+RESOLUTIONS: tuple[Resolution, ...] = ("replace", "both", "old")  # in the order of the buttons
+
+
+class Conflict(TypedDict):
+    """A new fact, by its number among ``extracted_facts``, and a known one that it denies.
+
+    Where the user is to be asked: whether that is pinned, and the message with the new one.
+    """
+
+    new: int
+    memory_id: int
+    text: str
+    pinned: NotRequired[bool]
+    said_in: NotRequired[int]
+
+
+class Doubt(TypedDict):
+    """What the user is asked: the known text, whether it is pinned, and the new text."""
+
+    old: str
+    new: str
+    pinned: bool
+
+
+class ConversationState(TypedDict, total=False):
+    """What the nodes read and write.
+
+    The first node of a turn sets what it begins with (``new_turn``).
+
+    Attributes:
+        history: The last 30 messages, oldest first, the one to answer last. Set by the
+            service, read by ``init_state`` and the nodes of strict mode.
+        summaries: Of what lies before them, oldest first. Set by the service.
+        messages: The prompt as it grows: system prompt, key facts, summaries, history, memories,
+            the model's messages and tool results of this turn. Owned by ``init_state``,
+            ``load_facts``, ``retrieve_memories``, ``summarize``, ``assistant`` and ``tools``.
+        pending_facts: Key facts on their way into ``messages``. Owned by ``check_facts``.
+        facts_loaded: Whether the key facts are in ``messages``. Owned by ``load_facts``.
+        fact_added_in_last_run: Whether a tool has just saved a fact, or forgotten one. Owned by
+            ``update_state_after_tool``, reset by ``check_facts``.
+        current_token_count: Tokens of ``messages``. Kept by every node that changes them.
+        llm_context_size: Tokens that the model takes. Owned by ``init_state``.
+        last_summary_ts: When ``summarize`` ran last. Owned by it.
+        relevant_memories: What was found for the new message; None: not searched yet. Owned by
+            ``retrieve_memories``.
+        tools_used: Names of the tools that ran, in order. Owned by
+            ``update_state_after_tool``, read by the service.
+        tools_allowed: Whether the model may call tools now. Owned by
+            ``update_state_after_tool``, reset by ``init_state``.
+        lent_tools: Tools of servers that the model may call in this turn; None before it is
+            asked for the first time. Owned by ``assistant``, read by ``tools``.
+        sources: What the model was shown, in the order of its numbers: [1] is the first. Owned
+            by ``retrieve_memories``, ``update_state_after_tool`` and, in strict mode,
+            ``generate_answer``; read by the service.
+        shown_facts: Ids of the facts that the model was shown; it may name no others. Owned by
+            ``load_facts``, ``retrieve_memories`` and ``update_state_after_tool``, read by the
+            tools.
+        asks: What the bot asks with its answer, if an answer to it is to mean something. Owned
+            by ``update_state_after_tool`` and ``forget_knowledge``, read by the service.
+        intent: Strict mode: what the message does. Owned by ``classify_intent``.
+        search_query: Strict mode: what to search first. Owned by ``classify_intent``.
+        extracted_facts: Strict mode: what the message teaches. Owned by ``classify_intent``,
+            completed by ``extract_facts``.
+        conflicts: Strict mode: known facts that the new ones deny. Owned by
+            ``check_conflicts``.
+        accepted_conflicts: Strict mode: those in which the new fact wins. Owned by
+            ``auto_resolve``.
+        outcomes: Strict mode: what became of each fact. Owned by ``store_knowledge``.
+        retrieved_context: Strict mode: what is known about the task. Owned by
+            ``retrieve_context`` and ``react_loop``.
+        references: Strict mode: uids that the answer cites, verified. Owned by
+            ``generate_answer``.
+        disputed_facts: Strict mode: new facts that would replace important ones, so that the user
+            is asked first. Owned by ``weigh_conflicts``, read by the service.
+        disputes: Strict mode: what they deny, by their numbers among ``disputed_facts``. Owned by
+            ``weigh_conflicts``, read by the service.
+        resolution: Strict mode: what the user decided. Owned by ``confirm_conflicts``.
+        answer: The final text. Owned by ``assistant``, ``generate_confirmation``,
+            ``generate_answer`` and ``forget_knowledge``, read by the service.
+    """
+
+    history: list[HistoryMessage]
+    summaries: list[str]
+    messages: Annotated[list[AnyMessage], add_messages]
+    pending_facts: list[Memory]
+    facts_loaded: bool
+    fact_added_in_last_run: bool
+    current_token_count: int
+    llm_context_size: int
+    last_summary_ts: datetime
+    relevant_memories: list[Hit] | None
+    tools_used: list[str]
+    tools_allowed: bool
+    lent_tools: tuple[BaseTool, ...] | None
+    sources: list[Hit]
+    shown_facts: frozenset[int]
+    asks: Asks | None
+    intent: Intent | None
+    search_query: str
+    extracted_facts: list[Fact]
+    conflicts: list[Conflict]
+    accepted_conflicts: list[Conflict]
+    disputed_facts: list[Fact]
+    disputes: list[Conflict]
+    resolution: Resolution | None
+    outcomes: list[Outcome]
+    retrieved_context: list[Hit]
+    references: list[str]
+    answer: str
+
+
+def new_turn() -> ConversationState:
+    """What a turn begins with."""
+    return {
+        "messages": [],
+        "pending_facts": [],
+        "facts_loaded": False,
+        "fact_added_in_last_run": False,
+        "relevant_memories": None,
+        "tools_used": [],
+        "tools_allowed": True,
+        "lent_tools": None,
+        "sources": [],
+        "shown_facts": frozenset(),
+        "asks": None,
+        "intent": None,
+        "search_query": "",
+        "extracted_facts": [],
+        "conflicts": [],
+        "accepted_conflicts": [],
+        "disputed_facts": [],
+        "disputes": [],
+        "resolution": None,
+        "outcomes": [],
+        "retrieved_context": [],
+        "references": [],
+        "answer": "",
+    }
+
+
+def in_place_of_all(messages: Sequence[AnyMessage]) -> list[Any]:
+    """The update of ``messages`` that replaces all of them instead of appending."""
+    return [RemoveMessage(id=REMOVE_ALL_MESSAGES), *messages]

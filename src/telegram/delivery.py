@@ -7,64 +7,27 @@ import contextlib
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import Any, TypeVar
 
-from aiogram import Bot
-from aiogram.exceptions import (
-    AiogramError,
-    ClientDecodeError,
-    TelegramBadRequest,
-    TelegramEntityTooLarge,
-    TelegramForbiddenError,
-    TelegramMigrateToChat,
-    TelegramNetworkError,
-    TelegramNotFound,
-    TelegramRetryAfter,
-    TelegramServerError,
-    TelegramUnauthorizedError,
-)
-from aiogram.types import (
-    CallbackQuery,
-    ForceReply,
-    InlineKeyboardButton,
-    InlineKeyboardMarkup,
-    InputFile,
-    Message,
-    ReplyParameters,
-    WebAppInfo,
-)
+from aiogram import Bot, exceptions, types
 from aiohttp import ClientConnectorError
 
-from src.base.errors import (
-    AppError,
-    ChatUnavailableError,
-    DeliveryError,
-    DeliveryRefusedError,
-    DeliveryUnknownError,
-)
-from src.base.zones import day_text
+from src.base import errors
+from src.base.owners import Called
 from src.history.turn_repo import AnswerSource, StoredAnswer
 from src.memory.memory_repo import message_number
 from src.talk.command_service import choice_rows, undo_buttons
 from src.talk.turn_state import check_stopped, wait_unless_stopped
-from src.telegram.rendering import (
-    MAX_PARTS,
-    MAX_UTF16,
-    Part,
-    Renderer,
-    split_text,
-    with_lead,
-    with_note,
-)
-from src.texts import Language, say
+from src.telegram import rendering
+from src.telegram.rendering import Part
+from src.texts import say
 from src.texts.plain_text import is_visible
 from src.texts.reply import Action, Button, Reply, ReplyFile, Rows, in_rows
 
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
-Keyboard = InlineKeyboardMarkup | ForceReply
+Keyboard = types.InlineKeyboardMarkup | types.ForceReply
 
 SEND_TIMEOUT = 30  # seconds
 FILE_TIMEOUT = 300  # seconds, for 50 MB on a slow line
@@ -96,26 +59,28 @@ UNREACHABLE = (
 )
 
 
-def delivery_error(error: Exception) -> AppError:
+def delivery_error(error: Exception) -> errors.AppError:
     """The error to raise instead of aiogram's own: worth another try, unknown, or final."""
-    if isinstance(error, AppError):
+    if isinstance(error, errors.AppError):
         return error
     name = type(error).__name__
-    if isinstance(error, TelegramRetryAfter):
-        delayed = DeliveryError(f"Telegram asks to wait {error.retry_after} s")
+    if isinstance(error, exceptions.TelegramRetryAfter):
+        delayed = errors.DeliveryError(f"Telegram asks to wait {error.retry_after} s")
         delayed.retry_after = float(error.retry_after)
         return delayed
-    if isinstance(error, TelegramNetworkError) and not isinstance(error, TelegramEntityTooLarge):
+    if isinstance(error, exceptions.TelegramNetworkError) and not isinstance(
+        error, exceptions.TelegramEntityTooLarge
+    ):
         if isinstance(error.__cause__, ClientConnectorError):
-            return DeliveryError("Telegram could not be reached")
-        return DeliveryUnknownError(f"no answer from Telegram ({name})")
-    if isinstance(error, ClientDecodeError):
-        return DeliveryUnknownError("Telegram's answer was not the Bot API's")
-    if isinstance(error, TelegramServerError | TelegramUnauthorizedError):
-        return DeliveryError(f"Telegram failed ({name})")
+            return errors.DeliveryError("Telegram could not be reached")
+        return errors.DeliveryUnknownError(f"no answer from Telegram ({name})")
+    if isinstance(error, exceptions.ClientDecodeError):
+        return errors.DeliveryUnknownError("Telegram's answer was not the Bot API's")
+    if isinstance(error, exceptions.TelegramServerError | exceptions.TelegramUnauthorizedError):
+        return errors.DeliveryError(f"Telegram failed ({name})")
     if _is_refusal(error, *UNREACHABLE):
-        return ChatUnavailableError(f"nothing can be sent to this chat ({name})")
-    return DeliveryRefusedError(f"Telegram refused a message ({name})")
+        return errors.ChatUnavailableError(f"nothing can be sent to this chat ({name})")
+    return errors.DeliveryRefusedError(f"Telegram refused a message ({name})")
 
 
 def is_not_modified(error: BaseException | None) -> bool:
@@ -125,12 +90,12 @@ def is_not_modified(error: BaseException | None) -> bool:
 
 def is_unknown_method(error: BaseException) -> bool:
     """An older Bot API server, which does not have the method."""
-    return isinstance(error, TelegramNotFound) or _is_refusal(error, "method not found")
+    return isinstance(error, exceptions.TelegramNotFound) or _is_refusal(error, "method not found")
 
 
 def _is_refusal(error: BaseException | None, *parts: str) -> bool:
     """Whether Telegram answered 400 or 403 with one of these phrases."""
-    if not isinstance(error, TelegramBadRequest | TelegramForbiddenError):
+    if not isinstance(error, exceptions.TelegramBadRequest | exceptions.TelegramForbiddenError):
         return False
     message = error.message.lower()
     return any(part in message for part in parts)
@@ -163,14 +128,14 @@ class Form:
         lead: Stands in small above all of it.
     """
 
-    keyboard: InlineKeyboardMarkup | None = None
-    max_parts: int = MAX_PARTS
+    keyboard: types.InlineKeyboardMarkup | None = None
+    max_parts: int = rendering.MAX_PARTS
     ending: str = "…"
     note: str = ""
     lead: str = ""
 
 
-class OpenFile(InputFile):
+class OpenFile(types.InputFile):
     """A file as aiogram sends it: read while it goes out, from its beginning each time."""
 
     def __init__(self, file: ReplyFile) -> None:
@@ -192,7 +157,7 @@ class Delivery:
         """Send through ``bot``; ``on_migration(old, new)`` learns of groups that moved."""
         self._bot = bot
         self._on_migration = on_migration
-        self.renderer = Renderer()
+        self.renderer = rendering.Renderer()
 
     async def send_answer(  # noqa: PLR0913  (how far an earlier attempt got)
         self,
@@ -230,9 +195,9 @@ class Delivery:
             markdown, max_parts=form.max_parts, ending=form.ending
         ) or [_unformatted(markdown)]
         if form.lead:
-            parts = with_lead(form.lead, parts)
+            parts = rendering.with_lead(form.lead, parts)
         if form.note:
-            parts = with_note(parts, form.note)
+            parts = rendering.with_note(parts, form.note)
         parts[-1] = replace(parts[-1], keyboard=form.keyboard)
         for number, part in enumerate(parts[skip:], start=skip):
             check_stopped()
@@ -259,7 +224,7 @@ class Delivery:
         The message ``edit`` shows the first part instead, and keeps the buttons there. Raises what
         ``send_answer`` raises.
         """
-        parts = split_text(text)
+        parts = rendering.split_text(text)
         place = -1 if edit is None else 0
         parts[place] = replace(parts[place], keyboard=keyboard)
         if edit is not None:
@@ -290,7 +255,7 @@ class Delivery:
             for file in reply.files:
                 files.enter_context(file.content)
             if reply.asks or reply.corrects is not None:
-                force = ForceReply(selective=True)
+                force = types.ForceReply(selective=True)
                 await self.send_text(address, reply.text, keyboard=force)
             else:
                 keyboard = build_keyboard(reply.rows)
@@ -312,7 +277,7 @@ class Delivery:
             else:
                 await edit_message(self._bot, Address(chat_id), message_id, Part(text, []))
 
-        with contextlib.suppress(DeliveryRefusedError):
+        with contextlib.suppress(errors.DeliveryRefusedError):
             await _with_quick_retries(change)
 
     async def send_reply(self, address: Address, text: str) -> bool:
@@ -326,7 +291,7 @@ class Delivery:
             await _with_quick_retries(
                 lambda: send_message(self._bot, address, part, must_reply=True)
             )
-        except DeliveryRefusedError:  # or it stayed in the group that moved
+        except errors.DeliveryRefusedError:  # or it stayed in the group that moved
             return False
         return True
 
@@ -337,10 +302,10 @@ class Delivery:
         """
         try:
             await _with_quick_retries(lambda: edit_message(self._bot, address, message_id, part))
-        except AppError as error:
+        except errors.AppError as error:
             if is_not_modified(error.__cause__):
                 return message_id
-            is_refused = isinstance(error, DeliveryRefusedError)
+            is_refused = isinstance(error, errors.DeliveryRefusedError)
             if not is_refused and (error.retry_after or 0.0) <= LONG_WAIT:
                 raise
             return await self._send_part(address, part)  # which follows a group that moved
@@ -350,9 +315,9 @@ class Delivery:
         """Send to the chat, or to the supergroup that it became."""
         try:
             return await self._formatted_or_plain(address, part)
-        except DeliveryRefusedError as error:
+        except errors.DeliveryRefusedError as error:
             migration = error.__cause__
-            if not isinstance(migration, TelegramMigrateToChat) or address.chat_id > 0:
+            if not isinstance(migration, exceptions.TelegramMigrateToChat) or address.chat_id > 0:
                 raise
             await self._on_migration(address.chat_id, migration.migrate_to_chat_id)
             moved = Address(migration.migrate_to_chat_id, address.thread_id)
@@ -362,11 +327,11 @@ class Delivery:
         """Send the part; if Telegram refuses it for any odd reason, its bare text."""
         try:
             return await _with_quick_retries(lambda: send_message(self._bot, address, part))
-        except DeliveryRefusedError as error:
+        except errors.DeliveryRefusedError as error:
             known = _is_refusal(error.__cause__, "can't parse entities", "entity", "entities")
             bare = replace(part, entities=[], keyboard=part.keyboard if known else None)
             is_bare = bare == part and address.reply_to is None
-            if is_bare or isinstance(error.__cause__, TelegramMigrateToChat):
+            if is_bare or isinstance(error.__cause__, exceptions.TelegramMigrateToChat):
                 raise
             logger.warning(
                 "Telegram refused a message; sending plain text", exc_info=error.__cause__
@@ -397,7 +362,7 @@ async def send_message(
     """
     reply = None
     if address.reply_to is not None:
-        reply = ReplyParameters(
+        reply = types.ReplyParameters(
             message_id=address.reply_to,
             chat_id=address.chat_id if must_reply else None,
             allow_sending_without_reply=not must_reply,
@@ -428,7 +393,9 @@ async def edit_message(
         chat_id=address.chat_id,
         message_id=message_id,
         entities=part.entities or None,
-        reply_markup=part.keyboard if isinstance(part.keyboard, InlineKeyboardMarkup) else None,
+        reply_markup=part.keyboard
+        if isinstance(part.keyboard, types.InlineKeyboardMarkup)
+        else None,
         request_timeout=timeout,
     )
 
@@ -442,9 +409,9 @@ async def _with_quick_retries(send: Callable[[], Awaitable[T]]) -> T:
     for attempt in range(QUICK_RETRIES + 1):
         try:
             return await send()
-        except AiogramError as error:
+        except exceptions.AiogramError as error:
             ours = delivery_error(error)
-            is_certain = type(ours) is DeliveryError
+            is_certain = type(ours) is errors.DeliveryError
             wait = ours.retry_after if ours.retry_after is not None else 0.2 * 2**attempt
             if not is_certain or attempt == QUICK_RETRIES or wait > SHORT_WAIT:
                 raise ours from error
@@ -454,35 +421,25 @@ async def _with_quick_retries(send: Callable[[], Awaitable[T]]) -> T:
 
 def _unformatted(markdown: str) -> Part:
     """The message for what shows nothing when it is formatted."""
-    text = markdown.strip()[: MAX_UTF16 // 2]
+    text = markdown.strip()[: rendering.MAX_UTF16 // 2]
     return Part(text if is_visible(text) else "…", [])
 
 
-def build_keyboard(rows: Rows) -> InlineKeyboardMarkup | None:
+def build_keyboard(rows: Rows) -> types.InlineKeyboardMarkup | None:
     """The buttons as Telegram takes them, or None when there are none."""
     if not rows:
         return None
-    return InlineKeyboardMarkup(inline_keyboard=[[_button(one) for one in row] for row in rows])
+    return types.InlineKeyboardMarkup(
+        inline_keyboard=[[_button(one) for one in row] for row in rows]
+    )
 
 
-def answer_rows(
-    answer: StoredAnswer, *, now: datetime, language: Language, time_zone: str
-) -> Rows:
-    """The buttons under an answer.
-
-    Args:
-        answer: With its sources, and with what its turn changed.
-        now: Days of this year go without it (aware).
-        language: Of the labels.
-        time_zone: The owner's, a tz database name: it decides which day it was.
-    """
-    sources = [
-        Button(
-            f"{numbers} {day_text(source.said_at, now, language, time_zone)}",
-            Action("source", (message_number(source.uid) or 0,)),
-        )
-        for numbers, source in _with_messages(answer)[:MAX_SOURCES]
-    ]
+def answer_rows(answer: StoredAnswer, called: Called) -> Rows:
+    """The buttons under an answer to ``called``: its sources, what its turn changed, a choice."""
+    language, sources = called.language, []
+    for numbers, source in _with_messages(answer)[:MAX_SOURCES]:
+        action = Action("source", (message_number(source.uid) or 0,))
+        sources.append(Button(f"{numbers} {called.day(source.said_at)}", action))
     rows = in_rows(sources, PER_ROW) + in_rows(undo_buttons(answer.changes, language), 1)
     if answer.asks == "erase_all":
         choices = (("erase_yes", 1), ("erase_no", 0))
@@ -494,29 +451,31 @@ def answer_rows(
 
 async def best_effort(request: Awaitable[Any]) -> None:
     """Make a request whose failure the user can do without, such as ``query.answer()``."""
-    with contextlib.suppress(AiogramError, TimeoutError):
+    with contextlib.suppress(exceptions.AiogramError, TimeoutError):
         async with asyncio.timeout(BEST_EFFORT):
             await request
 
 
-async def remove_button(query: CallbackQuery) -> None:
+async def remove_button(query: types.CallbackQuery) -> None:
     """Take a button away that has done its work, as far as Telegram still lets us."""
     message = query.message
-    if not isinstance(message, Message) or message.reply_markup is None:
+    if not isinstance(message, types.Message) or message.reply_markup is None:
         return
     rows = [
         [button for button in row if button.callback_data != query.data]
         for row in message.reply_markup.inline_keyboard
     ]
     rest = [row for row in rows if row]
-    keyboard = InlineKeyboardMarkup(inline_keyboard=rest) if rest else None
+    keyboard = types.InlineKeyboardMarkup(inline_keyboard=rest) if rest else None
     await best_effort(message.edit_reply_markup(reply_markup=keyboard))
 
 
-def _button(button: Button) -> InlineKeyboardButton:
+def _button(button: Button) -> types.InlineKeyboardButton:
     if button.url is not None:
-        return InlineKeyboardButton(text=button.label, web_app=WebAppInfo(url=button.url))
-    return InlineKeyboardButton(text=button.label, callback_data=button.action.pack())
+        return types.InlineKeyboardButton(
+            text=button.label, web_app=types.WebAppInfo(url=button.url)
+        )
+    return types.InlineKeyboardButton(text=button.label, callback_data=button.action.pack())
 
 
 def _with_messages(answer: StoredAnswer) -> list[tuple[str, AnswerSource]]:

@@ -1,21 +1,13 @@
-"""Handlers of all but messages to answer: commands, buttons, reactions, chats, strangers."""
+"""Handlers of updates: commands, buttons, reactions, chats, strangers; messages are turns."""
 
 from __future__ import annotations
 
 import logging
 from dataclasses import replace
-from datetime import UTC, datetime
 
-from aiogram import Bot, F, Router
+from aiogram import Bot, F, Router, types
 from aiogram.enums import ChatMemberStatus, ChatType
 from aiogram.exceptions import AiogramError, TelegramBadRequest, TelegramForbiddenError
-from aiogram.types import (
-    CallbackQuery,
-    ChatMemberUpdated,
-    Message,
-    MessageGenerationStopped,
-    MessageReactionUpdated,
-)
 
 from src.base.owners import Called
 from src.core import Core
@@ -25,18 +17,12 @@ from src.queue.job_repo import MemoryJobRepository
 from src.queue.update_repo import UpdateOutcome, WaitingUpdate
 from src.talk.command_service import COMMANDS, FOR_ADMINS, Command, parse_command
 from src.talk.settings import asks_for_zone
-from src.talk.turn_state import Teaching, TurnControl
-from src.telegram.delivery import (
-    Address,
-    Delivery,
-    best_effort,
-    delivery_error,
-    remove_button,
-)
+from src.talk.turn_state import TurnControl
+from src.telegram.delivery import Address, Delivery, best_effort, delivery_error, remove_button
 from src.telegram.messages import TurnHandler
 from src.telegram.updates import GROUP_ANONYMOUS_BOT, BotIdentity
-from src.texts import Language, say
-from src.texts.reply import Action
+from src.texts import say
+from src.texts.reply import Action, Reply
 
 logger = logging.getLogger(__name__)
 
@@ -45,139 +31,205 @@ GONE = (ChatMemberStatus.KICKED, ChatMemberStatus.LEFT)
 ADMIN_TIMEOUT = 15  # seconds
 
 
-def register(router: Router) -> None:
-    """Add the handlers; the first whose filters match takes an update, refusals come first."""
-    router.message.register(refuse, is_refused)
-    router.message.register(teach, F.text, is_command, is_teaching)
-    router.message.register(run_command, F.text, is_command)
-    router.message.register(follow_migration, F.migrate_to_chat_id | F.migrate_from_chat_id)
-    router.message.register(take_zone, answers_zone_question)
-    router.callback_query.register(show_source, F.data.startswith("source:"))
-    router.callback_query.register(press_button)
-    router.my_chat_member.register(note_membership)
-    router.stopped_message_generation.register(note_stop_button)
-    router.message_reaction.register(take_dislike)
+class Handlers:
+    """What each kind of update is handled by; messages to answer are ``turns``' own."""
 
-
-class ChatAdmins:
-    """Asks Telegram each time: rights change, and it is asked seldom."""
-
-    def __init__(self, bot: Bot) -> None:
-        """Ask through ``bot``."""
+    def __init__(
+        self, core: Core, bot: Bot, delivery: Delivery, identity: BotIdentity, turns: TurnHandler
+    ) -> None:
+        """Reply through ``delivery``, as the bot of ``identity``."""
+        self._core = core
+        self._run = core.client.run
         self._bot = bot
+        self._delivery = delivery
+        self._identity = identity
+        self._turns = turns
 
-    async def is_admin(self, stored: WaitingUpdate) -> bool:
-        """Whether the sender is an admin of the chat; in a private chat everybody is.
+    def register(self, router: Router) -> None:
+        """Add the handlers; the first whose filters match takes an update, refusals come first."""
+        router.message.register(self.refuse, is_refused)
+        router.message.register(self.run_command, F.text, self.is_command)
+        router.message.register(
+            self.follow_migration, F.migrate_to_chat_id | F.migrate_from_chat_id
+        )
+        router.message.register(self.take_zone, answers_zone_question)
+        router.message.register(self._turns.answer_text, F.text)
+        router.message.register(self._turns.answer_content)
+        router.edited_message.register(self._turns.take_edit, F.text | F.caption)
+        router.callback_query.register(self.show_source, F.data.startswith("source:"))
+        router.callback_query.register(self.press_button)
+        router.my_chat_member.register(self.note_membership)
+        router.stopped_message_generation.register(note_stop_button)
+        router.message_reaction.register(self.take_dislike)
 
-        An anonymous admin writes through one of Telegram's bots.
+    async def refuse(
+        self, _message: types.Message, stored: WaitingUpdate, called: Called
+    ) -> UpdateOutcome:
+        """Tell a stranger, once a day, that the bot is private."""
+        if await self._run(self._core.updates.was_refused_lately, stored):
+            return "refused silently"
+        sentence = say("not_allowed", called.language, user_id=stored.user_id)
+        await self._delivery.send_text(Address(*called.owner), sentence)
+        return "refused"
+
+    async def is_command(self, message: types.Message) -> bool | dict[str, Command]:
+        """A command for this bot, read as the receiver reads it; handed on as ``command``."""
+        command = parse_command(message.text or "")
+        if command is None or not command.is_for(self._identity.username):
+            return False
+        return {"command": command}
+
+    async def run_command(
+        self,
+        message: types.Message,
+        stored: WaitingUpdate,
+        called: Called,
+        command: Command,
+        control: TurnControl,
+    ) -> UpdateOutcome:
+        """Run a command and send its reply; one that teaches a text is a turn without a model."""
+        entry = COMMANDS.get(command.name)
+        if entry is not None and entry.teaches and (taught := command.argument or _own(message)):
+            return await self._turns.teach(message, taught, stored, called, control)
+        called = called.asking(command.argument)
+        if entry is not None and entry.is_for_admins:
+            called = await self._with_rights(stored, called)
+        reply = await self._core.commands.run(command.name, called)
+        if entry is not None and entry.deletes_messages:  # which a job reads for facts
+            await self._run(MemoryJobRepository(self._core.client).defer_indexing)
+        await self._show(called, reply)
+        return "done"
+
+    async def take_zone(self, message: types.Message, called: Called) -> UpdateOutcome:
+        """Set the zone that is meant, or ask again."""
+        settings, place = self._core.commands.settings, message.location
+        if place is not None:
+            reply = await settings.find_zone_at(called, place.latitude, place.longitude)
+        else:
+            reply = await settings.find_zone(called, message.text or "")
+        await self._show(called, reply)
+        return "explained"
+
+    async def take_dislike(
+        self, reaction: types.MessageReactionUpdated, called: Called
+    ) -> UpdateOutcome:
+        """Show what the answer cited, with a button for each; nothing where it cited nothing.
+
+        Only dislikes are stored (``updates.classify``).
+        """
+        offer = self._core.commands.offer_to_forget
+        reply = await offer(called, reaction.message_id)
+        if reply is None:
+            return "ignored"
+        await self._show(called, reply)
+        return "done"
+
+    async def press_button(
+        self, query: types.CallbackQuery, stored: WaitingUpdate, called: Called
+    ) -> UpdateOutcome:
+        """Do what the button stands for (``command_service.ACTIONS``); show a screen or a reply.
+
+        An unknown or outdated button only loses its loading indicator.
+        """
+        await best_effort(query.answer())
+        action = Action.unpack(query.data or "")
+        if action is None:
+            return "done"
+        if action.name in FOR_ADMINS:
+            called = await self._with_rights(stored, called)
+        reply = await self._core.commands.press(action, called)
+        if reply is None:
+            return "done"
+        screen = query.message.message_id if query.message and reply.is_screen else None
+        await self._show(called, reply, replacing=screen)
+        stays = reply.is_screen or reply.keeps_button or reply.asks
+        if not (stays or reply.corrects is not None):
+            await remove_button(query)
+        return "done"
+
+    async def show_source(
+        self, query: types.CallbackQuery, stored: WaitingUpdate, called: Called
+    ) -> UpdateOutcome:
+        """Reply to the source message; quote it when it is gone from the chat but still stored."""
+        await best_effort(query.answer())
+        # Buttons of earlier versions name the message as references do: msg-12.
+        action = Action.unpack((query.data or "").replace(":msg-", ":"))
+        if action is None:
+            return "done"
+        address, language = Address(*called.owner), called.language
+        find = self._core.memory.memories.facts.find_source
+        source = await self._run(find, called.owner, f"msg-{action.number(0)}")
+        if source is None:
+            await self._delivery.send_text(address, say("source_gone", language))
+            return "done"
+        there = _place_of(source, address, stored.bot_id)
+        here = say("source_here_bot" if source.is_bots else "source_here", language)
+        if there is None or not await self._delivery.send_reply(there, here):
+            key = "source_quote_bot" if source.is_bots else "source_quote"
+            quote = say(key, language, said_at=called.day(source.said_at), text=source.text)
+            await self._delivery.send_text(address, quote)
+        return "done"
+
+    async def follow_migration(self, message: types.Message) -> UpdateOutcome:
+        """A group became a supergroup, as the old chat or the new one tells: move its memory."""
+        if message.migrate_to_chat_id is not None:
+            await move_group(self._core, message.chat.id, message.migrate_to_chat_id)
+        elif message.migrate_from_chat_id is not None:
+            await move_group(self._core, message.migrate_from_chat_id, message.chat.id)
+        return "done"
+
+    async def note_membership(
+        self, event: types.ChatMemberUpdated, called: Called
+    ) -> UpdateOutcome:
+        """The user blocked or unblocked the bot; a group added or removed it.
+
+        A group is told how to talk to it, and what it sees there. What was said before stays.
+        """
+        is_gone = event.new_chat_member.status in GONE
+        settings, bot, language = self._core.user_settings, self._identity, called.language
+        await self._run(settings.mark_inactive if is_gone else settings.mark_active, event.chat.id)
+        is_new = event.old_chat_member.status in GONE and not is_gone
+        if is_new and event.chat.type in (ChatType.GROUP, ChatType.SUPERGROUP):
+            seen = say("group_sees_all" if bot.reads_all else "group_sees_some", language)
+            hello = say("group_hello", language, name=bot.name, username=bot.username)
+            await self._delivery.send_text(Address(event.chat.id), f"{hello}\n\n{seen}")
+        return "done"
+
+    async def _show(self, called: Called, reply: Reply, *, replacing: int | None = None) -> None:
+        await self._delivery.show_reply(Address(*called.owner), reply, replacing=replacing)
+
+    async def _with_rights(self, stored: WaitingUpdate, called: Called) -> Called:
+        """Who calls, and whether they are an admin of the chat; in a private chat everybody is.
+
+        An anonymous admin writes through one of Telegram's bots. Telegram is asked each time:
+        rights change, and it is asked seldom.
 
         Raises:
             DeliveryError: Telegram cannot be asked; worth another try.
         """
-        if not stored.owner.is_group or stored.user_id == GROUP_ANONYMOUS_BOT:
-            return True
+        if not called.owner.is_group or stored.user_id == GROUP_ANONYMOUS_BOT:
+            return called
+        chat_id, user_id = called.owner.telegram_user_id, stored.user_id or 0
         try:
             member = await self._bot.get_chat_member(
-                stored.owner.telegram_user_id, stored.user_id or 0, request_timeout=ADMIN_TIMEOUT
+                chat_id, user_id, request_timeout=ADMIN_TIMEOUT
             )
         except (TelegramBadRequest, TelegramForbiddenError):
-            return False
+            return replace(called, is_admin=False)
         except AiogramError as error:
             raise delivery_error(error) from error
-        return member.status in ADMINS
+        return replace(called, is_admin=member.status in ADMINS)
 
 
-async def is_refused(_message: Message, stored: WaitingUpdate) -> bool:
-    """A stranger's message; a coroutine, because aiogram runs plain functions in a thread."""
+# aiogram runs filters that are plain functions in a thread, so these are coroutines.
+
+
+async def is_refused(_message: types.Message, stored: WaitingUpdate) -> bool:
+    """A stranger's message."""
     return stored.kind == "refused"
 
 
-async def refuse(
-    _message: Message, stored: WaitingUpdate, language: Language, core: Core, delivery: Delivery
-) -> UpdateOutcome:
-    """Tell a stranger, once a day, that the bot is private."""
-    if await core.client.run(core.updates.was_refused_lately, stored):
-        return "refused silently"
-    sentence = say("not_allowed", language, user_id=stored.user_id)
-    await delivery.send_text(Address(*stored.owner), sentence)
-    return "refused"
-
-
-async def is_command(message: Message, identity: BotIdentity) -> bool | dict[str, Command]:
-    """A command for this bot, read as the receiver reads it; handed on as ``command``."""
-    command = parse_command(message.text or "")
-    if command is None or not command.is_for(identity.username):
-        return False
-    return {"command": command}
-
-
-async def is_teaching(message: Message, command: Command) -> bool | dict[str, str]:
-    """A command that is a message to remember; its text is handed on as ``taught``.
-
-    The text is what follows the command, or the sender's own message to which it replies.
-    """
-    entry = COMMANDS.get(command.name)
-    if entry is None or not entry.teaches:
-        return False
-    text = command.argument or _own_text(message)
-    return {"taught": text} if text else False
-
-
-def _own_text(message: Message) -> str:
-    """The text of the message to which the sender replies, if the words are the sender's own."""
-    answered = message.reply_to_message
-    if answered is None or answered.from_user is None or message.from_user is None:
-        return ""
-    is_own = answered.from_user.id == message.from_user.id and answered.forward_origin is None
-    return (answered.text or "").strip() if is_own else ""
-
-
-def called_by(stored: WaitingUpdate, language: Language, core: Core) -> Called:
-    """Who calls, as the services take it."""
-    return Called(
-        stored.owner,
-        language,
-        datetime.now(UTC),
-        stored.time_zone or core.settings.timezone,
-        member=stored.user_id,
-    )
-
-
-async def teach(
-    message: Message,
-    stored: WaitingUpdate,
-    language: Language,
-    taught: str,
-    control: TurnControl,
-    turn_handler: TurnHandler,
-) -> UpdateOutcome:
-    """Remember a text as it stands; a turn without a model."""
-    incoming = turn_handler.incoming(message, taught, stored, language)
-    return await turn_handler.run(replace(incoming, teaching=Teaching()), stored, control)
-
-
-async def run_command(
-    _message: Message,
-    stored: WaitingUpdate,
-    language: Language,
-    command: Command,
-    delivery: Delivery,
-    core: Core,
-    admins: ChatAdmins,
-) -> UpdateOutcome:
-    """Run a command and send its reply."""
-    entry = COMMANDS.get(command.name)
-    called = replace(called_by(stored, language, core), argument=command.argument)
-    if entry is not None and entry.is_for_admins:
-        called = replace(called, is_admin=await admins.is_admin(stored))
-    reply = await core.commands.run(command.name, called)
-    if entry is not None and entry.deletes_messages:  # which a job reads for facts
-        await core.client.run(MemoryJobRepository(core.client).defer_indexing)
-    await delivery.show_reply(Address(*stored.owner), reply)
-    return "done"
-
-
-async def answers_zone_question(message: Message, stored: WaitingUpdate) -> bool:
+async def answers_zone_question(message: types.Message, stored: WaitingUpdate) -> bool:
     """A reply to our question for a time zone, in words or with a place."""
     asked = message.reply_to_message
     if asked is None or asked.from_user is None or asked.from_user.id != stored.bot_id:
@@ -186,93 +238,18 @@ async def answers_zone_question(message: Message, stored: WaitingUpdate) -> bool
     return has_place and asks_for_zone(asked.text or "")
 
 
-async def take_zone(
-    message: Message, stored: WaitingUpdate, language: Language, core: Core, delivery: Delivery
-) -> UpdateOutcome:
-    """Set the zone that is meant, or ask again."""
-    called = called_by(stored, language, core)
-    settings = core.commands.settings
-    place = message.location
-    if place is not None:
-        reply = await settings.find_zone_at(called, place.latitude, place.longitude)
-    else:
-        reply = await settings.find_zone(called, message.text or "")
-    await delivery.show_reply(Address(*stored.owner), reply)
-    return "explained"
-
-
-async def take_dislike(
-    reaction: MessageReactionUpdated,
-    stored: WaitingUpdate,
-    language: Language,
-    core: Core,
-    delivery: Delivery,
-) -> UpdateOutcome:
-    """Show what the answer cited, with a button for each; nothing where it cited nothing.
-
-    Only dislikes are stored (``updates.classify``).
-    """
-    called = called_by(stored, language, core)
-    reply = await core.commands.memory.offer_to_forget(called, reaction.message_id)
-    if reply is None:
-        return "ignored"
-    await delivery.show_reply(Address(*stored.owner), reply)
+async def note_stop_button(_event: types.MessageGenerationStopped) -> UpdateOutcome:
+    """The Stop button has done its work by a job of its own (``interrupt_turn``)."""
     return "done"
 
 
-async def press_button(
-    query: CallbackQuery,
-    stored: WaitingUpdate,
-    language: Language,
-    core: Core,
-    delivery: Delivery,
-    admins: ChatAdmins,
-) -> UpdateOutcome:
-    """Do what the button stands for (``command_service.ACTIONS``); show a screen or a reply.
-
-    An unknown or outdated button only loses its loading indicator.
-    """
-    await best_effort(query.answer())
-    action = Action.unpack(query.data or "")
-    if action is None:
-        return "done"
-    called = called_by(stored, language, core)
-    if action.name in FOR_ADMINS:
-        called = replace(called, is_admin=await admins.is_admin(stored))
-    reply = await core.commands.press(action, called)
-    if reply is None:
-        return "done"
-    screen = query.message.message_id if query.message is not None and reply.is_screen else None
-    await delivery.show_reply(Address(*stored.owner), reply, replacing=screen)
-    stays = reply.is_screen or reply.keeps_button or reply.asks
-    if not (stays or reply.corrects is not None):
-        await remove_button(query)
-    return "done"
-
-
-async def show_source(
-    query: CallbackQuery, stored: WaitingUpdate, language: Language, core: Core, delivery: Delivery
-) -> UpdateOutcome:
-    """Reply to the source message; quote it when it is gone from the chat but still stored."""
-    await best_effort(query.answer())
-    # Buttons of earlier versions name the message as references do: msg-12.
-    action = Action.unpack((query.data or "").replace(":msg-", ":"))
-    if action is None:
-        return "done"
-    address = Address(*stored.owner)
-    find = core.memory.memories.facts.find_source
-    source = await core.client.run(find, stored.owner, f"msg-{action.number(0)}")
-    if source is None:
-        await delivery.send_text(address, say("source_gone", language))
-        return "done"
-    there = _place_of(source, address, stored.bot_id)
-    here = say("source_here_bot" if source.is_bots else "source_here", language)
-    if there is None or not await delivery.send_reply(there, here):
-        day = called_by(stored, language, core).day(source.said_at)
-        key = "source_quote_bot" if source.is_bots else "source_quote"
-        quote = say(key, language, said_at=day, text=source.text)
-        await delivery.send_text(address, quote)
-    return "done"
+def _own(message: types.Message) -> str:
+    """The text of the message to which the sender replies, if the words are the sender's own."""
+    answered = message.reply_to_message
+    if answered is None or answered.from_user is None or message.from_user is None:
+        return ""
+    is_own = answered.from_user.id == message.from_user.id and answered.forward_origin is None
+    return (answered.text or "").strip() if is_own else ""
 
 
 def _place_of(source: SourceMessage, address: Address, bot_id: int) -> Address | None:
@@ -302,39 +279,3 @@ async def move_group(core: Core, old_chat_id: int, new_chat_id: int) -> None:
             "strangers until the new id stands there",
             extra=chats,
         )
-
-
-async def follow_migration(message: Message, core: Core) -> UpdateOutcome:
-    """A group became a supergroup, as the old chat or the new one tells: move its memory."""
-    if message.migrate_to_chat_id is not None:
-        await move_group(core, message.chat.id, message.migrate_to_chat_id)
-    elif message.migrate_from_chat_id is not None:
-        await move_group(core, message.migrate_from_chat_id, message.chat.id)
-    return "done"
-
-
-async def note_membership(
-    event: ChatMemberUpdated,
-    language: Language,
-    core: Core,
-    delivery: Delivery,
-    identity: BotIdentity,
-) -> UpdateOutcome:
-    """The user blocked or unblocked the bot; a group added or removed it.
-
-    A group is told how to talk to it, and what it sees there. What was said before stays.
-    """
-    is_gone = event.new_chat_member.status in GONE
-    mark = core.user_settings.mark_inactive if is_gone else core.user_settings.mark_active
-    await core.client.run(mark, event.chat.id)
-    is_new = event.old_chat_member.status in GONE and not is_gone
-    if is_new and event.chat.type in (ChatType.GROUP, ChatType.SUPERGROUP):
-        seen = say("group_sees_all" if identity.reads_all else "group_sees_some", language)
-        hello = say("group_hello", language, name=identity.name, username=identity.username)
-        await delivery.send_text(Address(event.chat.id), f"{hello}\n\n{seen}")
-    return "done"
-
-
-async def note_stop_button(_event: MessageGenerationStopped) -> UpdateOutcome:
-    """The Stop button has done its work by a job of its own (``interrupt_turn``)."""
-    return "done"

@@ -6,19 +6,9 @@ import asyncio
 from dataclasses import dataclass
 from typing import Any
 
-from aiogram import Bot
+from aiogram import Bot, types
 from aiogram.exceptions import AiogramError, TelegramBadRequest
-from aiogram.types import (
-    Chat,
-    ExternalReplyInfo,
-    Location,
-    Message,
-    MessageOriginChannel,
-    MessageOriginChat,
-    MessageOriginHiddenUser,
-    MessageOriginUser,
-    PhotoSize,
-)
+from aiogram.types import Message
 from aiogram.types.message_origin_union import MessageOriginUnion
 
 from src.base.errors import DeliveryError, DocumentBrokenError, DocumentTooLargeError
@@ -57,20 +47,22 @@ def read_voice(message: Message) -> Voice:
 
 def author_of(origin: MessageOriginUnion | None) -> int | None:
     """Who wrote a forwarded message, unless they hide it."""
-    if isinstance(origin, MessageOriginUser):
+    if isinstance(origin, types.MessageOriginUser):
         return origin.sender_user.id
-    if isinstance(origin, MessageOriginChat):
+    if isinstance(origin, types.MessageOriginChat):
         return origin.sender_chat.id
-    return origin.chat.id if isinstance(origin, MessageOriginChannel) else None
+    return origin.chat.id if isinstance(origin, types.MessageOriginChannel) else None
 
 
 def name_of(origin: MessageOriginUnion) -> str | None:
     """The name of who wrote a forwarded message."""
-    if isinstance(origin, MessageOriginUser):
+    if isinstance(origin, types.MessageOriginUser):
         return origin.sender_user.full_name
-    if isinstance(origin, MessageOriginHiddenUser):
+    if isinstance(origin, types.MessageOriginHiddenUser):
         return origin.sender_user_name
-    return _title(origin.sender_chat if isinstance(origin, MessageOriginChat) else origin.chat)
+    return _title(
+        origin.sender_chat if isinstance(origin, types.MessageOriginChat) else origin.chat
+    )
 
 
 def _sender(message: Message) -> str | None:
@@ -82,7 +74,7 @@ def _sender(message: Message) -> str | None:
 
 def _quoted(message: Message) -> tuple[str | None, int | None]:
     """The words to which a message replies, and who wrote them: the chosen part, or all."""
-    replied: Message | ExternalReplyInfo | None = message.external_reply
+    replied: Message | types.ExternalReplyInfo | None = message.external_reply
     text, author = None, None
     if isinstance(message.reply_to_message, Message):
         replied = message.reply_to_message
@@ -94,7 +86,7 @@ def _quoted(message: Message) -> tuple[str | None, int | None]:
     return (message.quote.text if message.quote else text), author
 
 
-def _title(chat: Chat) -> str | None:
+def _title(chat: types.Chat) -> str | None:
     return chat.title or chat.full_name
 
 
@@ -143,7 +135,7 @@ def _attachment(message: Message) -> Attachment | None:
     return None
 
 
-def _best(sizes: list[PhotoSize]) -> PhotoSize:
+def _best(sizes: list[types.PhotoSize]) -> types.PhotoSize:
     """The largest one that is no larger than models look at."""
     ordered = sorted(sizes, key=lambda size: size.width * size.height)
     fitting = [size for size in ordered if max(size.width, size.height) <= LARGEST_SIDE]
@@ -172,7 +164,7 @@ def _said(message: Message, language: Language) -> str:
     return ""
 
 
-def _coordinates(location: Location) -> str:
+def _coordinates(location: types.Location) -> str:
     return f"{location.latitude:.{MAX_PLACES}f}, {location.longitude:.{MAX_PLACES}f}"
 
 

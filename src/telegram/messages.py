@@ -16,12 +16,12 @@ from dataclasses import replace
 from datetime import UTC
 from functools import partial
 
-from aiogram import Bot, F, Router
+from aiogram import Bot, types
 from aiogram.enums import ChatAction
 from aiogram.exceptions import AiogramError, TelegramRetryAfter
-from aiogram.types import Message
 
 from src.base.errors import AppError
+from src.base.owners import Called
 from src.core import Core
 from src.history.conversation_repo import TelegramOrigin
 from src.history.turn_repo import StoredAnswer
@@ -33,22 +33,12 @@ from src.reading.voices import clean_name
 from src.talk.command_service import COMMANDS, parse_command
 from src.talk.corrections import ChangeNotes
 from src.talk.turn_state import AnswerView, IncomingMessage, Teaching, Turn, TurnControl
-from src.telegram.delivery import (
-    Address,
-    Delivery,
-    Form,
-    answer_rows,
-    best_effort,
-    build_keyboard,
-    edit_message,
-    is_not_modified,
-    is_unknown_method,
-    send_message,
-)
-from src.telegram.incoming import Content, author_of, fetch_file, read_content, read_voice
+from src.telegram import delivery
+from src.telegram.delivery import Address, Delivery
+from src.telegram.incoming import author_of, fetch_file, read_content, read_voice
 from src.telegram.rendering import MAX_UTF16, Part, Renderer, keep_words
 from src.telegram.updates import BotIdentity
-from src.texts import Language, say
+from src.texts import say
 
 logger = logging.getLogger(__name__)
 
@@ -69,13 +59,6 @@ REQUEST_TIMEOUT = 10  # seconds
 DRAFT_WINDOW, EDIT_WINDOW = MAX_UTF16 - 500, 2 * MAX_UTF16
 
 
-def register(router: Router) -> None:
-    """Add the handlers of messages; they come after all others."""
-    router.message.register(answer_message, F.text)
-    router.message.register(answer_content)
-    router.edited_message.register(take_edit, F.text | F.caption)
-
-
 class DraftSupport:
     """What all growing answers share: who formats them, and whether the server knows drafts.
 
@@ -89,7 +72,7 @@ class DraftSupport:
         self.available = True
 
 
-class AnswerStream:
+class AnswerStream(AnswerView):
     """One answer on its way: ``feed`` it, and ``close`` it before the final message."""
 
     def __init__(self, bot: Bot, address: Address, *, drafts: DraftSupport, draft_id: int) -> None:
@@ -101,6 +84,7 @@ class AnswerStream:
             drafts: Whether drafts may be used in a private chat.
             draft_id: Names the draft; a press of its Stop button brings it back.
         """
+        super().__init__()
         self._bot = bot
         self._address = address
         self._drafts = drafts
@@ -116,7 +100,7 @@ class AnswerStream:
         self._sending = asyncio.Lock()
         self._tasks: list[asyncio.Task[None]] = []
 
-    async def open(
+    async def begin(
         self, on_message: Callable[[int], Awaitable[None]], message_id: int | None = None
     ) -> None:
         """Begin; "typing…" appears when the model takes its time.
@@ -182,9 +166,9 @@ class AnswerStream:
                 logger.warning("the growing answer is not shown", exc_info=error)
 
     def _note(self, error: AiogramError) -> None:
-        if is_not_modified(error):
+        if delivery.is_not_modified(error):
             return
-        if self._uses_drafts and is_unknown_method(error):
+        if self._uses_drafts and delivery.is_unknown_method(error):
             self._drafts.available = False
             logger.warning("this Bot API server knows no drafts; answers are edited instead")
         self._quiet_until = time.monotonic() + EDIT_SECONDS * 2
@@ -206,11 +190,11 @@ class AnswerStream:
     async def _send_or_edit(self, part: Part) -> None:
         """Into a message of its own, or the one of an earlier attempt."""
         if self.message_id is not None:
-            await edit_message(
+            await delivery.edit_message(
                 self._bot, self._address, self.message_id, part, timeout=REQUEST_TIMEOUT
             )
             return
-        self.message_id = await send_message(
+        self.message_id = await delivery.send_message(
             self._bot, self._address, part, timeout=REQUEST_TIMEOUT
         )
         if self._on_message is not None:
@@ -232,143 +216,132 @@ class AnswerStream:
 
 
 class TurnHandler:
-    """What ``answer_message`` needs, built once: who answers, and where that is shown."""
+    """Messages to answer: who answers them, and where that is shown."""
 
-    def __init__(self, core: Core, bot: Bot, delivery: Delivery) -> None:
+    def __init__(self, core: Core, bot: Bot, delivery: Delivery, identity: BotIdentity) -> None:
         """Show through ``bot``, deliver through ``delivery``."""
         self.bot = bot
         self.delivery = delivery
         self.drafts = DraftSupport(delivery.renderer)
         self.settings = core.memory.settings
-        self.notes = ChangeNotes(core.pages, core.client)
-        self._agent = core.agent
-        self._edits = core.edits
-        self._client = core.client
-        self._attachments = core.attachments
-        self._find_text = core.conversations.find_text
-        self._time_zone = core.settings.timezone
+        self.notes = ChangeNotes(core.client)
+        self._core = core
+        self._identity = identity
 
-    def incoming(
-        self, message: Message, text: str, stored: WaitingUpdate, language: Language
-    ) -> IncomingMessage:
-        """The message as the service takes it."""
-        return IncomingMessage(
-            owner=stored.owner,
-            text=text,
-            moment=message.date.astimezone(UTC),
-            language=language,
-            time_zone=stored.time_zone or self._time_zone,
-            mode=stored.mode,
-            answer_length=stored.answer_length,
-            memory_on=stored.memory_on,
-            origin=_origin(message, stored),
-            voice=read_voice(message),
-            newer=stored.newer,
-            teaching=_correction(message, stored),
+    async def answer_text(
+        self, message: types.Message, stored: WaitingUpdate, called: Called, control: TurnControl
+    ) -> UpdateOutcome:
+        """Answer a text; raises what ``AgentService.run_turn`` raises, as all of these do."""
+        text = without_address(message.text or "", self._identity)
+        if len(text) >= LONG_PASTE:
+            await asyncio.sleep(SETTLE_SECONDS)
+        return await self._run(_incoming(message, text, stored, called), stored, control)
+
+    async def teach(
+        self,
+        message: types.Message,
+        text: str,
+        stored: WaitingUpdate,
+        called: Called,
+        control: TurnControl,
+    ) -> UpdateOutcome:
+        """Remember a text as it stands; a turn without a model."""
+        incoming = _incoming(message, text, stored, called, Teaching())
+        return await self._run(incoming, stored, control)
+
+    async def answer_content(
+        self, message: types.Message, stored: WaitingUpdate, called: Called, control: TurnControl
+    ) -> UpdateOutcome:
+        """Answer what a message holds beside, or instead of, a text: said, shown or written.
+
+        A part of an album leaves the answer to the last of them. A second attempt finds what the
+        first one stored, and does not read the attachment again.
+        """
+        content = read_content(message, called.language)
+        text = without_address(content.text, self._identity)
+        incoming = _incoming(message, text, stored, called)
+        find = self._core.conversations.find_text
+        known = await self._core.client.run(find, incoming.owner, incoming.origin)
+        heard = Heard(problem=say(content.problem, called.language) if content.problem else "")
+        if content.attachment is not None and known is None:
+            heard = await self._read(content.attachment, incoming)
+        if stored.media_group_id is not None and stored.newer is None:
+            await asyncio.sleep(SETTLE_SECONDS)
+        text = known or "\n".join(filter(None, (text, heard.spoken)))
+        if text or heard.enclosed is not None:
+            return await self._run(with_heard(incoming, text, heard), stored, control)
+        if await self._core.agent.is_left_to_newer(incoming):
+            return "left to a later message"
+        await self.delivery.send_text(Address(*called.owner), heard.problem)
+        return "explained"
+
+    async def take_edit(
+        self, message: types.Message, stored: WaitingUpdate, called: Called, control: TurnControl
+    ) -> UpdateOutcome:
+        """History and memory follow the new words; the last message is answered anew, in place."""
+        text = without_address(message.text or message.caption or "", self._identity)
+        teaching = None
+        if (command := parse_command(text)) is not None:
+            entry = COMMANDS.get(command.name)
+            if entry is None or not entry.teaches:
+                return "ignored"  # what a command did is done
+            text, teaching = command.argument, Teaching()
+        incoming = _incoming(message, text, stored, called, teaching)
+        outcome = await self._core.client.run(
+            self._core.edits.take, incoming.owner, incoming.origin, incoming.text,
+            is_own=incoming.voice.is_own,
+        )  # fmt: skip
+        if outcome.what != "last":
+            return "done" if outcome.what == "older" else "ignored"
+        if leftover := list(outcome.leftover):
+            chat_id = incoming.owner.telegram_user_id
+            await delivery.best_effort(self.bot.delete_messages(chat_id, leftover))
+        return await self._run(incoming, stored, control)
+
+    async def _read(self, attachment: Attachment, incoming: IncomingMessage) -> Heard:
+        return await self._core.attachments.read(
+            attachment,
+            partial(fetch_file, self.bot, attachment.file_id),
+            caption=incoming.text,
+            language=incoming.language,
+            conversation_id=await self._core.agent.conversation_of(incoming.owner),
         )
 
-    async def run(
+    async def _run(
         self, incoming: IncomingMessage, stored: WaitingUpdate, control: TurnControl
     ) -> UpdateOutcome:
-        """Answer one message; in groups the answer quotes it.
+        """A turn; in groups the answer quotes the message.
 
         Unless the message stayed in the old chat of a group that moved.
-
-        Raises:
-            TransientError: Worth another try; nothing is done twice then.
         """
         owner = incoming.owner
         is_quoting = owner.is_group and owner.telegram_user_id == stored.chat_id
         address = Address(*owner, reply_to=stored.message_id if is_quoting else None)
         view = TelegramView(self, address, (stored.message_id or 1) % MAX_DRAFT_ID or 1)
-        return await self._agent.run_turn(Turn(incoming, view, control))
-
-    async def answer_content(
-        self,
-        incoming: IncomingMessage,
-        content: Content,
-        stored: WaitingUpdate,
-        control: TurnControl,
-    ) -> UpdateOutcome:
-        """Answer what a message holds beside, or instead of, a text; raises what ``run`` raises.
-
-        A part of an album leaves the answer to the last of them. A second attempt finds what the
-        first one stored, and does not read the attachment again.
-        """
-        assert incoming.origin is not None
-        known = await self._client.run(self._find_text, incoming.owner, incoming.origin)
-        heard = Heard(problem=say(content.problem, incoming.language) if content.problem else "")
-        if content.attachment is not None and known is None:
-            heard = await self._read(content.attachment, incoming)
-        if stored.media_group_id is not None and stored.newer is None:
-            await asyncio.sleep(SETTLE_SECONDS)
-        text = known or "\n".join(filter(None, (content.text, heard.spoken)))
-        if text or heard.enclosed is not None:
-            return await self.run(with_heard(incoming, text, heard), stored, control)
-        if await self._agent.is_left_to_newer(incoming):
-            return "left to a later message"
-        await self.delivery.send_text(Address(*stored.owner), heard.problem)
-        return "explained"
-
-    async def _read(self, attachment: Attachment, incoming: IncomingMessage) -> Heard:
-        return await self._attachments.read(
-            attachment,
-            partial(fetch_file, self.bot, attachment.file_id),
-            caption=incoming.text,
-            language=incoming.language,
-            conversation_id=await self._agent.conversation_of(incoming.owner),
-        )
-
-    async def edit(
-        self, incoming: IncomingMessage, stored: WaitingUpdate, control: TurnControl
-    ) -> UpdateOutcome:
-        """Take what a message says now; raises what ``run`` raises."""
-        assert incoming.origin is not None
-        outcome = await self._client.run(
-            self._edits.take, incoming.owner, incoming.origin, incoming.text,
-            is_own=incoming.voice.is_own,
-        )  # fmt: skip
-        if outcome.what == "last":
-            if leftover := list(outcome.leftover):
-                chat_id = incoming.owner.telegram_user_id
-                await best_effort(self.bot.delete_messages(chat_id, leftover))
-            return await self.run(incoming, stored, control)
-        return "done" if outcome.what == "older" else "ignored"
+        return await self._core.agent.run_turn(Turn(incoming, view, control))
 
 
-class TelegramView(AnswerView):
+class TelegramView(AnswerStream):
     """Where one answer appears: drafts or a growing message, then the messages of the answer."""
 
     def __init__(self, turns: TurnHandler, address: Address, draft_id: int) -> None:
         """Show at ``address``; a press of the Stop button brings ``draft_id`` back."""
-        super().__init__()
+        super().__init__(turns.bot, address, drafts=turns.drafts, draft_id=draft_id)
         self._turns = turns
-        self._address = address
-        self._stream = AnswerStream(turns.bot, address, drafts=turns.drafts, draft_id=draft_id)
 
     async def open(self, turn: Turn, on_message: Callable[[int], Awaitable[None]]) -> None:
         """Begin to show the answer."""
-        await self._stream.open(on_message, turn.shown_in)
-
-    def feed(self, text: str) -> None:
-        """The next piece of it."""
-        self._stream.feed(text)
-
-    async def close(self) -> None:
-        """No draft or edit is under way any more when this returns."""
-        await self._stream.close()
+        await self.begin(on_message, turn.shown_in)
 
     async def deliver(
         self, turn: Turn, answer: StoredAnswer, on_part: Callable[[int], Awaitable[None]]
     ) -> int:
         """Send what has not arrived yet; see ``AnswerView.deliver``."""
         incoming = turn.incoming
-        rows = answer_rows(
-            answer, now=incoming.moment, language=incoming.language, time_zone=incoming.time_zone
-        )
+        rows = delivery.answer_rows(answer, incoming.called)
         changes = await self._turns.notes.describe(turn, answer)
-        form = Form(
-            build_keyboard(rows),
+        form = delivery.Form(
+            delivery.build_keyboard(rows),
             max_parts=self._turns.settings.last_known.answer_max_parts,
             ending=say("cut_long", incoming.language),
             note="\n".join(filter(None, (incoming.problem, changes))),
@@ -379,7 +352,7 @@ class TelegramView(AnswerView):
             keep_words(answer.text, [incoming.text, *(s.text for s in answer.sources)]),
             form=form,
             skip=answer.delivered_parts,
-            edit=self._stream.message_id or turn.shown_in,
+            edit=self.message_id or turn.shown_in,
             on_part=on_part,
             sent_ids=self.sent_ids,
         )
@@ -398,59 +371,31 @@ def with_heard(incoming: IncomingMessage, text: str, heard: Heard) -> IncomingMe
     return replace(said, text=heard.enclosed.text, voice=voice)
 
 
-async def answer_message(
-    message: Message,
+def _incoming(
+    message: types.Message,
+    text: str,
     stored: WaitingUpdate,
-    language: Language,
-    control: TurnControl,
-    identity: BotIdentity,
-    turn_handler: TurnHandler,
-) -> UpdateOutcome:
-    """Answer a text."""
-    text = without_address(message.text or "", identity)
-    if len(text) >= LONG_PASTE:
-        await asyncio.sleep(SETTLE_SECONDS)
-    incoming = turn_handler.incoming(message, text, stored, language)
-    return await turn_handler.run(incoming, stored, control)
+    called: Called,
+    teaching: Teaching | None = None,
+) -> IncomingMessage:
+    """The message as the service takes it."""
+    return IncomingMessage(
+        owner=called.owner,
+        text=text,
+        moment=message.date.astimezone(UTC),
+        language=called.language,
+        time_zone=called.time_zone,
+        mode=stored.mode,
+        answer_length=stored.answer_length,
+        memory_on=stored.memory_on,
+        origin=_origin(message, stored),
+        voice=read_voice(message),
+        newer=stored.newer,
+        teaching=teaching or _correction(message, stored),
+    )
 
 
-async def answer_content(
-    message: Message,
-    stored: WaitingUpdate,
-    language: Language,
-    control: TurnControl,
-    identity: BotIdentity,
-    turn_handler: TurnHandler,
-) -> UpdateOutcome:
-    """Answer a message that is no text: what is said, shown or written in it."""
-    content = read_content(message, language)
-    content = replace(content, text=without_address(content.text, identity))
-    incoming = turn_handler.incoming(message, content.text, stored, language)
-    return await turn_handler.answer_content(incoming, content, stored, control)
-
-
-async def take_edit(
-    message: Message,
-    stored: WaitingUpdate,
-    language: Language,
-    control: TurnControl,
-    identity: BotIdentity,
-    turn_handler: TurnHandler,
-) -> UpdateOutcome:
-    """History and memory follow the new words; the last message is answered again, in place."""
-    text = without_address(message.text or message.caption or "", identity)
-    command = parse_command(text)
-    if command is None:
-        incoming = turn_handler.incoming(message, text, stored, language)
-        return await turn_handler.edit(incoming, stored, control)
-    entry = COMMANDS.get(command.name)
-    if entry is None or not entry.teaches:
-        return "ignored"  # what a command did is done
-    incoming = turn_handler.incoming(message, command.argument, stored, language)
-    return await turn_handler.edit(replace(incoming, teaching=Teaching()), stored, control)
-
-
-def _origin(message: Message, stored: WaitingUpdate) -> TelegramOrigin:
+def _origin(message: types.Message, stored: WaitingUpdate) -> TelegramOrigin:
     """Where the message comes from, and of whom else its words are."""
     sender = message.from_user
     entities = message.entities or ()
@@ -470,7 +415,7 @@ def _origin(message: Message, stored: WaitingUpdate) -> TelegramOrigin:
     )
 
 
-def _correction(message: Message, stored: WaitingUpdate) -> Teaching | None:
+def _correction(message: types.Message, stored: WaitingUpdate) -> Teaching | None:
     """Of what fact a message says what is right, as the answer to our question."""
     asked = message.reply_to_message
     if asked is None or asked.from_user is None or asked.from_user.id != stored.bot_id:

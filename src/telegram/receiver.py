@@ -16,14 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from aiogram import Bot
-from aiogram.exceptions import (
-    AiogramError,
-    ClientDecodeError,
-    TelegramConflictError,
-    TelegramRetryAfter,
-    TelegramUnauthorizedError,
-)
+from aiogram import Bot, exceptions
 from aiogram.methods import TelegramMethod
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, Response
@@ -154,7 +147,7 @@ class Poller:
                     await self._become_receiver()
                     offset = await self._receive(offset)
                     self._recovered()
-                except (AiogramError, StorageError, OSError, TimeoutError) as error:
+                except (exceptions.AiogramError, StorageError, OSError, TimeoutError) as error:
                     await asyncio.sleep(self._pause_after(error))
         finally:
             keeping.cancel()
@@ -216,9 +209,9 @@ class Poller:
         growing = self._timing.first_pause * 2 ** min(self._failures, 10)
         pause: float = min(self._timing.longest_pause, growing) * random.uniform(0.8, 1.2)
         self._count_unauthorized(error)
-        if isinstance(error, TelegramRetryAfter):
+        if isinstance(error, exceptions.TelegramRetryAfter):
             pause = min(float(error.retry_after), self._timing.longest_wish)
-        if isinstance(error, TelegramConflictError):
+        if isinstance(error, exceptions.TelegramConflictError):
             pause = max(pause, self._timing.conflict_pause)
             self._tell(
                 "Telegram reports a conflict (409): another program polls with this token, or a "
@@ -226,7 +219,7 @@ class Poller:
             )
         elif isinstance(error, StorageError):
             self._tell(f"updates wait at Telegram while the database is away: {error}")
-        elif isinstance(error, ClientDecodeError):
+        elif isinstance(error, exceptions.ClientDecodeError):
             self._tell("Telegram's answer to getUpdates is not the Bot API's; trying again")
         else:
             self._tell(f"no updates from Telegram ({type(error).__name__}); trying again")
@@ -234,7 +227,7 @@ class Poller:
 
     def _count_unauthorized(self, error: Exception) -> None:
         """One 401 may be a mistake of Telegram's; many, over a while, are the truth."""
-        if not isinstance(error, TelegramUnauthorizedError):
+        if not isinstance(error, exceptions.TelegramUnauthorizedError):
             self._unauthorized.clear()
             return
         now = time.monotonic()

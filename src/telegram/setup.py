@@ -6,43 +6,33 @@ import asyncio
 import json
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Any, cast
 
-from aiogram import BaseMiddleware, Bot, Dispatcher
+from aiogram import BaseMiddleware, Bot, Dispatcher, exceptions, types
 from aiogram.client.session.aiohttp import AiohttpSession
 from aiogram.client.session.middlewares.base import (
     BaseRequestMiddleware,
     NextRequestMiddlewareType,
 )
 from aiogram.client.telegram import TelegramAPIServer
-from aiogram.exceptions import (
-    AiogramError,
-    ClientDecodeError,
-    TelegramNetworkError,
-    TelegramUnauthorizedError,
-)
 from aiogram.methods import EditMessageText, Response, SendMessage, TelegramMethod
 from aiogram.methods.base import TelegramType
-from aiogram.types import (
-    BotCommand,
-    BotCommandScopeAllGroupChats,
-    MenuButtonDefault,
-    MenuButtonWebApp,
-    TelegramObject,
-    User,
-    WebAppInfo,
-)
 from aiohttp import ClientError, ClientTimeout
 from aiolimiter import AsyncLimiter
 
 from src.base.config import Settings
 from src.base.errors import ConfigError, DeliveryError
 from src.base.metrics import Metrics
+from src.base.owners import Called
+from src.core import Core
 from src.queue.update_repo import WaitingUpdate
 from src.talk.command_service import COMMANDS
 from src.talk.turn_state import wait_unless_stopped
-from src.telegram import handlers, messages
+from src.telegram.delivery import Delivery
+from src.telegram.handlers import Handlers
+from src.telegram.messages import TurnHandler
 from src.telegram.updates import ALLOWED_UPDATES, BotIdentity
 from src.texts import LANGUAGES, choose_language, say
 
@@ -84,9 +74,13 @@ class TelegramSession(AiohttpSession):
             ) as response:
                 body = await response.read()
         except TimeoutError as error:
-            raise TelegramNetworkError(method=method, message="Request timeout error") from error
+            raise exceptions.TelegramNetworkError(
+                method=method, message="Request timeout error"
+            ) from error
         except (ClientError, OSError, asyncio.IncompleteReadError) as error:
-            raise TelegramNetworkError(method=method, message=type(error).__name__) from error
+            raise exceptions.TelegramNetworkError(
+                method=method, message=type(error).__name__
+            ) from error
         text = body.decode(errors="replace")
         checked = self.check_response(bot, method, response.status, text)
         return cast("TelegramType", checked.result)
@@ -118,11 +112,11 @@ class TelegramSession(AiohttpSession):
     ) -> Response[TelegramType]:
         try:
             response = super().check_response(bot, method, status_code, content)
-        except ClientDecodeError as error:  # it quotes the body, which may quote a user
+        except exceptions.ClientDecodeError as error:  # it quotes the body, which may quote a user
             cause = ValueError(type(error.original).__name__)
-            raise ClientDecodeError(error.message, cause, None) from None
+            raise exceptions.ClientDecodeError(error.message, cause, None) from None
         if response.result is None:
-            raise ClientDecodeError("No result", ValueError("null"), None)
+            raise exceptions.ClientDecodeError("No result", ValueError("null"), None)
         return response
 
 
@@ -202,19 +196,32 @@ class ThrottleMiddleware(BaseRequestMiddleware):
         return limiter
 
 
-class LanguageMiddleware(BaseMiddleware):
-    """Adds ``language``: the user's own choice, else the language of their Telegram."""
+class CalledMiddleware(BaseMiddleware):
+    """Adds ``called``: who calls, in which language and zone.
+
+    The language is the user's own choice, else that of their Telegram.
+    """
+
+    def __init__(self, time_zone: str) -> None:
+        """``time_zone`` is where those live who have not said where they do."""
+        self._time_zone = time_zone
 
     async def __call__(
         self,
-        handler: Callable[[TelegramObject, dict[str, Any]], Awaitable[Any]],
-        event: TelegramObject,
+        handler: Callable[[types.TelegramObject, dict[str, Any]], Awaitable[Any]],
+        event: types.TelegramObject,
         data: dict[str, Any],
     ) -> Any:
-        """Choose, and go on."""
+        """Find out, and go on."""
         stored: WaitingUpdate = data["stored"]
-        user: User | None = data.get("event_from_user")
-        data["language"] = choose_language(stored.language, user.language_code if user else None)
+        user: types.User | None = data.get("event_from_user")
+        data["called"] = Called(
+            stored.owner,
+            choose_language(stored.language, user.language_code if user else None),
+            datetime.now(UTC),
+            stored.time_zone or self._time_zone,
+            member=stored.user_id,
+        )
         return await handler(event, data)
 
 
@@ -231,9 +238,11 @@ def build_bot(settings: Settings, metrics: Metrics) -> Bot:
     return Bot(settings.telegram_bot_token.get_secret_value(), session=session)
 
 
-def build_dispatcher(**dependencies: Any) -> Dispatcher:
-    """The dispatcher with all handlers, which get ``dependencies`` by name."""
-    dispatcher = Dispatcher(disable_fsm=True, **dependencies)
+def build_dispatcher(
+    core: Core, bot: Bot, delivery: Delivery, identity: BotIdentity
+) -> Dispatcher:
+    """The dispatcher with all handlers, which show through ``bot`` and ``delivery``."""
+    dispatcher = Dispatcher(disable_fsm=True)
     for observer in (
         dispatcher.message,
         dispatcher.edited_message,
@@ -241,9 +250,9 @@ def build_dispatcher(**dependencies: Any) -> Dispatcher:
         dispatcher.my_chat_member,
         dispatcher.message_reaction,
     ):
-        observer.middleware(LanguageMiddleware())
-    handlers.register(dispatcher)
-    messages.register(dispatcher)
+        observer.middleware(CalledMiddleware(core.settings.timezone))
+    turns = TurnHandler(core, bot, delivery, identity)
+    Handlers(core, bot, delivery, identity, turns).register(dispatcher)
     return dispatcher
 
 
@@ -256,11 +265,11 @@ async def get_identity(bot: Bot) -> BotIdentity:
     """
     try:
         me = await bot.get_me(request_timeout=STARTUP_TIMEOUT)
-    except TelegramUnauthorizedError as error:
+    except exceptions.TelegramUnauthorizedError as error:
         raise ConfigError(
             ["TELEGRAM_BOT_TOKEN: Telegram does not know this token. Copy it from @BotFather"]
         ) from error
-    except AiogramError as error:
+    except exceptions.AiogramError as error:
         raise DeliveryError(f"Telegram did not answer getMe ({type(error).__name__})") from error
     return BotIdentity(
         me.id, me.username or "", me.first_name, reads_all=bool(me.can_read_all_group_messages)
@@ -294,9 +303,11 @@ async def announce(bot: Bot, settings: Settings) -> None:
         await bot.delete_webhook(drop_pending_updates=False, request_timeout=STARTUP_TIMEOUT)
     for language in LANGUAGES:
         code = None if language == "en" else language  # English is everybody else's
-        for scope in (None, BotCommandScopeAllGroupChats()):
+        for scope in (None, types.BotCommandScopeAllGroupChats()):
             menu = [
-                BotCommand(command=entry.name, description=say(f"command_{entry.name}", language))
+                types.BotCommand(
+                    command=entry.name, description=say(f"command_{entry.name}", language)
+                )
                 for entry in COMMANDS.values()
                 if scope is None or entry.is_for_groups
             ]
@@ -309,10 +320,10 @@ async def announce(bot: Bot, settings: Settings) -> None:
 async def _show_menu_button(bot: Bot, app_url: str | None) -> None:
     """Let the button beside the text field open the page; without one take away ours alone."""
     if app_url is not None:
-        button = MenuButtonWebApp(text=MENU_LABEL, web_app=WebAppInfo(url=app_url))
+        button = types.MenuButtonWebApp(text=MENU_LABEL, web_app=types.WebAppInfo(url=app_url))
         await bot.set_chat_menu_button(menu_button=button, request_timeout=STARTUP_TIMEOUT)
         return
     shown = await bot.get_chat_menu_button(request_timeout=STARTUP_TIMEOUT)
-    if isinstance(shown, MenuButtonWebApp) and shown.text == MENU_LABEL:
-        usual = MenuButtonDefault()
+    if isinstance(shown, types.MenuButtonWebApp) and shown.text == MENU_LABEL:
+        usual = types.MenuButtonDefault()
         await bot.set_chat_menu_button(menu_button=usual, request_timeout=STARTUP_TIMEOUT)

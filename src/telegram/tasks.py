@@ -14,16 +14,7 @@ from aiogram.types import Update
 from procrastinate import App, JobContext
 from procrastinate.job_context import AbortReason
 
-from src.base.errors import (
-    AppError,
-    ChatUnavailableError,
-    ConversationGoneError,
-    DeliveryError,
-    DeliveryRefusedError,
-    PutAsideError,
-    StorageError,
-    TransientError,
-)
+from src.base import errors
 from src.base.metrics import Metrics
 from src.core import Core
 from src.memory.question_repo import SHOW_ENDING, QuestionRepository
@@ -139,7 +130,7 @@ class UpdateTasks:
         if stored is None:
             return  # it was given back meanwhile
         if stored.kind in (*APOLOGY_KINDS, "callback"):
-            await self._apologise(stored, PutAsideError.text_key)
+            await self._apologise(stored, errors.PutAsideError.text_key)
 
     async def show_ending(self, answer: int) -> None:
         """Show a question as it is stored: decided in words, or by nobody for a week.
@@ -162,7 +153,7 @@ class UpdateTasks:
                 ended.sent_message_ids[-1],
                 ended.text if is_one else None,
             )
-        except ChatUnavailableError:
+        except errors.ChatUnavailableError:
             logger.info("the end of a question is shown to nobody", extra={"answer": answer})
 
     async def _find_and_handle(self, update: int, control: TurnControl, attempts: int) -> None:
@@ -200,13 +191,13 @@ class UpdateTasks:
     ) -> bool:
         """Whether another attempt makes sense, and is wanted."""
         _count(error, self._metrics)
-        if not isinstance(error, TransientError) or control.stopped:
+        if not isinstance(error, errors.TransientError) or control.stopped:
             return False
-        if isinstance(error, StorageError):
+        if isinstance(error, errors.StorageError):
             return not error.is_refusal or attempts < MODEL_ATTEMPTS
-        if isinstance(error, DeliveryError):
+        if isinstance(error, errors.DeliveryError):
             return stored.age_days < DELIVERY_DAYS
-        if isinstance(error, DeliveryRefusedError):
+        if isinstance(error, errors.DeliveryRefusedError):
             refusals: int = await self._client.run(self._updates.count_refusal, stored.id)
             return refusals <= MORE_CHANCES
         return attempts + 1 < MODEL_ATTEMPTS
@@ -215,11 +206,11 @@ class UpdateTasks:
         self, error: Exception, stored: WaitingUpdate, control: TurnControl
     ) -> UpdateOutcome:
         """End an update that failed for good; returns its outcome."""
-        if isinstance(error, ConversationGoneError):
+        if isinstance(error, errors.ConversationGoneError):
             return "wiped"
-        if isinstance(error, ChatUnavailableError):
+        if isinstance(error, errors.ChatUnavailableError):
             return await self._leave_chat(stored)
-        if isinstance(error, TransientError) and control.stopped:
+        if isinstance(error, errors.TransientError) and control.stopped:
             await self._client.run(self._turns.mark_delivery_stopped, stored.id)
             return "stopped"  # the user does not want this answer any more
         return await self._give_up(stored, error)
@@ -239,7 +230,7 @@ class UpdateTasks:
             )
         if stored.kind not in APOLOGY_KINDS:
             return "failed"
-        key = error.text_key if isinstance(error, AppError) else "error_internal"
+        key = error.text_key if isinstance(error, errors.AppError) else "error_internal"
         return await self._apologise(stored, key)
 
     async def _apologise(self, stored: WaitingUpdate, key: str) -> UpdateOutcome:
@@ -253,13 +244,13 @@ class UpdateTasks:
         sentence = say(key, choose_language(stored.language, stored.sender_language))
         try:
             await self._delivery.send_text(Address(stored.chat_id, stored.thread_id), sentence)
-        except ChatUnavailableError:
+        except errors.ChatUnavailableError:
             return await self._leave_chat(stored)
-        except DeliveryError:
+        except errors.DeliveryError:
             if stored.age_days < DELIVERY_DAYS:
                 raise
             logger.warning("the apology did not arrive either", extra={"update": stored.id})
-        except AppError as error:
+        except errors.AppError as error:
             log = {"update": stored.id}
             logger.warning("the apology was refused too", extra=log, exc_info=error)
         return "failed"
@@ -314,7 +305,7 @@ class ReminderTasks:
         try:
             if planned := await self._reminders.plan(datetime.now(UTC)):
                 logger.info("planned reminders", extra={"reminders": planned})
-        except StorageError as error:
+        except errors.StorageError as error:
             logger.warning("reminders are planned a minute later", exc_info=error)
 
     async def remind(self, context: JobContext, reminder: int, due: int) -> None:  # noqa: ARG002
@@ -355,7 +346,7 @@ class ReminderTasks:
         address = Address(*reminder.owner, reply_to=found.reply_to)
         try:
             await self._delivery.show_reply(address, arrival(found, now))
-        except ChatUnavailableError:
+        except errors.ChatUnavailableError:
             chat_id = reminder.owner.telegram_user_id
             await self._client.run(self._user_settings.mark_inactive, chat_id)
             await self._client.run(self._repository.mark_unreachable, reminder.id, due)
@@ -373,11 +364,15 @@ class ReminderTasks:
     async def _is_hopeless(self, error: Exception, reminder: int, due: int) -> bool:
         """Whether trying again makes no sense: what may pass is tried for ever, the rest twice."""
         _count(error, self._metrics)
-        if isinstance(error, TransientError) and not isinstance(error, DeliveryRefusedError):
+        if isinstance(error, errors.TransientError) and not isinstance(
+            error, errors.DeliveryRefusedError
+        ):
             return False
         failures = await self._client.run(self._repository.count_failure, reminder, due)
         return failures > MORE_CHANCES
 
 
 def _count(error: Exception, metrics: Metrics) -> None:
-    metrics.errors.labels(type(error).__name__ if isinstance(error, AppError) else "defect").inc()
+    metrics.errors.labels(
+        type(error).__name__ if isinstance(error, errors.AppError) else "defect"
+    ).inc()

@@ -1,13 +1,15 @@
 """Every sentence that the bot says, in Russian, Ukrainian and English.
 
-The sentences stand in ``locales/<language>.po`` (gettext), written by hand in each language. What
-a language lacks is said in English, so that a new one may begin with one sentence: it takes its
-file, and its code in ``Language``.
+The sentences stand in ``locales/<language>.po`` (gettext), or in the ``sentences.toml`` of a room
+with all languages beside each other; they are written by hand in each language. What a language
+lacks is said in English, so that a new one may begin with one sentence: it takes its file, and its
+code in ``Language``.
 """
 
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -21,6 +23,7 @@ Language = Literal["ru", "uk", "en"]
 LANGUAGES: tuple[Language, ...] = get_args(Language)
 FALLBACK: Language = "en"  # says what others lack
 LOCALES = Path(__file__).parent / "locales"
+ROOMS = Path(__file__).parents[1]  # each may have its own sentences.toml
 
 CYRILLIC = re.compile("[а-яёіїєґ]")
 
@@ -83,4 +86,8 @@ def _catalogue(language: Language) -> Mapping[str, str]:
     with (LOCALES / f"{language}.po").open("rb") as source:
         catalogue = read_po(source, locale=language, abort_invalid=True)
     written = (entry for entry in catalogue if entry.id and entry.string and not entry.fuzzy)
-    return {str(entry.id): str(entry.string) for entry in written}
+    found = {str(entry.id): str(entry.string) for entry in written}
+    for path in sorted(ROOMS.glob("*/sentences.toml")):
+        texts = tomllib.loads(path.read_text(encoding="utf-8"))
+        found |= {name: text[language] for name, text in texts.items() if language in text}
+    return found

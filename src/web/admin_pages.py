@@ -23,6 +23,7 @@ from src.base.owners import Owner
 from src.base.zones import local_time
 from src.core import Core
 from src.memory.consolidation import ConsolidationRepository
+from src.memory.memory_repo import FactQuery
 from src.memory.ranking import LEXICAL_WEIGHT, LINK_BONUS
 from src.memory.retriever import Query
 from src.pg.client import Params, Record
@@ -200,7 +201,9 @@ class AdminPages:
     async def conversation(self, request: Request) -> Response:
         """The messages as bubbles, the newest page first."""
         owner, before = _owner(request), _number(request, "before")
-        newest_first = await self._page(sql.SELECT_BUBBLES, owner, before)
+        newest_first = await self._rows(
+            sql.SELECT_BUBBLES, owner, before=before or sql.LAST, limit=PAGE
+        )
         [weight] = await self._rows(sql.WEIGH, owner)
         return self._render(
             request, "conversation.html", owner=owner, bubbles=newest_first[::-1], before=before,
@@ -210,12 +213,13 @@ class AdminPages:
 
     async def facts(self, request: Request) -> Response:
         """Facts with their sources, also those that hold no more."""
-        owner = _owner(request)
-        facts = await self._page(sql.SELECT_FACTS, owner, _number(request, "before"))
+        owner, before = _owner(request), _number(request, "before")
+        wanted = FactQuery(is_living=None, before=before, limit=PAGE)
+        facts = await self._client.run(self._core.memory.memories.facts.list_facts, owner, wanted)
         return self._render(
             request, "facts.html", owner=owner, facts=facts,
             consolidations=await self._client.run(self._consolidations.list_done, owner),
-            more=facts[-1]["id"] if len(facts) == PAGE else None,
+            more=facts[-1].id if len(facts) == PAGE else None,
         )  # fmt: skip
 
     async def change_fact(self, request: Request, _form: Fields) -> str:
@@ -223,8 +227,7 @@ class AdminPages:
         owner, number = _owner(request), int(request.path_params["fact"])
         action, memories = request.path_params["action"], self._core.memory.memories
         if action in ("pin", "unpin"):
-            pinned = action == "pin"
-            await self._client.run(self._core.pages.set_pinned, owner, number, pinned=pinned)
+            await memories.pin(owner, number, pinned=action == "pin")
         elif action == "forget":
             await memories.forget(owner, [fact_uid(number)])
         elif action == "undo":
@@ -442,9 +445,6 @@ class AdminPages:
 
     async def _rows(self, statement: str, params: Params = None, **values: Any) -> list[Record]:
         return await self._client.run(self._client.fetch_records, statement, params, **values)
-
-    async def _page(self, statement: str, owner: Owner, before: int | None) -> list[Record]:
-        return await self._rows(statement, owner, before=before or sql.LAST, limit=PAGE)
 
     async def _note(self, request: Request, action: str, target: str = "") -> None:
         await self._rows(

@@ -46,19 +46,6 @@ WHERE c.telegram_user_id = %(user)s AND c.thread_id = %(thread_id)s
 ORDER BY m.position DESC, m.id DESC LIMIT %(limit)s
 """
 
-# A page of an owner's facts, the newest first, also of those that hold no more.
-SELECT_FACTS = """
-SELECT f.id, f.text, f.memory_type, f.subject, f.relation, f.object, f.importance, f.pinned,
-       f.origin, f.created_at, f.retired_at, f.retired_reason, f.superseded_by,
-       ARRAY(SELECT o.id FROM facts o WHERE o.superseded_by = f.id
-                AND o.retired_reason NOT IN ('duplicate', 'contradicted')
-             ORDER BY o.id) AS replaced,
-       f.uid, f.said_at, f.quote
-FROM facts f
-WHERE f.owner_id = %(owner)s AND f.id < %(before)s
-ORDER BY f.id DESC LIMIT %(limit)s
-"""
-
 # What the gate refused of an owner's, the newest first.
 SELECT_REJECTED = """
 SELECT created_at, reason, coalesce(text, '') AS text, message_id, origin

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator
 from datetime import date, datetime, time, timedelta
 from functools import partial
 from pathlib import Path
@@ -21,8 +21,7 @@ from src.base.zones import first_moment, local_time
 from src.core import Core
 from src.history.timeline_repo import LAST, Place, TimelineMessage, TimelineRepository
 from src.memory.forgetting_repo import Undone
-from src.memory.memory_page_repo import Replaced
-from src.memory.memory_repo import Memory
+from src.memory.memory_repo import FactQuery, Memory
 from src.memory.retriever import Hit
 from src.reading.facts import MEMORY_TYPES, fact_uid
 from src.talk.command_service import undone_text
@@ -54,8 +53,8 @@ MAX_PAST = 5  # earlier values of a fact
 PAGE_TEXT = "page_"  # how the keys of the page's own sentences begin
 
 
-def fact_view(fact: Memory, called: Called, replaced: Sequence[Replaced]) -> Json:
-    """A fact with its source and its past, which ``replaced`` lists, the latest first."""
+def fact_view(fact: Memory, called: Called) -> Json:
+    """A fact with its source and its past, the latest first."""
     return {
         "id": fact.id,
         "kind": fact.memory_type,
@@ -65,7 +64,7 @@ def fact_view(fact: Memory, called: Called, replaced: Sequence[Replaced]) -> Jso
         "quote": fact.quote or fact.text,
         "before": [
             {"text": old.text, "until": called.day(old.until) if old.until else None}
-            for old in replaced[:MAX_PAST]
+            for old in fact.past[:MAX_PAST]
         ],
     }
 
@@ -137,7 +136,7 @@ class Api:
         self._client = core.client
         self._memories = core.memory.memories
         self._timeline = TimelineRepository(core.client)
-        self._corrections = CorrectionService(core.agent, core.pages, core.client)
+        self._corrections = CorrectionService(core.agent, core.client)
 
     def routes(self) -> list[Route]:
         """All of them; a test walks them without ``initData``."""
@@ -173,17 +172,11 @@ class Api:
         kind = kind if kind in MEMORY_TYPES else None
         offset = query.get("offset", "0")
         first = min(int(offset), MAX_OFFSET) if is_number(offset, 7) else 0
-        facts = await self._client.run(
-            self._core.pages.list_page, owner, kind=kind, limit=FACTS + 1, offset=first
-        )
-        shown = facts[:FACTS]
-        ids = [fact.id for fact in shown]
-        past: dict[int, list[Replaced]] = {}
-        for one in await self._client.run(self._core.pages.list_replaced, owner, ids):
-            past.setdefault(one.by, []).append(one)
+        wanted = FactQuery("kind", kind=kind, limit=FACTS + 1, offset=first)
+        facts = await self._client.run(self._memories.facts.list_facts, owner, wanted)
         return {
-            "counts": await self._client.run(self._core.pages.count_kinds, owner),
-            "facts": [fact_view(fact, asked.called, past.get(fact.id, ())) for fact in shown],
+            "counts": await self._client.run(self._memories.facts.count_kinds, owner),
+            "facts": [fact_view(fact, asked.called) for fact in facts[:FACTS]],
             "next": first + FACTS if len(facts) > FACTS else None,
         }
 
@@ -193,7 +186,7 @@ class Api:
         if not isinstance(pinned, bool):
             raise asked.refused(400, "app_bad_request")
         owner, fact = asked.called.owner, asked.number("fact")
-        if not await self._client.run(self._core.pages.set_pinned, owner, fact, pinned=pinned):
+        if not await self._memories.pin(owner, fact, pinned=pinned):
             raise asked.refused(404, "memory_gone")
         return {"pinned": pinned}
 
@@ -241,7 +234,7 @@ class Api:
         What is looked for stands in the body: addresses end up in logs.
         """
         words = asked.text("text", MAX_QUERY)
-        hits = await self._core.commands.memory.find(asked.called.asking(words), limit=HITS)
+        hits = await self._core.commands.find(asked.called.asking(words), limit=HITS)
         told = [hit_view(hit, asked.called) for hit in hits]
         nothing = say("search_nothing", asked.language)
         return {"hits": told, "nothing": nothing}

@@ -27,7 +27,6 @@ from aiogram.types import Update
 from src.base.errors import AppError
 from src.base.owners import Owner
 from src.memory.forgetter import Forgetter
-from src.memory.forgetting_repo import ForgettingRepository
 from src.memory.group_moves import GroupMoveRepository
 from src.memory.purge_repo import PurgeRepository
 from src.pg.embedded import EmbeddedPostgres
@@ -35,11 +34,8 @@ from src.pg.migrations import migrate
 from src.privacy.erasure_repo import ErasureRepository
 from src.talk.turn_state import TurnControl
 from src.telegram.delivery import Delivery
-from src.telegram.handlers import ChatAdmins
-from src.telegram.messages import TurnHandler
 from src.telegram.setup import build_dispatcher
 from src.telegram.updates import BotIdentity
-from src.texts.morphology import terms
 from tests.conftest import TEMPLATE, database_url, execute, new_client, query
 from tests.fakes.openai_server import ChatRequest, Reply
 from tests.fakes.telegram_server import FakeTelegram
@@ -309,7 +305,7 @@ async def forgets(world: World, _handled: bool) -> None:
     if own:
         uid = f"msg-{world.chance.choice(own)[0]}"
         with world.rig.client.transaction() as transaction:
-            Forgetter(ForgettingRepository(terms), transaction, Owner(ANNA)).forget([uid])
+            Forgetter(transaction, Owner(ANNA)).forget([uid])
     if world.chance.random() < 0.3:
         PurgeRepository(world.rig.client).purge_forgotten(older_than=0)
 
@@ -332,14 +328,8 @@ async def open_world(server: str, seed: int) -> AsyncIterator[World]:
             settings = {"embedding_model": "openai:fake-embedding"}
             async with open_rig(client, **settings) as rig:
                 rig.model.reply = answer
-                delivery = Delivery(bot, _never)
-                dispatcher = build_dispatcher(
-                    core=rig.core,
-                    identity=BotIdentity(BOT, NAME.removeprefix("@")),
-                    delivery=delivery,
-                    admins=ChatAdmins(bot),
-                    turn_handler=TurnHandler(rig.core, bot, delivery),
-                )
+                identity = BotIdentity(BOT, NAME.removeprefix("@"))
+                dispatcher = build_dispatcher(rig.core, bot, Delivery(bot, _never), identity)
                 yield World(rig, bot, dispatcher, random.Random(seed))
 
 

@@ -22,7 +22,6 @@ from functools import partial
 
 from langchain_core.messages import AIMessageChunk, HumanMessage
 
-from src.base import zones as cities
 from src.history.conversation_repo import HistoryMessage
 from src.history.new_messages import LabelFilter, add_time_label, read_time_label, strip_time_label
 from src.llm.quoting import block, quoted
@@ -30,11 +29,11 @@ from src.llm.reply import Reply, read_arguments, sound
 from src.llm.tokens import TokenCounter
 from src.memory import citations, ranking
 from src.memory.cutting import spans
-from src.memory.discretion import repeats_private
 from src.memory.forget_matching import read_request
 from src.memory.prompts import summary_messages
 from src.memory.retriever import entity_terms, read_overview
 from src.memory.tools import ASKS_THE_BOT, find_said
+from src.memory.turn_context import repeats_private
 from src.offline import model, replies, tasks
 from src.pg.client import storable
 from src.reading import facts as relations
@@ -54,8 +53,8 @@ from src.reading.time_expressions import read_time
 from src.reading.voices import Voice
 from src.reading.words import content_words
 from src.reminders import rules as reminders_by_rule
-from src.talk.answers import reads_as_yes
 from src.talk.command_service import parse_command
+from src.talk.turn import reads_as_yes
 from src.telegram.messages import without_address
 from src.telegram.updates import Access, BotIdentity, classify
 from src.texts import detect_language, plain_text
@@ -192,7 +191,6 @@ READERS: dict[str, Reader] = {
     "requests.overview_of": requests.overview_of,
     "requests.asks_what_was_said": requests.asks_what_was_said,
     "content.content": lambda text: content.content.__wrapped__(text),
-    "cities.find_time_zone": cities.find_time_zone,
     "kin.kin_of": lambda text: kin.kin_of(text),
     "statements.statements": statements.statements,
     "clauses.subject_of": clauses.subject_of,

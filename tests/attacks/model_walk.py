@@ -46,6 +46,7 @@ from tests.integration.person import (
     taught,
     thought,
 )
+from tests.integration.turns import answer_turn
 
 KNOWN = "Каждую субботу я хожу на рынок за яблоками"
 MAX_CALLS = 9  # of one attempt at a turn: eight rounds of tools, and the answer without
@@ -181,7 +182,7 @@ class Walk:
         for _attempt in range(2):
             before = self._rig.model.request_count
             try:
-                answer = await self._rig.core.agent.answer(turn, on_text=shown.append)
+                answer = await answer_turn(self._rig.core.agent, turn, on_text=shown.append)
             except AppError as error:
                 self._check_error(error, caller, row)
             else:

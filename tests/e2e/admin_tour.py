@@ -29,7 +29,8 @@ from tests.e2e.web_app_tour import PUBLIC, photograph_page
 from tests.fakes.openai_server import FakeOpenAI, Reply
 from tests.fakes.telegram_server import FakeTelegram
 
-CHROMIUM = shutil.which("chromium")
+# Without its windows it takes two thirds of the time.
+CHROMIUM = shutil.which("chromium-headless-shell") or shutil.which("chromium")
 PASSWORD = "a password for the tour"
 USER = 2**41 + 5
 QUIET = (

@@ -1,7 +1,7 @@
 """Processes of the bot that begin where the imports of ``python bot.py`` end.
 
-A start takes two and a half seconds of a processor, of which two are imports. One process a test
-session has imported everything and does nothing but fork: what it forks is ``python bot.py``, with
+A start takes two and a half seconds of a processor, of which two are imports. One process a run of
+tests has imported everything and does nothing but fork: what it forks is ``python bot.py``, with
 the folder, the environment and the files that it would have, and dies by itself. Some starts stay
 whole (``cold``): where a test is about the start.
 """
@@ -17,6 +17,7 @@ import importlib
 import json
 import os
 import runpy
+import select
 import signal
 import socket
 import struct
@@ -138,17 +139,18 @@ async def _reading_end(files: list[int]) -> asyncio.StreamReader:
 
 
 class Nursery:
-    """The process that forks, as its users see it."""
+    """The process that forks, as one of its users sees it: the workers of a run share it."""
 
     def __init__(self) -> None:
-        """Start it, in as bare an environment as the bot gets."""
-        self._socket, its = socket.socketpair()
+        """Connect to it; the first user starts it, in as bare an environment as the bot gets."""
         self._guard = threading.Lock()
-        environment = {"PATH": os.environ["PATH"], "HOME": os.devnull}
-        command = [sys.executable, "-m", "tests.e2e.nursery"]
-        with its:
-            self._process = subprocess.Popen(command, stdin=its, cwd=ROOT, env=environment)
-        atexit.register(self._close)
+        run = os.environ.get("PYTEST_XDIST_TESTRUNUID") or os.getpid()
+        address = f"\0pomni-nursery-{run}"  # in no folder: it vanishes with the process
+        while (connection := _connect(address)) is None:
+            with contextlib.suppress(OSError):  # another user is just starting it
+                _start(address)
+        self._socket = connection
+        atexit.register(connection.close)
 
     def ask(self, order: Mapping[str, Any], files: Sequence[int]) -> None:
         """Have a process forked with these files: stdin, stdout, stderr, and for its fate."""
@@ -156,39 +158,77 @@ class Nursery:
         with self._guard:
             socket.send_fds(self._socket, [LENGTH.pack(len(data))], files)
             self._socket.sendall(data)
-        for file in files:
-            os.close(file)
-
-    def _close(self) -> None:
-        self._socket.close()
-        self._process.wait()
+        _close(*files)
 
 
 nursery = functools.cache(Nursery)
 
 
+def _connect(address: str) -> socket.socket | None:
+    """A connection to the process; None when there is none, or it is just ending."""
+    connection = socket.socket(socket.AF_UNIX)
+    with contextlib.suppress(OSError):
+        connection.connect(address)
+        if connection.recv(1):
+            return connection
+    connection.close()
+    return None
+
+
+def _start(address: str) -> None:
+    """Start the process, which listens there."""
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(address)
+        listening.listen()
+        bare = {"PATH": os.environ["PATH"], "HOME": os.devnull, "PYTHONPATH": str(ROOT)}
+        command = [sys.executable, "-m", "tests.e2e.nursery"]
+        stdin = (os.POSIX_SPAWN_DUP2, listening.fileno(), 0)
+        os.posix_spawn(sys.executable, command, bare, file_actions=[stdin])
+
+
 def main() -> None:
-    """Fork what is asked for on stdin, until that ends."""
+    """Fork what is asked for on connections to stdin, until the last of them has ended."""
     gc.disable()
     _prepare()
     gc.collect()
     gc.freeze()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    asks = socket.socket(fileno=os.dup(0))
-    while True:
+    listening = socket.socket(fileno=os.dup(0))
+    users = [_accept(listening)]
+    while users:
         with contextlib.suppress(ChildProcessError):
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass
-        head, files, _, _ = socket.recv_fds(asks, LENGTH.size, 4)
-        if not head:
-            return
-        data = asks.recv(LENGTH.unpack(head)[0], socket.MSG_WAITALL)
-        if os.fork() == 0:
-            asks.close()
-            _guard(json.loads(data), files)
-            return
-        for file in files:
-            os.close(file)
+        for ready in select.select([listening, *users], [], [])[0]:
+            if ready is listening:
+                users.append(_accept(listening))
+            elif (order := _receive(ready)) is None:
+                users.remove(ready)
+            elif os.fork() == 0:
+                _close(listening, *users)
+                _guard(*order)
+                return
+            else:
+                _close(*order[1])
+
+
+def _close(*files: int | socket.socket) -> None:
+    for file in files:
+        file.close() if isinstance(file, socket.socket) else os.close(file)
+
+
+def _accept(listening: socket.socket) -> socket.socket:
+    user, _ = listening.accept()
+    user.sendall(b".")
+    return user
+
+
+def _receive(user: socket.socket) -> tuple[dict[str, Any], list[int]] | None:
+    """What a user asks for, with the files that come along; None at its end."""
+    head, files, _, _ = socket.recv_fds(user, LENGTH.size, 4)
+    if not head:
+        return None
+    return json.loads(user.recv(LENGTH.unpack(head)[0], socket.MSG_WAITALL)), files
 
 
 def _prepare() -> None:
@@ -223,8 +263,7 @@ def _guard(order: Mapping[str, Any], files: list[int]) -> None:
         os.close(fate)
         _be_program(order, standard)
         return
-    for file in (0, *standard):
-        os.close(file)
+    _close(0, *standard)
     os.write(fate, f"{pid}\n".encode())
     _, status = os.waitpid(pid, 0)
     os.write(fate, str(status).encode())

@@ -23,6 +23,7 @@ LETHAL_BOT = Path(__file__).with_name("lethal_bot.py")
 POISONER, FIRST = 2**41 + 700, 2**41 + 701
 SORRY = {say("error_put_aside", language) for language in ("ru", "uk", "en")}
 ROWS = "SELECT to_jsonb(d)::text FROM job_deaths d"
+JOBS = "SELECT task_name, status::text, attempts, args::text FROM procrastinate_jobs"
 DEADLINE = 300.0  # seconds until all are answered; on a quiet machine it takes fifteen
 
 
@@ -176,7 +177,11 @@ async def test_a_text_that_kills_whoever_works_on_the_memory(
     )
     await world.telegram.send_text(POISONER, "ещё")
     if not is_document:  # documents wait for their vectors together, and are found by their words
-        await eventually(lambda: world.query(left) == [(1,)], "all others to be done", DEADLINE)
+        await eventually(
+            lambda: world.query(left) == [(1,)],
+            lambda: f"all others to be done: {world.query(left)}, {world.query(JOBS)}",
+            60,
+        )
     assert [world.answers(person)[0] for person in people] == [
         f"эхо: {t}" for t in people.values()
     ]

@@ -16,6 +16,11 @@ from tests.fakes.openai_server import Reply
 from tests.fakes.tcp_proxy import SwallowingProxy
 
 USER = 2**41 + 1
+# In this database: others share the server.
+MIGRATING = """
+SELECT 1 FROM pg_stat_activity
+WHERE application_name = 'pomni migrate' AND datname = current_database()
+"""
 TIMEOUT = 0.5  # SHUTDOWN_TIMEOUT, in seconds
 # Two seconds more are promised, and on a busy machine a process takes its time to be taken down.
 BOUND = TIMEOUT + 2 + 8
@@ -76,8 +81,7 @@ async def test_a_migration_that_waits_does_not_keep_the_process(world: World) ->
         migrating.cursor().execute("SELECT pg_advisory_lock(%s)", (LOCK_KEY,))
         bot = world.process(SHUTDOWN_TIMEOUT=str(TIMEOUT))
         await bot.spawn()
-        waits = "SELECT 1 FROM pg_stat_activity WHERE application_name = 'pomni migrate'"
-        await eventually(lambda: world.query(waits), "the migration", 60)
+        await eventually(lambda: world.query(MIGRATING), "the migration", 60)
         assert await end(bot) == 0
 
 

@@ -1,4 +1,7 @@
-"""An MCP server on the official SDK: on stdin and stdout, or at [PORT [TRANSPORT]]."""
+"""An MCP server on the official SDK: on stdin and stdout, or at [PORT [TRANSPORT]].
+
+The transport ``resumable`` is streamable-http whose events have ids.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,24 @@ import sys
 from typing import Any
 
 from mcp.server.fastmcp import Context, FastMCP, Image
+from mcp.server.streamable_http import EventStore
 from mcp.types import EmbeddedResource, TextResourceContents
 
-server = FastMCP("good", host="127.0.0.1", port=int(sys.argv[1]) if sys.argv[1:] else 8000)
+
+class Store(EventStore):
+    """It numbers events, and has none to tell again."""
+
+    async def store_event(self, stream_id: str, message: Any) -> str:
+        return os.urandom(4).hex()
+
+    async def replay_events_after(self, last_event_id: str, send_callback: Any) -> None:
+        return None
+
+
+server = FastMCP(
+    "good", host="127.0.0.1", port=int(sys.argv[1]) if sys.argv[1:] else 8000,
+    event_store=Store() if "resumable" in sys.argv else None,
+)  # fmt: skip
 running: set[str] = set()
 
 
@@ -39,8 +57,9 @@ async def wait(ctx: Context) -> str:
 
 
 @server.tool()
-async def die() -> str:
+async def die(ctx: Context) -> str:
     """Die with the answer begun."""
+    await ctx.info("dying")
     await asyncio.sleep(0.3)
     os._exit(1)
 
@@ -81,4 +100,4 @@ async def grow(ctx: Context) -> str:
 
 if __name__ == "__main__":
     transport: Any = ["stdio", "streamable-http", *sys.argv[2:]][len(sys.argv) - 1]
-    server.run(transport)
+    server.run("streamable-http" if transport == "resumable" else transport)

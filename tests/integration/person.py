@@ -22,10 +22,9 @@ from src.base.zones import local_time
 from src.core import Core
 from src.history.conversation_repo import TelegramOrigin, set_conversation_repo_factory
 from src.history.turn_repo import StoredAnswer
-from src.memory.forgetting_repo import UndoRepository
 from src.memory.memory_repo import Memory
 from src.memory.retriever import Hit, Query
-from src.memory.writer import Outcome, Said, fact_terms
+from src.memory.writer import Outcome, Said
 from src.pg.client import PgClient
 from src.pg.user_settings_repo import Mode
 from src.reading.facts import Fact, Origin
@@ -34,10 +33,10 @@ from src.talk.edits import EditService, What
 from src.talk.turn_state import IncomingMessage, Turn, TurnControl
 from src.texts import Language
 from src.texts import reply as replies
-from src.texts.morphology import terms
 from src.texts.reply import Action, Button
 from tests.conftest import execute, query
 from tests.fakes.openai_server import ChatRequest, FakeOpenAI, Reply, text_of
+from tests.integration.turns import answer_turn, begin_turn, mark_turn
 from tests.tables import dump, empty_database
 
 Json = dict[str, Any]
@@ -79,7 +78,7 @@ new_user = itertools.count(2**41 + 2**30).__next__
 
 def edit(client: PgClient, owner: int, origin: TelegramOrigin, text: str) -> What:
     """Let a message say something else; what that was about."""
-    service = EditService(client, UndoRepository(terms, fact_terms))
+    service = EditService(client)
     return service.take(Owner(owner), origin, text, is_own=True).what
 
 
@@ -93,13 +92,13 @@ class Rig:
 
     async def begin(self, text: str, user: int = USER, **changes: Any) -> Turn:
         """Store a message."""
-        return await self.core.agent.begin_turn(incoming(text, user, **changes))
+        return await begin_turn(self.core.agent, incoming(text, user, **changes))
 
     async def ask(self, text: str, user: int = USER, **changes: Any) -> StoredAnswer:
         """A whole turn, delivered."""
         turn = await self.begin(text, user, **changes)
-        answer = await self.core.agent.answer(turn)
-        await self.core.agent.mark_delivered(turn, answer)
+        answer = await answer_turn(self.core.agent, turn)
+        await mark_turn(self.core.agent, turn, answer)
         return answer
 
     async def tell(self, text: str, user: int = USER, **changes: Any) -> StoredAnswer:
@@ -290,7 +289,7 @@ class Person:
 
     async def living(self) -> list[Memory]:
         """The facts that hold, oldest first."""
-        found = self.core.memory.memories.facts.list_memories(self.owner, limit=1000)
+        found = self.core.memory.memories.facts.list_facts(self.owner)
         return sorted(found, key=lambda memory: memory.id)
 
     async def texts(self) -> list[str]:

@@ -15,8 +15,6 @@ from src.memory.writer import Outcome, Said
 from src.reading.facts import Fact
 from src.talk.turn_state import TurnControl
 from src.telegram.delivery import Delivery
-from src.telegram.handlers import ChatAdmins
-from src.telegram.messages import TurnHandler
 from src.telegram.receiver import GetRawUpdates
 from src.telegram.setup import build_dispatcher
 from src.telegram.updates import ALLOWED_UPDATES, BotIdentity
@@ -129,14 +127,8 @@ class Phone:
 async def open_phone(agents: Agents, fake: FakeTelegram, bot: Bot, **settings: Any) -> Phone:
     """A phone whose owner has never written to the bot of these settings."""
     rig = await agents.get(timezone="Europe/Moscow", **settings)
-    delivery = Delivery(bot, never)
-    dispatcher = build_dispatcher(
-        core=rig.core,
-        identity=BotIdentity(42, "pomni_test_bot", "Помни"),
-        delivery=delivery,
-        admins=ChatAdmins(bot),
-        turn_handler=TurnHandler(rig.core, bot, delivery),
-    )
+    identity = BotIdentity(42, "pomni_test_bot", "Помни")
+    dispatcher = build_dispatcher(rig.core, bot, Delivery(bot, never), identity)
     return Phone(fake, bot, rig, dispatcher)
 
 

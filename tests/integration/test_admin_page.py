@@ -394,7 +394,6 @@ def test_no_page_reads_all_messages(rig: Rig) -> None:
     for statement in (
         admin_queries.SELECT_BUBBLES,
         admin_queries.SELECT_OWNERS,
-        admin_queries.SELECT_FACTS,
     ):
         with rig.client.transaction() as transaction:
             transaction.execute("SET LOCAL enable_seqscan = off")

@@ -15,6 +15,7 @@ from src.talk.turn_state import TurnControl, TurnStoppedError
 from src.texts import LANGUAGES, Language, say
 from tests.fakes.openai_server import Reply
 from tests.integration.person import USER, Rig, Watcher
+from tests.integration.turns import answer_turn
 
 ORIGIN = TelegramOrigin(bot_id=42, chat_id=USER, message_id=7, sender_id=USER)
 
@@ -38,12 +39,12 @@ async def test_a_retry_after_a_failure_stores_the_message_once(rig: Rig) -> None
     rig.model.queue(Reply(status=503))
     first = await rig.begin("привет", origin=ORIGIN)
     with pytest.raises(ModelUnavailableError):
-        await rig.core.agent.answer(first)
+        await answer_turn(rig.core.agent, first)
     again = await rig.begin("привет", origin=ORIGIN)
     assert (again.message_id, first.is_new, again.is_new) == (first.message_id, True, False)
     assert again.answer is None
 
-    answer = await rig.core.agent.answer(again)
+    answer = await answer_turn(rig.core.agent, again)
     assert [content.rpartition("] ")[2] for _, content in rig.stored()] == ["привет", answer.text]
     assert sum("привет" in text for _, text in rig.prompt()) == 1
 
@@ -55,7 +56,7 @@ async def test_a_turn_that_has_its_answer_makes_no_model_call(rig: Rig) -> None:
     assert (again.answer.id, again.answer.text) == (answer.id, answer.text)
     assert again.answer.delivered and again.answer.delivered_parts == 1
     before = rig.client.statements
-    assert await rig.core.agent.answer(again) == again.answer
+    assert await answer_turn(rig.core.agent, again) == again.answer
     assert (rig.model.request_count, rig.client.statements) == (1, before)
 
 
@@ -63,7 +64,7 @@ async def test_two_workers_on_one_message_store_one_answer(rig: Rig) -> None:
     gate = asyncio.Event()
     rig.model.queue(Reply(text="первый", gate=gate), Reply(text="второй", gate=gate))
     turn = await rig.begin("привет", origin=ORIGIN)
-    both = [asyncio.create_task(rig.core.agent.answer(turn)) for _ in range(2)]
+    both = [asyncio.create_task(answer_turn(rig.core.agent, turn)) for _ in range(2)]
     await rig.model.wait_for(lambda: rig.model.waiting_at_gate == 2)
     gate.set()
     one, other = await asyncio.gather(*both)
@@ -77,7 +78,7 @@ async def test_a_stop_in_mid_answer_keeps_what_was_written(rig: Rig, language: L
     rig.model.queue(Reply(text="раз два три", chunk_size=8, gate=gate, gate_after_chunks=1))
     watcher = Watcher(stop_at="два")
     turn = await rig.begin("считай", language=language)
-    answer = await rig.core.agent.answer(turn, control=watcher.control, on_text=watcher.show)
+    answer = await answer_turn(rig.core.agent, turn, control=watcher.control, on_text=watcher.show)
     assert answer.text == f"раз два\n\n{say('stopped_early', language)}"
     assert rig.stored()[-1] == ("assistant", answer.text)
     assert rig.rows("SELECT stopped_at IS NOT NULL FROM messages ORDER BY id") == [
@@ -96,7 +97,7 @@ async def test_a_stop_before_the_model_begins_makes_no_call(rig: Rig) -> None:
     control = TurnControl()
     control.stop()
     turn = await rig.begin("считай")
-    answer = await rig.core.agent.answer(turn, control=control)
+    answer = await answer_turn(rig.core.agent, turn, control=control)
     assert (answer.text, rig.model.request_count) == (say("stopped_early", "ru"), 0)
     assert await rig.core.agent.was_stopped(Owner(USER))
 
@@ -104,7 +105,7 @@ async def test_a_stop_before_the_model_begins_makes_no_call(rig: Rig) -> None:
 async def test_a_stop_that_comes_too_late_changes_nothing(rig: Rig) -> None:
     control = TurnControl()
     turn = await rig.begin("привет")
-    answer = await rig.core.agent.answer(turn, control=control)
+    answer = await answer_turn(rig.core.agent, turn, control=control)
     control.stop()
     assert rig.stored()[-1] == ("assistant", answer.text)
     assert not await rig.core.agent.was_stopped(Owner(USER))
@@ -114,7 +115,7 @@ async def test_a_shutdown_is_no_stop_of_the_user_s(rig: Rig) -> None:
     rig.model.queue(Reply(hang=True))
     turn = await rig.begin("привет")
     control = TurnControl()
-    task = asyncio.create_task(rig.core.agent.answer(turn, control=control))
+    task = asyncio.create_task(answer_turn(rig.core.agent, turn, control=control))
     await rig.model.wait_for(lambda: rig.model.active == 1)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -139,7 +140,7 @@ async def test_new_while_the_model_writes_leaves_no_old_turn(rig: Rig, status: i
     calls = [("current_time", {})]
     rig.model.queue(Reply(tool_calls=calls, gate=gate), Reply(text="поздно", status=status))
     turn = await rig.begin("тайна")
-    answering = asyncio.create_task(rig.core.agent.answer(turn))
+    answering = asyncio.create_task(answer_turn(rig.core.agent, turn))
     await rig.model.wait_for(lambda: rig.model.waiting_at_gate == 1)
     fresh = await rig.core.agent.start_new_conversation(Owner(USER))
     gate.set()
@@ -181,15 +182,15 @@ async def test_the_mode_is_set_said_and_kept_for_each_user(rig: Rig, language: L
     async def mode(argument: str = "", user: int = USER) -> str:
         return await rig.command("mode", user, language=language, argument=argument)
 
-    assert await rig.core.commands.get_mode(USER) == "assistant"
+    assert (await rig.core.commands.settings.get(Owner(USER))).mode == "assistant"
     assert await mode("STRICT") == say("mode_set_strict", language)
     assert await mode() == say("mode_is_strict", language)
     unknown = f"{say('mode_unknown', language)}\n{say('mode_is_strict', language)}"
     assert await mode("nonsense") == unknown, "and nothing changes"
-    assert await rig.core.commands.get_mode(USER) == "strict"
-    assert await rig.core.commands.get_mode(USER + 1) == "assistant"
+    assert (await rig.core.commands.settings.get(Owner(USER))).mode == "strict"
+    assert (await rig.core.commands.settings.get(Owner(USER + 1))).mode == "assistant"
     assert await mode("assistant") == say("mode_set_assistant", language)
-    assert await rig.core.commands.get_mode(USER) == "assistant"
+    assert (await rig.core.commands.settings.get(Owner(USER))).mode == "assistant"
 
 
 @pytest.mark.parametrize(("word", "mode"), [
@@ -200,7 +201,7 @@ async def test_the_mode_has_names_in_every_language(rig: Rig, word: str, mode: M
     other = "assistant" if mode == "strict" else "strict"
     await rig.command("mode", USER, language="ru", argument=other)
     await rig.command("mode", USER, language="ru", argument=word)
-    assert await rig.core.commands.get_mode(USER) == mode
+    assert (await rig.core.commands.settings.get(Owner(USER))).mode == mode
 
 
 async def save(rig: Rig, text: str) -> None:

@@ -16,11 +16,12 @@ from src.history.conversation_repo import HistoryMessage, Role, TelegramOrigin
 from src.llm.tokens import TokenCounter
 from src.memory.turn_context import TurnContext
 from src.queue.update_repo import NewUpdate
-from src.talk.conversation_state import ConversationState
 from src.talk.prompt import SYSTEM_PROMPT, init_state
+from src.talk.turn_state import ConversationState
 from src.texts import Language, say
 from tests.fakes.openai_server import ChatRequest, Reply
 from tests.integration.person import NOON, USER, Rig, Watcher
+from tests.integration.turns import answer_turn
 
 LABEL = "[Текущее время: 2026-11-21 12:05]"
 
@@ -59,7 +60,7 @@ async def test_the_model_sees_the_last_16_to_30_messages_of_a_long_conversation(
     rig.fill(conversation, *zip(roles, said, strict=False))
     turn = await rig.begin("вопрос")
     assert [entry["content"] for entry in turn.history] == [*said, f"{LABEL} вопрос"][-30:]
-    await rig.core.agent.answer(turn)
+    await answer_turn(rig.core.agent, turn)
     system, *seen = [text for _, text in rig.prompt()]
     assert system == SYSTEM_PROMPT
     assert seen == [*said, f"{LABEL} вопрос"][-shown:]
@@ -104,7 +105,7 @@ async def test_a_time_label_that_the_model_copies_is_taken_out(rig: Rig, chunk_s
     rig.model.queue(Reply(text=f"{LABEL} Здравствуйте!", chunk_size=chunk_size))
     watcher = Watcher()
     turn = await rig.begin("привет")
-    answer = await rig.core.agent.answer(turn, on_text=watcher.show)
+    answer = await answer_turn(rig.core.agent, turn, on_text=watcher.show)
     assert answer.text == watcher.text == "Здравствуйте!"
     assert rig.stored()[-1] == ("assistant", "Здравствуйте!")
 

@@ -19,13 +19,14 @@ from src.llm.tokens import TokenCounter
 from src.memory.tools import build_save_user_fact
 from src.talk.graph_run import MAX_STEPS
 from src.talk.main_graph import Models, build_graph
-from src.talk.tool_history import ToolHistoryService
+from src.talk.tools import ToolHistoryService
 from src.talk.turn import AgentService
 from src.talk.turn_state import TurnControl
 from src.texts import Language, say
 from tests.fakes.openai_server import ChatRequest, Reply
 from tests.integration.person import NOON, USER, Rig, incoming
 from tests.integration.tool_servers import until
+from tests.integration.turns import answer_turn, begin_turn
 
 TIME = r"\d{4}-\d\d-\d\d \d\d:\d\d, \w+ \(%s, UTC[+-]\d{4}\)"
 
@@ -217,7 +218,7 @@ def agent_with(rig: Rig, *tools: BaseTool) -> AgentService:
             tools,
             core.memory.memories,
             reminders=core.reminders,
-            wrap_tool_call=ToolHistoryService(rig.client).record,
+            tool_runs=ToolHistoryService(rig.client),
         ),
         core.memory.memories,
         settings=core.memory.settings,
@@ -246,7 +247,7 @@ async def test_a_tool_that_raises_fails_neither_the_turn_nor_keeps_quiet(
 ) -> None:
     rig.model.queue(Reply(tool_calls=[(failing.name, {})]), "не вышло")
     agent = agent_with(rig, failing)
-    answer = await agent.answer(await agent.begin_turn(incoming("сделай")))
+    answer = await answer_turn(agent, await begin_turn(agent, incoming("сделай")))
     assert answer.text == "не вышло"
     [told] = results(rig)
     assert told.startswith("The tool failed (") and "внутри" not in told
@@ -267,8 +268,8 @@ async def test_what_a_tool_stored_before_a_stop_is_known_though_another_is_at_wo
     calls = [("save_user_fact", {"text": text, "quote": text}), ("dawdle", {})]
     rig.model.queue(Reply(tool_calls=calls, prompt_tokens=5))
     agent = agent_with(rig, build_save_user_fact(rig.core.memory.memories), dawdle)
-    turn, control = await agent.begin_turn(incoming(text)), TurnControl()
-    running = asyncio.create_task(agent.answer(turn, control=control))
+    turn, control = await begin_turn(agent, incoming(text)), TurnControl()
+    running = asyncio.create_task(answer_turn(agent, turn, control=control))
     await until(lambda: rig.rows("SELECT 1 FROM tool_results"), "the first call to end")
     await asyncio.sleep(0.1)  # the recording of the call returns
     control.stop()

@@ -32,7 +32,7 @@ class Shown:
 
     async def open(self, address: Address, message_id: int | None = None) -> AnswerStream:
         stream = AnswerStream(self.bot, address, drafts=self.drafts, draft_id=DRAFT_ID)
-        await stream.open(self.note, message_id)
+        await stream.begin(self.note, message_id)
         return stream
 
 

@@ -124,7 +124,9 @@ async def test_a_provider_that_refuses_us_leaves_the_windows_and_says_why(scene:
     server.failures = [("POST", "files", 401, False)]
     scene.tell(2)
     assert await scene.service.gather() == 2
-    [(status, error)] = scene.rig.rows("SELECT status, error_message FROM batch_jobs")
+    sql = "SELECT status, error_message, completed_at IS NOT NULL FROM batch_jobs"
+    [(status, error, is_over)] = scene.rig.rows(sql)
+    assert is_over, "so that it is deleted in time"
     assert status == "failed" and "401" in error
     assert scene.rig.rows("SELECT 1 FROM batch_requests") == []
     assert await scene.service.gather() == 0, "not at once"

@@ -14,8 +14,9 @@ import pytest
 from src.base.errors import AppError, ModelSetupError, ModelUnavailableError, StorageError
 from src.base.owners import Owner
 from src.core import build_caller
+from src.history.new_messages import window_start
 from src.llm.chat import ModelCaller
-from src.memory.compaction import CompactionService, first_gap, window_start
+from src.memory.compaction import CompactionService, first_gap
 from src.memory.digest_repo import Summary, SummaryRepository
 from src.memory.prompts import MAX_SUMMARY, MERGE_PROMPT, SUMMARY_PROMPT
 from src.pg.client import PgClient

@@ -18,6 +18,7 @@ from src.talk.prompt import SYSTEM_PROMPT
 from src.texts.morphology import terms
 from tests.fakes.openai_server import ChatRequest
 from tests.integration.person import Agents, Rig, incoming, new_user
+from tests.integration.turns import answer_turn, begin_turn
 from tests.oracle import Oracle
 
 pytestmark = pytest.mark.core(embedding_model="openai:fake-embedding")
@@ -104,8 +105,8 @@ def index_oldest(rig: Rig, owner: Owner, conversation_id: UUID, text: str) -> No
 async def ask(rig: Rig, user: int, question: str) -> ChatRequest:
     """The request that reaches the model."""
     now = datetime.now(UTC)
-    turn = await rig.core.agent.begin_turn(incoming(question, user, moment=now))
-    await rig.core.agent.answer(turn)
+    turn = await begin_turn(rig.core.agent, incoming(question, user, moment=now))
+    await answer_turn(rig.core.agent, turn)
     return rig.model.requests[-1]
 
 

@@ -16,18 +16,17 @@ from src.history.turn_repo import AnswerSource, NewAnswer, TurnRepository
 from src.llm.reply import ModelUsage
 from src.memory.digest_repo import ExtractionRepository, SummaryRepository
 from src.memory.forgetter import Forgetter
-from src.memory.forgetting_repo import ForgettingRepository, Notice, Undone, UndoRepository
+from src.memory.forgetting_repo import ForgettingRepository, Undone
 from src.memory.group_moves import GroupMoveRepository
-from src.memory.memory_repo import MemoryRepository, NewMemory, Source
+from src.memory.memories import KEY_FACTS
+from src.memory.memory_repo import MemoryRepository, NewMemory, Source, StoredFacts
 from src.memory.retrieval_repo import RetrievalRepository, SearchRequest
 from src.memory.search_index_repo import NewDocument, SearchIndexRepository
-from src.memory.writer import fact_terms
 from src.pg.client import PgClient, Transaction
 from src.pg.locks import lock_facts
 from src.pg.user_settings_repo import UserSettingsRepository
 from src.privacy.erasure_repo import ErasureRepository
 from src.reading.facts import Fact
-from src.texts.morphology import terms
 from tests.integration.person import edit
 from tests.tables import OF_QUESTIONS, ROWS_OF_OWNER, rows_of
 
@@ -78,11 +77,8 @@ def fill(client: PgClient, owner: int, *, thread_id: int = 0, message_id: int = 
 
 def forget(client: PgClient, owner: Owner, fact: int) -> int:
     """Forget a fact and nothing of its message; the number of the forgetting."""
-    repository = ForgettingRepository(terms)
     return client.in_transaction(
-        lambda t: repository.forget(
-            t, owner, facts=[fact], changes=[], quotes={}, notice=Notice(["x"])
-        )
+        lambda t: ForgettingRepository(t, owner).forget([fact], texts=["x"])
     )
 
 
@@ -102,7 +98,7 @@ def teach(client: PgClient, owner: Owner, message: int, text: str = "cats") -> i
 
     def store(transaction: Transaction) -> int:
         lock_facts(transaction, owner)
-        return repository.add(transaction, owner, fact, None)
+        return StoredFacts(transaction, owner).add(fact, None)
 
     return client.in_transaction(store)
 
@@ -148,10 +144,10 @@ def test_facts_survive_new_with_the_words_that_told_them(
 ) -> None:
     fill(client, ME)
     memories = MemoryRepository(client)
-    [before] = memories.list_key_facts(Owner(ME))
+    [before] = memories.list_facts(Owner(ME), KEY_FACTS)
     assert before.message_id is not None
     repo.create_new_conversation(ME)
-    assert memories.list_key_facts(Owner(ME)) == [replace(before, message_id=None)]
+    assert memories.list_facts(Owner(ME), KEY_FACTS) == [replace(before, message_id=None)]
     source = memories.find_source(Owner(ME), before.uid)
     assert source is not None and (source.text, source.said_at) == ("cats", NOON)
     kinds = client.fetch_all("SELECT kind FROM search_documents")
@@ -214,25 +210,26 @@ def test_every_method_of_the_memory_leaves_the_rows_of_another_owner_byte_identi
     mine, _theirs = fill(client, ME), fill(client, OTHER)
     before = rows_of(client.dsn, Owner(OTHER))
     me, memories = Owner(ME), MemoryRepository(client)
-    [old] = memories.list_memories(me)
+    [old] = memories.list_facts(me)
     said = repo.append_message(mine, "user", "the cat is Tom now")
     new = teach(client, me, said, "Tom")
 
     def replace_fact(transaction: Transaction) -> int:
-        memories.touch(transaction, me, old.id, Fact(text="Tom", importance=10))
+        StoredFacts(transaction, me).touch(old.id, Fact(text="Tom", importance=10))
         source = Source(said, "Tom", NOON)
-        assert memories.add_source(transaction, me, old.id, source)
-        return memories.retire(transaction, me, [old.id], successor=new, reason="replaced")
+        assert StoredFacts(transaction, me).add_source(old.id, source)
+        return StoredFacts(transaction, me).retire([old.id], successor=new, reason="replaced")
 
     assert client.in_transaction(replace_fact) == 1
-    undoing = UndoRepository(terms, fact_terms)
-    assert client.in_transaction(lambda t: undoing.undo(t, me)) == Undone("Tom", ["cats"])
-    assert client.in_transaction(lambda t: memories.retire_surplus(t, me, 0)) == 1
+    assert client.in_transaction(lambda t: ForgettingRepository(t, me).undo()) == Undone(
+        "Tom", ["cats"]
+    )
+    assert client.in_transaction(lambda t: StoredFacts(t, me).retire_surplus(0)) == 1
     assert index(client, me, mine) == 1
     assert ExtractionRepository(client).advance(mine, first=1, last=3)
     uids = [f"msg-{id_}" for (id_,) in client.fetch_all("SELECT id FROM messages")]
     with client.transaction() as transaction:
-        forgotten = Forgetter(ForgettingRepository(terms), transaction, me).forget(uids)
+        forgotten = Forgetter(transaction, me).forget(uids)
     assert set(forgotten.texts) <= {"cats", "Tom", f"cats of {ME}", "the cat is Tom now"}
     assert forgotten.number is not None
     UserSettingsRepository(client).change(ME, mode="assistant")
@@ -275,7 +272,7 @@ def test_the_conversation_of_another_owner_protects_his_rows(
     assert turns.find_answer(mine, question[0]) is None
     assert turns.find_stream_message(mine, question[0]) is None
     with client.transaction() as transaction:
-        forgetter = Forgetter(ForgettingRepository(terms), transaction, Owner(ME))
+        forgetter = Forgetter(transaction, Owner(ME))
         assert forgetter.forget([f"msg-{question[0]}"]).texts == ()
     assert MemoryRepository(client).find_source(Owner(ME), f"msg-{question[0]}") is None
     assert rows_of(client.dsn, Owner(OTHER)) == before

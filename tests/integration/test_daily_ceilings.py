@@ -11,6 +11,7 @@ from src.base.errors import PostponedError
 from src.history.conversation_repo import TelegramOrigin
 from src.texts.plain_text import plain
 from tests.integration.person import Person, Rig
+from tests.integration.turns import answer_turn, begin_turn
 
 ADMIN = 2**41 + 7
 pytestmark = pytest.mark.core(admin_user_ids=frozenset({ADMIN}), timezone="Europe/Kyiv")
@@ -54,8 +55,8 @@ async def test_the_refusal_is_searched_by_nobody_and_said_once_however_often_it_
     rig.set(daily_messages_per_user=1)
     await somebody.say("вопрос", "ответ")
     turn = await somebody.begin("ещё вопрос")
-    first = await rig.core.agent.answer(turn)
-    again = await rig.core.agent.answer(turn)
+    first = await answer_turn(rig.core.agent, turn)
+    again = await answer_turn(rig.core.agent, turn)
     assert (first.id, first.text) == (again.id, again.text)
     await somebody.index()
     sql = "SELECT count(*) FROM search_documents d WHERE message_id = %(id)s"
@@ -76,9 +77,9 @@ async def test_a_retried_message_counts_once(rig: Rig) -> None:
         )
         is None
     )  # and then the process died
-    again = await rig.core.agent.begin_turn(turn.incoming)
+    again = await begin_turn(rig.core.agent, turn.incoming)
     rig.model.queue("ответ")
-    assert (await rig.core.agent.answer(again)).text == "ответ"
+    assert (await answer_turn(rig.core.agent, again)).text == "ответ"
 
 
 async def test_tokens_have_a_limit_of_their_own_and_the_background_keeps_it(rig: Rig) -> None:

@@ -14,7 +14,7 @@ from src.base.errors import ConversationGoneError, QuestionMovedError
 from src.base.owners import Owner
 from src.history.conversation_repo import KEEP_UNREAD, TelegramOrigin
 from src.memory.group_moves import GroupMoveRepository
-from src.memory.memory_repo import MemoryRepository, NewMemory, Source
+from src.memory.memory_repo import NewMemory, Source, StoredFacts
 from src.pg.locks import lock_facts
 from src.privacy.erasure_repo import ErasureRepository
 from src.queue.update_repo import NewUpdate, UpdateKind
@@ -23,6 +23,7 @@ from src.talk.turn_state import IncomingMessage
 from tests.fakes.openai_server import Reply
 from tests.integration.person import FAKE_EMBEDDINGS, NOON, Rig, edit
 from tests.integration.polling import eventually
+from tests.integration.turns import answer_turn, begin_turn
 from tests.tables import (
     ROWS_OF_OWNER,
     columns_that_hold,
@@ -70,7 +71,8 @@ async def write(
     rig.model.queue(*replies)
     owner = place or Owner(sender)
     assert update.message_id is not None
-    turn = await rig.core.agent.begin_turn(
+    turn = await begin_turn(
+        rig.core.agent,
         IncomingMessage(
             owner,
             text,
@@ -79,13 +81,13 @@ async def write(
             "Europe/Moscow",
             origin=origin
             or TelegramOrigin(BOT, owner.telegram_user_id, update.message_id, sender),
-        )
+        ),
     )
-    answer = await rig.core.agent.answer(turn)
+    answer = await answer_turn(rig.core.agent, turn)
     [(row,)] = rig.rows(
         "SELECT id FROM telegram_updates WHERE update_id = %(id)s", id=update.update_id
     )
-    await rig.core.agent.mark_delivered(turn, answer, update=row)
+    rig.core.turns.mark_delivered(turn.conversation_id, answer.id, update=row)
     return turn.message_id
 
 
@@ -250,7 +252,7 @@ async def test_in_a_group_only_what_the_person_wrote_and_was_told_goes(rig: Rig)
     assert erase(rig) > 0
     assert columns_that_hold(rig.core.dsn, "qzanna") == set()
     assert group_rows_of(rig, BORIS) == others
-    facts = rig.core.memory.memories.facts.list_memories(GROUP)
+    facts = rig.core.memory.memories.facts.list_facts(GROUP)
     assert [fact.text for fact in facts] == ["Боря любит рыбалку"]
     names = rig.rows("SELECT name FROM entities ORDER BY id")
     assert names == [("Боря",), ("рыбалку",)]
@@ -281,7 +283,7 @@ async def test_a_fact_that_somebody_else_told_too_stays_without_the_words_of_the
                     place=GROUP)  # fmt: skip
     assert rig.rows("SELECT count(*) FROM memory_sources") == [(2,)]
     erase(rig)
-    facts = rig.core.memory.memories.facts.list_memories(GROUP)
+    facts = rig.core.memory.memories.facts.list_facts(GROUP)
     assert [fact.text for fact in facts] == ["Едем в июле"]
     assert columns_that_hold(rig.core.dsn, "qzanna") == set()
 
@@ -296,7 +298,7 @@ async def test_what_a_person_taught_a_group_goes_also_when_its_messages_were_wip
     assert columns_that_hold(rig.core.dsn, "qzanna") >= {"memories.text", "memory_sources.quote"}
     erase(rig)
     assert columns_that_hold(rig.core.dsn, "qzanna") == set()
-    facts = rig.core.memory.memories.facts.list_memories(GROUP)
+    facts = rig.core.memory.memories.facts.list_facts(GROUP)
     assert [fact.text for fact in facts] == ["Боря любит чай"]
 
 
@@ -395,7 +397,7 @@ async def test_what_others_forwarded_of_a_person_goes_and_what_they_say_themselv
     assert columns_that_hold(rig.core.dsn, "qzanna") == set()
     kept = rig.rows("SELECT message_text(content) FROM messages WHERE role = 'user' ORDER BY id")
     assert kept == [("Боря любит чай",), ("Что она любит?",)]
-    facts = rig.core.memory.memories.facts.list_memories(Owner(BORIS))
+    facts = rig.core.memory.memories.facts.list_facts(Owner(BORIS))
     assert [fact.text for fact in facts] == ["Боря любит чай"]
 
 
@@ -483,7 +485,7 @@ async def test_a_turn_that_was_only_beginning_does_not_write_the_person_back(
     )  # fmt: skip
     erase(rig)
     with pytest.raises(ConversationGoneError):
-        await rig.core.agent.begin_turn(incoming)
+        await begin_turn(rig.core.agent, incoming)
     assert columns_that_hold(rig.core.dsn, "qzanna") == set()
 
 
@@ -499,7 +501,7 @@ async def test_a_message_and_an_erasure_at_once_leave_nothing(rig: Rig, rounds: 
         )
         origin = TelegramOrigin(BOT, person, number + 1, person, update=row)
         incoming = IncomingMessage(Owner(person), "qzanna", NOON, "ru", "UTC", origin=origin)
-        beginning = asyncio.ensure_future(rig.core.agent.begin_turn(incoming))
+        beginning = asyncio.ensure_future(begin_turn(rig.core.agent, incoming))
         await asyncio.to_thread(erase, rig, person)
         await asyncio.gather(beginning, return_exceptions=True)
         assert columns_that_hold(rig.core.dsn, "qzanna") == set()
@@ -522,16 +524,16 @@ async def test_an_answer_to_others_that_was_under_way_is_made_anew_without_him(r
     search = Reply(tool_calls=[("search_memory", {"query": "qzanna"})])
     rig.model.queue(saves("Что нового?"), fact, search)
     rig.model.reply = lambda _request: "Аня любит qzanna"
-    turn = await rig.core.agent.begin_turn(incoming)
-    await in_flight(rig, rig.core.agent.answer(turn))
+    turn = await begin_turn(rig.core.agent, incoming)
+    await in_flight(rig, answer_turn(rig.core.agent, turn))
     assert columns_that_hold(rig.core.dsn, "qzanna") == set()
-    again = await rig.core.agent.begin_turn(incoming)
+    again = await begin_turn(rig.core.agent, incoming)
     assert again.answer is None and again.message_id != turn.message_id
     assert "qzanna" not in str(again.history)
     rig.model.reply = lambda _request: "Ничего."
-    assert (await rig.core.agent.answer(again)).text == "Ничего."
+    assert (await answer_turn(rig.core.agent, again)).text == "Ничего."
     with pytest.raises(QuestionMovedError):
-        await rig.core.agent.answer(turn)
+        await answer_turn(rig.core.agent, turn)
 
 
 async def test_vectors_of_others_that_were_made_with_his_words_are_made_anew(rig: Rig) -> None:
@@ -639,7 +641,6 @@ async def test_a_turn_that_was_under_way_leaves_nothing(rig: Rig) -> None:
 async def test_an_erasure_waits_for_a_fact_that_is_being_stored_and_takes_it(rig: Rig) -> None:
     asked = await write(rig, ANNA, "Аня любит qzanna", "Ага", place=GROUP)
     await write(rig, BORIS, "Боря любит чай", saves("Боря любит чай"), "Ага", place=GROUP)
-    memories = MemoryRepository(rig.client)
     fact = NewMemory(
         fact=Fact(text="Аня любит qzanna", subject="аня", relation="likes", object="qzanna"),
         language="ru",
@@ -651,13 +652,13 @@ async def test_an_erasure_waits_for_a_fact_that_is_being_stored_and_takes_it(rig
     )
     with rig.client.transaction() as transaction:
         lock_facts(transaction, GROUP)
-        memories.add(transaction, GROUP, fact, None)
+        StoredFacts(transaction, GROUP).add(fact, None)
         erasing = asyncio.create_task(asyncio.to_thread(erase, rig))
         waiting = "SELECT 1 FROM pg_locks WHERE NOT granted"
         await eventually(lambda: rig.rows(waiting), "the erasure to wait")
     assert await erasing > 0
     assert columns_that_hold(rig.core.dsn, "qzanna") == set()
-    facts = rig.core.memory.memories.facts.list_memories(GROUP)
+    facts = rig.core.memory.memories.facts.list_facts(GROUP)
     assert [fact.text for fact in facts] == ["Боря любит чай"]
 
 

@@ -18,19 +18,17 @@ from src.history.timeline_repo import ToolResult, ToolResultRepository
 from src.history.turn_repo import AnswerSource, NewAnswer, TurnRepository
 from src.llm.reply import ModelUsage
 from src.memory.digest_repo import SummaryRepository
-from src.memory.forgetting_repo import ForgettingRepository, Notice, UndoRepository
+from src.memory.forgetting_repo import ForgettingRepository
 from src.memory.group_moves import GroupMoveRepository
-from src.memory.memory_repo import MemoryRepository, NewMemory, Source
+from src.memory.memory_repo import MemoryRepository, NewMemory, Source, StoredFacts
 from src.memory.retrieval_repo import RetrievalRepository, SearchRequest
 from src.memory.search_index_repo import NewDocument, SearchIndexRepository
-from src.memory.writer import fact_terms
 from src.pg.client import PgClient, Transaction
 from src.pg.locks import lock_facts
 from src.pg.user_settings_repo import UserSettings, UserSettingsRepository
 from src.queue.update_repo import NewUpdate, UpdateRepository
 from src.reading.facts import Fact
 from src.reminders.reminder_repo import NewReminder, ReminderRepository
-from src.texts.morphology import terms
 from tests.tables import OF_QUESTIONS, ROWS_OF_OWNER, rows_of
 
 OLD, NEW, BOT = -17, -1_000_000_000_017, 555
@@ -89,17 +87,14 @@ class Group:
 
         def store(transaction: Transaction) -> int:
             lock_facts(transaction, self.owner)
-            return self.memories.add(transaction, self.owner, fact, None)
+            return StoredFacts(transaction, self.owner).add(fact, None)
 
         return self.client.in_transaction(store)
 
     def forget(self, fact: int) -> int:
         """Forget a fact and nothing of its message; the number of the forgetting."""
-        repository = ForgettingRepository(terms)
         return self.client.in_transaction(
-            lambda t: repository.forget(
-                t, self.owner, facts=[fact], changes=[], quotes={}, notice=Notice(["lost"])
-            )
+            lambda t: ForgettingRepository(t, self.owner).forget([fact], texts=["lost"])
         )
 
     def index(self) -> None:
@@ -189,7 +184,7 @@ def test_what_both_chats_remember_is_one_memory_afterwards(
     assert new.texts() == [(1, "cats of old"), (2, "Purr old"), (3, "cats of new"),
                            (4, "Purr new")]  # fmt: skip
     assert new.spans() == [(1, 1, f"{OLD}:1-1"), (3, 3, f"{NEW}:1-1")]
-    facts = {fact.id: fact.text for fact in MemoryRepository(client).list_memories(new.owner)}
+    facts = {fact.id: fact.text for fact in MemoryRepository(client).list_facts(new.owner)}
     assert facts == {before["fact"]: "old", after["fact"]: "new", before["common"]: "common"}
     sources = client.fetch_all(
         "SELECT message_id FROM memory_sources WHERE memory_id = %(id)s ORDER BY id",
@@ -291,7 +286,7 @@ def test_topics_move_each_to_its_own(client: PgClient) -> None:
     for thread, words in ((0, ["old0", "new0"]), (3, ["old3", "new3"]), (4, ["old4"]),
                           (5, ["new5"])):  # fmt: skip
         topic = Group(client, NEW, thread)
-        facts = MemoryRepository(client).list_memories(topic.owner)
+        facts = MemoryRepository(client).list_facts(topic.owner)
         assert {fact.text for fact in facts} == {*words, "common"}
         assert [text for _, text in topic.texts() if "cats" in text] == [
             f"cats of {word}" for word in words
@@ -394,16 +389,15 @@ async def test_what_was_forgotten_before_the_move_can_be_taken_back_after_it(
     if spoke_before:
         new.fill("new", 60)
     move(client)
-    undoing = UndoRepository(terms, fact_terms)
 
     def undo(transaction: Transaction, group: Group) -> list[str] | None:
-        undone = undoing.undo(transaction, group.owner)
+        undone = ForgettingRepository(transaction, group.owner).undo()
         return undone.restored if undone else None
 
     assert client.in_transaction(lambda t: undo(t, old)) is None
     if spoke_before:
         assert client.in_transaction(lambda t: undo(t, new)) == ["lost"]  # of the new chat
     assert client.in_transaction(lambda t: undo(t, new)) == ["lost"]
-    facts = MemoryRepository(client).list_memories(new.owner)
+    facts = MemoryRepository(client).list_facts(new.owner)
     assert "lost" in {fact.text for fact in facts}
     assert client.fetch_all("SELECT 1 FROM forgettings") == []

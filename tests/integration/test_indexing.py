@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 import psycopg2
@@ -22,7 +23,10 @@ from src.memory import forgetting_repo, memory_repo, retrieval_repo, search_inde
 from src.memory import search_index_repo as embedding_repo
 from src.memory.embedding_space import EmbeddingSpace, as_literal
 from src.memory.indexer import EMBED_BATCH, MAX_ANSWER, MAX_BEFORE, Indexer, continues_talk
+from src.memory.memories import KEY_FACTS
+from src.memory.memory_repo import FactQuery
 from src.memory.retriever import PASSAGE, Hit, Query
+from src.reading.facts import MEMORY_TYPES
 from src.texts.morphology import terms
 from tests.conftest import TEMPLATE, new_database
 from tests.fakes.openai_server import Reply
@@ -214,7 +218,13 @@ async def test_an_edited_message_is_indexed_again_and_its_old_words_are_gone(des
     said_at = desk.moment
     await desk.index()
     edit(desk, "Я ненавижу креветки")
-    assert await desk.core.memory.digest.index_pending() == []
+    to_digest: list[UUID] = []
+
+    async def note(conversation_id: UUID) -> None:
+        to_digest.append(conversation_id)
+
+    await desk.core.memory.digest.index_pending(note)
+    assert to_digest == []
     await desk.indexer.embed_pending()
     assert desk.documents("message_id, said_at") == [(message, said_at)]
     assert desk.postings() == set(terms("Я ненавижу креветки"))
@@ -661,6 +671,7 @@ def parameters_of(connection: psycopg2.extensions.connection) -> dict[str, Any]:
         "vector": vector,
         "model": 1,
         "limit": 30,
+        "window": 20,
         "shown": 2000,
         "offset": 0,
         "terms": ["w5", "w50", "w500"],
@@ -684,6 +695,7 @@ def parameters_of(connection: psycopg2.extensions.connection) -> dict[str, Any]:
         "before": 371,
         "speaker_id": None,
         "minutes": 60,
+        "after": None,
         "older_than": 0,
     }
 
@@ -725,12 +737,6 @@ def parameters_of(connection: psycopg2.extensions.connection) -> dict[str, Any]:
             {"search_documents_by_model", "search_documents_in_order", "messages_pkey"},
             id="list_unembedded",
         ),
-        pytest.param(
-            memory_repo.SELECT_KEY_FACTS,
-            {"memories_key_facts", "memory_sources_once"},
-            id="list_key_facts",
-        ),
-        pytest.param(memory_repo.SELECT_MEMORIES, {"memory_sources_once"}, id="list_memories"),
         pytest.param(memory_repo.SELECT_SOURCE, {"messages_pkey"}, id="find_source"),
         pytest.param(
             memory_repo.SELECT_SIMILAR,
@@ -757,8 +763,7 @@ def parameters_of(connection: psycopg2.extensions.connection) -> dict[str, Any]:
             summary_repo.SELECT_SUMMARIES, {"conversation_summaries_once"}, id="list_summaries"
         ),
         pytest.param(extraction_repo.SELECT_STATE, {"messages_by_position"}, id="find_state"),
-        pytest.param(extraction_repo.SELECT_SILENT, {"messages_by_position"}, id="list_silent"),
-        pytest.param(extraction_repo.SELECT_KNOWN, set(), id="list_known"),
+        pytest.param(extraction_repo.SELECT_UNREAD, {"messages_by_position"}, id="list_silent"),
         pytest.param(conversation_repo.SELECT_LAST_MESSAGES, set(), id="load_last_messages"),
     ],
 )
@@ -768,6 +773,27 @@ def test_the_plan_uses_the_indexes_that_are_there_for_it(
     indexes, scanned = plan_of(filled, sql, parameters_of(filled))
     assert not scanned & BIG, f"read from end to end: {scanned & BIG}"
     assert expected <= indexes
+
+
+@pytest.mark.parametrize(
+    ("wanted", "expected"),
+    [
+        (KEY_FACTS, "memories_key_facts"),
+        (FactQuery("weight", limit=60), "memories_key_facts"),
+        (FactQuery("kind", limit=8, offset=16), "memories_by_owner"),
+        (FactQuery("newest", is_living=None, limit=50), "memories_pkey"),
+        (FactQuery(ids=[5, 6], is_living=None), "memories_pkey"),
+    ],
+    ids=["in the prompt", "in an extraction", "a page", "for the operator", "by number"],
+)
+def test_a_page_of_facts_is_chosen_before_its_sources_are_looked_up(
+    filled: psycopg2.extensions.connection, wanted: FactQuery, expected: str
+) -> None:
+    sql = memory_repo.SELECT_FACTS[wanted.order]
+    parameters = {**Owner(25).columns(), **vars(wanted), "kinds": list(MEMORY_TYPES)}
+    indexes, scanned = plan_of(filled, sql, parameters)
+    assert not scanned & BIG, f"read from end to end: {scanned & BIG}"
+    assert {expected, "memory_sources_once"} <= indexes
 
 
 @pytest.mark.parametrize("model", [1, 2], ids=["current", "newer"])

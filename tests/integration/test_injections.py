@@ -24,6 +24,7 @@ from src.reading.voices import Voice
 from src.talk.prompt import SYSTEM_PROMPT
 from tests.fakes.openai_server import ChatRequest, Reply, text_of
 from tests.integration.person import FAKE_EMBEDDINGS, ME, NOON, USER, Agents, Person, incoming
+from tests.integration.turns import answer_turn, begin_turn
 from tests.unit.injections import BENIGN, INJECTIONS, STRUCTURES
 
 TAGS = ("memories", "key_facts", "history_summary", "context", "messages", "conversation")
@@ -307,8 +308,8 @@ async def test_poisoned_knowledge_stays_in_its_block_in_strict_mode(teller: Pers
         Reply(tool_calls=[("ReasoningStep", {"action": "answer"})]),
         f"Кот здесь [msg-{first}].",
     )
-    turn = await rig.core.agent.begin_turn(incoming(f"Что с котом? {HOSTILE[0]}", mode="strict"))
-    answer = await rig.core.agent.answer(turn)
+    turn = await begin_turn(rig.core.agent, incoming(f"Что с котом? {HOSTILE[0]}", mode="strict"))
+    answer = await answer_turn(rig.core.agent, turn)
     assert answer.text == "Кот здесь [1]."
     understand, *solve = rig.model.requests
     asked = text_of(understand.messages[-1]["content"])

@@ -18,6 +18,7 @@ from src.queue.job_repo import DIGEST_QUEUE, MEMORY_QUEUE, MemoryJobRepository
 from src.queue.workers import build_queue
 from tests.fakes.openai_server import ChatRequest, Reply
 from tests.integration.person import FAKE_EMBEDDINGS, USER, Rig
+from tests.integration.turns import answer_turn
 
 pytestmark = pytest.mark.core(embedding_model=FAKE_EMBEDDINGS)
 
@@ -44,8 +45,9 @@ class Works:
             self.rig.client.execute, INSERT_UPDATE, {"update": self.update, "user": user}
         )
         turn = await self.rig.begin(text, user, **changes)
-        answer = await self.rig.core.agent.answer(turn)
-        await self.rig.core.agent.mark_delivered(turn, answer, update=self.update)
+        answer = await answer_turn(self.rig.core.agent, turn)
+        mark = self.rig.core.turns.mark_delivered
+        await self.rig.client.run(mark, turn.conversation_id, answer.id, update=self.update)
 
     async def work(self, **options: Any) -> None:
         """Do every job that is due, and those that they lead to."""
@@ -235,6 +237,24 @@ async def test_a_silent_conversation_is_read_for_facts_after_an_hour(
     assert len(works.digests) == expected, "once, and not every minute"
     positions = works.rig.rows("SELECT extracted_position FROM conversations")
     assert positions == [(2 * expected,)]
+
+
+@pytest.mark.parametrize(("window", "expected"), [(2, 1), (3, 0)])
+async def test_a_full_window_whose_job_is_gone_is_read_after_a_minute(
+    works: Works, window: int, expected: int
+) -> None:
+    works.rig.set(memory_extraction_window=20)
+    await works.turn("у меня есть дача")
+    await works.work_off()
+    works.rig.set(memory_extraction_window=window)
+    for minutes in (0, 2):
+        works.rig.client.execute(
+            "UPDATE messages SET created_at = created_at - make_interval(mins => %(minutes)s)",
+            {"minutes": minutes},
+        )
+        await works.defer("remember_missed", timestamp=0)
+        await works.work_off()
+        assert len(works.digests) == (expected if minutes else 0)
 
 
 async def test_a_conversation_that_was_silent_for_over_a_week_is_left_alone(works: Works) -> None:

@@ -23,11 +23,10 @@ from src.memory.turn_context import Finding, TurnContext
 from src.memory.writer import MemoryWriter
 from src.pg.client import PgClient
 from src.talk.assistant import update_state_after_tool
-from src.talk.conversation_state import ConversationState
 from src.talk.main_graph import Models, build_graph, route_after_tool, route_summary
 from src.talk.prompt import SYSTEM_PROMPT, TAIL, check_facts, load_facts
-from src.talk.tools import build_tools
-from src.talk.turn_state import Turn
+from src.talk.tools import ToolHistoryService, build_tools
+from src.talk.turn_state import ConversationState, Turn
 from tests.fakes.openai_server import ChatRequest, Reply
 from tests.integration.person import MORNING, Person, called, fact, named, open_person, saved
 
@@ -126,7 +125,8 @@ async def run_turn(
     )
     reminders = person.core.reminders
     tools = build_tools(memories, reminders)
-    graph = build_graph(models, tools, memories, reminders=reminders)
+    tool_runs = ToolHistoryService(person.client)
+    graph = build_graph(models, tools, memories, reminders=reminders, tool_runs=tool_runs)
     steps: list[Step] = []
     state: ConversationState = {}
     async for mode, data in graph.astream(
@@ -264,7 +264,23 @@ async def test_facts_that_cannot_be_fetched_anew_stay_in_the_prompt(person: Pers
 
 def known(text: str, uid: str = "msg-1") -> Memory:
     return Memory(
-        1, text, "user_fact", "user", "other", text, 8, False, None, None, None, uid, MORNING, 1
+        1,
+        text,
+        "user_fact",
+        "user",
+        "other",
+        text,
+        8,
+        False,
+        None,
+        None,
+        None,
+        uid,
+        MORNING,
+        1,
+        None,
+        None,
+        None,
     )
 
 

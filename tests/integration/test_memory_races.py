@@ -15,7 +15,8 @@ from uuid import UUID
 
 import pytest
 
-from src.memory.compaction import NEXT_TURN, window_start
+from src.history.new_messages import window_start
+from src.memory.compaction import NEXT_TURN
 from src.memory.extraction import MAX_WINDOW
 from src.memory.search_index_repo import NewDocument, SearchIndexRepository
 from src.pg.client import PgClient

@@ -23,6 +23,7 @@ from tests.integration.person import (
     results,
     saved,
 )
+from tests.integration.turns import answer_turn, begin_turn
 
 CAT = fact("Моего кота зовут Барсик", subject="cat", relation="name", object="Барсик")
 DOG = fact("Моего пса зовут Рекс", subject="dog", relation="name", object="Рекс")
@@ -236,7 +237,7 @@ async def test_the_message_that_asks_is_not_found(person: Person) -> None:
     person.model.queue(called("search_memory", query="ключи от дачи"))
     turn = await person.begin("Где лежат ключи от дачи?")
     await person.index()
-    await person.core.agent.answer(turn)
+    await answer_turn(person.core.agent, turn)
     assert [memory["text"] for memory in found(person.requests[-1])] == [
         "Ключи от дачи лежат под ковриком"
     ]
@@ -419,7 +420,7 @@ async def ask_about_the_cat(person: Person, reply: str, **changes: Any) -> Any:
     person.core.conversations.create_new_conversation(person.user)
     person.model.queue(reply)
     turn = await person.begin("Как зовут кота?", **changes)
-    return turn, await person.core.agent.answer(turn)
+    return turn, await answer_turn(person.core.agent, turn)
 
 
 async def test_a_number_without_a_source_is_dropped(person: Person) -> None:
@@ -457,9 +458,9 @@ async def test_a_cited_fact_counts_as_recalled(person: Person) -> None:
 async def test_a_retried_turn_finds_its_answer_with_the_same_sources(person: Person) -> None:
     origin = TelegramOrigin(42, person.user, 7, person.user)
     turn, answer = await ask_about_the_cat(person, "Барсик [1]", origin=origin)
-    retried = await person.core.agent.begin_turn(turn.incoming)
+    retried = await begin_turn(person.core.agent, turn.incoming)
     assert (retried.is_new, retried.message_id) == (False, turn.message_id)
-    again = await person.core.agent.answer(retried)
+    again = await answer_turn(person.core.agent, retried)
     assert (again.id, again.text, again.sources) == (answer.id, answer.text, answer.sources)
     assert len(person.requests) == 1, "the model is not asked twice"
     assert again.sources[0].said_at == MORNING.replace(year=2024)
@@ -471,9 +472,9 @@ async def test_a_cited_message_is_found_again_on_a_retry_too(person: Person) -> 
     await person.index()
     person.model.queue(called("search_memory", query="ключи от дачи"), "Под ковриком [1].")
     turn = await person.begin("Где ключи?", origin=origin)
-    answer = await person.core.agent.answer(turn)
+    answer = await answer_turn(person.core.agent, turn)
     [source] = answer.sources
     assert (source.uid, source.memory_id) == (f"msg-{source.message_id}", None)
-    retried = await person.core.agent.begin_turn(turn.incoming)
+    retried = await begin_turn(person.core.agent, turn.incoming)
     assert retried.answer is not None and retried.answer.sources == answer.sources
     assert source.said_at == MORNING + timedelta(minutes=1)

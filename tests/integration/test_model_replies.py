@@ -11,12 +11,14 @@ from typing import Any
 import pytest
 
 from src.base.errors import ModelReplyError
-from src.talk.assistant import MAX_AT_ONCE, MAX_ROUNDS, NO_JSON, WAIT
+from src.talk.assistant import MAX_ROUNDS
+from src.talk.tools import MAX_AT_ONCE, NO_JSON, WAIT
 from src.texts import LANGUAGES, Language, say
 from tests.attacks.model_replies import JSON, Script, delta
 from tests.attacks.model_walk import BACKGROUND, TALK, Walk, some, walk
 from tests.fakes.openai_server import ChatRequest, Raw, Reply, tool_call
 from tests.integration.person import Agents, Person, Rig, new_user, results
+from tests.integration.turns import answer_turn
 
 USAGE = {"prompt_tokens": 3, "completion_tokens": 2}
 
@@ -84,7 +86,7 @@ async def test_what_is_shown_and_stored_consists_of_whole_characters(
     shown: list[str] = []
     person.model.queue(streamed(*texts))
     turn = await person.begin("?")
-    answer = await person.core.agent.answer(turn, on_text=shown.append)
+    answer = await answer_turn(person.core.agent, turn, on_text=shown.append)
     assert answer.text == "".join(shown) == stored
     for piece in shown:
         piece.encode()
@@ -122,9 +124,9 @@ async def test_an_error_in_mid_reply_is_worth_another_try(person: Person) -> Non
     failing = streamed("раз ", "два ", middle=[{"error": {"message": "внутри", "code": 503}}])
     person.model.queue(failing, "снова здесь")
     with pytest.raises(ModelReplyError) as failed:
-        await person.core.agent.answer(turn)
+        await answer_turn(person.core.agent, turn)
     assert "внутри" not in str(failed.value)
-    assert (await person.core.agent.answer(turn)).text == "снова здесь"
+    assert (await answer_turn(person.core.agent, turn)).text == "снова здесь"
 
 
 async def test_an_error_after_the_end_of_a_reply_changes_nothing(person: Person) -> None:

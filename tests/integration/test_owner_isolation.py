@@ -15,7 +15,7 @@ import itertools
 import json
 import traceback
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
@@ -33,15 +33,20 @@ from src.history.turn_repo import AnswerSource, NewAnswer, TurnRepository
 from src.llm.reply import ModelUsage
 from src.memory.digest_repo import ExtractionRepository, SummaryRepository
 from src.memory.forgetter import Forgetter, Forgotten
-from src.memory.forgetting_repo import ForgettingRepository, UndoRepository
+from src.memory.forgetting_repo import ForgettingRepository
 from src.memory.group_moves import GroupMoveRepository
-from src.memory.memory_page_repo import MemoryPageRepository
-from src.memory.memory_repo import MemoryRepository, NewMemory, Source
-from src.memory.question_repo import NewQuestion, QuestionRepository
+from src.memory.memory_repo import (
+    SELECT_FACTS,
+    FactQuery,
+    MemoryRepository,
+    NewMemory,
+    Source,
+    StoredFacts,
+)
+from src.memory.question_repo import QuestionRepository
 from src.memory.retrieval_repo import RetrievalRepository, SearchRequest
 from src.memory.retriever import Query
 from src.memory.search_index_repo import EmbeddingRepository, NewDocument, SearchIndexRepository
-from src.memory.writer import fact_terms
 from src.pg.client import PgClient, Transaction
 from src.pg.user_settings_repo import UserSettingsRepository
 from src.privacy.erasure_repo import ErasureRepository
@@ -135,10 +140,7 @@ class Repositories:
         self.moves = GroupMoveRepository(client)
         self.memories = MemoryRepository(client)
         self.exports = ExportRepository(client)
-        self.pages = MemoryPageRepository(client)
         self.timeline = TimelineRepository(client)
-        self.forgetting = ForgettingRepository(terms)
-        self.undoing = UndoRepository(terms, fact_terms)
         self.index = SearchIndexRepository(client)
         self.retrieval = RetrievalRepository(client)
         self.embeddings = EmbeddingRepository(client)
@@ -158,7 +160,7 @@ class Repositories:
     def forget(self, owner: Owner, uids: list[str], request_id: int | None = None) -> Forgotten:
         """A request to forget, carried out."""
         with self.client.transaction() as transaction:
-            forgetter = Forgetter(self.forgetting, transaction, owner, request_id=request_id)
+            forgetter = Forgetter(transaction, owner, request_id=request_id)
             return forgetter.forget(uids)
 
     def ids(self, sql: str, **parameters: Any) -> list[int]:
@@ -264,10 +266,10 @@ def fill_memories(do: Repositories, owner: Owner, word: str, asked: list[int]) -
     def work(transaction: Transaction) -> list[int]:
         def add(text: str, number: int) -> int:
             memory = new_memory(word, text, asked[number])
-            return do.memories.add(transaction, owner, memory, do.model)
+            return StoredFacts(transaction, owner).add(memory, do.model)
 
         plain, old, new = add("has", 0), add("lived in", 0), add("lives in", 1)
-        do.memories.retire(transaction, owner, [old], successor=new, reason="replaced")
+        StoredFacts(transaction, owner).retire([old], successor=new, reason="replaced")
         return [plain, new, old]
 
     facts = do.client.in_transaction(work)
@@ -341,9 +343,7 @@ def similar(s: Stage) -> Any:
     """Everything of theirs that could be like a fact of mine."""
     theirs = new_memory(s.them.word, "has", s.me.asked[0])
     return s.write(
-        lambda t: s.do.memories.list_similar(
-            t,
-            s.me.owner,
+        lambda t: StoredFacts(t, s.me.owner).list_similar(
             theirs,
             s.do.model,
             contradicts=[*s.them.facts, *s.me.facts],
@@ -360,11 +360,11 @@ def thread_of(who: Filled) -> str:
 def open_questions(s: Stage) -> list[Any]:
     """About my message and theirs; then of theirs."""
     pairs = [(who.asked[1], who.facts[1]) for who in (s.me, s.them)]
-    new = NewQuestion(f"new {s.me.word}", s.me.asked[1], "ru", pairs)
-    s.do.questions.open(s.me.owner, new)
-    refused(lambda: s.do.questions.open(s.me.owner, replace(new, message_id=s.them.asked[1])))
+    ask = partial(s.do.questions.open, s.me.owner, f"new {s.me.word}", language="ru", pairs=pairs)
+    ask(s.me.asked[1])
+    refused(lambda: ask(s.them.asked[1]))
     held = "SELECT memory_id FROM question_facts WHERE thread_id = %(thread)s"
-    return s.do.ids(held, thread=new.thread)
+    return s.do.ids(held, thread=f"new {s.me.word}")
 
 
 def edited_by(s: Stage, name: str) -> Any:
@@ -390,66 +390,73 @@ def edited_by(s: Stage, name: str) -> Any:
 
 
 CASES: dict[str, Callable[[Stage], Any]] = {
-    "MemoryRepository.find_message": lambda s: s.write(
-        lambda t: s.both(lambda who: s.do.memories.find_message(t, s.me.owner, who.asked[0]))
+    "StoredFacts.find_message": lambda s: s.write(
+        lambda t: s.both(lambda who: StoredFacts(t, s.me.owner).find_message(who.asked[0]))
     ),
-    "MemoryRepository.list_similar": similar,
-    "MemoryRepository.add": lambda s: s.write(
+    "StoredFacts.list_similar": similar,
+    "StoredFacts.add": lambda s: s.write(
         lambda t: s.both(
-            lambda who: s.do.memories.add(
-                t, s.me.owner, new_memory(s.me.word, f"{who.word[0]}", who.asked[0],
+            lambda who: StoredFacts(t, s.me.owner).add(
+                new_memory(s.me.word, f"{who.word[0]}", who.asked[0],
                                           content_hash=f"new {who.word}"), s.do.model
             )
         )
     ),
-    "MemoryRepository.add_source": lambda s: s.write(
+    "StoredFacts.add_source": lambda s: s.write(
         lambda t: s.both(
-            lambda who: s.do.memories.add_source(
-                t, s.me.owner, who.facts[0], Source(s.me.asked[2], "words", SAID)
+            lambda who: StoredFacts(t, s.me.owner).add_source(
+                who.facts[0], Source(s.me.asked[2], "words", SAID)
             )
         )
     ),
-    "MemoryRepository.touch": lambda s: s.write(
+    "StoredFacts.touch": lambda s: s.write(
         lambda t: s.both(
-            lambda who: s.do.memories.touch(
-                t, s.me.owner, who.facts[0], Fact(text="x", importance=10)
+            lambda who: StoredFacts(t, s.me.owner).touch(
+                who.facts[0], Fact(text="x", importance=10)
             )
         )
     ),
-    "MemoryRepository.retire": lambda s: s.write(
-        lambda t: s.do.memories.retire(
-            t, s.me.owner, [*s.me.facts, *s.them.facts], successor=None, reason="replaced",
+    "StoredFacts.retire": lambda s: s.write(
+        lambda t: StoredFacts(t, s.me.owner).retire(
+            [*s.me.facts, *s.them.facts], successor=None, reason="replaced",
             until=SAID,
         )
     ),
-    "MemoryRepository.retire_surplus": lambda s: s.write(
-        lambda t: s.do.memories.retire_surplus(t, s.me.owner, 0)
+    "StoredFacts.retire_surplus": lambda s: s.write(
+        lambda t: StoredFacts(t, s.me.owner).retire_surplus(0)
     ),
     "MemoryRepository.add_rejected": lambda s: s.both(
         lambda who: s.do.memories.add_rejected(
             s.me.owner, who.asked[0], reason="secret", text=None, origin="tool"
         )
     ),
-    "MemoryRepository.list_key_facts": lambda s: s.do.memories.list_key_facts(
-        s.me.owner, importance=1, limit=1000
+    "MemoryRepository.list_facts": lambda s: [
+        s.do.memories.list_facts(s.me.owner, FactQuery(order, is_living=None))
+        for order in SELECT_FACTS
+    ],
+    "MemoryRepository.find_fact": lambda s: s.both(
+        lambda who: [s.do.memories.find_fact(s.me.owner, number) for number in who.facts]
     ),
-    "MemoryRepository.list_memories": lambda s: s.do.memories.list_memories(
-        s.me.owner, limit=1000
+    "MemoryRepository.count_kinds": lambda s: s.do.memories.count_kinds(s.me.owner),
+    "MemoryRepository.set_pinned": lambda s: s.both(
+        lambda who: [
+            s.do.memories.set_pinned(s.me.owner, number, pinned=True) for number in who.facts
+        ]
     ),
     "MemoryRepository.count": lambda s: s.do.memories.count(s.me.owner),
     "ForgettingRepository.list_facts": lambda s: s.write(
-        lambda t: s.do.forgetting.list_facts(t, s.me.owner)
+        lambda t: mine(s, t).list_facts()
     ),
     "ForgettingRepository.list_messages": lambda s: s.write(
         lambda t: s.both(
-            lambda who: s.do.forgetting.list_messages(
-                t, s.me.owner, facts=who.facts, ids=who.asked, beginnings=[who.word[:4].lower()]
+            lambda who: mine(s, t).list_messages(
+                facts=who.facts, ids=who.asked, beginnings=[who.word[:4].lower()]
             )
         )
     ),
     "ForgettingRepository.list_other_quotes": lambda s: s.write(
         lambda t: s.both(
-            lambda who: s.do.forgetting.list_other_quotes(t, s.me.owner, facts=[], ids=who.asked)
+            lambda who: mine(s, t).list_other_quotes(facts=[], ids=who.asked)
         )
     ),
     "ForgettingRepository.forget": lambda s: [
@@ -460,35 +467,30 @@ CASES: dict[str, Callable[[Stage], Any]] = {
         s.do.forget(s.me.owner, [f"fact-{number}" for number in s.them.facts]).texts,
     ],
     "ForgettingRepository.hide_request": lambda s: s.write(
-        lambda t: s.both(lambda who: s.do.forgetting.hide_request(t, s.me.owner, who.asked[1]))
+        lambda t: s.both(lambda who: mine(s, t).hide_request(who.asked[1]))
     ),
     "ForgettingRepository.keep_private": lambda s: s.write(
-        lambda t: s.both(lambda who: s.do.forgetting.keep_private(t, s.me.owner, who.asked[1]))
+        lambda t: s.both(lambda who: mine(s, t).keep_private(who.asked[1]))
     ),
-    "UndoRepository.undo": lambda s: s.write(
+    "ForgettingRepository.undo": lambda s: s.write(
         lambda t: [
-            s.do.undoing.undo(t, s.me.owner, number)
+            mine(s, t).undo(number)
             for number in (s.them.facts[1], s.me.facts[1], None)
         ]
     ),
-    "UndoRepository.restore_replaced": lambda s: s.write(
-        lambda t: [
-            s.do.undoing.restore_replaced(t, s.me.owner, who.facts[1]) for who in (s.them, s.me)
-        ]
+    "ForgettingRepository.list_told": lambda s: s.write(
+        lambda t: s.both(lambda who: mine(s, t).list_told(who.asked[0]))
     ),
-    "UndoRepository.list_told": lambda s: s.write(
-        lambda t: s.both(lambda who: s.do.undoing.list_told(t, s.me.owner, who.asked[0]))
-    ),
-    "UndoRepository.untell": lambda s: s.write(
+    "ForgettingRepository.untell": lambda s: s.write(
         lambda t: [
-            s.do.undoing.untell(t, s.me.owner, who.asked[0], number, has_others=others)
+            mine(s, t).untell(who.asked[0], number, has_others=others)
             for who in (s.them, s.me)
             for number, others in ((who.facts[0], False), (who.facts[1], True))
         ]
     ),
-    "UndoRepository.undo_forgetting": lambda s: s.write(
+    "ForgettingRepository.undo_forgetting": lambda s: s.write(
         lambda t: [
-            s.do.undoing.undo_forgetting(t, s.me.owner, number)
+            mine(s, t).undo_forgetting(number)
             for who in (s.them, s.me)
             for number in forgettings_of(s, who)
         ]
@@ -555,37 +557,20 @@ CASES: dict[str, Callable[[Stage], Any]] = {
     "ExtractionRepository.advance": lambda s: s.do.extraction.advance(
         s.me.conversation, first=1, last=3
     ),
-    "ExtractionRepository.list_silent": lambda s: s.do.extraction.list_silent(0, limit=1000),
+    "ExtractionRepository.list_silent": lambda s: s.do.extraction.list_silent(
+        0, window=20, limit=1000
+    ),
     "ExtractionRepository.list_parting": lambda s: s.do.extraction.list_parting(
         s.me.owner, limit=1000
     ),
     "ExtractionRepository.delete_parting": lambda s: s.do.extraction.delete_parting(
         s.me.owner, [*s.me.asked, *s.them.asked]
     ),
-    "ExtractionRepository.list_known": lambda s: s.do.extraction.list_known(
-        s.me.owner, limit=1000
-    ),
     "ExportRepository.get_settings": lambda s: s.do.exports.get_settings(s.me.owner),
     "ExportRepository.read": lambda s: [
         list(s.do.exports.read(part, *s.me.owner)) for part in EXPORTED
     ],
     "ErasureRepository.erase_facts": lambda s: s.do.erasure.erase_facts(s.me.owner),
-    "MemoryPageRepository.list_page": lambda s: s.do.pages.list_page(s.me.owner, limit=1000),
-    "MemoryPageRepository.count_kinds": lambda s: s.do.pages.count_kinds(s.me.owner),
-    "MemoryPageRepository.list_replaced": lambda s: s.both(
-        lambda who: s.do.pages.list_replaced(s.me.owner, who.facts)
-    ),
-    "MemoryPageRepository.find_card": lambda s: s.both(
-        lambda who: [s.do.pages.find_card(s.me.owner, number) for number in who.facts]
-    ),
-    "MemoryPageRepository.set_pinned": lambda s: s.both(
-        lambda who: [
-            s.do.pages.set_pinned(s.me.owner, number, pinned=True) for number in who.facts
-        ]
-    ),
-    "MemoryPageRepository.list_texts": lambda s: s.both(
-        lambda who: s.do.pages.list_texts(s.me.owner, who.facts)
-    ),
     "TimelineRepository.list_messages": lambda s: s.do.timeline.list_messages(
         s.me.owner, limit=1000
     ),
@@ -710,6 +695,7 @@ FOR_EVERYBODY = {
     "EmbeddingRepository.note_progress": "how many documents of all owners a model has embedded",
     "EmbeddingRepository.find_progress": "the same",
     "EmbeddingRepository.choose_model": "changes which vectors are wanted, of all owners",
+    "ExtractionRepository.list_closed": "conversations of everybody, for one batch",
     "ExtractionRepository.list_parted": "conversations of whoever left something unread",
     "QuestionRepository.list_expired": "questions of whoever has not answered for a week",
     "QuestionRepository.find_ended": "for a job, which names an answer",
@@ -736,7 +722,7 @@ CHAT_WIDE = frozenset(
 SAY_LITTLE = frozenset(
     {
         "TurnRepository.find_budget_pause", "MemoryRepository.count", "ReminderRepository.count",
-        "MemoryPageRepository.count_kinds", "ExportRepository.get_settings",
+        "MemoryRepository.count_kinds", "ExportRepository.get_settings",
         "MemoryRepository.get_message_uid_by_episode", "SearchIndexRepository.find_progress",
         "SearchIndexRepository.find_last_said", "EmbeddingRepository.find_model",
         "EmbeddingRepository.add_model", "EmbeddingRepository.count_embedded",
@@ -747,11 +733,11 @@ SAY_LITTLE = frozenset(
     }
 )  # fmt: skip
 REPOSITORIES = (
-    MemoryRepository, UndoRepository, ForgettingRepository, GroupMoveRepository,
+    MemoryRepository, StoredFacts, ForgettingRepository, GroupMoveRepository,
     SearchIndexRepository,
     RetrievalRepository,
     EmbeddingRepository, SummaryRepository, ExtractionRepository, ErasureRepository,
-    TurnRepository, ConversationRepository, MemoryPageRepository,
+    TurnRepository, ConversationRepository,
     ExportRepository, EditRepository, QuestionRepository, ReminderRepository, TimelineRepository,
 )  # fmt: skip
 
@@ -790,6 +776,11 @@ def updates_of(s: Stage, who: Filled) -> list[int]:
 def forgettings_of(s: Stage, who: Filled) -> list[int]:
     """What somebody has forgotten."""
     return s.do.ids("SELECT id FROM forgettings WHERE owner_id = %(owner)s", **who.owner.columns())
+
+
+def mine(s: Stage, transaction: Transaction) -> ForgettingRepository:
+    """What forgets and takes back of mine."""
+    return ForgettingRepository(transaction, s.me.owner)
 
 
 def origin_of(s: Stage, who: Filled) -> TelegramOrigin:
@@ -895,9 +886,8 @@ def test_topics_of_a_person_have_one_memory_and_each_its_own_history(shared: PgC
     seven, eight = (fill(shared, Owner(person, topic)) for topic in (7, 8))
     stage = Stage(do, eight, seven)
     for name in (
-        "MemoryRepository.list_memories", "MemoryRepository.list_key_facts",
-        "MemoryRepository.find_source", "MemoryPageRepository.find_card",
-        "ExtractionRepository.list_known", "ReminderRepository.list_waiting",
+        "MemoryRepository.list_facts", "MemoryRepository.find_fact",
+        "MemoryRepository.find_source", "ReminderRepository.list_waiting",
         "RetrievalRepository.search", "ForgettingRepository.list_messages",
     ):  # fmt: skip
         found = repr(CASES[name](stage))

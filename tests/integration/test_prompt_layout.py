@@ -11,18 +11,18 @@ import pytest
 
 from src.base.owners import Owner
 from src.core import Core, build_caller
+from src.history.new_messages import window_start
 from src.llm.embeddings import QuietMoments
-from src.memory.compaction import window_start
 from src.memory.tools import build_save_user_fact
 from src.memory.writer import Said
 from src.reading.facts import Fact
 from src.talk.main_graph import Models, build_graph
 from src.talk.prompt import EARLIER, SYSTEM_PROMPT
-from src.talk.tool_history import ToolHistoryService
-from src.talk.tools import build_current_time
+from src.talk.tools import ToolHistoryService, build_current_time
 from src.talk.turn import AgentService
 from tests.fakes.openai_server import ChatRequest, Reply, text_of
 from tests.integration.person import USER, Rig, incoming
+from tests.integration.turns import answer_turn, begin_turn, mark_turn
 
 pytestmark = pytest.mark.core(embedding_model="openai:fake-embedding")
 
@@ -58,12 +58,12 @@ class Chat:
         """A message, its answer, and what the background does with it."""
         self.moment += timedelta(minutes=37)
         self.rig.model.queue(*replies)
-        turn = await self.agent.begin_turn(incoming(text, moment=self.moment))
+        turn = await begin_turn(self.agent, incoming(text, moment=self.moment))
         before = len(self.rig.model.requests)
-        answer = await self.agent.answer(turn)
+        answer = await answer_turn(self.agent, turn)
         self.first.append(self.rig.model.requests[before])
         self.last_positions.append(turn.history[-1]["position"])
-        await self.agent.mark_delivered(turn, answer)
+        await mark_turn(self.agent, turn, answer)
         await self.rig.core.memory.digest.remember_turn(turn.conversation_id)
 
     async def run(self, turns: int = TURNS) -> None:
@@ -103,7 +103,7 @@ async def chat(rig: Rig, request: pytest.FixtureRequest) -> Chat:
 
 def agent_for(core: Core, *, system_in_history: bool) -> AgentService:
     """The agent as for a provider of this kind."""
-    tool_history = ToolHistoryService(core.client)
+    tool_runs = ToolHistoryService(core.client)
     models = Models(
         caller=build_caller(core.settings),
         summary_llm=core.memory.summary_llm,
@@ -113,9 +113,7 @@ def agent_for(core: Core, *, system_in_history: bool) -> AgentService:
     )
     memories = core.memory.memories
     tools = [build_current_time(), build_save_user_fact(memories)]
-    graph = build_graph(
-        models, tools, memories, reminders=core.reminders, wrap_tool_call=tool_history.record
-    )
+    graph = build_graph(models, tools, memories, reminders=core.reminders, tool_runs=tool_runs)
     return AgentService(
         core.client,
         graph,

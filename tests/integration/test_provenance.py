@@ -32,6 +32,7 @@ from tests.integration.person import (
     saved,
     taught,
 )
+from tests.integration.turns import answer_turn, begin_turn, mark_turn
 
 ANNA, BORIS = 2**41 + 7001, 2**41 + 7002
 NAMES = {ANNA: "Анна", BORIS: "Борис"}
@@ -54,14 +55,14 @@ class Group:
         message = incoming(text, self.id, origin=origin)
         newer = None if is_answered else "message"
         message = replace(message, voice=Voice(speaker=NAMES[member]), newer=newer)
-        return await self.rig.core.agent.begin_turn(message)
+        return await begin_turn(self.rig.core.agent, message)
 
     async def say(self, member: int, text: str, *replies: Reply | str) -> StoredAnswer:
         """A whole turn, and what the background makes of it but for extraction."""
         self.rig.model.queue(*replies)
         turn = await self.begin(member, text)
-        answer = await self.rig.core.agent.answer(turn)
-        await self.rig.core.agent.mark_delivered(turn, answer)
+        answer = await answer_turn(self.rig.core.agent, turn)
+        await mark_turn(self.rig.core.agent, turn, answer)
         await self.rig.core.memory.digest.remember_turn(turn.conversation_id)
         return answer
 
@@ -380,7 +381,7 @@ async def test_an_erasure_of_a_member_reaches_quotes_names_and_what_new_left(gro
     origin = TelegramOrigin(1, group.id, next(_ids), ANNA)
     message = incoming("Ого", group.id, origin=origin)
     message = replace(message, voice=quoting, newer="message")
-    turn = await group.rig.core.agent.begin_turn(message)
+    turn = await begin_turn(group.rig.core.agent, message)
     await group.rig.core.agent.erase(BORIS)
     told = "SELECT quoted, speaker FROM messages WHERE conversation_id = %(id)s"
     assert group.rig.rows(told, id=str(turn.conversation_id)) == [(None, "Анна")]
@@ -413,4 +414,4 @@ async def test_a_reply_that_quotes_what_is_forgotten_quotes_nothing(person: Pers
 async def _left(person: Person, text: str, **changes: Any) -> None:
     """A message whose answer is left to a later one."""
     message = incoming(text, person.user, moment=person.moment, mode=person.mode)
-    await person.core.agent.begin_turn(replace(message, newer="message", **changes))
+    await begin_turn(person.core.agent, replace(message, newer="message", **changes))

@@ -9,13 +9,12 @@ import pytest
 
 from src.history.conversation_repo import TelegramOrigin
 from src.memory.forgetter import Forgetter
-from src.memory.forgetting_repo import ForgettingRepository
 from src.memory.purge_repo import UNDO_SECONDS, PurgeRepository
 from src.pg.client import PgClient
 from src.queue.update_repo import NewUpdate
-from src.texts.morphology import terms
 from tests.fakes.openai_server import ChatRequest, Reply
 from tests.integration.person import FAKE_EMBEDDINGS, Agents, Person, called, saved
+from tests.integration.turns import answer_turn, mark_turn
 from tests.tables import columns_that_hold
 
 BOT = 555
@@ -52,9 +51,8 @@ def number_of(person: Person, text: str) -> int:
 
 def forget_messages(person: Person, uids: list[str]) -> None:
     """Forget whole messages, which nobody has asked for in the chat."""
-    repository = ForgettingRepository(terms)
     with person.client.transaction() as transaction:
-        Forgetter(repository, transaction, person.owner).forget(uids)
+        Forgetter(transaction, person.owner).forget(uids)
 
 
 async def forget(person: Person, text: str) -> None:
@@ -138,9 +136,9 @@ async def test_a_message_whose_answer_is_under_way_waits_for_it(person: Person) 
     turn = await person.begin(SECRET, origin=origin)
     person.rows("UPDATE messages SET is_forgotten = true, forgotten_at = now()")
     person.model.queue("Хорошо, qzwomba")
-    answer = await person.core.agent.answer(turn)
+    answer = await answer_turn(person.core.agent, turn)
     assert purge(person) == 0, "the answer could not be delivered yet"
-    await person.core.agent.mark_delivered(turn, answer, update=row)
+    await mark_turn(person.core.agent, turn, answer)
     assert purge(person) == 2 and held(person) == set()
     assert updates.store(BOT, [new]) == 0, "Telegram delivers it again: it is not answered twice"
     assert updates.find_waiting(row) is None

@@ -23,11 +23,10 @@ from src.memory.writer import Said as Source
 from src.pg.client import PgClient
 from src.reading.facts import Fact
 from src.talk.command_service import choice_rows
-from src.talk.conversation_state import RESOLUTIONS, ConversationState, Resolution
 from src.talk.graph_run import Progress, context_of
 from src.talk.main_graph import checkpoint_serde
 from src.talk.questions import CheckpointStore, QuestionService
-from src.talk.turn_state import Turn
+from src.talk.turn_state import RESOLUTIONS, ConversationState, Resolution, Turn
 from src.texts import Language, say
 from src.texts.reply import Reply as Said
 from tests.fakes.openai_server import ChatRequest, Reply
@@ -54,7 +53,6 @@ OMSK, TOMSK, PERM = (
 )
 CAT = fact("Кота зовут Барсик", subject="cat", relation="name", object="Барсик")
 BOT = 77
-PLACE: Json = {"asker": None, "language": "ru", "time_zone": "Europe/Moscow"}
 
 
 @pytest.fixture
@@ -389,10 +387,14 @@ async def test_a_crash_before_the_question_is_closed_repeats_nothing(
     person: Person, choice: Resolution
 ) -> None:
     answer = await ask(person)
-    first = await person.core.questions.settle(person.owner, answer.id, choice, **PLACE)
+    first = await person.core.questions.settle(
+        person.rig.called(person.user, "ru"), answer.id, choice
+    )
     before = person.written()
     other: Resolution = "old" if choice == "replace" else "replace"
-    second = await person.core.questions.settle(person.owner, answer.id, other, **PLACE)
+    second = await person.core.questions.settle(
+        person.rig.called(person.user, "ru"), answer.id, other
+    )
     assert second == first, "the first decision stays"
     assert person.written() == before
     await person.core.questions.close(person.owner, second)
@@ -463,7 +465,7 @@ async def test_without_the_database_the_question_waits(person: Person) -> None:
     nowhere = CheckpointStore("host=127.0.0.1 port=1 dbname=x", checkpoint_serde(), timeout=0.2)
     lost = QuestionService(person.client, person.core.memory.memories, nowhere)
     with pytest.raises(StorageUnavailableError):
-        await lost.settle(person.owner, answer.id, "replace", **PLACE)
+        await lost.settle(person.rig.called(person.user, "ru"), answer.id, "replace")
     await lost.aclose()
     await press(person, answer, "replace")
     assert person.facts() == [TOMSK["text"]]
@@ -624,7 +626,7 @@ async def test_a_press_before_the_job_but_after_the_week_is_late_too(person: Per
 
 async def test_a_decision_that_a_crash_left_unsaid_is_no_missing_answer(person: Person) -> None:
     answer = await ask(person)
-    await person.core.questions.settle(person.owner, answer.id, "replace", **PLACE)
+    await person.core.questions.settle(person.rig.called(person.user, "ru"), answer.id, "replace")
     wait(person, 8)
     await person.core.questions.expire("Europe/Moscow")
     reply = await press(person, answer, "old")

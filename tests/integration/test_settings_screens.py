@@ -5,18 +5,21 @@ from __future__ import annotations
 import pytest
 from aiogram import Bot
 
+from src.base.owners import Owner
 from src.memory.prompts import LENGTHS as LENGTH_WISHES
 from src.pg.client import PgClient
-from src.talk.settings import LANGUAGE_NAMES, LENGTHS
-from src.texts import LANGUAGES, Language, say
+from src.talk.settings import LENGTHS
+from src.texts import Language, say
 from tests.fakes.openai_server import Reply
 from tests.fakes.telegram_people import Sender
 from tests.fakes.telegram_server import FakeTelegram
 from tests.fakes.telegram_types import SentMessage
 from tests.integration.person import Agents
 from tests.integration.phone import STRANGER, USER, Phone, buttons, open_phone
+from tests.languages import WRITTEN
 
 GROUP = -1_001_234_567_892
+NAMES = {"ru": "Русский", "uk": "Українська", "en": "English"}
 
 
 @pytest.fixture
@@ -30,12 +33,12 @@ async def open_choice(phone: Phone, key: str, language: Language = "ru") -> Sent
     return await phone.tap(say(key, language))
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("language", WRITTEN)
 async def test_the_page_names_every_choice_and_the_time(phone: Phone, language: Language) -> None:
     await phone.fake.send_text(USER, "/settings", language_code=language)
     await phone.work()
     text = phone.last.text
-    assert text.startswith(say("settings_title", language)) and LANGUAGE_NAMES[language] in text
+    assert text.startswith(say("settings_title", language)) and NAMES[language] in text
     assert "Europe/Moscow" in text and len(buttons(phone.last)) == 5
 
 
@@ -51,7 +54,7 @@ async def test_the_mode_and_back(phone: Phone) -> None:
     screen = await open_choice(phone, "settings_mode")
     assert buttons(screen)[0][0][0].startswith("✓ ")
     await phone.tap(say("mode_name_strict", "ru"), under=screen)
-    assert await phone.rig.core.commands.get_mode(USER) == "strict"
+    assert (await phone.rig.core.commands.settings.get(Owner(USER))).mode == "strict"
     await phone.tap(say("settings_mode", "ru"), under=screen)
     await phone.tap(say("settings_back", "ru"), under=screen)
     assert say("mode_name_strict", "ru") in screen.text
@@ -171,6 +174,6 @@ async def test_in_a_group_admins_choose_for_all(phone: Phone) -> None:
                                   "remembering:5"])  # fmt: skip
 async def test_a_forged_choice_changes_nothing(phone: Phone, data: str) -> None:
     await phone.write("/settings")
-    before = await phone.rig.core.commands.get_settings(USER)
+    before = await phone.rig.core.commands.settings.get(Owner(USER))
     assert await phone.press(data) == ["done"]
-    assert await phone.rig.core.commands.get_settings(USER) == before
+    assert await phone.rig.core.commands.settings.get(Owner(USER)) == before

@@ -105,9 +105,12 @@ def test_a_commit_that_nobody_answers_ends_too(proxy: SwallowingProxy, client: P
         proxy.swallow()
 
 
-def test_a_frozen_backend_behind_a_unix_socket_is_given_up(dsn: str) -> None:
+def test_a_frozen_backend_behind_a_unix_socket_is_given_up(
+    dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     import psutil
 
+    monkeypatch.setitem(pg_connection.LIBPQ_OPTIONS, "connect_timeout", 30)
     client = PgClient(dsn, max_connections=2)
     client.open()
     row = client.fetch_one("SELECT pg_backend_pid()")

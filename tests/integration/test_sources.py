@@ -10,6 +10,7 @@ from aiogram import Bot
 from aiogram.types import InlineKeyboardMarkup
 
 from src.base.errors import DeliveryError, StorageError
+from src.base.owners import Called, Owner
 from src.history.turn_repo import AnswerSource, Changes, NewAnswer, StoredAnswer
 from src.pg.client import PgClient
 from src.talk.command_service import MAX_UNDO
@@ -67,8 +68,8 @@ def keyboard_under(
     now: datetime = NOW,
 ) -> InlineKeyboardMarkup | None:
     """The buttons of an answer as Telegram gets them."""
-    rows = answer_rows(answer, now=now, language=language, time_zone=time_zone)
-    return build_keyboard(rows)
+    called = Called(Owner(USER), language, now, time_zone)
+    return build_keyboard(answer_rows(answer, called))
 
 
 def source(number: int, uid: str | None = None, said_at: datetime = LATE) -> AnswerSource:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from src.base.config import Settings
+from src.base.owners import Owner
 from src.core import Core
 from src.history.conversation_repo import set_conversation_repo_factory
 from src.memory.memory_repo import MemoryRepository
@@ -32,6 +33,7 @@ from tests.integration.person import (
     taught,
     thought,
 )
+from tests.integration.turns import answer_turn
 from tests.languages import WRITTEN
 
 CAPITAL = fact(
@@ -360,7 +362,7 @@ async def test_nothing_is_shown_before_the_references_are_verified(person: Perso
     shown: list[str] = []
     person.model.queue(asked("столиця"), thought(), "Вигадка [msg-999999999]")
     turn = await person.begin(QUESTION)
-    answer = await person.core.agent.answer(turn, on_text=shown.append)
+    answer = await answer_turn(person.core.agent, turn, on_text=shown.append)
     assert shown == [answer.text] == [say("strict_unknown", "uk")]
 
 
@@ -606,17 +608,17 @@ async def test_the_command_switches_the_mode_in_every_language(person: Person) -
     ):  # fmt: skip
         reply = await person.rig.command("mode", person.user, language="uk", argument=argument)
         assert reply == say(f"mode_set_{mode}", "uk")
-        assert await commands.get_mode(person.user) == mode
+        assert (await commands.settings.get(Owner(person.user))).mode == mode
         now = await person.rig.command("mode", person.user, language="uk")
         assert now == say(f"mode_is_{mode}", "uk")
 
 
 async def test_the_mode_is_assistant_until_one_chooses_each_has_his_own(person: Person) -> None:
     commands, other = person.core.commands, person.user - 10**6
-    assert await commands.get_mode(person.user) == "assistant"
+    assert (await commands.settings.get(Owner(person.user))).mode == "assistant"
     await person.rig.command("mode", person.user, language="uk", argument="strict")
-    assert await commands.get_mode(person.user) == "strict"
-    assert await commands.get_mode(other) == "assistant"
+    assert (await commands.settings.get(Owner(person.user))).mode == "strict"
+    assert (await commands.settings.get(Owner(other))).mode == "assistant"
 
 
 async def test_a_mode_that_does_not_exist_changes_nothing(person: Person) -> None:
@@ -624,7 +626,7 @@ async def test_a_mode_that_does_not_exist_changes_nothing(person: Person) -> Non
     await person.rig.command("mode", person.user, language="uk", argument="strict")
     reply = await person.rig.command("mode", person.user, language="uk", argument="вільний")
     assert reply == f"{say('mode_unknown', 'uk')}\n{say('mode_is_strict', 'uk')}"
-    assert await commands.get_mode(person.user) == "strict"
+    assert (await commands.settings.get(Owner(person.user))).mode == "strict"
 
 
 async def test_mode_and_what_was_taught_survive_restarts(person: Person, shared: PgClient) -> None:
@@ -633,8 +635,8 @@ async def test_mode_and_what_was_taught_survive_restarts(person: Person, shared:
     settings = Settings(llm_model="offline")
     core = Core(settings, shared)
     set_conversation_repo_factory(None)
-    assert await core.commands.get_mode(person.user) == "strict"
-    known = core.memory.memories.facts.list_memories(person.owner)
+    assert (await core.commands.settings.get(Owner(person.user))).mode == "strict"
+    known = core.memory.memories.facts.list_facts(person.owner)
     assert [memory.text for memory in known] == [CAPITAL["text"]]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from src.base.zones import find_time_zone
+from src.base.zone_names import find_time_zone
 from src.reading.requests import (
     ForgetRequest,
     asks_to_keep_private,

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from src.memory.retriever import Hit
 from src.memory.search_index_repo import Kind
-from src.talk.answers import GrowingReferences, cited_sources
+from src.talk.graph_run import GrowingReferences, cited_sources
 from tests.cases import for_each
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)

