@@ -45,7 +45,7 @@ from src.pg.embedded import EmbeddedPostgres
 from src.pg.global_settings_repo import GlobalSettingsRepository
 from src.pg.migrations import check_sessions, migrate
 from src.pg.user_settings_repo import UserSettingsRepository
-from src.privacy.export import ExportRepository, ExportService
+from src.privacy.export import ExportService
 from src.queue.dead_jobs import PutAsideRepository
 from src.queue.update_repo import UpdateRepository
 from src.reading.reminder_phrases import read_reminder
@@ -151,7 +151,7 @@ class Core:
         self.updates = UpdateRepository(client)
         self.put_aside = PutAsideRepository(client)
         self.user_settings = UserSettingsRepository(client)
-        self.exports = ExportService(ExportRepository(client))
+        self.exports = ExportService(client)
         self.edits = EditService(client)
         self.live_settings = SettingsService(client, stored, settings)
         self.counter = TokenCounter(settings.chat_model_name)

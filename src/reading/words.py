@@ -8,8 +8,8 @@ from functools import cache, lru_cache
 
 from src.reading import lexicon
 from src.reading.relations import BY_NAME
+from src.texts import CYRILLIC
 from src.texts.morphology import (
-    CYRILLIC,
     WORD,
     dictionary_forms,
     lemmas,
@@ -18,7 +18,7 @@ from src.texts.morphology import (
     stem_english,
     words,
 )
-from src.texts.plain_text import plain, word_set
+from src.texts.plain_text import plain, without_yo, word_set
 
 Lemmas = frozenset[str]
 
@@ -70,7 +70,7 @@ def kin() -> dict[str, str]:
 
 def kin_of(word: str) -> str | None:
     """The role that a word names: "сестры" is ``sister``; None for other words."""
-    lower = word.lower().replace("ё", "е").removesuffix("'s")
+    lower = without_yo(word.lower()).removesuffix("'s")
     roles = kin()
     if lower in roles:
         return roles[lower]
@@ -86,7 +86,7 @@ def same_name(one: str, other: str) -> bool:
     """Whether two names differ in nothing but case ending, alphabet or spelling of letters.
 
     A form that is a name itself is no ending of another one: "Валерия" is a woman, although it
-    may be a form of "Валерий". Short forms ("Саша" for Александр) may be somebody else.
+    may be a form of "Валерий". Short forms ("Саша" for Александр) may be another person.
     """
     ones, others = words(one), words(other)
     if not 0 < len(ones) == len(others) <= MAX_WORDS:
@@ -107,7 +107,7 @@ def _same_word(one: str, other: str) -> bool:
 
 def _is_form(form: str, base: str) -> bool:
     """Whether ``form`` is ``base`` in another case, and no name of its own."""
-    word, wanted = form.replace("ё", "е"), base.replace("ё", "е")
+    word, wanted = without_yo(form), without_yo(base)
     names = nominatives(word)
     return wanted in names and word not in names
 
@@ -131,8 +131,8 @@ def _latin_letters() -> dict[str, str]:
 
 # Words by their lemmas: whether two texts speak of the same thing, in three languages.
 #
-# The search cuts words to four letters, which finds more; whoever decides what is deleted or does
-# not hold any more needs to know that "карате" is no "карандаш". Cyrillic words are looked up in
+# The search cuts words to four letters, which finds more; deleting and retiring facts need to know
+# that "карате" is no "карандаш". Cyrillic words are looked up in
 # the dictionaries of Russian and of Ukrainian, and count as equal when they share a lemma in
 # either.
 
@@ -202,10 +202,10 @@ def word_lemmas(word: str) -> frozenset[str]:
         bare = word.removesuffix("'s")
         lemmas = {stem_english(lexicon.values("forms.alike").get(bare, bare))}
     else:
-        lemmas = _cyrillic_lemmas(word.replace("ё", "е"))
+        lemmas = _cyrillic_lemmas(without_yo(word))
     if lemmas & lexicon.words("meaning.empty"):
         return frozenset()
-    person = people().get(word.removesuffix("'s").replace("ё", "е"))
+    person = people().get(without_yo(word.removesuffix("'s")))
     if person == "user":
         return frozenset()
     return frozenset(lemmas | ({f"@{person}"} if person else set()))

@@ -642,9 +642,9 @@ CASES: dict[str, Callable[[Stage], Any]] = {
     "ReminderRepository.snooze": lambda s: s.both(
         lambda who: [put_off(s, number) for number in who.reminders]
     ),
-    "ReminderRepository.cancel_snoozed": lambda s: s.both(
+    "ReminderRepository.finish": lambda s: s.both(
         lambda who: [
-            (put_off(s, number), s.do.reminders.cancel_snoozed(s.me.owner, number))
+            (put_off(s, number), s.do.reminders.finish(s.me.owner, number))
             for number in who.reminders
         ]
     ),

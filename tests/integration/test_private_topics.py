@@ -77,7 +77,7 @@ async def test_new_wipes_the_topic_in_which_it_is_written_and_no_other(phone: Ph
 
 async def test_a_reminder_comes_in_the_topic_in_which_it_was_set(phone: Phone) -> None:
     await phone.write("напомни завтра в 9 позвонить маме")
-    [reminder] = await phone.rig.core.reminders.list_waiting(Owner(USER, 7), limit=9)
+    [reminder] = phone.rig.core.reminders.rows.list_waiting(Owner(USER, 7), limit=9)
     assert reminder.owner == Owner(USER, 8), "all topics list it, and it knows its own"
     tasks = ReminderTasks(phone.rig.core, Delivery(phone.bot, lambda: False))
     await tasks.deliver(reminder.id, int(reminder.due_at.timestamp()), reminder.due_at)

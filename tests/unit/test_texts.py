@@ -34,7 +34,7 @@ from src.texts import (
     keys,
     say,
 )
-from src.web.app_api import NAMES
+from src.web.app_api import page_names
 from tests.cases import for_each
 from tests.languages import WRITTEN
 
@@ -71,7 +71,7 @@ BUILT = {
     "f'reminder_{refusal}'": {f"reminder_{refusal}" for refusal in REFUSALS_OF_REMINDERS},
     "f'reminder_{request.problem}'": {f"reminder_{problem}" for problem in get_args(Problem)},
     "f\"reminder_{found.get('reason', 'no_time')}\"": set(),  # as the tool refuses
-    "f'app_{name}'": {f"app_{name}" for name in NAMES},
+    "f'{PAGE_TEXT}{name}'": {f"page_{name}" for name in page_names()},
     "error.text_key": TEXT_KEYS,
     "DocumentTooLargeError.text_key": {"error_document_too_large"},
     "content.problem": {"cannot_read"},
