@@ -19,6 +19,7 @@ from src.reading.time_expressions import Period, TimeQuery
 
 LEXICAL_WEIGHT = 0.06  # of BM25F, beside a cosine with weight 1
 WISH_BONUS = 0.2  # how to answer: it bears on every question
+FACT_BONUS = 0.05  # a message from which a fact was taken
 SPEAKER_BONUS = 0.15  # the query names the one who said it
 SESSION_WEIGHT = 0.3  # of the mean of the three best of the same talk
 SESSION_BEST = 3
@@ -74,6 +75,7 @@ def _score(document: CandidateDocument, query: RankedQuery, *, named: str | None
     if document.hops is not None:
         score += LINK_BONUS[document.hops - 1]
     if document.kind == "message":
+        score += FACT_BONUS * document.tells_fact
         if document.retired_at is not None and not query.time.wants_history:
             score -= OUTDATED_PENALTY
         is_named = document.speaker not in UNNAMED_SPEAKERS

@@ -75,6 +75,7 @@ class CandidateDocument:
         retired_at: Since when it is not believed any more.
         quote: Of a memory: the user's own words behind it.
         starts_at: Of a long message: where the passage that fits best begins.
+        tells_fact: Whether a message told a fact that is believed.
     """
 
     kind: Kind
@@ -97,6 +98,7 @@ class CandidateDocument:
     retired_at: datetime | None = None
     quote: str | None = None
     starts_at: int = 0
+    tells_fact: bool = False
 
 
 # BM25F (Robertson, Zaragoza, Taylor 2004) with k1 = 0.9, b = 0.2: the fields of a message are its
@@ -212,7 +214,7 @@ SELECT d.kind, coalesce(d.message_id, d.memory_id, d.summary_id),
        e.cosine, coalesce(c.bm25, 0)::float, c.hops,
        f.memory_type, f.importance, f.valid_from, f.valid_until,
        coalesce(f.retired_at, outdated.retired_at),
-       f.quote, coalesce(e.starts_at, 0)
+       f.quote, coalesce(e.starts_at, 0), coalesce(tells_fact, false)
 FROM candidates c
 JOIN LATERAL (
     SELECT kind, message_id, memory_id, summary_id, speaker, said_at FROM search_documents
@@ -233,7 +235,8 @@ LEFT JOIN conversation_summaries s ON s.id = d.summary_id
 LEFT JOIN LATERAL (
     SELECT max(old.retired_at) FILTER (WHERE old.retired_reason IN
                ('replaced', 'outdated', 'contradicted', 'undone')) AS retired_at,
-           bool_and(old.retired_reason IS NOT DISTINCT FROM 'undone') AS was_taken_back
+           bool_and(old.retired_reason IS NOT DISTINCT FROM 'undone') AS was_taken_back,
+           bool_or(old.retired_at IS NULL) AS tells_fact
     FROM memory_sources ms JOIN memories old ON old.id = ms.memory_id
     WHERE ms.message_id = d.message_id
 ) AS outdated ON true

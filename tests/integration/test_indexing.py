@@ -31,7 +31,9 @@ from src.memory.indexer import (
     continues_talk,
     passages,
 )
+from src.memory.retrieval_repo import SearchRequest
 from src.memory.retriever import PASSAGE, Hit, Query
+from src.memory.search_index_repo import NewDocument
 from src.texts.morphology import terms
 from tests.conftest import TEMPLATE, new_database
 from tests.fakes.openai_server import Reply
@@ -157,6 +159,27 @@ async def test_the_answer_is_indexed_as_the_assistant_s_and_not_found_unasked(de
     assert desk.documents("speaker") == ["user", "assistant"]
     assert await desk.found("Сантьяго", threshold=1.0) == []
     assert "Сантьяго" in await desk.found("Сантьяго", threshold=1.0, with_assistant=True)
+
+
+async def test_answers_take_no_place_among_the_candidates_of_what_was_said(desk: Desk) -> None:
+    told = desk.add("Ключ лежит под горшком")
+    for number in range(SearchRequest.limit + 10):
+        desk.add(f"Где лежит ключ от сейфа? {number}", "assistant")
+    await desk.index()
+    assert [hit.source_id for hit in await desk.search("Где лежит ключ от сейфа?")] == [told]
+
+
+async def test_among_people_words_count_for_the_messages_beside_them(desk: Desk) -> None:
+    for speaker, found in (("Анна", 3), ("user", 1)):
+        texts = ("Едем в отпуск", "Куда?", "В Сочи")
+        ids = [desk.add(text) for text in texts]
+        documents = [
+            NewDocument("message", id_, speaker, desk.moment, terms(text), is_continued=True)
+            for id_, text in zip(ids, texts, strict=True)
+        ]
+        desk.core.memory.index.add_messages(Owner(USER), desk.id, documents, ids)
+        hits = await desk.search("отпуск", by_words_only=True, threshold=1.0)
+        assert len({*ids} & {hit.source_id for hit in hits}) == found, speaker
 
 
 async def test_bookkeeping_is_no_document(desk: Desk) -> None:

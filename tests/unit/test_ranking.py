@@ -59,3 +59,9 @@ def test_a_wish_that_was_taken_back_gains_nothing() -> None:
     query = RankedQuery(frozenset(), read_time("Where were we?", NOON))
     ranked = rank([said(1, LONG, "user"), replace(wish, retired_at=NOON)], query)
     assert ranked[0].document.text == LONG
+
+
+def test_a_message_from_which_a_fact_was_taken_comes_first() -> None:
+    query = RankedQuery(frozenset(), read_time("Where were we?", NOON))
+    told = replace(said(2, "We were in Rome.", "user"), tells_fact=True)
+    assert rank([said(1, LONG, "user"), told], query)[0].document == told
