@@ -121,10 +121,16 @@ WITH query AS MATERIALIZED (
            greatest(terms, 1)::float / greatest(documents, 1) AS length
     FROM search_owners WHERE owner_id = (SELECT id FROM me)
 ), dense AS MATERIALIZED (
-    SELECT position FROM document_embeddings
-    WHERE owner_id = (SELECT id FROM me) AND model_id = %(model)s
-      AND is_answer = ANY(%(is_answer)s::boolean[])
-    ORDER BY embedding <#> (SELECT vector FROM query) LIMIT %(limit)s
+    SELECT DISTINCT ON (position) position, starts_at, cosine
+    FROM (
+        SELECT position, starts_at,
+               -(embedding <#> (SELECT vector FROM query)) - 0.05 * (starts_at > 0)::int AS cosine
+        FROM document_embeddings
+        WHERE owner_id = (SELECT id FROM me) AND model_id = %(model)s
+          AND is_answer IN (false, %(with_assistant)s)
+        ORDER BY embedding <#> (SELECT vector FROM query) LIMIT %(limit)s
+    ) AS nearest
+    ORDER BY position, cosine DESC
 ), asked AS MATERIALIZED (
     SELECT number::int, term
     FROM unnest(%(terms)s::text[]) WITH ORDINALITY AS asked (term, number)
@@ -132,7 +138,7 @@ WITH query AS MATERIALIZED (
     SELECT asked.number AS term, p.position, p.in_talk,
            frequency / (0.8::float + 0.2::float * p.length / sizes.length) AS frequency
     FROM sizes, asked JOIN search_postings p ON p.term = asked.term
-    WHERE p.owner_id = (SELECT id FROM me) AND p.is_answer = ANY(%(is_answer)s::boolean[])
+    WHERE p.owner_id = (SELECT id FROM me) AND p.is_answer IN (false, %(with_assistant)s)
 ), chosen AS MATERIALIZED (
     SELECT term
     FROM (SELECT term, count(*) AS postings, min(count(*)) OVER () AS fewest
@@ -186,7 +192,7 @@ WITH query AS MATERIALIZED (
          LATERAL (
              SELECT d.position FROM search_documents d
              LEFT JOIN document_embeddings e ON e.owner_id = d.owner_id AND e.model_id = %(model)s
-                  AND e.is_answer = ANY(%(is_answer)s::boolean[]) AND e.position = d.position
+                  AND e.is_answer IN (false, %(with_assistant)s) AND e.position = d.position
              WHERE d.owner_id = (SELECT id FROM me)
                AND (d.speaker <> 'assistant' OR %(with_assistant)s)
                AND d.said_at >= period.start AND d.said_at < period.until
@@ -194,27 +200,28 @@ WITH query AS MATERIALIZED (
              LIMIT %(limit)s
          ) AS d
 ), candidates AS MATERIALIZED (
-    SELECT position, bm25, hops
+    SELECT position, cosine, starts_at, bm25, hops
     FROM (
         SELECT position FROM dense
         UNION (SELECT position FROM lexical ORDER BY bm25 DESC, position LIMIT %(limit)s)
         UNION SELECT position FROM linked
         UNION SELECT position FROM timed
     ) AS chosen
-    LEFT JOIN lexical USING (position) LEFT JOIN linked USING (position)
+    LEFT JOIN dense USING (position) LEFT JOIN lexical USING (position)
+    LEFT JOIN linked USING (position)
 )
 SELECT d.kind, coalesce(d.message_id, d.memory_id, d.summary_id),
        coalesce(d.message_id, f.message_id),
        coalesce('msg-' || d.message_id, f.uid, 'sum-' || d.summary_id),
        d.speaker, coalesce(f.said_at, d.said_at),
-       substr(coalesce(message_text(m.content), f.text, s.content), 1 + coalesce(e.starts_at, 0),
-              %(shown)s),
+       substr(coalesce(message_text(m.content), f.text, s.content),
+              1 + coalesce(c.starts_at, e.starts_at, 0), %(shown)s),
        coalesce(m.provenance, 'typed'), coalesce(m.origin, m.speaker, f.speaker),
        CASE WHEN %(user)s < 0 THEN coalesce(m.sender_id, f.speaker_id) END,
-       e.cosine, coalesce(c.bm25, 0)::float, c.hops,
+       coalesce(c.cosine, e.cosine), coalesce(c.bm25, 0)::float, c.hops,
        f.memory_type, f.importance, f.valid_from, f.valid_until,
        coalesce(f.retired_at, outdated.retired_at),
-       f.quote, coalesce(e.starts_at, 0), coalesce(tells_fact, false)
+       f.quote, coalesce(c.starts_at, e.starts_at, 0), coalesce(tells_fact, false)
 FROM candidates c
 JOIN LATERAL (
     SELECT kind, message_id, memory_id, summary_id, speaker, said_at FROM search_documents
@@ -226,7 +233,8 @@ LEFT JOIN LATERAL (
            -(embedding <#> (SELECT vector FROM query)) - 0.05 * (starts_at > 0)::int AS cosine
     FROM document_embeddings
     WHERE owner_id = (SELECT id FROM me) AND model_id = %(model)s
-      AND is_answer = ANY(%(is_answer)s::boolean[]) AND position = c.position
+      AND is_answer IN (false, %(with_assistant)s) AND position = c.position
+      AND c.cosine IS NULL
     ORDER BY cosine DESC LIMIT 1  -- the passage that fits best
 ) AS e ON true
 LEFT JOIN messages m ON m.id = d.message_id
@@ -261,7 +269,7 @@ SEARCH_PREPARED = PreparedStatement(
         "vector": "halfvec", "model": "smallint", "starts": "timestamptz[]",
         "ends": "timestamptz[]", "conversation_id": "uuid", "before_position": "integer",
         "with_assistant": "boolean", "with_retired": "boolean", "limit": "integer",
-        "shown": "integer", "is_answer": "boolean[]",
+        "shown": "integer",
     },
 )  # fmt: skip
 
@@ -286,7 +294,6 @@ class RetrievalRepository(Repository):
             "starts": [start for start, _ in request.periods],
             "ends": [end for _, end in request.periods],
             "conversation_id": str(conversation) if conversation else None, "shown": MAX_SHOWN,
-            "is_answer": [False, True] if request.with_assistant else [False],
         }  # fmt: skip
         rows = self._client.fetch_prepared(SEARCH_PREPARED, wanted)
         return [CandidateDocument(*row) for row in rows]

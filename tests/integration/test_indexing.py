@@ -724,7 +724,6 @@ def parameters_of(connection: psycopg2.extensions.connection) -> dict[str, Any]:
         "before_position": 380,
         "with_assistant": False,
         "with_retired": False,
-        "is_answer": [False],
         "content_hash": "hash7",
         "subject": "user",
         "relation": "other7",
