@@ -304,7 +304,12 @@ class Retriever:
                 ordered.setdefault((now.kind, now.source_id), now)
             successor = entry.source_id if entry is not None else None
             ordered.setdefault((hit.kind, hit.source_id), replace(hit, successor=successor))
-        return list(ordered.values())
+        told = {entry.uid for entry in successors.values()}  # which stand there as facts
+        return [
+            hit
+            for hit in ordered.values()
+            if hit.kind != "message" or hit.retired or hit.uid not in told
+        ]
 
     def _is_shown(self, document: CandidateDocument, query: Query, time: TimeQuery) -> bool:
         if document.kind not in query.kinds or not _is_wanted(document, query):
