@@ -141,6 +141,7 @@ NOT_RUN = {
     "python -m benchmarks.prompts": FIGURES,
     "python -m benchmarks.prompts --example": FIGURES,
     "python -m benchmarks.retrieval FILE": FIGURES,
+    "python -m benchmarks.retrieval.facts FILE": FIGURES,
     "python -m benchmarks.retrieval.latency": FIGURES,
     "python -m benchmarks.workers": FIGURES,
     "python -m tests.e2e.admin_tour docs": PICTURES,
