@@ -33,6 +33,7 @@ EMBED_BATCH = 64  # documents of one request to the embedder
 # Characters that are embedded of the message before, which is often a long answer of the bot's: it
 # must not crowd out the message itself.
 MAX_BEFORE = 100
+MIN_BEFORE = 80  # of an answer: "Noted." and its like say nothing of what comes next
 MAX_ANSWER = 600  # of what the bot said
 UNNAMED_SPEAKERS = frozenset({"user", "assistant"})
 
@@ -231,7 +232,8 @@ def embedded_text(document: UnembeddedDocument) -> str:
     if document.speaker == "assistant":
         return document.text[:MAX_ANSWER]
     own = _spoken(document.speaker, document.text)
-    if not document.before:
+    is_answer = document.before_speaker == "assistant"
+    if not document.before or (is_answer and len(document.before) < MIN_BEFORE):
         return own
     return f"{_spoken(document.before_speaker, document.before[-MAX_BEFORE:])}\n{own}"
 
