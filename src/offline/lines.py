@@ -25,6 +25,7 @@ Vector = NDArray[np.float32]
 
 WEIGHTS = Path(__file__).with_name("line_weights.json")
 NOTE, QUESTION, REQUEST, AGREEMENT = "note", "question", "request", "agreement"
+MAX_LINE = 500  # characters that tell what it is
 PLACES = 512  # for the pieces of words
 PIECES = (3, 4)  # letters of a piece
 SHORT = (1, 2, 4)  # words of a very short line, of a short one, of one that is not long
@@ -88,7 +89,7 @@ def kind_of(text: str, vector: Vector | None, weights: Weights | None = None) ->
         vector: Its embedding by the local model, not centred; None: it goes by letters and marks.
         weights: By default the shipped ones.
     """
-    weights = weights or shipped_weights()
+    weights, text = weights or shipped_weights(), text[:MAX_LINE]
     if vector is None or vector.shape != weights.mean.shape:
         seen, rows, asks = features(text, NOTHING), weights.letters, is_question(text)
     else:

@@ -72,7 +72,8 @@ def near(records: Sequence[Record], question: str, *, least: float | None = None
     least = NEAR if least is None else least
     told = [r for r in records if _tells(r) and (r.get("of_asker", True) or not _is_own(question))]
     told = [r for r in told if not _repeats(r, question)]
-    scored = sorted(((_nearness(r, question), n) for n, r in enumerate(told)), reverse=True)
+    scored = [(_nearness(r, question), n) for n, r in enumerate(told)]
+    scored.sort(key=lambda one: -one[0])
     best = [n for nearness, n in scored if nearness >= least][:QUOTED]
     chosen = [_narrowed(told[n], question) for n in best]
     rest = [told[n] for _, n in scored if n not in best]

@@ -8,13 +8,13 @@ from typing import Any
 
 from src.memory.prompts import ANSWER_PROMPT, MERGE_PROMPT, SUMMARY_PROMPT, UNKNOWN
 from src.offline.lines import NOTE, Vector, kind_of
-from src.offline.replies import is_note, near
+from src.offline.replies import Record, is_note, near
 from src.reading.facts import Fact
 from src.reading.plain_facts import plain_facts, to_remember
 from src.reading.requests import asks_to_keep_private, forget_request
 from src.reading.words import shared
 from src.reminders.rules import asks_for_reminder
-from src.texts.plain_text import shortened
+from src.texts.plain_text import CUT, shortened
 
 SUMMARY_QUOTE = 70  # characters of each message in a summary
 # What the rules know of a fact.
@@ -34,7 +34,7 @@ def explicit_facts(text: str) -> list[Fact]:
         return []
     wanted = to_remember(text)
     if wanted is None:
-        return plain_facts(text)
+        return [fact for part in text.split(CUT) for fact in plain_facts(part)]
     return plain_facts(wanted) or [Fact(text=wanted.rstrip(" .!…"))]
 
 
@@ -59,7 +59,7 @@ def fill_form(form: str, prompt: str, vector: Vector | None = None) -> dict[str,
     """
     match form:
         case "Understanding":
-            return _understanding(line_of(prompt), vector)
+            return _understanding(prompt, vector)
         case "ExtractedFacts":
             return {"facts": list(_extracted(prompt))}
         case "Forgetting":
@@ -73,28 +73,28 @@ def line_of(prompt: str) -> str:
     return str(records[-1].get("text", "")) if records else ""
 
 
-def _understanding(text: str, vector: Vector | None) -> dict[str, Any]:
+def _understanding(prompt: str, vector: Vector | None) -> dict[str, Any]:
+    text = line_of(prompt)
     wanted = forget_request(text)
     if wanted is not None:
         return {"intent": "forget", "facts": [], "query": wanted.about}
     if asks_for_reminder(text):
         return {"intent": "remind", "facts": [], "query": ""}
-    facts = explicit_facts(text)
+    facts = list(_extracted(prompt))
     if not facts and text.strip() and kind_of(text, vector) == NOTE:
-        facts = [Fact(text=text.strip().rstrip(".!…"))]
-    return {
-        "intent": "teach" if facts else "solve",
-        "facts": [fact.model_dump(include=TOLD) for fact in facts],
-        "query": "",
-    }
+        record = list(_records(prompt, "messages"))[-1]
+        facts = [_told(Fact(text=text.strip().rstrip(".!…")), record)]
+    return {"intent": "teach" if facts else "solve", "facts": facts, "query": ""}
+
+
+def _told(fact: Fact, record: Record) -> dict[str, Any]:
+    return {**fact.model_dump(include=TOLD), "message": str(record.get("uid", ""))}
 
 
 def _extracted(prompt: str) -> Iterator[dict[str, Any]]:
     for record in _records(prompt, "messages"):
         if record.get("role") == "user" and not any(key.endswith("_from") for key in record):
-            uid = str(record.get("uid", ""))
-            for fact in explicit_facts(str(record.get("text", ""))):
-                yield {**fact.model_dump(include=TOLD), "message": uid}
+            yield from (_told(f, record) for f in explicit_facts(str(record.get("text", ""))))
 
 
 def _meant(prompt: str) -> Iterator[str]:

@@ -18,7 +18,7 @@ NAME = r"[^\W\d_][\w'-]*(?: (?-i:[A-ZА-ЯІЇЄҐ])[\w'-]*)?"
 VALUES = {
     "name": NAME,
     "number": r"\d{1,3}",
-    "date": r"(?=.*\d)[\w .,/-]{3,30}",
+    "date": r"(?=.*\d)[\w\s.,/-]{3,30}",
     "place": r"[^\W\d_][\w'-]*(?: (?-i:[A-ZА-ЯІЇЄҐ])[\w'-]*){0,2}",
     "city": r"(?-i:[A-ZА-ЯІЇЄҐ])[\w'-]*(?: (?-i:[A-ZА-ЯІЇЄҐ])[\w'-]*){0,2}",
     "value": r"[^.!?]{2,60}",
@@ -31,7 +31,9 @@ REMEMBER = lexicon.Expression(
 
 def plain_facts(text: str) -> list[Fact]:
     """The facts of those sentences that tell nothing else; each text is a piece of a sentence."""
-    found = [fact for sentence in sentences(text) for fact in _told(sentence.strip(" .!…"))]
+    found = [
+        fact for sentence in sentences(text) for fact in _told(sentence.strip().strip(" ,.!…"))
+    ]
     return found[:MAX_FACTS]
 
 
@@ -76,7 +78,7 @@ def _read(clause: str) -> Fact | None:
 def _patterns() -> list[tuple[str, re.Pattern[str]]]:
     pieces = {name: f"(?P<value>{source})" for name, source in VALUES.items()}
     return [
-        (relation, re.compile(source, re.IGNORECASE))
-        for relation, sources in lexicon.rules("told", pieces).items()
+        (relation, re.compile(source.replace(" ", r"\s+"), re.IGNORECASE))
+        for relation, sources in lexicon.rules("facts.told", pieces).items()
         for source in sources
     ]
