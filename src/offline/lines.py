@@ -90,14 +90,16 @@ def kind_of(text: str, vector: Vector | None, weights: Weights | None = None) ->
         weights: By default the shipped ones.
     """
     weights, text = weights or shipped_weights(), text[:MAX_LINE]
-    if vector is None or vector.shape != weights.mean.shape:
+    by_letters = vector is None or vector.shape != weights.mean.shape
+    if by_letters and len(words(text)) > SHORT[-1]:
+        return QUESTION if is_question(text) else NOTE
+    if vector is None or by_letters:
         seen, rows, asks = features(text, NOTHING), weights.letters, is_question(text)
     else:
         seen, rows = features(text, vector - weights.mean), weights.rows
         asks = text.rstrip().endswith("?")
     scores = {kind: float(row @ seen) for kind, row in rows.items()}
-    if rows is weights.letters:
-        scores[NOTE] += LEAN
+    scores[NOTE] += LEAN * by_letters
     kind = max(scores, key=lambda one: scores[one])
     return QUESTION if asks and kind in (NOTE, REQUEST, AGREEMENT) else kind
 
@@ -120,12 +122,13 @@ def _pieces(text: str) -> Vector:
 def _marks(text: str) -> Vector:
     """How it ends and begins, how long it is, of whom it speaks."""
     found = words(text.translate(FOLD).lower())
+    me = lexicon.words("lines.me")
     marks = [
         text.rstrip().endswith("?"),
         is_question(text),
         any(map(str.isdigit, text)),
-        bool(found) and "impr" in parts_of_speech(found[0]),
-        not lexicon.words("lines.me").isdisjoint(found),
+        bool(found) and found[0] not in me and "impr" in parts_of_speech(found[0]),
+        not me.isdisjoint(found),
         not lexicon.words("lines.you").isdisjoint(found),
         *(len(found) <= length for length in SHORT),
         True,

@@ -23,6 +23,7 @@ FILE_QUOTE = 240  # characters of what is quoted of a file
 # question's words. ``python -m benchmarks.irrelevance`` counts what it lets pass.
 NEAR, WORDS = 0.78, 0.1
 SHARED = 0.5  # of the words of a question, in what has no vector (yet)
+SHORT = 2  # words that may be small talk
 BESIDE = 3  # messages behind a note in which one that puts it right is looked for
 CORRECTS = lexicon.Expression(r"\W*<lines.corrects>(?![\w'-])", re.IGNORECASE)
 Record = dict[str, Any]
@@ -38,7 +39,7 @@ def is_note(text: str) -> bool:
     text = text.replace(CUT, " ").strip()
     if is_question(text) or forget_request(text) is not None or asks_to_keep_private(text):
         return False
-    return kind_of(text, None) in (NOTE, QUESTION, REQUEST)
+    return len(words(text)) > SHORT or kind_of(text, None) in (NOTE, QUESTION, REQUEST)
 
 
 def quote_found(found: Sequence[Record], question: str, language: Language) -> str | None:
@@ -149,7 +150,7 @@ def _listed(records: Sequence[Record], kind: str) -> list[Record]:
     """What an overview lists: facts that hold, and notes that told no fact; of the family alone
     what speaks of kin.
     """
-    told = [r for r in records if r.get("holds", True) and _tells(r)]
+    told = [r for r in records if r.get("holds", True) and r.get("of_asker", True) and _tells(r)]
     facts = {r["uid"] for r in told if str(r.get("id", "")).startswith("fact-")}
     told = [r for r in told if str(r.get("id", "")).startswith("fact-") or r["uid"] not in facts]
     if kind == "family":
@@ -180,7 +181,8 @@ def _nearness(record: Record, question: str) -> float:
     asked = content(question)
     same = shared(question, f"{record.get('from_file', '')} {record['text']}")
     share = len(same) / len(asked) if asked else 0.0
-    if similarity := float(record.get("similarity", 0)):
+    similarity = float(record.get("similarity", 0))
+    if similarity and not record.get("from_file"):  # of a file the vector is of its beginning
         return similarity + WORDS * share
     return float(share >= SHARED)
 
