@@ -76,6 +76,7 @@ MAX_CALLS = 8  # of one reply; more would not run
 OPTION = re.compile(r"^• [«“](.+)[»”]$", re.MULTILINE)
 ALL_OF_THEM = lexicon.Expression(r"<answers.all_of_them>[.! ]*", re.IGNORECASE)
 TAKES_BACK = lexicon.Expression(r"\W*<lines.takes_back>[\s.!)(]*", re.IGNORECASE)
+ASK_ME = lexicon.Expression(r"^\W*<lines.ask_me>[\s,]+", re.IGNORECASE)
 THE_NEXT = lexicon.Expression(r"\b<lines.the_next>(?:\s+[\w']+){0,2}\W*$", re.IGNORECASE)
 Call = tuple[str, dict[str, Any]]
 Prompt = Sequence[BaseMessage]
@@ -224,9 +225,10 @@ class Turn:
         parts = list(sentences(self.text))
         asked = " ".join(part for part in parts if "?" in part and is_question(part))
         may_ask = self.kind == QUESTION or (self.kind == NOTE and is_question(self.text))
-        if may_ask or overview_of(self.text):
+        if overview_of(self.text):
             return asked or self.text
-        return asked if self.kind == NOTE else ""
+        asked = asked or (self.text if may_ask else "")
+        return ASK_ME.sub("", asked) if may_ask or self.kind == NOTE else ""
 
     def cancelling_calls(
         self, results: Sequence[ToolMessage], tool_names: Sequence[str]

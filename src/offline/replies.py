@@ -152,7 +152,12 @@ def _listed(records: Sequence[Record], kind: str) -> list[Record]:
     """
     told = [r for r in records if r.get("holds", True) and r.get("of_asker", True) and _tells(r)]
     facts = {r["uid"] for r in told if str(r.get("id", "")).startswith("fact-")}
-    told = [r for r in told if str(r.get("id", "")).startswith("fact-") or r["uid"] not in facts]
+    told = [
+        r
+        for r in told
+        if str(r.get("id", "")).startswith("fact-")
+        or (r["uid"] not in facts and kind_of(str(r["text"]), None) in (NOTE, QUESTION, REQUEST))
+    ]
     if kind == "family":
         told = [r for r in told if any(map(kin_of, words(r["text"])))]
     return sorted(told, key=_order, reverse=True)[:LISTED]
