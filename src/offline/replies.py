@@ -9,6 +9,8 @@ from typing import Any
 
 from src.offline.lines import NOTE, QUESTION, REQUEST, kind_of
 from src.reading import lexicon
+from src.reading.plain_facts import plain_facts
+from src.reading.relations import asked_relations, relation_term
 from src.reading.requests import asks_to_keep_private, forget_request
 from src.reading.sentences import FOLD, best_passage, is_question
 from src.reading.words import content, kin_of, shared
@@ -56,6 +58,7 @@ def quote_found(found: Sequence[Record], question: str, language: Language) -> s
     kind = next((str(one["overview"]) for one in found if one.get("overview")), "")
     chosen = _listed(records, kind) if kind else near(records, question)
     ordered = sorted(chosen, key=lambda r: (r.get("holds", True), _order(r)), reverse=True)
+    ordered = list({record["text"]: record for record in reversed(ordered)}.values())[::-1]
     if not ordered:
         return None
     title = say(f"offline_overview_{kind}" if kind else "offline_quote_one", language)
@@ -186,10 +189,19 @@ def _nearness(record: Record, question: str) -> float:
     asked = content(question)
     same = shared(question, f"{record.get('from_file', '')} {record['text']}")
     share = len(same) / len(asked) if asked else 0.0
+    if _tells_what_is_asked(str(record["text"]), question):
+        return 1.0
     similarity = float(record.get("similarity", 0))
     if similarity and not record.get("from_file"):  # of a file the vector is of its beginning
         return similarity + WORDS * share
     return float(share >= SHARED)
+
+
+def _tells_what_is_asked(text: str, question: str) -> bool:
+    """Whether it tells beyond doubt what the one who asks wants to know: "where do I live?"."""
+    asks_of_self = not lexicon.words("match.i").isdisjoint(words(question.lower()))
+    asked = asked_relations(question) if asks_of_self else ()
+    return any(relation_term(fact.relation) in asked for fact in plain_facts(text))
 
 
 def _narrowed(record: Record, question: str) -> Record:
