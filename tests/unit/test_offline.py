@@ -353,7 +353,8 @@ def test_an_overview_lists_facts_and_notes_the_newest_first(kind: str) -> None:
     facts = [{"id": f"fact-{n}", "n": n, "uid": f"msg-{n}", "said_at": f"2026-11-{n:02} 09:07",
               "text": f"Сестра подарила мне книгу {n}"} for n in range(1, 9)]  # fmt: skip
     facts[3]["holds"] = False
-    notes = [{**fact, "id": f"msg-{fact['n'] + 1}", "uid": f"msg-{fact['n'] + 1}", "n": 20}
+    notes = [{**fact, "text": "А мама — вазу",
+              "id": f"msg-{fact['n'] + 1}", "uid": f"msg-{fact['n'] + 1}", "n": 20}
              for fact in facts[-2:]]  # fmt: skip
     notes.append({**notes[-1], "uid": "msg-30", "id": "msg-30", "text": "спасибо", "n": 21})
     asked = {"profile": "Что ты обо мне знаешь?", "family": "Расскажи о моей семье"}[kind]
