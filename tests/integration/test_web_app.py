@@ -239,7 +239,7 @@ async def test_addresses_and_methods_that_there_are_not_are_sentences(page: WebP
 
 async def test_another_s_memory_can_neither_be_read_nor_changed(page: WebPage) -> None:
     them = page.of(new_user())
-    await them.teach("Я живу в городе секретоград")
+    await them.teach("Я живу в Секретограде")
     await them.teach("Я живу во Львове")
     [theirs] = await them.facts()
     forgotten = (await them.ask(f"facts/{theirs['id']}/forget", {}))["undo"]
@@ -259,7 +259,7 @@ async def test_another_s_memory_can_neither_be_read_nor_changed(page: WebPage) -
         await page.ask("search", {"text": "Что ты обо мне знаешь?"}),
         await page.ask("export/json"),
     ]  # fmt: skip
-    assert "секретоград" not in json.dumps(seen[:4], ensure_ascii=False)
+    assert "секретоград" not in json.dumps(seen[:4], ensure_ascii=False).lower()
     assert seen[4]["facts"] == seen[4]["messages"] == []
     assert rows_of(page.rig.client.dsn, them.owner) == before
     assert (await them.ask(f"forgettings/{forgotten}/undo", {}))["text"]
