@@ -21,7 +21,7 @@ from src.talk.turn_state import check_stopped, wait_unless_stopped
 from src.telegram import rendering
 from src.telegram.rendering import Part
 from src.texts import say
-from src.texts.plain_text import is_visible
+from src.texts.plain_text import is_visible, shortened
 from src.texts.reply import Action, Button, Reply, ReplyFile, Rows, in_rows
 
 logger = logging.getLogger(__name__)
@@ -38,6 +38,7 @@ LONG_WAIT = 300.0  # seconds; who may not edit for longer gets a new message
 MAX_SOURCES = 8  # buttons; an answer that cites more is followed by the first ones
 PER_ROW = 4  # of them, still readable on a phone
 BEST_EFFORT = 10  # seconds for what the user can do without
+MAX_POPUP = 195  # characters; Telegram takes 200
 UNKNOWN_ID = 0  # of a message that was sent; Telegram did not say which it is
 
 # How Telegram says (as 400 or 403) that nothing can be sent to a chat.
@@ -455,6 +456,11 @@ async def best_effort(request: Awaitable[Any]) -> None:
     with contextlib.suppress(exceptions.AiogramError, TimeoutError):
         async with asyncio.timeout(BEST_EFFORT):
             await request
+
+
+async def pop_up(query: types.CallbackQuery, text: str, *, stays: bool = False) -> None:
+    """Tell who pressed a button what came of it; ``stays`` until they close it."""
+    await best_effort(query.answer(shortened(text, MAX_POPUP), show_alert=stays))
 
 
 async def remove_button(query: types.CallbackQuery) -> None:

@@ -115,7 +115,7 @@ async def press(
     whose = person.user if user is None else user
     caller = person.rig.called(whose, language, **called)
     reply = await (core or person.core).commands.press(button.action, caller)
-    assert reply is not None and reply.is_screen
+    assert reply.is_screen or reply.is_note
     return reply
 
 
