@@ -216,18 +216,23 @@ class AnswerStream(AnswerView):
             await self._on_message(self.message_id)
 
     async def _show_typing(self) -> None:
-        """Best effort: an error ends it, and nobody else notices."""
+        """Best effort, until the answer stands there; an error costs one of many."""
         deadline = time.monotonic() + TYPING_MAX
         await asyncio.sleep(TYPING_AFTER)
-        with contextlib.suppress(AiogramError):
-            while time.monotonic() < deadline:
+        while time.monotonic() < deadline:
+            pause = TYPING_EVERY
+            try:
                 await self._bot.send_chat_action(
                     self._address.chat_id,
                     ChatAction.TYPING,
                     message_thread_id=self._address.thread_id or None,
                     request_timeout=REQUEST_TIMEOUT,
                 )
-                await asyncio.sleep(TYPING_EVERY)
+            except TelegramRetryAfter as error:
+                pause = max(pause, error.retry_after)
+            except AiogramError as error:
+                logger.debug("typing is not shown", exc_info=error)
+            await asyncio.sleep(pause)
 
 
 class TurnHandler:
