@@ -230,6 +230,11 @@ class MemoryWriter:
             memory, model_id, contradicts=contradicts, ended=ended_relations(text)
         )
         known = next((entry for entry in similar if self._is_same(memory, entry)), None)
+        if known is not None and _is_reworded(memory, known, contradicts):
+            same_words = known.content_hash == memory.content_hash
+            known = None
+            if same_words:  # two living facts cannot share it
+                memory = replace(memory, content_hash=content_hash(f"{text} {uid}"))
         rivals = [k for k in similar if k is not known and _is_rival(memory, k, contradicts)]
         return _Compared(memory, known, rivals)
 
@@ -376,6 +381,12 @@ def _is_rival(memory: NewMemory, known: Similar, contradicts: Collection[int]) -
     if known.memory.uid == memory.source.uid:  # one message tells both: "quit, a driver now"
         return is_update(memory.fact, old)
     return replaces(memory.fact, old)
+
+
+def _is_reworded(memory: NewMemory, known: Similar, contradicts: Collection[int]) -> bool:
+    """Whether the user corrects how a known fact is written."""
+    is_corrected = memory.origin == "command" and known.memory.id in contradicts
+    return is_corrected and known.memory.text != memory.fact.text
 
 
 def _as_fact(memory: Memory) -> Fact:

@@ -35,6 +35,7 @@ from src.pg.global_settings_repo import GlobalSettings, GlobalSettingsRepository
 from src.privacy.erasure_repo import ErasureRepository
 from src.queue.update_repo import Behind, UpdateOutcome, UpdateRepository
 from src.reading import lexicon
+from src.reading.gate import MASK, redact
 from src.reading.voices import Voice, clean_name
 from src.talk.graph_run import GraphRun, cited_sources
 from src.talk.main_graph import Graph
@@ -103,6 +104,7 @@ class Intake:
             QuestionMovedError: It was changed by an erasure, and is to be read again.
             StorageError: The database is away.
         """
+        turn.incoming = turn.incoming.without_secrets()
         if _is_searched(turn.incoming):
             self._memories.retriever.prepare(turn.incoming.text)  # as long as all the rest
         with self._metrics.stage("store"):
@@ -136,6 +138,7 @@ class Intake:
             StorageError: The database is away.
         """
         settings = self._settings.get()
+        incoming = incoming.without_secrets()
         known = self._conversations.find_conversation(incoming.owner)
         turn = Turn(incoming, conversation_id=known or NOWHERE)
         self._client.in_transaction(
@@ -158,10 +161,14 @@ class Intake:
     def _store(self, transaction: Transaction, turn: Turn, settings: GlobalSettings) -> None:
         behind = self._hold(transaction, turn.incoming)
         turn.newer, turn.is_ended = behind.newer, behind.is_ended
+        if turn.incoming.is_masked and turn.incoming.update is not None:
+            self._updates.rewrite(transaction, turn.incoming.update, redact)
         self._store_enclosed(transaction, turn.incoming)
         self._store_message(transaction, turn)
         ids = turn.conversation_id, turn.message_id
         if not turn.is_new:
+            if MASK in turn.incoming.text and not turn.incoming.is_masked:
+                turn.incoming = turn.incoming.noting_mask()
             turn.shown_in = self._turns.find_stream_message(*ids, within=transaction)
             turn.answer = self._turns.find_answer(*ids, within=transaction)
         if turn.answer is not None:

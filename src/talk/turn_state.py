@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Annotated, Any, Literal, NotRequired, TypedDict, TypeVar
 from uuid import UUID
@@ -30,8 +30,9 @@ from src.pg.client import storable
 from src.pg.user_settings_repo import AnswerLength, Mode
 from src.queue.update_repo import UpdateKind
 from src.reading.facts import Fact
+from src.reading.gate import holds_secret, redact
 from src.reading.voices import TYPED, Voice
-from src.texts import Language
+from src.texts import Language, say
 
 T = TypeVar("T")
 
@@ -185,6 +186,7 @@ class IncomingMessage:
         heard: What was heard in it, to be shown with the answer.
         answer_length: How long the user wants answers.
         memory_on: Whether anything is remembered, and recalled.
+        is_masked: Whether a secret in it was masked.
         problem: A sentence about its attachment, to be shown under the answer.
     """
 
@@ -203,11 +205,31 @@ class IncomingMessage:
     problem: str = ""
     answer_length: AnswerLength = "normal"
     memory_on: bool = True
+    is_masked: bool = False
+
+    def without_secrets(self) -> IncomingMessage:
+        """The same with ``MASK`` in the place of every secret, and a sentence that says so."""
+        enclosed, quoted = self.enclosed, self.voice.quoted
+        masked = replace(
+            self,
+            text=redact(self.text),
+            heard=redact(self.heard),
+            enclosed=enclosed and replace(enclosed, text=redact(enclosed.text)),
+            voice=replace(self.voice, quoted=quoted and redact(quoted)),
+        )
+        return self if masked == self else masked.noting_mask()
+
+    def noting_mask(self) -> IncomingMessage:
+        """The same, whose answer says that a secret was masked."""
+        note = "\n".join(filter(None, (self.problem, say("secret_masked", self.language))))
+        return replace(self, is_masked=True, problem=note)
 
     @property
     def is_private(self) -> bool:
-        """Whether it is to be remembered nowhere."""
+        """Whether it is to be remembered nowhere: on request, or with the code of a door."""
         is_taught = self.teaching is not None
+        if not is_taught and holds_secret(self.text):
+            return True
         return wants_privacy(self.text, is_own=self.voice.is_own, is_taught=is_taught)
 
     @property
