@@ -26,8 +26,8 @@ from src.memory.retrieval_repo import (
 )
 from src.memory.search_index_repo import Kind
 from src.pg.client import PgClient
-from src.reading.facts import canonical_subject
-from src.reading.gate import holds_secret
+from src.reading.facts import PRIVATE, canonical_subject
+from src.reading.gate import asks_for, holds_secret
 from src.reading.relations import asked_relations
 from src.reading.requests import asks_what_was_said, overview_of
 from src.reading.sentences import best_passage
@@ -90,7 +90,7 @@ class Query:
         owner: Whose memory.
         text: The question, or any text.
         now: The owner's local time (aware), for "last week".
-        limit: How many hits at most.
+        limit: How many hits at most; a message and the facts that it told are one.
         threshold: The least similarity (see ``EmbeddingSpace.similarity``) of what shares
             neither words nor links nor time with the query: a soft floor.
         conversation_id: With ``before_position``: messages from there on are in the prompt.
@@ -261,14 +261,32 @@ class Retriever:
             return []
         candidates, understood = await self.find_candidates(query)
         time = understood.time
-        ranked = rank(candidates, understood)
+        ranked = rank(_without_private(candidates, query.text), understood)
         shown = [entry for entry in ranked if self._is_shown(entry.document, query, time)]
         best = await self._best(query, shown)
-        return await self._with_passages(query, await self._with_successors(query, best))
+        hits = await self._with_passages(query, await self._with_successors(query, best))
+        return await self._with_secrets(query, hits)
+
+    async def _with_secrets(self, query: Query, hits: list[Hit]) -> list[Hit]:
+        """The hits, with the secrets of the private facts among them."""
+        private = [hit.source_id for hit in hits if hit.memory_type == PRIVATE]
+        if not private:
+            return hits
+        told = await self._client.run(self._repository.read_private, query.owner, private)
+        return [
+            replace(hit, text=told[hit.source_id], quote=told[hit.source_id])
+            if hit.memory_type == PRIVATE and hit.source_id in told
+            else hit
+            for hit in hits
+        ]
 
     async def _with_passages(self, query: Query, hits: list[Hit]) -> list[Hit]:
-        """The hits, of long messages the passage that fits the query instead of the beginning."""
-        cut = [h.source_id for h in hits if h.kind == "message" and len(h.text) >= MAX_SHOWN]
+        """The hits, of long messages the passage that fits the query, by meaning or by words."""
+        cut = [
+            hit.source_id
+            for hit in hits
+            if hit.kind == "message" and not hit.starts_at and len(hit.text) >= MAX_SHOWN
+        ]
         whole = (
             await self._client.run(self._repository.read_texts, query.owner, cut) if cut else {}
         )
@@ -300,7 +318,12 @@ class Retriever:
                 ordered.setdefault((now.kind, now.source_id), now)
             successor = entry.source_id if entry is not None else None
             ordered.setdefault((hit.kind, hit.source_id), replace(hit, successor=successor))
-        return list(ordered.values())[: query.limit + len(retired)]
+        told = {entry.uid for entry in successors.values()}  # which stand there as facts
+        return [
+            hit
+            for hit in ordered.values()
+            if hit.kind != "message" or hit.retired or hit.uid not in told
+        ]
 
     def _is_shown(self, document: CandidateDocument, query: Query, time: TimeQuery) -> bool:
         if document.kind not in query.kinds or not _is_wanted(document, query):
@@ -326,7 +349,8 @@ class Retriever:
                 hits = [pool[number] for number in order] + hits[RERANKED:]
             except AppError as error:
                 logger.warning("the fused order stands", exc_info=error)
-        return hits[: query.limit]
+        shown = {*list(dict.fromkeys(hit.uid for hit in hits))[: query.limit]}
+        return [hit for hit in hits if hit.uid in shown]
 
     def _hit(self, ranked: RankedDocument) -> Hit:
         """A hit; without a vector its similarity is 0."""
@@ -343,6 +367,20 @@ def _is_wanted(document: CandidateDocument, query: Query) -> bool:
     if query.until is not None and said >= query.until:
         return False
     return query.types is None or (document.memory_type or document.kind) in query.types
+
+
+def _without_private(
+    candidates: Sequence[CandidateDocument], text: str
+) -> list[CandidateDocument]:
+    """The candidates; of private facts those that are asked for by name, without their message."""
+    private = {
+        one.uid: asks_for(text, one.text) for one in candidates if one.memory_type == PRIVATE
+    }
+    return [
+        one
+        for one in candidates
+        if one.uid not in private or (one.memory_type == PRIVATE and private[one.uid])
+    ]
 
 
 def _searched(text: str) -> str:

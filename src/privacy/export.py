@@ -59,6 +59,7 @@ SELECT_FACTS = """
 SELECT f.id, jsonb_strip_nulls(jsonb_build_object(
     'id', 'fact-' || f.id, 'thread_id', nullif(f.thread_id, 0), 'kind', f.memory_type,
     'text', f.text, 'subject', f.subject, 'relation', f.relation, 'object', f.object,
+    'private_text', (SELECT p.private_text FROM memories p WHERE p.id = f.id),
     'importance', f.importance, 'pinned', f.pinned, 'speaker', f.speaker,
     'saved_at', f.created_at, 'valid_from', f.valid_from, 'valid_until', f.valid_until,
     'retired_at', f.retired_at, 'retired_reason', f.retired_reason,
@@ -167,12 +168,8 @@ LARGEST = 45_000_000  # bytes of a file as it is; Telegram takes 50 MB, a larger
 Record = dict[str, Any]
 
 
-class ExportService:
+class ExportService(ExportRepository):
     """Writes exports; the methods block (see ``PgClient.run``)."""
-
-    def __init__(self, repository: ExportRepository) -> None:
-        """Read from ``repository``."""
-        self._repository = repository
 
     def write_files(self, called: Called) -> tuple[ReplyFile, ...]:
         """Both files; see ``write_file``."""
@@ -209,12 +206,12 @@ class ExportService:
             "version": VERSION,
             "exported_at": moment.isoformat(),
             "telegram_user_id": telegram_user_id,
-            "settings": self._repository.get_settings(Owner(telegram_user_id)),
+            "settings": self.get_settings(Owner(telegram_user_id)),
         }
         target.write(json.dumps(head, ensure_ascii=False)[:-1])
         for part in PARTS:
             target.write(f',\n"{part}": [')
-            records = self._repository.read(part, telegram_user_id, thread_id)
+            records = self.read(part, telegram_user_id, thread_id)
             for number, record in enumerate(records):
                 target.write(",\n" if number else "\n")
                 target.write(json.dumps(record, ensure_ascii=False))
@@ -225,7 +222,7 @@ class ExportService:
         """What holds now, kind by kind, then what was said, day by day."""
         language, zone = called.language, called.time_zone
         read = partial(
-            self._repository.read,
+            self.read,
             telegram_user_id=called.owner.telegram_user_id,
             thread_id=_topic(called.owner),
         )

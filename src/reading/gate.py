@@ -19,6 +19,7 @@ from stdnum import iban, luhn
 from src.reading import lexicon
 from src.reading.facts import Fact
 from src.reading.words import read_numbers
+from src.texts.morphology import terms
 from src.texts.plain_text import INVISIBLE, TYPOGRAPHY, normalise, plain, single_spaced
 
 # Imitations of what only the program writes: its blocks, labels and roles.
@@ -178,6 +179,9 @@ DOORS = tuple(
     )
 )
 HOUSEHOLD = lexicon.Expression(r"\b(?:<secrets.wifi>|<secrets.door>)\b", re.IGNORECASE)
+SECRET_WORD = lexicon.Expression(r"\b(?:<secrets.password>|<secrets.code>)\b", re.IGNORECASE)
+WIFI = lexicon.Expression(r"\b<secrets.wifi>\b", re.IGNORECASE)
+DOOR = lexicon.Expression(r"\b<secrets.door>\b", re.IGNORECASE)
 NEAR = 40  # characters before a password in which the thing that it opens may be named
 AFTER = lexicon.Expression(r"[,;.!?]?\s+<secrets.after>\s|[,;.!?](?:\s|$)|\n", re.IGNORECASE)
 MORE_OF_KEY = re.compile(r"[^\s\"'<>,]*")
@@ -224,10 +228,35 @@ def redact(text: str, *, household: bool = False) -> str:
     return MASK
 
 
+def secrets_of(text: str) -> list[str]:
+    """The secrets of a text, as written."""
+    written, places = _mapped(text)
+    whole = unicodedata.normalize("NFC", text)
+    return [whole[places[one.start] : places[one.end - 1] + 1] for one in _found(written)]
+
+
 def holds_household(text: str) -> bool:
     """Whether the text holds a secret of daily life, and no other."""
     found = _found(_seen(text))
     return bool(found) and all(one.is_household for one in found)
+
+
+def asks_for(text: str, name: str) -> bool:
+    """Whether a text asks for a private fact by its name: the code, and of which door.
+
+    Args:
+        text: What the user says.
+        name: The fact, masked.
+    """
+    if SECRET_WORD.search(text) is None:
+        return False
+    if WIFI.search(text) is not None and WIFI.search(name) is not None:
+        return True
+    return not _doors(text).isdisjoint(_doors(name))
+
+
+def _doors(text: str) -> set[str]:
+    return {term for match in DOOR.finditer(text) for term in terms(match.group())}
 
 
 def _seen(text: str) -> str:
@@ -379,9 +408,9 @@ def _looks_random(token: str) -> bool:
 # The gate before the memory: which facts that a model proposes may be stored.
 #
 # A model invents, mixes things up and can be talked into things. These checks need no model and
-# look at no wording: what is stored was said by the user, in his own alphabet, with his own
-# numbers; it is no secret, and imitates nothing that only the program writes. That he typed the
-# words himself is known by their provenance (``MemoryWriter``).
+# look at no wording: what is stored was said by the user, in their alphabet, with their
+# numbers; it is no secret, and imitates nothing that only the program writes. That the user typed
+# the words is known by their provenance (``MemoryWriter``).
 
 Reason = Literal[
     "bad_dates", "empty", "too_long", "quote_not_said", "secret", "imitation", "question",
@@ -493,7 +522,7 @@ def _same_alphabet(text: str, quote: str, said: str) -> bool:
 
 def _languages(letters: str) -> frozenset[str]:
     """The languages of which letters there are that no other language has."""
-    own = lexicon.by_language("gate.letters")
+    own = lexicon.by_language("language.letters")
     return frozenset(code for code, listed in own if not set(letters).isdisjoint(listed.split()))
 
 

@@ -13,8 +13,8 @@ from src.memory.writer import Said
 from src.pg.client import PgClient, storable
 from src.reading.facts import Fact
 from src.reading.gate import MASK
+from src.reading.plain_facts import plain_facts
 from src.reading.sentences import sentences
-from src.reading.statements import statements
 from src.talk.strict import confirmation_text
 from src.talk.turn_state import Turn, TurnResult
 from src.texts import say
@@ -53,9 +53,17 @@ class TeachingService:
             return TurnResult(say("memory_gone", incoming.language))
         text = storable(incoming.text).strip()
         said = Said(turn.message_id, text, local_time(incoming.moment, incoming.time_zone))
+        contradicts = {known.id} if known is not None else ()
+        if incoming.kept_private:
+            outcome = await self._memories.writer.keep_private(
+                incoming.owner, text, incoming.kept_private, said, contradicts=contradicts
+            )
+            key = "private_kept_group" if incoming.owner.is_group else "private_kept"
+            kept = say(key, incoming.language, text=text)
+            return TurnResult(kept, changes=changes_of([outcome]))
         outcome = await self._memories.writer.remember(
             incoming.owner, taught_fact(text, known), said, origin="command",
-            contradicts={known.id} if known is not None else (),
+            contradicts=contradicts,
         )  # fmt: skip
         return TurnResult(
             confirmation_text([outcome], incoming.language), changes=changes_of([outcome])
@@ -85,7 +93,7 @@ def taught_fact(text: str, known: Memory | None = None) -> Fact:
     """
     if MASK in text:
         return Fact(text=_longest_unmasked(text) or text)
-    read = statements(text) if len(list(sentences(text))) == 1 else []
+    read = plain_facts(text) if len(list(sentences(text))) == 1 else []
     fact = read[0] if len(read) == 1 else Fact(text=text)
     importance = max(fact.importance, IMPORTANCE)
     fact = fact.model_copy(update={"text": text, "quote": text, "importance": importance})

@@ -29,13 +29,15 @@ from src.memory.budget import DailyCeilings
 from src.memory.digest_repo import SummaryRepository
 from src.memory.memories import Memories
 from src.memory.memory_repo import count_recalls
+from src.memory.retriever import Hit
 from src.memory.turn_context import is_private_answer
-from src.pg.client import PgClient, Transaction
+from src.pg.client import PgClient, Transaction, storable
 from src.pg.global_settings_repo import GlobalSettings, GlobalSettingsRepository
 from src.privacy.erasure_repo import ErasureRepository
 from src.queue.update_repo import Behind, UpdateOutcome, UpdateRepository
 from src.reading import lexicon
-from src.reading.gate import MASK, redact
+from src.reading.facts import PRIVATE
+from src.reading.gate import MASK, redact, secrets_of
 from src.reading.voices import Voice, clean_name
 from src.talk.graph_run import GraphRun, cited_sources
 from src.talk.main_graph import Graph
@@ -473,15 +475,17 @@ class AgentService:
             return
         is_stopped = result.ended == "stopped"
         is_private = result.ended == "over ceiling" or is_private_answer(result.text, turn.history)
+        text = without_private(result.text, result.found)
         answer = NewAnswer(
-            turn.conversation_id, turn.message_id, result.text, result.tools, result.usage,
+            turn.conversation_id, turn.message_id, text, result.tools, result.usage,
             is_stopped, result.sources, None if is_stopped else result.asks,
             is_private, result.changes, turn.incoming.mode,
         )  # fmt: skip
         with self._metrics.stage("save"):
             stored = await self._client.run(self._turns.save_answer, answer, count_recalls)
         self._metrics.turns.labels(result.ended).inc()
-        turn.answer = replace(stored, intent=result.intent)
+        shown = result.text if stored.text == storable(text) else stored.text
+        turn.answer = replace(stored, intent=result.intent, text=storable(shown))
         if result.settlement is not None:
             await self._questions.close(turn.incoming.owner, result.settlement)
 
@@ -526,6 +530,15 @@ class AgentService:
         """The user stopped it: the parts that have arrived are all that they get."""
         await self._client.run(self._turns.mark_stopped, turn.conversation_id, turn.message_id)
         return await self._mark(turn)
+
+
+def without_private(text: str, found: Sequence[Hit]) -> str:
+    """An answer with a mask in the place of what it says out of private facts."""
+    for hit in found:
+        if hit.memory_type == PRIVATE:
+            for code in secrets_of(hit.text):
+                text = text.replace(code, MASK)
+    return text
 
 
 def _answer_of(turn: Turn) -> StoredAnswer:

@@ -31,6 +31,7 @@ from src.pg.user_settings_repo import AnswerLength, Mode
 from src.queue.update_repo import UpdateKind
 from src.reading.facts import Fact
 from src.reading.gate import holds_secret, redact
+from src.reading.plain_facts import to_remember
 from src.reading.voices import TYPED, Voice
 from src.texts import Language, say
 
@@ -187,6 +188,7 @@ class IncomingMessage:
         answer_length: How long the user wants answers.
         memory_on: Whether anything is remembered, and recalled.
         is_masked: Whether a secret in it was masked.
+        kept_private: What ``text`` said before the code of a door was masked in it, to be kept.
         problem: A sentence about its attachment, to be shown under the answer.
     """
 
@@ -206,18 +208,31 @@ class IncomingMessage:
     answer_length: AnswerLength = "normal"
     memory_on: bool = True
     is_masked: bool = False
+    kept_private: str = field(default="", repr=False)
 
     def without_secrets(self) -> IncomingMessage:
-        """The same with ``MASK`` in the place of every secret, and a sentence that says so."""
+        """The same with ``MASK`` in the place of every secret, and a sentence that says so.
+
+        The code of a door goes to ``kept_private`` where the user asks to have it remembered.
+        """
         enclosed, quoted = self.enclosed, self.voice.quoted
-        masked = replace(
+        clean = replace(
             self,
             text=redact(self.text),
             heard=redact(self.heard),
             enclosed=enclosed and replace(enclosed, text=redact(enclosed.text)),
             voice=replace(self.voice, quoted=quoted and redact(quoted)),
         )
-        return self if masked == self else masked.noting_mask()
+        return (clean if clean == self else clean.noting_mask())._keeping_private()
+
+    def _keeping_private(self) -> IncomingMessage:
+        if not (self.voice.is_own and self.memory_on and holds_secret(self.text)):
+            return self
+        private = self.text if self.teaching is not None else to_remember(self.text)
+        if not private:
+            return self
+        masked, teaching = redact(private, household=True), self.teaching or Teaching()
+        return replace(self, text=masked, kept_private=private, teaching=teaching)
 
     def noting_mask(self) -> IncomingMessage:
         """The same, whose answer says that a secret was masked."""
