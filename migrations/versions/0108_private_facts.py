@@ -24,10 +24,15 @@ COMMENT ON COLUMN memories.memory_type IS
 COMMENT ON COLUMN facts.memory_type IS
     'user_fact, preference, event (with a date), conversation_insight (what talks show), or '
     'private (the code of a door, kept on request; masked in the text).';
+CREATE VIEW private_facts AS SELECT id, private_text FROM memories WHERE private_text IS NOT NULL;
+COMMENT ON VIEW private_facts IS 'What private facts say; the view facts has a mask there.';
+COMMENT ON COLUMN private_facts.id IS 'memories.id.';
+COMMENT ON COLUMN private_facts.private_text IS 'The fact with its code or password.';
 """
 
 # Before it there were no such facts.
 DOWNGRADE = """
+DROP VIEW private_facts;
 DELETE FROM memories WHERE memory_type = 'private';
 ALTER TABLE memories DROP CONSTRAINT memories_memory_type_check,
     DROP CONSTRAINT memories_private_text, DROP private_text;

@@ -263,6 +263,7 @@ class Retriever:
         time = understood.time
         ranked = rank(_without_private(candidates, query.text), understood)
         shown = [entry for entry in ranked if self._is_shown(entry.document, query, time)]
+        shown.sort(key=lambda entry: entry.document.memory_type != PRIVATE)  # it was asked for
         best = await self._best(query, shown)
         hits = await self._with_passages(query, await self._with_successors(query, best))
         return await self._with_secrets(query, hits)
