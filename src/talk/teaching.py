@@ -58,8 +58,9 @@ class TeachingService:
             outcome = await self._memories.writer.keep_private(
                 incoming.owner, text, incoming.kept_private, said, contradicts=contradicts
             )
-            key = "private_kept_group" if incoming.owner.is_group else "private_kept"
-            kept = say(key, incoming.language, text=text)
+            kept = say("private_kept", incoming.language, text=text)
+            if incoming.owner.is_group:
+                kept = say("private_kept_group", incoming.language, text=text)
             return TurnResult(kept, changes=changes_of([outcome]))
         outcome = await self._memories.writer.remember(
             incoming.owner, taught_fact(text, known), said, origin="command",
