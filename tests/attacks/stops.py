@@ -25,6 +25,11 @@ SAID = (
 )  # fmt: skip
 
 
+def _new_folder() -> tempfile.TemporaryDirectory[str]:
+    """The server may still be at its last checkpoint when it is to be removed."""
+    return tempfile.TemporaryDirectory(prefix="pomni-stops-", ignore_cleanup_errors=True)
+
+
 async def time_an_end(messages: int, *, cold: bool = False) -> tuple[float, list[str]]:
     """How many seconds a fresh bot takes to end, and its last log lines.
 
@@ -34,7 +39,7 @@ async def time_an_end(messages: int, *, cold: bool = False) -> tuple[float, list
     """
     async with FakeTelegram() as telegram, FakeOpenAI() as model:
         world = World("", telegram, model)
-        with tempfile.TemporaryDirectory(prefix="pomni-stops-") as folder:
+        with _new_folder() as folder:
             bot = world.process(cold=cold, DATABASE_URL="", DATA_DIR=folder, LOG_LEVEL="DEBUG")
             try:
                 await bot.start()
