@@ -218,6 +218,7 @@ class Core:
             counter=self.counter,
             context_size=settings.llm_context_size,
             system_in_history=provider is None or provider.takes_system_in_history,
+            persona=settings.persona,
         )
         return build_graph(
             models,
