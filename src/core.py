@@ -287,7 +287,7 @@ async def open_database(settings: Settings) -> AsyncIterator[str]:
         server.look_after()
         yield dsn
     finally:
-        await asyncio.to_thread(server.stop)
+        await asyncio.to_thread(server.stop, in_a_hurry=SHUTDOWN.signal is not None)
 
 
 @asynccontextmanager

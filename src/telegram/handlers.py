@@ -10,6 +10,7 @@ from aiogram import Bot, F, Router, types
 from aiogram.enums import ChatMemberStatus, ChatType
 from aiogram.exceptions import AiogramError, TelegramBadRequest, TelegramForbiddenError
 
+from src.base.errors import AppError
 from src.base.owners import Called
 from src.core import Core
 from src.memory.group_moves import GroupMoveRepository
@@ -20,7 +21,14 @@ from src.reading.gate import redact
 from src.talk.command_service import COMMANDS, FOR_ADMINS, Command, parse_command
 from src.talk.settings import asks_for_zone
 from src.talk.turn_state import TurnControl
-from src.telegram.delivery import Address, Delivery, best_effort, delivery_error, remove_button
+from src.telegram.delivery import (
+    Address,
+    Delivery,
+    best_effort,
+    delivery_error,
+    pop_up,
+    remove_button,
+)
 from src.telegram.messages import TurnHandler
 from src.telegram.updates import GROUP_ANONYMOUS_BOT, BotIdentity
 from src.texts import say
@@ -132,39 +140,47 @@ class Handlers:
     ) -> UpdateOutcome:
         """Do what the button stands for (``command_service.ACTIONS``); show a screen or a reply.
 
-        An unknown or outdated button only loses its loading indicator.
+        A pop-up says what came of it; that alone, where nothing in the chat changes.
         """
-        await best_effort(query.answer())
         action = Action.unpack(query.data or "")
-        if action is None:
-            return "done"
-        if action.name in FOR_ADMINS:
-            called = await self._with_rights(stored, called)
-        reply = await self._core.commands.press(action, called)
-        if reply is None:
-            return "done"
-        screen = query.message.message_id if query.message and reply.is_screen else None
-        await self._show(called, reply, replacing=screen)
-        stays = reply.is_screen or reply.keeps_button or reply.asks
-        if not (stays or reply.corrects is not None):
+        try:
+            if action is not None and action.name in FOR_ADMINS:
+                called = await self._with_rights(stored, called)
+            reply = await self._core.commands.press(action, called)
+        except AppError:  # another attempt does it; the button does not seem stuck
+            await best_effort(query.answer())
+            raise
+        await pop_up(query, reply.tapped, stays=reply.is_note)
+        if not reply.is_note:
+            await self._show_tapped(query, called, reply)
+        if not (reply.is_screen or reply.keeps_button or reply.asks or reply.corrects):
             await remove_button(query)
         return "done"
+
+    async def _show_tapped(self, query: types.CallbackQuery, called: Called, reply: Reply) -> None:
+        screen = query.message.message_id if query.message and reply.is_screen else None
+        await self._show(called, reply, replacing=screen)
 
     async def show_source(
         self, query: types.CallbackQuery, stored: WaitingUpdate, called: Called
     ) -> UpdateOutcome:
         """Reply to the source message; quote it when it is gone from the chat but still stored."""
-        await best_effort(query.answer())
         # Buttons of earlier versions name the message as references do: msg-12.
         action = Action.unpack((query.data or "").replace(":msg-", ":"))
-        if action is None:
-            return "done"
         address, language = Address(*called.owner), called.language
-        find = self._core.memory.memories.facts.find_source
-        source = await self._run(find, called.owner, f"msg-{action.number(0)}")
-        if source is None:
-            await self._delivery.send_text(address, say("source_gone", language))
+        if action is None:
+            await pop_up(query, say("tap_unknown", language), stays=True)
             return "done"
+        find = self._core.memory.memories.facts.find_source
+        try:
+            source = await self._run(find, called.owner, f"msg-{action.number(0)}")
+        except AppError:
+            await best_effort(query.answer())
+            raise
+        if source is None:
+            await pop_up(query, say("source_gone", language), stays=True)
+            return "done"
+        await pop_up(query, say("tap_source", language, day=called.day(source.said_at)))
         there = _place_of(source, address, stored.bot_id)
         here = say("source_here_bot" if source.is_bots else "source_here", language)
         if there is None or not await self._delivery.send_reply(there, here):

@@ -212,7 +212,7 @@ class AnswerStream(AnswerView):
         self.message_id = await delivery.send_message(
             self._bot, self._address, part, timeout=REQUEST_TIMEOUT
         )
-        if self._on_message is not None:
+        if self._on_message is not None and self.message_id != delivery.UNKNOWN_ID:
             await self._on_message(self.message_id)
 
     async def _show_typing(self) -> None:
