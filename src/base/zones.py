@@ -9,13 +9,18 @@ import unicodedata
 from datetime import UTC, date, datetime, timedelta
 
 import pytz
-from babel.dates import format_date, format_skeleton
+from babel.dates import format_date, format_skeleton, get_timezone_location
 
 from src.texts import Language
 from src.texts.morphology import CYRILLIC, words
 
 DAY = timedelta(days=1)
 SECOND = timedelta(seconds=1)
+# Where the users of a language begin, unless the operator chose a zone other than Moscow's.
+USUAL_ZONE = "Europe/Moscow"
+ZONES_OF_LANGUAGES: dict[Language, str] = {"uk": "Europe/Kyiv"}
+# What the CLDR knows by an older name, or by none in these languages.
+NAMED_LIKE = {"Europe/Kyiv": "Europe/Kiev"}
 LOOK_UP_TIME = 20  # seconds; it takes a tenth of one
 LOOK_UP = "import sys, tzfpy; print(tzfpy.get_tz(float(sys.argv[1]), float(sys.argv[2])))"
 
@@ -61,6 +66,20 @@ def name_of_zone(zone: str) -> str:
         sign = "-" if zone[7] == "+" else "+"
         return f"UTC{sign}{zone[8:]}"
     return zone
+
+
+def first_zone(language: Language, default: str) -> str:
+    """The zone of a user who has told none; ``default`` is the operator's."""
+    return ZONES_OF_LANGUAGES.get(language, default) if default == USUAL_ZONE else default
+
+
+def place_of_zone(zone: str, language: Language) -> str:
+    """The city of a zone in a language (``Прага``), or its offset where it has none."""
+    if "/" not in zone or zone.startswith("Etc/"):
+        return name_of_zone(zone)
+    known = NAMED_LIKE.get(zone, zone)
+    city = str(get_timezone_location(known, locale=language, return_city=True))
+    return city.rpartition("/")[2]
 
 
 def zone_at(latitude: float, longitude: float) -> str | None:

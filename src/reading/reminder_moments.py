@@ -80,12 +80,14 @@ class ReminderRequest:
             can tell; ``past``: it has passed; ``too_far``: it is more than ten years away;
             ``too_often``: it comes more than once an hour; ``no_text``: nothing is said to be
             reminded of.
+        time_zone: The zone that is named for this one; empty: the user's own.
     """
 
     what: str
     when: datetime | None = None
     repeats: Recurrence | None = None
     problem: Problem | None = None
+    time_zone: str = ""
 
 
 class _ProblemError(Exception):

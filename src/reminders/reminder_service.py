@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
@@ -11,7 +11,7 @@ from babel.lists import format_list
 from babel.units import format_unit
 
 from src.base.owners import Owner
-from src.base.zones import DAY, is_shown_twice, local_time
+from src.base.zones import DAY, is_shown_twice, local_time, place_of_zone
 from src.pg.client import PgClient, storable
 from src.reading import lexicon
 from src.reading.recurrences import Recurrence, next_after
@@ -185,11 +185,14 @@ class Asking:
     message_id: int | None = None
 
     def describe(self, reminder: Reminder) -> str:
-        """When a reminder comes, in words."""
-        return describe_reminder_time(
-            reminder.due_at, reminder.repeats, language=self.language,
-            time_zone=self.time_zone, now=self.moment,
+        """When a reminder comes, in words; by another clock than the owner's, also by which."""
+        own = reminder.repeats.zone if reminder.repeats else ""
+        zone = own or reminder.time_zone
+        time = describe_reminder_time(
+            reminder.due_at, reminder.repeats, language=self.language, time_zone=zone,
+            now=self.moment,
         )  # fmt: skip
+        return time if zone == self.time_zone else f"{time} ({place_of_zone(zone, self.language)})"
 
 
 @dataclass(frozen=True)
@@ -209,7 +212,13 @@ class ReminderService:
         self._repository = repository
 
     async def set(
-        self, asking: Asking, text: str, when: datetime | None, repeats: Recurrence | None = None
+        self,
+        asking: Asking,
+        text: str,
+        when: datetime | None,
+        repeats: Recurrence | None = None,
+        *,
+        own_zone: str = "",
     ) -> Asked:
         """Set a reminder.
 
@@ -218,17 +227,20 @@ class ReminderService:
             text: Of what.
             when: The first time (aware); of what recurs, the first time is not before it.
             repeats: How it comes again.
+            own_zone: The zone that was named for this one; it stays when the owner moves.
 
         Raises:
             StorageError: The database is away; a second attempt sets nothing twice.
         """
         text = storable(text).strip()[:MAX_TEXT].strip()
+        if repeats is not None and own_zone:
+            repeats = replace(repeats, zone=own_zone)
         due = _first_time(asking, when, repeats)
         refusal = _refusal(asking, text, due)
         if due is None or refusal is not None:
             return Asked(refusal=refusal)
         new = NewReminder(
-            text, due, repeats, asking.time_zone, asking.language, asking.asker_id,
+            text, due, repeats, own_zone or asking.time_zone, asking.language, asking.asker_id,
             asking.message_id,
         )  # fmt: skip
         now = datetime.now(UTC)
@@ -240,7 +252,9 @@ class ReminderService:
         request = _read(words, asking)
         if request is None or request.problem is not None:
             return Asked(refusal="no_time" if request is None else request.problem)
-        return await self.set(asking, request.what, request.when, request.repeats)
+        return await self.set(
+            asking, request.what, request.when, request.repeats, own_zone=request.time_zone
+        )
 
     async def count(self, owner: Owner) -> int:
         """How many wait."""

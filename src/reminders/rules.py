@@ -11,6 +11,7 @@ from typing import Any, Literal, cast, get_args
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from pydantic import Field
 
+from src.base.zone_names import find_time_zone
 from src.base.zones import first_moment, local_time
 from src.history.new_messages import asked_at_of, own_words_of, strip_time_label
 from src.llm.quoting import Form
@@ -58,10 +59,26 @@ class ReminderOrder(Form):
     hours: list[int] = Field(
         default_factory=list, description="several hours of the day: [9, 21]; by default when's"
     )
+    time_zone: str = Field(
+        default="", max_length=60,
+        description="only a zone or city that he names for this one: when is by its clock",
+    )  # fmt: skip
     day: int = Field(
         default=0, ge=0, le=31,
         description="of monthly, when other than that of when; 31 is the last day",
     )  # fmt: skip
+
+    def own_zone(self) -> str:
+        """The zone that is named for this one; empty: none is.
+
+        Raises:
+            ValueError: There is no such place.
+        """
+        if not self.time_zone.strip():
+            return ""
+        if zone := find_time_zone(self.time_zone):
+            return zone
+        raise ValueError("time_zone: no such place; name a larger city, or leave it empty")
 
     def moment(self, now: datetime, time_zone: str) -> datetime | None:
         """The first time, aware; None where none is said.
@@ -128,9 +145,11 @@ def order_arguments(request: ReminderRequest, time_zone: str) -> dict[str, Any]:
     when = local_time(request.when.replace(microsecond=0), time_zone)
     arguments: dict[str, Any] = {"text": request.what[:MAX_TEXT], "when": when.isoformat()}
     again = request.repeats
+    if request.time_zone:
+        arguments["time_zone"] = request.time_zone
     if again is None:
         return arguments
-    its = {
+    its: dict[str, Any] = {
         "repeats": again.frequency,
         "every": again.interval,
         "hours": list(again.hours),

@@ -36,9 +36,11 @@ def build_set_reminder(reminders: ReminderService) -> BaseTool:
         if not _asks_himself(runtime):
             return _told(Asked(refusal="not_own"), asking), NOTHING
         order = ReminderOrder.model_validate(values)
-        when = order.moment(asking.moment, asking.time_zone)
-        repeats = None if when is None else order.recurrence(when, asking.time_zone)
-        asked = await reminders.set(asking, order.text, when, repeats)
+        own = order.own_zone()
+        zone = own or asking.time_zone
+        when = order.moment(asking.moment, zone)
+        repeats = None if when is None else order.recurrence(when, zone)
+        asked = await reminders.set(asking, order.text, when, repeats, own_zone=own)
         ids = () if asked.reminder is None else (asked.reminder.id,)
         return _told(asked, asking), Finding(changes=Changes(reminders=ids))
 
