@@ -7,9 +7,12 @@ import subprocess
 import sys
 import unicodedata
 from datetime import UTC, date, datetime, timedelta
+from functools import cache
 
 import pytz
-from babel.dates import format_date, format_skeleton, get_timezone_location
+from babel import Locale
+from babel.core import get_global
+from babel.dates import format_date, format_skeleton
 
 from src.texts import Language
 from src.texts.morphology import CYRILLIC, words
@@ -19,8 +22,6 @@ SECOND = timedelta(seconds=1)
 # Where the users of a language begin, unless the operator chose a zone other than Moscow's.
 USUAL_ZONE = "Europe/Moscow"
 ZONES_OF_LANGUAGES: dict[Language, str] = {"uk": "Europe/Kyiv"}
-# What the CLDR knows by an older name, or by none in these languages.
-NAMED_LIKE = {"Europe/Kyiv": "Europe/Kiev"}
 LOOK_UP_TIME = 20  # seconds; it takes a tenth of one
 LOOK_UP = "import sys, tzfpy; print(tzfpy.get_tz(float(sys.argv[1]), float(sys.argv[2])))"
 
@@ -77,9 +78,17 @@ def place_of_zone(zone: str, language: Language) -> str:
     """The city of a zone in a language (``Прага``), or its offset where it has none."""
     if "/" not in zone or zone.startswith("Etc/"):
         return name_of_zone(zone)
-    known = NAMED_LIKE.get(zone, zone)
-    city = str(get_timezone_location(known, locale=language, return_city=True))
-    return city.rpartition("/")[2]
+    named = _cities(language).get(zone)
+    return named or zone.rpartition("/")[2].replace("_", " ")
+
+
+@cache
+def _cities(language: Language) -> dict[str, str]:
+    """The CLDR's names of the cities of zones; it keeps older names of some: Europe/Kiev."""
+    places = Locale(language).time_zones.items()
+    aliases = get_global("zone_aliases")
+    named = {zone: str(names["city"]) for zone, names in places if "city" in names}
+    return {str(aliases.get(zone, zone)): city for zone, city in named.items()} | named
 
 
 def zone_at(latitude: float, longitude: float) -> str | None:
