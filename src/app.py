@@ -6,7 +6,7 @@ import asyncio
 import logging
 import random
 from collections.abc import AsyncIterator, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from socket import socket
@@ -38,6 +38,7 @@ from src.web.http_server import HttpServer, ReadinessChecks, build_http_app
 
 logger = logging.getLogger(__name__)
 
+WARM_SECONDS = 5.0  # that a start waits for the embedding model; it takes 0.2
 MAX_PAUSE = 30.0  # seconds between attempts to reach Telegram at start
 
 
@@ -72,8 +73,9 @@ async def run_bot_process(core: Core, shutdown: Shutdown, *, receive: bool) -> N
         http = _build_http(core, receiving)
         listener = _bind(http, required=receive)
         await workers.announce()
+        await _warm_up(core)
         jobs: list[Coroutine[Any, Any, None]] = [
-            workers.run(), _serve(http, listener), core.warm_up(), reminders.plan_now(),
+            workers.run(), _serve(http, listener), reminders.plan_now(),
         ]  # fmt: skip
         if receive:
             jobs.append(_announce(bot, core))
@@ -82,6 +84,13 @@ async def run_bot_process(core: Core, shutdown: Shutdown, *, receive: bool) -> N
         started = {"bot": identity.username, "receives": receive, "http_port": http.port}
         jobs.append(_tell_started(workers.opened, started))
         await _run_until(shutdown.drain(), jobs, workers, http)
+
+
+async def _warm_up(core: Core) -> None:
+    """So that no first search goes by words alone; a model that is slow to come is not awaited."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(WARM_SECONDS):
+            await core.warm_up()
 
 
 async def _tell_started(opened: asyncio.Event, about: dict[str, Any]) -> None:

@@ -38,14 +38,14 @@ from src.memory.retriever import Retriever
 from src.memory.screens import MemoryScreens
 from src.memory.search_index_repo import EmbeddingRepository, SearchIndexRepository
 from src.memory.writer import MemoryWriter
-from src.offline.model import build_chat_model
+from src.offline.model import Embed, build_chat_model
 from src.outside.servers import McpServers
 from src.pg.client import PgClient
 from src.pg.embedded import EmbeddedPostgres
 from src.pg.global_settings_repo import GlobalSettingsRepository
 from src.pg.migrations import check_sessions, migrate
 from src.pg.user_settings_repo import UserSettingsRepository
-from src.privacy.export import ExportRepository, ExportService
+from src.privacy.export import ExportService
 from src.queue.dead_jobs import PutAsideRepository
 from src.queue.update_repo import UpdateRepository
 from src.reading.reminder_phrases import read_reminder
@@ -152,7 +152,7 @@ class Core:
         self.updates = UpdateRepository(client)
         self.put_aside = PutAsideRepository(client)
         self.user_settings = UserSettingsRepository(client)
-        self.exports = ExportService(ExportRepository(client))
+        self.exports = ExportService(client)
         self.edits = EditService(client)
         self.live_settings = SettingsService(client, stored, settings)
         self.counter = TokenCounter(settings.chat_model_name)
@@ -214,6 +214,7 @@ class Core:
             counter=self.counter,
             metrics=self.metrics,
             contents=prompt_cache.CachedContentRepository(client),
+            embed=self.memory.space.embed_line,
         )
         models = Models(
             caller=caller,
@@ -338,14 +339,16 @@ def build_caller(
     counter: TokenCounter | None = None,
     metrics: Metrics | None = None,
     contents: prompt_cache.CachedContentRepository | None = None,
+    embed: Embed | None = None,
 ) -> ModelCaller:
     """The caller of a chat model, by default of ``LLM_MODEL``.
 
     ``counter`` learns from it, ``metrics`` counts its calls; with ``contents`` its provider is to
-    keep the beginnings of the prompts, whose tokens ``counter`` counts.
+    keep the beginnings of the prompts, whose tokens ``counter`` counts; ``embed`` is for the
+    notebook.
     """
     name = name or settings.chat_model_name
-    model = build_chat_model(settings, name)
+    model = build_chat_model(settings, name, embed)
     cache = None
     if counter is not None and contents is not None:
         cache = build_prompt_cache(settings, model, counter, contents)

@@ -1,7 +1,8 @@
-"""``python -m benchmarks.retrieval [LOCOMO]``: the table of what each part of the search adds.
+"""``python -m benchmarks.retrieval [FILE ...]``: the table of what each part of the search adds.
 
-The personal facts (``personal_facts.json``: Russian, Ukrainian, English) are always measured; a
-file in LoCoMo's format when it is given. All in a throw-away database.
+The personal facts (``personal_facts.json``: Russian, Ukrainian, English) are always measured;
+conversations in LoCoMo's format (``bot.py eval``) when their files are given, with plain BM25
+beside them. All in a throw-away database.
 """
 
 from __future__ import annotations
@@ -9,10 +10,12 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import secrets
 import tempfile
 from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,22 +25,37 @@ from src.core import Core, open_core
 from src.memory.ranking import LEXICAL_WEIGHT, RankedQuery, rank
 from src.memory.retrieval_repo import CandidateDocument
 from src.memory.retriever import Query
-from src.memory.search_index_repo import NewDocument
-from src.operate.evaluation import Conversation, Scores, load_conversations
-from src.texts.morphology import terms
+from src.operate.evaluation import (
+    FIRST_THROW_AWAY,
+    Conversation,
+    Question,
+    Report,
+    load_conversations,
+    store_conversation,
+)
+from src.texts.morphology import stem_english
 
 FACTS = Path(__file__).parent / "personal_facts.json"
+FULL = "full (with priors, as the bot)"
+FOUND = 20  # hits of each ranking that count
+HIT_RATES = ("hit@1", "hit@3", "hit@10")
+TURN_LEVEL = ("questions", "recall@5", "recall@10", "any@10", "all@10")
 Ranking = Callable[[Sequence[CandidateDocument], RankedQuery], list[str]]
 
 
 @dataclass(frozen=True)
 class Asked:
-    """A question with what the channels found, and what is right."""
+    """A question with what the channels found, and what is right.
+
+    ``plain`` is what plain BM25 finds, of a conversation's ``question``.
+    """
 
     candidates: Sequence[CandidateDocument]
     query: RankedQuery
     right: frozenset[str]
     kind: str = ""
+    question: Question | None = None
+    plain: Sequence[str] = ()
 
 
 def by(score: Callable[[CandidateDocument], float]) -> Ranking:
@@ -59,7 +77,7 @@ RANKINGS: dict[str, Ranking] = {
     "dense (centred cosine)": by(lambda d: d.cosine or -1.0),
     "lexical (BM25F)": by(lambda d: d.bm25),
     "A: dense + lexical": by(lambda d: (d.cosine or 0.0) + LEXICAL_WEIGHT * d.bm25),
-    "full (with priors, as the bot)": full,
+    FULL: full,
 }
 
 
@@ -104,45 +122,44 @@ async def ask_personal(core: Core) -> list[Asked]:
     return asked
 
 
-async def ask_locomo(core: Core, path: Path) -> list[Asked]:
-    """Store the conversations, ask the questions of categories 1 to 4."""
+async def ask_conversations(core: Core, path: Path) -> list[Asked]:
+    """Store the conversations of a file, ask the questions of categories 1 to 4."""
     asked: list[Asked] = []
-    for number, conversation in enumerate(load_conversations(path), start=1000):
-        owner = Owner(number)
-        uids = _store(core, owner, conversation)
+    for conversation in load_conversations(path):
+        owner = Owner(FIRST_THROW_AWAY + secrets.randbelow(2**60))
+        ids = store_conversation(core.conversations, core.memory.index, owner, conversation)
+        uids = {dia_id: uid for uid, dia_id in ids.items()}
         await core.memory.indexer.embed_pending()
         now = conversation.turns[-1].said_at + timedelta(days=1)
-        for question in conversation.questions:
+        orders = bm25_orders(conversation)
+        for question, order in zip(conversation.questions, orders, strict=True):
             query = Query(owner, question.text, now)
             candidates, understood = await core.memory.retriever.find_candidates(query)
             right = frozenset(uids[dia_id] for dia_id in question.evidence)
-            asked.append(Asked(candidates, understood, right))
+            plain = [uids[dia_id] for dia_id in order]
+            asked.append(Asked(candidates, understood, right, question=question, plain=plain))
     return asked
 
 
-def _store(core: Core, owner: Owner, conversation: Conversation) -> dict[str, str]:
-    conversation_id = core.conversations.get_or_create_conversation(owner.telegram_user_id)
-    uids, documents, previous = {}, [], None
-    for turn in conversation.turns:
-        message = core.conversations.append_message(
-            conversation_id, "user", turn.text, said_at=turn.said_at
-        )
-        uids[turn.dia_id] = f"msg-{message}"
-        documents.append(
-            NewDocument(
-                "message", message, turn.speaker, turn.said_at, terms(turn.text),
-                is_continued=turn.session == previous,
-            )
-        )  # fmt: skip
-        previous = turn.session
-    ids = [document.source_id for document in documents]
-    core.memory.index.add_messages(owner, conversation_id, documents, ids)
-    return uids
+def bm25_orders(conversation: Conversation) -> list[list[str]]:
+    """For each question what plain BM25 (bm25s, its own tokens) finds of what people said."""
+    import bm25s  # of requirements-dev.txt: only this table needs it
+
+    told = [turn for turn in conversation.turns if turn.role == "user"]
+    tokens = partial(
+        bm25s.tokenize, stopwords="en", stemmer=lambda words: [*map(stem_english, words)],
+        show_progress=False,
+    )  # fmt: skip
+    searcher = bm25s.BM25()
+    searcher.index(tokens([turn.text for turn in told]), show_progress=False)
+    asked = tokens([question.text for question in conversation.questions], return_ids=False)
+    found, _ = searcher.retrieve(asked, k=min(FOUND, len(told)), show_progress=False)
+    return [[told[place].dia_id for place in row] for row in found]
 
 
 def hits(asked: Sequence[Asked], ranking: Ranking) -> dict[str, float]:
     """Percentages of questions with a right answer among the first 1, 3 and 10."""
-    figures = dict.fromkeys(("hit@1", "hit@3", "hit@10"), 0.0)
+    figures = dict.fromkeys(HIT_RATES, 0.0)
     for entry in asked:
         order = ranking(entry.candidates, entry.query)
         for cut in (1, 3, 10):
@@ -150,28 +167,27 @@ def hits(asked: Sequence[Asked], ranking: Ranking) -> dict[str, float]:
     return {name: round(100 * value / max(len(asked), 1), 1) for name, value in figures.items()}
 
 
-def turn_level(asked: Sequence[Asked], ranking: Ranking) -> dict[str, float]:
-    """Turn-level recall, and whether any or all of the evidence is found, in percent."""
-    scores = Scores()
+def report(asked: Sequence[Asked], ranking: Ranking | None) -> dict[str, Any]:
+    """The figures of ``eval`` of a ranking; without one, of plain BM25."""
+    figures = Report()
     for entry in asked:
-        scores.add(ranking(entry.candidates, entry.query)[:20], entry.right)
-    figures = scores.percentages()
-    return {
-        name: figures[name] for name in ("recall@5", "recall@10", "recall@20", "any@10", "all@10")
-    }
+        assert entry.question is not None
+        found = ranking(entry.candidates, entry.query) if ranking else entry.plain
+        question = replace(entry.question, evidence=entry.right)
+        figures.add(question, list(dict.fromkeys(found))[:FOUND])
+    return figures.percentages()
 
 
-def show(title: str, rows: dict[str, dict[str, float]]) -> None:
+def show(title: str, rows: dict[str, dict[str, float]], names: Sequence[str] = HIT_RATES) -> None:
     """A table."""
     print(f"\n{title}")
-    names = list(next(iter(rows.values())))
     print(f"{'':34}" + "".join(f"{name:>11}" for name in names))
     for label, figures in rows.items():
         print(f"{label:34}" + "".join(f"{figures[name]:11.1f}" for name in names))
 
 
-async def measure(locomo: Path | None) -> dict[str, Any]:
-    """Measure both sets; prints the tables, returns the figures."""
+async def measure(files: Sequence[Path]) -> dict[str, Any]:
+    """Measure all sets; prints the tables, returns the figures."""
     results: dict[str, Any] = {}
     with tempfile.TemporaryDirectory(prefix="pomni-retrieval-") as folder:
         async with open_core(Settings(data_dir=Path(folder))) as core:
@@ -185,18 +201,28 @@ async def measure(locomo: Path | None) -> dict[str, Any]:
                 for kind in kinds
             }
             show("  the full ranking, by kind of question", by_kind)
-            if locomo is not None:
-                asked = await ask_locomo(core, locomo)
-                results["locomo"] = {n: turn_level(asked, r) for n, r in RANKINGS.items()}
-                show(f"LoCoMo, turn level, {len(asked)} questions (%)", results["locomo"])
+            for path in files:
+                results[path.stem] = await measure_file(core, path)
     return results
+
+
+async def measure_file(core: Core, path: Path) -> dict[str, Any]:
+    """Measure the conversations of a file; prints the tables, returns the figures."""
+    asked = await ask_conversations(core, path)
+    rankings: dict[str, Ranking | None] = {"BM25 (bm25s), people's messages": None, **RANKINGS}
+    reports = {name: report(asked, ranking) for name, ranking in rankings.items()}
+    overall = {name: figures["overall"] for name, figures in reports.items()}
+    show(f"{path.stem}, turn level, {len(asked)} questions (%)", overall, TURN_LEVEL)
+    for group in ("categories", "evidence"):
+        show(f"  the full ranking, by {group}", reports[FULL][group], TURN_LEVEL)
+    return overall
 
 
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.retrieval")
-    parser.add_argument("locomo", type=Path, nargs="?", help="a JSON file in LoCoMo's format")
-    asyncio.run(measure(parser.parse_args().locomo))
+    parser.add_argument("files", type=Path, nargs="*", help="JSON files in LoCoMo's format")
+    asyncio.run(measure(parser.parse_args().files))
 
 
 if __name__ == "__main__":

@@ -18,7 +18,8 @@ import pytz
 
 from src.base.zones import plain_name
 from src.reading import lexicon
-from src.texts.morphology import CYRILLIC, ENDING, dictionary_forms, nominatives
+from src.texts import CYRILLIC
+from src.texts.morphology import ENDING, dictionary_forms, nominatives
 from src.texts.plain_text import plain
 
 MAX_TEXT = 100  # characters
@@ -65,7 +66,7 @@ def find_time_zone(text: str) -> str | None:
 
 
 def find_time_zones(text: str) -> list[str]:
-    """The zones that somebody may mean, the likeliest first; at most five, none when unknown.
+    """The zones that a text may mean, the likeliest first; at most five, none when unknown.
 
     An offset of whole hours is the zone ``Etc/GMT`` of it, whose sign is the other way round by
     the POSIX custom: "+3" is ``Etc/GMT-3``. Of a name that several cities bear, the zones of all

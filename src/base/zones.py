@@ -6,7 +6,7 @@ import math
 import subprocess
 import sys
 import unicodedata
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta, tzinfo
 from functools import cache
 
 import pytz
@@ -14,8 +14,9 @@ from babel import Locale
 from babel.core import get_global
 from babel.dates import format_date, format_skeleton
 
-from src.texts import Language
-from src.texts.morphology import CYRILLIC, words
+from src.texts import CYRILLIC, Language
+from src.texts.morphology import words
+from src.texts.plain_text import without_yo
 
 DAY = timedelta(days=1)
 SECOND = timedelta(seconds=1)
@@ -36,7 +37,7 @@ def in_zone(written: datetime, time_zone: str) -> datetime:
     return pytz.timezone(time_zone).localize(written)
 
 
-def first_moment(written: datetime, time_zone: str) -> datetime:
+def first_moment(written: datetime, time_zone: str | tzinfo) -> datetime:
     """The moment (in UTC) at which the clocks of a zone first show a time, or have passed it.
 
     A time that clocks show twice, in autumn, is the first of the two; one that they skip, in
@@ -45,13 +46,14 @@ def first_moment(written: datetime, time_zone: str) -> datetime:
     Raises:
         OverflowError: It is at the very edge of the calendar.
     """
+    zone = pytz.timezone(time_zone) if isinstance(time_zone, str) else time_zone
     as_utc = written.replace(tzinfo=UTC)
-    before, after = (_offset(as_utc + shift, time_zone) for shift in (-DAY, DAY))
+    before, after = (_offset(as_utc + shift, zone) for shift in (-DAY, DAY))
     for offset in (before, after):
         moment = as_utc - offset
-        if _offset(moment, time_zone) == offset:
+        if _offset(moment, zone) == offset:
             return moment
-    return _end_of_gap(as_utc - after, as_utc - before, time_zone)
+    return _end_of_gap(as_utc - after, as_utc - before, zone)
 
 
 def is_shown_twice(moment: datetime, time_zone: str) -> bool:
@@ -117,16 +119,16 @@ def zone_at(latitude: float, longitude: float) -> str | None:
     return zone if zone in pytz.all_timezones_set else None
 
 
-def _offset(moment: datetime, time_zone: str) -> timedelta:
-    return local_time(moment, time_zone).utcoffset() or timedelta()
+def _offset(moment: datetime, zone: tzinfo) -> timedelta:
+    return moment.astimezone(zone).utcoffset() or timedelta()
 
 
-def _end_of_gap(low: datetime, high: datetime, time_zone: str) -> datetime:
+def _end_of_gap(low: datetime, high: datetime, zone: tzinfo) -> datetime:
     """The moment between two at which the offset of a zone changes."""
-    former = _offset(low, time_zone)
+    former = _offset(low, zone)
     while high - low > SECOND:
         middle = low + (high - low) // 2 // SECOND * SECOND
-        if _offset(middle, time_zone) == former:
+        if _offset(middle, zone) == former:
             low = middle
         else:
             high = middle
@@ -135,7 +137,7 @@ def _end_of_gap(low: datetime, high: datetime, time_zone: str) -> datetime:
 
 def plain_name(name: str) -> str:
     """The words of a name, in lower case and without accents: "St. John’s", "São Paulo"."""
-    flat = name.lower().replace("ё", "е")
+    flat = without_yo(name.lower())
     if not CYRILLIC.search(flat):
         decomposed = unicodedata.normalize("NFKD", flat)
         flat = "".join(c for c in decomposed if not unicodedata.combining(c))

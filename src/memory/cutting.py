@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from src.reading import lexicon
 from src.reading.words import content_words
-from src.texts.plain_text import CUT, INVISIBLE, TYPOGRAPHY
+from src.texts.plain_text import CUT, INVISIBLE, TYPOGRAPHY, without_yo
 
 EDGES = " \"'.,;:!?()-…"  # around a quote, where models add and drop signs
 # Between the clauses of a sentence.
@@ -101,7 +101,7 @@ def _normalised(text: str) -> tuple[str, list[int]]:
                 letters.append(" ")
                 places.append(place)
             continue
-        for letter in character.casefold().translate(TYPOGRAPHY).replace("ё", "е"):
+        for letter in without_yo(character.casefold().translate(TYPOGRAPHY)):
             letters.append(letter)
             places.append(place)
     return "".join(letters), places

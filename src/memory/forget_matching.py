@@ -20,7 +20,7 @@ from src.reading.requests import forget_request
 from src.reading.sentences import MAX_SENTENCES, sentences
 from src.reading.sentences import is_question as asks
 from src.reading.words import Word, content_words, lemmas_about, lemmas_of, people
-from src.texts.plain_text import blank, flat, plain
+from src.texts.plain_text import blank, flat, plain, without_yo
 
 NOISE = lexicon.Expression(r"\b<match.noise>\b")
 SUBJECT_PRONOUN = lexicon.Expression(r"\b<match.i>\b")
@@ -78,7 +78,7 @@ def read_request(text: str) -> Request:
     """Understand the words of a request, with or without "forget" before them."""
     wanted = forget_request(text)
     about = wanted.about if wanted else text
-    names = {name.lower().replace("ё", "е") for name in NAME.findall(about)}
+    names = {without_yo(name.lower()) for name in NAME.findall(about)}
     told = flat(about)
     bare = NOISE.sub(blank, told)
     has_thing = HAVING_THAT.search(bare)

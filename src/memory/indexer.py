@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from functools import partial
-from itertools import count, islice
+from itertools import count, islice, pairwise
 from uuid import UUID
 
 from src.base.errors import BadVectorsError, ModelError, ModelSetupError, PoisonTextError
 from src.base.owners import Owner
 from src.memory.embedding_space import EmbeddingSpace, ServingSpace
 from src.memory.search_index_repo import (
+    UNNAMED_SPEAKERS,
     EmbeddingRepository,
     NewDocument,
     Progress,
@@ -33,8 +35,12 @@ EMBED_BATCH = 64  # documents of one request to the embedder
 # Characters that are embedded of the message before, which is often a long answer of the bot's: it
 # must not crowd out the message itself.
 MAX_BEFORE = 100
+MIN_BEFORE = 80  # of an answer: "Noted." and its like say nothing of what comes next
 MAX_ANSWER = 600  # of what the bot said
-UNNAMED_SPEAKERS = frozenset({"user", "assistant"})
+MAX_WHOLE = 1400  # of a message in its first vector; the model reads 1,500
+PASSAGE = 800  # of each further one, about
+MAX_PASSAGES = 7
+SENTENCE_ENDS = ("\n", ". ", "! ", "? ")
 
 
 class Indexer:
@@ -169,9 +175,14 @@ class Indexer:
         self, space: EmbeddingSpace, batch: Sequence[UnembeddedDocument]
     ) -> None:
         model_id = (await space.model()).id
-        vectors = await space.embed_documents([embedded_text(document) for document in batch])
-        by_id = dict(zip((document.id for document in batch), vectors, strict=True))
-        await self._client.run(self._embeddings.add_vectors, model_id, by_id)
+        texts = {
+            (document.id, start): text
+            for document in batch
+            for start, text in embedded_texts(document).items()
+        }
+        vectors = await space.embed_documents([*texts.values()])
+        by_place = dict(zip(texts, vectors, strict=True))
+        await self._client.run(self._embeddings.add_vectors, model_id, by_place)
 
     async def delete_unused_vectors(self) -> int:
         """Delete models without documents; returns how many.
@@ -223,17 +234,37 @@ def continues_talk(previous: datetime | None, said_at: datetime) -> bool:
     return previous is not None and abs(said_at - previous) <= TALK_GAP
 
 
-def embedded_text(document: UnembeddedDocument) -> str:
-    """What is embedded: the end of the message before, and its own text; names where several talk.
+def embedded_texts(document: UnembeddedDocument) -> dict[int, str]:
+    """What is embedded, by the character of the text at which it begins.
 
-    Of an answer of the bot only its beginning.
+    The end of the message before, and its own text; of a long one what does not fit once more, in
+    passages; names where several talk. Of an answer of the bot only its beginning.
     """
     if document.speaker == "assistant":
-        return document.text[:MAX_ANSWER]
-    own = _spoken(document.speaker, document.text)
-    if not document.before:
-        return own
-    return f"{_spoken(document.before_speaker, document.before[-MAX_BEFORE:])}\n{own}"
+        return {0: document.text[:MAX_ANSWER]}
+    texts = {
+        start: _spoken(document.speaker, passage)
+        for start, passage in passages(document.text).items()
+    }
+    is_answer = document.before_speaker == "assistant"
+    if document.before and not (is_answer and len(document.before) < MIN_BEFORE):
+        before = _spoken(document.before_speaker, document.before[-MAX_BEFORE:])
+        texts[0] = f"{before}\n{texts[0]}"
+    return texts
+
+
+def passages(text: str) -> dict[int, str]:
+    """A text's beginning, and of what follows parts at like distances, by where they begin."""
+    rest = len(text) - MAX_WHOLE
+    count = min(max(math.ceil(rest / PASSAGE), 0), MAX_PASSAGES)
+    ends = [MAX_WHOLE + rest * part // count for part in range(count)]
+    starts = [0, *(_behind_sentence(text, end) for end in ends), len(text)]
+    return {start: text[start:end][:MAX_WHOLE] for start, end in pairwise(starts)}
+
+
+def _behind_sentence(text: str, end: int) -> int:
+    """Where the last sentence or line ends shortly before ``end``; there, if none does."""
+    return max(text.rfind(mark, end - PASSAGE // 4, end) + 1 for mark in SENTENCE_ENDS) or end
 
 
 def _spoken(speaker: str, text: str) -> str:

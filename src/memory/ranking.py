@@ -12,15 +12,21 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from src.memory.retrieval_repo import CandidateDocument
+from src.memory.search_index_repo import UNNAMED_SPEAKERS
 from src.reading import lexicon
+from src.reading.sentences import MAX_SENTENCE, is_wish
 from src.reading.time_expressions import Period, TimeQuery
 
 LEXICAL_WEIGHT = 0.06  # of BM25F, beside a cosine with weight 1
+WISH_BONUS = 0.2  # how to answer: it bears on every question
+FACT_BONUS = 0.05  # a message from which a fact was taken
 SPEAKER_BONUS = 0.15  # the query names the one who said it
 SESSION_WEIGHT = 0.3  # of the mean of the three best of the same talk
 SESSION_BEST = 3
 SESSION_GAP = timedelta(hours=6)
-QUESTION_PENALTY = 0.05  # questions tell little
+# Among people, who tell each other in long turns and ask in short ones. An assistant is told in
+# questions, and long is what one pastes.
+QUESTION_PENALTY = 0.05
 LENGTH_BONUS = 0.1  # at LONG_WORDS words or more, in proportion below
 LONG_WORDS = 40
 NUMBER_BONUS = 0.08  # a text with a number or a time word, when the query asks when
@@ -69,14 +75,23 @@ def _score(document: CandidateDocument, query: RankedQuery, *, named: str | None
     if document.hops is not None:
         score += LINK_BONUS[document.hops - 1]
     if document.kind == "message":
-        score -= QUESTION_PENALTY * document.text.rstrip().endswith("?")
-        words = min(len(document.text.split()), LONG_WORDS)
-        score += LENGTH_BONUS * words / LONG_WORDS
+        score += FACT_BONUS * document.tells_fact
         if document.retired_at is not None and not query.time.wants_history:
             score -= OUTDATED_PENALTY
-    if query.time.asks_when:
-        score += NUMBER_BONUS * bool(TIME_WORD.search(document.text))
+        is_named = document.speaker not in UNNAMED_SPEAKERS
+        score += _prior_among_people(document, query) if is_named else _prior_of_user(document)
     return score
+
+
+def _prior_of_user(document: CandidateDocument) -> float:
+    return WISH_BONUS * is_wish(document.text[:MAX_SENTENCE])
+
+
+def _prior_among_people(document: CandidateDocument, query: RankedQuery) -> float:
+    words = min(len(document.text.split()), LONG_WORDS)
+    prior = LENGTH_BONUS * words / LONG_WORDS
+    prior -= QUESTION_PENALTY * document.text.rstrip().endswith("?")
+    return prior + NUMBER_BONUS * (query.time.asks_when and bool(TIME_WORD.search(document.text)))
 
 
 def _is_within(document: CandidateDocument, periods: Sequence[Period]) -> bool:

@@ -61,7 +61,7 @@ class CandidateDocument:
         uid: ``msg-<id>`` of that message, also when it is gone; ``sum-<id>`` of a summary.
         speaker: ``user``, ``assistant``, or a name.
         said_at: When it was said.
-        text: What it says, at most MAX_SHOWN characters of it.
+        text: What it says, at most MAX_SHOWN characters from ``starts_at`` on.
         provenance: Whose words it holds; see ``Voice``.
         author: Whose words it holds, by name: another's than the user's, or a group member's.
         author_id: Who told it, in a group.
@@ -74,6 +74,8 @@ class CandidateDocument:
         valid_until: Until when it holds.
         retired_at: Since when it is not believed any more.
         quote: Of a memory: the user's own words behind it.
+        starts_at: Of a long message: where the passage that fits best begins.
+        tells_fact: Whether a message told a fact that is believed.
     """
 
     kind: Kind
@@ -95,16 +97,20 @@ class CandidateDocument:
     valid_until: datetime | None = None
     retired_at: datetime | None = None
     quote: str | None = None
+    starts_at: int = 0
+    tells_fact: bool = False
 
 
 # BM25F (Robertson, Zaragoza, Taylor 2004) with k1 = 0.9, b = 0.2: the fields of a message are its
-# own words (weight 1), those of the message before it (0.5), of the one before that (0.3) and of
-# the next one (0.3); a word counts as found in a message when one of its fields holds it. The sum
-# is multiplied by the share of the query's idf that the message covers: one common word is no
-# match. A word that stands in more than a 25th of the messages tells next to nothing and costs
-# most of the time, so it counts only when the query has no rarer one. Dense: the exact nearest
-# neighbours among the owner's vectors. Entities: the facts that hang on an entity whom the query
-# names, and on the entities of those facts.
+# own words (weight 1) and, where several people talk, those of the message before it (0.5), of the
+# one before that (0.3) and of the next one (0.3); a word counts as found in a message when one of
+# its fields holds it. The sum is multiplied by the share of the query's idf that the message
+# covers: one common word is no match. A word that stands in more than a 25th of the messages tells
+# next to nothing and costs most of the time, so it counts only when the query has no rarer one.
+# Dense: the exact nearest neighbours among the owner's vectors; of many passages one is always
+# somewhat near, so that a later one counts a little less. Entities: the facts that hang on an
+# entity whom the query names, and on the entities of those facts. What the bot said is left out
+# by the indexes themselves, unless it is wanted.
 SEARCH = """
 WITH query AS MATERIALIZED (
     SELECT %(vector)s::halfvec AS vector
@@ -115,10 +121,16 @@ WITH query AS MATERIALIZED (
            greatest(terms, 1)::float / greatest(documents, 1) AS length
     FROM search_owners WHERE owner_id = (SELECT id FROM me)
 ), dense AS MATERIALIZED (
-    SELECT position, -(embedding <#> (SELECT vector FROM query)) AS cosine
-    FROM document_embeddings
-    WHERE owner_id = (SELECT id FROM me) AND model_id = %(model)s
-    ORDER BY embedding <#> (SELECT vector FROM query) LIMIT %(limit)s
+    SELECT DISTINCT ON (position) position, starts_at, cosine
+    FROM (
+        SELECT position, starts_at,
+               -(embedding <#> (SELECT vector FROM query)) - 0.05 * (starts_at > 0)::int AS cosine
+        FROM document_embeddings
+        WHERE owner_id = (SELECT id FROM me) AND model_id = %(model)s
+          AND is_answer IN (false, %(with_assistant)s)
+        ORDER BY embedding <#> (SELECT vector FROM query) LIMIT %(limit)s
+    ) AS nearest
+    ORDER BY position, cosine DESC
 ), asked AS MATERIALIZED (
     SELECT number::int, term
     FROM unnest(%(terms)s::text[]) WITH ORDINALITY AS asked (term, number)
@@ -126,7 +138,7 @@ WITH query AS MATERIALIZED (
     SELECT asked.number AS term, p.position, p.in_talk,
            frequency / (0.8::float + 0.2::float * p.length / sizes.length) AS frequency
     FROM sizes, asked JOIN search_postings p ON p.term = asked.term
-    WHERE p.owner_id = (SELECT id FROM me)
+    WHERE p.owner_id = (SELECT id FROM me) AND p.is_answer IN (false, %(with_assistant)s)
 ), chosen AS MATERIALIZED (
     SELECT term
     FROM (SELECT term, count(*) AS postings, min(count(*)) OVER () AS fewest
@@ -180,14 +192,15 @@ WITH query AS MATERIALIZED (
          LATERAL (
              SELECT d.position FROM search_documents d
              LEFT JOIN document_embeddings e ON e.owner_id = d.owner_id AND e.model_id = %(model)s
-                  AND e.position = d.position
+                  AND e.is_answer IN (false, %(with_assistant)s) AND e.position = d.position
              WHERE d.owner_id = (SELECT id FROM me)
+               AND (d.speaker <> 'assistant' OR %(with_assistant)s)
                AND d.said_at >= period.start AND d.said_at < period.until
              ORDER BY e.embedding <#> (SELECT vector FROM query), d.said_at DESC, d.id
              LIMIT %(limit)s
          ) AS d
 ), candidates AS MATERIALIZED (
-    SELECT position, cosine, bm25, hops
+    SELECT position, cosine, starts_at, bm25, hops
     FROM (
         SELECT position FROM dense
         UNION (SELECT position FROM lexical ORDER BY bm25 DESC, position LIMIT %(limit)s)
@@ -201,30 +214,37 @@ SELECT d.kind, coalesce(d.message_id, d.memory_id, d.summary_id),
        coalesce(d.message_id, f.message_id),
        coalesce('msg-' || d.message_id, f.uid, 'sum-' || d.summary_id),
        d.speaker, coalesce(f.said_at, d.said_at),
-       left(coalesce(message_text(m.content), f.text, s.content), %(shown)s),
+       substr(coalesce(message_text(m.content), f.text, s.content),
+              1 + coalesce(c.starts_at, e.starts_at, 0), %(shown)s),
        coalesce(m.provenance, 'typed'), coalesce(m.origin, m.speaker, f.speaker),
        CASE WHEN %(user)s < 0 THEN coalesce(m.sender_id, f.speaker_id) END,
-       coalesce(c.cosine, (
-           SELECT -(e.embedding <#> (SELECT vector FROM query)) FROM document_embeddings e
-           WHERE e.owner_id = (SELECT id FROM me)
-             AND e.model_id = %(model)s AND e.position = c.position))::float,
-       coalesce(c.bm25, 0)::float, c.hops,
+       coalesce(c.cosine, e.cosine), coalesce(c.bm25, 0)::float, c.hops,
        f.memory_type, f.importance, f.valid_from, f.valid_until,
        coalesce(f.retired_at, outdated.retired_at),
-       f.quote
+       f.quote, coalesce(c.starts_at, e.starts_at, 0), coalesce(tells_fact, false)
 FROM candidates c
 JOIN LATERAL (
     SELECT kind, message_id, memory_id, summary_id, speaker, said_at FROM search_documents
     WHERE owner_id = (SELECT id FROM me) AND position = c.position
     LIMIT 1  -- looked up one by one, however many the owner has
 ) AS d ON true
+LEFT JOIN LATERAL (
+    SELECT starts_at,
+           -(embedding <#> (SELECT vector FROM query)) - 0.05 * (starts_at > 0)::int AS cosine
+    FROM document_embeddings
+    WHERE owner_id = (SELECT id FROM me) AND model_id = %(model)s
+      AND is_answer IN (false, %(with_assistant)s) AND position = c.position
+      AND c.cosine IS NULL
+    ORDER BY cosine DESC LIMIT 1  -- the passage that fits best
+) AS e ON true
 LEFT JOIN messages m ON m.id = d.message_id
 LEFT JOIN facts f ON f.id = d.memory_id
 LEFT JOIN conversation_summaries s ON s.id = d.summary_id
 LEFT JOIN LATERAL (
     SELECT max(old.retired_at) FILTER (WHERE old.retired_reason IN
                ('replaced', 'outdated', 'contradicted', 'undone')) AS retired_at,
-           bool_and(old.retired_reason IS NOT DISTINCT FROM 'undone') AS was_taken_back
+           bool_and(old.retired_reason IS NOT DISTINCT FROM 'undone') AS was_taken_back,
+           bool_or(old.retired_at IS NULL) AS tells_fact
     FROM memory_sources ms JOIN memories old ON old.id = ms.memory_id
     WHERE ms.message_id = d.message_id
 ) AS outdated ON true

@@ -90,7 +90,7 @@ class Query:
         owner: Whose memory.
         text: The question, or any text.
         now: The owner's local time (aware), for "last week".
-        limit: How many hits at most.
+        limit: How many hits at most; a message and the facts that it told are one.
         threshold: The least similarity (see ``EmbeddingSpace.similarity``) of what shares
             neither words nor links nor time with the query: a soft floor.
         conversation_id: With ``before_position``: messages from there on are in the prompt.
@@ -267,8 +267,12 @@ class Retriever:
         return await self._with_passages(query, await self._with_successors(query, best))
 
     async def _with_passages(self, query: Query, hits: list[Hit]) -> list[Hit]:
-        """The hits, of long messages the passage that fits the query instead of the beginning."""
-        cut = [h.source_id for h in hits if h.kind == "message" and len(h.text) >= MAX_SHOWN]
+        """The hits, of long messages the passage that fits the query, by meaning or by words."""
+        cut = [
+            hit.source_id
+            for hit in hits
+            if hit.kind == "message" and not hit.starts_at and len(hit.text) >= MAX_SHOWN
+        ]
         whole = (
             await self._client.run(self._repository.read_texts, query.owner, cut) if cut else {}
         )
@@ -300,7 +304,12 @@ class Retriever:
                 ordered.setdefault((now.kind, now.source_id), now)
             successor = entry.source_id if entry is not None else None
             ordered.setdefault((hit.kind, hit.source_id), replace(hit, successor=successor))
-        return list(ordered.values())[: query.limit + len(retired)]
+        told = {entry.uid for entry in successors.values()}  # which stand there as facts
+        return [
+            hit
+            for hit in ordered.values()
+            if hit.kind != "message" or hit.retired or hit.uid not in told
+        ]
 
     def _is_shown(self, document: CandidateDocument, query: Query, time: TimeQuery) -> bool:
         if document.kind not in query.kinds or not _is_wanted(document, query):
@@ -326,7 +335,8 @@ class Retriever:
                 hits = [pool[number] for number in order] + hits[RERANKED:]
             except AppError as error:
                 logger.warning("the fused order stands", exc_info=error)
-        return hits[: query.limit]
+        shown = {*list(dict.fromkeys(hit.uid for hit in hits))[: query.limit]}
+        return [hit for hit in hits if hit.uid in shown]
 
     def _hit(self, ranked: RankedDocument) -> Hit:
         """A hit; without a vector its similarity is 0."""

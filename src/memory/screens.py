@@ -11,7 +11,7 @@ from src.pg.client import PgClient
 from src.reading.facts import MEMORY_TYPES, fact_uid
 from src.texts import Language, say
 from src.texts.plain_text import shortened
-from src.texts.reply import Action, Button, Reply, Rows, in_rows
+from src.texts.reply import Action, Button, Reply, Rows, in_rows, pager_row
 
 PAGE = 8  # facts; with MAX_LINE and what they replaced, half of a Telegram message
 PER_ROW = 4  # buttons with numbers
@@ -63,7 +63,7 @@ class MemoryScreens:
         places = enumerate(facts, start=offset + 1)
         buttons = [Button(str(n), Action("fact", (fact.id, number, kind))) for n, fact in places]
         rows = in_rows(buttons, PER_ROW)
-        rows += _pager_row(number, last, kind)
+        rows += pager_row(number, last, "facts", kind)
         rows += _kind_rows(counts, chosen, language)
         return Reply("\n".join(lines), rows, say("memory_hint", language), is_screen=True)
 
@@ -212,15 +212,6 @@ def _action_rows(fact: Memory, called: Called, back: Sequence[int]) -> Rows:
 
 def _to_list(language: Language, back: Sequence[int]) -> Button:
     return Button(say("back_button", language), Action("facts", tuple(back[:2])))
-
-
-def _pager_row(number: int, last: int, kind: int) -> Rows:
-    """Previous, current, next; nothing for a single page."""
-    if last == 1:
-        return ()
-    pages = [("‹", number - 1), (f"{number}/{last}", number), ("›", number + 1)]
-    shown = [(label, page) for label, page in pages if 1 <= page <= last]
-    return (tuple(Button(label, Action("facts", (page, kind))) for label, page in shown),)
 
 
 def _kind_rows(counts: dict[str, int], chosen: str | None, language: Language) -> Rows:

@@ -17,6 +17,8 @@ from src.pg.locks import lock_unindexed
 
 Form = Literal["statement", "question"]
 Means = Mapping[tuple[str, Form], tuple[float, ...]]
+# Vectors (``[...]``) by the document's id and the character at which the passage begins.
+Vectors = Mapping[tuple[int, int], str]
 
 
 @dataclass(frozen=True)
@@ -131,12 +133,15 @@ ORDER BY d.id DESC
 # has not failed any more.
 INSERT_VECTORS = """
 WITH added AS (
-    INSERT INTO document_embeddings (owner_id, model_id, position, document_id, embedding)
-    SELECT d.owner_id, %(model)s, d.position, d.id, v.vector::halfvec
-    FROM unnest(%(documents)s::bigint[], %(vectors)s::text[]) AS v (document, vector)
+    INSERT INTO document_embeddings (owner_id, model_id, is_answer, position, document_id,
+                                     starts_at, embedding)
+    SELECT d.owner_id, %(model)s, d.speaker = 'assistant', d.position, d.id, v.starts_at,
+           v.vector::halfvec
+    FROM unnest(%(documents)s::bigint[], %(starts)s::int[], %(vectors)s::text[])
+         AS v (document, starts_at, vector)
     JOIN search_documents d ON d.id = v.document
     ORDER BY d.id FOR UPDATE OF d
-    ON CONFLICT (document_id, model_id) DO UPDATE SET embedding = EXCLUDED.embedding
+    ON CONFLICT (document_id, model_id, starts_at) DO UPDATE SET embedding = EXCLUDED.embedding
     RETURNING document_id
 ), mended AS (
     DELETE FROM embedding_failures f USING added
@@ -258,8 +263,8 @@ class EmbeddingRepository(Repository):
         rows = self._client.fetch_all(SELECT_UNEMBEDDED, parameters, limits=PATIENT)
         return [UnembeddedDocument(*row) for row in rows]
 
-    def add_vectors(self, model_id: int, vectors: dict[int, str]) -> None:
-        """Store vectors (``[...]``) by document id."""
+    def add_vectors(self, model_id: int, vectors: Vectors) -> None:
+        """Store vectors."""
         self._client.execute(INSERT_VECTORS, vector_columns(model_id, vectors))
 
     def add_failure(self, model_id: int, document_id: int, *, is_hopeless: bool) -> None:
@@ -291,12 +296,14 @@ class EmbeddingRepository(Repository):
         return self._client.execute(DELETE_OTHER_MODELS, {"model": model_id}, limits=PATIENT)
 
 
-def vector_columns(model_id: int, vectors: Mapping[int, str]) -> dict[str, object]:
+def vector_columns(model_id: int, vectors: Vectors) -> dict[str, object]:
     """The parameters of ``INSERT_VECTORS``."""
-    return {"model": model_id, "documents": [*vectors], "vectors": [*vectors.values()]}
+    places = {"documents": [id_ for id_, _ in vectors], "starts": [start for _, start in vectors]}
+    return {"model": model_id, **places, "vectors": [*vectors.values()]}
 
 
 Kind = Literal["message", "memory", "summary"]
+UNNAMED_SPEAKERS = frozenset({"user", "assistant"})
 POSITION_GAP = 4  # more than the reach of a word into the neighbouring documents
 
 
@@ -379,8 +386,10 @@ RETURNING id, position
 
 # Which documents hold which words, and how often.
 INSERT_POSTINGS = """
-INSERT INTO search_postings (owner_id, term, position, frequency, length, in_talk, document_id)
-SELECT %(owner)s, p.term, p.position, p.frequency, d.length, d.kind = 'message', d.id
+INSERT INTO search_postings (owner_id, term, position, frequency, length, in_talk, is_answer,
+                             document_id)
+SELECT %(owner)s, p.term, p.position, p.frequency, d.length,
+       d.speaker NOT IN ('user', 'assistant'), d.speaker = 'assistant', d.id
 FROM unnest(%(terms)s::text[], %(term_positions)s::int[], %(frequencies)s::int[])
      AS p (term, position, frequency)
 JOIN search_documents d ON d.owner_id = %(owner)s
@@ -544,13 +553,14 @@ def add_documents(
     """
     offsets = _offsets(documents)
     positions = offsets[-1] + 1
+    counted = [document for document in documents if document.speaker != "assistant"]
     row = transaction.fetch_one(
         RESERVE_POSITIONS,
         {
             **owner.columns(),
             "positions": positions,
-            "documents": len(documents),
-            "terms": sum(len(document.terms) for document in documents),
+            "documents": len(counted),
+            "terms": sum(len(document.terms) for document in counted),
         },
     )
     first = int(row[0]) if row else 0
@@ -575,7 +585,7 @@ def add_documents(
     _insert_postings(transaction, owner, postings)
     ids = {position: int(id_) for id_, position in rows}
     vectors = {
-        ids[place]: document.vector
+        (ids[place], 0): document.vector
         for place, document in zip(places, documents, strict=True)
         if document.vector is not None
     }

@@ -99,7 +99,7 @@ def restore(dsn: str, file: Path) -> str:
     with file.open("rb") as stream:
         _run(
             ["pg_restore", "--single-transaction", "--exit-on-error", "--no-owner",
-             "--no-privileges", f"--dbname={_database_name(dsn)}"],
+             "--no-privileges", "--dbname="],  # the environment names it
             dsn,
             stdin=stream,
         )  # fmt: skip
@@ -173,10 +173,3 @@ def _environment(dsn: str) -> dict[str, str]:
             if option.envvar and option.val
         },
     }
-
-
-def _database_name(dsn: str) -> str:
-    """The database, as a connection string of its own, quoted."""
-    options = {option.keyword: option.val for option in pq.Conninfo.parse(dsn.encode())}
-    name = (options[b"dbname"] or b"").decode().replace("\\", "\\\\").replace("'", "\\'")
-    return f"dbname='{name}'"

@@ -128,7 +128,7 @@ def _examine_jobs(client: PgClient) -> list[Finding]:
 
 
 def _examine_queue(waiting: int, oldest: float, heartbeat: float | None) -> Finding:
-    """Updates wait for a moment only, or nobody works."""
+    """Updates wait for a moment only, unless no worker lives."""
     is_worked = heartbeat is not None and heartbeat < MAX_SILENCE
     workers = "a worker lives" if is_worked else "no worker"
     if not waiting:
@@ -206,7 +206,7 @@ async def _check_embeddings(settings: Settings) -> Finding:
     try:
         await embedder.embed_query("warm-up")
         start = time.perf_counter()
-        vector = await embedder.embed_query("Где я живу?")
+        vector = await embedder.embed_query("Where do I live?")
     except AppError as error:
         mend = "check EMBEDDING_MODEL, OPENAI_API_KEY and OPENAI_BASE_URL"
         return Finding("embeddings", f"{embedder.name}: {error}", mend)

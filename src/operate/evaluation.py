@@ -14,8 +14,9 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from src.base.errors import AppError
 from src.base.owners import Owner
@@ -23,12 +24,14 @@ from src.core import MemoryRoom
 from src.history.conversation_repo import ConversationRepository
 from src.history.new_messages import add_time_label
 from src.memory.retriever import Query
-from src.memory.search_index_repo import NewDocument
+from src.memory.search_index_repo import NewDocument, SearchIndexRepository
 from src.pg.client import PgClient
 from src.privacy.erasure_repo import ErasureRepository
 from src.texts.morphology import terms
 
 CATEGORIES = (1, 2, 3, 4)  # 5 asks for what is not in the conversation
+ASSISTANTS = frozenset({"assistant", "bot"})  # speakers who are the bot
+MANY = 3  # pieces of evidence, and more
 CUTS = (5, 10, 20)
 SESSION = re.compile(r"session_(\d+)")
 EVIDENCE = re.compile(r"D\d+:\d+")
@@ -47,6 +50,11 @@ class Turn:
     text: str
     said_at: datetime
 
+    @property
+    def role(self) -> Literal["user", "assistant"]:
+        """``assistant`` of the bot, ``user`` of everybody else."""
+        return "assistant" if self.speaker.lower() in ASSISTANTS else "user"
+
 
 @dataclass(frozen=True)
 class Question:
@@ -55,6 +63,12 @@ class Question:
     text: str
     category: int
     evidence: frozenset[str]
+
+    @property
+    def pieces(self) -> str:
+        """How many messages answer it: ``1``, ``2`` or ``3+``."""
+        count = len(self.evidence)
+        return str(count) if count < MANY else f"{MANY}+"
 
 
 @dataclass(frozen=True)
@@ -93,6 +107,29 @@ class Scores:
         return result
 
 
+@dataclass
+class Report:
+    """The scores of all questions, by category, and by how many messages answer them."""
+
+    overall: Scores = field(default_factory=Scores)
+    categories: dict[str, Scores] = field(default_factory=lambda: defaultdict(Scores))
+    evidence: dict[str, Scores] = field(default_factory=lambda: defaultdict(Scores))
+
+    def add(self, question: Question, found: Sequence[str]) -> None:
+        """One question, and the ids that were found, best first."""
+        parts = (self.overall, self.categories[str(question.category)])
+        for scores in (*parts, self.evidence[question.pieces]):
+            scores.add(found, question.evidence)
+
+    def percentages(self) -> dict[str, Any]:
+        """All figures, ready for JSON."""
+        groups = {"categories": self.categories, "evidence": self.evidence}
+        return {"overall": self.overall.percentages()} | {
+            name: {key: group[key].percentages() for key in sorted(group)}
+            for name, group in groups.items()
+        }
+
+
 class Evaluation:
     """Stores conversations, asks, measures, deletes."""
 
@@ -120,56 +157,27 @@ class Evaluation:
             AppError: The file cannot be read or is not in that format.
         """
         conversations = load_conversations(path)
-        overall, by_category = Scores(), {category: Scores() for category in CATEGORIES}
+        report = Report()
         times: list[float] = []
         for number, conversation in enumerate(conversations, start=1):
             size = len(conversation.turns)
             say(f"conversation {number} of {len(conversations)}, {size} messages")
             owner = Owner(FIRST_THROW_AWAY + secrets.randbelow(2**60))
             try:
-                ids = await self._store(owner, conversation)
+                store = partial(store_conversation, self._conversations, self._index)
+                ids = await self._client.run(store, owner, conversation)
+                await self._indexer.embed_pending()
                 for question in conversation.questions:
                     found, seconds = await self._ask(owner, question, ids, conversation)
                     times.append(1000 * seconds)
-                    overall.add(found, question.evidence)
-                    by_category[question.category].add(found, question.evidence)
+                    report.add(question, found)
             finally:
                 await self._client.run(self._erasure.erase, owner.telegram_user_id)
         return {
             "conversations": len(conversations),
-            "overall": overall.percentages(),
-            "categories": {str(c): s.percentages() for c, s in by_category.items()},
+            **report.percentages(),
             "milliseconds": {"p50": percentile(times, 0.5), "p95": percentile(times, 0.95)},
         }
-
-    async def _store(self, owner: Owner, conversation: Conversation) -> Mapping[str, str]:
-        """Store and index the messages; returns the uid of each as its id in the file."""
-        ids = await self._client.run(self._store_messages, owner, conversation)
-        await self._indexer.embed_pending()
-        return ids
-
-    def _store_messages(self, owner: Owner, conversation: Conversation) -> Mapping[str, str]:
-        conversation_id = self._conversations.get_or_create_conversation(owner.telegram_user_id)
-        ids, documents, previous = {}, [], None
-        for turn in conversation.turns:
-            message = self._conversations.append_message(
-                conversation_id,
-                "user",
-                add_time_label(turn.text, turn.said_at, "UTC"),
-                said_at=turn.said_at,
-            )
-            ids[f"msg-{message}"] = turn.dia_id
-            documents.append(
-                NewDocument(
-                    "message", message, turn.speaker, turn.said_at, terms(turn.text),
-                    is_continued=turn.session == previous,
-                )
-            )  # fmt: skip
-            previous = turn.session
-        self._index.add_messages(
-            owner, conversation_id, documents, [d.source_id for d in documents]
-        )
-        return ids
 
     async def _ask(
         self, owner: Owner, question: Question, ids: Mapping[str, str], conversation: Conversation
@@ -179,7 +187,36 @@ class Evaluation:
         start = time.perf_counter()
         hits = await self._retriever.search(Query(owner, question.text, now, limit=max(CUTS)))
         seconds = time.perf_counter() - start
-        return [ids[hit.uid] for hit in hits if hit.uid in ids], seconds
+        return list(dict.fromkeys(ids[hit.uid] for hit in hits if hit.uid in ids)), seconds
+
+
+def store_conversation(
+    conversations: ConversationRepository,
+    index: SearchIndexRepository,
+    owner: Owner,
+    conversation: Conversation,
+) -> dict[str, str]:
+    """Store and index the messages; returns the uid of each with its id in the file."""
+    conversation_id = conversations.get_or_create_conversation(owner.telegram_user_id)
+    ids, documents, previous = {}, [], None
+    for turn in conversation.turns:
+        text = turn.text
+        if turn.role == "user":
+            text = add_time_label(text, turn.said_at, "UTC")
+        message = conversations.append_message(
+            conversation_id, turn.role, text, said_at=turn.said_at
+        )
+        ids[f"msg-{message}"] = turn.dia_id
+        speaker = turn.speaker if turn.role == "user" else "assistant"
+        documents.append(
+            NewDocument(
+                "message", message, speaker, turn.said_at, terms(turn.text),
+                is_continued=turn.session == previous,
+            )
+        )  # fmt: skip
+        previous = turn.session
+    index.add_messages(owner, conversation_id, documents, [d.source_id for d in documents])
+    return ids
 
 
 def load_conversations(path: Path) -> list[Conversation]:

@@ -229,12 +229,13 @@ async def _open_process(server: McpServer, fail: Fail) -> AsyncIterator[Any]:
         process.stdin.close()  # the guard ends the server in ``END_SECONDS``
         for task in tasks:
             task.cancel()
-        await asyncio.wait(tasks)
-        for stream in (heard, read, write, said):
-            stream.close()
-        while await process.stdout.read(CHUNK):
-            pass
-        await process.wait()
+        with anyio.CancelScope(shield=True):  # what is left in the pipe would keep it open
+            await asyncio.wait(tasks)
+            for stream in (heard, read, write, said):
+                stream.close()
+            while await process.stdout.read(CHUNK):
+                pass
+            await process.wait()
 
 
 async def _hear(process: Process, stdout: asyncio.StreamReader, heard: Any, fail: Fail) -> None:

@@ -108,6 +108,7 @@ class PreparedStatement:
 T = TypeVar("T")
 Params = Mapping[str, Any] | Owner | None
 Row = tuple[Any, ...]
+Record = dict[str, Any]
 
 # How long a broken statement waits for a server that restarts: what only this process knows, such
 # as that Telegram took an answer, should get into the database and not be done twice.
@@ -220,6 +221,10 @@ class PgClient:
             StorageRejectedError: The server refused the statement.
         """
         return self._run(lambda t: t.fetch_all(sql, params, **named), limits)
+
+    def fetch_records(self, sql: str, params: Params = None, /, **named: Any) -> list[Record]:
+        """Like ``fetch_all``, each row with the names of its columns, for lists to be shown."""
+        return self._run(lambda t: t.fetch_records(sql, params, **named), None)
 
     def fetch_prepared(
         self, statement: PreparedStatement, params: Params = None, /, **named: Any
@@ -374,6 +379,12 @@ class Transaction:
         """Run a statement and return its rows; parameters as in ``PgClient.fetch_all``."""
         self.execute(sql, params, **named)
         return self._cursor.fetchall() if self._cursor.description else []
+
+    def fetch_records(self, sql: str, params: Params = None, /, **named: Any) -> list[Record]:
+        """Run a statement and return its rows by the names of their columns."""
+        rows = self.fetch_all(sql, params, **named)
+        names = [column.name for column in self._cursor.description or ()]
+        return [dict(zip(names, row, strict=True)) for row in rows]
 
     def fetch_one(self, sql: str, params: Params = None, /, **named: Any) -> Row | None:
         """Run a statement and return its first row or None."""

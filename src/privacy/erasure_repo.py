@@ -26,40 +26,30 @@ logger = logging.getLogger(__name__)
 # What is stored already of an update that was changed: its turn begins again, with what is left.
 DELETE_BEGUN = """
 DELETE FROM messages m USING telegram_updates u
-WHERE u.id = %(update)s AND m.bot_id = u.bot_id AND m.chat_id = u.chat_id
+WHERE u.id = ANY(%(updates)s) AND m.bot_id = u.bot_id AND m.chat_id = u.chat_id
   AND m.telegram_message_id = u.message_id AND u.kind NOT IN ('edit', 'callback')
 """
 
-# Questions that are being answered now, by a turn that has read the conversation as it was. They
-# get new numbers: its answer finds no place (``QuestionMovedError``), and they are answered anew.
-SELECT_UNDER_WAY = """
-SELECT m.id FROM messages m
-JOIN telegram_updates u ON u.bot_id = m.bot_id AND u.chat_id = m.chat_id
-     AND u.message_id = m.telegram_message_id AND u.handled_at IS NULL
-WHERE m.conversation_id = ANY(%(rooms)s::uuid[]) AND m.role = 'user'
-  AND NOT EXISTS (SELECT 1 FROM messages a WHERE a.reply_to_id = m.id AND a.role = 'assistant')
-"""
+# Questions that are being answered now, by a turn that has read the conversation as it was, get
+# new numbers: its answer finds no place (``QuestionMovedError``), and they are answered anew.
 RENUMBER = """
 WITH gone AS (
-    DELETE FROM messages WHERE id = %(id)s
-    RETURNING conversation_id, role, content, created_at, said_at, position, bot_id, chat_id,
-              telegram_message_id, sender_id, author_id, mentions, stream_message_id,
-              is_forgotten, forgotten_at, is_private, edited_at, provenance, speaker, origin,
-              quoted, quoted_author_id
+    DELETE FROM messages AS m USING telegram_updates u
+    WHERE u.bot_id = m.bot_id AND u.chat_id = m.chat_id AND u.message_id = m.telegram_message_id
+      AND u.handled_at IS NULL AND m.conversation_id = ANY(%(rooms)s::uuid[]) AND m.role = 'user'
+      AND NOT EXISTS (SELECT 1 FROM messages a
+                      WHERE a.reply_to_id = m.id AND a.role = 'assistant')
+    RETURNING m AS row, m.id
+), numbered AS MATERIALIZED (
+    SELECT row, id, nextval(pg_get_serial_sequence('messages', 'id')) AS new FROM gone
+), anew AS (
+    INSERT INTO messages OVERRIDING SYSTEM VALUE
+    SELECT m.* FROM numbered n, jsonb_populate_record(n.row, jsonb_build_object(
+        'id', n.new, 'indexed_at', NULL, 'failed_at', NULL, 'stopped_at', NULL)) AS m
 )
-INSERT INTO messages (conversation_id, role, content, created_at, said_at, position, bot_id,
-                      chat_id, telegram_message_id, sender_id, author_id, mentions,
-                      stream_message_id, is_forgotten, forgotten_at, is_private, edited_at,
-                      provenance, speaker, origin, quoted, quoted_author_id)
-SELECT conversation_id, role, content, created_at, said_at, position, bot_id, chat_id,
-       telegram_message_id, sender_id, author_id, mentions, stream_message_id, is_forgotten,
-       forgotten_at, is_private, edited_at, provenance, speaker, origin, quoted, quoted_author_id
-FROM gone RETURNING id
-"""
-UPDATE_SOURCES = """
-UPDATE memory_sources
-SET message_id = %(new)s, uid = 'msg-' || %(new)s, episode = 'teach_msg-' || %(new)s
-WHERE uid = 'msg-' || %(id)s
+UPDATE memory_sources s
+SET message_id = n.new, uid = 'msg-' || n.new, episode = 'teach_msg-' || n.new
+FROM numbered n WHERE s.uid = 'msg-' || n.id
 """
 
 
@@ -71,12 +61,8 @@ def begin_anew(transaction: Transaction, rooms: Sequence[str], updates: Sequence
         rooms: Ids of the conversations in which something was erased.
         updates: Row ids of waiting updates out of which something was taken.
     """
-    for update in updates:
-        transaction.execute(DELETE_BEGUN, update=update)
-    for (id_,) in transaction.fetch_all(SELECT_UNDER_WAY, rooms=list(rooms)):
-        row = transaction.fetch_one(RENUMBER, id=id_)
-        if row is not None:
-            transaction.execute(UPDATE_SOURCES, id=id_, new=row[0])
+    transaction.execute(DELETE_BEGUN, updates=list(updates))
+    transaction.execute(RENUMBER, rooms=list(rooms))
 
 
 # Every id of the owner: a group that moved had another one before.
@@ -85,15 +71,15 @@ SELECT v.new_chat_id, array(SELECT old_chat_id FROM chat_moves WHERE new_chat_id
 FROM chat_moves v WHERE %(user)s IN (v.old_chat_id, v.new_chat_id) LIMIT 1
 """
 
-# Chats of others in which he takes part, as far as is known.
+# Chats of others in which the person takes part, as far as is known.
 SELECT_CHATS = """
 SELECT chat_id FROM messages
 WHERE chat_id IS NOT NULL AND %(user)s IN (sender_id, author_id, quoted_author_id)
 UNION SELECT chat_id FROM telegram_updates WHERE chat_id IS NOT NULL AND user_id = %(user)s
 """
 
-# His own updates, first of all: a turn of his that is only beginning stores no message any more
-# (``HOLD_UPDATE``). What they call him is looked for in those of others.
+# The owner's updates, first of all: a turn that is only beginning stores no message any more
+# (``HOLD_UPDATE``). The names in them are looked for in those of others.
 DELETE_JOBS = r"""
 DELETE FROM procrastinate_jobs
 WHERE status <> 'doing' AND (
@@ -107,7 +93,7 @@ DELETE FROM telegram_updates WHERE user_id = %(user)s OR chat_id = ANY(%(ids)s)
 RETURNING payload
 """
 
-# Updates of others, from where he takes part or with his number in them.
+# Updates of others, from where the person takes part or with their number in them.
 SELECT_PAYLOADS = """
 SELECT id, payload, coalesce(chat_id = ANY(%(chats)s), false) FROM telegram_updates
 WHERE payload <> '{}' AND (chat_id = ANY(%(chats)s)
@@ -123,7 +109,7 @@ UPDATE telegram_updates SET payload = '{}', handled_at = now(), outcome = 'erase
 WHERE id = %(update)s
 """
 
-# Messages of others where he left traces that mention him without a user name.
+# Messages of others, where the person left traces, that mention them without a user name.
 SELECT_MENTIONING = """
 SELECT id, content, mentions FROM messages
 WHERE conversation_id = ANY(%(rooms)s::uuid[])
@@ -134,7 +120,7 @@ UPDATE messages SET content = %(content)s, mentions = %(mentions)s, indexed_at =
 WHERE id = %(id)s
 """
 
-# Summaries of these conversations from the first message of his, or about him, on; they are made
+# Summaries of these conversations from the first message by or about the person on; they are made
 # anew without it.
 DELETE_SUMMARIES = """
 DELETE FROM conversation_summaries s
@@ -146,7 +132,7 @@ USING (SELECT conversation_id, min(position) AS first FROM messages
 WHERE s.conversation_id = written.conversation_id AND s.last_position >= written.first
 """
 
-# Answers that call him by a name by which he was mentioned.
+# Answers with a name by which the person was mentioned.
 DELETE_ANSWERS_ABOUT = """
 DELETE FROM messages
 WHERE conversation_id = ANY(%(rooms)s::uuid[]) AND role = 'assistant' AND EXISTS (
@@ -154,8 +140,8 @@ WHERE conversation_id = ANY(%(rooms)s::uuid[]) AND role = 'assistant' AND EXISTS
     WHERE position(lower(name) IN lower(content)) > 0)
 """
 
-# What the bot told others there with the person's words as its source, or in words that nobody
-# else used there (by their first five letters, since words are inflected).
+# Answers to others there with the person's words as their source, or in words that only the person
+# used there (by their first five letters, since words are inflected).
 DELETE_ANSWERS_TO_OTHERS = """
 DELETE FROM messages a USING answer_sources s
 LEFT JOIN messages m ON m.id = s.message_id
@@ -193,7 +179,7 @@ WHERE a.role = 'assistant' AND EXISTS (
   AND a.conversation_id = ANY(%(rooms)s::uuid[])
 """
 
-# Answers that came after a message that he edited: they may hold words that stand nowhere else.
+# Answers behind a message that the person edited: they may hold words that stand nowhere else.
 DELETE_ANSWERS_BEFORE_EDITS = """
 DELETE FROM messages a USING messages m
 WHERE %(user)s IN (m.sender_id, m.author_id) AND m.edited_at IS NOT NULL
@@ -209,8 +195,8 @@ DELETE FROM rejected_facts r USING conversations c
 WHERE c.id = ANY(%(rooms)s::uuid[]) AND r.owner_id = c.owner_id
 """
 
-# Where a person writes in groups, the group's memory holds names that stand in no facts but his,
-# and his words behind facts that others told as well.
+# Where a person writes in groups, the group's memory holds names that stand in their facts alone,
+# and their words behind facts that others told as well.
 DELETE_ENTITIES_IN_GROUPS = """
 DELETE FROM entities e
 USING memory_entities l JOIN memory_sources s ON s.memory_id = l.memory_id
@@ -228,8 +214,8 @@ WHERE c.id = ANY(%(rooms)s::uuid[]) AND e.owner_id = c.owner_id
   AND NOT EXISTS (SELECT 1 FROM memory_entities l WHERE l.entity_id = e.id)
 """
 
-# What was said right after his words is embedded anew, without them before it; what mentions him
-# leaves the search, and comes back in its new words.
+# What was said right after their words is embedded anew, without them before it; messages that
+# mention them leave the search, and come back in their new words.
 EMBED_NEIGHBOURS = """
 UPDATE search_documents n SET model_id = NULL
 FROM search_documents d JOIN messages m ON m.id = d.message_id
@@ -239,14 +225,14 @@ WHERE m.conversation_id = ANY(%(rooms)s::uuid[])
 """
 DELETE_DOCUMENTS = "DELETE FROM search_documents WHERE message_id = ANY(%(mentioning)s)"
 
-# What was forgotten there in the last minutes may hold his words; nobody can take it back then.
+# Forgettings of the last minutes there may hold their words, so they cannot be undone any more.
 DELETE_FORGETTINGS_OF_GROUPS = """
 DELETE FROM forgettings f USING conversations c
 WHERE f.owner_id = c.owner_id AND c.id = ANY(%(rooms)s::uuid[])
 """
 
-# What others reply to: his words, and there also the bot's and anybody's, which may repeat his or
-# name him. Beside it what of his, or about him, waits to be read after a /new.
+# Quotations: of the person, and in these conversations of anybody, who may repeat or name them.
+# Beside it what is by or about the person and waits to be read after a /new.
 UPDATE_QUOTING = """
 UPDATE messages SET quoted = NULL, quoted_author_id = NULL
 WHERE quoted IS NOT NULL
@@ -258,7 +244,7 @@ WHERE sender_id = %(user)s
    OR mentions @> jsonb_build_array(jsonb_build_object('id', %(user)s))
 """
 
-# What the bot was to remind of there at his wish, or by a name by which he was mentioned.
+# Reminders there that the person asked for, or with a name by which they were mentioned.
 DELETE_REMINDERS_IN_GROUPS = """
 DELETE FROM reminders r
 WHERE r.asker_id = %(user)s OR EXISTS (
@@ -267,12 +253,12 @@ WHERE r.asker_id = %(user)s OR EXISTS (
     WHERE c.id = ANY(%(rooms)s::uuid[]) AND c.owner_id = r.owner_id)
 """
 
-# What he wrote there, or others forwarded of him, with the answers to it.
+# Messages that the person wrote there, or others forwarded of theirs, with the answers to them.
 DELETE_MESSAGES_IN_GROUPS = """
 DELETE FROM messages WHERE %(user)s IN (sender_id, author_id)
 """
 
-# The owner, in all topics of a group: every row of his data goes by its foreign key.
+# The owner, in all topics of a group: every row of their data goes by its foreign key.
 DELETE_OWN = (
     "DELETE FROM owners WHERE telegram_user_id = %(user)s",
     "DELETE FROM chat_moves WHERE new_chat_id = %(user)s",
@@ -371,7 +357,7 @@ class _Erasure:
         )
 
     def _erase_updates(self) -> int:
-        """Delete the owner's updates with their jobs, and take him out of those of others."""
+        """Delete the owner's updates with their jobs; redact those of others."""
         chats = self._transaction.fetch_all(SELECT_CHATS, self._parameters)
         self._parameters["chats"] = [chat for (chat,) in chats]
         rows = self._execute(DELETE_JOBS)
@@ -393,7 +379,7 @@ class _Erasure:
         return self._transaction.execute(UPDATE_PAYLOAD, update=update, payload=json.dumps(left))
 
     def _erase_mentions(self) -> int:
-        """Take the names by which he is mentioned out of the messages of others."""
+        """Take the names by which the person is mentioned out of the messages of others."""
         found = self._transaction.fetch_all(SELECT_MENTIONING, self._parameters)
         names: set[str] = set()
         for id_, text, mentioned in found:

@@ -167,12 +167,8 @@ LARGEST = 45_000_000  # bytes of a file as it is; Telegram takes 50 MB, a larger
 Record = dict[str, Any]
 
 
-class ExportService:
+class ExportService(ExportRepository):
     """Writes exports; the methods block (see ``PgClient.run``)."""
-
-    def __init__(self, repository: ExportRepository) -> None:
-        """Read from ``repository``."""
-        self._repository = repository
 
     def write_files(self, called: Called) -> tuple[ReplyFile, ...]:
         """Both files; see ``write_file``."""
@@ -209,12 +205,12 @@ class ExportService:
             "version": VERSION,
             "exported_at": moment.isoformat(),
             "telegram_user_id": telegram_user_id,
-            "settings": self._repository.get_settings(Owner(telegram_user_id)),
+            "settings": self.get_settings(Owner(telegram_user_id)),
         }
         target.write(json.dumps(head, ensure_ascii=False)[:-1])
         for part in PARTS:
             target.write(f',\n"{part}": [')
-            records = self._repository.read(part, telegram_user_id, thread_id)
+            records = self.read(part, telegram_user_id, thread_id)
             for number, record in enumerate(records):
                 target.write(",\n" if number else "\n")
                 target.write(json.dumps(record, ensure_ascii=False))
@@ -225,7 +221,7 @@ class ExportService:
         """What holds now, kind by kind, then what was said, day by day."""
         language, zone = called.language, called.time_zone
         read = partial(
-            self._repository.read,
+            self.read,
             telegram_user_id=called.owner.telegram_user_id,
             thread_id=_topic(called.owner),
         )

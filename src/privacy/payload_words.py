@@ -20,25 +20,19 @@ SAID = ("text", "caption", "rich_message", "entities", "caption_entities", "quot
 
 
 def names_in(payload: Any, person: int) -> Iterator[str]:
-    """What the objects that stand for the person call him; also first and last name together."""
-    if isinstance(payload, list):
-        for entry in payload:
-            yield from names_in(entry, person)
-    if not isinstance(payload, dict):
-        return
-    if _is_of(payload, person):
-        names = [payload[name] for name in NAMES if isinstance(payload.get(name), str)]
-        yield from names
-        if isinstance(payload.get("last_name"), str):
-            yield f"{payload.get('first_name', '')} {payload['last_name']}".strip()
-    for entry in payload.values():
-        yield from names_in(entry, person)
+    """What the objects that stand for the person call them; also first and last name together."""
+    for one in _nested(payload):
+        if not _is_of(one, person):
+            continue
+        yield from (one[name] for name in NAMES if isinstance(one.get(name), str))
+        if isinstance(one.get("last_name"), str):
+            yield f"{one.get('first_name', '')} {one['last_name']}".strip()
 
 
 def without_person(
     payload: Json, person: int, names: Collection[str], *, in_room: bool
 ) -> Json | None:
-    """The update of somebody else without a person's words and names.
+    """The update of another user without a person's words and names.
 
     Args:
         payload: The update.
@@ -75,14 +69,14 @@ class _Person:
         self._in_room = in_room
 
     def wrote_forwarded(self, message: Mapping[str, Any]) -> bool:
-        """Whether the message is one of the person's that somebody forwarded."""
+        """Whether the message is a forwarded one of the person's."""
         origin = message.get("forward_origin")
         if not isinstance(origin, dict):
             return False
         return self._is_named(origin) or origin.get("sender_user_name") in self._names
 
     def leaves(self, message: Json) -> Json:
-        """The message of somebody else without what it quotes, and how it calls the person."""
+        """The message of another user without quotations and names of the person."""
         kept = {
             key: value
             for key, value in message.items()
@@ -95,20 +89,30 @@ class _Person:
                 kept[text] = self._without_mentions(kept[text], kept[entities])
         return kept
 
-    def anonymised(self, value: Any) -> Any:
-        """The value with every object that stands for the person emptied of what it tells."""
+    def anonymised(self, value: Any, *, is_theirs: bool = False) -> Any:
+        """The value without what it tells of the person, all in the types that it had.
+
+        Args:
+            value: An update, or a part of one.
+            is_theirs: Whether it lies in an object that stands for the person.
+        """
         if isinstance(value, list):
-            return [self.anonymised(entry) for entry in value]
+            return [self.anonymised(entry, is_theirs=is_theirs) for entry in value]
         if isinstance(value, dict):
-            if _is_of(value, self._id):
-                return _blanked(value, self._id)
-            return {key: self.anonymised(entry) for key, entry in value.items()}
-        if isinstance(value, str) and value in self._names:
-            return BLANK
-        return 0 if value == self._id and not isinstance(value, bool) else value
+            is_theirs = is_theirs or _is_of(value, self._id)
+            return {
+                key: entry
+                if is_theirs and key == "type"
+                else self.anonymised(entry, is_theirs=is_theirs)
+                for key, entry in value.items()
+            }
+        if isinstance(value, str):
+            return BLANK if is_theirs or value in self._names else value
+        is_number = isinstance(value, int) and not isinstance(value, bool)
+        return 0 if is_number and (is_theirs or value == self._id) else value
 
     def _is_quoted_in(self, quoted: Any) -> bool:
-        """Whether a quoted message is the person's, tells of him, or is the bot's to him."""
+        """Whether a quoted message is by or about the person, or the bot's to them."""
         if not isinstance(quoted, dict):
             return False
         sender = quoted.get("from")
@@ -118,11 +122,10 @@ class _Person:
 
     def _is_named(self, value: Any) -> bool:
         """Whether the person stands anywhere within."""
-        if isinstance(value, dict):
-            return _is_of(value, self._id) or any(map(self._is_named, value.values()))
-        if isinstance(value, list):
-            return any(map(self._is_named, value))
-        return isinstance(value, str) and value in self._names
+        return any(
+            _is_of(one, self._id) or (isinstance(one, str) and one in self._names)
+            for one in _nested(value)
+        )
 
     def _without_mentions(self, text: str, entities: list[Any]) -> str:
         units = text.encode("utf-16-le", "surrogatepass")
@@ -141,20 +144,14 @@ class _Person:
         return units.decode("utf-16-le", "replace")
 
 
+def _nested(value: Any) -> Iterator[Any]:
+    """A part of an update with all that lies in it."""
+    yield value
+    inside = value.values() if isinstance(value, dict) else value
+    for entry in inside if isinstance(value, dict | list) else ():
+        yield from _nested(entry)
+
+
 def _is_of(value: Any, person: int) -> bool:
     """Whether a JSON object stands for the person: a user, a chat, a contact."""
     return isinstance(value, dict) and person in (value.get("id"), value.get("user_id"))
-
-
-def _blanked(value: Any, person: int) -> Any:
-    """The same types with nothing in them; what Telegram's types need of a user or a chat."""
-    if isinstance(value, dict):
-        return {
-            key: entry if key == "type" else _blanked(entry, person)
-            for key, entry in value.items()
-        }
-    if isinstance(value, list):
-        return [_blanked(entry, person) for entry in value]
-    if isinstance(value, str):
-        return BLANK
-    return 0 if isinstance(value, int) and not isinstance(value, bool) else value

@@ -47,13 +47,13 @@ class Fact(BaseModel):
         message: ``msg-<id>`` of the message that the quote is from, when the model was shown ids.
         memory_type: What kind of fact it is: one of ``MEMORY_TYPES``.
         importance: 1 (a trifle) to 10 (never to be forgotten).
-        subject: Whom or what it is about: "user" for the person himself, else a name or a role.
+        subject: Whom or what it is about: "user" for the user, else a name or a role.
         relation: What links the subject and the object, for example "lives_in".
         object: The value: a city, a name, a date; by default the text.
         replaces: ``fact-<id>`` of each fact that does not hold any more because of it.
         pinned: Whether it shall always be in the prompt.
-        valid_from: Since when it holds in the world, aware; None when nobody said.
-        valid_until: Until when it holds, aware; None when nobody said.
+        valid_from: Since when it holds in the world, aware; None when it was not said.
+        valid_until: Until when it holds, aware; None when it was not said.
     """
 
     model_config = ConfigDict(frozen=True, coerce_numbers_to_str=True)
@@ -73,7 +73,7 @@ class Fact(BaseModel):
         default_factory=list,
         description='ids of known facts that hold no more because of this one: ["fact-12"]',
     )
-    pinned: bool = Field(default=False, description="true when he wants it always in mind")
+    pinned: bool = Field(default=False, description="true when they want it always in mind")
     valid_from: SkipJsonSchema[datetime | None] = None
     valid_until: SkipJsonSchema[datetime | None] = None
 
@@ -193,7 +193,7 @@ def holds_many(relation: str) -> bool:
 
 
 def canonical_subject(subject: str) -> str:
-    """ "user" for the person himself, an English word for kin, else the normalised name."""
+    """ "user" for the user, an English word for kin, else the normalised name."""
     words = normalise(subject).split()
     owners = lexicon.words("people.owners")
     told = [word.removesuffix("'s") for word in words if word not in owners] or words
@@ -243,7 +243,7 @@ CLAUSES = lexicon.Expression(r"[,;:.!?—–-]\s+\w|\s<sameness.conjunctions>\s"
 def content_hash(text: str, speaker_id: int | None = None) -> str:
     """The SHA-256 of the normalised text, in hexadecimal; with who said it, in a group.
 
-    People choose the texts, so the hash must be one for which nobody can make two facts collide;
+    People choose the texts, so the hash must be collision-resistant;
     and it must be the same in every process, as Python's own ``hash`` is not.
     """
     told = normalise(text) if speaker_id is None else f"{speaker_id}: {normalise(text)}"

@@ -211,9 +211,9 @@ def _looks_random(token: str) -> bool:
 # The gate before the memory: which facts that a model proposes may be stored.
 #
 # A model invents, mixes things up and can be talked into things. These checks need no model and
-# look at no wording: what is stored was said by the user, in his own alphabet, with his own
-# numbers; it is no secret, and imitates nothing that only the program writes. That he typed the
-# words himself is known by their provenance (``MemoryWriter``).
+# look at no wording: what is stored was said by the user, in their alphabet, with their
+# numbers; it is no secret, and imitates nothing that only the program writes. That the user typed
+# the words is known by their provenance (``MemoryWriter``).
 
 Reason = Literal[
     "bad_dates", "empty", "too_long", "quote_not_said", "secret", "imitation", "question",
@@ -323,7 +323,7 @@ def _same_alphabet(text: str, quote: str, said: str) -> bool:
 
 def _languages(letters: str) -> frozenset[str]:
     """The languages of which letters there are that no other language has."""
-    own = lexicon.by_language("gate.letters")
+    own = lexicon.by_language("language.letters")
     return frozenset(code for code, listed in own if not set(letters).isdisjoint(listed.split()))
 
 

@@ -24,6 +24,7 @@ Frequency = Literal["daily", "weekly", "monthly", "yearly"]
 
 MAX_INTERVALS: dict[Frequency, int] = {"daily": 3650, "weekly": 520, "monthly": 120, "yearly": 10}
 SHORTEST_MONTH = 28  # days
+DAY_HOURS = 24
 DAY_NAMES = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")
 MAX_TEXT = 300  # characters; each hour, each weekday
 
@@ -59,7 +60,7 @@ class Recurrence:
 
     def __post_init__(self) -> None:
         """Refuse what would never come, or come at another time than it says."""
-        lists = _is_ascending(self.hours, 24) and _is_ascending(self.weekdays, 7)
+        lists = _is_ascending(self.hours, DAY_HOURS) and _is_ascending(self.weekdays, 7)
         weekly, yearly = self.frequency == "weekly", self.frequency == "yearly"
         dated = yearly or self.frequency == "monthly"
         fits = bool(self.weekdays) == weekly and bool(self.day) == dated
@@ -71,6 +72,17 @@ class Recurrence:
         zoned = not self.zone or self.zone in pytz.all_timezones_set
         if not (lists and self.hours and fits and ranges and counted and zoned):
             raise ValueError("no recurrence")
+
+    @classmethod
+    def hourly(cls, interval: int, hour: int, minute: int) -> Recurrence:
+        """Every few hours, at one of which it is ``hour:minute``.
+
+        Raises:
+            ValueError: They do not fill a day evenly.
+        """
+        if DAY_HOURS % interval:
+            raise ValueError("no recurrence")
+        return cls("daily", tuple(range(hour % interval, DAY_HOURS, interval)), minute)
 
     def to_text(self) -> str:
         """The recurrence for a column of the database; ``from_text`` reads it."""

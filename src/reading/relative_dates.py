@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Literal, cast
 
+from src.base.zones import DAY
 from src.reading import lexicon, times
 from src.reading.time_expressions import (
-    DAY,
     DECEMBER,
     FUTURE,
     Days,
@@ -22,6 +22,7 @@ from src.reading.time_expressions import (
     named_periods,
 )
 from src.reading.times import Span
+from src.texts import CYRILLIC, Language, detect_language
 
 # Absolute dates in words, to stand where a relative expression stood.
 #
@@ -30,17 +31,8 @@ from src.reading.times import Span
 # "с 2025 года". English says "on" or "in", or keeps what stood there: "since last month" becomes
 # "since October 2026".
 
-Language = Literal["ru", "uk", "en"]
 Precision = Literal["day", "days", "week", "weekend", "month", "season", "year"]
 Case = Literal["nominative", "genitive", "dative", "locative"]
-
-ENGLISH_OWN = frozenset({"", "in", "on", "at", "during", "over"})  # replaced by the right one
-
-ENGLISH_SEASONS = {3: "spring", 6: "summer", 9: "autumn", 12: "winter"}
-ENGLISH_PARTS = {
-    **dict.fromkeys(("tonight", "last evening", "this evening"), "evening"),
-    **{"last night": "night", "this morning": "morning", "this afternoon": "afternoon"},
-}
 
 
 def absolute_phrase(span: Span, precision: Precision, days: Days, language: Language) -> str:
@@ -54,9 +46,9 @@ def absolute_phrase(span: Span, precision: Precision, days: Days, language: Lang
     """
     if precision == "days":
         return _from_to(days, language)
-    if language == "en":
-        own, phrase = _english_parts(span, precision, days)
-        return f"{own if span.preposition in ENGLISH_OWN else span.preposition} {phrase}"
+    templates = dict(lexicon.by_language("dates.phrases")).get(language)
+    if templates is not None:
+        return _filled(templates, span, precision, days, language)
     *others, last = span.preposition.split(" ")
     prep = " ".join([*others, lexicon.values("dates.before_digit").get(last, last)])
     return SLAVIC.get(precision, _slavic_day)(span, prep, days, language).strip()
@@ -79,22 +71,24 @@ def bare_english(phrase: str) -> str:
     return re.sub("^(?:in|on) ", "", phrase)
 
 
-def _english_parts(span: Span, precision: Precision, days: Days) -> tuple[str, str]:
-    """The preposition that belongs to a phrase, and the phrase."""
-    first = days.first
-    match precision:
-        case "week":
-            return "in", f"the week of {date_words(first, 'en')}"
-        case "month":
-            return "in", f"{_month(first, 'genitive', 'en')} {first.year}"
-        case "season":
-            return "in", f"{ENGLISH_SEASONS[first.month]} {_season_years(first)}"
-        case "year":
-            return "in", str(first.year)
-        case "weekend":
-            return "on", f"the weekend of {_range_words(days, 'en')}"
-    part = span.words.get("part") or ENGLISH_PARTS.get(span.words.get("word", ""))
-    return "on", (f"the {part} of " if part else "") + date_words(first, "en")
+def _filled(
+    templates: Mapping[str, str], span: Span, precision: Precision, days: Days, language: Language
+) -> str:
+    """The phrase of a language without cases; a preposition that says more than its own stays."""
+    first, said = days.first, span.words.get("word", "")
+    part = span.words.get("part") or lexicon.values("dates.part").get(said, "")
+    kind = "part" if part and precision == "day" else precision
+    own, _, phrase = (
+        templates[kind]
+        .format(
+            part=part, date=date_words(first, language), year=first.year,
+            month=_month(first, "genitive", language), season=_bare_season(first, language),
+            years=_season_years(first), range=_range_words(days, language),
+        )
+        .partition(" ")
+    )  # fmt: skip
+    is_plain = span.preposition in {"", *lexicon.words("dates.plain_prepositions")}
+    return f"{own if is_plain else span.preposition} {phrase}"
 
 
 def _slavic_day(span: Span, prep: str, days: Days, language: Language) -> str:
@@ -138,9 +132,8 @@ def _slavic_month(span: Span, prep: str, days: Days, language: Language) -> str:
 def _slavic_season(span: Span, prep: str, days: Days, language: Language) -> str:
     first = days.first
     noun = span.words["season"]
-    bare: dict[str, str] = dict(lexicon.by_language("dates.bare_season")).get(language, {})
-    if bare and not prep:
-        noun = bare[str(first.month)]
+    if not prep:
+        noun = _bare_season(first, language) or noun
     years = _said("winter_years" if first.month == DECEMBER else "season_year", language)
     return f"{prep} {noun} {_season_years(first)} {years}"
 
@@ -164,6 +157,11 @@ SLAVIC: dict[Precision, Callable[[Span, str, Days, Language], str]] = {
 
 def _month(first: date, case: Case, language: Language) -> str:
     return _said(case, language).split()[first.month - 1]
+
+
+def _bare_season(first: date, language: Language) -> str:
+    seasons: dict[str, str] = dict(lexicon.by_language("dates.bare_season")).get(language, {})
+    return seasons.get(str(first.month), "")
 
 
 def _said(name: str, language: Language, **values: object) -> str:
@@ -197,7 +195,7 @@ def _range_words(days: Days, language: Language) -> str:
 # Dates in facts: "tomorrow" is stored as the day that it was.
 #
 # A fact is read years later, so every expression that counts from the day on which it was said
-# becomes a date, in its own language. One that names a day which nobody can tell ("на днях", "in a
+# becomes a date, in its own language. One that names an unknown day ("на днях", "in a
 # few days", "через пару недель", "больше года назад") makes the fact unfit to be stored. Words
 # that name no day ("скоро", "recently") stay, and so do dates, plain months and seasons ("в
 # марте", "летом") and habits ("every Friday", "обычно в пятницу", "с понедельника по пятницу").
@@ -209,9 +207,6 @@ def _range_words(days: Days, language: Language) -> str:
 # Verbs in the past tense; it decides only between the last and the coming Friday.
 PAST = lexicon.Expression(r"\b(?!<time.not_past>\b)<time.past>\b")
 HABIT = lexicon.Expression(r"\b<time.habitual>\b")
-UKRAINIAN = lexicon.Expression(r"[іїєґ]|\b<time.ukrainian>\b")
-RUSSIAN = re.compile("[ыэъё]")
-CYRILLIC = re.compile("[а-яёіїєґ]")
 SENTENCE_START = re.compile(r"(?:^|[.!?;:] )[^\w ]{0,3}$")
 PREDICATE = re.compile(r" (?:is|was|will|has|had)\b")
 CLOCK = re.compile(r",? (?:at )?\d{1,2}(?::\d\d| ?[ap]m)")
@@ -222,7 +217,7 @@ COUNTED_KINDS = frozenset({"ago", "ahead", "lasting"})
 
 
 class _UncertainError(Exception):
-    """A relative expression names a day that nobody can tell."""
+    """A relative expression names an unknown day."""
 
 
 @dataclass(frozen=True)
@@ -251,8 +246,7 @@ class _Fact:
         """The language of an expression in it."""
         if not CYRILLIC.search(self.folded, span.start, span.end):
             return "en"
-        text = self.source.lower()
-        return "uk" if UKRAINIAN.search(text) and not RUSSIAN.search(text) else "ru"
+        return detect_language(self.source, "ru")
 
 
 def resolve_dates(text: str, said_at: datetime) -> str | None:
@@ -365,7 +359,7 @@ def _change(span: Span, fact: _Fact) -> tuple[int, int, str] | None:
     """What to put where; None to leave the span as it is.
 
     Raises:
-        _UncertainError: It names a day that nobody can tell.
+        _UncertainError: It names an unknown day.
     """
     if _is_uncertain(span, fact):
         raise _UncertainError

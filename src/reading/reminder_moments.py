@@ -29,10 +29,10 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Literal, NamedTuple, cast
 
-from src.base.zones import first_moment, local_time
+from src.base.zones import DAY, first_moment, local_time
 from src.reading import lexicon, times
-from src.reading.recurrences import Frequency, Recurrence, next_after
-from src.reading.time_expressions import DAY, days_of, months_later, shifted
+from src.reading.recurrences import DAY_HOURS, Frequency, Recurrence, next_after
+from src.reading.time_expressions import days_of, months_later, shifted
 from src.reading.times import Span, Unit, month_number, number_in
 
 Problem = Literal["no_time", "past", "no_text", "too_often", "too_far"]
@@ -41,7 +41,6 @@ Part = Literal["morning", "afternoon", "evening", "night"]
 PART_HOURS: dict[Part, int] = {"morning": 9, "afternoon": 13, "evening": 19, "night": 23}
 # Until when a part goes on: "сегодня вечером", said at eight, is later this evening.
 PART_ENDS: dict[Part, int] = {"morning": 12, "afternoon": 18, "evening": 24, "night": 24}
-DAY_HOURS = 24
 NOON = 12
 CLOCK_HOURS = {"midnight": DAY_HOURS, "noon": NOON, "lunch": PART_HOURS["afternoon"]}
 LAST_AFTERNOON = 6  # the last bare hour that is taken for one in the afternoon
@@ -70,16 +69,15 @@ PART_GROUPS = (
 
 @dataclass(frozen=True)
 class ReminderRequest:
-    """What somebody wants to be reminded of.
+    """A request for a reminder.
 
     Attributes:
-        what: In his own words, without the order and the words for the time; may be empty.
+        what: In the user's own words, without the order and the words for the time; may be empty.
         when: The first time, in UTC, after now; None: see ``problem``.
         repeats: How it comes again; None: once.
-        problem: Why it cannot be set as it is. ``no_time``: none is said, or none that anybody
-            can tell; ``past``: it has passed; ``too_far``: it is more than ten years away;
-            ``too_often``: it comes more than once an hour; ``no_text``: nothing is said to be
-            reminded of.
+        problem: Why it cannot be set as it is. ``no_time``: none is said, or an unclear one;
+            ``past``: it has passed; ``too_far``: it is more than ten years away; ``too_often``:
+            it comes more than once an hour; ``no_text``: nothing is said to be reminded of.
         time_zone: The zone that is named for this one; empty: the user's own.
     """
 
@@ -300,10 +298,7 @@ def _after(length: _Length, request: _Request, now: datetime) -> datetime:
         not whole and length.unit in ("day", "week")
     ):
         return now + length.passing
-    months = length.number * {"month": 1, "year": 12}.get(length.unit, 0)
-    day = shifted(request.now, length.unit, round(length.number))
-    if months:
-        day = months_later(request.now.date(), round(months))
+    day = shifted(request.now, length.unit, length.number)
     clock = request.clock
     if request.of("date"):
         day = _weekday_near(day, request)
@@ -333,7 +328,7 @@ def _checked(moment: datetime, now: datetime) -> datetime:
 def _moved(
     moment: datetime, repeats: Recurrence | None, request: _Request, now: datetime
 ) -> datetime:
-    """The time, moved forward by "за час до"; of what has no hour nobody can tell when that is."""
+    """The time, moved forward by "за час до"; impossible where no hour is said."""
     earlier = request.of("before")
     if not earlier:
         return moment
@@ -479,13 +474,12 @@ def _times(habit: Span) -> int:
 
 
 def _hourly(interval: int, request: _Request) -> Recurrence:
-    """Every few hours: the hours of a day, which they must fill evenly."""
-    if DAY_HOURS % interval:
-        raise _ProblemError("no_time")
     clocks = request.clocks
     minutes = clocks[0].minutes if clocks else request.minutes
-    hours = range(minutes // HOUR % interval, DAY_HOURS, interval)
-    return Recurrence("daily", tuple(hours), minutes % HOUR)
+    try:
+        return Recurrence.hourly(interval, *divmod(minutes, HOUR))
+    except ValueError:
+        raise _ProblemError("no_time") from None
 
 
 def _weekdays_of(habit: Span) -> tuple[int, ...]:

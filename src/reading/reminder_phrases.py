@@ -55,7 +55,7 @@ ASKS_TOO = lexicon.Expression(r"<reminder.asks_too>(?![\w'-])")
 # What makes a day the end or the exception of something, and no time to remind.
 LIMIT = lexicon.Expression(r"\b<reminder.limit> (?:the )?$")
 QUOTES = "\"'«»“”„‘’`"
-# Where an English order may begin; behind anything else "remind me" is told of somebody.
+# Where an English order may begin; behind anything else "remind me" is a report.
 CLAUSE = lexicon.Expression(r"(?:^|[.,;!?:)(—-]|\b<reminder.clause>)[ ]*$")
 WH = lexicon.Expression(
     r"\W*(?:<reminder.wh_before>\s+)?(?:<reminder.wh_preposition>\s+)?<reminder.wh>(?![\w'-])"

@@ -11,13 +11,12 @@ from datetime import UTC, date, datetime, time, timedelta
 from itertools import islice
 from typing import NamedTuple
 
-import pytz
-from pytz.tzinfo import BaseTzInfo
+from dateutil.relativedelta import relativedelta
 
+from src.base.zones import DAY, first_moment
 from src.reading import lexicon, times
 from src.reading.times import Span, Unit, Which, number_in, which_of
 
-DAY = timedelta(days=1)
 WEEK = timedelta(days=7)
 DECEMBER = 12
 YEAR_DIGITS = 4
@@ -48,25 +47,21 @@ def around(moment: date, unit: Unit) -> Days:
     return Days(moment, moment + DAY)
 
 
-def shifted(now: datetime, unit: Unit, number: int) -> date:
+def shifted(now: datetime, unit: Unit, number: float) -> date:
     """The day that lies a number of units after (or, if negative, before) a moment.
 
     Raises:
         ValueError, OverflowError: There is no such day in the calendar.
     """
-    if unit in ("second", "minute", "hour"):
-        return (now + timedelta(**{f"{unit}s": number})).date()
-    if unit in ("day", "week"):
-        return now.date() + (DAY if unit == "day" else WEEK) * number
-    return months_later(now.date(), number * (12 if unit == "year" else 1))
+    if unit in ("month", "year"):
+        return months_later(now.date(), round(number * (12 if unit == "year" else 1)))
+    return (now + timedelta(**{f"{unit}s": number})).date()
 
 
 def months_later(moment: date, number: int) -> date:
     """The same day of another month, or the last one that this month has."""
-    year, month = divmod(moment.year * 12 + moment.month - 1 + number, 12)
-    # ``date`` is asked first: it knows which years there are.
-    last = monthrange(date(year, month + 1, 1).year, month + 1)[1]
-    return date(year, month + 1, min(moment.day, last))
+    later: date = moment + relativedelta(months=number)
+    return later
 
 
 def digit_date(text: str) -> date:
@@ -360,8 +355,7 @@ def read_time(text: str, now: datetime) -> TimeQuery:
     """
     text = text[: times.MAX_TEXT]
     # Quick, for every turn: without one of these nothing names or asks for a time.
-    hint = times.beginning_with("time.hints", "time.question_hints")
-    if hint.search(text.lower()) is None:
+    if times.QUESTION_HINT.search(text.lower()) is None:
         return TimeQuery((), text, wants_history=False, asks_when=False)
     source = times.tidy(text)
     folded = times.fold(source)
@@ -388,8 +382,12 @@ def named_periods(
         now: The local time (aware).
         past: Whether what recurs ("on Monday") is the last or the coming one.
     """
-    found = ((span, _period(span, now, past)) for span in islice(spans, MAX_PERIODS))
-    return [(span, period) for span, period in found if period is not None]
+    found = []
+    for span in islice(spans, MAX_PERIODS):
+        with suppress(OverflowError):  # at an end of the calendar
+            if (period := _period(span, now, past)) is not None:
+                found.append((span, period))
+    return found
 
 
 def _period(span: Span, now: datetime, past: bool) -> Period | None:
@@ -449,16 +447,8 @@ def _of_days(days: Days, now: datetime) -> Period:
 
 def _midnight(day: date, now: datetime) -> datetime:
     """The first moment of a day in the zone of ``now``, also when clocks change at midnight."""
-    zone = now.tzinfo
-    naive = datetime.combine(day, time.min)
-    if not isinstance(zone, BaseTzInfo):
-        return naive.replace(tzinfo=zone).astimezone(UTC).astimezone(zone)
-    try:
-        return zone.localize(naive, is_dst=None)
-    except pytz.AmbiguousTimeError:
-        return zone.localize(naive, is_dst=True)
-    except pytz.NonExistentTimeError:
-        return zone.normalize(zone.localize(naive, is_dst=False))
+    zone = now.tzinfo or UTC
+    return first_moment(datetime.combine(day, time.min), zone).astimezone(zone)
 
 
 def _without(spans: Sequence[Span], source: str) -> str:

@@ -15,13 +15,12 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
-from itertools import groupby
 from typing import Literal, NamedTuple, cast
 
 from src.reading import lexicon
 from src.reading.words import read_numbers
 
-MAX_TEXT = 2000  # characters that are read; nobody dates anything in more
+MAX_TEXT = 2000  # characters that are read
 MAX_REMINDER_SPANS = 60  # of a text that are looked at
 
 Slot = Literal["date", "clock", "part", "after", "before", "every"]
@@ -147,8 +146,8 @@ def _dates(before: str) -> tuple[str, ...]:
 
 
 # Spans of questions and facts. The kinds: "habit", каждую пятницу, is no time at all; "narrated",
-# на следующий день, none that is counted from now; "someday", на днях, a day that nobody can
-# tell; "recent" недавно; "week of" на неделе с 23 ноября; "days" с 5 по 8 мая; "date" 5 марта,
+# на следующий день, none that is counted from now; "someday", на днях, an unknown
+# day; "recent" недавно; "week of" на неделе с 23 ноября; "days" с 5 по 8 мая; "date" 5 марта,
 # 2026-03-05; "month day" 5 числа; "ago" два дня назад; "ahead" через два дня; "lasting" последние
 # два дня; "day" вчера вечером; "named" в марте, прошлым летом, next week, on Monday; "year" в 2024
 # году; "offset" за два дня до 5 мая.
@@ -160,6 +159,7 @@ DAY_WORD = "(?P<word><time.day>|<time.day_adjective>)"
 MONTH_OF_YEAR = f"(?P<month>{MONTH_ANY}),? (?:of )?{IN_YEAR}"
 NUMBER_OF_UNITS = f"(?P<n>{NUMBER}) (?P<unit><time.unit>)"
 SOME_UNITS = f"(?:(?P<n>{NUMBER}) )?(?:(?P<half><time.half_year>)|(?P<unit><time.unit>))"
+UNTIL_OR_AFTER = "(?:<time.until>|<time.after>)"
 SPANS = (
     rf"habit: <time.each>(?: (?:<time.other>|{NUMBER}))? (?:<time.unit>|<time.weekday>"
     "|<time.season>|<time.weekend>|<time.month>|<time.part_noun>)",
@@ -196,6 +196,8 @@ SPANS = (
     rf"year: {P}(?<![.,:/+-])(?P<year>{YEAR})(?: ?<time.year_noun>|-<time.year_endings>)",
     f"year: (?:in )?(?:the )?year (?P<year>{YEAR})",
     rf"year: {AFTER_PREPOSITION}(?P<year>{YEAR})(?![:/]|[.,-][0-9]){COUNTED}",
+    # It moves the day behind it: "за два дня | до 5 мая", "two days | before 5 May".
+    rf"offset: (?:<time.offset_before> )?(?:the )?{SOME_UNITS}(?= {UNTIL_OR_AFTER}\b)",
 )
 # What may end a range whose beginning was found: "from March | to May".
 ENDS_OF_RANGES = (
@@ -206,10 +208,6 @@ ENDS_OF_RANGES = (
     rf"named: {TO}{NOUN}",
     rf"year: {TO}(?P<year>{YEAR})(?: <time.year_noun>)?",
 )
-# What may stand before "до 5 мая" or "before 5 May": it moves the day.
-OFFSETS = (rf"offset: (?:<time.offset_before> )?(?:the )?{SOME_UNITS} $",)
-OFFSET_LENGTH = 40  # characters; none is longer
-
 # Hours, in requests for reminders: "в 9", "без четверти девять", "half past eight".
 HOUR_NUMBER = (
     r"(?:\d{1,2}|<numbers.cardinals:20-50>[ -]<numbers.cardinals:1-9>|<numbers.cardinals:0-59>)"
@@ -391,11 +389,6 @@ def _ends_of_ranges() -> Grammar:
 
 
 @cache
-def _offsets() -> Grammar:
-    return Grammar(("date", OFFSETS), begins=r"\b")
-
-
-@cache
 def _reminder_spans() -> Grammar:
     return Grammar(
         ("every", HABITS),
@@ -413,14 +406,11 @@ def _reminder_spans() -> Grammar:
 DIGIT_HINT = r"\d(?:\d{3}|\d?[./-]\d|\d?(?:st|nd|rd|th)\b)"
 
 
-@cache
-def beginning_with(*groups: str) -> re.Pattern[str]:
-    """A quick expression for words that begin as groups list: first letters are compared once."""
-    beginnings = sorted(frozenset[str]().union(*map(lexicon.words, groups)))
-    letters = groupby(beginnings, key=lambda word: word[0])
-    parts = (f"{first}(?:{'|'.join(word[1:] for word in words)})" for first, words in letters)
-    return re.compile(rf"\b(?:{'|'.join(parts)}|{DIGIT_HINT})")
-
+# Without one of these a text names no time; without one of the second, it asks for none either.
+HINT, QUESTION_HINT = (
+    lexicon.Expression(rf"\b(?:{groups}|{DIGIT_HINT})")
+    for groups in ("<time.hints>", "<time.hints>|<time.question_hints>")
+)
 
 FOLDED = str.maketrans("ё’ʼ‘`´–—−‑‐", "е'''''-----")
 RANGE_GROUPS = ("time.since", "time.between")  # what begins a range
@@ -440,7 +430,7 @@ def fold(text: str) -> str:
 
 def may_name_time(text: str) -> bool:
     """Whether a text has any word of time; quick, for every turn."""
-    return beginning_with("time.hints").search(text.lower()) is not None
+    return HINT.search(text.lower()) is not None
 
 
 def find_spans(folded: str) -> list[Span]:
@@ -448,7 +438,7 @@ def find_spans(folded: str) -> list[Span]:
     spans: list[Span] = []
     position = 0
     while (found := _spans().search(folded, position)) is not None:
-        span = _with_offset(_with_end_of_range(found, folded), folded, position)
+        span = _with_end_of_range(found, folded)
         position = (span.to or span).end
         merged = _merged(spans[-1], span, folded) if spans else None
         spans[-1 if merged else len(spans) :] = [merged or span]
@@ -483,20 +473,12 @@ def _with_end_of_range(span: Span, text: str) -> Span:
     return span
 
 
-def _with_offset(span: Span, text: str, position: int) -> Span:
-    """The span with what moves it, in "two days | before 5 May"."""
-    if span.to is not None or span.role not in ("until", "after"):
-        return span
-    begin = max(position, span.start - OFFSET_LENGTH)
-    offset = _offsets().search(text[begin : span.start])
-    if offset is None:
-        return span
-    return replace(offset, start=begin + offset.start, end=span.end, within=span)
-
-
 def _merged(first: Span, second: Span, text: str) -> Span | None:
     """Two neighbours as one span, if one lies in the other; else None."""
     gap = text[first.end : second.start]
+    if first.kind == "offset" and not first.within:
+        moves = gap == " " and second.to is None and second.role in ("until", "after")
+        return replace(first, end=second.end, within=second) if moves else None
     if first.to or ADJACENT.fullmatch(gap) is None or second.role != "at":
         return None
     if "weekend" in first.words and second.kind in ("date", "days"):

@@ -8,8 +8,8 @@ from functools import cache, lru_cache
 
 from src.reading import lexicon
 from src.reading.relations import BY_NAME
+from src.texts import CYRILLIC
 from src.texts.morphology import (
-    CYRILLIC,
     WORD,
     dictionary_forms,
     lemmas,
@@ -18,7 +18,7 @@ from src.texts.morphology import (
     stem_english,
     words,
 )
-from src.texts.plain_text import plain, word_set
+from src.texts.plain_text import plain, without_yo
 
 Lemmas = frozenset[str]
 
@@ -26,14 +26,6 @@ MAX_ENDING = 4  # letters of an ordinal after its beginning ("перв-ого", 
 MAX_DIGITS = 12  # a longer number counts no thousands
 # What a scale may grow to: of 2,000,003 thousand only the 3 is multiplied.
 CEILINGS = {100: 1_000, 1_000: 10**6, 10**6: 10**9}
-
-# "What city", "какой породы": the kind of answer that is wanted, not what it is about.
-ANSWER_KINDS = word_set(
-    """
-    город місто city town страна країна country имя ім'я name год рік year цвет колір color colour
-    вид тип kind sort type number номер размер место місце place день day time час
-    """
-)
 
 
 @lru_cache(maxsize=4_000)
@@ -48,9 +40,6 @@ def shared(one: str, other: str) -> list[Lemmas]:
     """The content words of ``one`` that ``other`` speaks of as well."""
     there = frozenset[str]().union(*content(other))
     return [forms for forms in content(one) if forms & there]
-
-
-ANIMALS = frozenset({"dog", "cat", "parrot", "hamster", "tortoise", "horse", "rabbit"})
 
 
 def people() -> dict[str, str]:
@@ -70,7 +59,7 @@ def kin() -> dict[str, str]:
 
 def kin_of(word: str) -> str | None:
     """The role that a word names: "сестры" is ``sister``; None for other words."""
-    lower = word.lower().replace("ё", "е").removesuffix("'s")
+    lower = without_yo(word.lower()).removesuffix("'s")
     roles = kin()
     if lower in roles:
         return roles[lower]
@@ -86,7 +75,7 @@ def same_name(one: str, other: str) -> bool:
     """Whether two names differ in nothing but case ending, alphabet or spelling of letters.
 
     A form that is a name itself is no ending of another one: "Валерия" is a woman, although it
-    may be a form of "Валерий". Short forms ("Саша" for Александр) may be somebody else.
+    may be a form of "Валерий". Short forms ("Саша" for Александр) may be another person.
     """
     ones, others = words(one), words(other)
     if not 0 < len(ones) == len(others) <= MAX_WORDS:
@@ -107,7 +96,7 @@ def _same_word(one: str, other: str) -> bool:
 
 def _is_form(form: str, base: str) -> bool:
     """Whether ``form`` is ``base`` in another case, and no name of its own."""
-    word, wanted = form.replace("ё", "е"), base.replace("ё", "е")
+    word, wanted = without_yo(form), without_yo(base)
     names = nominatives(word)
     return wanted in names and word not in names
 
@@ -131,8 +120,8 @@ def _latin_letters() -> dict[str, str]:
 
 # Words by their lemmas: whether two texts speak of the same thing, in three languages.
 #
-# The search cuts words to four letters, which finds more; whoever decides what is deleted or does
-# not hold any more needs to know that "карате" is no "карандаш". Cyrillic words are looked up in
+# The search cuts words to four letters, which finds more; deleting and retiring facts need to know
+# that "карате" is no "карандаш". Cyrillic words are looked up in
 # the dictionaries of Russian and of Ukrainian, and count as equal when they share a lemma in
 # either.
 
@@ -202,10 +191,10 @@ def word_lemmas(word: str) -> frozenset[str]:
         bare = word.removesuffix("'s")
         lemmas = {stem_english(lexicon.values("forms.alike").get(bare, bare))}
     else:
-        lemmas = _cyrillic_lemmas(word.replace("ё", "е"))
+        lemmas = _cyrillic_lemmas(without_yo(word))
     if lemmas & lexicon.words("meaning.empty"):
         return frozenset()
-    person = people().get(word.removesuffix("'s").replace("ё", "е"))
+    person = people().get(without_yo(word.removesuffix("'s")))
     if person == "user":
         return frozenset()
     return frozenset(lemmas | ({f"@{person}"} if person else set()))

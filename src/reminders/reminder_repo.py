@@ -79,11 +79,11 @@ UPDATE reminders SET is_waiting = false, cancelled_at = now()
 WHERE id = %(id)s AND owner_id = %(owner)s AND is_waiting
 """
 
-# The time of a recurring one that was put off comes no more.
-UPDATE_SNOOZED_CANCELLED = """
+# It is done: so is the time of a recurring one that was put off, which itself goes on.
+UPDATE_FINISHED = """
 UPDATE reminders SET is_waiting = false, cancelled_at = now()
-WHERE snooze_of = %(id)s AND owner_id = %(owner)s
-  AND is_waiting
+WHERE owner_id = %(owner)s AND is_waiting
+  AND (snooze_of = %(id)s OR (id = %(id)s AND recurrence IS NULL))
 """
 
 # One that comes once comes again, or later.
@@ -196,7 +196,7 @@ WHERE message_id = %(id)s AND owner_id = %(owner)s
 
 @dataclass(frozen=True)
 class NewReminder:
-    """What somebody asks for.
+    """A reminder to be stored.
 
     Attributes:
         text: What to remind of.
@@ -232,7 +232,7 @@ class Reminder:
         language: Of the request.
         snooze_of: The recurring reminder of which this is one time, put off.
         is_waiting: Whether it comes (again).
-        is_cancelled: Whether somebody cancelled it.
+        is_cancelled: Whether it was cancelled.
     """
 
     id: int
@@ -248,7 +248,7 @@ class Reminder:
     is_cancelled: bool
 
     def may_be_changed_by(self, member: int | None) -> bool:
-        """Whether it is his: in a group only who asked for it cancels it or puts it off.
+        """Whether a member may: in a group only the one who asked cancels it or snoozes it.
 
         Args:
             member: Who wants to; None in a private chat.
@@ -331,9 +331,9 @@ class ReminderRepository(Repository):
         """Let one come no more; False when it does not wait."""
         return self._client.execute(UPDATE_CANCELLED, owner, id=number) > 0
 
-    def cancel_snoozed(self, owner: Owner, number: int) -> bool:
-        """Let the time of a recurring one that was put off come no more."""
-        return self._client.execute(UPDATE_SNOOZED_CANCELLED, owner, id=number) > 0
+    def finish(self, owner: Owner, number: int) -> None:
+        """It is done: what recurs goes on, but what was put off of it comes no more."""
+        self._client.execute(UPDATE_FINISHED, owner, id=number)
 
     def snooze(
         self, owner: Owner, number: int, due_at: datetime, *, time_zone: str, now: datetime
@@ -343,7 +343,7 @@ class ReminderRepository(Repository):
         Args:
             owner: Whose it is.
             number: Its id.
-            due_at: When (aware, a whole second).
+            due_at: When (aware), to the second.
             time_zone: The owner's now.
             now: Aware.
 
@@ -356,7 +356,8 @@ class ReminderRepository(Repository):
             if known is None:
                 return None
             sql = UPSERT_SNOOZED if known.repeats is not None else UPDATE_SNOOZED
-            row = transaction.fetch_one(sql, owner, id=number, due_at=due_at, time_zone=time_zone)
+            due = due_at.replace(microsecond=0)
+            row = transaction.fetch_one(sql, owner, id=number, due_at=due, time_zone=time_zone)
             return None if row is None else _deferred(transaction, row, now)
 
         return self._client.in_transaction(work)
@@ -471,7 +472,7 @@ def _next(reminder: Reminder, after: datetime, time_zone: str) -> datetime | Non
 
 
 def _repeats(text: str | None) -> Recurrence | None:
-    """The recurrence; what somebody wrote there by hand and nobody can read comes once."""
+    """The recurrence; unreadable text, written by hand, comes once."""
     try:
         return Recurrence.from_text(text) if text else None
     except ValueError:

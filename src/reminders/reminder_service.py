@@ -10,12 +10,12 @@ from babel.dates import format_date
 from babel.lists import format_list
 from babel.units import format_unit
 
-from src.base.owners import Owner
+from src.base.owners import Called, Owner
 from src.base.zones import DAY, is_shown_twice, local_time, place_of_zone
 from src.pg.client import PgClient, storable
 from src.reading import lexicon
-from src.reading.recurrences import Recurrence, next_after
-from src.reading.reminder_moments import DAY_HOURS, WEEKEND, WORKDAYS, Problem, ReminderRequest
+from src.reading.recurrences import DAY_HOURS, Recurrence, next_after
+from src.reading.reminder_moments import WEEKEND, WORKDAYS, Problem, ReminderRequest
 from src.reading.reminder_phrases import read_reminder
 from src.reminders.reminder_repo import NewReminder, Reminder, ReminderRepository
 from src.reminders.rules import MAX_TEXT
@@ -55,8 +55,10 @@ def describe_reminder_time(
         if len(repeats.hours) > 1:
             date = say("reminder_date_time", language, date=date, time=clock)
         text = say("reminder_repeated", language, habit=_habit(repeats, language), next=date)
-    # Before a vowel the Ukrainian preposition is another: "об одинадцятій".
-    return text.replace(" о 11:", " об 11:") if language == "uk" else text
+    respelt = dict(lexicon.by_language("reminder.respelt")).get(language, {})
+    for better, [written] in respelt.items():
+        text = text.replace(written, better)
+    return text
 
 
 def _clock(local: datetime, time_zone: str) -> str:
@@ -131,9 +133,7 @@ def _often(repeats: Recurrence, language: Language) -> str:
 
 
 def _period(number: int, unit: str, language: Language) -> str:
-    """``2 дня``, ``21 неделю``: in the accusative, which Babel has not."""
-    words = str(format_unit(number, f"duration-{unit}", locale=language))
-    return words.replace("неделя", "неделю").replace("година", "годину")
+    return str(format_unit(number, f"duration-{unit}", locale=language))
 
 
 def _weekdays(weekdays: tuple[int, ...], language: Language) -> str:
@@ -165,38 +165,7 @@ SECOND = timedelta(seconds=1)
 
 
 @dataclass(frozen=True)
-class Asking:
-    """Who asks for a reminder.
-
-    Attributes:
-        owner: Whose it is, and where it is sent.
-        moment: When he asks (aware): "in ten minutes" counts from it.
-        time_zone: The owner's, a tz database name.
-        language: Of the confirmation, and of the reminder unless the owner chose another.
-        asker_id: In a group, who asks.
-        message_id: The message that asks, if it is stored.
-    """
-
-    owner: Owner
-    moment: datetime
-    time_zone: str
-    language: Language
-    asker_id: int | None = None
-    message_id: int | None = None
-
-    def describe(self, reminder: Reminder) -> str:
-        """When a reminder comes, in words; by another clock than the owner's, also by which."""
-        own = reminder.repeats.zone if reminder.repeats else ""
-        zone = own or reminder.time_zone
-        time = describe_reminder_time(
-            reminder.due_at, reminder.repeats, language=self.language, time_zone=zone,
-            now=self.moment,
-        )  # fmt: skip
-        return time if zone == self.time_zone else f"{time} ({place_of_zone(zone, self.language)})"
-
-
-@dataclass(frozen=True)
-class Asked:
+class ReminderResult:
     """What came of a request: a reminder, or why there is none."""
 
     reminder: Reminder | None = None
@@ -204,92 +173,60 @@ class Asked:
 
 
 class ReminderService:
-    """The reminders of all owners; their delivery is ``src/telegram/tasks.py``."""
+    """The reminders of all owners; their delivery is ``src/telegram/tasks.py``.
 
-    def __init__(self, client: PgClient, repository: ReminderRepository) -> None:
-        """Store in ``repository``."""
-        self._client = client
-        self._repository = repository
+    Attributes:
+        run: Calls a method of ``rows`` from a coroutine.
+        rows: Where they are stored.
+    """
+
+    def __init__(self, client: PgClient, rows: ReminderRepository) -> None:
+        """Store in ``rows``."""
+        self.run = client.run
+        self.rows = rows
 
     async def set(
         self,
-        asking: Asking,
+        called: Called,
         text: str,
         when: datetime | None,
         repeats: Recurrence | None = None,
         *,
-        own_zone: str = "",
-    ) -> Asked:
+        message_id: int | None = None,
+    ) -> ReminderResult:
         """Set a reminder.
 
         Args:
-            asking: Who asks.
+            called: Who asks, and when: "in ten minutes" counts from it.
             text: Of what.
             when: The first time (aware); of what recurs, the first time is not before it.
             repeats: How it comes again.
-            own_zone: The zone that was named for this one; it stays when the owner moves.
+            message_id: The message that asks, if it is stored.
 
         Raises:
             StorageError: The database is away; a second attempt sets nothing twice.
         """
         text = storable(text).strip()[:MAX_TEXT].strip()
-        if repeats is not None and own_zone:
-            repeats = replace(repeats, zone=own_zone)
-        due = _first_time(asking, when, repeats)
-        refusal = _refusal(asking, text, due)
+        due = _first_time(called, when, repeats)
+        refusal = _refusal(called, text, due)
         if due is None or refusal is not None:
-            return Asked(refusal=refusal)
+            return ReminderResult(refusal=refusal)
         new = NewReminder(
-            text, due, repeats, own_zone or asking.time_zone, asking.language, asking.asker_id,
-            asking.message_id,
-        )  # fmt: skip
-        now = datetime.now(UTC)
-        reminder = await self._client.run(self._repository.add, asking.owner, new, now=now)
-        return Asked(reminder, None if reminder is not None else "too_many")
-
-    async def set_by_words(self, asking: Asking, words: str) -> Asked:
-        """Set what a phrase asks for, with "remind me" in it or without; no model is asked."""
-        request = _read(words, asking)
-        if request is None or request.problem is not None:
-            return Asked(refusal="no_time" if request is None else request.problem)
-        return await self.set(
-            asking, request.what, request.when, request.repeats, own_zone=request.time_zone
+            text, due, repeats, called.time_zone, called.language, called.asker, message_id
         )
+        reminder = await self.run(self.rows.add, called.owner, new, now=datetime.now(UTC))
+        return ReminderResult(reminder, None if reminder is not None else "too_many")
 
-    async def count(self, owner: Owner) -> int:
-        """How many wait."""
-        return await self._client.run(self._repository.count, owner)
-
-    async def list_waiting(self, owner: Owner, *, limit: int, offset: int = 0) -> list[Reminder]:
-        """Those that wait, the next one first."""
-        listed = self._repository.list_waiting
-        return await self._client.run(listed, owner, limit=limit, offset=offset)
-
-    async def find(self, owner: Owner, number: int) -> Reminder | None:
-        """One of the owner's, waiting or not."""
-        return await self._client.run(self._repository.find, owner, number)
-
-    async def cancel(self, owner: Owner, number: int) -> bool:
-        """Let one come no more; False when it does not wait."""
-        return await self._client.run(self._repository.cancel, owner, number)
-
-    async def finish(self, reminder: Reminder) -> None:
-        """It is done: what recurs goes on, but what was put off of it comes no more."""
-        repository = self._repository
-        cancel = repository.cancel if reminder.repeats is None else repository.cancel_snoozed
-        await self._client.run(cancel, reminder.owner, reminder.id)
-
-    async def snooze(
-        self, reminder: Reminder, due_at: datetime, *, time_zone: str, now: datetime
-    ) -> Reminder | None:
-        """Let it come again, or later; None when it was cancelled.
-
-        What recurs goes on as it was: this time of it comes as a reminder of its own.
-        """
-        return await self._client.run(
-            self._repository.snooze, reminder.owner, reminder.id,
-            due_at.replace(microsecond=0), time_zone=time_zone, now=now,
-        )  # fmt: skip
+    async def set_by_words(
+        self, called: Called, words: str, *, message_id: int | None = None
+    ) -> ReminderResult:
+        """Set what a phrase asks for, with "remind me" in it or without; no model is asked."""
+        request = _request_in(words, called)
+        if request is None or request.problem is not None:
+            return ReminderResult(refusal="no_time" if request is None else request.problem)
+        called = replace(called, time_zone=request.time_zone or called.time_zone)
+        what, when, repeats = request.what, request.when, request.repeats
+        return await self.set(called, what, when, repeats, message_id=message_id)
 
     async def change_zone(
         self, owner: Owner, time_zone: str, *, now: datetime | None = None
@@ -300,36 +237,46 @@ class ReminderService:
         topics, as the setting does.
 
         Args:
-            owner: Who changed his zone.
+            owner: Whose zone changed.
             time_zone: A name of the tz database.
             now: Aware; by default the present.
 
         Returns:
             How many reminders moved.
         """
-        change = self._repository.change_zone
         moment = now or datetime.now(UTC)
-        return await self._client.run(change, owner.telegram_user_id, time_zone, now=moment)
+        user = owner.telegram_user_id
+        return await self.run(self.rows.change_zone, user, time_zone, now=moment)
 
     async def plan(self, now: datetime) -> int:
         """Make jobs for what is due soon; returns how many."""
         planned = 0
-        while found := await self._client.run(self._repository.defer_soon, now):
+        while found := await self.run(self.rows.defer_soon, now):
             planned += found
         return planned
 
 
-def confirmation(asked: Asked, asking: Asking) -> str:
+def confirmation(asked: ReminderResult, called: Called) -> str:
     """What a request is answered with where no model words it."""
     if asked.reminder is None:
         refusal = asked.refusal or "no_time"
-        return say(f"reminder_{refusal}", asking.language)
-    text, time = asked.reminder.text, asking.describe(asked.reminder)
-    return say("reminder_set", asking.language, text=text, time=time)
+        return say(f"reminder_{refusal}", called.language)
+    text, time = asked.reminder.text, describe(asked.reminder, called)
+    return say("reminder_set", called.language, text=text, time=time)
+
+
+def describe(reminder: Reminder, called: Called) -> str:
+    """When a reminder comes, in words for the caller; by another clock than theirs, also which."""
+    zone = (reminder.repeats.zone if reminder.repeats else "") or reminder.time_zone
+    time = describe_reminder_time(
+        reminder.due_at, reminder.repeats, language=called.language, time_zone=zone,
+        now=called.moment,
+    )  # fmt: skip
+    return time if zone == called.time_zone else f"{time} ({place_of_zone(zone, called.language)})"
 
 
 def _first_time(
-    asking: Asking, when: datetime | None, repeats: Recurrence | None
+    called: Called, when: datetime | None, repeats: Recurrence | None
 ) -> datetime | None:
     """A whole second, in UTC; of what recurs, its first time from ``when`` on."""
     if when is None:
@@ -338,30 +285,30 @@ def _first_time(
     if repeats is None:
         return due
     try:
-        return next_after(repeats, max(due - SECOND, asking.moment), asking.time_zone)
+        return next_after(repeats, max(due - SECOND, called.moment), called.time_zone)
     except OverflowError:
         return datetime.max.replace(tzinfo=UTC)
 
 
-def _refusal(asking: Asking, text: str, due: datetime | None) -> Refusal | None:
+def _refusal(called: Called, text: str, due: datetime | None) -> Refusal | None:
     if not text:
         return "no_text"
     if due is None:
         return "no_time"
-    if due <= asking.moment:
+    if due <= called.moment:
         return "past"
-    return "too_far" if due > asking.moment + timedelta(days=MAX_DAYS) else None
+    return "too_far" if due > called.moment + timedelta(days=MAX_DAYS) else None
 
 
-def _read(words: str, asking: Asking) -> ReminderRequest | None:
+def _request_in(words: str, called: Called) -> ReminderRequest | None:
     """The request in a phrase: as it is, or as what would stand behind an order."""
     words = words.strip()
-    found = read_reminder(words, asking.moment, asking.time_zone)
+    found = read_reminder(words, called.moment, called.time_zone)
     if found is not None:
         return found
     # What makes a request of a phrase that only says what and when, as people write after /remind.
     for order in (order for _, orders in lexicon.by_language("cancel.remind") for order in orders):
-        request = read_reminder(f"{order}{words}", asking.moment, asking.time_zone)
+        request = read_reminder(f"{order}{words}", called.moment, called.time_zone)
         if request is not None and request.problem is None:
             return request
         found = found or request

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, cast, get_args
 
@@ -17,7 +17,7 @@ from src.history.new_messages import asked_at_of, own_words_of, strip_time_label
 from src.llm.quoting import Form
 from src.reading import lexicon
 from src.reading.recurrences import Frequency, Recurrence
-from src.reading.reminder_moments import DAY_HOURS, WORKDAYS, ReminderRequest
+from src.reading.reminder_moments import WORKDAYS, ReminderRequest
 from src.reading.reminder_phrases import read_reminder
 from src.reading.sentences import FOLD, is_question
 from src.reading.words import shared
@@ -38,11 +38,11 @@ class ReminderOrder(Form):
 
     text: str = Field(
         min_length=1, max_length=MAX_TEXT,
-        description="what to remind him of, in his words, without the time",
+        description="what to remind the user of, in their words, without the time",
     )  # fmt: skip
     when: str = Field(
         default="", max_length=40,
-        description="his local wall time of the first reminder: 2026-11-24T09:00",
+        description="local wall time of the first reminder: 2026-11-24T09:00",
     )  # fmt: skip
     in_minutes: int = Field(
         default=0, ge=0, le=MAX_MINUTES,
@@ -107,7 +107,7 @@ class ReminderOrder(Form):
         if self.repeats == "no":
             return None
         try:
-            return self._recurrence(local_time(first, time_zone))
+            return replace(self._recurrence(local_time(first, time_zone)), zone=self.own_zone())
         except ValueError:
             raise ValueError("repeats, every, weekdays, hours, day: they do not fit") from None
 
@@ -119,10 +119,7 @@ class ReminderOrder(Form):
         weekdays = tuple(sorted({WEEKDAYS.index(one) for one in self.weekdays}))
         match self.repeats:
             case "hourly":
-                if DAY_HOURS % self.every:
-                    raise ValueError("the day has no whole number of these")
-                hours = tuple(range(local.hour % self.every, DAY_HOURS, self.every))
-                return Recurrence("daily", hours, **values)
+                return Recurrence.hourly(self.every, local.hour, local.minute)
             case "workdays":
                 return Recurrence("weekly", hours, weekdays=WORKDAYS, **values)
             case "weekly":

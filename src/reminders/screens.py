@@ -8,10 +8,10 @@ from datetime import UTC, datetime, timedelta
 from src.base.owners import Called
 from src.base.zones import DAY, day_text, first_moment, local_time
 from src.reminders.reminder_repo import DueReminder, Reminder
-from src.reminders.reminder_service import Asking, ReminderService, confirmation
+from src.reminders.reminder_service import ReminderService, confirmation, describe
 from src.texts import Language, say
 from src.texts.plain_text import shortened
-from src.texts.reply import Action, Button, Reply, Rows, in_rows
+from src.texts.reply import Action, Button, Reply, Rows, in_rows, pager_row
 
 PAGE = 8  # reminders; with MAX_LINE, half of a Telegram message
 PER_ROW = 4  # buttons with numbers
@@ -34,14 +34,14 @@ class ReminderScreens:
     def __init__(self, reminders: ReminderService) -> None:
         """Ask ``reminders``."""
         self._reminders = reminders
+        self._run, self._rows = reminders.run, reminders.rows
 
     async def remind(self, called: Called) -> Reply:
         """``/remind tomorrow at 9 to call mum``: set it, or say what is missing."""
         if not called.argument:
             return Reply(say("remind_usage", called.language))
-        asking = _asking(called)
-        asked = await self._reminders.set_by_words(asking, called.argument)
-        text = confirmation(asked, asking)
+        asked = await self._reminders.set_by_words(called, called.argument)
+        text = confirmation(asked, called)
         if asked.reminder is None:
             return Reply(text)
         return Reply(text, ((cancel_button(asked.reminder.id, called.language),),))
@@ -55,21 +55,21 @@ class ReminderScreens:
             note: What has just been done, above it.
         """
         language = called.language
-        total = await self._reminders.count(called.owner)
+        total = await self._run(self._rows.count, called.owner)
         if not total:
             text = say("reminders_empty", language)
             return Reply(f"{note}\n\n{text}".strip(), is_screen=True)
         last = -(-total // PAGE)
         number = max(1, min(number, last))
         offset = (number - 1) * PAGE
-        listed = await self._reminders.list_waiting(called.owner, limit=PAGE, offset=offset)
+        waiting = self._rows.list_waiting
+        listed = await self._run(waiting, called.owner, limit=PAGE, offset=offset)
         lines = [note, say("reminders_title", language, count=total)]
         buttons = []
         for place, one in enumerate(listed, start=offset + 1):
-            time = _asking(called).describe(one)
-            lines.append(f"{place}. {shortened(one.text, MAX_LINE)}\n{time}")
+            lines.append(f"{place}. {shortened(one.text, MAX_LINE)}\n{describe(one, called)}")
             buttons.append(Button(f"✖ {place}", Action("unremind", (one.id, number))))
-        rows = in_rows(buttons, PER_ROW) + _pager_row(number, last)
+        rows = in_rows(buttons, PER_ROW) + pager_row(number, last, "reminders")
         text = "\n\n".join(filter(None, lines))
         return Reply(text, rows, say("reminders_hint", language), is_screen=True)
 
@@ -80,7 +80,7 @@ class ReminderScreens:
             return known
         if isinstance(known, Reply):
             return await self.page(called, page, note=known.text)
-        done = await self._reminders.cancel(called.owner, number)
+        done = await self._run(self._rows.cancel, called.owner, number)
         note = say("reminder_gone", called.language)
         if done:
             text = shortened(known.text, MAX_LINE)
@@ -102,11 +102,13 @@ class ReminderScreens:
         now = called.moment.astimezone(UTC)
         came = datetime.fromtimestamp(due, UTC) if 0 < due < MAX_EPOCH else now
         later = SNOOZES.get(choice, SNOOZES[0])(now, came, called.time_zone)
-        put_off = await self._reminders.snooze(known, later, time_zone=called.time_zone, now=now)
+        put_off = await self._run(
+            self._rows.snooze, called.owner, number, later, time_zone=called.time_zone, now=now
+        )
         if put_off is None:
             return _gone_reply(called)
         language = called.language
-        time = _asking(called).describe(put_off)
+        time = describe(put_off, called)
         text = f"⏰ {known.text}\n\n{say('reminder_snoozed', language, time=time)}"
         rows: Rows = ((_done_button(put_off.id, language),),)
         if known.repeats is not None and known.is_waiting:
@@ -118,11 +120,11 @@ class ReminderScreens:
         known = await self._find(called, number)
         if isinstance(known, Reply):
             return known
-        await self._reminders.finish(known)
+        await self._run(self._rows.finish, called.owner, number)
         text = f"✅ {known.text}"
         if known.repeats is None or not known.is_waiting:
             return Reply(text, is_screen=True)
-        time = _asking(called).describe(known)
+        time = describe(known, called)
         text = f"{text}\n\n{say('reminder_goes_on', called.language, time=time)}"
         return Reply(text, ((_stop_button(number, called.language),),), is_screen=True)
 
@@ -131,13 +133,13 @@ class ReminderScreens:
         known = await self._find(called, number)
         if isinstance(known, Reply):
             return known
-        await self._reminders.cancel(called.owner, number)
+        await self._run(self._rows.cancel, called.owner, number)
         text = f"⏰ {known.text}\n\n{say('reminder_stopped', called.language)}"
         return Reply(text, is_screen=True)
 
     async def _find(self, called: Called, number: int) -> Reminder | Reply:
-        """The reminder, or why he who taps may not have it."""
-        known = await self._reminders.find(called.owner, number)
+        """The reminder, or why the caller may not have it."""
+        known = await self._run(self._rows.find, called.owner, number)
         if known is None:
             return _gone_reply(called)
         if not known.may_be_changed_by(called.asker):
@@ -178,10 +180,6 @@ def _apology(reminder: Reminder, language: Language, now: datetime) -> str:
     return say("reminder_late", language, time=time)
 
 
-def _asking(called: Called) -> Asking:
-    return Asking(called.owner, called.moment, called.time_zone, called.language, called.asker)
-
-
 def _gone_reply(called: Called) -> Reply:
     return Reply(say("reminder_gone", called.language))
 
@@ -192,15 +190,6 @@ def _done_button(number: int, language: Language) -> Button:
 
 def _stop_button(number: int, language: Language) -> Button:
     return Button(say("reminder_stop_button", language), Action("norepeat", (number,)))
-
-
-def _pager_row(number: int, last: int) -> Rows:
-    """Back, where one is, forward; nothing where all is on one page."""
-    if last == 1:
-        return ()
-    pages = [("‹", number - 1), (f"{number}/{last}", number), ("›", number + 1)]
-    shown = [(label, page) for label, page in pages if 1 <= page <= last]
-    return (tuple(Button(label, Action("reminders", (page,))) for label, page in shown),)
 
 
 def _tomorrow(now: datetime, due: datetime, time_zone: str) -> datetime:

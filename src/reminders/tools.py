@@ -3,28 +3,30 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 from langchain_core.tools import BaseTool, StructuredTool, tool
 from langgraph.prebuilt import ToolRuntime
 
+from src.base.owners import Called
 from src.history.new_messages import new_messages, own_words
 from src.history.turn_repo import Changes
 from src.memory.turn_context import NOTHING, Finding, TurnContext
 from src.reading.facts import fact_number
 from src.reminders.reminder_repo import MAX_WAITING, REMINDER_UID, Reminder
-from src.reminders.reminder_service import Asked, Asking, ReminderService
+from src.reminders.reminder_service import ReminderResult, ReminderService, describe
 from src.reminders.rules import ReminderOrder
 from src.texts import detect_language
 from src.texts.plain_text import shortened
 
 DESCRIPTION = """\
 Remind the user of something at a time, once or again and again; the program sends it then. Only \
-when he himself asks for it; once for each reminder. Leave when empty where he names no time.
+when they themselves ask for it; once for each reminder. Leave when empty where no time is named.
 
-Returns JSON: {"set": true, "id", "text", "time"}: tell him this time, as it stands. Or {"set": \
-false, "reason"}: no_time (ask him when), past, too_far (ten years at most), too_many (200 wait; \
-/reminders cancels some), not_own (no words of his own ask for it)."""
+Returns JSON: {"set": true, "id", "text", "time"}: tell them this time, as it stands. Or {"set": \
+false, "reason"}: no_time (ask them when), past, too_far (ten years at most), too_many (200 wait; \
+/reminders cancels some), not_own (no words of their own ask for it)."""
 
 
 def build_set_reminder(reminders: ReminderService) -> BaseTool:
@@ -32,17 +34,18 @@ def build_set_reminder(reminders: ReminderService) -> BaseTool:
 
     async def set_reminder(runtime: ToolRuntime[Any, Any], **values: Any) -> tuple[str, Finding]:
         context: TurnContext = runtime.context
-        asking = asking_of(context)
+        called = called_in(context)
         if not _asks_himself(runtime):
-            return _told(Asked(refusal="not_own"), asking), NOTHING
+            return _told(ReminderResult(refusal="not_own"), called), NOTHING
         order = ReminderOrder.model_validate(values)
-        own = order.own_zone()
-        zone = own or asking.time_zone
-        when = order.moment(asking.moment, zone)
-        repeats = None if when is None else order.recurrence(when, zone)
-        asked = await reminders.set(asking, order.text, when, repeats, own_zone=own)
+        setter = replace(called, time_zone=order.own_zone() or called.time_zone)
+        when = order.moment(setter.moment, setter.time_zone)
+        repeats = None if when is None else order.recurrence(when, setter.time_zone)
+        asked = await reminders.set(
+            setter, order.text, when, repeats, message_id=context.message_id
+        )
         ids = () if asked.reminder is None else (asked.reminder.id,)
-        return _told(asked, asking), Finding(changes=Changes(reminders=ids))
+        return _told(asked, called), Finding(changes=Changes(reminders=ids))
 
     return StructuredTool.from_function(
         coroutine=set_reminder,
@@ -53,33 +56,28 @@ def build_set_reminder(reminders: ReminderService) -> BaseTool:
     )
 
 
-def asking_of(context: TurnContext) -> Asking:
-    """Who asks in a turn; he is answered in the language that he writes."""
-    return Asking(
-        context.owner,
-        context.moment,
-        context.time_zone,
-        detect_language(context.text, context.language),
-        context.speaker_id,
-        context.message_id,
-    )
+def called_in(context: TurnContext) -> Called:
+    """Who asks in a turn; they are answered in the language that they write."""
+    language = detect_language(context.text, context.language)
+    zone, speaker = context.time_zone, context.speaker_id
+    return Called(context.owner, language, context.moment, zone, member=speaker)
 
 
 def _asks_himself(runtime: ToolRuntime[Any, Any]) -> bool:
-    """Whether he typed anything in what is answered: forwarded words ask for nothing."""
+    """Whether the user typed anything of what is answered: forwarded words ask for nothing."""
     history = runtime.state.get("history") or ()
     words = own_words(new_messages(history))
     return not history or any(one["is_asked"] and one["text"].strip() for one in words)
 
 
-def _told(asked: Asked, asking: Asking) -> str:
+def _told(asked: ReminderResult, called: Called) -> str:
     if asked.reminder is None:
         return json.dumps({"set": False, "reason": asked.refusal})
-    return json.dumps({"set": True, **_shown(asked.reminder, asking)}, ensure_ascii=False)
+    return json.dumps({"set": True, **_record(asked.reminder, called)}, ensure_ascii=False)
 
 
-def _shown(reminder: Reminder, asking: Asking) -> dict[str, str]:
-    return {"id": reminder.uid, "text": reminder.text, "time": asking.describe(reminder)}
+def _record(reminder: Reminder, called: Called) -> dict[str, str]:
+    return {"id": reminder.uid, "text": reminder.text, "time": describe(reminder, called)}
 
 
 MAX_SHOWN = 200  # characters of each
@@ -96,10 +94,12 @@ def build_list_reminders(reminders: ReminderService) -> BaseTool:
             JSON: {"reminders": [{"id", "text", "time"}]}, the next one first.
         """
         context: TurnContext = runtime.context
-        asking = asking_of(context)
-        waiting = await reminders.list_waiting(context.owner, limit=MAX_WAITING)
+        called = called_in(context)
+        waiting = await reminders.run(
+            reminders.rows.list_waiting, context.owner, limit=MAX_WAITING
+        )
         found = [
-            {**_shown(one, asking), "text": shortened(one.text, MAX_SHOWN)} for one in waiting
+            {**_record(one, called), "text": shortened(one.text, MAX_SHOWN)} for one in waiting
         ]
         return json.dumps({"reminders": found}, ensure_ascii=False)
 
@@ -111,7 +111,7 @@ def build_cancel_reminder(reminders: ReminderService) -> BaseTool:
 
     @tool
     async def cancel_reminder(runtime: ToolRuntime[Any, Any], id: str) -> str:  # noqa: A002
-        """Cancel one of the user's reminders. Only when he asks for it.
+        """Cancel one of the user's reminders. Only when they ask for it.
 
         Args:
             id: Of list_reminders or set_reminder, such as "reminder-12".
@@ -121,12 +121,12 @@ def build_cancel_reminder(reminders: ReminderService) -> BaseTool:
             of the group asked for it.
         """
         context: TurnContext = runtime.context
-        number = fact_number(id, REMINDER_UID)
-        known = None if number is None else await reminders.find(context.owner, number)
-        done = known is not None and known.may_be_changed_by(context.speaker_id)
-        if known is not None and done:
-            done = await reminders.cancel(context.owner, known.id)
-        text = {"text": known.text} if known is not None and done else {}
-        return json.dumps({"cancelled": done, **text}, ensure_ascii=False)
+        run, rows, owner = reminders.run, reminders.rows, context.owner
+        known = await run(rows.find, owner, fact_number(id, REMINDER_UID) or 0)
+        if known is None or not known.may_be_changed_by(context.speaker_id):
+            return json.dumps({"cancelled": False})
+        if not await run(rows.cancel, owner, known.id):
+            return json.dumps({"cancelled": False})
+        return json.dumps({"cancelled": True, "text": known.text}, ensure_ascii=False)
 
     return cancel_reminder

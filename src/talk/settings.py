@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, get_args
@@ -25,7 +26,8 @@ from src.pg.global_settings_repo import (
     check_settings,
 )
 from src.pg.user_settings_repo import AnswerLength, Mode, UserSettings, UserSettingsRepository
-from src.reading.sentences import is_greeting, is_question, is_thanks
+from src.reading import lexicon
+from src.reading.sentences import is_question
 from src.talk.zones import CLOCK, IN_ANSWER, ZoneService, city_row, which_rows, zone_label
 from src.texts import LANGUAGES, Language, choose_language, say
 from src.texts.reply import Action, Button, Reply, in_rows
@@ -114,6 +116,11 @@ def _model_problem(wanted: GlobalSettings) -> str:
 MODES: tuple[Mode, ...] = get_args(Mode)
 LENGTHS: tuple[AnswerLength, ...] = get_args(AnswerLength)
 TICK = "✓ "
+# A single word that names no place, and asks for none.
+NO_PLACE = lexicon.Expression(
+    r"\W*(?:<reminder.greeting>|<answers.yes>|<answers.no>|<requests.please>|<reminder.ending>)\W*",
+    re.IGNORECASE,
+)
 MAX_PLACE_WORDS = 3  # of a message that may name a place
 MAX_CITY = 100  # characters of what may be a time zone
 WHAT = ("mode", "language", "zone", "length", "memory")
@@ -240,9 +247,8 @@ def names_place(text: str) -> bool:
     words = text.split()
     if not words or len(words) > MAX_PLACE_WORDS or is_question(text):
         return False
-    if is_greeting(text) or is_thanks(text):
-        return False
-    return len(words) == 1 or bool(find_time_zones(text))
+    is_word = len(words) == 1 and NO_PLACE.fullmatch(text) is None
+    return is_word or bool(find_time_zones(text))
 
 
 def _value(known: UserSettings, kind: str, called: Called) -> Any:

@@ -15,6 +15,7 @@ from langgraph.runtime import Runtime
 from langgraph.types import interrupt
 
 from src.base.errors import AppError
+from src.base.owners import Called
 from src.history.conversation_repo import HistoryMessage
 from src.history.new_messages import new_messages, own_words, record, strip_time_label
 from src.history.turn_repo import Asks, Changes
@@ -30,7 +31,7 @@ from src.memory.turn_context import TurnContext, changes_of, recall, refusal
 from src.memory.writer import Outcome, is_important
 from src.reading.facts import Fact, content_hash
 from src.reading.requests import asks_to_forget_all
-from src.reminders.reminder_service import Asking, ReminderService, confirmation
+from src.reminders.reminder_service import ReminderService, confirmation
 from src.talk.turn_state import RESOLUTIONS, Conflict, ConversationState, Doubt, new_turn
 from src.texts import Language, say
 from src.texts.plain_text import shortened
@@ -576,11 +577,11 @@ async def set_reminder(
     Side effects: a reminder is stored.
     """
     context = runtime.context
-    asking = Asking(
-        context.owner, context.moment, context.time_zone, context.language, context.speaker_id,
-        context.message_id,
+    called = Called(
+        context.owner, context.language, context.moment, context.time_zone,
+        member=context.speaker_id,
     )  # fmt: skip
-    asked = await reminders.set_by_words(asking, context.text)
+    asked = await reminders.set_by_words(called, context.text, message_id=context.message_id)
     if asked.reminder is not None:
         context.on_change(Changes(reminders=(asked.reminder.id,)))
-    return {"answer": confirmation(asked, asking), "references": []}
+    return {"answer": confirmation(asked, called), "references": []}

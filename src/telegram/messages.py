@@ -436,6 +436,6 @@ def without_address(text: str, identity: BotIdentity) -> str:
     mention = rf"@{re.escape(identity.username)}\b[,:]?"
     *before, last = re.split(mention, text, flags=re.IGNORECASE)
     bare = "".join([*(part.rstrip() for part in before), last]).strip()
-    if identity.name and (called := identity.address.match(bare)):
+    if called := identity.address.match(bare):
         bare = bare[called.end() :]
     return bare or text

@@ -45,6 +45,9 @@ MIGRATION = ("migrate_to_chat_id", "migrate_from_chat_id")
 ESSENTIAL = ("message_id", "date", "text", "message_thread_id", "is_topic_message")
 
 
+OWN_NAMES = ("Помни", "Pomni")  # as /start says it; they are their own vocative
+
+
 @dataclass(frozen=True)
 class BotIdentity:
     """Who we are in Telegram.
@@ -62,15 +65,19 @@ class BotIdentity:
     reads_all: bool = False
 
     def is_called(self, text: str) -> bool:
-        """Whether a text names us: ``@username`` anywhere, or our name as an address."""
+        """Whether a text names us: ``@username`` anywhere, or one of our names as an address."""
         if re.search(rf"@{re.escape(self.username)}\b", text, re.IGNORECASE):
             return True
-        return bool(self.name) and self.address.match(text) is not None
+        return self.address.match(text) is not None
 
     @property
     def address(self) -> re.Pattern[str]:
-        """Our name at the beginning of a text, as one addresses somebody: "Помни, ..."."""
-        return re.compile(rf"\s*{re.escape(self.name)}\s*[,:!?—–-]\s*", re.IGNORECASE)
+        """A name of ours at the beginning of a text, as one addresses somebody: "Помни, ...".
+
+        That is our name in Telegram, or what we call ourselves.
+        """
+        names = "|".join(re.escape(name) for name in (self.name, *OWN_NAMES) if name)
+        return re.compile(rf"\s*(?:{names})\s*[,:!?—–-]\s*", re.IGNORECASE)
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,6 @@ code in ``Language``.
 
 from __future__ import annotations
 
-import gettext
-import io
 import re
 import tomllib
 from collections.abc import Mapping
@@ -17,8 +15,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po
+
+from src.reading import lexicon
 
 Language = Literal["ru", "uk", "en"]
 LANGUAGES: tuple[Language, ...] = get_args(Language)
@@ -26,18 +25,7 @@ FALLBACK: Language = "en"  # says what others lack
 LOCALES = Path(__file__).parent / "locales"
 ROOMS = Path(__file__).parents[1]  # each may have its own sentences.toml
 
-# Frequent Ukrainian words without a letter of their own: what і ї є ґ leave undecided.
-UKRAINIAN_WORDS = re.compile(
-    r"\b(чи|як|що|мене|це|цей|ця|де|коли|хто|звати|щось|немає|треба|дякую|нагадай|"
-    r"або|був|яка|яке|чому|зараз|година)\b",
-    re.IGNORECASE,
-)
-# Frequent Russian words without ы, э, ъ or ё.
-RUSSIAN_WORDS = re.compile(
-    r"\b(что|как|кто|где|когда|мне|меня|или|если|почему|сколько|какой|какая|какое|зовут|есть|"
-    r"было|теперь|сейчас|раньше|нужно|спасибо|привет|пожалуйста|напомни)\b",
-    re.IGNORECASE,
-)
+CYRILLIC = re.compile("[а-яёіїєґ]")
 
 
 def choose_language(*candidates: str | None) -> Language:
@@ -58,13 +46,22 @@ def choose_language(*candidates: str | None) -> Language:
 
 def detect_language(text: str, default: Language = "en") -> Language:
     """The language of a text, by its letters and a few frequent words."""
-    if re.search(r"[іїєґ]", text, re.IGNORECASE):
-        return "uk"
-    if re.search(r"[а-яё]", text, re.IGNORECASE):
-        if re.search(r"[ыэъё]", text, re.IGNORECASE) or RUSSIAN_WORDS.search(text):
-            return "ru"
-        return "uk" if default == "uk" or UKRAINIAN_WORDS.search(text) else "ru"
-    return "en" if re.search(r"[a-z]", text, re.IGNORECASE) else default
+    lower = text.lower()
+    if CYRILLIC.search(lower) is None:
+        return "en" if re.search("[a-z]", lower) else default
+    letters = lexicon.by_language("language.letters")
+    counts = {code: sum(map(lower.count, own.split())) for code, own in letters}
+    if any(counts.values()):
+        return "uk" if counts["uk"] > counts["ru"] else "ru"
+    if _frequent_words("ru").search(lower):
+        return "ru"
+    return "uk" if default == "uk" or _frequent_words("uk").search(lower) else "ru"
+
+
+@cache
+def _frequent_words(language: Language) -> re.Pattern[str]:
+    entries = lexicon.of_language("language.words", language)
+    return re.compile(rf"\b(?:{'|'.join(map(lexicon.pattern_of, entries))})\b")
 
 
 def say(key: str, language: Language, /, **values: Any) -> str:
@@ -88,12 +85,8 @@ def keys(language: Language) -> frozenset[str]:
 def _catalogue(language: Language) -> Mapping[str, str]:
     with (LOCALES / f"{language}.po").open("rb") as source:
         catalogue = read_po(source, locale=language, abort_invalid=True)
-    compiled = io.BytesIO()
-    write_mo(compiled, catalogue)
-    compiled.seek(0)
-    translations = gettext.GNUTranslations(compiled)
-    written = [str(entry.id) for entry in catalogue if entry.id and entry.string]
-    found = {name: translations.gettext(name) for name in written}
+    written = (entry for entry in catalogue if entry.id and entry.string and not entry.fuzzy)
+    found = {str(entry.id): str(entry.string) for entry in written}
     for path in sorted(ROOMS.glob("*/sentences.toml")):
         texts = tomllib.loads(path.read_text(encoding="utf-8"))
         found |= {name: text[language] for name, text in texts.items() if language in text}

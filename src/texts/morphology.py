@@ -10,6 +10,8 @@ from typing import Any
 import snowballstemmer
 
 from src.reading import lexicon
+from src.texts import CYRILLIC
+from src.texts.plain_text import without_yo
 
 # Search terms: the words of a text as the lexical index knows them.
 #
@@ -20,7 +22,6 @@ MAX_TEXT = 20_000  # characters of a text that are indexed
 MAX_TERM = 40  # letters of one term
 PREFIX = 4  # letters of a Cyrillic word
 WORD = re.compile(r"[^\W_]+(?:'[^\W\d_]+)?")
-CYRILLIC = re.compile(r"[а-яёіїєґ]")
 
 _stemmer = snowballstemmer.stemmer("english")
 _stemmer_lock = threading.Lock()  # the stemmer works on fields of its own
@@ -38,7 +39,7 @@ def _term(word: str) -> str:
     if word in lexicon.words("search.stop_words"):
         return ""
     if CYRILLIC.search(word):
-        return word.replace("ё", "е").replace("'", "")[:PREFIX]
+        return without_yo(word).replace("'", "")[:PREFIX]
     return stem_english(word.removesuffix("'s"))[:MAX_TERM]
 
 
@@ -73,7 +74,7 @@ def lemmas(word: str) -> frozenset[str]:
 
     Two words speak of the same thing when they share one.
     """
-    lower = word.lower().replace("ё", "е")
+    lower = without_yo(word.lower())
     if not CYRILLIC.search(lower):
         bare = lower.removesuffix("'s")
         return frozenset({stem_english(lexicon.values("forms.irregular").get(bare, bare))})
@@ -86,7 +87,7 @@ def lemmas(word: str) -> frozenset[str]:
 @lru_cache(maxsize=20_000)
 def dictionary_forms(lower: str) -> frozenset[str]:
     """The dictionary forms of a Russian or Ukrainian word in lower case; none of unknown words."""
-    return frozenset(parse.normal_form.replace("ё", "е") for parse in _parses(lower))
+    return frozenset(without_yo(parse.normal_form) for parse in _parses(lower))
 
 
 @lru_cache(maxsize=20_000)
@@ -96,7 +97,7 @@ def noun_forms(word: str) -> frozenset[str]:
     if not CYRILLIC.search(lower):
         return lemmas(word)
     nouns = (parse for parse in _parses(lower) if "NOUN" in parse.tag or "ADJF" in parse.tag)
-    return frozenset(parse.normal_form.replace("ё", "е") for parse in nouns)
+    return frozenset(without_yo(parse.normal_form) for parse in nouns)
 
 
 @lru_cache(maxsize=20_000)
@@ -106,7 +107,7 @@ def nominatives(lower: str) -> frozenset[str]:
     for parse in _parses(lower):
         if NAMES & parse.tag.grammemes and "Fixd" not in parse.tag:
             form = parse.inflect({"nomn"})
-            found.add((form or parse).word.replace("ё", "е"))
+            found.add(without_yo((form or parse).word))
     return frozenset(found)
 
 
@@ -120,16 +121,6 @@ def parts_of_speech(word: str) -> frozenset[str]:
     if not CYRILLIC.search(lower):
         return frozenset()
     return frozenset(str(grammeme) for parse in _parses(lower) for grammeme in parse.tag.grammemes)
-
-
-@lru_cache(maxsize=20_000)
-def best_parts(word: str) -> frozenset[str]:
-    """The likeliest part of speech of a word in each language that knows it; empty: none does."""
-    lower = word.lower()
-    if not CYRILLIC.search(lower):
-        return frozenset()
-    found = (analyzer.parse(lower) for analyzer in _analyzers())
-    return frozenset(str(parses[0].tag.POS or "") for parses in found if parses)
 
 
 def _parses(lower: str) -> list[Any]:

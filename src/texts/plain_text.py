@@ -9,11 +9,12 @@ import unicodedata
 # same?).
 
 # Default-ignorable code points of Unicode 15 (soft hyphen, zero-width and bidi controls,
-# fillers, variation selectors, tags), the blank Braille pattern, and controls that are no space.
+# fillers, variation selectors, tags), noncharacters, controls that are no space, and what is drawn
+# as nothing: the blank Braille pattern, the musical null notehead.
 INVISIBLE = re.compile(
     "[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5"
-    "\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff"
-    "\uffa0\ufff0-\ufffb\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+    "\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u2800\u3164\ufdd0-\ufdef\ufe00-\ufe0f\ufeff"
+    "\uffa0\ufff0-\ufffb\U0001d159\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
 TYPOGRAPHY = str.maketrans(
     dict.fromkeys("’ʼ‘‛`´′ʹ＇", "'")
@@ -39,7 +40,12 @@ def plain(text: str) -> str:
 
 def flat(text: str) -> str:
     """The same, with ``е`` for ``ё``."""
-    return plain(text).replace("ё", "е")
+    return without_yo(plain(text))
+
+
+def without_yo(text: str) -> str:
+    """The text with ``е`` for ``ё``, which most people do not write."""
+    return text.replace("ё", "е")
 
 
 def blank(match: re.Match[str]) -> str:
@@ -55,7 +61,7 @@ def normalise(text: str) -> str:
     Emoji and currency signs are symbols and stay.
     """
     visible = INVISIBLE.sub("", unicodedata.normalize("NFKC", text)).casefold()
-    folded = unicodedata.normalize("NFKC", visible).translate(TYPOGRAPHY).replace("ё", "е")
+    folded = without_yo(unicodedata.normalize("NFKC", visible).translate(TYPOGRAPHY))
     return " ".join(SIGN.sub(_meaning, folded).split())
 
 
@@ -72,48 +78,23 @@ def _meaning(match: re.Match[str]) -> str:
     return f" {found} " if category in ("Sc", "Sm", "So") or found == "%" else " "
 
 
-def word_set(*lines: str) -> frozenset[str]:
-    """The words of the lines, for tables of words."""
-    return frozenset(word for line in lines for word in line.split())
-
-
 def single_spaced(text: str) -> str:
     """The text with one space or one line break between each two words."""
     return "\n".join(" ".join(line.split()) for line in text.splitlines() if line.strip())
 
 
-# Unicode's Default_Ignorable_Code_Point, the noncharacters, and letters and symbols that are drawn
-# as nothing: Hangul fillers, the empty Braille pattern, the musical null notehead. Telegram takes
-# a message of nothing else for an empty one.
-BLANK_RANGES = (
-    (0x034F, 0x034F),
-    (0x115F, 0x1160),
-    (0x17B4, 0x17B5),
-    (0x2060, 0x206F),
-    (0x2800, 0x2800),
-    (0x3164, 0x3164),
-    (0xFDD0, 0xFDEF),
-    (0xFFA0, 0xFFA0),
-    (0xFFF0, 0xFFF8),
-    (0x1D159, 0x1D159),
-    (0xE0000, 0xE0FFF),
-)
-BLANKS = frozenset(code for first, last in BLANK_RANGES for code in range(first, last + 1))
-# Controls, formats, halves of pairs, separators, and marks that need a letter to stand on. What
-# Python does not know yet (Cn) may well be next year's emoji.
+# Controls, formats, halves of pairs, separators, and marks that need a letter to stand on:
+# Telegram takes a message of nothing else for an empty one. What Python does not know yet (Cn)
+# may well be next year's emoji.
 UNSEEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp", "Zs", "Mc", "Me", "Mn"})
 
 
 def is_visible(text: str) -> bool:
     """Whether at least one character of the text can be seen."""
-    return any(map(_is_seen, text))
-
-
-def _is_seen(character: str) -> bool:
-    code = ord(character)
-    if code in BLANKS or code & 0xFFFE == 0xFFFE:  # the last two of every plane are noncharacters
-        return False
-    return unicodedata.category(character) not in UNSEEN_CATEGORIES
+    return any(
+        unicodedata.category(one) not in UNSEEN_CATEGORIES and ord(one) & 0xFFFE != 0xFFFE
+        for one in INVISIBLE.sub("", text)  # the last two of every plane are noncharacters
+    )
 
 
 def shortened(text: str, limit: int) -> str:

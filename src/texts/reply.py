@@ -114,3 +114,12 @@ class Reply:
 def in_rows(buttons: Sequence[Button], width: int) -> Rows:
     """The buttons in rows of ``width``."""
     return tuple(tuple(buttons[i : i + width]) for i in range(0, len(buttons), width))
+
+
+def pager_row(number: int, last: int, name: str, *others: int) -> Rows:
+    """Previous, current, next, each an action of a page's number; nothing for a single page."""
+    if last == 1:
+        return ()
+    pages = [("‹", number - 1), (f"{number}/{last}", number), ("›", number + 1)]
+    near = [(label, page) for label, page in pages if 1 <= page <= last]
+    return (tuple(Button(label, Action(name, (page, *others))) for label, page in near),)

@@ -26,14 +26,15 @@ from src.memory.consolidation import ConsolidationRepository
 from src.memory.memory_repo import FactQuery
 from src.memory.ranking import LEXICAL_WEIGHT, LINK_BONUS
 from src.memory.retriever import Query
+from src.pg.client import Params, Record
 from src.pg.global_settings_repo import GlobalSettings
 from src.reading.facts import fact_uid
 from src.talk.turn_state import IncomingMessage
 from src.texts import choose_language
+from src.web import admin_queries as sql
 from src.web.admin_access import COOKIE, SESSION_SECONDS, Access, TooManyGuessesError
-from src.web.admin_repo import AdminRepository, Price
 from src.web.app_gate import is_number
-from src.web.http_server import WithHeaders
+from src.web.http_server import WithHeaders, read_body
 
 logger = logging.getLogger(__name__)
 
@@ -89,8 +90,8 @@ HEADERS = {
 STATIC_HEADERS = {"Cache-Control": "max-age=3600", "X-Content-Type-Options": "nosniff"}
 
 Page = Callable[[Request], Awaitable[Response]]
-Form = Mapping[str, str]
-Action = Callable[[Request, Form], Awaitable[str]]
+Fields = Mapping[str, str]
+Action = Callable[[Request, Fields], Awaitable[str]]
 
 
 class AdminPages:
@@ -101,7 +102,6 @@ class AdminPages:
         self._core = core
         self._access = access
         self._client = core.client
-        self._repo = AdminRepository(core.client)
         self._consolidations = ConsolidationRepository(core.client)
         self._templates = Environment(
             loader=FileSystemLoader(HERE / "templates"), autoescape=True, undefined=StrictUndefined
@@ -111,12 +111,14 @@ class AdminPages:
     def routes(self) -> list[Route | Mount]:
         """All of them; a test walks them without a session."""
         owner = "/users/{user}/{thread:int}"
+        listing = self._listing
         shown: tuple[tuple[str, Page], ...] = (
             ("/", self.overview), ("/users", self.users), (owner, self.conversation),
-            (owner + "/facts", self.facts), (owner + "/rejected", self.rejected),
-            (owner + "/recall", self.recall), ("/settings", self.settings),
-            ("/batches", self.batches), ("/queue", self.queue), ("/usage", self.usage),
-            ("/audit", self.audit),
+            (owner + "/facts", self.facts), (owner + "/recall", self.recall),
+            (owner + "/rejected", listing("rejected.html", sql.SELECT_REJECTED)),
+            ("/settings", self.settings), ("/queue", self.queue), ("/usage", self.usage),
+            ("/batches", listing("batches.html", sql.SELECT_BATCHES, limit=PAGE)),
+            ("/audit", listing("audit.html", sql.SELECT_ACTIONS)),
         )  # fmt: skip
         done: tuple[tuple[str, Action], ...] = (
             (owner + "/facts/{fact:int}/{action:str}", self.change_fact),
@@ -155,7 +157,7 @@ class AdminPages:
             logger.warning("a wrong password for the admin page", extra={"address": address})
             problem = "This is not the password."
             return self._render(request, "login.html", status=401, problem=problem)
-        await self._client.run(self._repo.add_action, address, "login")
+        await self._note(request, "login")
         inside = RedirectResponse(f"{request.scope['root_path']}/", 303)
         inside.set_cookie(
             COOKIE, self._access.new_session(), max_age=SESSION_SECONDS,
@@ -164,7 +166,7 @@ class AdminPages:
         )  # fmt: skip
         return inside
 
-    async def logout(self, _request: Request, _form: Form) -> str:
+    async def logout(self, _request: Request, _form: Fields) -> str:
         """End the session in this browser."""
         return "/login"
 
@@ -172,13 +174,12 @@ class AdminPages:
         """How it goes, on one page."""
         run = self._client.run
         waiting, oldest = await run(self._core.updates.count_waiting)
-        usage = await run(self._repo.list_usage, days=1, zone=self._zone)
         return self._render(
-            request, "overview.html",
-            waiting=waiting, oldest=oldest, usage=usage,
+            request, "overview.html", waiting=waiting, oldest=oldest,
+            usage=await self._rows(sql.SELECT_USAGE, days=1, zone=self._zone),
             put_aside=await run(self._core.put_aside.count),
-            tables=await run(self._repo.estimate),
-            batches=await run(self._repo.list_batches, limit=3),
+            tables=await self._rows(sql.ESTIMATE),
+            batches=await self._rows(sql.SELECT_BATCHES, limit=3),
             settings=await self._core.live_settings.get(),
         )  # fmt: skip
 
@@ -189,9 +190,9 @@ class AdminPages:
         if wanted:
             found = _owner_of(wanted)
             after = Owner(found.telegram_user_id, -1) if found else after
-        owners = await self._client.run(self._repo.list_owners, after=after, limit=PAGE)
+        owners = await self._rows(sql.SELECT_OWNERS, after or Owner(sql.FIRST), limit=PAGE)
         if wanted:
-            owners = [line for line in owners if str(line.telegram_user_id) == wanted]
+            owners = [line for line in owners if str(line["telegram_user_id"]) == wanted]
         return self._render(
             request, "users.html", owners=owners, wanted=wanted,
             more=owners[-1] if len(owners) == PAGE else None,
@@ -200,11 +201,14 @@ class AdminPages:
     async def conversation(self, request: Request) -> Response:
         """The messages as bubbles, the newest page first."""
         owner, before = _owner(request), _number(request, "before")
-        bubbles = await self._client.run(self._repo.list_bubbles, owner, before=before, limit=PAGE)
+        newest_first = await self._rows(
+            sql.SELECT_BUBBLES, owner, before=before or sql.LAST, limit=PAGE
+        )
+        [weight] = await self._rows(sql.WEIGH, owner)
         return self._render(
-            request, "conversation.html", owner=owner, bubbles=bubbles, before=before,
-            more=bubbles[0].position if len(bubbles) == PAGE else None,
-            weight=await self._client.run(self._repo.weigh, owner),
+            request, "conversation.html", owner=owner, bubbles=newest_first[::-1], before=before,
+            more=newest_first[-1]["position"] if len(newest_first) == PAGE else None,
+            weight=weight,
         )  # fmt: skip
 
     async def facts(self, request: Request) -> Response:
@@ -218,7 +222,7 @@ class AdminPages:
             more=facts[-1].id if len(facts) == PAGE else None,
         )  # fmt: skip
 
-    async def change_fact(self, request: Request, _form: Form) -> str:
+    async def change_fact(self, request: Request, _form: Fields) -> str:
         """Pin, unpin, forget; take back a replacement or a forgetting."""
         owner, number = _owner(request), int(request.path_params["fact"])
         action, memories = request.path_params["action"], self._core.memory.memories
@@ -232,12 +236,6 @@ class AdminPages:
             raise HTTPException(404)
         await self._note(request, f"{action} fact", f"{owner.telegram_user_id}: {number}")
         return f"/users/{owner.telegram_user_id}/{owner.thread_id}/facts"
-
-    async def rejected(self, request: Request) -> Response:
-        """What the gate refused, and why."""
-        owner = _owner(request)
-        rows = await self._client.run(self._repo.list_rejected, owner)
-        return self._render(request, "rejected.html", owner=owner, rows=rows)
 
     async def recall(self, request: Request) -> Response:
         """What would be recalled for a question, and which channel found it."""
@@ -274,7 +272,7 @@ class AdminPages:
         self,
         request: Request,
         problems: Mapping[str, str] | None = None,
-        values: Form | None = None,
+        values: Fields | None = None,
     ) -> Response:
         """What may be changed while the bot runs, and who changed it last."""
         current = await self._core.live_settings.get()
@@ -303,7 +301,7 @@ class AdminPages:
             f"{done:,} of {total:,} are."
         )
 
-    async def change_settings(self, request: Request, form: Form) -> str:
+    async def change_settings(self, request: Request, form: Fields) -> str:
         """Only what differs is changed."""
         stored = (await self._core.live_settings.get()).model_dump()
         wanted = {name: form[name].strip() for name in stored if name in form}
@@ -320,34 +318,28 @@ class AdminPages:
             await self._note(request, "change settings", ", ".join(changed))
         return "/settings"
 
-    async def undo_consolidation(self, request: Request, _form: Form) -> str:
+    async def undo_consolidation(self, request: Request, _form: Fields) -> str:
         """What the nightly job put together is apart again, for good."""
         owner, number = _owner(request), int(request.path_params["number"])
         if await self._client.run(self._consolidations.undo, owner, number):
             await self._note(request, "undo consolidation", str(number))
         return f"/users/{owner.telegram_user_id}/{owner.thread_id}/facts"
 
-    async def batches(self, request: Request) -> Response:
-        """What was sent to batch APIs."""
-        rows = await self._client.run(self._repo.list_batches)
-        return self._render(request, "batches.html", rows=rows)
-
     async def queue(self, request: Request) -> Response:
         """What waits, what failed, what is put aside."""
-        run = self._client.run
         return self._render(
-            request, "queue.html", queue=await run(self._repo.list_queue),
-            failed=await run(self._repo.list_failed),
-            put_aside=await run(self._core.put_aside.list_all),
+            request, "queue.html", queue=await self._rows(sql.SELECT_QUEUE),
+            failed=await self._rows(sql.SELECT_FAILED),
+            put_aside=await self._client.run(self._core.put_aside.list_all),
         )  # fmt: skip
 
-    async def retry_job(self, request: Request, _form: Form) -> str:
+    async def retry_job(self, request: Request, _form: Fields) -> str:
         """Give a failed job back."""
-        await self._client.run(self._repo.retry_failed, int(request.path_params["job"]))
+        await self._rows(sql.RETRY_FAILED, id=request.path_params["job"])
         await self._note(request, "retry job", str(request.path_params["job"]))
         return "/queue"
 
-    async def retry_put_aside(self, request: Request, _form: Form) -> str:
+    async def retry_put_aside(self, request: Request, _form: Fields) -> str:
         """Give back what kills its process."""
         await self._client.run(self._core.put_aside.retry, int(request.path_params["number"]))
         await self._note(request, "retry put aside", str(request.path_params["number"]))
@@ -357,44 +349,48 @@ class AdminPages:
         """Tokens, money and time by day, model and user."""
         days = _number(request, "days") or 7
         days = days if days in DAYS else 7
-        run = self._client.run
-        lines = await run(self._repo.list_usage, days=days, zone=self._zone)
+        lines = await self._rows(sql.SELECT_USAGE, days=days, zone=self._zone)
         by_day: dict[str, list[int]] = {}
         for line in reversed(lines):
-            sums = by_day.setdefault(f"{line.day:%d.%m.}", [0, 0, 0])
-            sums[0] += line.cached
-            sums[1] += line.prompt - line.cached
-            sums[2] += line.completion
+            sums = by_day.setdefault(f"{line['day']:%d.%m.}", [0, 0, 0])
+            sums[0] += line["cached"]
+            sums[1] += line["prompt"] - line["cached"]
+            sums[2] += line["completion"]
         return self._render(
             request, "usage.html", lines=lines, days=days, choices=DAYS,
             chart=bars("Tokens by day", list(by_day.items())),
-            prices=await run(self._repo.list_prices),
-            spenders=await run(self._repo.list_spenders, days=days),
+            prices=await self._rows(sql.SELECT_PRICES),
+            spenders=await self._rows(sql.SELECT_SPENDERS, days=days),
             problem=request.query_params.get("problem") == "price",
         )  # fmt: skip
 
-    async def change_price(self, request: Request, form: Form) -> str:
+    async def change_price(self, request: Request, form: Fields) -> str:
         """What a million tokens of a model cost."""
         model = form.get("model", "").strip()
         if form.get("delete"):
-            await self._client.run(self._repo.delete_price, model)
+            await self._rows(sql.DELETE_PRICE, model=model)
         else:
             try:
-                numbers = [
-                    _money(form.get(name, "")) for name in ("prompt", "cached", "completion")
-                ]
+                price = {
+                    one: _money(form.get(one, "")) for one in ("prompt", "cached", "completion")
+                }
             except (InvalidOperation, ValueError):
                 return "/usage?problem=price"
-            if not model or len(model) > 200 or model.split() != [model]:
+            if len(model) > 200 or model.split() != [model]:
                 return "/usage?problem=price"
-            await self._client.run(self._repo.set_price, Price(model, *numbers))
+            await self._rows(sql.UPSERT_PRICE, price, model=model)
         await self._note(request, "change price", model)
         return "/usage"
 
-    async def audit(self, request: Request) -> Response:
-        """What operators did."""
-        rows = await self._client.run(self._repo.list_actions)
-        return self._render(request, "audit.html", rows=rows)
+    def _listing(self, template: str, statement: str, **values: Any) -> Page:
+        """A page that lists the rows of one statement: all of them, or an owner's."""
+
+        async def listing(request: Request) -> Response:
+            owner = _owner(request) if "user" in request.path_params else None
+            rows = await self._rows(statement, owner, **values)
+            return self._render(request, template, owner=owner, rows=rows)
+
+        return listing
 
     def _shown(self, page: Page) -> Page:
         """A page that needs a session."""
@@ -447,8 +443,13 @@ class AdminPages:
         )  # fmt: skip
         return HTMLResponse(text, status)
 
-    async def _note(self, request: Request, action: str, target: str) -> None:
-        await self._client.run(self._repo.add_action, _address(request), action, target)
+    async def _rows(self, statement: str, params: Params = None, **values: Any) -> list[Record]:
+        return await self._client.run(self._client.fetch_records, statement, params, **values)
+
+    async def _note(self, request: Request, action: str, target: str = "") -> None:
+        await self._rows(
+            sql.INSERT_ACTION, address=_address(request), action=action, target=target
+        )
 
     @property
     def _zone(self) -> str:
@@ -466,11 +467,9 @@ def build_admin_app(core: Core, password: str) -> Any:
 
 async def _read_form(request: Request) -> dict[str, str]:
     """A form's fields; of a name that comes twice, the last."""
-    body = b""
-    async for piece in request.stream():
-        body += piece
-        if len(body) > MAX_FORM:
-            raise HTTPException(413)
+    body = await read_body(request, MAX_FORM)
+    if body is None:
+        raise HTTPException(413)
     return dict(parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True))
 
 
@@ -521,7 +520,7 @@ def _money(text: str) -> Decimal:
 
 
 def _field(
-    name: str, current: GlobalSettings, problems: Mapping[str, str], values: Form
+    name: str, current: GlobalSettings, problems: Mapping[str, str], values: Fields
 ) -> dict[str, Any]:
     """What the form needs to know of a setting."""
     field = GlobalSettings.model_fields[name]

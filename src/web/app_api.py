@@ -26,10 +26,10 @@ from src.memory.retriever import Hit
 from src.reading.facts import MEMORY_TYPES, fact_uid
 from src.talk.command_service import undone_text
 from src.talk.corrections import CorrectionService
-from src.texts import LANGUAGES, say
+from src.texts import FALLBACK, LANGUAGES, keys, say
 from src.texts.plain_text import shortened
 from src.texts.reply import ReplyFile
-from src.web.app_gate import Asked, Gate, Json, RefusedError, accepted_language, is_number
+from src.web.app_gate import Gate, Json, RefusedError, VerifiedCall, accepted_language, is_number
 from src.web.http_server import WithHeaders
 
 HERE = Path(__file__).parent
@@ -50,15 +50,7 @@ STATIC_HEADERS = {**HEADERS, "Cache-Control": "no-cache"}  # asked for again, by
 MAX_SNIPPET = 600  # characters of what a search found
 MAX_PAST = 5  # earlier values of a fact
 
-# What the page itself says: each is the sentence ``app_<name>``, and ``app.js`` uses all of them.
-NAMES = (
-    "all", "before", "bot", "cancel", "close", "correct", "date", "export", "export_about",
-    "export_json", "export_markdown", "export_phone", "exported", "fact", "facts", "find",
-    "forget", "forgotten", "found", "kinds", "loading", "menu", "message", "more", "newest",
-    "no_facts", "no_messages", "pin", "pinned", "privacy", "private", "retired", "retry", "right",
-    "said", "save", "search", "search_hint", "search_label", "sections", "timeline", "undo",
-    "undo_until", "unpin", "unreachable", "until", "you",
-)  # fmt: skip
+PAGE_TEXT = "page_"  # how the keys of the page's own sentences begin
 
 
 def fact_view(fact: Memory, called: Called) -> Json:
@@ -98,6 +90,11 @@ def message_view(message: TimelineMessage, called: Called) -> Json:
     }
 
 
+def page_names() -> set[str]:
+    """The names of the page's own sentences; ``app.js`` uses all of them."""
+    return {key.removeprefix(PAGE_TEXT) for key in keys(FALLBACK) if key.startswith(PAGE_TEXT)}
+
+
 def _moment_view(moment: datetime, called: Called) -> Json:
     at = local_time(moment, called.time_zone)
     return {"day": called.day(moment), "date": f"{at:%Y-%m-%d}", "time": f"{at:%H:%M}"}
@@ -125,8 +122,8 @@ CHUNK = 65_536  # bytes of a file that are in memory at once
 LOOK, CHANGE, SEARCH, EXPORT = 1.0, 2.0, 3.0, 20.0
 FILE_TYPES = {"json": "application/json", "md": "text/markdown; charset=utf-8"}
 
-Answer = Callable[[Asked], Awaitable[Json | Response]]
-Form = Literal["json", "md"]
+Answer = Callable[[VerifiedCall], Awaitable[Json | Response]]
+FileFormat = Literal["json", "md"]
 
 
 class Api:
@@ -161,14 +158,14 @@ class Api:
             *(Route(path, self._served(cost, one), methods=["POST"]) for path, cost, one in done),
         ]
 
-    async def start(self, asked: Asked) -> Json:
+    async def start(self, asked: VerifiedCall) -> Json:
         """What the page needs before anything else: its language and its sentences."""
         language = asked.language
-        texts = {name: say(f"app_{name}", language) for name in NAMES}
+        texts = {name: say(f"{PAGE_TEXT}{name}", language) for name in page_names()}
         kinds = {kind: say(f"kind_{kind}", language) for kind in MEMORY_TYPES}
         return {"language": language, "texts": texts, "kinds": kinds}
 
-    async def facts(self, asked: Asked) -> Json:
+    async def facts(self, asked: VerifiedCall) -> Json:
         """A page of facts, kind by kind, of each the pinned first: ``?kind=&offset=``."""
         owner, query = asked.called.owner, asked.request.query_params
         kind = query.get("kind")
@@ -183,7 +180,7 @@ class Api:
             "next": first + FACTS if len(facts) > FACTS else None,
         }
 
-    async def pin(self, asked: Asked) -> Json:
+    async def pin(self, asked: VerifiedCall) -> Json:
         """Keep a fact always in view, or no more: ``{"pinned": true}``."""
         pinned = asked.body.get("pinned")
         if not isinstance(pinned, bool):
@@ -193,7 +190,7 @@ class Api:
             raise asked.refused(404, "memory_gone")
         return {"pinned": pinned}
 
-    async def correct(self, asked: Asked) -> Json:
+    async def correct(self, asked: VerifiedCall) -> Json:
         """Put ``{"text": …}`` in the place of a fact, as an answer in the chat would.
 
         ``fact`` is the new one, through which it is taken back; null when nothing changed, and
@@ -207,7 +204,7 @@ class Api:
             raise asked.refused(404, "memory_gone")
         return {"text": done.text, "fact": done.fact}
 
-    async def forget(self, asked: Asked) -> Json:
+    async def forget(self, asked: VerifiedCall) -> Json:
         """Forget a fact, and what was said of it; ``undo`` takes that back for ten minutes."""
         uid = fact_uid(asked.number("fact"))
         forgotten = await self._memories.forget(asked.called.owner, [uid])
@@ -215,7 +212,7 @@ class Api:
             raise asked.refused(404, "memory_gone")
         return {"texts": list(forgotten.texts), "undo": forgotten.number}
 
-    async def undo(self, asked: Asked) -> Json:
+    async def undo(self, asked: VerifiedCall) -> Json:
         """Take back how a fact came about: what it replaced holds again."""
         called = asked.called
         undone = None
@@ -223,7 +220,7 @@ class Api:
             undone = await self._memories.undo(called.owner, fact, asker=called.member)
         return _undone(asked, undone)
 
-    async def recall(self, asked: Asked) -> Json:
+    async def recall(self, asked: VerifiedCall) -> Json:
         """Take a forgetting back."""
         called = asked.called
         undone = await self._memories.undo_forgetting(
@@ -231,7 +228,7 @@ class Api:
         )
         return _undone(asked, undone)
 
-    async def search(self, asked: Asked) -> Json:
+    async def search(self, asked: VerifiedCall) -> Json:
         """Everything said that fits ``{"text": …}``, best first.
 
         What is looked for stands in the body: addresses end up in logs.
@@ -242,7 +239,7 @@ class Api:
         nothing = say("search_nothing", asked.language)
         return {"hits": told, "nothing": nothing}
 
-    async def timeline(self, asked: Asked) -> Json:
+    async def timeline(self, asked: VerifiedCall) -> Json:
         """Messages, the newest first: ``?before=`` what ``next`` said, or ``?on=2026-03-31``."""
         query = asked.request.query_params
         before = unpack_place(query["before"]) if "before" in query else LAST
@@ -259,16 +256,16 @@ class Api:
             "next": pack_place(shown[-1].place) if len(found) > MESSAGES else None,
         }
 
-    async def privacy(self, asked: Asked) -> Json:
+    async def privacy(self, asked: VerifiedCall) -> Json:
         """What is kept, who sees it, and how it is erased."""
         return {"text": (await self._core.commands.say_privacy(asked.called)).text}
 
-    async def export(self, form: Form, asked: Asked) -> Response:
+    async def export(self, form: FileFormat, asked: VerifiedCall) -> Response:
         """Everything in a file, for programs (``json``) or to read (``md``)."""
         file = await self._client.run(self._core.exports.write_file, form, asked.called)
         kind = "application/zip" if file.name.endswith(".zip") else FILE_TYPES[form]
         headers = {"Content-Disposition": f'attachment; filename="{file.name}"'}
-        return StreamingResponse(_read(file), media_type=kind, headers=headers)
+        return StreamingResponse(_chunks(file), media_type=kind, headers=headers)
 
     def _served(self, cost: float, answer: Answer) -> Callable[[Request], Awaitable[Response]]:
         """An address behind the gate; what goes wrong is a sentence."""
@@ -300,7 +297,7 @@ async def explain_defect(request: Request, _error: Exception) -> Response:
     return told(500, say("app_unavailable", accepted_language(request)))
 
 
-def _undone(asked: Asked, undone: Undone | None) -> Json:
+def _undone(asked: VerifiedCall, undone: Undone | None) -> Json:
     """What was taken back.
 
     Raises:
@@ -320,7 +317,7 @@ def _end_of_day(text: str, time_zone: str) -> datetime | None:
         return None
 
 
-def _read(file: ReplyFile) -> Iterator[bytes]:
+def _chunks(file: ReplyFile) -> Iterator[bytes]:
     with file.content as content:
         content.seek(0)
         while piece := content.read(CHUNK):
@@ -354,7 +351,7 @@ def build_web_app(core: Core, token: str, permits: Callable[[int], bool]) -> Any
 def _page() -> str:
     """The page; what it says when it reaches nobody stands in it, in every language."""
     said = "".join(
-        f'<p lang="{language}">{html.escape(say("app_unreachable", language))}</p>'
+        f'<p lang="{language}">{html.escape(say("page_unreachable", language))}</p>'
         for language in LANGUAGES
     )
     source = (HERE / "page.html").read_text(encoding="utf-8")

@@ -26,6 +26,7 @@ from src.base.owners import Called, Owner
 from src.core import Core
 from src.pg.user_settings_repo import Mode
 from src.texts import Language, choose_language, say
+from src.web.http_server import read_body
 
 logger = logging.getLogger(__name__)
 
@@ -186,7 +187,7 @@ class RefusedError(Exception):
 
 
 @dataclass(frozen=True)
-class Asked:
+class VerifiedCall:
     """A request that passed.
 
     Attributes:
@@ -243,7 +244,7 @@ class Gate:
         self._calls = asyncio.Semaphore(MAX_CALLS)
 
     @asynccontextmanager
-    async def passed(self, request: Request, cost: float) -> AsyncIterator[Asked]:
+    async def passed(self, request: Request, cost: float) -> AsyncIterator[VerifiedCall]:
         """The request, verified; it takes ``cost`` of its sender's allowance.
 
         Raises:
@@ -275,7 +276,7 @@ class Gate:
         except UnverifiedError as error:
             raise RefusedError(401, say(error.text_key, language)) from error
 
-    async def _asked(self, visitor: Visitor, request: Request, body: Json) -> Asked:
+    async def _asked(self, visitor: Visitor, request: Request, body: Json) -> VerifiedCall:
         """Who asks, with their settings; the database is asked in every request."""
         core = self._core
         known = await core.client.run(core.user_settings.get, visitor.user_id)
@@ -286,7 +287,7 @@ class Gate:
             known.time_zone or core.settings.timezone,
             member=visitor.user_id,
         )
-        return Asked(called, known.mode, request, body)
+        return VerifiedCall(called, known.mode, request, body)
 
 
 def accepted_language(request: Request) -> Language:
@@ -305,11 +306,9 @@ async def _read_body(request: Request, language: Language) -> Json:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
         raise RefusedError(415, sentence)
-    body = b""
-    async for piece in request.stream():
-        body += piece
-        if len(body) > MAX_BODY:
-            raise RefusedError(413, sentence)
+    body = await read_body(request, MAX_BODY)
+    if body is None:
+        raise RefusedError(413, sentence)
     try:
         told = json.loads(body)
     except (ValueError, RecursionError) as error:

@@ -110,6 +110,16 @@ def max_connections() -> int:
     return min(MAX_CONNECTIONS, max(8, soft // DESCRIPTORS_SHARE))
 
 
+async def read_body(request: Request, limit: int) -> bytes | None:
+    """The body of a request; None when it is longer than ``limit`` bytes."""
+    body = b""
+    async for piece in request.stream():
+        body += piece
+        if len(body) > limit:
+            return None
+    return body
+
+
 class WithHeaders:
     """An ASGI app whose every response carries our headers, also refusals and errors."""
 

@@ -78,6 +78,7 @@ async def test_texts_that_ended_the_engine_are_answered_and_embedded(
 
 async def test_the_bot_outlives_its_engines_and_they_do_not_outlive_the_bot(world: World) -> None:
     bot = await world.start()
+    assert len(engines(bot)) == 1, "that of questions is there before the first of them"
     await world.telegram.send_text(USER, "раз")
     await world.telegram.wait_sent(USER)
     await embedded(world)

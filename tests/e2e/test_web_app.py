@@ -125,7 +125,7 @@ async def test_a_whole_visit_in_russian(
         assert world.query(pinned, user) == [("У меня аллергия на орехи",)]
 
         await card(page, "Барсик").get_by_role("button", name="Исправить").click()
-        field = page.get_by_label(say("app_right", "ru"))
+        field = page.get_by_label(say("page_right", "ru"))
         assert await field.input_value() == "У меня есть кот Барсик"
         assert await page.evaluate("Telegram.WebApp.BackButton.isVisible")
         await field.fill("Мой пароль от почты: hunter2-Zx9")
@@ -156,7 +156,7 @@ async def test_a_whole_visit_in_russian(
         await page.get_by_role("heading", level=1, name="По дням").wait_for()
         await page.get_by_role("article").filter(has_text=TALK[-1][1]).wait_for()
         await page.get_by_label("Перейти к дню").fill("2020-01-01")
-        await page.get_by_text(say("app_no_messages", "ru")).wait_for()
+        await page.get_by_text(say("page_no_messages", "ru")).wait_for()
         await page.get_by_role("button", name="К последним").click()
         await page.get_by_role("article").filter(has_text=TALK[0][0]).first.wait_for()
 
@@ -290,10 +290,10 @@ async def test_it_speaks_three_languages(
     async with open_phone(
         browser, process, token, user=new_user(), language_code=language
     ) as page:
-        await page.get_by_text(say("app_no_facts", language)).wait_for()
+        await page.get_by_text(say("page_no_facts", language)).wait_for()
         assert await page.evaluate("document.documentElement.lang") == language
         for name in ("facts", "search", "timeline", "menu"):
-            await open_tab(page, say(f"app_{name}", language))
+            await open_tab(page, say(f"page_{name}", language))
 
 
 async def test_whom_telegram_does_not_vouch_for_sees_one_sentence(
@@ -314,10 +314,10 @@ async def test_without_a_connection_it_offers_another_try(
 ) -> None:
     world, process = bot
     async with open_phone(browser, process, world.telegram.token, user=new_user()) as page:
-        await page.get_by_text(say("app_no_facts", "ru")).wait_for()
+        await page.get_by_text(say("page_no_facts", "ru")).wait_for()
         await page.context.set_offline(True)
         await open_tab(page, "По дням")
-        await page.get_by_role("alert").get_by_text(say("app_unreachable", "ru")).wait_for()
+        await page.get_by_role("alert").get_by_text(say("page_unreachable", "ru")).wait_for()
         await page.context.set_offline(False)
-        await page.get_by_role("button", name=say("app_retry", "ru")).click()
-        await page.get_by_text(say("app_no_messages", "ru")).wait_for()
+        await page.get_by_role("button", name=say("page_retry", "ru")).click()
+        await page.get_by_text(say("page_no_messages", "ru")).wait_for()

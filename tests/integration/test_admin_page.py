@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import AsyncIterator
-from decimal import Decimal
 from functools import partial
 from typing import Any
 
@@ -16,9 +15,9 @@ from starlette.routing import Mount, Route
 
 from src.base.owners import Owner
 from src.pg.records_repo import RecordsRepository
+from src.web import admin_queries
 from src.web.admin_access import Access
 from src.web.admin_pages import HEADERS, AdminPages, build_admin_app
-from src.web.admin_repo import AdminRepository, Price
 from tests.fakes.openai_server import Reply
 from tests.integration.person import Person, Rig
 
@@ -317,8 +316,8 @@ async def test_usage_is_priced_by_the_table(rig: Rig, inside: httpx.AsyncClient)
     form = {"token": await token(inside)}
     price = {"model": "openai:a", "prompt": "2", "cached": "0,5", "completion": "10"}
     assert (await inside.post("/prices", data={**form, **price})).headers["location"] == "/usage"
-    lines = AdminRepository(rig.client).list_usage(days=7, zone="UTC")
-    costs = {line.model: line.cost for line in lines}
+    lines = rig.client.fetch_records(admin_queries.SELECT_USAGE, days=7, zone="UTC")
+    costs = {line["model"]: line["cost"] for line in lines}
     # 0.5 * 2 + 0.5 * 0.5 + 0.1 * 10, and half of 1 * 2.
     assert costs["x:b"] is None and costs["openai:a"] is not None
     assert round(float(costs["openai:a"]), 6) == 3.25
@@ -328,7 +327,7 @@ async def test_usage_is_priced_by_the_table(rig: Rig, inside: httpx.AsyncClient)
         response = await inside.post("/prices", data={**form, **price, **bad})
         assert "problem" in response.headers["location"]
     await inside.post("/prices", data={**form, "model": "openai:a", "delete": "1"})
-    assert AdminRepository(rig.client).list_prices() == []
+    assert rig.rows("SELECT * FROM model_prices") == []
 
 
 def test_days_that_are_summed_up_say_the_same_as_their_calls(rig: Rig) -> None:
@@ -340,11 +339,14 @@ def test_days_that_are_summed_up_say_the_same_as_their_calls(rig: Rig) -> None:
         "        nullif(n, 11), n / 2, n % 50, 100 + n, now() - n * interval '1 hour'"
         " FROM generate_series(1, 300) n"
     )
-    AdminRepository(rig.client).set_price(Price("m1", Decimal(3), Decimal(1), Decimal(7)))
+    rig.client.execute(
+        admin_queries.UPSERT_PRICE, {"model": "m1", "prompt": 3, "cached": 1, "completion": 7}
+    )
     records = RecordsRepository(rig.client)
-    lines = partial(AdminRepository(rig.client).list_usage, days=90, zone="Asia/Tokyo")
+    usage = partial(rig.client.fetch_records, admin_queries.SELECT_USAGE)
+    lines = partial(usage, days=90, zone="Asia/Tokyo")
     before = lines()
-    assert sum(line.calls for line in before) == 300 and len(before) > 30
+    assert sum(line["calls"] for line in before) == 300 and len(before) > 30
     for _ in range(2):
         records.sum_up(zone="Asia/Tokyo", days=400)
         assert lines() == before
@@ -368,7 +370,9 @@ async def test_a_failed_job_is_given_back(rig: Rig, inside: httpx.AsyncClient) -
 async def test_every_page_opens_with_something_on_it(rig: Rig, inside: httpx.AsyncClient) -> None:
     somebody = Person(rig, user=USER)
     await somebody.say("вопрос", "ответ")
-    AdminRepository(rig.client).set_price(Price("m", Decimal(1), Decimal(1), Decimal(1)))
+    rig.client.execute(
+        admin_queries.UPSERT_PRICE, {"model": "m", "prompt": 1, "cached": 1, "completion": 1}
+    )
     of_user = [f"/users/{USER}/0{place}" for place in ("", "/facts", "/recall", "/rejected")]
     for path in ("/", "/users", "/usage", "/settings", "/batches", "/queue", "/audit", *of_user):
         response = await inside.get(path)
@@ -386,12 +390,10 @@ async def test_a_lost_database_is_a_sentence(rig: Rig, inside: httpx.AsyncClient
 
 def test_no_page_reads_all_messages(rig: Rig) -> None:
     """The plans for a conversation and a list of owners go by index, however many there are."""
-    from src.web import admin_repo
-
-    owner = {**Owner(USER).columns(), "before": 10**6, "limit": 50, "user": 0, "thread": 0}
+    owner = {**Owner(USER).columns(), "before": 10**6, "limit": 50, "user": 0}
     for statement in (
-        admin_repo.SELECT_BUBBLES,
-        admin_repo.SELECT_OWNERS,
+        admin_queries.SELECT_BUBBLES,
+        admin_queries.SELECT_OWNERS,
     ):
         with rig.client.transaction() as transaction:
             transaction.execute("SET LOCAL enable_seqscan = off")

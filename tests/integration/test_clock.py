@@ -20,9 +20,8 @@ from tests.languages import WRITTEN
 TOLD = {
     "Europe/Kyiv": "мой часовой пояс Киев; Мій часовий пояс — Київ; у меня киевское время; "
     "у мене київський час; Часовой пояс: Киев; живу за київським часом; my timezone is Kiev",
-    "America/New_York": "я в Нью-Йорке по времени; I'm on New York time; I am in the EST time zone; "
-    "
-    "set my timezone to New York; я в нью-йорке по времени!",
+    "America/New_York": "я в Нью-Йорке по времени; I'm on New York time; "
+    "I am in the EST time zone; set my timezone to New York; я в нью-йорке по времени!",
     "Europe/Prague": "мій час — Прага; мое время — Прага; поставь часовой пояс Прага; "
     "у меня время как в Праге; use Prague time; постав часовий пояс Прага",
     "Europe/London": "живу по лондонскому времени; переведи часы на Лондон",

@@ -22,10 +22,21 @@ from src.memory import digest_repo as summary_repo
 from src.memory import forgetting_repo, memory_repo, retrieval_repo, search_index_repo
 from src.memory import search_index_repo as embedding_repo
 from src.memory.embedding_space import EmbeddingSpace, as_literal
-from src.memory.indexer import EMBED_BATCH, MAX_ANSWER, MAX_BEFORE, Indexer, continues_talk
+from src.memory.indexer import (
+    EMBED_BATCH,
+    MAX_ANSWER,
+    MAX_BEFORE,
+    MAX_PASSAGES,
+    MAX_WHOLE,
+    Indexer,
+    continues_talk,
+    passages,
+)
 from src.memory.memories import KEY_FACTS
 from src.memory.memory_repo import FactQuery
+from src.memory.retrieval_repo import SearchRequest
 from src.memory.retriever import PASSAGE, Hit, Query
+from src.memory.search_index_repo import NewDocument
 from src.reading.facts import MEMORY_TYPES
 from src.texts.morphology import terms
 from tests.conftest import TEMPLATE, new_database
@@ -116,6 +127,27 @@ async def test_of_a_long_message_the_passage_that_fits_is_found(desk: Desk) -> N
     assert walk.source_id == message and "Сегодня гуляли" in walk.text
 
 
+async def test_what_stands_deep_in_a_long_message_is_found_by_its_meaning(desk: Desk) -> None:
+    filler = "Сегодня гуляли по набережной и ели мороженое. "
+    message = desk.add(filler * 40 + "Ключ от сейфа лежит под горшком. " + filler * 20)
+    desk.add("Купила хлеба и молока")
+    await desk.index()
+    [texts] = [request for request in desk.embedded() if len(request) > 2]
+    assert sum("Ключ" in text for text in texts) == 1 and len(texts) == 4
+    hit, *_ = await desk.search("Ключ от сейфа лежит под горшком")
+    assert (hit.source_id, hit.starts_at > 1000) == (message, True)
+    assert "Ключ от сейфа" in hit.text
+
+
+def test_passages_lose_nothing_and_begin_with_a_sentence() -> None:
+    text = "".join(f"Это предложение номер {number}. " for number in range(200))
+    parts = passages(text)
+    assert "".join(parts.values()) == text
+    assert all(part.lstrip().startswith("Это") for part in parts.values())
+    assert all(text[start:].startswith(part) for start, part in parts.items())
+    assert passages("короткое") == {0: "короткое"} and passages("") == {0: ""}
+
+
 async def test_what_was_said_is_found_by_its_time(desk: Desk) -> None:
     desk.add("Посадили яблоню", said_at=datetime(2026, 3, 14, 9, 0, tzinfo=UTC))
     desk.add("Починили забор", said_at=datetime(2026, 3, 20, 9, 0, tzinfo=UTC))
@@ -129,8 +161,29 @@ async def test_the_answer_is_indexed_as_the_assistant_s_and_not_found_unasked(de
     desk.add("Сантьяго", "assistant")
     await desk.index()
     assert desk.documents("speaker") == ["user", "assistant"]
-    assert await desk.found("Сантьяго", threshold=1.0) == ["Какая столица Чили?"]
+    assert await desk.found("Сантьяго", threshold=1.0) == []
     assert "Сантьяго" in await desk.found("Сантьяго", threshold=1.0, with_assistant=True)
+
+
+async def test_answers_take_no_place_among_the_candidates_of_what_was_said(desk: Desk) -> None:
+    told = desk.add("Ключ лежит под горшком")
+    for number in range(SearchRequest.limit + 10):
+        desk.add(f"Где лежит ключ от сейфа? {number}", "assistant")
+    await desk.index()
+    assert [hit.source_id for hit in await desk.search("Где лежит ключ от сейфа?")] == [told]
+
+
+async def test_among_people_words_count_for_the_messages_beside_them(desk: Desk) -> None:
+    for speaker, found in (("Анна", 3), ("user", 1)):
+        texts = ("Едем в отпуск", "Куда?", "В Сочи")
+        ids = [desk.add(text) for text in texts]
+        documents = [
+            NewDocument("message", id_, speaker, desk.moment, terms(text), is_continued=True)
+            for id_, text in zip(ids, texts, strict=True)
+        ]
+        desk.core.memory.index.add_messages(Owner(USER), desk.id, documents, ids)
+        hits = await desk.search("отпуск", by_words_only=True, threshold=1.0)
+        assert len({*ids} & {hit.source_id for hit in hits}) == found, speaker
 
 
 async def test_bookkeeping_is_no_document(desk: Desk) -> None:
@@ -173,8 +226,8 @@ async def test_an_hour_long_text_is_indexed_within_bounds(desk: Desk) -> None:
     await desk.index()
     assert desk.postings() == {"слов", "x" * 40}
     assert desk.documents("length < 3000") == [True]
-    [[text]] = desk.embedded()
-    assert len(text) <= 6000
+    [texts] = desk.embedded()
+    assert len(texts) <= 1 + MAX_PASSAGES and all(len(text) <= MAX_WHOLE for text in texts)
 
 
 async def test_what_is_forgotten_before_it_is_indexed_never_gets_in(desk: Desk) -> None:
@@ -424,7 +477,7 @@ async def test_a_text_that_kills_the_model_is_tried_again_only_by_another(desk: 
     other = embeddings.add_model("other", model.means, unrelated_median=0.0, unrelated_high=0.1)
     waiting = embeddings.list_unembedded(other.id)
     assert [document.text for document in waiting] == ["номер один", "яд"]
-    embeddings.add_vectors(other.id, {waiting[1].id: as_literal(np.ones(256, np.float32))})
+    embeddings.add_vectors(other.id, {(waiting[1].id, 0): as_literal(np.ones(256, np.float32))})
     assert desk.rows("SELECT message_id FROM search_documents d JOIN document_embeddings e"
                          " ON e.document_id = d.id AND e.model_id = %(model)s",
                          model=other.id) == [(message,)]  # fmt: skip
@@ -596,15 +649,16 @@ SELECT owner_id, 10000 + 4 * id, 'memory', id, 'user', created_at, 6, 1
 FROM memories ORDER BY id;
 INSERT INTO search_owners (owner_id, next_position, documents, terms)
 SELECT owner_id, 1000000, count(*), 6 * count(*) FROM search_documents GROUP BY 1;
-INSERT INTO search_postings (owner_id, term, position, frequency, length, in_talk, document_id)
+INSERT INTO search_postings (owner_id, term, position, frequency, length, in_talk, is_answer,
+                             document_id)
 SELECT owner_id, 'w' || (hashint8(id * 10 + n) & 2147483647) % 3000, position, 1, 6,
-       kind = 'message', id
+       false, speaker = 'assistant', id
 FROM search_documents, generate_series(1, 6) n ON CONFLICT DO NOTHING;
 CREATE TEMP TABLE vectors AS
 SELECT n, array_agg(random() - 0.5)::vector::halfvec AS vector
 FROM generate_series(1, 100) n, generate_series(1, {dimensions}) GROUP BY n;
-INSERT INTO document_embeddings (owner_id, model_id, position, document_id, embedding)
-SELECT owner_id, 1, position, id, vector
+INSERT INTO document_embeddings (owner_id, model_id, is_answer, position, document_id, embedding)
+SELECT owner_id, 1, speaker = 'assistant', position, id, vector
 FROM search_documents JOIN vectors ON n = 1 + id % 100 WHERE model_id IS NOT NULL ORDER BY id;
 """
 BIG = frozenset(

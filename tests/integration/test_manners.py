@@ -31,7 +31,8 @@ async def phone(client: PgClient, agents: Agents, fake: FakeTelegram, bot: Bot) 
 
 @pytest.mark.parametrize(("text", "asked"), [
     ("Помни, который час?", "который час?"), ("помни: кто дежурит?", "кто дежурит?"),
-    ("ПОМНИ! тише", "тише"), ("@pomni_test_bot что нового", "что нового"),
+    ("ПОМНИ! тише", "тише"), ("Pomni, are you here?", "are you here?"),
+    ("@pomni_test_bot что нового", "что нового"),
 ])  # fmt: skip
 async def test_in_a_group_it_answers_to_its_name(phone: Phone, text: str, asked: str) -> None:
     phone.place = IN_GROUP

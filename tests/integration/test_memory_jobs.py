@@ -414,9 +414,9 @@ async def test_vectors_of_a_replaced_model_are_deleted_an_hour_later(works: Work
     )
     documents = [number for (number,) in client.fetch_all("SELECT id FROM search_documents")]
     vector = "[" + ",".join(["0"] * (current.dimensions - 1) + ["1"]) + "]"
-    embeddings.add_vectors(old.id, dict.fromkeys(documents, vector))
-    embeddings.add_vectors(half_done.id, {documents[0]: vector})
-    embeddings.add_vectors(current.id, {documents[1]: vector})
+    embeddings.add_vectors(old.id, dict.fromkeys([(number, 0) for number in documents], vector))
+    embeddings.add_vectors(half_done.id, {(documents[0], 0): vector})
+    embeddings.add_vectors(current.id, {(documents[1], 0): vector})
     long_ago = datetime(2026, 1, 1, tzinfo=UTC)
     client.execute(
         "UPDATE embedding_models SET created_at = %(then)s WHERE id <> %(id)s",

@@ -230,7 +230,7 @@ def fill(client: PgClient, owner: Owner) -> Filled:
         for number in documents
         if not do.ids("SELECT 1 FROM document_embeddings WHERE document_id = %(id)s", id=number)
     ]
-    do.embeddings.add_vectors(do.model, dict.fromkeys(unembedded, VECTOR))
+    do.embeddings.add_vectors(do.model, {(number, 0): VECTOR for number in unembedded})
     do.embeddings.add_failure(do.model, documents[0], is_hopeless=True)
     [summary] = do.summaries.list_summaries(conversation)
     client.execute(
@@ -528,7 +528,7 @@ CASES: dict[str, Callable[[Stage], Any]] = {
         "three numbers", {("en", "question"): (0.5,)}, unrelated_median=0.0, unrelated_high=0.1
     ),
     "EmbeddingRepository.add_vectors": lambda s: s.do.embeddings.add_vectors(
-        s.do.model, dict.fromkeys(s.me.documents, "[0,1,0]")
+        s.do.model, {(number, 0): "[0,1,0]" for number in s.me.documents}
     ),
     "EmbeddingRepository.add_failure": lambda s: s.do.embeddings.add_failure(
         s.do.model, s.me.documents[1], is_hopeless=False
@@ -642,9 +642,9 @@ CASES: dict[str, Callable[[Stage], Any]] = {
     "ReminderRepository.snooze": lambda s: s.both(
         lambda who: [put_off(s, number) for number in who.reminders]
     ),
-    "ReminderRepository.cancel_snoozed": lambda s: s.both(
+    "ReminderRepository.finish": lambda s: s.both(
         lambda who: [
-            (put_off(s, number), s.do.reminders.cancel_snoozed(s.me.owner, number))
+            (put_off(s, number), s.do.reminders.finish(s.me.owner, number))
             for number in who.reminders
         ]
     ),

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from src.base.owners import Owner
+from src.base.owners import Called, Owner
 from src.memory.group_moves import GroupMoveRepository
 from src.pg.client import PgClient
 from src.pg.user_settings_repo import UserSettingsRepository
@@ -16,7 +16,7 @@ from src.privacy.erasure_repo import ErasureRepository
 from src.queue.dead_jobs import JobDeathRepository
 from src.reading.recurrences import Recurrence
 from src.reminders.reminder_repo import AHEAD, MAX_WAITING, Reminder, ReminderRepository
-from src.reminders.reminder_service import Asked, Asking, ReminderService, confirmation
+from src.reminders.reminder_service import ReminderResult, ReminderService, confirmation
 from tests.integration.person import new_user
 
 NOW = datetime(2026, 11, 23, 12, 5, tzinfo=UTC)  # 14:05 in Kyiv, a Monday
@@ -38,9 +38,9 @@ class Desk:
         self.repository = ReminderRepository(client)
         self.service = ReminderService(client, self.repository)
 
-    def asking(self, **changes: Any) -> Asking:
+    def asking(self, **changes: Any) -> Called:
         usual: dict[str, Any] = {"moment": NOW, "time_zone": "Europe/Kyiv", "language": "ru"}
-        return Asking(self.owner, **{**usual, **changes})
+        return Called(self.owner, **{**usual, **changes})
 
     async def set(
         self,
@@ -67,6 +67,12 @@ class Desk:
     def deliver(self, reminder: Reminder, now: datetime) -> datetime | None:
         """It was sent; when it comes next."""
         return self.repository.mark_delivered(reminder.id, epoch(reminder.due_at), now=now)
+
+    def put_off(self, reminder: Reminder, later: datetime) -> Reminder | None:
+        """It comes later; what comes."""
+        return self.repository.snooze(
+            self.owner, reminder.id, later, time_zone="Europe/Kyiv", now=TOMORROW
+        )
 
     def jobs(self, *reminders: Reminder) -> list[tuple[str, int, int]]:
         ids = [reminder.id for reminder in reminders]
@@ -103,7 +109,7 @@ async def test_a_phrase_is_confirmed_with_the_exact_time(
     desk: Desk, words: str, language: str, answer: str
 ) -> None:
     assert await desk.say(words, language=language) == answer
-    assert await desk.service.count(desk.owner) == 1
+    assert desk.repository.count(desk.owner) == 1
 
 
 @pytest.mark.parametrize(("words", "refusal"), [
@@ -115,8 +121,8 @@ async def test_what_cannot_be_set_is_said_with_what_to_do(
     desk: Desk, words: str, refusal: str
 ) -> None:
     asked = await desk.service.set_by_words(desk.asking(), words)
-    assert asked == Asked(refusal=refusal)  # type: ignore[arg-type]
-    assert await desk.service.count(desk.owner) == 0
+    assert asked == ReminderResult(refusal=refusal)  # type: ignore[arg-type]
+    assert desk.repository.count(desk.owner) == 0
 
 
 @pytest.mark.parametrize(("when", "text", "refusal"), [
@@ -129,7 +135,7 @@ async def test_a_model_cannot_set_what_makes_no_sense(
     desk: Desk, when: datetime | None, text: str, refusal: str
 ) -> None:
     asked = await desk.service.set(desk.asking(), text, when)
-    assert asked == Asked(refusal=refusal)  # type: ignore[arg-type]
+    assert asked == ReminderResult(refusal=refusal)  # type: ignore[arg-type]
 
 
 async def test_hostile_texts_are_kept_as_far_as_they_can(desk: Desk) -> None:
@@ -160,7 +166,7 @@ async def test_nobody_has_more_than_so_many_however_many_are_asked_for_at_once(d
         *(desk.service.set(desk.asking(), f"и {n}", TOMORROW) for n in range(8))
     )
     assert sorted(str(one.refusal) for one in asked) == ["None"] * 3 + ["too_many"] * 5
-    assert await desk.service.count(desk.owner) == MAX_WAITING
+    assert desk.repository.count(desk.owner) == MAX_WAITING
     other = Desk(desk.client)
     await other.set()
 
@@ -263,9 +269,7 @@ async def test_what_comes_once_comes_again_when_it_is_put_off(desk: Desk) -> Non
     once = await desk.set()
     desk.deliver(once, TOMORROW)
     later = TOMORROW + timedelta(minutes=10)
-    found = await desk.service.snooze(
-        desk.again(once), later, time_zone="Europe/Kyiv", now=TOMORROW
-    )
+    found = desk.put_off(once, later)
     assert found is not None and (found.id, found.due_at) == (once.id, later)
     assert found.is_waiting and desk.deliver(found, later) is None
 
@@ -273,7 +277,7 @@ async def test_what_comes_once_comes_again_when_it_is_put_off(desk: Desk) -> Non
 async def test_it_may_be_put_off_before_its_delivery_is_noted(desk: Desk) -> None:
     once = await desk.set()
     later = TOMORROW + timedelta(hours=1)
-    await desk.service.snooze(once, later, time_zone="Europe/Kyiv", now=TOMORROW)
+    desk.put_off(once, later)
     desk.deliver(once, TOMORROW)
     assert desk.again(once).is_waiting and desk.again(once).due_at == later
 
@@ -283,21 +287,19 @@ async def test_of_what_recurs_one_time_is_put_off_the_last_wish_counts(desk: Des
     desk.deliver(daily, TOMORROW)
     for minutes in (10, 60, 60):
         later = TOMORROW + timedelta(minutes=minutes)
-        put_off = await desk.service.snooze(daily, later, time_zone="Europe/Kyiv", now=TOMORROW)
+        put_off = desk.put_off(daily, later)
     waiting = desk.repository.list_waiting(desk.owner, limit=10)
     assert put_off is not None and [one.id for one in waiting] == [put_off.id, daily.id]
     assert waiting[0].due_at == later and waiting[0].repeats is None
-    await desk.service.finish(desk.again(daily))
+    desk.repository.finish(desk.owner, daily.id)
     assert [one.id for one in desk.repository.list_waiting(desk.owner, limit=10)] == [daily.id]
 
 
 async def test_what_was_cancelled_is_not_put_off(desk: Desk) -> None:
     once = await desk.set()
-    assert await desk.service.cancel(desk.owner, once.id)
-    assert not await desk.service.cancel(desk.owner, once.id)
-    later = TOMORROW + timedelta(hours=1)
-    put_off = desk.service.snooze
-    assert await put_off(once, later, time_zone="Europe/Kyiv", now=TOMORROW) is None
+    assert desk.repository.cancel(desk.owner, once.id)
+    assert not desk.repository.cancel(desk.owner, once.id)
+    assert desk.put_off(once, TOMORROW + timedelta(hours=1)) is None
     assert not desk.again(once).is_waiting
 
 
@@ -349,9 +351,9 @@ async def test_reminders_survive_new_and_go_with_an_erasure(desk: Desk) -> None:
     await desk.set()
     group = Owner(-desk.owner.telegram_user_id)
     his = await desk.service.set(
-        Asking(group, NOW, "UTC", "ru", asker_id=desk.owner.telegram_user_id), "его", TOMORROW
+        Called(group, "ru", NOW, "UTC", member=desk.owner.telegram_user_id), "его", TOMORROW
     )
-    other = await desk.service.set(Asking(group, NOW, "UTC", "ru", asker_id=5), "её", TOMORROW)
+    other = await desk.service.set(Called(group, "ru", NOW, "UTC", member=5), "её", TOMORROW)
     assert his.reminder is not None and other.reminder is not None
     ErasureRepository(desk.client).erase(desk.owner.telegram_user_id)
     assert desk.repository.list_waiting(desk.owner, limit=10) == []
@@ -361,7 +363,7 @@ async def test_reminders_survive_new_and_go_with_an_erasure(desk: Desk) -> None:
 
 async def test_reminders_move_with_their_group(desk: Desk) -> None:
     old, new = Owner(-desk.owner.telegram_user_id, 3), -desk.owner.telegram_user_id - 2**50
-    asked = await desk.service.set(Asking(old, NOW, "UTC", "ru"), "чай", TOMORROW)
+    asked = await desk.service.set(Called(old, "ru", NOW, "UTC"), "чай", TOMORROW)
     GroupMoveRepository(desk.client).migrate_owner(old.telegram_user_id, new)
     [moved] = desk.repository.list_waiting(Owner(new, 3), limit=10)
     assert asked.reminder is not None and moved.id == asked.reminder.id

@@ -27,9 +27,9 @@ from src.web.app_api import (
     MAX_QUERY,
     MAX_TEXT,
     MESSAGES,
-    NAMES,
     STATIC_HEADERS,
     Api,
+    page_names,
 )
 from src.web.app_gate import BURST, MAX_BODY, MAX_PEOPLE, Allowance, Gate
 from tests.fakes.init_data import signed
@@ -239,8 +239,8 @@ async def test_addresses_and_methods_that_there_are_not_are_sentences(page: WebP
 
 async def test_another_s_memory_can_neither_be_read_nor_changed(page: WebPage) -> None:
     them = page.of(new_user())
-    await them.teach("Я живу в Одессе, секретоград")
-    await them.teach("Я живу во Львове, секретоград")
+    await them.teach("Я живу в Секретограде")
+    await them.teach("Я живу во Львове")
     [theirs] = await them.facts()
     forgotten = (await them.ask(f"facts/{theirs['id']}/forget", {}))["undo"]
     await them.teach("Моя собака живёт в городе секретоград")
@@ -259,7 +259,7 @@ async def test_another_s_memory_can_neither_be_read_nor_changed(page: WebPage) -
         await page.ask("search", {"text": "Что ты обо мне знаешь?"}),
         await page.ask("export/json"),
     ]  # fmt: skip
-    assert "секретоград" not in json.dumps(seen[:4], ensure_ascii=False)
+    assert "секретоград" not in json.dumps(seen[:4], ensure_ascii=False).lower()
     assert seen[4]["facts"] == seen[4]["messages"] == []
     assert rows_of(page.rig.client.dsn, them.owner) == before
     assert (await them.ask(f"forgettings/{forgotten}/undo", {}))["text"]
@@ -273,9 +273,9 @@ async def test_it_speaks_the_language_of_one_s_telegram(page: WebPage, code: str
     told = await page.of(page.user, code).ask("start")
     language = code if code in LANGUAGES else "en"
     assert told["language"] == language
-    assert told["texts"]["facts"] == say("app_facts", language)  # type: ignore[arg-type]
+    assert told["texts"]["facts"] == say("page_facts", language)  # type: ignore[arg-type]
     assert told["kinds"]["preference"] == say("kind_preference", language)  # type: ignore[arg-type]
-    assert set(told["texts"]) == set(NAMES)
+    assert set(told["texts"]) == page_names()
 
 
 async def test_the_language_that_one_chose_comes_first(page: WebPage) -> None:
@@ -293,7 +293,7 @@ def test_the_script_says_each_sentence_and_no_other() -> None:
     said |= set(re.findall(r't\(\w+\.\w+ \? "(\w+)"', script))
     said |= set(re.findall(r'\? "(pin|unpin)" : "(?:pin|unpin)"', script)) | {"pin"}
     said |= {"facts", "search", "timeline", "menu"}  # the names of the sections
-    assert said == set(NAMES)
+    assert said == page_names()
 
 
 async def test_the_page_is_three_files_without_a_script_or_style_inside(page: WebPage) -> None:
@@ -304,7 +304,7 @@ async def test_the_page_is_three_files_without_a_script_or_style_inside(page: We
     scripts = re.findall(r"<script([^>]*)>(.*?)</script>", source, re.S)
     assert [inside for _, inside in scripts] == ["", ""]
     for language in LANGUAGES:
-        assert say("app_unreachable", language) in source
+        assert say("page_unreachable", language) in source
     for name, kind in (("app.js", "text/javascript"), ("app.css", "text/css")):
         found = await page.http.get(f"/static/{name}")
         assert found.headers["content-type"].startswith(kind) and found.status_code == 200
@@ -323,6 +323,10 @@ async def test_facts_are_listed_with_kind_source_day_and_past(page: WebPage) -> 
     await page.teach("Я люблю зелёный чай")
     await page.teach("Я живу в Одессе", moment=NOON - timedelta(days=2))
     await page.teach("Я живу во Львове", moment=NOON)
+    page.rig.client.execute(
+        "UPDATE memories SET memory_type = 'preference' WHERE owner_id = add_owner(%(user)s, 0)"
+        " AND text = 'Я люблю зелёный чай'", {"user": page.user},
+    )  # fmt: skip
     told = await page.ask("facts")
     lviv, tea = told["facts"]
     assert (lviv["kind"], tea["kind"]) == ("user_fact", "preference")

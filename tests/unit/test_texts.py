@@ -15,6 +15,7 @@ import pytest
 import src.texts
 from src.memory.retriever import OverviewKind
 from src.memory.writer import Outcome
+from src.offline.lines import shipped_weights
 from src.pg.user_settings_repo import Mode
 from src.reading.facts import MEMORY_TYPES
 from src.reading.reminder_moments import Problem
@@ -34,7 +35,7 @@ from src.texts import (
     keys,
     say,
 )
-from src.web.app_api import NAMES
+from src.web.app_api import page_names
 from tests.cases import for_each
 from tests.languages import WRITTEN
 
@@ -47,6 +48,7 @@ TEXT_KEYS = {
     "error_document_too_full", "error_document_too_large", "error_document_too_slow",
     "error_document_without_text", "app_unauthorized", "app_expired",
 }  # fmt: skip
+TALK = shipped_weights().rows.keys() - {"note", "question"}  # what has a sentence of its own
 REFUSALS_OF_REMINDERS = {*get_args(Problem), "too_many", "not_own"}
 OUTCOMES = get_args(get_type_hints(Outcome)["kind"])
 BUILT = {
@@ -71,7 +73,9 @@ BUILT = {
     "f'reminder_{refusal}'": {f"reminder_{refusal}" for refusal in REFUSALS_OF_REMINDERS},
     "f'reminder_{request.problem}'": {f"reminder_{problem}" for problem in get_args(Problem)},
     "f\"reminder_{found.get('reason', 'no_time')}\"": set(),  # as the tool refuses
-    "f'app_{name}'": {f"app_{name}" for name in NAMES},
+    "f'{PAGE_TEXT}{name}'": {f"page_{name}" for name in page_names()},
+    "f'offline_{self.kind}'": {f"offline_{kind}" for kind in TALK},
+    "f'offline_overview_{kind}'": {f"offline_overview_{kind}" for kind in get_args(OverviewKind)},
     "error.text_key": TEXT_KEYS,
     "DocumentTooLargeError.text_key": {"error_document_too_large"},
     "content.problem": {"cannot_read"},
@@ -82,7 +86,6 @@ KEYS_OF_FILE = {
     "strict.py": set(REFUSALS),
     "replies.py": {
         "refused_secret", "refused_unclear_date", "refused_memory_off",
-        *(f"offline_overview_{kind}" for kind in get_args(OverviewKind)),
     },
     "command_service.py": {
         "erase_kept", "erase_late", "erase_done", "tools_away", "tools_connecting",

@@ -86,7 +86,7 @@ def test_a_command_in_a_private_chat(text: str, expected: str | None) -> None:
 
 
 @for_each(("text", "expected"), [
-    ("болтовня", None), (f"@{BOT_NAME} что скажешь?", "message"),
+    ("болтовня", None), (f"@{BOT_NAME} что скажешь?", "message"), ("Помни, ты здесь?", "message"),
     (f"что скажешь, @{BOT_NAME.upper()}?", "message"), (f"@{BOT_NAME}2 что скажешь?", None),
     ("@another_bot что скажешь?", None), ("/new", "command"), ("/help", "command"),
     (f"/help@{BOT_NAME}", "command"), ("/help@another_bot", None), ("/weather", None),

@@ -31,7 +31,18 @@ REFERENCE = re.compile(r"(?<!\?P)<(\w+(?:\.\w+)+)(?::(\d+)-(\d+))?>")
 
 
 class Expression:
-    """A regular expression with groups in it, ``<forget.verbs>``, compiled at its first use."""
+    """A regular expression with groups in it, ``<forget.verbs>``, compiled at its first use.
+
+    Its methods are those of ``re.Pattern``.
+    """
+
+    match: Callable[..., re.Match[str] | None]
+    fullmatch: Callable[..., re.Match[str] | None]
+    search: Callable[..., re.Match[str] | None]
+    finditer: Callable[..., Iterator[re.Match[str]]]
+    sub: Callable[..., str]
+    subn: Callable[..., tuple[str, int]]
+    split: Callable[..., list[str]]
 
     def __init__(self, source: str, flags: int = 0) -> None:
         """Keep the expression; nothing is read or compiled yet.
@@ -47,40 +58,11 @@ class Expression:
         """The expression with the words of all languages."""
         return re.compile(expanded(self.source), self.flags)
 
-    @cached_property
-    def match(self) -> Callable[..., re.Match[str] | None]:
-        """As of ``re.Pattern``."""
-        return self.compiled.match
-
-    @cached_property
-    def fullmatch(self) -> Callable[..., re.Match[str] | None]:
-        """As of ``re.Pattern``."""
-        return self.compiled.fullmatch
-
-    @cached_property
-    def search(self) -> Callable[..., re.Match[str] | None]:
-        """As of ``re.Pattern``."""
-        return self.compiled.search
-
-    @cached_property
-    def finditer(self) -> Callable[..., Iterator[re.Match[str]]]:
-        """As of ``re.Pattern``."""
-        return self.compiled.finditer
-
-    @cached_property
-    def sub(self) -> Callable[..., str]:
-        """As of ``re.Pattern``."""
-        return self.compiled.sub
-
-    @cached_property
-    def subn(self) -> Callable[..., tuple[str, int]]:
-        """As of ``re.Pattern``."""
-        return self.compiled.subn
-
-    @cached_property
-    def split(self) -> Callable[..., list[str]]:
-        """As of ``re.Pattern``."""
-        return self.compiled.split
+    def __getattr__(self, name: str) -> Any:
+        """A method of the compiled expression; found once, it is an attribute."""
+        found = getattr(self.compiled, name)
+        setattr(self, name, found)
+        return found
 
 
 def expanded(source: str) -> str:

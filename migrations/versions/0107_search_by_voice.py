@@ -1,0 +1,80 @@
+"""The search tells what people said from what the bot answered, and knows long messages by parts.
+
+Both indexes hold the voice, so that a search for what people said reads nothing else. A long
+message has a vector for each of its passages.
+"""
+
+from alembic import op
+
+revision = "0107"
+down_revision = "0106"
+
+UPGRADE = """
+ALTER TABLE search_postings ADD is_answer boolean NOT NULL DEFAULT false;
+UPDATE search_postings p SET is_answer = d.speaker = 'assistant', in_talk = false
+FROM search_documents d
+WHERE d.id = p.document_id AND d.speaker IN ('user', 'assistant') AND p.in_talk;
+ALTER TABLE search_postings DROP CONSTRAINT search_postings_once,
+    ADD CONSTRAINT search_postings_once PRIMARY KEY (owner_id, term, is_answer, position)
+        INCLUDE (frequency, length, in_talk);
+COMMENT ON COLUMN search_postings.is_answer IS 'Whether the bot said it.';
+COMMENT ON COLUMN search_postings.in_talk IS
+    'Whether the word counts for the neighbouring documents as well: where several people talk.';
+
+ALTER TABLE document_embeddings ADD is_answer boolean NOT NULL DEFAULT false,
+    ADD starts_at integer NOT NULL DEFAULT 0;
+UPDATE document_embeddings e SET is_answer = true
+FROM search_documents d WHERE d.id = e.document_id AND d.speaker = 'assistant';
+DROP INDEX document_embeddings_by_owner;
+ALTER TABLE document_embeddings DROP CONSTRAINT document_embeddings_pkey,
+    ADD PRIMARY KEY (document_id, model_id, starts_at);
+CREATE INDEX document_embeddings_by_owner ON document_embeddings
+    (owner_id, model_id, is_answer, position) INCLUDE (starts_at, embedding);
+COMMENT ON TABLE document_embeddings IS
+    'The search by meaning: a vector for each document, of each model in use; of a long message '
+    'one for each passage.';
+COMMENT ON COLUMN document_embeddings.is_answer IS 'Whether the bot said it.';
+COMMENT ON COLUMN document_embeddings.starts_at IS
+    'Where the passage begins in the message, in characters; 0: at its beginning.';
+
+UPDATE search_owners o SET documents = counted.documents, terms = counted.terms
+FROM (SELECT owner_id, count(*) FILTER (WHERE speaker <> 'assistant') AS documents,
+             coalesce(sum(length) FILTER (WHERE speaker <> 'assistant'), 0) AS terms
+      FROM search_documents GROUP BY owner_id) AS counted
+WHERE counted.owner_id = o.owner_id;
+COMMENT ON COLUMN search_owners.documents IS 'How many documents he has, answers not counted.';
+COMMENT ON COLUMN search_owners.terms IS 'How many terms they have together, answers not counted.';
+"""
+
+# Vectors of later passages go.
+DOWNGRADE = """
+DELETE FROM document_embeddings WHERE starts_at > 0;
+DROP INDEX document_embeddings_by_owner;
+ALTER TABLE document_embeddings DROP CONSTRAINT document_embeddings_pkey, DROP is_answer,
+    DROP starts_at, ADD PRIMARY KEY (document_id, model_id);
+CREATE INDEX document_embeddings_by_owner ON document_embeddings
+    (owner_id, model_id, position) INCLUDE (embedding);
+COMMENT ON TABLE document_embeddings IS
+    'The search by meaning: a vector for each document, of each model in use.';
+UPDATE search_postings p SET in_talk = true
+FROM search_documents d WHERE d.id = p.document_id AND d.kind = 'message';
+ALTER TABLE search_postings DROP CONSTRAINT search_postings_once, DROP is_answer,
+    ADD CONSTRAINT search_postings_once PRIMARY KEY (owner_id, term, position)
+        INCLUDE (frequency, length, in_talk);
+COMMENT ON COLUMN search_postings.in_talk IS
+    'Whether the word counts for the neighbouring documents as well.';
+UPDATE search_owners o SET documents = counted.documents, terms = counted.terms
+FROM (SELECT owner_id, count(*) AS documents, coalesce(sum(length), 0) AS terms
+      FROM search_documents GROUP BY owner_id) AS counted
+WHERE counted.owner_id = o.owner_id;
+COMMENT ON COLUMN search_owners.documents IS 'How many documents he has.';
+COMMENT ON COLUMN search_owners.terms IS 'How many terms they have together.';
+"""
+
+
+def upgrade():
+    op.get_bind().connection.cursor().execute(UPGRADE)
+
+
+def downgrade():
+    op.get_bind().connection.cursor().execute(DOWNGRADE)

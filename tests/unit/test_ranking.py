@@ -1,0 +1,67 @@
+"""What counts before the question does: other things among people than with an assistant."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from src.memory.ranking import RankedQuery, rank
+from src.memory.retrieval_repo import CandidateDocument
+from src.reading.time_expressions import read_time
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+LONG = "We went there together and saw the old harbour with all of its many little boats"
+
+
+def said(number: int, text: str, speaker: str) -> CandidateDocument:
+    """A message of a talk of its own, as near to the question as all others."""
+    moment = NOON + timedelta(days=number)
+    return CandidateDocument(
+        "message", number, number, f"msg-{number}", speaker, moment, text, cosine=0.3
+    )
+
+
+def order(speaker: str, *texts: str, question: str = "Where were we?") -> list[str]:
+    documents = [said(number, text, speaker) for number, text in enumerate(texts)]
+    query = RankedQuery(frozenset(), read_time(question, NOON))
+    return [entry.document.text for entry in rank(documents, query)]
+
+
+def test_among_people_long_turns_come_first_and_questions_last() -> None:
+    assert order("Ann", "Boats?", "Boats.", LONG) == [LONG, "Boats.", "Boats?"]
+
+
+def test_with_an_assistant_neither_length_nor_the_question_mark_counts() -> None:
+    for texts in (("Boats?", "Boats.", LONG), (LONG, "Boats?", "Boats.")):
+        assert order("user", *texts) == [*texts]
+
+
+def test_a_number_answers_when_among_people_alone() -> None:
+    texts = ("We met soon after", "We met at 9 sharp")
+    assert order("Ann", *texts, question="When did we meet?")[0] == "We met at 9 sharp"
+    assert order("user", *texts, question="When did we meet?") == [*texts]
+
+
+@pytest.mark.parametrize("wish", [
+    "Always format dates as day-month-year when I ask about deadlines.",
+    "Всегда отвечай мне коротко, когда я спрашиваю о коде.",
+    "Завжди відповідай коротко.",
+])  # fmt: skip
+def test_a_wish_about_answers_comes_before_what_is_as_near(wish: str) -> None:
+    assert order("user", LONG, wish)[0] == wish
+    assert order("Ann", LONG, wish)[0] == LONG, "people wish it of each other"
+
+
+def test_a_wish_that_was_taken_back_gains_nothing() -> None:
+    wish = said(2, "Always answer in one sentence.", "user")
+    query = RankedQuery(frozenset(), read_time("Where were we?", NOON))
+    ranked = rank([said(1, LONG, "user"), replace(wish, retired_at=NOON)], query)
+    assert ranked[0].document.text == LONG
+
+
+def test_a_message_from_which_a_fact_was_taken_comes_first() -> None:
+    query = RankedQuery(frozenset(), read_time("Where were we?", NOON))
+    told = replace(said(2, "We were in Rome.", "user"), tells_fact=True)
+    assert rank([said(1, LONG, "user"), told], query)[0].document == told
