@@ -31,7 +31,6 @@ from src.pg.user_settings_repo import Mode
 from src.reading.relative_dates import resolved_dates
 from src.talk.command_service import COMMANDS, Command, parse_command
 from src.talk.turn_state import AnswerView, IncomingMessage, Teaching, Turn
-from src.talk.zones import zone_note
 from src.texts import Language, choose_language, detect_language, say
 from src.texts.reply import ReplyFile
 
@@ -182,7 +181,6 @@ class Console:
         zone = known.time_zone or first_zone(language, self._time_zone)
         called = Called(
             self._owner, language, datetime.now(UTC), zone, command.argument,
-            has_zone=known.time_zone is not None,
         )  # fmt: skip
         reply = await self._commands.run(command.name, called)
         for file in reply.files:
@@ -200,7 +198,6 @@ class Console:
             self._owner, text, datetime.now(UTC), language,
             known.time_zone or first_zone(language, self._time_zone), known.mode,
             teaching=teaching, answer_length=known.answer_length, memory_on=known.memory_on,
-            has_zone=known.time_zone is not None,
         )  # fmt: skip
         turn = Turn(incoming, _ConsoleView(self._reply))
         await self._agent.run_turn(turn)
@@ -278,8 +275,6 @@ class _ConsoleView(AnswerView):
         text = answer.text
         if answer.changes.reminders:
             text = f"{text}\n{say('console_reminder', turn.incoming.language)}"
-        if answer.changes.names_zone:
-            text = f"{text}\n{zone_note(turn.incoming.called)}"
         self._reply(text, answer, mode=turn.incoming.mode)
         return 1
 

@@ -431,7 +431,8 @@ class AgentService:
             offers = () if incoming.time_zone in homes else tuple(homes)
         if "set_time_zone" in result.tools:  # the answer speaks of it
             return replace(changes, zones=offers)
-        asks_time = "current_time" in result.tools or asked_place(incoming.text) == ""
+        place = asked_place(incoming.text)
+        asks_time = place == "" or (place is None and "current_time" in result.tools)
         is_of_clock = bool(changes.reminders) or asks_time
         return replace(changes, zones=offers, names_zone=is_of_clock and not incoming.has_zone)
 
