@@ -123,6 +123,7 @@ def agent_for(core: Core, *, system_in_history: bool) -> AgentService:
         ceilings=core.ceilings,
         metrics=core.metrics,
         quiet=QuietMoments(),
+        zones=core.zones,
     )
 
 
