@@ -41,7 +41,9 @@ DAILY = Recurrence("daily", (9,))
 
 @pytest.fixture
 async def phone(client: PgClient, agents: Agents, fake: FakeTelegram, bot: Bot) -> Phone:
-    return await open_phone(agents, fake, bot, llm_model=OFFLINE_MODEL)
+    phone = await open_phone(agents, fake, bot, llm_model=OFFLINE_MODEL)
+    phone.rig.core.user_settings.change(USER, time_zone=ZONE)
+    return phone
 
 
 def waiting(phone: Phone) -> list[tuple[str, datetime]]:
