@@ -276,11 +276,7 @@ async def test_it_arrives_in_the_language_that_the_user_chose(
     phone: Phone, language: Language
 ) -> None:
     reminder = await set_reminder(phone)
-    phone.rig.client.execute(
-        "INSERT INTO user_settings (owner_id, language)"
-        " VALUES (add_owner(%(owner)s, 0), %(language)s)",
-        {"owner": USER, "language": language},
-    )
+    phone.rig.core.user_settings.change(USER, language=language)
     message = await arrive(phone, reminder)
     assert message.text == "⏰ позвонить маме"
     assert labels(message) == [
