@@ -257,7 +257,7 @@ class CommandService:
     async def remind(self, called: Called) -> Reply:
         """``/remind``; the first one names the zone by which it was read."""
         reply = await self.reminders.remind(called)
-        if called.has_zone or not reply.rows:
+        if called.has_zone or called.owner.is_group or not reply.rows:
             return reply
         await self.settings.note_zone(called)
         rows = (*reply.rows, (not_mine_button(called.language),))

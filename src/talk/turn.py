@@ -433,8 +433,9 @@ class AgentService:
             return replace(changes, zones=offers)
         place = asked_place(incoming.text)
         asks_time = place == "" or (place is None and "current_time" in result.tools)
-        is_of_clock = bool(changes.reminders) or asks_time
-        return replace(changes, zones=offers, names_zone=is_of_clock and not incoming.has_zone)
+        is_untold = not (incoming.has_zone or incoming.owner.is_group)
+        is_of_clock = is_untold and (bool(changes.reminders) or asks_time)
+        return replace(changes, zones=offers, names_zone=is_of_clock)
 
     async def _confirm_erasure(self, turn: Turn) -> TurnResult | None:
         """What follows a yes or a no to the question whether to erase; None for other messages."""
