@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
@@ -11,7 +11,7 @@ from babel.lists import format_list
 from babel.units import format_unit
 
 from src.base.owners import Called, Owner
-from src.base.zones import DAY, is_shown_twice, local_time
+from src.base.zones import DAY, is_shown_twice, local_time, place_of_zone
 from src.pg.client import PgClient, storable
 from src.reading import lexicon
 from src.reading.recurrences import DAY_HOURS, Recurrence, next_after
@@ -224,6 +224,7 @@ class ReminderService:
         request = _request_in(words, called)
         if request is None or request.problem is not None:
             return ReminderResult(refusal="no_time" if request is None else request.problem)
+        called = replace(called, time_zone=request.time_zone or called.time_zone)
         what, when, repeats = request.what, request.when, request.repeats
         return await self.set(called, what, when, repeats, message_id=message_id)
 
@@ -265,11 +266,13 @@ def confirmation(asked: ReminderResult, called: Called) -> str:
 
 
 def describe(reminder: Reminder, called: Called) -> str:
-    """When a reminder comes, in words for the caller."""
-    return describe_reminder_time(
-        reminder.due_at, reminder.repeats, language=called.language,
-        time_zone=called.time_zone, now=called.moment,
+    """When a reminder comes, in words for the caller; by another clock than theirs, also which."""
+    zone = (reminder.repeats.zone if reminder.repeats else "") or reminder.time_zone
+    time = describe_reminder_time(
+        reminder.due_at, reminder.repeats, language=called.language, time_zone=zone,
+        now=called.moment,
     )  # fmt: skip
+    return time if zone == called.time_zone else f"{time} ({place_of_zone(zone, called.language)})"
 
 
 def _first_time(

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, cast, get_args
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from pydantic import Field
 
+from src.base.zone_names import find_time_zone
 from src.base.zones import first_moment, local_time
 from src.history.new_messages import asked_at_of, own_words_of, strip_time_label
 from src.llm.quoting import Form
@@ -43,6 +44,19 @@ class ReminderOrder(Form):
     weekdays: list[Weekday] = Field(default_factory=list)
     hours: list[int] = Field(default_factory=list)
     day: int = Field(default=0, ge=0, le=31, description="31: the last")
+    time_zone: str = Field(default="", max_length=60, description="only one named for this one")
+
+    def own_zone(self) -> str:
+        """The zone that is named for this one; empty: none is.
+
+        Raises:
+            ValueError: There is no such place.
+        """
+        if not self.time_zone.strip():
+            return ""
+        if zone := find_time_zone(self.time_zone):
+            return zone
+        raise ValueError("time_zone: no such place; name a larger city, or leave it empty")
 
     def moment(self, now: datetime, time_zone: str) -> datetime | None:
         """The first time, aware; None where none is said.
@@ -71,7 +85,7 @@ class ReminderOrder(Form):
         if self.repeats == "no":
             return None
         try:
-            return self._recurrence(local_time(first, time_zone))
+            return replace(self._recurrence(local_time(first, time_zone)), zone=self.own_zone())
         except ValueError:
             raise ValueError("repeats, every, weekdays, hours, day: they do not fit") from None
 
@@ -106,9 +120,11 @@ def order_arguments(request: ReminderRequest, time_zone: str) -> dict[str, Any]:
     when = local_time(request.when.replace(microsecond=0), time_zone)
     arguments: dict[str, Any] = {"text": request.what[:MAX_TEXT], "when": when.isoformat()}
     again = request.repeats
+    if request.time_zone:
+        arguments["time_zone"] = request.time_zone
     if again is None:
         return arguments
-    its = {
+    its: dict[str, Any] = {
         "repeats": again.frequency,
         "every": again.interval,
         "hours": list(again.hours),

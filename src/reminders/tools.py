@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 from langchain_core.tools import BaseTool
@@ -39,10 +40,11 @@ def build_set_reminder(reminders: ReminderService) -> BaseTool:
         called = called_in(context)
         if not _asks_himself(runtime):
             return _told(ReminderResult(refusal="not_own"), called), NOTHING
-        when = order.moment(called.moment, called.time_zone)
-        repeats = None if when is None else order.recurrence(when, called.time_zone)
+        setter = replace(called, time_zone=order.own_zone() or called.time_zone)
+        when = order.moment(setter.moment, setter.time_zone)
+        repeats = None if when is None else order.recurrence(when, setter.time_zone)
         asked = await reminders.set(
-            called, order.text, when, repeats, message_id=context.message_id
+            setter, order.text, when, repeats, message_id=context.message_id
         )
         ids = () if asked.reminder is None else (asked.reminder.id,)
         return _told(asked, called), Finding(changes=Changes(reminders=ids))

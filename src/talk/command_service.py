@@ -30,6 +30,7 @@ from src.talk.questions import QuestionService
 from src.talk.settings import SettingsScreens
 from src.talk.turn import AgentService
 from src.talk.turn_state import RESOLUTIONS
+from src.talk.zones import city_row, not_mine_button, zone_note
 from src.texts import Language, say
 from src.texts.morphology import terms
 from src.texts.plain_text import shortened
@@ -253,7 +254,19 @@ class CommandService:
             return await self.run(called.argument, replace(called, argument=""))
         start = say("start", called.language)
         model = say("start_model" if self.has_model else "offline_note", called.language)
-        return Reply(f"{start}\n\n{model}")
+        if called.has_zone or called.owner.is_group:
+            return Reply(f"{start}\n\n{model}")
+        asked = say("zone_start", called.language)
+        return Reply(f"{start}\n\n{model}\n\n{asked}", (city_row(called.language),))
+
+    async def remind(self, called: Called) -> Reply:
+        """``/remind``; the first one names the zone by which it was read."""
+        reply = await self.reminders.remind(called)
+        if called.has_zone or called.owner.is_group or not reply.rows:
+            return reply
+        await self.settings.note_zone(called)
+        rows = (*reply.rows, (not_mine_button(called.language),))
+        return replace(reply, text=f"{reply.text}\n\n{zone_note(called)}", rows=rows)
 
     async def say_help(self, called: Called) -> Reply:
         """Show what the bot can do."""
@@ -557,7 +570,7 @@ COMMANDS: Mapping[str, CommandEntry] = {
         CommandEntry("forget", CommandService.forget),
         CommandEntry("search", CommandService.search),
         CommandEntry("summary", CommandService.summary),
-        CommandEntry("remind", lambda s, called: s.reminders.remind(called)),
+        CommandEntry("remind", CommandService.remind),
         CommandEntry("reminders", lambda s, called: s.reminders.page(called)),
         CommandEntry("settings", lambda s, called: s.settings.page(called), is_for_admins=True),
         CommandEntry("mode", CommandService.mode),
@@ -578,7 +591,9 @@ COMMANDS: Mapping[str, CommandEntry] = {
 LINKED = frozenset({"help", "memory", "settings", "privacy", "usage", "export", "tools"})
 
 # Actions that concern all of a group.
-FOR_ADMINS = frozenset({"wipe", "choose", "mode", "language", "length", "remembering", "zone"})
+FOR_ADMINS = frozenset(
+    {"wipe", "choose", "mode", "language", "length", "remembering", "zone", "zones"}
+)
 
 # What buttons do, by the name of their action; the numbers are untrusted.
 ACTIONS: Mapping[str, Callable[[CommandService, Called, Action], Awaitable[Reply]]] = {
@@ -606,6 +621,7 @@ ACTIONS: Mapping[str, Callable[[CommandService, Called, Action], Awaitable[Reply
     "language": lambda s, who, a: s.settings.choose_value(who, "language", a.number(0)),
     "length": lambda s, who, a: s.settings.choose_value(who, "length", a.number(0)),
     "remembering": lambda s, who, a: s.settings.choose_value(who, "memory", a.number(0)),
-    "zone": lambda s, who, a: s.settings.set_zone(who, a.number(0)),
+    "zone": lambda s, who, a: s.settings.set_zone(who, a.number(0), a.number(1)),
+    "zones": lambda s, who, a: s.settings.offer_cities(who, a.number(0)),
     "wipe": lambda s, who, a: s.wipe(who, a.number(0)),
 }

@@ -351,4 +351,5 @@ def _joined(changes: Sequence[Changes]) -> Changes:
         forgettings[-1] if forgettings else None,
         # set at once, they come in any order
         tuple(sorted({number for one in changes for number in one.reminders})),
+        tuple(dict.fromkeys(zone for one in changes for zone in one.zones)),
     )

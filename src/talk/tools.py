@@ -36,6 +36,7 @@ from src.reading.gate import holds_secret
 from src.reminders import tools as reminder_tools
 from src.reminders.reminder_service import ReminderService
 from src.talk.turn_state import ConversationState
+from src.talk.zones import ZoneService, build_set_time_zone
 
 logger = logging.getLogger(__name__)
 
@@ -81,10 +82,13 @@ def build_current_time() -> BaseTool:
 # finds or changes something returns a ``Finding`` beside its text.
 
 
-def build_tools(memories: Memories, reminders: ReminderService) -> list[BaseTool]:
+def build_tools(
+    memories: Memories, reminders: ReminderService, zones: ZoneService
+) -> list[BaseTool]:
     """Every tool, in the order in which the model is told of them."""
     return [
         build_current_time(),
+        build_set_time_zone(zones),
         memory_tools.build_save_user_fact(memories),
         memory_tools.build_search_memory(memories),
         memory_tools.build_forget_fact(memories),

@@ -192,6 +192,7 @@ class IncomingMessage:
         moment: When (aware).
         language: For the sentences that the bot says itself.
         time_zone: The owner's zone.
+        has_zone: Whether the owner chose it, or was told of it.
         mode: ``assistant`` or ``strict``.
         origin: Where in Telegram it stands; None in the console.
         voice: Whose words it holds.
@@ -219,6 +220,7 @@ class IncomingMessage:
     enclosed: Enclosed | None = None
     heard: str = ""
     problem: str = ""
+    has_zone: bool = True
     answer_length: AnswerLength = "normal"
     memory_on: bool = True
     is_masked: bool = False
@@ -276,7 +278,10 @@ class IncomingMessage:
     def called(self) -> Called:
         """Who writes, as commands and buttons know them."""
         member = self.origin.sender_id if self.origin else None
-        return Called(self.owner, self.language, self.moment, self.time_zone, member=member)
+        return Called(
+            self.owner, self.language, self.moment, self.time_zone, member=member,
+            has_zone=self.has_zone,
+        )  # fmt: skip
 
     @property
     def update(self) -> int | None:
@@ -406,6 +411,8 @@ class Turn:
         fresh_from: That of the first one since the window moved last.
         summaries: Of what lies before it, oldest first.
         shown_in: Telegram's number of the message in which an earlier attempt began to show it.
+        lead: Stands before the answer: that the message has set the zone.
+        offers: Zones that the message may mean.
         result: What is to be said, set by the first step that has an answer.
         answer: The same, stored: set by ``save``; by ``store`` when an earlier attempt got that
             far.
@@ -425,6 +432,8 @@ class Turn:
     fresh_from: int = 1
     summaries: tuple[str, ...] = ()
     shown_in: int | None = None
+    lead: str = ""
+    offers: tuple[str, ...] = ()
     result: TurnResult | None = None
     answer: StoredAnswer | None = None
     parts: int = 1

@@ -18,6 +18,7 @@ from src.history.turn_repo import AnswerSource, StoredAnswer
 from src.memory.memory_repo import message_number
 from src.talk.command_service import choice_rows, undo_buttons
 from src.talk.turn_state import IncomingMessage, check_stopped, wait_unless_stopped
+from src.talk.zones import zone_rows
 from src.telegram import rendering
 from src.telegram.rendering import Part
 from src.texts import say
@@ -443,6 +444,7 @@ def answer_rows(answer: StoredAnswer, called: Called) -> Rows:
         action = Action("source", (message_number(source.uid) or 0,))
         sources.append(Button(f"{numbers} {called.day(source.said_at)}", action))
     rows = in_rows(sources, PER_ROW) + in_rows(undo_buttons(answer.changes, language), 1)
+    rows += zone_rows(answer.changes, called)
     if answer.asks == "erase_all":
         choices = (("erase_yes", 1), ("erase_no", 0))
         rows += (tuple(Button(say(key, language), Action("erase", (n,))) for key, n in choices),)

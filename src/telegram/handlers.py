@@ -19,7 +19,7 @@ from src.queue.job_repo import MemoryJobRepository
 from src.queue.update_repo import UpdateOutcome, WaitingUpdate
 from src.reading.gate import redact
 from src.talk.command_service import COMMANDS, FOR_ADMINS, Command, parse_command
-from src.talk.settings import asks_for_zone
+from src.talk.settings import asks_for_zone, names_place
 from src.talk.turn_state import TurnControl
 from src.telegram.delivery import (
     Address,
@@ -119,7 +119,7 @@ class Handlers:
         else:
             reply = await settings.find_zone(called, message.text or "")
         await self._show(called, reply)
-        return "explained"
+        return "asked for zone" if asks_for_zone(reply.text) else "explained"
 
     async def take_dislike(
         self, reaction: types.MessageReactionUpdated, called: Called
@@ -155,7 +155,7 @@ class Handlers:
             await self._show_tapped(query, called, reply)
         if not (reply.is_screen or reply.keeps_button or reply.asks or reply.corrects):
             await remove_button(query)
-        return "done"
+        return "asked for zone" if asks_for_zone(reply.text) else "done"
 
     async def _show_tapped(self, query: types.CallbackQuery, called: Called, reply: Reply) -> None:
         screen = query.message.message_id if query.message and reply.is_screen else None
@@ -272,7 +272,12 @@ async def is_refused(_message: types.Message, stored: WaitingUpdate) -> bool:
 
 
 async def answers_zone_question(message: types.Message, stored: WaitingUpdate) -> bool:
-    """A reply to our question for a time zone, in words or with a place."""
+    """What answers our question for a time zone: a reply to it, or the next message.
+
+    Not a reply, it is a place on the map, or a few words that may be its name.
+    """
+    if stored.zone_asked and message.reply_to_message is None:
+        return message.location is not None or names_place(message.text or "")
     asked = message.reply_to_message
     if asked is None or asked.from_user is None or asked.from_user.id != stored.bot_id:
         return False

@@ -27,6 +27,7 @@ from src.base.config import Settings
 from src.base.errors import ConfigError, DeliveryError
 from src.base.metrics import Metrics
 from src.base.owners import Called
+from src.base.zones import first_zone
 from src.core import Core
 from src.queue.update_repo import WaitingUpdate
 from src.talk.command_service import COMMANDS
@@ -224,12 +225,14 @@ class CalledMiddleware(BaseMiddleware):
         """Find out, and go on."""
         stored: WaitingUpdate = data["stored"]
         user: types.User | None = data.get("event_from_user")
+        language = choose_language(stored.language, user.language_code if user else None)
         data["called"] = Called(
             stored.owner,
-            choose_language(stored.language, user.language_code if user else None),
+            language,
             datetime.now(UTC),
-            stored.time_zone or self._time_zone,
+            stored.time_zone or first_zone(language, self._time_zone),
             member=stored.user_id,
+            has_zone=stored.time_zone is not None,
         )
         return await handler(event, data)
 

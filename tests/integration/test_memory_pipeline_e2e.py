@@ -124,7 +124,7 @@ async def run_turn(
         context_size=context_size,
     )
     reminders = person.core.reminders
-    tools = build_tools(memories, reminders)
+    tools = build_tools(memories, reminders, person.core.zones)
     tool_runs = ToolHistoryService(person.client)
     graph = build_graph(models, tools, memories, reminders=reminders, tool_runs=tool_runs)
     steps: list[Step] = []

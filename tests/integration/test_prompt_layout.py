@@ -124,6 +124,7 @@ def agent_for(core: Core, *, system_in_history: bool) -> AgentService:
         ceilings=core.ceilings,
         metrics=core.metrics,
         quiet=QuietMoments(),
+        zones=core.zones,
     )
 
 

@@ -41,7 +41,9 @@ DAILY = Recurrence("daily", (9,))
 
 @pytest.fixture
 async def phone(client: PgClient, agents: Agents, fake: FakeTelegram, bot: Bot) -> Phone:
-    return await open_phone(agents, fake, bot, llm_model=OFFLINE_MODEL)
+    phone = await open_phone(agents, fake, bot, llm_model=OFFLINE_MODEL)
+    phone.rig.core.user_settings.change(USER, time_zone=ZONE)
+    return phone
 
 
 def waiting(phone: Phone) -> list[tuple[str, datetime]]:
@@ -274,11 +276,7 @@ async def test_it_arrives_in_the_language_that_the_user_chose(
     phone: Phone, language: Language
 ) -> None:
     reminder = await set_reminder(phone)
-    phone.rig.client.execute(
-        "INSERT INTO user_settings (owner_id, language)"
-        " VALUES (add_owner(%(owner)s, 0), %(language)s)",
-        {"owner": USER, "language": language},
-    )
+    phone.rig.core.user_settings.change(USER, language=language)
     message = await arrive(phone, reminder)
     assert message.text == "⏰ позвонить маме"
     assert labels(message) == [

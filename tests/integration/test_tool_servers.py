@@ -44,7 +44,8 @@ from tests.integration.turns import answer_turn, begin_turn
 OTHER = fake("garbage")  # a simple server, which starts at once
 TIME = {"command": sys.executable, "args": ["-m", "mcp_server_time", "--local-timezone", "UTC"]}
 OWN = [
-    "current_time", "save_user_fact", "search_memory", "forget_fact", "forget_everything",
+    "current_time", "set_time_zone", "save_user_fact", "search_memory", "forget_fact",
+    "forget_everything",
     "keep_private", "set_reminder", "list_reminders", "cancel_reminder",
 ]  # fmt: skip
 
