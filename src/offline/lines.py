@@ -29,7 +29,7 @@ MAX_LINE = 500  # characters that tell what it is
 PLACES = 512  # for the pieces of words
 PIECES = (3, 4)  # letters of a piece
 SHORT = (1, 2, 4)  # words of a very short line, of a short one, of one that is not long
-LEAN = 0.2  # towards a note, by letters alone: what is none is quoted, rather than a note lost
+LEAN = 0.1  # towards a note, by letters alone: what is none is quoted, rather than a note lost
 NOTHING: Vector = np.zeros(0, dtype=np.float32)
 SHARE = 0.2  # of pieces and marks, beside a vector of length 1
 

@@ -58,6 +58,7 @@ from src.offline.tasks import (
     line_of,
 )
 from src.reading import lexicon
+from src.reading.gate import holds_secret
 from src.reading.requests import (
     ForgetRequest,
     asked_place,
@@ -67,6 +68,7 @@ from src.reading.requests import (
     overview_of,
 )
 from src.reading.sentences import FOLD, is_question, sentences
+from src.reading.words import shared
 from src.reminders import rules as reminders
 from src.texts import LANGUAGES, Language, choose_language, detect_language, say
 
@@ -368,10 +370,20 @@ class Turn:
         return self._with_hint(reply, always=self.kind == "identity")
 
     def _noted(self) -> str:
-        if self.previous is None or not corrects(self.text):
+        if holds_secret(self.text):  # no memory keeps it
+            return say("refused_secret", self.language)
+        beside = self._beside()
+        if beside is None:
             return self._with_hint(say("offline_noted", self.language))
-        before = strip_time_label(str(self.previous.text))
-        return say("offline_beside", self.language, text=before)
+        return say("offline_beside", self.language, text=beside)
+
+    def _beside(self) -> str | None:
+        """The note that it puts right: the last about the same, or the line before it."""
+        if not corrects(self.text):
+            return None
+        own = [strip_time_label(str(m.text)) for m in self.before if isinstance(m, HumanMessage)]
+        same = [text for text in own if is_note(text) and shared(self.text, text)]
+        return (same or list(filter(is_note, own[-1:])) or [None])[-1]
 
     def _with_hint(self, reply: str, *, always: bool = False) -> str:
         """The reply; with the first one of a day, that no model is connected."""
