@@ -1,4 +1,4 @@
-"""What stands beside what: names in short lines, notes that go on with or put right another one."""
+"""Names in short lines; notes that go on with another one, or put it right."""
 
 from __future__ import annotations
 
