@@ -238,6 +238,7 @@ class Core:
             counter=self.counter,
             context_size=settings.llm_context_size,
             system_in_history=provider is None or provider.takes_system_in_history,
+            persona=settings.persona,
         )
         self._tools = [*build_tools(memories, self.reminders), *extra_tools]
         return build_graph(

@@ -35,33 +35,14 @@ MAX_MINUTES = 60 * 24 * 366  # a year; farther moments have a date
 class ReminderOrder(Form):
     """When to remind of what."""
 
-    text: str = Field(
-        min_length=1, max_length=MAX_TEXT,
-        description="what to remind the user of, in their words, without the time",
-    )  # fmt: skip
-    when: str = Field(
-        default="", max_length=40,
-        description="local wall time of the first reminder: 2026-11-24T09:00",
-    )  # fmt: skip
-    in_minutes: int = Field(
-        default=0, ge=0, le=MAX_MINUTES,
-        description='instead of when: "in 20 minutes" is 20',
-    )  # fmt: skip
+    text: str = Field(min_length=1, max_length=MAX_TEXT, description="of what, in their words")
+    when: str = Field(default="", max_length=40, description="2026-11-24T09:00; empty: no time")
+    in_minutes: int = Field(default=0, ge=0, le=MAX_MINUTES, description="instead of when")
     repeats: Repeats = "no"
-    every: int = Field(
-        default=1, ge=1, le=3650,
-        description="2: every second day, week, month, year; 3 with hourly: every 3 hours",
-    )  # fmt: skip
-    weekdays: list[Weekday] = Field(
-        default_factory=list, description="of weekly; by default that of when"
-    )
-    hours: list[int] = Field(
-        default_factory=list, description="several hours of the day: [9, 21]; by default when's"
-    )
-    day: int = Field(
-        default=0, ge=0, le=31,
-        description="of monthly, when other than that of when; 31 is the last day",
-    )  # fmt: skip
+    every: int = Field(default=1, ge=1, le=3650, description="2: every second")
+    weekdays: list[Weekday] = Field(default_factory=list)
+    hours: list[int] = Field(default_factory=list)
+    day: int = Field(default=0, ge=0, le=31, description="31: the last")
 
     def moment(self, now: datetime, time_zone: str) -> datetime | None:
         """The first time, aware; None where none is said.

@@ -242,6 +242,8 @@ class Intake:
             last, window=settings.history_messages, step=settings.history_step
         )
         if turn.window_start > 1:
+            moved_by = settings.history_messages - settings.history_step
+            turn.fresh_from = turn.window_start + moved_by
             shown = self._summaries.list_shown(
                 turn.conversation_id,
                 turn.window_start,

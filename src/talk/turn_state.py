@@ -403,6 +403,7 @@ class Turn:
         is_ended: Whether /new or /stop waits behind it.
         history: The last 30 messages, oldest first, this one last.
         window_start: Position of the first message that the model sees.
+        fresh_from: That of the first one since the window moved last.
         summaries: Of what lies before it, oldest first.
         shown_in: Telegram's number of the message in which an earlier attempt began to show it.
         result: What is to be said, set by the first step that has an answer.
@@ -421,6 +422,7 @@ class Turn:
     is_ended: bool = False
     history: tuple[HistoryMessage, ...] = ()
     window_start: int = 1
+    fresh_from: int = 1
     summaries: tuple[str, ...] = ()
     shown_in: int | None = None
     result: TurnResult | None = None
@@ -488,8 +490,10 @@ class ConversationState(TypedDict, total=False):
         lent_tools: Tools of servers that the model may call in this turn; None before it is
             asked for the first time. Owned by ``assistant``, read by ``tools``.
         sources: What the model was shown, in the order of its numbers: [1] is the first. Owned
-            by ``retrieve_memories``, ``update_state_after_tool`` and, in strict mode,
-            ``generate_answer``; read by the service.
+            by ``load_facts``, ``retrieve_memories``, ``update_state_after_tool`` and, in strict
+            mode, ``generate_answer``; read by the service.
+        fresh_facts: The key facts that stand below the history, as they are written there. Owned
+            by ``load_facts``.
         shown_facts: Ids of the facts that the model was shown; it may name no others. Owned by
             ``load_facts``, ``retrieve_memories`` and ``update_state_after_tool``, read by the
             tools.
@@ -531,6 +535,7 @@ class ConversationState(TypedDict, total=False):
     tools_allowed: bool
     lent_tools: tuple[BaseTool, ...] | None
     sources: list[Hit]
+    fresh_facts: str
     shown_facts: frozenset[int]
     asks: Asks | None
     intent: Intent | None
@@ -559,6 +564,7 @@ def new_turn() -> ConversationState:
         "tools_allowed": True,
         "lent_tools": None,
         "sources": [],
+        "fresh_facts": "",
         "shown_facts": frozenset(),
         "asks": None,
         "intent": None,
