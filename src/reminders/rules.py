@@ -185,13 +185,23 @@ def read_cancelling(text: str) -> Cancelling | None:
     return None
 
 
-def cancel_calls(wanted: Cancelling, found: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-    """The calls that cancel it; nothing where several may be meant, or none is.
+def cancel_calls(
+    text: str, results: Sequence[Mapping[str, Any]]
+) -> list[tuple[str, dict[str, Any]]]:
+    """What cancels what a message no more wants: the list of all first, then those meant.
+
+    Nothing where it wants nothing of the kind, several may be meant, or none is.
 
     Args:
-        wanted: What shall not come.
-        found: The result of LIST_REMINDERS.
+        text: What was typed.
+        results: What the tools of this turn returned, the list first.
     """
+    wanted = read_cancelling(text)
+    if wanted is None or len(results) > 1:
+        return []
+    if not results:
+        return [(LIST_REMINDERS, {})]
+    found = results[0]
     listed = found.get("reminders") or []
     chosen = listed
     if wanted.about:
