@@ -202,6 +202,7 @@ class IncomingMessage:
         heard: What was heard in it, to be shown with the answer.
         answer_length: How long the user wants answers.
         memory_on: Whether anything is remembered, and recalled.
+        has_reminders: Whether any reminder of the owner's may wait.
         is_masked: Whether a secret in it was masked.
         kept_private: What ``text`` said before the code of a door was masked in it, to be kept.
         problem: A sentence about its attachment, to be shown under the answer.
@@ -223,6 +224,7 @@ class IncomingMessage:
     has_zone: bool = True
     answer_length: AnswerLength = "normal"
     memory_on: bool = True
+    has_reminders: bool = True
     is_masked: bool = False
     kept_private: str = field(default="", repr=False)
 
