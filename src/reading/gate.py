@@ -119,7 +119,9 @@ KEYS = re.compile(
 
 _PASSWORD = r"\b<secrets.password>"
 # After "пароль": words that tell something about the password instead of being it.
-_TALK = r"(?!(?:<secrets.talk>|<secrets.talk_whole>\b)\w*)"
+_TALK = r"(?!(?:<secrets.talk>[^\W\d_]*|<secrets.talk_whole>)(?![^\s.,;:!?]))"
+# A plain word is the password where nothing follows: "мой пароль солнышко", not "… кто-то узнал".
+_LAST = r"(?=\s*(?:[.!?,;\n]|$)|\s+<secrets.after>\s)"
 
 # Words that announce a secret, and the secret after them, which begins where the group ``v`` does.
 PASSWORDS = tuple(
@@ -127,14 +129,15 @@ PASSWORDS = tuple(
     for source in (
         # "пароль от вайфая: ...", "my password is ...", "пароль — ..."
         rf"{_PASSWORD}\b[^•.!?\n:=]{{0,40}}?\s*[:=]\s*(?P<v>\S)",
-        rf"{_PASSWORD}\b(?:\s+<secrets.for>)?(?:\s+[\w'-]+){{0,3}}?\s+(?:<secrets.is>|-)\s+(?P<v>\S)",
+        rf"{_PASSWORD}\b(?!\s+<secrets.talk>)(?:\s+<secrets.for>)?(?:\s+[\w'-]+){{0,3}}?"
+        rf"\s+(?:(?:-\s+)?<secrets.is>|-(?!\s+<secrets.is>))\s+{_TALK}(?P<v>\S)",
         # "пароль от вайфая солнышко2020", "password hunter2", "пароль 1234": a digit, or quotes
         rf"{_PASSWORD}(?:\s+<secrets.for>\s+[\w'-]+(?:\s+[^\W\d]+)?)?\s+"
         r"(?P<v>[\"']\S|(?!1password)(?=\S{0,30}\d)\S{4,})",
         # "пароль от вайфая солнышко", "мой пароль солнышко", "пароль qwerty"
         r"(?:^|[.!?,;:\n] ?|\b<secrets.own>\s+)<secrets.bare_password>\s+<secrets.for>\s+[\w'-]+"
-        rf"\s+(?P<v>{_TALK}\w{{3,}})",
-        rf"\b<secrets.mine>\s+<secrets.password>\s+(?P<v>{_TALK}\w{{3,}})",
+        rf"\s+(?P<v>{_TALK}\w{{3,}}){_LAST}",
+        rf"\b<secrets.mine>\s+<secrets.password>\s+(?P<v>{_TALK}\w{{3,}}){_LAST}",
         rf"\b<secrets.bare_password>\s+(?!wi|vpn|apple|google)(?P<v>{_TALK}[a-z]{{4,}}\b)",
     )
 )
@@ -163,8 +166,10 @@ WORDED = tuple(
 # Recovery words of a wallet: some words behind a sign, or many of them.
 _WORDS = r"(?:[\s\d,;.)-]{0,6}[^\W\d]\w*)"
 SEEDS = lexicon.Expression(
-    rf"\b<secrets.seed>(?:[^•.!?\n:=]{{0,30}}(?:[:=]|\s-\s|\b<secrets.seed_is>\b)(?=\s*\w)"
-    rf"(?P<v>{_WORDS}{{1,24}})|(?P<w>(?:[\s,]+\w+){{8,24}}))",
+    rf"\b<secrets.seed>(?:[^•.!?\n:=]{{0,30}}"
+    rf"(?:[:=]|(?:\s-\s+)?\b<secrets.seed_is>\b|\s-\s(?!\s*<secrets.seed_is>\b))"
+    rf"\s*(?=\w)(?![^\W\d]{{1,2}}\b){_TALK}(?P<v>{_WORDS}{{1,24}})"
+    r"|(?P<w>(?:[\s,]+\w+){8,24}))",
     re.IGNORECASE,
 )
 # Codes of daily life: what opens the door of the house.
