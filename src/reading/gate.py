@@ -194,6 +194,13 @@ MORE_OF_PEM = re.compile(r".*?(?:-----END[^-\n]{0,40}-----|\Z)", re.DOTALL)
 WORD_END = re.compile(r"\S*")
 TAIL = re.compile(r"(?:\s(?=\S{0,60}\d)\S+)*")
 
+# A message that may be a secret: one word, digits in groups, the words of a wallet.
+ALONE = re.compile(r"\S{4,64}|\d[\d -]{2,24}|(?:[^\W\d_]+ ){7,23}[^\W\d_]+")
+PUBLIC = re.compile(r"\d{1,2}[:.]\d\d|[\w.+-]+@[\w-]+\.\w+|\w+://\S*|[#@/]\S*")
+PLAIN_WORD = re.compile(r"\W*[^\W\d_]+(?:[-'][^\W\d_]+)*\W*")
+ANNOUNCED = lexicon.Expression(r"(?:[:=-]|\b<secrets.is>)$", re.IGNORECASE)
+MAX_ANNOUNCED = 200  # characters of a message that may announce a secret at its end
+
 MASK = "••••"  # stands in a message in the place of a secret
 MAX_PASSES = 5  # what is left behind one secret may read as another
 
@@ -231,6 +238,28 @@ def redact(text: str, *, household: bool = False) -> str:
             start, end = places[one.start], places[one.end - 1] + 1
             text = f"{text[:start]}{MASK}{text[end:]}"
     return MASK
+
+
+def is_alone(text: str) -> bool:
+    """Whether a message may be a secret that the message before it announced."""
+    seen = _seen(text).strip()
+    return ALONE.fullmatch(seen) is not None and PUBLIC.fullmatch(seen) is None
+
+
+def completes(before: str, text: str) -> Secret | None:
+    """The secret that a message is, after one that announced it: "мой пароль", "qwerty123".
+
+    A plain word is one only after a colon, a dash or "is", or in another alphabet.
+    """
+    seen, told = _seen(text).strip(), _seen(before).strip()[-MAX_ANNOUNCED:]
+    if MASK in told or told.endswith("?") or not is_alone(text):
+        return None
+    is_other = seen.isascii() and not told.isascii()
+    if PLAIN_WORD.fullmatch(seen) and not is_other and not ANNOUNCED.search(told):
+        return None
+    told = told.rstrip(" :-.,!")
+    found = [one for one in _found(f"{told}: {seen}") if one.start > len(told)]
+    return found[-1] if found else None
 
 
 def secrets_of(text: str) -> list[str]:

@@ -23,6 +23,7 @@ from src.pg.client import PgClient
 from src.privacy.export import ExportService
 from src.queue.update_repo import UpdateKind
 from src.reading import lexicon
+from src.reading.gate import redact
 from src.reading.sentences import best_passage
 from src.reading.time_expressions import read_time
 from src.reminders.screens import ReminderScreens, cancel_button
@@ -227,7 +228,7 @@ class CommandService:
             return Reply(say("unknown_command", called.language))
         if entry.is_for_admins and not called.is_admin:
             return Reply(say("only_admins", called.language))
-        return await entry.run(self, called)
+        return await entry.run(self, called.asking(redact(called.argument)))
 
     async def press(self, action: Action | None, called: Called) -> Reply:
         """Do what a button stands for; a note for one that is unknown, or not any more known."""

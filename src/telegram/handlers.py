@@ -16,7 +16,6 @@ from src.memory.group_moves import GroupMoveRepository
 from src.memory.memory_repo import SourceMessage
 from src.queue.job_repo import MemoryJobRepository
 from src.queue.update_repo import UpdateOutcome, WaitingUpdate
-from src.reading.gate import redact
 from src.talk.command_service import COMMANDS, FOR_ADMINS, Command, parse_command
 from src.talk.settings import asks_for_zone, names_place
 from src.talk.turn_state import TurnControl
@@ -102,7 +101,7 @@ class Handlers:
         entry = COMMANDS.get(command.name)
         if entry is not None and entry.teaches and (taught := command.argument or _own(message)):
             return await self._turns.teach(message, taught, stored, called, control)
-        called = called.asking(redact(command.argument))
+        called = called.asking(command.argument)
         if entry is not None and entry.is_for_admins:
             called = await self._with_rights(stored, called)
         reply = await self._core.commands.run(command.name, called)

@@ -671,6 +671,11 @@ CASES: dict[str, Callable[[Stage], Any]] = {
     "ConversationRepository.find_text": lambda s: [
         s.do.conversations.find_text(s.me.owner, origin_of(s, who)) for who in (s.them, s.me)
     ],
+    "ConversationRepository.find_text_before": lambda s: s.both(
+        lambda who: s.do.conversations.find_text_before(
+            s.me.owner, origin_of(s, who), SAID + timedelta(minutes=5)
+        )
+    ),
     "QuestionRepository.open": open_questions,
     "QuestionRepository.find": lambda s: s.both(
         lambda who: s.do.questions.find(s.me.owner, who.answer)
