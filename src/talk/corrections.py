@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from src.base.owners import Called
 from src.history.turn_repo import StoredAnswer
 from src.memory.memory_repo import FactQuery, Memory, MemoryRepository
@@ -55,19 +53,6 @@ def _line(turn: Turn, fact: Memory) -> str:
     return say("note_replaced", language, text=text, old=shortened(fact.past[0].text, MAX_TEXT))
 
 
-@dataclass(frozen=True)
-class Correction:
-    """What became of a correction.
-
-    Attributes:
-        text: What the user is told, in their language.
-        fact: The new fact, through which it can be taken back; None when nothing is new.
-    """
-
-    text: str
-    fact: int | None
-
-
 class CorrectionService:
     """Puts what the user says in the place of a fact; no model is asked."""
 
@@ -80,7 +65,7 @@ class CorrectionService:
 
     async def correct(
         self, called: Called, memory_id: int, text: str, *, mode: Mode
-    ) -> Correction | None:
+    ) -> StoredAnswer | None:
         """Store the text as a message, the source of what holds instead of a fact, and answer it.
 
         Args:
@@ -90,7 +75,8 @@ class CorrectionService:
             mode: In which the user talks with the bot.
 
         Returns:
-            None when the fact is not there, or holds no more; nothing is stored then.
+            The answer, which says what it changed; None when the fact is not there, or holds no
+            more: nothing is stored then.
 
         Raises:
             AppError: It did not work; the message may be stored.
@@ -105,7 +91,4 @@ class CorrectionService:
         turn = Turn(incoming)
         await self._agent.run_turn(turn)
         await self._client.run(self._jobs.defer_indexing)  # else an update brings that about
-        assert turn.answer is not None, "what is taught is answered"
-        changes = turn.answer.changes
-        number = next(iter((*changes.replaced_by, *changes.saved)), None)
-        return Correction(turn.answer.text, number)
+        return turn.answer

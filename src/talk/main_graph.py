@@ -181,7 +181,7 @@ def build_question_graph(memories: Memories, checkpointer: BaseCheckpointSaver[s
 
     Returns:
         A graph to ``ainvoke`` with ``{"extracted_facts": [...], "conflicts": [...]}``. It pauses
-        at once with a list of ``Doubt``, and to resume with one of ``RESOLUTIONS`` and with the
+        at once with the ``RESOLUTIONS``, and to resume with one of them and with the
         messages that told the facts as ``history``. They stay out of the pause, so that it holds
         no words but those in question.
     """

@@ -23,7 +23,7 @@ from src.pg.connection import LIBPQ_OPTIONS
 from src.queue.job_repo import HOUSEKEEPING_QUEUE
 from src.talk.main_graph import Graph, build_question_graph
 from src.talk.strict import question_text
-from src.talk.turn_state import ConversationState, Doubt, Resolution, Settlement
+from src.talk.turn_state import ConversationState, Resolution, Settlement
 from src.texts import choose_language, say
 
 if TYPE_CHECKING:
@@ -150,13 +150,11 @@ class QuestionService:
             self._questions.open, context.owner, thread, context.message_id,
             language=context.language, pairs=pairs,
         )  # fmt: skip
-        begun: ConversationState = {
-            "extracted_facts": state["disputed_facts"], "conflicts": state["disputes"]
-        }  # fmt: skip
+        facts, conflicts = state["disputed_facts"], state["disputes"]
+        begun: ConversationState = {"extracted_facts": facts, "conflicts": conflicts}
         # One checkpoint, of the pause: nothing is stored before it that could be lost.
-        paused = await self._run(begun, context, thread, durability="exit")
-        [wanted] = paused["__interrupt__"]  # type: ignore[typeddict-item]
-        return question_text(cast("Sequence[Doubt]", wanted.value), context.language)
+        await self._run(begun, context, thread, durability="exit")
+        return question_text(facts, conflicts, context.language)
 
     async def settle(self, called: Called, answer_id: int, resolution: Resolution) -> Settlement:
         """Resume what an answer of the bot's asks; ``close`` has to follow.

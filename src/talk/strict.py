@@ -33,7 +33,7 @@ from src.memory.writer import Outcome, is_important
 from src.reading.facts import Fact, content_hash
 from src.reading.requests import asks_to_forget_all
 from src.reminders.reminder_service import ReminderService, confirmation
-from src.talk.turn_state import RESOLUTIONS, Conflict, ConversationState, Doubt, new_turn
+from src.talk.turn_state import RESOLUTIONS, Conflict, ConversationState, new_turn
 from src.texts import Language, say
 from src.texts.plain_text import shortened
 
@@ -48,16 +48,16 @@ def confirmation_text(outcomes: Sequence[Outcome], language: Language) -> str:
     return "\n".join(lines) or say("taught_nothing", language)
 
 
-def question_text(doubts: Sequence[Doubt], language: Language) -> str:
+def question_text(facts: Sequence[Fact], conflicts: Sequence[Conflict], language: Language) -> str:
     """Which of the facts holds: each pair in a line, then the question."""
     lines = [
         say(
-            "conflict_pinned" if doubt["pinned"] else "conflict_important",
+            "conflict_pinned" if conflict.get("pinned") else "conflict_important",
             language,
-            old=shortened(doubt["old"], MAX_TEXT),
-            new=shortened(doubt["new"], MAX_TEXT),
+            old=shortened(conflict["text"], MAX_TEXT),
+            new=shortened(facts[conflict["new"]].text, MAX_TEXT),
         )
-        for doubt in doubts
+        for conflict in conflicts
     ]
     return "\n".join([*lines, say("conflict_ask", language)])
 
@@ -332,25 +332,18 @@ async def weigh_conflicts(
     }
 
 
-async def confirm_conflicts(state: ConversationState) -> ConversationState:
-    """Ask, and wait: the run pauses here, and goes on in whatever process has the answer.
+async def confirm_conflicts(
+    state: ConversationState,  # noqa: ARG001  (LangGraph passes the state)
+) -> ConversationState:
+    """Wait for a decision: the run pauses here, and goes on in whatever process has the answer.
 
     When it goes on LangGraph runs the node once more from its beginning, so it does nothing else.
 
-    Reads: ``extracted_facts``, ``conflicts``.
+    Reads: nothing.
     Updates: ``resolution``.
     Side effects: the run is interrupted; its state goes into the checkpoint.
     """
-    facts = state["extracted_facts"]
-    doubts: list[Doubt] = [
-        {
-            "old": conflict["text"],
-            "new": facts[conflict["new"]].text,
-            "pinned": conflict.get("pinned", False),
-        }
-        for conflict in state["conflicts"]
-    ]
-    resolution = interrupt(doubts)
+    resolution = interrupt(RESOLUTIONS)
     return {"resolution": resolution if resolution in RESOLUTIONS else "old"}
 
 

@@ -43,14 +43,15 @@ class TeachingService:
         Raises:
             StorageError: The database is away; a second attempt stores nothing twice.
         """
-        incoming = turn.incoming
+        incoming, known = turn.incoming, None
         if incoming.teaching is None:
             return None
         if not incoming.memory_on:
             return TurnResult(say("remember_off", incoming.language))
-        known = await self._corrected(turn)
-        if incoming.teaching.corrects is not None and known is None:
-            return TurnResult(say("memory_gone", incoming.language))
+        if incoming.teaching.corrects is not None:
+            known = await self._find(turn, incoming.teaching.corrects)
+            if known is None:
+                return TurnResult(say("memory_gone", incoming.language))
         text = storable(incoming.text).strip()
         said = Said(turn.message_id, text, local_time(incoming.moment, incoming.time_zone))
         contradicts = {known.id} if known is not None else ()
@@ -58,24 +59,20 @@ class TeachingService:
             outcome = await self._memories.writer.keep_private(
                 incoming.owner, text, incoming.kept_private, said, contradicts=contradicts
             )
-            kept = say("private_kept", incoming.language, text=text)
-            if incoming.owner.is_group:
-                kept = say("private_kept_group", incoming.language, text=text)
-            return TurnResult(kept, changes=changes_of([outcome]))
-        outcome = await self._memories.writer.remember(
-            incoming.owner, taught_fact(text, known), said, origin="command",
-            contradicts=contradicts,
-        )  # fmt: skip
-        return TurnResult(
-            confirmation_text([outcome], incoming.language), changes=changes_of([outcome])
-        )
+            key = "private_kept_group" if incoming.owner.is_group else "private_kept"
+            confirmed = say(key, incoming.language, text=text)
+        else:
+            outcome = await self._memories.writer.remember(
+                incoming.owner, taught_fact(text, known), said, origin="command",
+                contradicts=contradicts,
+            )  # fmt: skip
+            confirmed = confirmation_text([outcome], incoming.language)
+        return TurnResult(confirmed, changes=changes_of([outcome]))
 
-    async def _corrected(self, turn: Turn) -> Memory | None:
+    async def _find(self, turn: Turn, number: int) -> Memory | None:
         """The fact to correct: their own, and valid or replaced by this message."""
-        teaching, owner = turn.incoming.teaching, turn.incoming.owner
-        if teaching is None or teaching.corrects is None:
-            return None
-        fact = await self._client.run(self._memories.facts.find_fact, owner, teaching.corrects)
+        find = self._memories.facts.find_fact
+        fact = await self._client.run(find, turn.incoming.owner, number)
         speaker = turn.incoming.speaker_id
         if fact is None or (speaker is not None and fact.speaker_id not in (None, speaker)):
             return None

@@ -316,7 +316,7 @@ class AgentService:
             self._intake.store,
             self._leave_to_newer,
             self._resume,
-            until_answered(self._teach),
+            until_answered(self._teaching.teach),
             until_answered(self._take_zone),
             until_answered(self._confirm_erasure),
             until_answered(self._choose_fact),
@@ -420,10 +420,6 @@ class AgentService:
             return None
         turn.parts = turn.answer.delivered_parts
         return await self._end(turn) if turn.is_ended else None
-
-    async def _teach(self, turn: Turn) -> TurnResult | None:
-        """What is to be remembered as it stands is answered without a model."""
-        return None if turn.incoming.teaching is None else await self._teaching.teach(turn)
 
     async def _take_zone(self, turn: Turn) -> TurnResult | None:
         """Set the zone that the user tells; what else the message says is answered by it."""

@@ -479,14 +479,6 @@ class Conflict(TypedDict):
     said_in: NotRequired[int]
 
 
-class Doubt(TypedDict):
-    """What the user is asked: the known text, whether it is pinned, and the new text."""
-
-    old: str
-    new: str
-    pinned: bool
-
-
 class ConversationState(TypedDict, total=False):
     """What the nodes read and write.
 

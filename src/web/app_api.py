@@ -202,7 +202,8 @@ class Api:
         )
         if done is None:
             raise asked.refused(404, "memory_gone")
-        return {"text": done.text, "fact": done.fact}
+        new = (*done.changes.replaced_by, *done.changes.saved)
+        return {"text": done.text, "fact": next(iter(new), None)}
 
     async def forget(self, asked: VerifiedCall) -> Json:
         """Forget a fact, and what was said of it; ``undo`` takes that back for ten minutes."""

@@ -129,8 +129,11 @@ class GoogleCache:
 
     def tokens(self, parts: Json) -> int:
         """Of the fields of a request or of contents that are read by the model."""
-        read = ("systemInstruction", "tools", "contents")
-        return sum(self._count(readable(parts[name])) for name in read if parts.get(name))
+        said = [
+            readable(parts[name]) for name in ("systemInstruction", "contents") if name in parts
+        ]
+        tools = json.dumps(parts.get("tools") or "", ensure_ascii=False)  # with names of arguments
+        return sum(map(self._count, [*said, tools]))
 
     def create(self, body: Json) -> tuple[int, Json]:
         """The status and the body of the answer to POST cachedContents."""
