@@ -11,14 +11,14 @@ import re
 import uuid
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, NoReturn
+from typing import Any, Literal
 
 from langchain_core.messages import AIMessage, AIMessageChunk, ToolCall
 from langchain_core.messages.ai import UsageMetadata, add_usage
 from langchain_core.messages.base import merge_content
 
 from src.base.metrics import Metrics
-from src.llm.text_calls import HeldText
+from src.llm.text_calls import JSON, HeldText
 
 
 @dataclass(frozen=True)
@@ -245,7 +245,7 @@ def read_arguments(written: str) -> dict[str, Any]:
     try:
         if len(written) > MAX_ARGUMENTS:
             raise ValueError("too long")
-        read = json.loads(written or "{}", parse_constant=_refuse)
+        read = JSON.decode(written or "{}")
         if not isinstance(read, dict):
             raise TypeError
         return {sound(name): _sound_value(value) for name, value in read.items()}
@@ -268,10 +268,6 @@ def _sound_value(value: Any, depth: int = 1) -> Any:
     if isinstance(value, list):
         return [_sound_value(entry, depth + 1) for entry in value]
     return value
-
-
-def _refuse(_constant: str) -> NoReturn:
-    raise ValueError("NaN and Infinity are no JSON")
 
 
 def _continues(call: _Call, index: Any, id_: str | None, name: str) -> bool:
