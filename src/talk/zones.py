@@ -17,8 +17,7 @@ from src.base.owners import Called, Owner
 from src.base.zone_names import find_time_zones
 from src.base.zones import local_time, name_of_zone, place_of_zone
 from src.history.turn_repo import Changes
-from src.llm.quoting import Form
-from src.llm.tool_forms import form_tool
+from src.llm.quoting import Form, form_tool
 from src.memory.turn_context import NOTHING, Finding, TurnContext
 from src.pg.client import PgClient
 from src.pg.user_settings_repo import UserSettingsRepository
