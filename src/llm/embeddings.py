@@ -348,10 +348,9 @@ class QuietMoments:
 
     async def wait(self, seconds: float) -> None:
         """Return when none is under way, and after ``seconds`` in any case."""
-        if not self._quiet.is_set():
-            with suppress(TimeoutError):
-                async with asyncio.timeout(seconds):
-                    await self._quiet.wait()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._quiet.wait()
 
 
 # What the local embedding model is given of a text.
@@ -399,8 +398,6 @@ MAX_WAIT = 0.1  # seconds that a document waits for turns to end: ten a second g
 # usual hangs.
 QUERIES = LaneSettings("embed-query", deadline=10.0)
 DOCUMENTS = LaneSettings("embed-documents", deadline=120.0, niceness=10)
-
-
 KEPT = 500  # texts whose vectors are remembered; 1.5 KB each
 
 
