@@ -346,16 +346,11 @@ def _find_strays(settings: Settings, file: EnvFile) -> tuple[list[Stray], tuple[
     if settings.mcp_servers is not None:
         used |= find_references(settings.mcp_servers)
     names = dict.fromkeys((name for name, value in os.environ.items() if value), False)
-    names |= dict.fromkeys(file.values, True)
-    strays = [
-        stray
-        for stray in find_strays(names, VARIABLES)
-        if stray.name not in used and not _is_idle(stray, settings)
-    ]
-    known = used.union(stray.name for stray in strays)
-    unread = (name for name in file.values if name.upper() not in VARIABLES and name not in known)
-    plain = filter(PLAIN_NAME.fullmatch, unread)
-    return strays, tuple(name for name in plain if not is_of_compose(name))
+    every = find_strays(names | dict.fromkeys(file.values, True), VARIABLES)
+    strays = [one for one in every if one.name not in used and not _is_idle(one, settings)]
+    known = VARIABLES | used | {stray.name for stray in strays}
+    unread = (name for name in file.values if not known & {name, name.upper()})
+    return strays, tuple(n for n in unread if PLAIN_NAME.fullmatch(n) and not is_of_compose(n))
 
 
 def _is_idle(stray: Stray, settings: Settings) -> bool:
