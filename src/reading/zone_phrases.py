@@ -20,8 +20,10 @@ NAME_WORDS = 3  # of a zone named beside an hour: "San Francisco Bay"
 MAX_CANDIDATES = 3
 WORD = re.compile(r"[ (]*([^\s,.;:!?()]+)")
 BY = lexicon.Expression(r"(?<!\w)<zones.by> ")
-TIME = lexicon.Expression(r"[ ]<zones.time>(?!\w)|\)")
+TIME = lexicon.Expression(r"[ ]<zones.time>(?!\w)\)?|\)")
 NEVER = lexicon.Expression("<zones.never>")
+# "Not Moscow but Samara": what is denied goes.
+CORRECTED = lexicon.Expression(r"<zones.not> [^,.;!?\n]{1,38},? <zones.but> ", re.IGNORECASE)
 NOT = lexicon.Expression(r"<zones.not>(?![\w-])")
 DISTANCE = re.compile(r"\d+ [^\W\d]")  # "2 hours ahead of London"
 DECORATION = re.compile(r"\W+$")
@@ -45,6 +47,7 @@ def told_zone(text: str) -> ToldZone | None:
     """The zone that a message tells or orders: "мой часовой пояс Киев"; None: it tells none."""
     if len(text) > MAX_TEXT or "?" in text:
         return None
+    text = CORRECTED.sub("", text)
     clauses = [part.strip() for part in CLAUSES.split(text) if part.strip()][:MAX_CLAUSES]
     for clause in clauses:
         for kind in ("told", "hinted"):
