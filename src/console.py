@@ -164,7 +164,6 @@ class Console:
         if command is not None:
             await self._run_command(command)
             return
-        self._language = detect_language(text, self._language)
         try:
             await self._run_turn(text)
         except AppError as error:
@@ -193,6 +192,7 @@ class Console:
 
     async def _run_turn(self, text: str, teaching: Teaching | None = None) -> None:
         known = await self._commands.settings.get(self._owner)
+        self._language = detect_language(text, self._language)
         language = choose_language(known.language, self._language)
         incoming = IncomingMessage(
             self._owner, text, datetime.now(UTC), language,

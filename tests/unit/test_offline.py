@@ -34,7 +34,7 @@ from src.memory.prompts import (
 from src.offline.model import SEARCHED, OfflineChatModel, answer
 from src.offline.replies import LISTED, NEAR, QUOTED, corrects
 from src.reading.facts import Fact
-from src.reminders.rules import read_cancelling
+from src.reminders.rules import Cancelling, read_cancelling
 from src.talk.prompt import SYSTEM_PROMPT
 from src.talk.tools import build_current_time
 from src.texts import Language, detect_language, say
@@ -634,6 +634,22 @@ def test_what_became_of_a_cancelled_reminder_is_said() -> None:
     done = result({"cancelled": True, "text": "пить таблетки"}, "cancel_reminder")
     told = prompt("Отмени напоминание про таблетки", result(REMINDERS, "list_reminders"), done)
     assert reply(told, CANCELS) == say("reminder_cancelled", "ru", text="пить таблетки")
+
+
+@for_each(("text", "about"), [
+    ("cancel the bread one, tom has some", "bread"), ("Отмени про хлеб", "хлеб"),
+    ("скасуй про хліб", "хліб"), ("cancel that one", ""),
+])  # fmt: skip
+def test_a_reminder_is_cancelled_that_is_not_called_one(text: str, about: str) -> None:
+    assert read_cancelling(text) == Cancelling(about, is_all=False)
+
+
+@for_each("text", [
+    "які нагадування в мене є", "О чём ты мне напомнишь?", "what did i ask you to remind me about",
+    "Какие у меня сейчас напоминания?", "any reminders left?", "про що ти мені нагадаєш",
+])  # fmt: skip
+def test_reminders_are_listed_in_other_words(text: str) -> None:
+    assert calls(prompt(text), CANCELS) == [("list_reminders", {})]
 
 
 @for_each("text", [
