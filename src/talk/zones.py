@@ -138,7 +138,7 @@ class Clock(Form):
     place: str = Field(max_length=200, description="city, offset or zone, as said")
 
 
-SET = "Set the user's own time zone, when they say by which clock they live; tell the result."
+SET = "Set the user's own time zone, when they say by which clock they live."
 
 
 def build_set_time_zone(zones: ZoneService) -> BaseTool:
