@@ -26,7 +26,7 @@ from src.texts import Language, say
 from src.texts.reply import Action, Button, Reply, Rows
 
 CLOCK = "🕒"
-IN_ANSWER = 1  # in a button: it stands under an answer, which stays
+IN_ANSWER, NOT_MINE = 1, 2  # in a button: it stands under an answer, which stays; it denies a zone
 # Where most of those live who speak a language, for buttons.
 LIKELY: dict[Language, tuple[str, ...]] = {
     "ru": ("Europe/Moscow", "Asia/Yekaterinburg", "Asia/Almaty"),
@@ -58,7 +58,7 @@ def zone_rows(changes: Changes, called: Called) -> Rows:
 
 def not_mine_button(language: Language) -> Button:
     """Under what names the zone for the first time."""
-    return Button(say("zone_not_mine", language), Action("zones", (IN_ANSWER,)))
+    return Button(say("zone_not_mine", language), Action("zones", (NOT_MINE,)))
 
 
 def zone_note(called: Called) -> str:
@@ -86,23 +86,31 @@ class ZoneService:
         self._reminders = reminders
         self._client = client
 
-    async def keep(self, owner: Owner, zone: str) -> int:
+    async def keep(self, owner: Owner, zone: str, *, guessed: str | None = None) -> int:
         """It is the owner's from now on; returns how many reminders moved.
+
+        ``guessed`` is the zone before, if they had not told it.
 
         Raises:
             StorageError: The database is away; a second attempt does the rest.
         """
+        moved = await self._reminders.change_zone(owner, zone, guessed=guessed)
         await self.note(owner, zone)
-        return await self._reminders.change_zone(owner, zone)
+        return moved
 
     async def note(self, owner: Owner, zone: str) -> None:
         """The owner was told that the bot goes by this zone, and may still say another."""
         change = self._settings.change
         await self._client.run(change, owner.telegram_user_id, time_zone=zone)
 
+    async def doubt(self, owner: Owner) -> None:
+        """It is not the owner's clock: what it set is moved as soon as they tell theirs."""
+        await self._client.run(self._settings.forget_zone, owner.telegram_user_id)
+
     async def set(self, called: Called, zone: str) -> str:
         """Keep it; the sentence that says so, and that recurring reminders moved."""
-        moved = await self.keep(called.owner, zone)
+        guessed = None if called.has_zone else called.time_zone
+        moved = await self.keep(called.owner, zone, guessed=guessed)
         label = zone_label(zone, called.moment, called.language)
         text = say("zone_set", called.language, zone=label)
         return f"{text} {say('zone_moved', called.language, count=moved)}" if moved else text
@@ -130,7 +138,7 @@ class Clock(Form):
     place: str = Field(max_length=200, description="city, offset or zone, as said")
 
 
-SET = "Set the user's own time zone, when they say by which clock they live; tell the result."
+SET = "Set the user's own time zone, when they say by which clock they live."
 
 
 def build_set_time_zone(zones: ZoneService) -> BaseTool:
