@@ -235,10 +235,16 @@ sys.addaudithook(refuse)
 for name in sys.argv[1:]:
     importlib.import_module(name)
 print(len(sys.argv) - 1)
+print(*sorted({name.partition(".")[0] for name in sys.modules}))
 """
+PROVIDERS = {
+    "anthropic", "google", "langchain_anthropic", "langchain_google_genai", "langchain_openai",
+}  # fmt: skip
 
 
-def test_importing_connects_to_nothing_and_reads_no_settings(tmp_path: Path) -> None:
+def test_importing_connects_to_nothing_reads_no_settings_and_loads_no_provider(
+    tmp_path: Path,
+) -> None:
     (tmp_path / ".env").write_text("HTTP_PORT=not a port\n")
     done = subprocess.run(
         [sys.executable, "-c", IMPORT_ALL, *TREES],
@@ -250,5 +256,7 @@ def test_importing_connects_to_nothing_and_reads_no_settings(tmp_path: Path) -> 
         timeout=60,
     )
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == f"{len(TREES)}\n"
+    count, loaded = done.stdout.splitlines()
+    assert int(count) == len(TREES)
+    assert "langchain_core" in loaded.split() and not PROVIDERS & set(loaded.split())
     assert [path.name for path in tmp_path.iterdir()] == [".env"]
