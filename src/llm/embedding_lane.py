@@ -43,18 +43,18 @@ def read_vectors(reply: Any, count: int) -> Vectors:
     """The vectors of a reply of ``/embeddings``, in the order of the texts, each of length 1.
 
     Args:
-        reply: Whatever the endpoint sent.
+        reply: Whatever the endpoint sent, as JSON.
         count: How many texts there were.
 
     Raises:
         BadVectorsError: It is not one vector of finite numbers for each text, all of one length.
     """
     try:
-        rows = {row.index: row.embedding for row in reply.data}
-        if len(reply.data) != count or rows.keys() != set(range(count)):
+        rows = {row["index"]: row["embedding"] for row in reply["data"]}
+        if len(reply["data"]) != count or rows.keys() != set(range(count)):
             raise BadVectorsError("the reply holds other vectors than those that were asked for")
         vectors = np.array([rows[index] for index in range(count)], dtype=np.float64)
-    except (AttributeError, TypeError, ValueError, OverflowError) as error:
+    except (LookupError, TypeError, ValueError, OverflowError) as error:
         raise BadVectorsError(f"the reply holds no vectors ({type(error).__name__})") from error
     if vectors.ndim != 2 or not np.isfinite(vectors).all():
         raise BadVectorsError("the reply holds something else than vectors of finite numbers")

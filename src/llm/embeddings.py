@@ -233,11 +233,13 @@ class OpenAIEmbedder:
 
     async def _embed(self, texts: Sequence[str]) -> Vectors:
         try:
-            reply = await self._client.embeddings.create(
+            # Raw: the SDK would make an object of each number.
+            answer = await self._client.embeddings.with_raw_response.create(
                 model=self._model,
                 input=[_sendable(text) for text in texts],
                 encoding_format="float",
             )
+            reply = answer.http_response.json()
         except self._api_error as error:
             raise model_error(error) from error
         except Exception as error:
