@@ -334,8 +334,11 @@ class ConsolidationService:
         return len(due) == OWNERS
 
     def _keep_limit(self, owner: Owner, limit: int) -> int:
-        keep = self._client.in_transaction
-        return keep(lambda transaction: StoredFacts(transaction, owner).retire_surplus(limit))
+        def work(transaction: Transaction) -> int:
+            lock_facts(transaction, owner)
+            return StoredFacts(transaction, owner).retire_surplus(limit)
+
+        return self._client.in_transaction(work)
 
     def _consolidate(self, due: Due, model_id: int) -> None:
         """Compare all changed facts of one owner; newer changes wait for the next night."""
@@ -350,6 +353,7 @@ class ConsolidationService:
         self, owner: Owner, memory_id: int, model_id: int, transaction: Transaction
     ) -> list[Kind | None]:
         """Compare one fact with similar ones; returns what was found."""
+        lock_facts(transaction, owner)
         facts = ComparedFacts(transaction, owner)
         loaded = facts.load(memory_id, model_id)
         if loaded is None:

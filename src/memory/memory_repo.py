@@ -11,7 +11,6 @@ from src.base.owners import Owner
 from src.history.turn_repo import NewAnswer
 from src.memory.search_index_repo import NewDocument, add_documents
 from src.pg.client import OwnerSteps, Repository, Transaction, storable
-from src.pg.locks import lock_facts
 from src.reading.facts import MEMORY_TYPES, PRIVATE, Fact, Origin, fact_number
 from src.reading.relations import relation_term
 from src.texts.morphology import terms
@@ -541,12 +540,7 @@ class MemoryRepository(Repository):
 
 
 class StoredFacts(OwnerSteps):
-    """Changes facts, one owner's by one transaction; ``MemoryWriter`` puts the steps in order."""
-
-    def __init__(self, transaction: Transaction, owner: Owner) -> None:
-        """Wait until no other transaction changes them."""
-        super().__init__(transaction, owner)
-        lock_facts(transaction, owner)
+    """Changes facts, after ``lock_facts``; ``src/memory/writer.py`` puts the steps in order."""
 
     def find_message(self, message_id: int) -> Telling | None:
         """What a message of the owner says now; None: it is not there to be remembered.

@@ -25,6 +25,7 @@ from src.memory.memory_repo import (
 )
 from src.pg.client import PgClient, Transaction
 from src.pg.global_settings_repo import GlobalSettingsRepository
+from src.pg.locks import lock_facts
 from src.reading.contradictions import ended_relations, replaces
 from src.reading.facts import (
     PRIVATE,
@@ -212,6 +213,7 @@ class MemoryWriter:
         """Compare and store in one transaction."""
 
         def work(transaction: Transaction) -> Outcome:
+            lock_facts(transaction, owner)
             facts = StoredFacts(transaction, owner)
             found = self._compare(facts, memory, model_id, contradicts)
             if isinstance(found, Outcome):
