@@ -141,9 +141,9 @@ def hit_of(fact: Memory) -> Hit:
 # next to nothing and costs most of the time, so it counts only when the query has no rarer one.
 # Dense: the exact nearest neighbours among the owner's vectors; of many passages one is always
 # somewhat near, so that a later one counts a little less. Entities: the facts that hang on an
-# entity whom the query names, and on the entities of those facts. What the bot said is left out
-# by the indexes themselves, unless it is wanted. Facts take no place of a message: each channel
-# looks beyond as many documents as the owner has facts, and the best of both kinds are candidates.
+# entity whom the query names, and on the entities of those facts. Wishes about answers bear on
+# every question, so that no fact which is nearer takes their place. What the bot said is left out
+# by the indexes themselves, unless it is wanted.
 SEARCH = """
 WITH query AS MATERIALIZED (
     SELECT %(vector)s::halfvec AS vector
@@ -151,9 +151,7 @@ WITH query AS MATERIALIZED (
     SELECT id FROM owners WHERE telegram_user_id = %(user)s AND thread_id = %(thread_id)s
 ), sizes AS MATERIALIZED (
     SELECT greatest(documents, 1)::float AS documents,
-           greatest(terms, 1)::float / greatest(documents, 1) AS length,
-           (SELECT count(*) FROM (SELECT FROM memories WHERE owner_id = (SELECT id FROM me)
-                                  LIMIT 3 * %(limit)s) AS known) AS facts
+           greatest(terms, 1)::float / greatest(documents, 1) AS length
     FROM search_owners WHERE owner_id = (SELECT id FROM me)
 ), dense AS MATERIALIZED (
     SELECT DISTINCT ON (position) position, starts_at, cosine
@@ -163,8 +161,7 @@ WITH query AS MATERIALIZED (
         FROM document_embeddings
         WHERE owner_id = (SELECT id FROM me) AND model_id = %(model)s
           AND is_answer IN (false, %(with_assistant)s)
-        ORDER BY embedding <#> (SELECT vector FROM query)
-        LIMIT %(limit)s + (SELECT facts FROM sizes)
+        ORDER BY embedding <#> (SELECT vector FROM query) LIMIT %(limit)s
     ) AS nearest
     ORDER BY position, cosine DESC
 ), asked AS MATERIALIZED (
@@ -235,34 +232,29 @@ WITH query AS MATERIALIZED (
              ORDER BY e.embedding <#> (SELECT vector FROM query), d.said_at DESC, d.id
              LIMIT %(limit)s
          ) AS d
-), found AS MATERIALIZED (
+), wished AS (
+    SELECT d.position
+    FROM memories f JOIN memory_sources s ON s.memory_id = f.id
+    JOIN search_documents d ON d.message_id = s.message_id
+    WHERE f.owner_id = (SELECT id FROM me) AND f.subject = 'user' AND f.relation = 'wish'
+      AND f.retired_at IS NULL
+    LIMIT %(limit)s
+), candidates AS MATERIALIZED (
     SELECT position, cosine, starts_at, bm25, hops
     FROM (
         SELECT position FROM dense
-        UNION (SELECT position FROM lexical ORDER BY bm25 DESC, position
-               LIMIT %(limit)s + (SELECT facts FROM sizes))
+        UNION (SELECT position FROM lexical ORDER BY bm25 DESC, position LIMIT %(limit)s)
         UNION SELECT position FROM linked
         UNION SELECT position FROM timed
+        UNION SELECT position FROM wished
     ) AS chosen
     LEFT JOIN dense USING (position) LEFT JOIN lexical USING (position)
     LEFT JOIN linked USING (position)
-), candidates AS MATERIALIZED (
-    SELECT c.position, cosine, starts_at, bm25, hops,
-           kind, message_id, memory_id, summary_id, speaker, said_at,
-           row_number() OVER (is_fact ORDER BY cosine DESC NULLS LAST, c.position) AS by_meaning,
-           row_number() OVER (is_fact ORDER BY bm25 DESC NULLS LAST, c.position) AS by_words
-    FROM found c
-    JOIN LATERAL (
-        SELECT kind, message_id, memory_id, summary_id, speaker, said_at FROM search_documents
-        WHERE owner_id = (SELECT id FROM me) AND position = c.position
-        LIMIT 1  -- looked up one by one, however many the owner has
-    ) AS d ON true
-    WINDOW is_fact AS (PARTITION BY kind = 'memory')
 )
-SELECT c.kind, coalesce(c.message_id, c.memory_id, c.summary_id),
-       coalesce(c.message_id, f.message_id),
-       coalesce('msg-' || c.message_id, f.uid, 'sum-' || c.summary_id),
-       c.speaker, coalesce(f.said_at, c.said_at),
+SELECT d.kind, coalesce(d.message_id, d.memory_id, d.summary_id),
+       coalesce(d.message_id, f.message_id),
+       coalesce('msg-' || d.message_id, f.uid, 'sum-' || d.summary_id),
+       d.speaker, coalesce(f.said_at, d.said_at),
        substr(coalesce(message_text(m.content), f.text, s.content),
               1 + coalesce(c.starts_at, e.starts_at, 0), %(shown)s),
        coalesce(m.provenance, 'typed'), coalesce(m.origin, m.speaker, f.speaker),
@@ -272,6 +264,11 @@ SELECT c.kind, coalesce(c.message_id, c.memory_id, c.summary_id),
        coalesce(f.retired_at, outdated.retired_at),
        f.quote, coalesce(c.starts_at, e.starts_at, 0), coalesce(tells_fact, false)
 FROM candidates c
+JOIN LATERAL (
+    SELECT kind, message_id, memory_id, summary_id, speaker, said_at FROM search_documents
+    WHERE owner_id = (SELECT id FROM me) AND position = c.position
+    LIMIT 1  -- looked up one by one, however many the owner has
+) AS d ON true
 LEFT JOIN LATERAL (
     SELECT starts_at,
            -(embedding <#> (SELECT vector FROM query)) - 0.05 * (starts_at > 0)::int AS cosine
@@ -281,23 +278,21 @@ LEFT JOIN LATERAL (
       AND c.cosine IS NULL
     ORDER BY cosine DESC LIMIT 1  -- the passage that fits best
 ) AS e ON true
-LEFT JOIN messages m ON m.id = c.message_id
-LEFT JOIN facts f ON f.id = c.memory_id
-LEFT JOIN conversation_summaries s ON s.id = c.summary_id
+LEFT JOIN messages m ON m.id = d.message_id
+LEFT JOIN facts f ON f.id = d.memory_id
+LEFT JOIN conversation_summaries s ON s.id = d.summary_id
 LEFT JOIN LATERAL (
     SELECT max(old.retired_at) FILTER (WHERE old.retired_reason IN
                ('replaced', 'outdated', 'contradicted', 'undone')) AS retired_at,
            bool_and(old.retired_reason IS NOT DISTINCT FROM 'undone') AS was_taken_back,
            bool_or(old.retired_at IS NULL) AS tells_fact
     FROM memory_sources ms JOIN memories old ON old.id = ms.memory_id
-    WHERE ms.message_id = c.message_id
+    WHERE ms.message_id = d.message_id
 ) AS outdated ON true
-WHERE (least(by_meaning, by_words) <= %(limit)s OR hops IS NOT NULL
-       OR c.position IN (SELECT position FROM timed))
-  AND (%(with_assistant)s OR c.speaker <> 'assistant' AND NOT coalesce(was_taken_back, false))
+WHERE (%(with_assistant)s OR d.speaker <> 'assistant' AND NOT coalesce(was_taken_back, false))
   AND (%(with_retired)s OR f.retired_at IS NULL)
   AND NOT EXISTS (SELECT 1 FROM memories never  -- it never held: its user took it back
-                  WHERE never.id = c.memory_id AND never.retired_reason IN ('undone', 'edited'))
+                  WHERE never.id = d.memory_id AND never.retired_reason IN ('undone', 'edited'))
   AND NOT coalesce(m.conversation_id = %(conversation_id)s::uuid
                    AND m.position >= %(before_position)s, false)
   AND (f.memory_type = 'private' OR NOT EXISTS (  -- the message has a mask in its place
