@@ -70,6 +70,14 @@ class Changes:
         changes: Any = {name: tuple(v) if isinstance(v, list) else v for name, v in columns}
         return cls(**changes)
 
+    def __add__(self, later: Changes) -> Changes:
+        """Both; of two that can be only one, the later."""
+        both = {
+            name: first + second if isinstance(first, tuple) else second or first
+            for (name, first), second in zip(vars(self).items(), vars(later).values(), strict=True)
+        }
+        return Changes(**both)
+
     def as_row(self) -> str | None:
         """How it is stored, as JSON."""
         return None if self == NO_CHANGES else json.dumps(vars(self))

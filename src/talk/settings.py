@@ -185,7 +185,10 @@ class SettingsScreens:
         """Choose the zone whose name has this hash; under an answer (``place``) that stays."""
         zone = next((z for z in pytz.all_timezones if crc32(z.encode()) == name_hash), None)
         if zone is None:
-            return Reply(say("zone_unknown", called.language))
+            return Reply.gone(say("tap_unknown", called.language))
+        if place == IN_ANSWER and called.has_zone and called.time_zone == zone:
+            label = zone_label(zone, called.moment, called.language)
+            return Reply.gone(say("zone_set", called.language, zone=label))
         reply = self._with_way_back(Reply(await self._zones.set(called, zone)), called)
         return reply if place == IN_ANSWER else reply.in_place()
 

@@ -38,7 +38,7 @@ from src.privacy.erasure_repo import ErasureRepository
 from src.queue.update_repo import Behind, UpdateOutcome, UpdateRepository
 from src.reading import lexicon
 from src.reading.facts import PRIVATE
-from src.reading.gate import MASK, redact, secrets_of
+from src.reading.gate import MASK, is_alone, redact, secrets_of
 from src.reading.requests import asked_place
 from src.reading.voices import Voice, clean_name
 from src.reading.zone_phrases import home_zones, told_zone
@@ -111,6 +111,12 @@ class Intake:
             StorageError: The database is away.
         """
         turn.incoming = turn.incoming.without_secrets()
+        if is_alone(turn.incoming.text):
+            find = self._conversations.find_text_before
+            before = await self._client.run(
+                find, turn.incoming.owner, turn.incoming.origin, turn.incoming.moment
+            )
+            turn.incoming = turn.incoming.following(before)
         if _is_searched(turn.incoming):
             self._memories.retriever.prepare(turn.incoming.text)  # as long as all the rest
         with self._metrics.stage("store"):
@@ -168,7 +174,10 @@ class Intake:
         behind = self._hold(transaction, turn.incoming)
         turn.newer, turn.is_ended = behind.newer, behind.is_ended
         if turn.incoming.is_masked and turn.incoming.update is not None:
-            self._updates.rewrite(transaction, turn.incoming.update, redact)
+            told = turn.incoming.told_apart or MASK
+            self._updates.rewrite(
+                transaction, turn.incoming.update, lambda text: redact(text.replace(told, MASK))
+            )
         self._store_enclosed(transaction, turn.incoming)
         self._store_message(transaction, turn)
         ids = turn.conversation_id, turn.message_id

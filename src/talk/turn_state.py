@@ -30,7 +30,7 @@ from src.pg.client import storable
 from src.pg.user_settings_repo import AnswerLength, Mode
 from src.queue.update_repo import UpdateKind
 from src.reading.facts import Fact
-from src.reading.gate import holds_secret, redact
+from src.reading.gate import MASK, completes, holds_secret, redact
 from src.reading.plain_facts import to_remember
 from src.reading.voices import TYPED, Voice
 from src.texts import Language, say
@@ -203,6 +203,8 @@ class IncomingMessage:
         answer_length: How long the user wants answers.
         memory_on: Whether anything is remembered, and recalled.
         is_masked: Whether a secret in it was masked.
+        is_code: Whether it is the code of a door that the message before it announced.
+        told_apart: The secret that it was, where the message before announced it.
         kept_private: What ``text`` said before the code of a door was masked in it, to be kept.
         problem: A sentence about its attachment, to be shown under the answer.
     """
@@ -224,6 +226,8 @@ class IncomingMessage:
     answer_length: AnswerLength = "normal"
     memory_on: bool = True
     is_masked: bool = False
+    is_code: bool = False
+    told_apart: str = field(default="", repr=False)
     kept_private: str = field(default="", repr=False)
 
     def without_secrets(self) -> IncomingMessage:
@@ -231,15 +235,25 @@ class IncomingMessage:
 
         The code of a door goes to ``kept_private`` where the user asks to have it remembered.
         """
-        enclosed, quoted = self.enclosed, self.voice.quoted
+        enclosed, quoted, origin = self.enclosed, self.voice.quoted, self.voice.origin
         clean = replace(
             self,
             text=redact(self.text),
             heard=redact(self.heard),
-            enclosed=enclosed and replace(enclosed, text=redact(enclosed.text)),
-            voice=replace(self.voice, quoted=quoted and redact(quoted)),
+            enclosed=enclosed and Enclosed(redact(enclosed.name), redact(enclosed.text)),
+            voice=replace(
+                self.voice, quoted=quoted and redact(quoted), origin=origin and redact(origin)
+            ),
         )
         return (clean if clean == self else clean.noting_mask())._keeping_private()
+
+    def following(self, before: str) -> IncomingMessage:
+        """The same, masked where the message before it announced the secret that it is."""
+        found = completes(before, self.text)
+        if found is None or found.is_household:
+            return replace(self, is_code=found is not None)
+        heard = MASK if self.heard else ""
+        return replace(self, text=MASK, heard=heard, told_apart=self.text).noting_mask()
 
     def _keeping_private(self) -> IncomingMessage:
         if not (self.voice.is_own and self.memory_on and holds_secret(self.text)):
@@ -259,7 +273,7 @@ class IncomingMessage:
     def is_private(self) -> bool:
         """Whether it is to be remembered nowhere: on request, or with the code of a door."""
         is_taught = self.teaching is not None
-        if not is_taught and holds_secret(self.text):
+        if self.is_code or (not is_taught and holds_secret(self.text)):
             return True
         return wants_privacy(self.text, is_own=self.voice.is_own, is_taught=is_taught)
 
