@@ -451,6 +451,21 @@ class Repository:
         """Nothing is asked yet."""
         self._client = client
 
+    def _all(
+        self, row: Callable[..., T], sql: str, params: Params = None, /,
+        *, within: Transaction | None = None, limits: Limits | None = None, **named: Any,
+    ) -> list[T]:  # fmt: skip
+        """The rows of a statement, each as ``row`` makes it of its columns."""
+        if within is not None:
+            return [row(*columns) for columns in within.fetch_all(sql, params, **named)]
+        return [row(*r) for r in self._client.fetch_all(sql, params, limits=limits, **named)]
+
+    def _first(
+        self, row: Callable[..., T], sql: str, params: Params = None, /, **named: Any
+    ) -> T | None:
+        """The first row of a statement, or None; parameters as in ``_all``."""
+        return next(iter(self._all(row, sql, params, **named)), None)
+
 
 class OwnerSteps:
     """Steps of one use case on an owner's rows, within the caller's transaction; they block."""

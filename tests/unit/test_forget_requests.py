@@ -39,7 +39,8 @@ def test_everything_is_meant(text: str) -> None:
 )  # fmt: skip
 def test_everything_about_something_is_not_everything(text: str) -> None:
     assert not asks_to_forget_all(text)
-    assert read_request(text).everything and len(read_request(text).words) == 1
+    wanted = forget_request(text)
+    assert wanted is not None and wanted.everything and len(read_request(text).words) == 1
 
 
 @for_each("text", [
