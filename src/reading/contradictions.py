@@ -24,6 +24,7 @@ ENDED = re.compile(
     "|".join((endings.LEFT_WORK, endings.LEFT_SCHOOL, endings.PARTED_WITH, endings.DIED,
               endings.GIVEN_UP, endings.MOVED_OUT, endings.FINISHED))
 )  # fmt: skip
+ONE_WORD = "address"  # the kind of wish of which every word is the value
 KIN_LETTERS = 5  # that words of one root have in common
 LIKING, DISLIKING, QUITTING = (
     lexicon.Expression(rf"\b<change.{group}>\b") for group in ("liking", "disliking", "quitting")
@@ -176,14 +177,28 @@ def _has(words: Iterable[Word], word: Word) -> bool:
 def _is_wish_about_same(new: Fact, old: Fact) -> bool:
     if not canonical_relation(new.relation) == canonical_relation(old.relation) == "wish":
         return False
-    kind = _kind_of_wish(new.text)
-    return kind is not None and kind == _kind_of_wish(old.text) and new.text != old.text
+    kind, matter = _read_wish(new.text)
+    known, known_matter = _read_wish(old.text)
+    if kind is None or kind != known or new.text == old.text:
+        return False
+    pairs = ((matter, known_matter), (known_matter, matter))
+    return kind == ONE_WORD or all(_has(others, word) for one, others in pairs for word in one)
 
 
-def _kind_of_wish(text: str) -> str | None:
-    """What a wish is about; later wishes of a kind replace it."""
+def _read_wish(text: str) -> tuple[str | None, list[Word]]:
+    """What a wish is about, and for which answers: none for all; later wishes replace it."""
     told = flat(text)
-    return next((kind for kind, words in _kinds_of_wishes() if words.search(told)), None)
+    for kind, words in _kinds_of_wishes():
+        if words.search(told):
+            rest = content_words(words.sub(" ", told))
+            return kind, [word for word in rest if not word.lemmas & _wishing()]
+    return None, []
+
+
+@cache
+def _wishing() -> frozenset[str]:
+    """Lemmas of words that every wish about answers may have: "answer", "use"."""
+    return frozenset(one for word in lexicon.words("change.wishing") for one in word_lemmas(word))
 
 
 @cache

@@ -65,6 +65,7 @@ class Handlers:
         router.message.register(self._turns.answer_text, F.text)
         router.message.register(self._turns.answer_content)
         router.edited_message.register(self._turns.take_edit, F.text | F.caption)
+        router.callback_query.register(self.refuse_tap, is_refused)
         router.callback_query.register(self.show_source, F.data.startswith("source:"))
         router.callback_query.register(self.unsend, F.data.startswith("unsend:"))
         router.callback_query.register(self.press_button)
@@ -81,6 +82,14 @@ class Handlers:
         sentence = say("not_allowed", called.language, user_id=stored.user_id)
         await self._delivery.send_text(Address(*called.owner), sentence)
         return "refused"
+
+    async def refuse_tap(
+        self, query: types.CallbackQuery, stored: WaitingUpdate, called: Called
+    ) -> UpdateOutcome:
+        """Tell a stranger who pressed a button in somebody else's chat the same."""
+        sentence = say("not_allowed", called.language, user_id=stored.user_id)
+        await pop_up(query, sentence, stays=True)
+        return "refused silently"
 
     async def is_command(self, message: types.Message) -> bool | dict[str, Command]:
         """A command for this bot, read as the receiver reads it; handed on as ``command``."""
@@ -268,8 +277,8 @@ class Handlers:
 # aiogram runs filters that are plain functions in a thread, so these are coroutines.
 
 
-async def is_refused(_message: types.Message, stored: WaitingUpdate) -> bool:
-    """A stranger's message."""
+async def is_refused(_event: types.TelegramObject, stored: WaitingUpdate) -> bool:
+    """A stranger's message, or tap."""
     return stored.kind == "refused"
 
 

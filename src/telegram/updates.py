@@ -278,7 +278,8 @@ def _validated(update: NewUpdate, content: Json, access: Access) -> NewUpdate | 
     """The update, if aiogram can read it; else its essence; strangers' without content."""
     message = update.payload.get("message")
     if not access.permits(update.user_id, update.chat_id) and not _is_migration(message):
-        return _refused(update) if message is not None and update.kind != "member" else None
+        is_told = update.kind != "member" and (message or update.kind == "callback")
+        return _refused(update) if is_told else None
     if _is_readable(update.payload):
         return update
     if update.kind not in ("message", "command", "new", "stop"):
@@ -287,11 +288,16 @@ def _validated(update: NewUpdate, content: Json, access: Access) -> NewUpdate | 
 
 
 def _refused(update: NewUpdate) -> NewUpdate | None:
-    """A stranger's message without what was written: only what the refusal needs."""
-    kept = {"date": 0, **_essence(update.payload["message"], ("message_id",))}
+    """A stranger's message or tap without what was written: only what the refusal needs."""
     refused = replace(
         update, kind="refused", media_group_id=None, interrupts=False, draft_id=None, at_once=True
     )
+    if query := update.payload.get("callback_query"):
+        sender = _essence({**query, "chat": {}}, ())["from"]
+        tap = {"id": query["id"], "from": sender, "chat_instance": "-"}
+        payload = {"update_id": update.update_id, "callback_query": tap}
+        return replace(refused, payload=payload) if _is_readable(payload) else None
+    kept = {"date": 0, **_essence(update.payload["message"], ("message_id",))}
     return _with_message(refused, kept)
 
 
