@@ -66,8 +66,6 @@ class Handlers:
         router.message.register(self._turns.answer_content)
         router.edited_message.register(self._turns.take_edit, F.text | F.caption)
         router.callback_query.register(self.refuse_tap, is_refused)
-        router.callback_query.register(self.show_source, F.data.startswith("source:"))
-        router.callback_query.register(self.unsend, F.data.startswith("unsend:"))
         router.callback_query.register(self.press_button)
         router.my_chat_member.register(self.note_membership)
         router.stopped_message_generation.register(note_stop_button)
@@ -146,12 +144,16 @@ class Handlers:
     async def press_button(
         self, query: types.CallbackQuery, stored: WaitingUpdate, called: Called
     ) -> UpdateOutcome:
-        """Do what the button stands for (``command_service.ACTIONS``); show a screen or a reply.
+        """Do what the button stands for: ``command_service.ACTIONS``, or one of Telegram's own.
 
         A pop-up says what came of it; that alone, where nothing in the chat changes.
         """
-        action = Action.unpack(query.data or "")
+        # Buttons of earlier versions name a source as references do: msg-12.
+        action = Action.unpack((query.data or "").replace(":msg-", ":"))
+        ours = {"source": self._show_source, "unsend": self._unsend}
         try:
+            if action is not None and action.name in ours:
+                return await ours[action.name](query, stored, called, action.number(0))
             if action is not None and action.name in FOR_ADMINS:
                 called = await self._with_rights(stored, called)
             reply = await self._core.commands.press(action, called)
@@ -159,34 +161,22 @@ class Handlers:
             await best_effort(query.answer())
             raise
         await pop_up(query, reply.tapped, stays=reply.is_note)
+        if reply.keeps_others:
+            reply = replace(reply, rows=(*reply.rows, *other_rows(query, reply.rows)))
         if not reply.is_note:
-            await self._show_tapped(query, called, reply)
+            screen = query.message.message_id if query.message and reply.is_screen else None
+            await self._show(called, reply, replacing=screen)
         if not (reply.is_screen or reply.keeps_button or reply.asks or reply.corrects):
             await remove_button(query)
         return "asked for zone" if asks_for_zone(reply.text) else "done"
 
-    async def _show_tapped(self, query: types.CallbackQuery, called: Called, reply: Reply) -> None:
-        screen = query.message.message_id if query.message and reply.is_screen else None
-        if reply.keeps_others:
-            reply = replace(reply, rows=(*reply.rows, *other_rows(query, reply.rows)))
-        await self._show(called, reply, replacing=screen)
-
-    async def show_source(
-        self, query: types.CallbackQuery, stored: WaitingUpdate, called: Called
+    async def _show_source(
+        self, query: types.CallbackQuery, stored: WaitingUpdate, called: Called, number: int
     ) -> UpdateOutcome:
         """Reply to the source message; quote it when it is gone from the chat but still stored."""
-        # Buttons of earlier versions name the message as references do: msg-12.
-        action = Action.unpack((query.data or "").replace(":msg-", ":"))
         address, language = Address(*called.owner), called.language
-        if action is None:
-            await pop_up(query, say("tap_unknown", language), stays=True)
-            return "done"
         find = self._core.memory.memories.facts.find_source
-        try:
-            source = await self._run(find, called.owner, f"msg-{action.number(0)}")
-        except AppError:
-            await best_effort(query.answer())
-            raise
+        source = await self._run(find, called.owner, f"msg-{number}")
         if source is None:
             await pop_up(query, say("source_gone", language), stays=True)
             return "done"
@@ -199,27 +189,27 @@ class Handlers:
             await self._delivery.send_text(address, quote)
         return "done"
 
-    async def unsend(self, query: types.CallbackQuery, called: Called) -> UpdateOutcome:
+    async def _unsend(
+        self, query: types.CallbackQuery, stored: WaitingUpdate, called: Called, number: int
+    ) -> UpdateOutcome:
         """Delete a message in which a secret was masked, where Telegram lets us.
 
         In a group it is the sender's own: the one that the answer under which the button stands
         replies to.
         """
-        action, shown = Action.unpack(query.data or ""), query.message
-        number = action.number(0) if action else 0
+        shown, is_gone = query.message, False
         answered = shown.reply_to_message if isinstance(shown, types.Message) else None
         is_own = answered is not None and answered.message_id == number
         is_own = is_own and answered is not None and answered.from_user == query.from_user
-        is_gone = False
         if number and (is_own or not called.owner.is_group):
-            chat_id = called.owner.telegram_user_id
+            chat_id = stored.chat_id or 0
             try:
                 await self._bot.delete_message(chat_id, number, request_timeout=ADMIN_TIMEOUT)
                 is_gone = True
             except AiogramError as error:
                 is_gone = "message to delete not found" in str(error)
         sentence = say("unsend_done" if is_gone else "unsend_failed", called.language)
-        await best_effort(query.answer(sentence, show_alert=not is_gone))
+        await pop_up(query, sentence, stays=not is_gone)
         await remove_button(query)
         return "done"
 
