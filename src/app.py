@@ -118,8 +118,8 @@ def _register_tasks(
     """Tell the queue about every task; returns what has to do with a start as well."""
     dead_jobs = DeadJobs(core.client, JobDeathRepository(core.client), core.metrics)
     delivery = Delivery(bot, partial(move_group, core))
-    dispatcher = build_dispatcher(core, bot, delivery, identity)
-    UpdateTasks(core, bot, dispatcher, delivery).register(queue)
+    dispatcher = build_dispatcher(core, delivery, identity)
+    UpdateTasks(core, dispatcher, delivery).register(queue)
     reminders = ReminderTasks(core, delivery)
     reminders.register(queue)
     Housekeeping(

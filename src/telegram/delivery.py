@@ -118,6 +118,11 @@ class Address:
     thread_id: int = 0
     reply_to: int | None = None
 
+    @property
+    def place(self) -> dict[str, Any]:
+        """Chat and topic, as requests of Telegram's name them."""
+        return {"chat_id": self.chat_id, "message_thread_id": self.thread_id or None}
+
 
 @dataclass(frozen=True)
 class Form:
@@ -154,13 +159,20 @@ class OpenFile(types.InputFile):
 
 
 class Delivery:
-    """Sends answers of a bot."""
+    """Sends answers of a bot.
+
+    Attributes:
+        bot: Sends.
+        knows_drafts: Whether the server does; learnt from its first refusal.
+        renderer: Formats.
+    """
 
     def __init__(self, bot: Bot, on_migration: Callable[[int, int], Awaitable[None]]) -> None:
         """Send through ``bot``; ``on_migration(old, new)`` learns of groups that moved."""
-        self._bot = bot
-        self._on_migration = on_migration
+        self.bot = bot
+        self.knows_drafts = True
         self.renderer = rendering.Renderer()
+        self._on_migration = on_migration
 
     async def send_answer(  # noqa: PLR0913  (how far an earlier attempt got)
         self,
@@ -237,11 +249,8 @@ class Delivery:
 
     async def _send_file(self, address: Address, file: ReplyFile) -> None:
         async def send() -> None:
-            await self._bot.send_document(
-                chat_id=address.chat_id,
-                document=OpenFile(file),
-                message_thread_id=address.thread_id or None,
-                request_timeout=FILE_TIMEOUT,
+            await self.bot.send_document(
+                **address.place, document=OpenFile(file), request_timeout=FILE_TIMEOUT
             )
 
         await _with_quick_retries(send)
@@ -276,9 +285,9 @@ class Delivery:
 
         async def change() -> None:
             if text is None:
-                await self._bot.edit_message_reply_markup(chat_id=chat_id, message_id=message_id)
+                await self.bot.edit_message_reply_markup(chat_id=chat_id, message_id=message_id)
             else:
-                await edit_message(self._bot, Address(chat_id), message_id, Part(text, []))
+                await edit_message(self.bot, Address(chat_id), message_id, Part(text, []))
 
         with contextlib.suppress(errors.DeliveryRefusedError):
             await _with_quick_retries(change)
@@ -292,7 +301,7 @@ class Delivery:
         part = Part(text, [])
         try:
             await _with_quick_retries(
-                lambda: send_message(self._bot, address, part, must_reply=True)
+                lambda: send_message(self.bot, address, part, must_reply=True)
             )
         except errors.DeliveryRefusedError:  # or it stayed in the group that moved
             return False
@@ -304,7 +313,7 @@ class Delivery:
         Returns the id of the message that shows it.
         """
         try:
-            await _with_quick_retries(lambda: edit_message(self._bot, address, message_id, part))
+            await _with_quick_retries(lambda: edit_message(self.bot, address, message_id, part))
         except errors.AppError as error:
             if is_not_modified(error.__cause__):
                 return message_id
@@ -329,7 +338,7 @@ class Delivery:
     async def _formatted_or_plain(self, address: Address, part: Part) -> int:
         """Send the part; if Telegram refuses it for any odd reason, its bare text."""
         try:
-            return await _with_quick_retries(lambda: send_message(self._bot, address, part))
+            return await _with_quick_retries(lambda: send_message(self.bot, address, part))
         except errors.DeliveryRefusedError as error:
             known = _is_refusal(error.__cause__, "can't parse entities", "entity", "entities")
             bare = replace(part, entities=[], keyboard=part.keyboard if known else None)
@@ -340,7 +349,7 @@ class Delivery:
                 "Telegram refused a message; sending plain text", exc_info=error.__cause__
             )
             place = address if known else replace(address, reply_to=None)
-            return await _with_quick_retries(lambda: send_message(self._bot, place, bare))
+            return await _with_quick_retries(lambda: send_message(self.bot, place, bare))
 
 
 async def send_message(
@@ -371,9 +380,8 @@ async def send_message(
             allow_sending_without_reply=not must_reply,
         )
     message = await bot.send_message(
-        chat_id=address.chat_id,
+        **address.place,
         text=part.text,
-        message_thread_id=address.thread_id or None,
         entities=part.entities or None,
         reply_markup=part.keyboard,
         reply_parameters=reply,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 
-from aiogram import Bot, F, Router, types
+from aiogram import F, Router, types
 from aiogram.enums import ChatMemberStatus, ChatType
 from aiogram.exceptions import AiogramError, TelegramBadRequest, TelegramForbiddenError
 
@@ -41,18 +41,16 @@ ADMIN_TIMEOUT = 15  # seconds
 
 
 class Handlers:
-    """What each kind of update is handled by; messages to answer are ``turns``' own."""
+    """What each kind of update is handled by; messages to answer are ``TurnHandler``'s."""
 
-    def __init__(
-        self, core: Core, bot: Bot, delivery: Delivery, identity: BotIdentity, turns: TurnHandler
-    ) -> None:
+    def __init__(self, core: Core, delivery: Delivery, identity: BotIdentity) -> None:
         """Reply through ``delivery``, as the bot of ``identity``."""
         self._core = core
         self._run = core.client.run
-        self._bot = bot
+        self._bot = delivery.bot
         self._delivery = delivery
         self._identity = identity
-        self._turns = turns
+        self._turns = TurnHandler(core, delivery, identity)
 
     def register(self, router: Router) -> None:
         """Add the handlers; the first whose filters match takes an update, refusals come first."""

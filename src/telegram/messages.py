@@ -16,7 +16,7 @@ from dataclasses import replace
 from datetime import UTC
 from functools import partial
 
-from aiogram import Bot, types
+from aiogram import types
 from aiogram.enums import ChatAction
 from aiogram.exceptions import AiogramError, TelegramRetryAfter
 
@@ -37,7 +37,7 @@ from src.talk.zones import zone_note
 from src.telegram import delivery
 from src.telegram.delivery import Address, Delivery
 from src.telegram.incoming import author_of, fetch_file, read_content, read_voice
-from src.telegram.rendering import MAX_UTF16, Part, Renderer, keep_words
+from src.telegram.rendering import MAX_UTF16, Part, keep_words
 from src.telegram.updates import BotIdentity
 from src.texts import say
 
@@ -61,39 +61,25 @@ REQUEST_TIMEOUT = 10  # seconds
 DRAFT_WINDOW, EDIT_WINDOW = MAX_UTF16 - 500, 2 * MAX_UTF16
 
 
-class DraftSupport:
-    """What all growing answers share: who formats them, and whether the server knows drafts.
-
-    Attributes:
-        available: Whether it does; learnt from its first refusal.
-    """
-
-    def __init__(self, renderer: Renderer) -> None:
-        """Assume that it does."""
-        self.renderer = renderer
-        self.available = True
-
-
 class AnswerStream(AnswerView):
     """One answer on its way: ``feed`` it, and ``close`` it before the final message."""
 
-    def __init__(self, bot: Bot, address: Address, *, drafts: DraftSupport, draft_id: int) -> None:
+    def __init__(self, delivery: Delivery, address: Address, draft_id: int) -> None:
         """Stream to ``address``.
 
         Args:
-            bot: Sends.
+            delivery: Sends, formats, and knows whether drafts may be used in a private chat.
             address: Where to; a group's id is negative.
-            drafts: Whether drafts may be used in a private chat.
             draft_id: Names the draft; a press of its Stop button brings it back.
         """
         super().__init__()
-        self._bot = bot
+        self._delivery = delivery
+        self._bot = delivery.bot
         self._address = address
-        self._drafts = drafts
         self._draft_id = draft_id
         self._on_message: Callable[[int], Awaitable[None]] | None = None
         self.message_id: int | None = None
-        self._uses_drafts = address.chat_id > 0 and drafts.available
+        self._uses_drafts = address.chat_id > 0 and delivery.knows_drafts
         self._pieces: list[str] = []
         self._news = asyncio.Event()
         self._shown: Part | None = None
@@ -150,7 +136,7 @@ class AnswerStream(AnswerView):
             await asyncio.sleep(max(interval, self._quiet_until - time.monotonic()))
             is_reminder = not self._news.is_set()
             self._news.clear()
-            part = await self._drafts.renderer.render_start(self._window())
+            part = await self._delivery.renderer.render_start(self._window())
             if part is not None and (part != self._shown or (is_reminder and self._uses_drafts)):
                 await self._show(part)
 
@@ -185,18 +171,17 @@ class AnswerStream(AnswerView):
         if delivery.is_not_modified(error):
             return
         if self._uses_drafts and delivery.is_unknown_method(error):
-            self._drafts.available = False
+            self._delivery.knows_drafts = False
             logger.warning("this Bot API server knows no drafts; answers are edited instead")
         self._quiet_until = time.monotonic() + EDIT_SECONDS * 2
         self._news.set()
 
     async def _send_draft(self, part: Part) -> None:
-        if not self._drafts.available:
+        if not self._delivery.knows_drafts:
             return
         await self._bot.send_message_draft(
-            chat_id=self._address.chat_id,
+            **self._address.place,
             draft_id=self._draft_id,
-            message_thread_id=self._address.thread_id or None,
             text=part.text,
             entities=part.entities or None,
             can_stop=True,
@@ -224,9 +209,8 @@ class AnswerStream(AnswerView):
             pause = TYPING_EVERY
             try:
                 await self._bot.send_chat_action(
-                    self._address.chat_id,
-                    ChatAction.TYPING,
-                    message_thread_id=self._address.thread_id or None,
+                    **self._address.place,
+                    action=ChatAction.TYPING,
                     request_timeout=REQUEST_TIMEOUT,
                 )
             except TelegramRetryAfter as error:
@@ -239,11 +223,9 @@ class AnswerStream(AnswerView):
 class TurnHandler:
     """Messages to answer: who answers them, and where that is shown."""
 
-    def __init__(self, core: Core, bot: Bot, delivery: Delivery, identity: BotIdentity) -> None:
-        """Show through ``bot``, deliver through ``delivery``."""
-        self.bot = bot
+    def __init__(self, core: Core, delivery: Delivery, identity: BotIdentity) -> None:
+        """Show and deliver through ``delivery``."""
         self.delivery = delivery
-        self.drafts = DraftSupport(delivery.renderer)
         self.settings = core.memory.settings
         self.notes = ChangeNotes(core.client)
         self.is_slow = core.settings.is_own_server(core.settings.chat_model_name)
@@ -317,13 +299,13 @@ class TurnHandler:
             return "done" if outcome.what == "older" else "ignored"
         if leftover := list(outcome.leftover):
             chat_id = incoming.owner.telegram_user_id
-            await delivery.best_effort(self.bot.delete_messages(chat_id, leftover))
+            await delivery.best_effort(self.delivery.bot.delete_messages(chat_id, leftover))
         return await self._run(incoming, stored, control)
 
     async def _read(self, attachment: Attachment, incoming: IncomingMessage) -> Heard:
         return await self._core.attachments.read(
             attachment,
-            partial(fetch_file, self.bot, attachment.file_id),
+            partial(fetch_file, self.delivery.bot, attachment.file_id),
             caption=incoming.text,
             language=incoming.language,
             conversation_id=await self._core.agent.conversation_of(incoming.owner),
@@ -348,7 +330,7 @@ class TelegramView(AnswerStream):
 
     def __init__(self, turns: TurnHandler, address: Address, draft_id: int) -> None:
         """Show at ``address``; a press of the Stop button brings ``draft_id`` back."""
-        super().__init__(turns.bot, address, drafts=turns.drafts, draft_id=draft_id)
+        super().__init__(turns.delivery, address, draft_id)
         self._turns = turns
 
     async def open(self, turn: Turn, on_message: Callable[[int], Awaitable[None]]) -> None:

@@ -9,13 +9,15 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Literal, cast
 
-from aiogram import Bot, Dispatcher
+from aiogram import Dispatcher
 from aiogram.types import Update
 from procrastinate import App, JobContext
 from procrastinate.job_context import AbortReason
 
 from src.base import errors
 from src.base.metrics import Metrics
+from src.base.owners import Called
+from src.base.zones import first_zone
 from src.core import Core
 from src.memory.question_repo import SHOW_ENDING, QuestionRepository
 from src.queue.job_repo import COMMANDS_QUEUE, CONTROL_QUEUE, REMINDERS_QUEUE, TURNS_QUEUE
@@ -40,9 +42,9 @@ NONSENSE_CHANCES = 2  # more, for what is answered in a way that is not understo
 class UpdateTasks:
     """Handles stored updates; every object it needs is handed in."""
 
-    def __init__(self, core: Core, bot: Bot, dispatcher: Dispatcher, delivery: Delivery) -> None:
-        """Feed ``dispatcher`` with the updates of ``bot``; apologise through ``delivery``."""
-        self._bot = bot
+    def __init__(self, core: Core, dispatcher: Dispatcher, delivery: Delivery) -> None:
+        """Feed ``dispatcher`` with updates; apologise through ``delivery``."""
+        self._bot = delivery.bot
         self._dispatcher = dispatcher
         self._delivery = delivery
         self._client = core.client
@@ -51,6 +53,7 @@ class UpdateTasks:
         self._user_settings = core.user_settings
         self._metrics = core.metrics
         self._questions = QuestionRepository(core.client)
+        self._time_zone = core.settings.timezone
 
     def register(self, app: App) -> None:
         """Tell the queue about the tasks, under the names that the stored jobs carry."""
@@ -166,7 +169,7 @@ class UpdateTasks:
         start = time.monotonic()
         log = {"update": stored.id, "kind": stored.kind, "chat": stored.chat_id}
         try:
-            outcome = await self._feed(stored, control)
+            outcome = await self.feed(stored, control)
         except Exception as error:
             if await self._may_retry(error, stored, control, attempts):
                 log["attempt"] = attempts
@@ -178,12 +181,19 @@ class UpdateTasks:
         milliseconds = round((time.monotonic() - start) * 1000)
         logger.info("handled", extra={**log, "outcome": outcome, "ms": milliseconds})
 
-    async def _feed(self, stored: WaitingUpdate, control: TurnControl) -> UpdateOutcome:
+    async def feed(self, stored: WaitingUpdate, control: TurnControl) -> UpdateOutcome:
+        """Let the handlers have an update, and tell them who calls; raises what they raise."""
         if stored.is_inactive and stored.kind != "member" and stored.chat_id is not None:
             await self._client.run(self._user_settings.mark_active, stored.chat_id)
         update = Update.model_validate(stored.payload, context={"bot": self._bot})
+        language = choose_language(stored.language, stored.sender_language)
+        zone = stored.time_zone or first_zone(language, self._time_zone)
+        called = Called(
+            stored.owner, language, datetime.now(UTC), zone, member=stored.user_id,
+            has_zone=stored.time_zone is not None,
+        )  # fmt: skip
         result = await self._dispatcher.feed_update(
-            self._bot, update, stored=stored, control=control
+            self._bot, update, stored=stored, control=control, called=called
         )
         return cast("UpdateOutcome", result) if isinstance(result, str) else "ignored"
 
