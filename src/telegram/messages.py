@@ -21,7 +21,6 @@ from aiogram.enums import ChatAction
 from aiogram.exceptions import AiogramError, TelegramRetryAfter
 
 from src.base.errors import AppError
-from src.base.owners import Called
 from src.core import Core
 from src.history.conversation_repo import TelegramOrigin
 from src.history.turn_repo import StoredAnswer
@@ -32,11 +31,11 @@ from src.queue.update_repo import UpdateOutcome, WaitingUpdate
 from src.reading.voices import clean_name
 from src.talk.command_service import COMMANDS, parse_command
 from src.talk.corrections import ChangeNotes
-from src.talk.turn_state import AnswerView, IncomingMessage, Teaching, Turn, TurnControl
+from src.talk.turn_state import AnswerView, IncomingMessage, Teaching, Turn
 from src.talk.zones import zone_note
 from src.telegram import delivery
 from src.telegram.delivery import Address, Delivery
-from src.telegram.incoming import author_of, fetch_file, read_content, read_voice
+from src.telegram.incoming import Arrived, author_of, fetch_file, read_content, read_voice
 from src.telegram.rendering import MAX_UTF16, Part, keep_words
 from src.telegram.updates import BotIdentity
 from src.texts import say
@@ -232,56 +231,42 @@ class TurnHandler:
         self._core = core
         self._identity = identity
 
-    async def answer_text(
-        self, message: types.Message, stored: WaitingUpdate, called: Called, control: TurnControl
-    ) -> UpdateOutcome:
+    async def answer_text(self, message: types.Message, it: Arrived) -> UpdateOutcome:
         """Answer a text; raises what ``AgentService.run_turn`` raises, as all of these do."""
         text = without_address(message.text or "", self._identity)
         if len(text) >= LONG_PASTE:
             await asyncio.sleep(SETTLE_SECONDS)
-        return await self._run(_incoming(message, text, stored, called), stored, control)
+        return await self._run(_incoming(message, text, it), it)
 
-    async def teach(
-        self,
-        message: types.Message,
-        text: str,
-        stored: WaitingUpdate,
-        called: Called,
-        control: TurnControl,
-    ) -> UpdateOutcome:
+    async def teach(self, message: types.Message, text: str, it: Arrived) -> UpdateOutcome:
         """Remember a text as it stands; a turn without a model."""
-        incoming = _incoming(message, text, stored, called, Teaching())
-        return await self._run(incoming, stored, control)
+        return await self._run(_incoming(message, text, it, Teaching()), it)
 
-    async def answer_content(
-        self, message: types.Message, stored: WaitingUpdate, called: Called, control: TurnControl
-    ) -> UpdateOutcome:
+    async def answer_content(self, message: types.Message, it: Arrived) -> UpdateOutcome:
         """Answer what a message holds beside, or instead of, a text: said, shown or written.
 
         A part of an album leaves the answer to the last of them. A second attempt finds what the
         first one stored, and does not read the attachment again.
         """
-        content = read_content(message, called.language)
+        content = read_content(message, it.called.language)
         text = without_address(content.text, self._identity)
-        incoming = _incoming(message, text, stored, called)
+        incoming = _incoming(message, text, it)
         find = self._core.conversations.find_text
         known = await self._core.client.run(find, incoming.owner, incoming.origin)
-        heard = Heard(problem=say(content.problem, called.language) if content.problem else "")
+        heard = Heard(problem=say(content.problem, it.called.language) if content.problem else "")
         if content.attachment is not None and known is None:
             heard = await self._read(content.attachment, incoming)
-        if stored.media_group_id is not None and stored.newer is None:
+        if it.stored.media_group_id is not None and it.stored.newer is None:
             await asyncio.sleep(SETTLE_SECONDS)
         text = known or "\n".join(filter(None, (text, heard.spoken)))
         if text or heard.enclosed is not None:
-            return await self._run(with_heard(incoming, text, heard), stored, control)
+            return await self._run(with_heard(incoming, text, heard), it)
         if await self._core.agent.is_left_to_newer(incoming):
             return "left to a later message"
-        await self.delivery.send_text(Address(*called.owner), heard.problem)
+        await self.delivery.send_text(Address(*it.called.owner), heard.problem)
         return "explained"
 
-    async def take_edit(
-        self, message: types.Message, stored: WaitingUpdate, called: Called, control: TurnControl
-    ) -> UpdateOutcome:
+    async def take_edit(self, message: types.Message, it: Arrived) -> UpdateOutcome:
         """History and memory follow the new words; the last message is answered anew, in place."""
         text = without_address(message.text or message.caption or "", self._identity)
         teaching = None
@@ -290,7 +275,7 @@ class TurnHandler:
             if entry is None or not entry.teaches:
                 return "ignored"  # what a command did is done
             text, teaching = command.argument, Teaching()
-        incoming = _incoming(message, text, stored, called, teaching)
+        incoming = _incoming(message, text, it, teaching)
         outcome = await self._core.client.run(
             self._core.edits.take, incoming.owner, incoming.origin, incoming.text,
             is_own=incoming.voice.is_own,
@@ -300,7 +285,7 @@ class TurnHandler:
         if leftover := list(outcome.leftover):
             chat_id = incoming.owner.telegram_user_id
             await delivery.best_effort(self.delivery.bot.delete_messages(chat_id, leftover))
-        return await self._run(incoming, stored, control)
+        return await self._run(incoming, it)
 
     async def _read(self, attachment: Attachment, incoming: IncomingMessage) -> Heard:
         return await self._core.attachments.read(
@@ -311,18 +296,16 @@ class TurnHandler:
             conversation_id=await self._core.agent.conversation_of(incoming.owner),
         )
 
-    async def _run(
-        self, incoming: IncomingMessage, stored: WaitingUpdate, control: TurnControl
-    ) -> UpdateOutcome:
+    async def _run(self, incoming: IncomingMessage, it: Arrived) -> UpdateOutcome:
         """A turn; in groups the answer quotes the message.
 
         Unless the message stayed in the old chat of a group that moved.
         """
-        owner = incoming.owner
+        owner, stored = incoming.owner, it.stored
         is_quoting = owner.is_group and owner.telegram_user_id == stored.chat_id
         address = Address(*owner, reply_to=stored.message_id if is_quoting else None)
         view = TelegramView(self, address, (stored.message_id or 1) % MAX_DRAFT_ID or 1)
-        return await self._core.agent.run_turn(Turn(incoming, view, control))
+        return await self._core.agent.run_turn(Turn(incoming, view, it.control))
 
 
 class TelegramView(AnswerStream):
@@ -378,13 +361,10 @@ def with_heard(incoming: IncomingMessage, text: str, heard: Heard) -> IncomingMe
 
 
 def _incoming(
-    message: types.Message,
-    text: str,
-    stored: WaitingUpdate,
-    called: Called,
-    teaching: Teaching | None = None,
+    message: types.Message, text: str, it: Arrived, teaching: Teaching | None = None
 ) -> IncomingMessage:
     """The message as the service takes it."""
+    stored, called = it.stored, it.called
     return IncomingMessage(
         owner=called.owner,
         text=text,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections import OrderedDict
+from functools import lru_cache
 from http import HTTPStatus
 from types import SimpleNamespace
 from typing import Any, cast
@@ -160,7 +160,7 @@ class ThrottleMiddleware(BaseRequestMiddleware):
     def __init__(self, messages_per_second: int, metrics: Metrics) -> None:
         """Allow so many messages a second over all chats (Telegram's default is 30)."""
         self._all = AsyncLimiter(messages_per_second, 1.0)
-        self._chats: OrderedDict[int, AsyncLimiter] = OrderedDict()
+        self._limiter_of = lru_cache(MAX_CHATS)(_chat_limiter)
         self._metrics = metrics
 
     async def __call__(
@@ -181,23 +181,14 @@ class ThrottleMiddleware(BaseRequestMiddleware):
             self._metrics.requests.labels(method.__api_method__, result).inc()
 
     async def _wait_for_place(self, chat_id: int | str | None) -> None:
-        await self._chat_limiter(chat_id).acquire()
+        await self._limiter_of(chat_id if isinstance(chat_id, int) else 0).acquire()
         await self._all.acquire()
 
-    def _chat_limiter(self, chat_id: int | str | None) -> AsyncLimiter:
-        key = chat_id if isinstance(chat_id, int) else 0
-        limiter = self._chats.get(key)
-        if limiter is None:
-            is_group = key < 0
-            limiter = AsyncLimiter(
-                GROUP_BURST if is_group else PRIVATE_BURST,
-                GROUP_SECONDS if is_group else PRIVATE_SECONDS,
-            )
-            self._chats[key] = limiter
-            if len(self._chats) > MAX_CHATS:
-                self._chats.popitem(last=False)
-        self._chats.move_to_end(key)
-        return limiter
+
+def _chat_limiter(chat_id: int) -> AsyncLimiter:
+    if chat_id < 0:
+        return AsyncLimiter(GROUP_BURST, GROUP_SECONDS)
+    return AsyncLimiter(PRIVATE_BURST, PRIVATE_SECONDS)
 
 
 STARTUP_TIMEOUT = 15  # seconds for each request at start

@@ -27,6 +27,7 @@ from src.reminders.reminder_repo import REMIND, DueReminder, ReminderRepository
 from src.reminders.screens import LATE, arrival
 from src.talk.turn_state import TurnControl
 from src.telegram.delivery import Address, Delivery
+from src.telegram.incoming import Arrived
 from src.telegram.rendering import split_text
 from src.texts import choose_language, say
 
@@ -82,7 +83,7 @@ class UpdateTasks:
             message_id: Telegram's number of the message, for ``interrupt_turn`` to compare.
         """
         control = TurnControl()
-        work = asyncio.ensure_future(self._find_and_handle(update, control, context.job.attempts))
+        work = asyncio.ensure_future(self._handle(update, control, context.job.attempts))
         while not work.done():
             try:
                 await asyncio.shield(work)
@@ -160,13 +161,11 @@ class UpdateTasks:
         except errors.ChatUnavailableError:
             logger.info("the end of a question is shown to nobody", extra={"answer": answer})
 
-    async def _find_and_handle(self, update: int, control: TurnControl, attempts: int) -> None:
-        stored = await self._client.run(self._updates.find_waiting, update)
-        if stored is not None:
-            await self._handle(stored, control, attempts)
-
-    async def _handle(self, stored: WaitingUpdate, control: TurnControl, attempts: int) -> None:
+    async def _handle(self, update: int, control: TurnControl, attempts: int) -> None:
         start = time.monotonic()
+        stored = await self._client.run(self._updates.find_waiting, update)
+        if stored is None:
+            return
         log = {"update": stored.id, "kind": stored.kind, "chat": stored.chat_id}
         try:
             outcome = await self.feed(stored, control)
@@ -193,7 +192,7 @@ class UpdateTasks:
             has_zone=stored.time_zone is not None,
         )  # fmt: skip
         result = await self._dispatcher.feed_update(
-            self._bot, update, stored=stored, control=control, called=called
+            self._bot, update, it=Arrived(stored, called, control)
         )
         return cast("UpdateOutcome", result) if isinstance(result, str) else "ignored"
 
