@@ -47,7 +47,7 @@ from src.pg.global_settings_repo import GlobalSettingsRepository
 from src.pg.migrations import check_sessions, migrate
 from src.pg.user_settings_repo import UserSettingsRepository
 from src.privacy.export import ExportService
-from src.queue.dead_jobs import PutAsideRepository
+from src.queue.dead_jobs import JobDeathRepository
 from src.queue.update_repo import UpdateRepository
 from src.reading.reminder_phrases import read_reminder
 from src.reading.time_expressions import read_time
@@ -152,7 +152,7 @@ class Core:
         set_conversation_repo_factory(lambda: self.conversations)
         self.turns = TurnRepository(client)
         self.updates = UpdateRepository(client)
-        self.put_aside = PutAsideRepository(client)
+        self.put_aside = JobDeathRepository(client)
         self.user_settings = UserSettingsRepository(client)
         self.exports = ExportService(client)
         self.edits = EditService(client)

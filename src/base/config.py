@@ -234,7 +234,7 @@ class Settings(ProviderSettings, BaseSettings):
         if self.llm_model:
             return self.llm_model
         for provider in PROVIDERS.values():
-            if getattr(self, provider.key_variable.lower()):
+            if provider.key(self):
                 return f"{provider.name}:{provider.default_model}"
         return OFFLINE_MODEL
 
@@ -430,10 +430,10 @@ def _check_key(settings: Settings, variable: str, provider: Provider) -> list[st
 
 def _check_package(variable: str, provider: Provider) -> list[str]:
     """requirements.txt names every provider's package; an installation may lack it still."""
-    if find_spec(provider.package) is not None:
+    package = f"langchain_{provider.name}"
+    if find_spec(package) is not None:
         return []
-    package = provider.package.replace("_", "-")
     return [
         f"{variable}: {provider.name}:… needs a package that is not installed. "
-        f"Run: .venv/bin/pip install {package}"
+        f"Run: .venv/bin/pip install {package.replace('_', '-')}"
     ]

@@ -16,7 +16,7 @@ from typing import Any, Final, Literal, Protocol
 import httpx
 from langchain_core.messages import BaseMessage, SystemMessage
 from langchain_core.utils.function_calling import convert_to_openai_tool
-from pydantic import BaseModel, SecretStr
+from pydantic import BaseModel
 
 from src.base.errors import ModelSetupError, ModelUnavailableError, PostponedError
 from src.base.providers import ProviderSettings, find_batch_provider
@@ -419,9 +419,8 @@ def get_llm_provider(name: str, settings: ProviderSettings) -> LLMProvider:
     provider = find_batch_provider(name)
     if provider is None or not provider.is_configured(settings):
         raise ModelSetupError(f"the batch provider {name} has no key")
-    key: SecretStr | None = getattr(settings, provider.key_variable.lower())
-    base_url: str | None = getattr(settings, provider.base_url_variable.lower())
-    return CLASSES[name](key.get_secret_value() if key else "none", base_url)
+    key = provider.key(settings)
+    return CLASSES[name](key.get_secret_value() if key else "none", provider.base_url(settings))
 
 
 def _name(job_id: str) -> str:

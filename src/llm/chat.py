@@ -44,16 +44,16 @@ def build_provider_model(settings: Settings, name: str) -> BaseChatModel:
     """
     provider_name, _, model = name.partition(":")
     provider = PROVIDERS[provider_name]
-    key: SecretStr | None = getattr(settings, provider.key_variable.lower())
     wait = settings.llm_timeout
     silence = max(wait, settings.first_token_timeout(name))
     options: dict[str, Any] = {
         "timeout": (wait, silence, wait, wait) if provider.has_openai_client else silence,
         "max_retries": 0,
-        "api_key": key or SecretStr("none"),  # a local server needs none, the SDK wants one
+        "api_key": provider.key(settings)
+        or SecretStr("none"),  # a local server needs none, the SDK wants one
         **provider.options,
     }
-    if base_url := getattr(settings, provider.base_url_variable.lower()):
+    if base_url := provider.base_url(settings):
         options["base_url"] = base_url
     built: Any = init_chat_model(model, model_provider=provider.name, **options)
     if provider.has_openai_client:
