@@ -28,6 +28,7 @@ from src.media.attachments import Attachment, Heard
 from src.memory.screens import corrected_by
 from src.pg.client import storable
 from src.queue.update_repo import UpdateOutcome, WaitingUpdate
+from src.reading.gate import redact
 from src.reading.voices import clean_name
 from src.talk.command_service import COMMANDS, parse_command
 from src.talk.corrections import ChangeNotes
@@ -291,7 +292,7 @@ class TurnHandler:
         return await self._core.attachments.read(
             attachment,
             partial(fetch_file, self.delivery.bot, attachment.file_id),
-            caption=incoming.text,
+            caption=redact(incoming.text),
             language=incoming.language,
             conversation_id=await self._core.agent.conversation_of(incoming.owner),
         )
