@@ -248,12 +248,12 @@ class Delivery:
             await self._send_part(address, part)
 
     async def _send_file(self, address: Address, file: ReplyFile) -> None:
-        async def send() -> None:
-            await self.bot.send_document(
-                **address.place, document=OpenFile(file), request_timeout=FILE_TIMEOUT
+        document = OpenFile(file)
+        await _with_quick_retries(
+            lambda: self.bot.send_document(
+                **address.place, document=document, request_timeout=FILE_TIMEOUT
             )
-
-        await _with_quick_retries(send)
+        )
 
     async def show_reply(
         self, address: Address, reply: Reply, *, replacing: int | None = None

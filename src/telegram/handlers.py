@@ -21,7 +21,6 @@ from src.talk.settings import asks_for_zone, names_place
 from src.telegram.delivery import (
     Address,
     Delivery,
-    best_effort,
     delivery_error,
     other_rows,
     pop_up,
@@ -145,7 +144,7 @@ class Handlers:
                 called = await self._with_rights(it.stored, called)
             reply = await self._core.commands.press(action, called)
         except AppError:  # another attempt does it; the button does not seem stuck
-            await best_effort(query.answer())
+            await pop_up(query, say("tap_later", called.language))
             raise
         await pop_up(query, reply.tapped, stays=reply.is_note)
         if reply.keeps_others:

@@ -216,7 +216,11 @@ class UpdateTasks:
     async def _conclude(
         self, error: Exception, stored: WaitingUpdate, control: TurnControl
     ) -> UpdateOutcome:
-        """End an update that failed for good; returns its outcome."""
+        """End an update that failed for good: apologise; its message stays in the history.
+
+        Raises:
+            DeliveryError: The apology did not go out either; worth another try, for a day.
+        """
         if isinstance(error, errors.ConversationGoneError):
             return "wiped"
         if isinstance(error, errors.ChatUnavailableError):
@@ -224,14 +228,6 @@ class UpdateTasks:
         if isinstance(error, errors.TransientError) and control.stopped:
             await self._client.run(self._turns.mark_delivery_stopped, stored.id)
             return "stopped"  # the user does not want this answer any more
-        return await self._give_up(stored, error)
-
-    async def _give_up(self, stored: WaitingUpdate, error: Exception) -> UpdateOutcome:
-        """Apologise, and mark the message; it stays in the history.
-
-        Raises:
-            DeliveryError: The apology did not go out either; worth another try, for a day.
-        """
         log = {"update": stored.id, "kind": stored.kind, "chat": stored.chat_id}
         logger.error("gave up on an update", extra=log, exc_info=error)
         self._metrics.turns.labels("failed").inc()

@@ -28,15 +28,6 @@ MAX_UPDATE_ID = 2**62
 GROUP_ANONYMOUS_BOT = 1087968824  # @GroupAnonymousBot
 DISLIKE = "👎"
 MAX_DEPTH = 60  # nesting of an update; a true one has a fraction of it
-# What Telegram is asked to send; the other kinds of updates have no handler.
-ALLOWED_UPDATES = [
-    "message",
-    "edited_message",
-    "callback_query",
-    "my_chat_member",
-    "stopped_message_generation",
-    "message_reaction",
-]
 MEDIA = (
     "photo", "voice", "audio", "video", "video_note", "document", "sticker", "animation",
     "location", "venue", "contact", "poll", "dice", "story", "paid_media", "game", "checklist",
@@ -272,6 +263,8 @@ _READERS = {
     "stopped_message_generation": _read_stop,
     "message_reaction": _read_reaction,
 }
+# What Telegram is asked to send; the other kinds of updates have no handler.
+ALLOWED_UPDATES = list(_READERS)
 
 
 def _validated(update: NewUpdate, content: Json, access: Access) -> NewUpdate | None:

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 import pytest
 from aiogram import Bot
 
+from src.base.errors import DeliveryError
 from src.pg.client import PgClient
 from src.talk.command_service import ACTIONS
 from src.telegram.receiver import GetRawUpdates
@@ -267,3 +268,13 @@ async def test_forged_and_outdated_data_get_one_sentence(phone: Phone, language:
         assert told.strip() and "\n" not in told
     told_in_chat = phone.fake.sent_to(USER)[before:]
     assert len(told_in_chat) <= 1, "a question that is gone says so below itself"
+
+
+async def test_a_tap_that_has_to_wait_says_so(phone: Phone) -> None:
+    """Telegram does not say whether they may: it is asked once more, by another attempt."""
+    phone.place = Sender(chat_id=GROUP, chat_type="supergroup")
+    await phone.write("/help")
+    phone.fake.fail_next("getChatMember", status=502)
+    with pytest.raises(DeliveryError):
+        await phone.press("mode:0")
+    assert phone.popups[-1] == say("tap_later", "ru")
