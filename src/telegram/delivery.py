@@ -287,7 +287,7 @@ class Delivery:
             if text is None:
                 await self.bot.edit_message_reply_markup(chat_id=chat_id, message_id=message_id)
             else:
-                await edit_message(self.bot, Address(chat_id), message_id, Part(text, []))
+                await self.edit_once(Address(chat_id), message_id, Part(text, []))
 
         with contextlib.suppress(errors.DeliveryRefusedError):
             await _with_quick_retries(change)
@@ -300,12 +300,66 @@ class Delivery:
         """
         part = Part(text, [])
         try:
-            await _with_quick_retries(
-                lambda: send_message(self.bot, address, part, must_reply=True)
-            )
+            await _with_quick_retries(lambda: self.send_once(address, part, must_reply=True))
         except errors.DeliveryRefusedError:  # or it stayed in the group that moved
             return False
         return True
+
+    async def send_once(
+        self,
+        address: Address,
+        part: Part,
+        *,
+        must_reply: bool = False,
+        timeout: int = SEND_TIMEOUT,  # noqa: ASYNC109  (it is aiogram's)
+    ) -> int:
+        """Send one message, once; returns its id.
+
+        Args:
+            address: Where to; with ``reply_to`` it is a reply.
+            part: What.
+            must_reply: Refuse to send it as anything but a reply.
+            timeout: Seconds.
+
+        Raises:
+            AiogramError: Telegram refused, or cannot be reached.
+        """
+        reply = None
+        if address.reply_to is not None:
+            reply = types.ReplyParameters(
+                message_id=address.reply_to,
+                chat_id=address.chat_id if must_reply else None,
+                allow_sending_without_reply=not must_reply,
+            )
+        message = await self.bot.send_message(
+            **address.place,
+            text=part.text,
+            entities=part.entities or None,
+            reply_markup=part.keyboard,
+            reply_parameters=reply,
+            request_timeout=timeout,
+        )
+        return message.message_id
+
+    async def edit_once(
+        self,
+        address: Address,
+        message_id: int,
+        part: Part,
+        *,
+        timeout: int = SEND_TIMEOUT,  # noqa: ASYNC109  (it is aiogram's)
+    ) -> None:
+        """Let a message of the bot's show the part, once; raises as ``send_once``."""
+        await self.bot.edit_message_text(
+            text=part.text,
+            chat_id=address.chat_id,
+            message_id=message_id,
+            entities=part.entities or None,
+            reply_markup=part.keyboard
+            if isinstance(part.keyboard, types.InlineKeyboardMarkup)
+            else None,
+            request_timeout=timeout,
+        )
 
     async def _edit(self, address: Address, message_id: int, part: Part) -> int:
         """Make the message show the part; when Telegram does not let us, send it.
@@ -313,7 +367,7 @@ class Delivery:
         Returns the id of the message that shows it.
         """
         try:
-            await _with_quick_retries(lambda: edit_message(self.bot, address, message_id, part))
+            await _with_quick_retries(lambda: self.edit_once(address, message_id, part))
         except errors.AppError as error:
             if is_not_modified(error.__cause__):
                 return message_id
@@ -338,7 +392,7 @@ class Delivery:
     async def _formatted_or_plain(self, address: Address, part: Part) -> int:
         """Send the part; if Telegram refuses it for any odd reason, its bare text."""
         try:
-            return await _with_quick_retries(lambda: send_message(self.bot, address, part))
+            return await _with_quick_retries(lambda: self.send_once(address, part))
         except errors.DeliveryRefusedError as error:
             known = _is_refusal(error.__cause__, "can't parse entities", "entity", "entities")
             bare = replace(part, entities=[], keyboard=part.keyboard if known else None)
@@ -349,66 +403,7 @@ class Delivery:
                 "Telegram refused a message; sending plain text", exc_info=error.__cause__
             )
             place = address if known else replace(address, reply_to=None)
-            return await _with_quick_retries(lambda: send_message(self.bot, place, bare))
-
-
-async def send_message(
-    bot: Bot,
-    address: Address,
-    part: Part,
-    *,
-    must_reply: bool = False,
-    timeout: int = SEND_TIMEOUT,  # noqa: ASYNC109  (it is aiogram's)
-) -> int:
-    """Send one message, once; returns its id.
-
-    Args:
-        bot: Sends.
-        address: Where to; with ``reply_to`` it is a reply.
-        part: What.
-        must_reply: Refuse to send it as anything but a reply.
-        timeout: Seconds.
-
-    Raises:
-        AiogramError: Telegram refused, or cannot be reached.
-    """
-    reply = None
-    if address.reply_to is not None:
-        reply = types.ReplyParameters(
-            message_id=address.reply_to,
-            chat_id=address.chat_id if must_reply else None,
-            allow_sending_without_reply=not must_reply,
-        )
-    message = await bot.send_message(
-        **address.place,
-        text=part.text,
-        entities=part.entities or None,
-        reply_markup=part.keyboard,
-        reply_parameters=reply,
-        request_timeout=timeout,
-    )
-    return message.message_id
-
-
-async def edit_message(
-    bot: Bot,
-    address: Address,
-    message_id: int,
-    part: Part,
-    *,
-    timeout: int = SEND_TIMEOUT,  # noqa: ASYNC109  (it is aiogram's)
-) -> None:
-    """Let a message of the bot's show the part, once; raises as ``send_message``."""
-    await bot.edit_message_text(
-        text=part.text,
-        chat_id=address.chat_id,
-        message_id=message_id,
-        entities=part.entities or None,
-        reply_markup=part.keyboard
-        if isinstance(part.keyboard, types.InlineKeyboardMarkup)
-        else None,
-        request_timeout=timeout,
-    )
+            return await _with_quick_retries(lambda: self.send_once(place, bare))
 
 
 async def _with_quick_retries(send: Callable[[], Awaitable[T]]) -> T:

@@ -191,12 +191,12 @@ class AnswerStream(AnswerView):
     async def _send_or_edit(self, part: Part) -> None:
         """Into a message of its own, or the one of an earlier attempt."""
         if self.message_id is not None:
-            await delivery.edit_message(
-                self._bot, self._address, self.message_id, part, timeout=REQUEST_TIMEOUT
+            await self._delivery.edit_once(
+                self._address, self.message_id, part, timeout=REQUEST_TIMEOUT
             )
             return
-        self.message_id = await delivery.send_message(
-            self._bot, self._address, part, timeout=REQUEST_TIMEOUT
+        self.message_id = await self._delivery.send_once(
+            self._address, part, timeout=REQUEST_TIMEOUT
         )
         if self._on_message is not None and self.message_id != delivery.UNKNOWN_ID:
             await self._on_message(self.message_id)
