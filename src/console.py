@@ -164,7 +164,6 @@ class Console:
         if command is not None:
             await self._run_command(command)
             return
-        self._language = detect_language(text, self._language)
         try:
             await self._run_turn(text)
         except AppError as error:
@@ -187,10 +186,12 @@ class Console:
         await self._in_background(self._memory.read_parting())
 
     async def _run_turn(self, text: str, teaching: Teaching | None = None) -> None:
+        self._language = detect_language(text, self._language)
         called, known = await self._called()
         incoming = IncomingMessage(
             self._owner, text, called.moment, called.language, called.time_zone, known.mode,
             teaching=teaching, answer_length=known.answer_length, memory_on=known.memory_on,
+            has_reminders=known.has_reminders,
         )  # fmt: skip
         turn = Turn(incoming, _ConsoleView(self._reply))
         await self._agent.run_turn(turn)

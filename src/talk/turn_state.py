@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -168,6 +169,7 @@ def check_stopped() -> None:
 
 # No sender, a channel's post, an anonymous admin: Telegram's ids of those who are nobody.
 CHAT_VOICES = frozenset({0, 777000, 1087968824})
+CLAUSE_START = re.compile(r"^|[.!;,\n]\s+")
 NOWHERE = UUID(int=0)  # the conversation of a message that is not stored yet
 
 
@@ -202,6 +204,7 @@ class IncomingMessage:
         heard: What was heard in it, to be shown with the answer.
         answer_length: How long the user wants answers.
         memory_on: Whether anything is remembered, and recalled.
+        has_reminders: Whether any reminder of the owner's may wait.
         is_masked: Whether a secret in it was masked.
         is_code: Whether it is the code of a door that the message before it announced.
         told_apart: The secret that it was, where the message before announced it.
@@ -225,6 +228,7 @@ class IncomingMessage:
     has_zone: bool = True
     answer_length: AnswerLength = "normal"
     memory_on: bool = True
+    has_reminders: bool = True
     is_masked: bool = False
     is_code: bool = False
     told_apart: str = field(default="", repr=False)
@@ -258,10 +262,11 @@ class IncomingMessage:
     def _keeping_private(self) -> IncomingMessage:
         if not (self.voice.is_own and self.memory_on and holds_secret(self.text)):
             return self
-        private = self.text if self.teaching is not None else to_remember(self.text)
+        asked = [self.text[m.end() :] for m in CLAUSE_START.finditer(self.text)]
+        private = self.text if self.teaching else next(filter(None, map(to_remember, asked)), None)
         if not private:
             return self
-        masked, teaching = redact(private, household=True), self.teaching or Teaching()
+        masked, teaching = redact(self.text, household=True), self.teaching or Teaching()
         return replace(self, text=masked, kept_private=private, teaching=teaching)
 
     def noting_mask(self) -> IncomingMessage:
