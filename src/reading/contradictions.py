@@ -26,12 +26,12 @@ ENDED = re.compile(
 )  # fmt: skip
 MOST_DENIED = 10  # words of a statement for each word of what denies it
 MOST_BESIDE = 2  # words of a denial, with what stands beside it, for each word that is denied
+ONE_WORD = "address"  # the kind of wish of which every word is the value
 KIN_LETTERS = 5  # that words of one root have in common
 LIKING, DISLIKING, QUITTING = (
     lexicon.Expression(rf"\b<change.{group}>\b") for group in ("liking", "disliking", "quitting")
 )
 NEGATION = lexicon.Expression(r"\b<change.negation>\b|n't\b")
-CONDITION = lexicon.Expression(r"\b<change.condition>\b")
 CLAUSE = lexicon.Expression(r"[.,;:!?()]+\s+|\s+[—–-]\s+|\s+<change.joints>\s+")
 
 
@@ -193,16 +193,28 @@ def _has(words: Iterable[Word], word: Word) -> bool:
 def _is_wish_about_same(new: Fact, old: Fact) -> bool:
     if not canonical_relation(new.relation) == canonical_relation(old.relation) == "wish":
         return False
-    kind = _kind_of_wish(new.text)
-    return kind is not None and kind == _kind_of_wish(old.text) and new.text != old.text
+    kind, matter = _read_wish(new.text)
+    known, known_matter = _read_wish(old.text)
+    if kind is None or kind != known or new.text == old.text:
+        return False
+    pairs = ((matter, known_matter), (known_matter, matter))
+    return kind == ONE_WORD or all(_has(others, word) for one, others in pairs for word in one)
 
 
-def _kind_of_wish(text: str) -> tuple[str, frozenset[str]] | None:
-    """What a wish is about, and of what it holds: later wishes of a kind for that replace it."""
-    told, *condition = CONDITION.split(flat(text), maxsplit=1)
-    words = content_words(" ".join(condition))
-    case = frozenset(lemma for word in words for lemma in word.lemmas)
-    return next(((kind, case) for kind, asks in _kinds_of_wishes() if asks.search(told)), None)
+def _read_wish(text: str) -> tuple[str | None, list[Word]]:
+    """What a wish is about, and for which answers: none for all; later wishes replace it."""
+    told = flat(text)
+    for kind, words in _kinds_of_wishes():
+        if words.search(told):
+            rest = content_words(words.sub(" ", told))
+            return kind, [word for word in rest if not word.lemmas & _wishing()]
+    return None, []
+
+
+@cache
+def _wishing() -> frozenset[str]:
+    """Lemmas of words that every wish about answers may have: "answer", "use"."""
+    return frozenset(one for word in lexicon.words("change.wishing") for one in word_lemmas(word))
 
 
 @cache
