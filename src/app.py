@@ -34,7 +34,7 @@ from src.telegram.receiver import UNAUTHORIZED, Poller, UpdateIntake, WebhookRou
 from src.telegram.setup import announce, build_bot, build_dispatcher, get_identity
 from src.telegram.tasks import ReminderTasks, UpdateTasks
 from src.telegram.updates import Access, BotIdentity
-from src.web.http_server import HttpServer, ReadinessChecks, build_http_app
+from src.web.http_server import HttpServer, build_http_app, readiness_checks
 
 logger = logging.getLogger(__name__)
 
@@ -159,11 +159,10 @@ def _access(settings: Settings) -> Access:
 
 def _build_http(core: Core, receiving: Receiving) -> HttpServer:
     intake = receiving.intake
-    checks = ReadinessChecks(
-        client=core.client,
-        workers=WorkerRepository(core.client),
-        last_received=(lambda: intake.last_received) if intake is not None else None,
-        is_polling=receiving.poller is not None,
+    checks = readiness_checks(
+        core.client,
+        WorkerRepository(core.client),
+        last_polled=(lambda: intake.last_received) if intake and receiving.poller else None,
         data_dir=core.settings.data_dir if core.settings.uses_embedded_database else None,
     )
     app = build_http_app(
