@@ -378,24 +378,19 @@ class AdminPages:
         """Something that is done by a form of ours, in a session; then a page is shown."""
 
         async def do(request: Request) -> Response:
-            cookie = request.cookies.get(COOKIE)
-            root = request.scope["root_path"]
-            if not self._access.is_session(cookie):
-                return RedirectResponse(f"{root}/login", 303)
+            cookie, root = request.cookies.get(COOKIE, ""), request.scope["root_path"]
             form = await _read_form(request)
-            if not self._access.is_form_token(cookie or "", form.get("token", "")):
+            if not self._access.is_form_token(cookie, form.get("token", "")):
                 raise HTTPException(403)
             try:
                 response: Response = RedirectResponse(f"{root}{await action(request, form)}", 303)
             except SettingsError as error:
                 return await self.settings(request, error.problems, form)
-            except AppError as error:
-                return self._failure(request, error)
             if action == self.logout:
                 response.delete_cookie(COOKIE, path=root or "/")
             return response
 
-        return do
+        return self._shown(do)
 
     def _failure(self, request: Request, error: AppError) -> Response:
         logger.warning("an admin page failed", exc_info=error)
