@@ -248,6 +248,13 @@ async def test_settings_take_a_city_as_an_ordinary_message(
     assert zone_of(phone) == "Europe/Kyiv" and phone.rig.model.requests == []
 
 
+async def test_a_place_that_is_not_known_is_asked_for_again(phone: Phone) -> None:
+    await phone.write("/settings Мухосранск")
+    assert say("zone_unknown", "ru") in phone.last.text
+    await phone.write("Самара")
+    assert zone_of(phone) == "Europe/Samara" and phone.rig.model.requests == []
+
+
 async def test_what_is_no_city_is_answered_as_ever(phone: Phone) -> None:
     await phone.write("/settings")
     await phone.tap(say("settings_zone", "ru"))
