@@ -198,6 +198,7 @@ class Console:
             self._owner, text, datetime.now(UTC), language,
             known.time_zone or first_zone(language, self._time_zone), known.mode,
             teaching=teaching, answer_length=known.answer_length, memory_on=known.memory_on,
+            has_reminders=known.has_reminders,
         )  # fmt: skip
         turn = Turn(incoming, _ConsoleView(self._reply))
         await self._agent.run_turn(turn)

@@ -58,10 +58,10 @@ from src.reminders.screens import ReminderScreens
 from src.talk.command_service import CommandService
 from src.talk.edits import EditService
 from src.talk.main_graph import Graph, Models, build_graph, checkpoint_serde
-from src.talk.prompt import SYSTEM_PROMPT
+from src.talk.prompt import system_prompt
 from src.talk.questions import CheckpointStore, QuestionService
 from src.talk.settings import SettingsScreens, SettingsService
-from src.talk.tools import ToolHistoryService, build_tools
+from src.talk.tools import ToolHistoryService, build_tools, useless_tools
 from src.talk.turn import AgentService
 from src.talk.zones import ZoneService
 
@@ -219,8 +219,10 @@ class Core:
             return
         try:
             await self.servers.settled()
-            tools = [*self._tools, *self.servers.tools()]
-            start = [SystemMessage(SYSTEM_PROMPT), HumanMessage("?")]
+            useless = useless_tools(memory_on=True, has_reminders=False)  # at the first turn
+            own = (tool for tool in self._tools if tool.name not in useless)
+            tools = [*own, *self.servers.tools()]
+            start = [SystemMessage(system_prompt(self.settings.persona)), HumanMessage("?")]
             await self._caller.read_ahead(self._caller.with_tools(tools), start)
         except AppError as error:
             logger.info("the model has not read its prompt ahead", exc_info=error)

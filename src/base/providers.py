@@ -116,7 +116,8 @@ PROVIDERS: Mapping[str, Provider] = {
             default_model="gpt-5-mini",
             prompt_cache="keyed",
             host=".api.openai.com",
-            options={"stream_usage": True},
+            # Its own bound of the silence is below that of a slow server; see ``ModelCaller``.
+            options={"stream_usage": True, "stream_chunk_timeout": None},
             has_openai_client=True,
             takes_system_in_history=True,
             log_levels={"openai": logging.WARNING},

@@ -14,19 +14,27 @@ AnswerLength = Literal["short", "normal", "long"]
 
 @dataclass(frozen=True)
 class UserSettings:
-    """One owner's settings; None stands for the default."""
+    """One owner's settings; None stands for the default.
+
+    Attributes:
+        has_reminders: Beside them, whether any reminder waits.
+    """
 
     language: str | None = None
     time_zone: str | None = None
     mode: Mode = "assistant"
     answer_length: AnswerLength = "normal"
     memory_on: bool = True
+    has_reminders: bool = False
 
 
 # The owner's settings.
 SELECT_SETTINGS = """
-SELECT language, time_zone, mode, answer_length, memory_on FROM user_settings
-WHERE owner_id = %(owner)s
+SELECT s.language, s.time_zone, coalesce(s.mode, 'assistant'),
+       coalesce(s.answer_length, 'normal'), coalesce(s.memory_on, true),
+       EXISTS (SELECT FROM reminders r WHERE r.owner_id = o.id AND r.is_waiting)
+FROM owners o LEFT JOIN user_settings s ON s.owner_id = o.id
+WHERE o.id = %(owner)s
 """
 
 # The user blocked the bot, or the chat is gone.

@@ -65,6 +65,7 @@ class WaitingUpdate:
         revision: How often an erasure has redacted it.
         newer: What waited behind it in its chat that will be answered instead of it.
         zone_asked: Whether what the user did before it made us ask for the time zone.
+        has_reminders: Whether the owner, or another topic of the group, waits for any.
     """
 
     id: int
@@ -88,6 +89,7 @@ class WaitingUpdate:
     answer_length: AnswerLength = "normal"
     memory_on: bool = True
     zone_asked: bool = False
+    has_reminders: bool = False
 
     @property
     def owner(self) -> Owner:
@@ -233,7 +235,9 @@ SELECT u.id, u.bot_id, u.update_id, u.kind, u.chat_id, u.thread_id, u.user_id, u
        coalesce((SELECT p.outcome = 'asked for zone' FROM telegram_updates p
         WHERE p.id < u.id AND p.id > u.id - 1000 AND p.bot_id = u.bot_id
           AND p.chat_id = u.chat_id AND p.thread_id = u.thread_id AND p.user_id = u.user_id
-        ORDER BY p.id DESC LIMIT 1), false)
+        ORDER BY p.id DESC LIMIT 1), false),
+       EXISTS (SELECT FROM reminders r JOIN owners w ON w.id = r.owner_id
+               WHERE w.telegram_user_id = coalesce(v.new_chat_id, u.chat_id) AND r.is_waiting)
 FROM telegram_updates u
 LEFT JOIN chat_moves v ON v.old_chat_id = u.chat_id
 LEFT JOIN owners o ON o.telegram_user_id = coalesce(v.new_chat_id, u.chat_id) AND o.thread_id = 0

@@ -204,6 +204,7 @@ class IncomingMessage:
         heard: What was heard in it, to be shown with the answer.
         answer_length: How long the user wants answers.
         memory_on: Whether anything is remembered, and recalled.
+        has_reminders: Whether any reminder of the owner's may wait.
         is_masked: Whether a secret in it was masked.
         is_code: Whether it is the code of a door that the message before it announced.
         told_apart: The secret that it was, where the message before announced it.
@@ -227,6 +228,7 @@ class IncomingMessage:
     has_zone: bool = True
     answer_length: AnswerLength = "normal"
     memory_on: bool = True
+    has_reminders: bool = True
     is_masked: bool = False
     is_code: bool = False
     told_apart: str = field(default="", repr=False)

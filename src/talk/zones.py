@@ -17,8 +17,7 @@ from src.base.owners import Called, Owner
 from src.base.zone_names import find_time_zones
 from src.base.zones import local_time, name_of_zone, place_of_zone
 from src.history.turn_repo import Changes
-from src.llm.quoting import Form
-from src.llm.tool_forms import form_tool
+from src.llm.quoting import Form, form_tool
 from src.memory.turn_context import NOTHING, Finding, TurnContext
 from src.pg.client import PgClient
 from src.pg.user_settings_repo import UserSettingsRepository
@@ -139,7 +138,7 @@ class Clock(Form):
     place: str = Field(max_length=200, description="city, offset or zone, as said")
 
 
-SET = "Set the user's own time zone, when they say by which clock they live; tell the result."
+SET = "Set the user's own time zone, when they say by which clock they live."
 
 
 def build_set_time_zone(zones: ZoneService) -> BaseTool:

@@ -505,3 +505,21 @@ async def test_a_new_time_zone_moves_what_recurs_and_nothing_else(phone: Phone, 
     await phone.write("/reminders")
     assert "1. таблетки\nкаждый день в 09:00" in phone.last.text
     assert "2. позвонить маме\nв понедельник, 1 марта 2027 года, в 15:00" in phone.last.text
+
+
+@pytest.mark.parametrize(("ask", "cancel", "language"), [
+    ("мои напоминания", "отмени напоминание про маму", "ru"),
+    ("мої нагадування", "скасуй нагадування про маму", "uk"),
+    ("my reminders", "cancel the reminder about mum", "en"),
+])  # fmt: skip
+async def test_what_waits_is_listed_and_where_nothing_does_that_is_said(
+    phone: Phone, ask: str, cancel: str, language: Language
+) -> None:
+    for text in (ask, cancel):  # no tool for either is offered
+        await phone.fake.send_text(USER, text, language_code=language)
+        await phone.work()
+        assert phone.last.text == say("reminders_empty", language)
+    await set_reminder(phone, when=datetime.now(UTC) + timedelta(days=1))
+    await phone.fake.send_text(USER, ask, language_code=language)
+    await phone.work()
+    assert phone.last.text.startswith(say("reminders_title", language, count=1))

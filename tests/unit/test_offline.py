@@ -20,14 +20,10 @@ from src.history.new_messages import NewWords, with_own_words
 from src.llm.chat import ModelCaller
 from src.llm.reply import ModelUsage
 from src.memory.prompts import (
-    UNKNOWN,
     ExtractedFacts,
-    ReasoningStep,
     Understanding,
-    answer_messages,
     extraction_messages,
     merge_messages,
-    reasoning_messages,
     summary_messages,
     understanding_messages,
 )
@@ -528,12 +524,6 @@ def test_nothing_is_extracted_from_requests_nor_beside_what_was_cut_out() -> Non
     assert extracted_from(cut) == ["Меня зовут Анна", "живу в Омске"]
 
 
-def test_it_never_asks_for_another_search() -> None:
-    context = [{"uid": "msg-1", "said_at": "x", "text": "Я живу в Омске"}]
-    step = filled(reasoning_messages("Где я живу?", context, ["живу"]), ReasoningStep)
-    assert step == ReasoningStep(action="answer")
-
-
 def test_a_form_that_nobody_knows_stays_empty() -> None:
     [call] = answer(prompt("Меня зовут Анна"), TOOLS, form="Nonsense").tool_calls
     assert (call["name"], call["args"]) == ("Nonsense", {})
@@ -545,12 +535,14 @@ def strictly(task: str, *quotes: str) -> str:
         {"uid": f"msg-{number}", "said_at": "2026-11-20 09:07", "text": text}
         for number, text in enumerate(quotes, start=1)
     ]
-    return reply(answer_messages(task, context), ())
+    understood = filled(understanding_messages(new(task), [], context), Understanding)
+    assert isinstance(understood, Understanding) and understood.query == "", "no search helps"
+    return understood.answer
 
 
 def test_a_strict_answer_without_anything_that_tells_something_is_unknown() -> None:
-    assert strictly("Где мой кот?") == UNKNOWN
-    assert strictly("Где мой кот?", "Где мой кот?", "Як звати кота") == UNKNOWN
+    assert strictly("Где мой кот?") == ""
+    assert strictly("Где мой кот?", "Где мой кот?", "Як звати кота") == ""
 
 
 def test_a_summary_quotes_the_beginnings_of_what_the_user_told() -> None:
