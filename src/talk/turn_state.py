@@ -269,7 +269,7 @@ class IncomingMessage:
         return replace(self, text=masked, kept_private=private, teaching=teaching)
 
     def _asked_to_keep(self) -> str:
-        """What is to be remembered: "…, remember that my code is X", "my code is X, запомни его"."""
+        """What it asks to remember: "remember that my code is X", "my code is X, запомни его"."""
         for start in CLAUSE_START.finditer(self.text):
             if wanted := to_remember(self.text[start.end() :]):
                 return wanted if holds_secret(wanted) else self.text[: start.start()]
