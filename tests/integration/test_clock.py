@@ -102,6 +102,16 @@ def test_a_zone_is_read_in_words(zone: str) -> None:
     } == dict.fromkeys(read, (zone,))
 
 
+@for_each(("text", "rest"), [
+    ("haha kidding. my time zone is London", ""), ("жартую) мій часовий пояс Київ", ""),
+    ("Привет! Мой часовой пояс Киев", ""), ("мой часовой пояс Киев, отмени напоминание",
+     "отмени напоминание"),
+])  # fmt: skip
+def test_what_else_a_message_with_a_zone_wants_is_answered(text: str, rest: str) -> None:
+    told = told_zone(text)
+    assert told is not None and told.rest == rest
+
+
 @for_each("text", NOT_TOLD)
 def test_other_words_about_time_tell_no_zone(text: str) -> None:
     assert told_zone(text) is None
