@@ -122,13 +122,7 @@ def _register_tasks(
     UpdateTasks(core, bot, dispatcher, delivery).register(queue)
     reminders = ReminderTasks(core, delivery)
     reminders.register(queue)
-    Housekeeping(
-        core.client,
-        core.updates,
-        core.memory.settings,
-        core.metrics,
-        core.settings.timezone,
-    ).register(queue)
+    Housekeeping(core).register(queue)
     core.questions.register(queue, core.settings.timezone)
     memory = core.memory
     MemoryTasks(memory.digest, memory.batches, memory.consolidation).register(queue)
