@@ -128,12 +128,12 @@ async def evaluate(core: Core, arguments: argparse.Namespace) -> None:
     """Measure how well the memory finds what conversations in LoCoMo's format annotate."""
     import json
 
-    from src.operate.evaluation import Evaluation
+    from src.operate import evaluation
 
     await core.warm_up()
     _keep_imports()
-    figures = await Evaluation(core.client, core.conversations, core.memory).run(
-        arguments.file, say=lambda line: print(line, file=sys.stderr)
+    figures = await evaluation.evaluate(
+        core, arguments.file, say=lambda line: print(line, file=sys.stderr)
     )
     print(json.dumps(figures))
 

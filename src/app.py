@@ -32,7 +32,7 @@ from src.telegram.receiver import UNAUTHORIZED, Poller, UpdateIntake, WebhookRou
 from src.telegram.setup import announce, build_bot, build_dispatcher, get_identity
 from src.telegram.tasks import ReminderTasks, UpdateTasks
 from src.telegram.updates import Access, BotIdentity
-from src.web.http_server import HttpServer, ReadinessChecks, build_http_app
+from src.web.http_server import HttpServer, build_http_app, readiness_checks
 
 logger = logging.getLogger(__name__)
 
@@ -113,13 +113,7 @@ def _register_tasks(
     UpdateTasks(core, dispatcher, delivery).register(queue)
     reminders = ReminderTasks(core, delivery)
     reminders.register(queue)
-    Housekeeping(
-        core.client,
-        core.updates,
-        core.memory.settings,
-        core.metrics,
-        core.settings.timezone,
-    ).register(queue)
+    Housekeeping(core).register(queue)
     core.questions.register(queue, core.settings.timezone)
     memory = core.memory
     MemoryTasks(memory.digest, memory.batches, memory.consolidation).register(queue)
@@ -141,11 +135,10 @@ def _access(core: Core) -> Access:
 def _build_http(
     core: Core, intake: UpdateIntake | None, webhook: WebhookRoute | None
 ) -> HttpServer:
-    checks = ReadinessChecks(
-        client=core.client,
-        workers=WorkerRepository(core.client),
-        last_received=(lambda: intake.last_received) if intake is not None else None,
-        is_polling=webhook is None,
+    checks = readiness_checks(
+        core.client,
+        WorkerRepository(core.client),
+        last_polled=(lambda: intake.last_received) if intake and webhook is None else None,
         data_dir=core.settings.data_dir if core.settings.uses_embedded_database else None,
     )
     app = build_http_app(

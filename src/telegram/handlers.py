@@ -103,7 +103,7 @@ class Handlers:
         if entry is not None and entry.deletes_messages:  # which a job reads for facts
             await self._run(MemoryJobRepository(self._core.client).defer_indexing)
         await self._show(called, reply)
-        return "done"
+        return "asked for zone" if asks_for_zone(reply.text) else "done"
 
     async def take_zone(self, message: types.Message, it: Arrived) -> UpdateOutcome:
         """Set the zone that is meant, or ask again."""

@@ -150,6 +150,7 @@ KEPT = [
     ("запам'ятай: код від під'їзду {}", "який код від під'їзду?"),
     ("remember that the wifi password is {}", "what is the wifi password?"),
     ("Remember: the garage code is {}", "I need the code of the garage"),
+    ("код від під'їзду {}, запам'ятай його", "який код від під'їзду?"),
     ("we got a new router, remember that the wifi password is {}", "wifi password?"),
 ]
 
