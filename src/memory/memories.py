@@ -17,6 +17,7 @@ from src.memory.writer import MemoryWriter
 from src.pg.client import PgClient, Transaction
 from src.pg.global_settings_repo import GlobalSettings, GlobalSettingsRepository
 from src.pg.locks import lock_history
+from src.queue.job_repo import MemoryJobRepository
 from src.reading.facts import WISH, fact_uid
 
 T = TypeVar("T")
@@ -132,15 +133,21 @@ class Memories:
 
         In a group only what ``asker`` told, or wanted forgotten.
         """
-        return await self._run(lambda t: ForgettingRepository(t, owner).undo(memory_id, asker))
+        return await self._undo(lambda r: r.undo(memory_id, asker), owner)
 
     async def undo_forgetting(
         self, owner: Owner, number: int, *, asker: int | None = None
     ) -> Undone | None:
         """Undo a certain forgetting, if it is not too late and the asker wanted it."""
-        return await self._run(
-            lambda t: ForgettingRepository(t, owner).undo_forgetting(number, asker)
-        )
+        return await self._undo(lambda r: r.undo_forgetting(number, asker), owner)
+
+    async def _undo(
+        self, undo: Callable[[ForgettingRepository], Undone | None], owner: Owner
+    ) -> Undone | None:
+        """Undo something, and have the messages that are shown again indexed again."""
+        undone = await self._run(lambda t: undo(ForgettingRepository(t, owner)))
+        await self._client.run(MemoryJobRepository(self._client).defer_indexing)
+        return undone
 
     async def _run(self, work: Callable[[Transaction], T]) -> T:
         return await self._client.run(self._client.in_transaction, work)

@@ -10,7 +10,7 @@ import asyncio
 import json
 import re
 import uuid
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -39,7 +39,7 @@ from src.history.new_messages import (
     strip_time_label,
 )
 from src.llm.chat import build_provider_model
-from src.offline.lines import NOTE, QUESTION, Vector, kind_of
+from src.offline.lines import NOTE, QUESTION, UNSURE, Vector, kind_of
 from src.offline.replies import (
     corrects,
     describe_forgotten,
@@ -60,6 +60,7 @@ from src.reading import lexicon
 from src.reading.gate import holds_secret
 from src.reading.requests import (
     ForgetRequest,
+    announces_private,
     asked_place,
     asks_to_keep_private,
     describe_time,
@@ -76,12 +77,15 @@ CONTEXT = 5  # messages that tell the language of a short one
 MAX_CALLS = 8  # of one reply; more would not run
 OPTION = re.compile(r"^• [«“](.+)[»”]$", re.MULTILINE)
 ALL_OF_THEM = lexicon.Expression(r"<answers.all_of_them>[.! ]*", re.IGNORECASE)
-TAKES_BACK = lexicon.Expression(r"\W*<lines.takes_back>[\s.!)(]*", re.IGNORECASE)
+TAKES_BACK = lexicon.Expression(
+    r"\W*<lines.takes_back>(?![\w'-])(?:\W*<lines.laugh>)*\W*(?P<more>.*)",
+    re.IGNORECASE | re.DOTALL,
+)
 ASK_ME = lexicon.Expression(r"^\W*<lines.ask_me>[\s,]+", re.IGNORECASE)
-THE_NEXT = lexicon.Expression(r"\b<lines.the_next>(?:\s+[\w']+){0,2}\W*$", re.IGNORECASE)
 Call = tuple[str, dict[str, Any]]
 Prompt = Sequence[BaseMessage]
 Embed = Callable[[str], Awaitable[Vector | None]]
+NO_KINDS: Mapping[str, str] = {}
 
 
 class OfflineChatModel(BaseChatModel):
@@ -117,9 +121,11 @@ class OfflineChatModel(BaseChatModel):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,  # noqa: ARG002
         **kwargs: Any,
     ) -> ChatResult:
-        line = judged_line(messages, kwargs.get("form"))
-        vector = await self.embed(line) if self.embed is not None and line else None
-        return await asyncio.to_thread(self._generate, messages, stop, vector=vector, **kwargs)
+        kinds = {}
+        if self.embed is not None:
+            for line in judged_lines(messages, kwargs.get("form")):
+                kinds[line] = kind_of(line, await self.embed(line))
+        return await asyncio.to_thread(self._generate, messages, stop, kinds=kinds, **kwargs)
 
     def _generate(
         self,
@@ -128,20 +134,28 @@ class OfflineChatModel(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,  # noqa: ARG002
         tool_names: Sequence[str] = (),
         form: str | None = None,
-        vector: Vector | None = None,
+        kinds: Mapping[str, str] = NO_KINDS,
         **kwargs: Any,  # noqa: ARG002
     ) -> ChatResult:
-        found = answer(messages, tool_names, form=form, vector=vector)
+        found = answer(messages, tool_names, form=form, kinds=kinds)
         return ChatResult(generations=[ChatGeneration(message=found)])
 
 
-def judged_line(messages: Prompt, form: str | None) -> str:
-    """The line of a prompt of which it is to be told what it is; empty: none is."""
-    if form is None and not is_task(_system_text(messages)):
-        line = _asked_text(own_words_of(messages))
+def judged_lines(messages: Prompt, form: str | None) -> list[str]:
+    """The lines of a prompt of which it is to be told what they are: asked, or about to be quoted.
+
+    None of a line that is to be remembered nowhere.
+    """
+    if form == UNDERSTANDING:
+        lines = [line_of(_last_text(messages))]
+    elif form is not None or is_task(_system_text(messages)):
+        return []
     else:
-        line = line_of(_last_text(messages)) if form == UNDERSTANDING else ""
-    return "" if asks_to_keep_private(line) else line.strip()
+        lines = [_asked_text(own_words_of(messages))]
+        lines += [str(r.get("text", "")) for one in _results(messages) for r in _memories(one)]
+    return [
+        line for line in dict.fromkeys(lines) if line.strip() and not asks_to_keep_private(line)
+    ]
 
 
 def answer(
@@ -149,7 +163,7 @@ def answer(
     tool_names: Sequence[str] = (),
     *,
     form: str | None = None,
-    vector: Vector | None = None,
+    kinds: Mapping[str, str] = NO_KINDS,
 ) -> AIMessage:
     """What the notebook says to a prompt: tool calls, a filled form, or text.
 
@@ -157,15 +171,15 @@ def answer(
         messages: The prompt as any model gets it, the user's message last (or tool results).
         tool_names: The tools that may be called.
         form: The schema that must be filled, as a call of that name.
-        vector: The embedding of ``judged_line``.
+        kinds: Of ``judged_lines``; of others the letters tell it.
     """
     if form is not None:
-        return _message([(form, fill_form(form, _last_text(messages), vector))])
+        return _message([(form, fill_form(form, _last_text(messages), kinds))])
     task = do_task(_system_text(messages), _last_text(messages))
     task = reminders.problem_text(messages, tool_names) if task is None else task
     if task is not None:
         return AIMessage(content=task)
-    turn = Turn.read(messages, vector)
+    turn = Turn.read(messages, kinds)
     results = _results(messages)
     calls = [call for call in turn.calls() if call[0] in tool_names][len(results) :]
     if reminders.CANCEL_REMINDER in tool_names:
@@ -184,6 +198,7 @@ class Turn:
         said: What was typed, also by others of a group; only the one who asks asks for something.
         text: What the one who asks typed.
         kind: What that is.
+        kinds: What that and the lines that were found are.
         language: Of the reply.
         before: What stood before it: what the user and the bot said, oldest first.
     """
@@ -192,11 +207,12 @@ class Turn:
     said: Sequence[NewWords]
     text: str
     kind: str
+    kinds: Mapping[str, str]
     language: Language
     before: Sequence[BaseMessage]
 
     @classmethod
-    def read(cls, messages: Prompt, vector: Vector | None) -> Turn:
+    def read(cls, messages: Prompt, kinds: Mapping[str, str]) -> Turn:
         """The turn at the end of a prompt."""
         said = own_words_of(messages)
         text = _asked_text(said)
@@ -206,7 +222,8 @@ class Turn:
         context = " ".join(own[:-1][-CONTEXT:] or own)  # a file that comes first speaks for itself
         known = choose_language(language_of(messages))
         language = detect_language(text, detect_language(context, known))
-        return cls(messages, said, text, kind_of(text, vector), language, talk[:last])
+        kind = kinds.get(text) or kind_of(text, None)
+        return cls(messages, said, text, kind, kinds, language, talk[:last])
 
     @property
     def own(self) -> list[HumanMessage]:
@@ -225,9 +242,9 @@ class Turn:
         asked = " ".join(part for part in parts if "?" in part and is_question(part))
         if overview_of(self.text):
             return asked or self.text
-        if self.kind == QUESTION or (self.kind == NOTE and is_question(self.text)):
+        if self.kind in (QUESTION, UNSURE) or (self.kind == NOTE and is_question(self.text)):
             asked = asked or self.text
-        return ASK_ME.sub("", asked) if self.kind in (NOTE, QUESTION) else ""
+        return ASK_ME.sub("", asked) if self.kind in (NOTE, QUESTION, UNSURE) else ""
 
     def calls(self) -> list[Call]:
         """What is to be done, in order: what is asked for, else what is told and searched."""
@@ -247,8 +264,9 @@ class Turn:
 
     def _asked_for(self) -> list[Call] | None:
         """What a message asks to have done: to keep quiet, forget, tell the time, remind."""
-        if asks_to_keep_private(self.text):
-            return [] if self._is_of_next() else [("keep_private", {})]
+        before = _text_of(self.own[-1]) if self.own else ""
+        if asks_to_keep_private(self.text) or announces_private(before):
+            return [("keep_private", {})]
         forgetting = self._forgetting()
         if forgetting is not None:
             return forgetting
@@ -259,8 +277,9 @@ class Turn:
 
     def _forgetting(self) -> list[Call] | None:
         """The calls of a request to forget; none where it is not said what; None: no request."""
-        if TAKES_BACK.fullmatch(self.text.translate(FOLD)):
-            return _forget_message(self.notes)
+        taken = TAKES_BACK.match(self.text.translate(FOLD))
+        if taken is not None:
+            return None if taken["more"] else _forget_message(self.notes)
         wanted = forget_request(self.text) or self._chosen()
         if wanted is None:
             return None
@@ -288,10 +307,6 @@ class Turn:
         wanted = [request for one in self.own if (request := forget_request(_text_of(one)))]
         return replace(wanted[-1], everything=True) if wanted else None
 
-    def _is_of_next(self) -> bool:
-        """Whether it speaks of a message that is yet to come, of which nothing is promised."""
-        return THE_NEXT.search(self.text) is not None
-
     def _searches(self) -> list[Call]:
         """The search for what is asked; for an overview the newest messages as well."""
         if not self.question:
@@ -306,7 +321,10 @@ class Turn:
         if any(result.name == reminders.CANCEL_REMINDER for result in results):
             results = results[1:]  # the list of all
         saved = [_read(result) for result in results if result.name == "save_user_fact"]
-        found = [_read(result) for result in results if result.name == "search_memory"]
+        found = [{**_read(one), "memories": [
+            {**record, "kind": self.kinds.get(str(record.get("text")))}
+            for record in _memories(one)
+        ]} for one in results if one.name == "search_memory"]  # fmt: skip
         parts = [describe_saved(saved, self.language)] if saved else []
         if found:
             quoted = quote_found(found, self.question, self.language)
@@ -327,7 +345,8 @@ class Turn:
             case "set_reminder" | "list_reminders" | "cancel_reminder":
                 return reminders.describe_reminder(found, language)
             case "keep_private":
-                return say("kept_private", language)
+                is_next = announces_private(self.text)
+                return say("private_next" if is_next else "kept_private", language)
             case "current_time" if result.status == "error":
                 return say("offline_no_city", language)
             case "current_time":
@@ -337,6 +356,8 @@ class Turn:
 
     def _unknown(self) -> str:
         """What is said when nothing is near; a line that may be a note is kept, too."""
+        if self.kind == UNSURE and not is_question(self.text):
+            return self._noted()
         is_sure = is_question(self.text) or overview_of(self.text) is not None
         return self._with_hint(
             say("offline_unknown" if is_sure else "offline_unsure", self.language)
@@ -345,12 +366,12 @@ class Turn:
     def _small_reply(self) -> str:
         """The reply to a line for which no tool is called."""
         if asks_to_keep_private(self.text):
-            return say("private_next" if self._is_of_next() else "kept_private", self.language)
+            return say("kept_private", self.language)
         if self._forgetting() is not None:
             return say("forget_what", self.language)
         if self.question:  # no tool may be called
             return self._unknown()
-        if self.kind == NOTE:
+        if self.kind in (NOTE, UNSURE):
             return self._noted()
         reply = say(f"offline_{self.kind}", self.language)
         return self._with_hint(reply, always=self.kind == "identity")
@@ -415,6 +436,11 @@ def _read(result: ToolMessage) -> dict[str, Any]:
     except ValueError:
         return {}
     return record if isinstance(record, dict) else {}
+
+
+def _memories(result: ToolMessage) -> list[dict[str, Any]]:
+    """What a search found."""
+    return list(_read(result).get("memories") or ()) if result.name == "search_memory" else []
 
 
 def _results(messages: Prompt) -> list[ToolMessage]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from src.memory.prompts import ANSWER_PROMPT, MERGE_PROMPT, SUMMARY_PROMPT, UNKNOWN
-from src.offline.lines import NOTE, Vector, kind_of
+from src.offline.lines import NOTE, kind_of
 from src.offline.replies import Record, is_note, near
 from src.reading.facts import Fact
 from src.reading.plain_facts import plain_facts, to_remember
@@ -49,17 +49,17 @@ def do_task(system: str, prompt: str) -> str | None:
     return task(prompt) if task is not None else None
 
 
-def fill_form(form: str, prompt: str, vector: Vector | None = None) -> dict[str, Any]:
+def fill_form(form: str, prompt: str, kinds: Mapping[str, str]) -> dict[str, Any]:
     """The arguments of the call that a structured prompt demands; empty for an unknown form.
 
     Args:
         form: Its name.
         prompt: What it is filled from.
-        vector: The embedding of the line that is to be understood.
+        kinds: What the line is that is to be understood; see ``kind_of``.
     """
     match form:
         case "Understanding":
-            return _understanding(prompt, vector)
+            return _understanding(prompt, kinds)
         case "ExtractedFacts":
             return {"facts": list(_extracted(prompt))}
         case "Forgetting":
@@ -73,7 +73,7 @@ def line_of(prompt: str) -> str:
     return str(records[-1].get("text", "")) if records else ""
 
 
-def _understanding(prompt: str, vector: Vector | None) -> dict[str, Any]:
+def _understanding(prompt: str, kinds: Mapping[str, str]) -> dict[str, Any]:
     text = line_of(prompt)
     wanted = forget_request(text)
     if wanted is not None:
@@ -81,7 +81,7 @@ def _understanding(prompt: str, vector: Vector | None) -> dict[str, Any]:
     if asks_for_reminder(text):
         return {"intent": "remind", "facts": [], "query": ""}
     facts = list(_extracted(prompt))
-    if not facts and text.strip() and kind_of(text, vector) == NOTE:
+    if not facts and text.strip() and (kinds.get(text) or kind_of(text, None)) == NOTE:
         record = list(_records(prompt, "messages"))[-1]
         facts = [_told(Fact(text=text.strip().rstrip(".!…")), record)]
     return {"intent": "teach" if facts else "solve", "facts": facts, "query": ""}
