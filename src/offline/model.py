@@ -39,34 +39,10 @@ from src.history.new_messages import (
     strip_time_label,
 )
 from src.llm.chat import build_provider_model
+from src.offline import replies, tasks
 from src.offline.lines import NOTE, QUESTION, UNSURE, Vector, kind_of
-from src.offline.replies import (
-    corrects,
-    describe_forgotten,
-    describe_saved,
-    is_note,
-    quote_found,
-)
-from src.offline.tasks import (
-    TOLD,
-    UNDERSTANDING,
-    do_task,
-    explicit_facts,
-    fill_form,
-    is_task,
-    line_of,
-)
-from src.reading import lexicon
+from src.reading import lexicon, requests
 from src.reading.gate import holds_secret
-from src.reading.requests import (
-    ForgetRequest,
-    announces_private,
-    asked_place,
-    asks_to_keep_private,
-    describe_time,
-    forget_request,
-    overview_of,
-)
 from src.reading.sentences import FOLD, is_question, sentences
 from src.reading.words import shared
 from src.reminders import rules as reminders
@@ -146,16 +122,12 @@ def judged_lines(messages: Prompt, form: str | None) -> list[str]:
 
     None of a line that is to be remembered nowhere.
     """
-    if form == UNDERSTANDING:
-        lines = [line_of(_last_text(messages))]
-    elif form is not None or is_task(_system_text(messages)):
-        return []
+    text = _asked_text(own_words_of(messages))
+    if form is None and tasks.do_task(_system_text(messages), "") is None:
+        lines = [text, *(str(r.get("text", "")) for m in _results(messages) for r in _memories(m))]
     else:
-        lines = [_asked_text(own_words_of(messages))]
-        lines += [str(r.get("text", "")) for one in _results(messages) for r in _memories(one)]
-    return [
-        line for line in dict.fromkeys(lines) if line.strip() and not asks_to_keep_private(line)
-    ]
+        lines = [tasks.line_of(text)] if form == tasks.UNDERSTANDING else []
+    return [one for one in lines if one.strip() and not requests.asks_to_keep_private(one)]
 
 
 def answer(
@@ -173,9 +145,10 @@ def answer(
         form: The schema that must be filled, as a call of that name.
         kinds: Of ``judged_lines``; of others the letters tell it.
     """
+    text = _asked_text(own_words_of(messages))
     if form is not None:
-        return _message([(form, fill_form(form, _last_text(messages), kinds))])
-    task = do_task(_system_text(messages), _last_text(messages))
+        return _message([(form, tasks.fill_form(form, text, kinds))])
+    task = tasks.do_task(_system_text(messages), text)
     task = reminders.problem_text(messages, tool_names) if task is None else task
     if task is not None:
         return AIMessage(content=task)
@@ -235,14 +208,14 @@ class Turn:
     @property
     def notes(self) -> list[HumanMessage]:
         """What of it tells something."""
-        return [message for message in self.own if is_note(_text_of(message))]
+        return [message for message in self.own if replies.is_note(_text_of(message))]
 
     @property
     def question(self) -> str:
         """What it asks, if it may ask at all; empty: nothing."""
         parts = sentences(self.text)
         asked = " ".join(part for part in parts if "?" in part and is_question(part))
-        if overview_of(self.text):
+        if requests.overview_of(self.text):
             return asked or self.text
         if self.kind in (QUESTION, UNSURE) or (self.kind == NOTE and is_question(self.text)):
             asked = asked or self.text
@@ -252,8 +225,8 @@ class Turn:
         """What is to be done, in order: what is asked for, else what is told and searched."""
         done = self._asked_for()
         told = [words for words in self.said if not (words["is_asked"] and done is not None)]
-        facts = [_named(fact.model_dump(include=TOLD), w)
-                 for w in told for fact in explicit_facts(w["text"])]  # fmt: skip
+        facts = [_named(fact.model_dump(include=tasks.TOLD), w)
+                 for w in told for fact in tasks.explicit_facts(w["text"])]  # fmt: skip
         calls: list[Call] = [("save_user_fact", fact) for fact in facts]
         return calls + (self._searches() if done is None else done)
 
@@ -267,12 +240,12 @@ class Turn:
     def _asked_for(self) -> list[Call] | None:
         """What a message asks to have done: to keep quiet, forget, tell the time, remind."""
         before = _text_of(self.own[-1]) if self.own else ""
-        if asks_to_keep_private(self.text) or announces_private(before):
+        if requests.asks_to_keep_private(self.text) or requests.announces_private(before):
             return [("keep_private", {})]
         forgetting = self._forgetting()
         if forgetting is not None:
             return forgetting
-        place = asked_place(self.text)
+        place = requests.asked_place(self.text)
         if place is not None:
             return [("current_time", {"time_zone": place})]
         return reminders.reminder_calls(self.text, self.messages) or None
@@ -282,7 +255,7 @@ class Turn:
         taken = TAKES_BACK.match(self.text.translate(FOLD))
         if taken is not None:
             return None if taken["more"] else _forget_message(self.notes)
-        wanted = forget_request(self.text) or self._chosen()
+        wanted = requests.forget_request(self.text) or self._chosen()
         if wanted is None:
             return None
         if wanted.about:
@@ -291,7 +264,7 @@ class Turn:
             return [("forget_everything", {})]
         return _forget_message(self.own if wanted.is_last else ())
 
-    def _chosen(self) -> ForgetRequest | None:
+    def _chosen(self) -> requests.ForgetRequest | None:
         """What is to be forgotten, when the bot has just asked which of several is meant.
 
         It is said in other words, by its place ("второе"), or as all of them.
@@ -303,10 +276,12 @@ class Turn:
         options = OPTION.findall(asked)
         place = lexicon.key_of("answers.place", self.text.lower().strip(" .!"))
         if place is not None and int(place) < len(options):
-            return ForgetRequest(options[int(place)])
+            return requests.ForgetRequest(options[int(place)])
         if ALL_OF_THEM.fullmatch(self.text) is None:
-            return ForgetRequest(self.text)
-        wanted = [request for one in self.own if (request := forget_request(_text_of(one)))]
+            return requests.ForgetRequest(self.text)
+        wanted = [
+            request for one in self.own if (request := requests.forget_request(_text_of(one)))
+        ]
         return replace(wanted[-1], everything=True) if wanted else None
 
     def _searches(self) -> list[Call]:
@@ -314,7 +289,7 @@ class Turn:
         if not self.question:
             return []
         calls: list[Call] = [("search_memory", {"query": self.question, "limit": SEARCHED})]
-        if overview_of(self.question) in ("profile", "family"):
+        if requests.overview_of(self.question) in ("profile", "family"):
             calls.append(("search_memory", {"kinds": ["message"], "limit": SEARCHED}))
         return calls
 
@@ -327,9 +302,9 @@ class Turn:
             {**record, "kind": self.kinds.get(str(record.get("text")))}
             for record in _memories(one)
         ]} for one in results if one.name == "search_memory"]  # fmt: skip
-        parts = [describe_saved(saved, self.language)] if saved else []
+        parts = [replies.describe_saved(saved, self.language)] if saved else []
         if found:
-            quoted = quote_found(found, self.question, self.language)
+            quoted = replies.quote_found(found, self.question, self.language)
             parts.append(quoted or ("" if saved else self._unknown()))
         parts += [self._said_to(result) for result in results]
         return list(filter(None, parts))
@@ -339,7 +314,7 @@ class Turn:
         found, language = _read(result), self.language
         match result.name:
             case "forget_fact":
-                return describe_forgotten(found, language)
+                return replies.describe_forgotten(found, language)
             case "forget_everything":
                 return say(
                     "forget_everything_ask" if found.get("confirm") else "forget_group", language
@@ -347,12 +322,12 @@ class Turn:
             case "set_reminder" | "list_reminders" | "cancel_reminder":
                 return reminders.describe_reminder(found, language)
             case "keep_private":
-                is_next = announces_private(self.text)
+                is_next = requests.announces_private(self.text)
                 return say("private_next" if is_next else "kept_private", language)
             case "current_time" if result.status == "error":
                 return say("offline_no_city", language)
             case "current_time":
-                time = describe_time(str(result.text), language)
+                time = requests.describe_time(str(result.text), language)
                 return say("offline_time", language, time=time)
         return ""
 
@@ -360,14 +335,14 @@ class Turn:
         """What is said when nothing is near; a line that may be a note is kept, too."""
         if self.kind == UNSURE and not is_question(self.text):
             return self._noted()
-        is_sure = is_question(self.text) or overview_of(self.text) is not None
+        is_sure = is_question(self.text) or requests.overview_of(self.text) is not None
         return self._with_hint(
             say("offline_unknown" if is_sure else "offline_unsure", self.language)
         )
 
     def _small_reply(self) -> str:
         """The reply to a line for which no tool is called."""
-        if asks_to_keep_private(self.text):
+        if requests.asks_to_keep_private(self.text):
             return say("kept_private", self.language)
         if self._forgetting() is not None:
             return say("forget_what", self.language)
@@ -388,7 +363,7 @@ class Turn:
 
     def _beside(self) -> str | None:
         """The note that it puts right: the last about the same, or the line before it."""
-        if not corrects(self.text):
+        if not replies.corrects(self.text):
             return None
         same = [text for one in self.notes if shared(self.text, text := _text_of(one))]
         near = [_text_of(one) for one in self.notes if one is self.own[-1]]
@@ -415,7 +390,7 @@ def _forget_message(messages: Sequence[HumanMessage]) -> list[Call]:
         return []
     text = _text_of(messages[-1])
     ids = [words["uid"] for words in own_words_of(messages[-1:]) if words["uid"]]
-    return [("forget_fact", {"ids": ids} if ids and is_note(text) else {"about": text})]
+    return [("forget_fact", {"ids": ids} if ids and replies.is_note(text) else {"about": text})]
 
 
 def _text_of(message: BaseMessage) -> str:
@@ -449,12 +424,6 @@ def _results(messages: Prompt) -> list[ToolMessage]:
     """What the tools of this turn returned."""
     last = max((n for n, m in enumerate(messages) if isinstance(m, HumanMessage)), default=0)
     return [message for message in messages[last:] if isinstance(message, ToolMessage)]
-
-
-def _last_text(messages: Prompt) -> str:
-    """What the last user message of a prompt says."""
-    asked = [message for message in messages if isinstance(message, HumanMessage)][-1:]
-    return _text_of(asked[0]).strip() if asked else ""
 
 
 def _system_text(messages: Prompt) -> str:

@@ -32,11 +32,6 @@ def explicit_facts(text: str) -> list[Fact]:
     return plain_facts(wanted) or [Fact(text=wanted.rstrip(" .!…"))]
 
 
-def is_task(system: str) -> bool:
-    """Whether a system prompt sets a task that needs no tools."""
-    return system in _TASKS
-
-
 def do_task(system: str, prompt: str) -> str | None:
     """The text for a task that the system prompt sets; None when it sets none."""
     task = _TASKS.get(system)
