@@ -62,6 +62,7 @@ Call = tuple[str, dict[str, Any]]
 Prompt = Sequence[BaseMessage]
 Embed = Callable[[str], Awaitable[Vector | None]]
 NO_KINDS: Mapping[str, str] = {}
+NO_VECTORS: Mapping[str, Vector | None] = {}
 
 
 class OfflineChatModel(BaseChatModel):
@@ -97,11 +98,12 @@ class OfflineChatModel(BaseChatModel):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,  # noqa: ARG002
         **kwargs: Any,
     ) -> ChatResult:
-        kinds = {}
+        vectors: dict[str, Vector | None] = {}
         if self.embed is not None:
-            for line in judged_lines(messages, kwargs.get("form")):
-                kinds[line] = kind_of(line, await self.embed(line))
-        return await asyncio.to_thread(self._generate, messages, stop, kinds=kinds, **kwargs)
+            lines = judged_lines(messages, kwargs.get("form"))
+            found = await asyncio.gather(*map(self.embed, lines))  # each has a deadline
+            vectors = dict(zip(lines, found, strict=True))
+        return await asyncio.to_thread(self._generate, messages, stop, vectors=vectors, **kwargs)
 
     def _generate(
         self,
@@ -110,9 +112,10 @@ class OfflineChatModel(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,  # noqa: ARG002
         tool_names: Sequence[str] = (),
         form: str | None = None,
-        kinds: Mapping[str, str] = NO_KINDS,
+        vectors: Mapping[str, Vector | None] = NO_VECTORS,
         **kwargs: Any,  # noqa: ARG002
     ) -> ChatResult:
+        kinds = {line: kind_of(line, vector) for line, vector in vectors.items()}
         found = answer(messages, tool_names, form=form, kinds=kinds)
         return ChatResult(generations=[ChatGeneration(message=found)])
 
