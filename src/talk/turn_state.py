@@ -24,7 +24,7 @@ from src.llm.reply import ModelUsage
 from src.media.attachments import Enclosed
 from src.memory.memory_repo import Memory
 from src.memory.prompts import Intent
-from src.memory.retriever import Hit
+from src.memory.retrieval_repo import Hit
 from src.memory.turn_context import wants_privacy
 from src.memory.writer import Outcome
 from src.pg.client import storable
