@@ -183,7 +183,13 @@ class Console:
         if command.name == "remind" and reply.rows:
             text = f"{text}\n{say('console_reminder', self._language)}"
         self._reply(text, mode=(await self._commands.settings.get(self._owner)).mode)
-        await self._in_background(self._memory.read_parting())
+        await self._in_background(self._after_command())
+
+    async def _after_command(self) -> None:
+        """Read what /new deleted; index what /undo brought back."""
+        await self._memory.read_parting()
+        await self._memory.index_pending()
+        await self._memory.embed()
 
     async def _run_turn(self, text: str, teaching: Teaching | None = None) -> None:
         self._language = detect_language(text, self._language)
