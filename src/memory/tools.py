@@ -17,8 +17,7 @@ from src.base.zones import in_zone, local_time
 from src.history.conversation_repo import HistoryMessage
 from src.history.new_messages import read_time_label, text_of, voice_of
 from src.history.turn_repo import Changes
-from src.llm.quoting import Form
-from src.llm.tool_forms import NoArguments, form_tool
+from src.llm.quoting import Form, NoArguments, form_tool
 from src.memory.citations import memory_record, words_and_dates
 from src.memory.memories import Memories
 from src.memory.retriever import Query

@@ -50,6 +50,9 @@ UPDATE user_settings SET inactive_since = NULL, updated_at = now()
 WHERE owner_id = %(owner)s AND inactive_since IS NOT NULL
 """
 
+# A zone that was only a guess, and a wrong one.
+CLEAR_ZONE = "UPDATE user_settings SET time_zone = NULL WHERE owner_id = %(owner)s"
+
 # What the owner has chosen; what is NULL stays as it was.
 UPSERT_SETTINGS = """
 INSERT INTO user_settings AS s (owner_id, language, time_zone, mode, answer_length, memory_on)
@@ -79,6 +82,10 @@ class UserSettingsRepository(Repository):
     def mark_active(self, telegram_user_id: int) -> None:
         """The owner can be reached again."""
         self._client.execute(UPDATE_ACTIVE, Owner(telegram_user_id))
+
+    def forget_zone(self, telegram_user_id: int) -> None:
+        """The owner has told no zone."""
+        self._client.execute(CLEAR_ZONE, Owner(telegram_user_id))
 
     def change(
         self,

@@ -141,7 +141,8 @@ MAX_QUESTION = 80  # characters of a question for them
 MAX_CANCELLING = 150  # characters of a request to cancel one
 # Questions for what is set: "какие у меня напоминания?", "show my reminders".
 ASKS_FOR_LIST = lexicon.Expression(
-    r"\W*(?:<cancel.list>\b[\w ,']{0,30} )?<cancel.reminders>(?: <cancel.are_set>)*\W*",
+    r"\W*(?:(?:<cancel.list>\b[\w ,']{0,30} )?<cancel.reminders>(?: <cancel.are_set>)*"
+    r"|(?:<lines.opener>[ ,]+)?<cancel.asked>(?: <cancel.are_set>)*)\W*",
     re.IGNORECASE,
 )
 # "Remind me": of what, and when? The answer completes it.
@@ -155,6 +156,8 @@ CANCEL = tuple(
         "<cancel.stop> (?:<cancel.whose> )?(?:(?P<all><cancel.all>) )?(?:<cancel.whose> )?"
         "<cancel.noun>(?: (?:<cancel.about> )?(?P<about>.{1,80}?))?",
         "<cancel.stop> (?:<cancel.whose> )?(?P<about>.{1,40}?) reminders?",
+        "<cancel.surely> (?:<cancel.whose> )?(?:(?P<about>.{1,40}?) )?ones?(?:[,.;!(].{0,80})?",
+        "<cancel.surely> (?:<cancel.about>|<cancel.whose> <cancel.about>) (?P<about>.{1,80}?)",
         f"<cancel.no_more>{_OF}(?: <cancel.again>)?",
     )
 )

@@ -13,8 +13,7 @@ from pydantic import Field
 from src.base.owners import Called
 from src.history.new_messages import new_messages, own_words
 from src.history.turn_repo import Changes
-from src.llm.quoting import Form
-from src.llm.tool_forms import NoArguments, form_tool
+from src.llm.quoting import Form, NoArguments, form_tool
 from src.memory.turn_context import NOTHING, Finding, TurnContext
 from src.reading.facts import fact_number
 from src.reminders.reminder_repo import MAX_WAITING, REMINDER_UID, Reminder

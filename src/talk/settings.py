@@ -27,7 +27,15 @@ from src.pg.global_settings_repo import (
 from src.pg.user_settings_repo import AnswerLength, Mode, UserSettings, UserSettingsRepository
 from src.reading import lexicon
 from src.reading.sentences import is_question
-from src.talk.zones import CLOCK, IN_ANSWER, ZoneService, city_row, which_rows, zone_label
+from src.talk.zones import (
+    CLOCK,
+    IN_ANSWER,
+    NOT_MINE,
+    ZoneService,
+    city_row,
+    which_rows,
+    zone_label,
+)
 from src.texts import LANGUAGES, Language, choose_language, say
 from src.texts.reply import Action, Button, Reply, in_rows
 
@@ -195,7 +203,9 @@ class SettingsScreens:
     async def offer_cities(self, called: Called, place: int) -> Reply:
         """Likely cities, and how to name another."""
         text = f"{CLOCK} {say('zone_pick', called.language)}"
-        if place != IN_ANSWER:
+        if place == NOT_MINE:
+            await self._zones.doubt(called.owner)
+        elif place != IN_ANSWER:
             return Reply(text, asks=True)
         return Reply(text, (city_row(called.language),))
 

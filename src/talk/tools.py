@@ -25,9 +25,8 @@ from src.base.errors import StorageError, ToolServerError
 from src.base.zone_names import find_time_zone
 from src.history.timeline_repo import ToolResult, ToolResultRepository
 from src.history.turn_repo import NO_CHANGES
-from src.llm.quoting import Form
+from src.llm.quoting import Form, form_tool
 from src.llm.reply import UNREADABLE
-from src.llm.tool_forms import form_tool
 from src.memory import tools as memory_tools
 from src.memory.memories import Memories
 from src.memory.turn_context import TurnContext, finding_of

@@ -30,10 +30,11 @@ from src.memory.budget import DailyCeilings
 from src.memory.digest_repo import SummaryRepository
 from src.memory.memories import Memories
 from src.memory.memory_repo import count_recalls
-from src.memory.retriever import Hit
+from src.memory.retrieval_repo import Hit
 from src.memory.turn_context import is_private_answer
 from src.pg.client import PgClient, Transaction, storable
 from src.pg.global_settings_repo import GlobalSettings, GlobalSettingsRepository
+from src.pg.user_settings_repo import UserSettingsRepository
 from src.privacy.erasure_repo import ErasureRepository
 from src.queue.update_repo import Behind, UpdateOutcome, UpdateRepository
 from src.reading import lexicon
@@ -57,8 +58,9 @@ from src.talk.turn_state import (
 )
 from src.talk.zones import ZoneService
 from src.texts import say
-from src.texts.plain_text import is_visible, plain
+from src.texts.plain_text import flat, is_visible, plain
 
+MAX_SWITCH = 60  # characters of an order to switch the memory on or off
 Step = Callable[[Turn], Awaitable[UpdateOutcome | None]]
 
 
@@ -318,6 +320,7 @@ class AgentService:
             self._resume,
             until_answered(self._teaching.teach),
             until_answered(self._take_zone),
+            until_answered(self._switch_memory),
             until_answered(self._confirm_erasure),
             until_answered(self._choose_fact),
             until_answered(self._refuse_over_ceiling),
@@ -436,6 +439,19 @@ class AgentService:
             key = "zone_which" if told.zones else "zone_unknown"
             turn.lead, turn.offers = say(key, incoming.language), told.zones
         return None if told.rest else TurnResult("")
+
+    async def _switch_memory(self, turn: Turn) -> TurnResult | None:
+        """Switch the memory on or off in words, as /settings does."""
+        incoming = turn.incoming
+        if not incoming.voice.is_own or incoming.owner.is_group:
+            return None
+        switch = lexicon.key_of("settings.memory", flat(incoming.text[:MAX_SWITCH]).strip(" .!"))
+        if switch is None:
+            return None
+        change, is_on = UserSettingsRepository(self._client).change, switch == "on"
+        await self._client.run(change, incoming.owner.telegram_user_id, memory_on=is_on)
+        said = say("memory_switched_on" if is_on else "memory_switched_off", incoming.language)
+        return TurnResult(said)
 
     async def _about_clock(self, turn: Turn, result: TurnResult) -> Changes:
         """The changes of an answer, with zones to offer, and whether it names the user's own."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -23,7 +24,7 @@ from src.llm.reply import ModelUsage
 from src.media.attachments import Enclosed
 from src.memory.memory_repo import Memory
 from src.memory.prompts import Intent
-from src.memory.retriever import Hit
+from src.memory.retrieval_repo import Hit
 from src.memory.turn_context import wants_privacy
 from src.memory.writer import Outcome
 from src.pg.client import storable
@@ -168,6 +169,7 @@ def check_stopped() -> None:
 
 # No sender, a channel's post, an anonymous admin: Telegram's ids of those who are nobody.
 CHAT_VOICES = frozenset({0, 777000, 1087968824})
+CLAUSE_START = re.compile(r"^|[.!;,\n]\s+")
 NOWHERE = UUID(int=0)  # the conversation of a message that is not stored yet
 
 
@@ -260,11 +262,18 @@ class IncomingMessage:
     def _keeping_private(self) -> IncomingMessage:
         if not (self.voice.is_own and self.memory_on and holds_secret(self.text)):
             return self
-        private = self.text if self.teaching is not None else to_remember(self.text)
+        private = self.text if self.teaching is not None else self._asked_to_keep()
         if not private:
             return self
-        masked, teaching = redact(private, household=True), self.teaching or Teaching()
+        masked, teaching = redact(self.text, household=True), self.teaching or Teaching()
         return replace(self, text=masked, kept_private=private, teaching=teaching)
+
+    def _asked_to_keep(self) -> str:
+        """What it asks to remember: "remember that my code is X", "my code is X, запомни его"."""
+        for start in CLAUSE_START.finditer(self.text):
+            if wanted := to_remember(self.text[start.end() :]):
+                return wanted if holds_secret(wanted) else self.text[: start.start()]
+        return ""
 
     def noting_mask(self) -> IncomingMessage:
         """The same, whose answer says that a secret was masked."""
