@@ -234,7 +234,9 @@ def _people(text: str) -> frozenset[str]:
     for place, word in enumerate(words(text)):
         tags = parts_of_speech(word)
         is_name = "Name" in tags and tags.isdisjoint(NO_NAME)
-        if (is_name or (place and word.istitle() and not tags)) and not kin_of(word):
+        if (
+            is_name or (place and word[1:].islower() and word.istitle() and not tags)
+        ) and not kin_of(word):
             found |= {f"~{form}" for form in lemmas(word)}
     return frozenset(found)
 

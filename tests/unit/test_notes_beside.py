@@ -85,6 +85,7 @@ def test_what_is_told_of_another_answers_nothing(question: str, others: str, own
 @pytest.mark.parametrize(
     ("question", "note"),
     [
+        ("Where do I live?", "We moved to Lisbon last spring"),
         ("where do i live", "so we got the keys, moved to a flat in walthamstow"),
         ("где я живу", "снимаем двушку на уралмаше"),
         ("звідки я", "я з полтави, вчуся в харкові"),
