@@ -27,7 +27,7 @@ from src.base.zones import first_zone, local_time
 from src.core import Core
 from src.history.turn_repo import AnswerSource, StoredAnswer
 from src.pg.client import storable
-from src.pg.user_settings_repo import Mode
+from src.pg.user_settings_repo import Mode, UserSettings
 from src.reading.relative_dates import resolved_dates
 from src.talk.command_service import COMMANDS, Command, parse_command
 from src.talk.turn_state import AnswerView, IncomingMessage, Teaching, Turn
@@ -164,7 +164,6 @@ class Console:
         if command is not None:
             await self._run_command(command)
             return
-        self._language = detect_language(text, self._language)
         try:
             await self._run_turn(text)
         except AppError as error:
@@ -176,13 +175,8 @@ class Console:
         if entry is not None and entry.teaches and command.argument:
             await self._run_turn(command.argument, Teaching())
             return
-        known = await self._commands.settings.get(self._owner)
-        language = choose_language(known.language, self._language)
-        zone = known.time_zone or first_zone(language, self._time_zone)
-        called = Called(
-            self._owner, language, datetime.now(UTC), zone, command.argument,
-        )  # fmt: skip
-        reply = await self._commands.run(command.name, called)
+        called, _ = await self._called()
+        reply = await self._commands.run(command.name, called.asking(command.argument))
         for file in reply.files:
             await asyncio.to_thread(_keep_file, file)
         text = reply.text
@@ -192,16 +186,23 @@ class Console:
         await self._in_background(self._memory.read_parting())
 
     async def _run_turn(self, text: str, teaching: Teaching | None = None) -> None:
-        known = await self._commands.settings.get(self._owner)
-        language = choose_language(known.language, self._language)
+        self._language = detect_language(text, self._language)
+        called, known = await self._called()
         incoming = IncomingMessage(
-            self._owner, text, datetime.now(UTC), language,
-            known.time_zone or first_zone(language, self._time_zone), known.mode,
+            self._owner, text, called.moment, called.language, called.time_zone, known.mode,
             teaching=teaching, answer_length=known.answer_length, memory_on=known.memory_on,
+            has_reminders=known.has_reminders,
         )  # fmt: skip
         turn = Turn(incoming, _ConsoleView(self._reply))
         await self._agent.run_turn(turn)
         await self._in_background(self._memory.remember_turn(turn.conversation_id))
+
+    async def _called(self) -> tuple[Called, UserSettings]:
+        """Who sits here, now, and what they chose."""
+        known = await self._commands.settings.get(self._owner)
+        language = choose_language(known.language, self._language)
+        zone = known.time_zone or first_zone(language, self._time_zone)
+        return Called(self._owner, language, datetime.now(UTC), zone), known
 
     async def _in_background(self, work: Awaitable[None]) -> None:
         """Do what jobs do in the bot; a failure is retried with the next message."""

@@ -12,9 +12,10 @@ from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, Literal
-from urllib.parse import quote, urlsplit
+from urllib.parse import urlsplit
 
 import pytz
+from psycopg.conninfo import make_conninfo
 from pydantic import (
     AfterValidator,
     BeforeValidator,
@@ -26,10 +27,10 @@ from pydantic import (
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from src.base.addresses import HttpUrl, check_http_url, find_url_problem
-from src.base.env_file import EnvFile, Stray, find_strays, is_of_compose, read_env_file
+from src.base.env_file import EnvFile, Stray, find_strays, is_of_compose, read_env_file, table
 from src.base.errors import ConfigError
 from src.base.mcp_file import McpServer, find_references, read_servers
-from src.base.providers import PROVIDERS, Provider, ProviderSettings, find_provider
+from src.base.providers import PROVIDERS, ProviderSettings, find_provider
 
 OFFLINE_MODEL = "offline"
 LOCAL_EMBEDDINGS = "local"
@@ -201,12 +202,6 @@ class Settings(ProviderSettings, BaseSettings):
         """What the file ``mcp_servers`` says, read with the settings."""
         return self._servers
 
-    def with_servers(self, servers: tuple[McpServer, ...]) -> Settings:
-        """The same settings with these servers."""
-        changed = self.model_copy()
-        changed._servers = servers
-        return changed
-
     @property
     def uses_embedded_database(self) -> bool:
         """Whether no database is configured, so that the embedded PostgreSQL runs."""
@@ -220,13 +215,11 @@ class Settings(ProviderSettings, BaseSettings):
             return self.database_url.get_secret_value()
         if self.uses_embedded_database:
             return None
-        password = self.pg_password.get_secret_value() if self.pg_password else ""
-        user = quote(self.pg_user or "postgres", safe="")
-        secret = f":{quote(password, safe='')}" if password else ""
-        database = quote(self.pg_db or "ai_db", safe="")
-        host = self.pg_host or "localhost"
-        address = f"[{host}]" if ":" in host else quote(host, safe="")
-        return f"postgresql://{user}{secret}@{address}:{self.pg_port or 5432}/{database}"
+        return make_conninfo(
+            host=self.pg_host or "localhost", port=self.pg_port or 5432,
+            dbname=self.pg_db or "ai_db", user=self.pg_user or "postgres",
+            password=self.pg_password.get_secret_value() if self.pg_password else None,
+        )  # fmt: skip
 
     @property
     def chat_model_name(self) -> str:
@@ -234,7 +227,7 @@ class Settings(ProviderSettings, BaseSettings):
         if self.llm_model:
             return self.llm_model
         for provider in PROVIDERS.values():
-            if getattr(self, provider.key_variable.lower()):
+            if provider.key(self):
                 return f"{provider.name}:{provider.default_model}"
         return OFFLINE_MODEL
 
@@ -280,40 +273,7 @@ class Settings(ProviderSettings, BaseSettings):
         return own + [secret for server in self.servers for secret in server.secrets]
 
 
-# What to write instead, per variable; a variable without a line here gets a general one.
-MENDS: Mapping[str, str] = {
-    "PERSONA": "Write who the bot is in a few sentences, or @ and the path of a text file",
-    "TELEGRAM_BOT_TOKEN": "Copy the token that @BotFather gave you: 123456:ABC-def",
-    "TELEGRAM_API_BASE": "Write an address such as https://api.telegram.org",
-    "TELEGRAM_WEBHOOK_URL": "Write the public https address of this bot, "
-    "such as https://bot.example.org/telegram/webhook, or leave it empty for polling",
-    "TELEGRAM_WEBHOOK_SECRET": "Make one with: openssl rand -hex 32",
-    "TELEGRAM_RATE_LIMIT": "Write a number from 1 to 1000; Telegram allows 30 by default",
-    "ALLOWED_USER_IDS": "Write Telegram user ids with commas: 1001,1002",
-    "ADMIN_USER_IDS": "Write Telegram user ids with commas: 1001,1002",
-    "DATABASE_URL": "Write postgresql://user:password@host:5432/database",
-    "PG_PORT": "Write the port of PostgreSQL, usually 5432",
-    "PG_POOL_MIN": "Write a number from 1 to PG_POOL_MAX",
-    "PG_POOL_MAX": "Write a number from PG_POOL_MIN to 100",
-    "LLM_MODEL": "Write provider:model, such as openai:gpt-5-mini "
-    f"(providers: {', '.join(PROVIDERS)}), or leave it empty",
-    **dict.fromkeys(
-        ("SUMMARY_MODEL", "EXTRACTION_MODEL", "VISION_MODEL"),
-        "Write provider:model, such as openai:gpt-5-mini, or leave it empty",
-    ),
-    "EMBEDDING_MODEL": "Write local, or openai:model such as openai:text-embedding-3-small",
-    "TRANSCRIPTION_BASE_URL": "Write the address of a server that speaks OpenAI's protocol, "
-    "such as http://localhost:8000/v1, or leave it empty",
-    "RERANK_URL": "Write the address of a /rerank endpoint, or leave it empty",
-    "TIMEZONE": "Write a name from the tz database, such as Europe/Moscow, a city or UTC+3",
-    "HTTP_PORT": "Write a port from 1 to 65535, or 0 for any free one",
-    "PUBLIC_URL": "Write the https address at which the bot's HTTP port is reached, "
-    "such as https://bot.example.org, or leave it empty",
-    "ADMIN_PASSWORD": "Make one with: openssl rand -base64 18, or leave it empty",
-    "LOG_LEVEL": "Write DEBUG, INFO, WARNING or ERROR",
-    "CONSOLE_FALLBACK": "Write true or false",
-}
-
+MODELS = ("LLM_MODEL", "SUMMARY_MODEL", "EXTRACTION_MODEL", "VISION_MODEL", "EMBEDDING_MODEL")
 VARIABLES = frozenset(name.upper() for name in Settings.model_fields)
 # Without these everybody may use the bot. ADMIN_USER_IDS allows more, and without
 # TELEGRAM_WEBHOOK_SECRET or ADMIN_PASSWORD there is no webhook and no admin page.
@@ -337,8 +297,8 @@ def load_settings(env_file: str | None = ".env") -> Settings:
         settings = _settings_without(error, given)
     problems += _check_together(settings)
     if settings.mcp_servers is not None:
-        servers, its = read_servers(settings.mcp_servers, {**file.values, **os.environ})
-        settings = settings.with_servers(servers)
+        known = {**file.values, **os.environ}
+        settings._servers, its = read_servers(settings.mcp_servers, known)
         problems += its
     strays, settings._unread = _find_strays(settings, file)
     settings._warnings = tuple(map(_describe_stray, strays))
@@ -366,7 +326,11 @@ def _describe(entry: Any) -> str:
     name = str(entry["loc"][0]).upper()
     message = str(entry["msg"]).removeprefix("Value error, ").rstrip(".")
     message = message[:1].lower() + message[1:]
-    return f"{name}: {message}. {MENDS.get(name, 'Correct it, or leave it out.')}"
+    return f"{name}: {message}. {_mend(name)}"
+
+
+def _mend(name: str) -> str:
+    return table().get(name, {}).get("mend", "Correct it, or leave it out.")
 
 
 def _settings_without(error: ValidationError, given: Mapping[str, Any]) -> Settings:
@@ -382,16 +346,11 @@ def _find_strays(settings: Settings, file: EnvFile) -> tuple[list[Stray], tuple[
     if settings.mcp_servers is not None:
         used |= find_references(settings.mcp_servers)
     names = dict.fromkeys((name for name, value in os.environ.items() if value), False)
-    names |= dict.fromkeys(file.values, True)
-    strays = [
-        stray
-        for stray in find_strays(names, VARIABLES)
-        if stray.name not in used and not _is_idle(stray, settings)
-    ]
-    known = used.union(stray.name for stray in strays)
-    unread = (name for name in file.values if name.upper() not in VARIABLES and name not in known)
-    plain = filter(PLAIN_NAME.fullmatch, unread)
-    return strays, tuple(name for name in plain if not is_of_compose(name))
+    every = find_strays(names | dict.fromkeys(file.values, True), VARIABLES)
+    strays = [one for one in every if one.name not in used and not _is_idle(one, settings)]
+    known = VARIABLES | used | {stray.name for stray in strays}
+    unread = (name for name in file.values if not known & {name, name.upper()})
+    return strays, tuple(n for n in unread if PLAIN_NAME.fullmatch(n) and not is_of_compose(n))
 
 
 def _is_idle(stray: Stray, settings: Settings) -> bool:
@@ -412,7 +371,7 @@ def _describe_stray(stray: Stray) -> str:
     hint = f"{stray.meant} was probably meant"
     if stray.meant not in LIMITS:
         return f"{what}. {hint}"
-    mend = MENDS[stray.meant]
+    mend = _mend(stray.meant)
     if not stray.in_file:
         mend += "; if it is another program's, start the bot without it"
     return f"{what}, so everybody could use the bot. {hint}. {mend}"
@@ -424,46 +383,33 @@ def _check_together(settings: Settings) -> list[str]:
     if settings.telegram_webhook_url and not settings.telegram_webhook_secret:
         problems.append(
             "TELEGRAM_WEBHOOK_SECRET: it is missing while TELEGRAM_WEBHOOK_URL is set, so anyone "
-            f"could forge updates. {MENDS['TELEGRAM_WEBHOOK_SECRET']}"
+            f"could forge updates. {_mend('TELEGRAM_WEBHOOK_SECRET')}"
         )
     if settings.pg_pool_min > settings.pg_pool_max:
-        problems.append(f"PG_POOL_MIN: it is more than PG_POOL_MAX. {MENDS['PG_POOL_MIN']}")
+        problems.append(f"PG_POOL_MIN: it is more than PG_POOL_MAX. {_mend('PG_POOL_MIN')}")
     return [*problems, *_check_providers(settings)]
 
 
 def _check_providers(settings: Settings) -> list[str]:
+    """What the models' providers lack: a key (or the address of a server that wants none).
+
+    requirements.txt names every provider's package; an installation may lack it still.
+    """
+    named = {variable: getattr(settings, variable.lower()) or "" for variable in MODELS}
+    if settings.llm_model is None and (by_key := find_provider(settings.chat_model_name)):
+        named[by_key.key_variable] = settings.chat_model_name
     problems = []
-    for field in ("llm_model", "summary_model", "extraction_model", "vision_model"):
-        name: str | None = getattr(settings, field)
-        provider = find_provider(name or "")
-        if provider is not None:
-            problems += _check_key(settings, field.upper(), provider)
-            problems += _check_package(field.upper(), provider)
-    by_key = find_provider(settings.chat_model_name)
-    if settings.llm_model is None and by_key is not None:
-        problems += _check_package(by_key.key_variable, by_key)
-    embedding = find_provider(settings.embedding_model)
-    if embedding is not None:
-        problems += _check_key(settings, "EMBEDDING_MODEL", embedding)
-    return list(dict.fromkeys(problems))
-
-
-def _check_key(settings: Settings, variable: str, provider: Provider) -> list[str]:
-    """A model needs a key, or the address of a server that wants none."""
-    if provider.is_configured(settings):
-        return []
-    return [
-        f"{provider.key_variable}: it is missing while {variable} is {provider.name}:…. "
-        f"Write your key, or set {provider.base_url_variable} for a server that needs none"
-    ]
-
-
-def _check_package(variable: str, provider: Provider) -> list[str]:
-    """requirements.txt names every provider's package; an installation may lack it still."""
-    if find_spec(provider.package) is not None:
-        return []
-    package = provider.package.replace("_", "-")
-    return [
-        f"{variable}: {provider.name}:… needs a package that is not installed. "
-        f"Run: .venv/bin/pip install {package}"
-    ]
+    for variable, model in named.items():
+        provider = find_provider(model)
+        if provider is not None and not provider.is_configured(settings):
+            problems.append(
+                f"{provider.key_variable}: it is missing while {variable} is {provider.name}:…. "
+                f"Write your key, or set {provider.base_url_variable} for a server that needs none"
+            )
+        if provider is not None and find_spec(f"langchain_{provider.name}") is None:
+            package = f"langchain-{provider.name.replace('_', '-')}"
+            problems.append(
+                f"{variable}: {provider.name}:… needs a package that is not installed. "
+                f"Run: .venv/bin/pip install {package}"
+            )
+    return problems

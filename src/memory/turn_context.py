@@ -17,7 +17,8 @@ from src.history.turn_repo import NO_CHANGES, Asks, Changes
 from src.llm.reply import ModelUsage
 from src.memory.memories import Memories
 from src.memory.memory_repo import Memory
-from src.memory.retriever import Hit, Query
+from src.memory.retrieval_repo import Hit
+from src.memory.retriever import Query
 from src.memory.writer import Outcome, Said
 from src.pg.user_settings_repo import AnswerLength, Mode
 from src.reading import lexicon
@@ -85,15 +86,6 @@ def numbered(sources: Collection[Hit], hits: Iterable[Hit]) -> tuple[list[int], 
     return numbers, known
 
 
-def hit_of(fact: Memory) -> Hit:
-    """A fact that is shown unasked, as if it had been found."""
-    return Hit(
-        "memory", fact.id, fact.message_id, fact.uid, "user", fact.said_at, fact.text,
-        author=fact.speaker, author_id=fact.speaker_id, memory_type=fact.memory_type,
-        importance=fact.importance, quote=fact.quote,
-    )  # fmt: skip
-
-
 def facts_among(hits: Sequence[Hit]) -> frozenset[int]:
     """The ids of those that are facts."""
     return frozenset(hit.source_id for hit in hits if hit.kind == "memory")
@@ -123,6 +115,7 @@ class TurnContext:
         is_private: Whether the user wants the message remembered nowhere.
         answer_length: How long the user wants the answer.
         memory_on: Whether anything is remembered, and recalled.
+        has_reminders: Whether any reminder of the owner's may wait.
         speaker_id: In a group, who asks: "I" in the message.
         on_text: Called with each piece of the answer as the model writes it.
         on_usage: Called with what each model call cost.
@@ -142,6 +135,7 @@ class TurnContext:
     is_private: bool = False
     answer_length: AnswerLength = "normal"
     memory_on: bool = True
+    has_reminders: bool = True
     speaker_id: int | None = None
     on_text: Callable[[str], None] = lambda _text: None
     on_usage: Callable[[ModelUsage], None] = lambda _usage: None

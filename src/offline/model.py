@@ -166,6 +166,8 @@ def answer(
     if task is not None:
         return AIMessage(content=task)
     turn = Turn.read(messages, vector)
+    if reminders.asks_in_vain(turn.text, tool_names):
+        return AIMessage(content=say("reminders_empty", turn.language))
     results = _results(messages)
     calls = [call for call in turn.calls() if call[0] in tool_names][len(results) :]
     if reminders.CANCEL_REMINDER in tool_names:

@@ -10,18 +10,17 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
-from uuid import UUID
 
 from procrastinate import JobContext
 from procrastinate.worker import Worker
 
 from src.base.errors import PostponedError, StorageRejectedError
 from src.base.metrics import Metrics
-from src.pg.client import PgClient, Repository, Row, Transaction
+from src.pg.client import PgClient, Repository, Transaction
 from src.queue.job_repo import QUARANTINE_QUEUE, TURNS_QUEUE, UNIQUE_VIOLATION
 
 logger = logging.getLogger(__name__)
@@ -57,7 +56,7 @@ class PutAside:
     task: str
     job_id: int
     chat_id: int | None
-    conversation_id: UUID | None
+    conversation_id: str | None
     since: datetime
     deaths: int
 
@@ -189,8 +188,13 @@ SELECT procrastinate_defer_jobs_v1(array_agg(
 FROM closed WHERE chat_id IS NOT NULL HAVING count(*) > 0
 """
 
-# Suspects that could be tried now, and the most deaths of one.
+# Suspects that could be tried now, and the most deaths of one; and a heartbeat of our workers,
+# which live and die together.
 COUNT_SUSPECTS = """
+WITH alive AS (
+    UPDATE procrastinate_workers SET last_heartbeat = now()
+    WHERE id = ANY(%(workers)s::bigint[])
+)
 SELECT count(*), coalesce(max(d.deaths), 0)
 FROM procrastinate_jobs j LEFT JOIN job_deaths d ON d.job_id = j.id
 WHERE j.queue_name = %(quarantine)s AND j.status = 'todo'
@@ -219,7 +223,7 @@ QUARANTINE = {
 
 
 class JobDeathRepository(Repository):
-    """Keeps the deaths of jobs; every method blocks (see ``PgClient.run``)."""
+    """Keeps the deaths of jobs, and what is put aside; every method blocks."""
 
     def recover(self, *, dead_after: float, counts: bool = True) -> Recovered:
         """Count the deaths of dead workers' jobs and give the jobs back: suspects apart.
@@ -235,6 +239,8 @@ class JobDeathRepository(Repository):
             rows = transaction.fetch_all(
                 COUNT_DEATHS, QUARANTINE, dead_after=dead_after, counts=counts
             )
+            if not rows and dead_after > 0:
+                return Recovered()
             jobs = [row[0] for row in rows]
             newest = {lock: job for job, lock, _, _ in rows if lock is not None}
             kept = {job: lock for job, lock, _, _ in rows if newest.get(lock, job) == job}
@@ -251,9 +257,13 @@ class JobDeathRepository(Repository):
 
         return self._despite_twins(work)
 
-    def count_suspects(self) -> tuple[int, int]:
-        """How many suspects could be tried now, and the most deaths that one of them has."""
-        row = self._client.fetch_one(COUNT_SUSPECTS, QUARANTINE)
+    def count_suspects(self, workers: Sequence[int] = ()) -> tuple[int, int]:
+        """How many suspects could be tried now, and the most deaths that one of them has.
+
+        Args:
+            workers: Those that live; each gets a heartbeat.
+        """
+        row = self._client.fetch_one(COUNT_SUSPECTS, QUARANTINE, workers=list(workers))
         return (row[0], row[1]) if row else (0, 0)
 
     def acquit(self, job: int | None = None) -> int:
@@ -263,6 +273,24 @@ class JobDeathRepository(Repository):
             job: One that is running; None for all that wait.
         """
         return self._client.execute(ACQUIT, QUARANTINE, job=job)
+
+    def list_all(self) -> list[PutAside]:
+        """What is put aside, oldest first, at most a thousand."""
+        rows = self._client.fetch_all(SELECT_PUT_ASIDE)
+        return [PutAside(*row) for row in rows]
+
+    def count(self) -> int:
+        """How much is put aside."""
+        row = self._client.fetch_one(COUNT_PUT_ASIDE)
+        return int(row[0]) if row else 0
+
+    def retry(self, number: int | None = None) -> int:
+        """Give what is put aside back to the queue, with a clean count; returns how much.
+
+        Args:
+            number: The id of one; None for all.
+        """
+        return self._client.execute(RETRY, id=number)
 
     def _despite_twins(self, work: Callable[[Transaction], Recovered]) -> Recovered:
         """Run ``work``, and retry when a job came under a queueing lock meanwhile."""
@@ -280,49 +308,22 @@ def _put_aside(transaction: Transaction, jobs: list[int], ended: list[int]) -> l
         return []
     for statement in (FAIL_JOBS, CLOSE_UPDATES):
         transaction.execute(statement, jobs=ended)
-    rows = transaction.fetch_all(SELECT_PUT_ASIDE)
-    return [aside for aside in map(_as_put_aside, rows) if aside.job_id in jobs]
-
-
-class PutAsideRepository(Repository):
-    """Keeps what is put aside; every method blocks (see ``PgClient.run``)."""
-
-    def list_all(self) -> list[PutAside]:
-        """What is put aside, oldest first, at most a thousand."""
-        rows = self._client.fetch_all(SELECT_PUT_ASIDE)
-        return [_as_put_aside(row) for row in rows]
-
-    def count(self) -> int:
-        """How much is put aside."""
-        row = self._client.fetch_one(COUNT_PUT_ASIDE)
-        return int(row[0]) if row else 0
-
-    def retry(self, number: int | None = None) -> int:
-        """Give what is put aside back to the queue, with a clean count; returns how much.
-
-        Args:
-            number: The id of one; None for all.
-        """
-        return self._client.execute(RETRY, id=number)
-
-
-def _as_put_aside(row: Row) -> PutAside:
-    number, task, job, chat, conversation, since, deaths = row
-    return PutAside(number, task, job, chat, conversation and UUID(conversation), since, deaths)
+    every = [PutAside(*row) for row in transaction.fetch_all(SELECT_PUT_ASIDE)]
+    return [aside for aside in every if aside.job_id in jobs]
 
 
 class DeadJobs:
     """Counts who ran when a process died, and knows whom to try alone."""
 
-    def __init__(self, client: PgClient, deaths: JobDeathRepository, metrics: Metrics) -> None:
-        """Keep the count in ``deaths``."""
+    def __init__(self, client: PgClient, metrics: Metrics) -> None:
+        """Keep the count in the database."""
         self._client = client
-        self._deaths = deaths
+        self._deaths = JobDeathRepository(client)
         self._metrics = metrics
         self._ends_at = 0.0  # when the trial is over
 
-    async def recover(self, *, dead_after: float, counts: bool = True) -> int:
-        """Give the jobs of dead workers back; returns how many there were.
+    async def recover(self, *, dead_after: float, counts: bool = True) -> Recovered:
+        """Give the jobs of dead workers back.
 
         Args:
             dead_after: Seconds without a heartbeat; 0 when no other worker lives.
@@ -339,15 +340,15 @@ class DeadJobs:
         for job in found.put_aside:
             named = {"id": job.id, "task": job.task, "job": job.job_id, "chat_id": job.chat_id}
             logger.error("put aside what kills its process: see bot.py jobs", extra=named)
-        return found.jobs
+        return found
 
-    async def has_suspects(self) -> bool:
-        """Whether a suspect waits to be tried.
+    async def show_life(self, workers: Sequence[int]) -> bool:
+        """Give our workers a heartbeat; returns whether a suspect waits to be tried.
 
         Raises:
             StorageError: The database is away.
         """
-        return (await self._client.run(self._deaths.count_suspects))[0] > 0
+        return (await self._client.run(self._deaths.count_suspects, workers))[0] > 0
 
     async def begin_trial(self) -> int:
         """How many suspects are to be tried at once; 0 when there is none.

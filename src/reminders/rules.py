@@ -141,7 +141,8 @@ MAX_QUESTION = 80  # characters of a question for them
 MAX_CANCELLING = 150  # characters of a request to cancel one
 # Questions for what is set: "какие у меня напоминания?", "show my reminders".
 ASKS_FOR_LIST = lexicon.Expression(
-    r"\W*(?:<cancel.list>\b[\w ,']{0,30} )?<cancel.reminders>(?: <cancel.are_set>)*\W*",
+    r"\W*(?:(?:<cancel.list>\b[\w ,']{0,30} )?<cancel.reminders>(?: <cancel.are_set>)*"
+    r"|(?:<lines.opener>[ ,]+)?<cancel.asked>(?: <cancel.are_set>)*)\W*",
     re.IGNORECASE,
 )
 # "Remind me": of what, and when? The answer completes it.
@@ -155,6 +156,8 @@ CANCEL = tuple(
         "<cancel.stop> (?:<cancel.whose> )?(?:(?P<all><cancel.all>) )?(?:<cancel.whose> )?"
         "<cancel.noun>(?: (?:<cancel.about> )?(?P<about>.{1,80}?))?",
         "<cancel.stop> (?:<cancel.whose> )?(?P<about>.{1,40}?) reminders?",
+        "<cancel.surely> (?:<cancel.whose> )?(?:(?P<about>.{1,40}?) )?ones?(?:[,.;!(].{0,80})?",
+        "<cancel.surely> (?:<cancel.about>|<cancel.whose> <cancel.about>) (?P<about>.{1,80}?)",
         f"<cancel.no_more>{_OF}(?: <cancel.again>)?",
     )
 )
@@ -254,9 +257,19 @@ def problem_text(messages: Sequence[BaseMessage], tool_names: Sequence[str]) -> 
     return say(f"reminder_{request.problem}", detect_language(text))
 
 
+def asks_in_vain(text: str, tool_names: Sequence[str]) -> bool:
+    """Whether a message wants to see those that wait, or to be rid of any, and none waits."""
+    none_waits = SET_REMINDER in tool_names and LIST_REMINDERS not in tool_names
+    return none_waits and (_asks_for_list(text) or read_cancelling(text) is not None)
+
+
+def _asks_for_list(text: str) -> bool:
+    return len(text) <= MAX_QUESTION and ASKS_FOR_LIST.fullmatch(text) is not None
+
+
 def reminder_calls(text: str, messages: Sequence[BaseMessage]) -> list[tuple[str, dict[str, Any]]]:
     """The call of the tool that fulfils a request, or lists them; nothing to other messages."""
-    if len(text) <= MAX_QUESTION and ASKS_FOR_LIST.fullmatch(text):
+    if _asks_for_list(text):
         return [(LIST_REMINDERS, {})]
     request, asked_at = reminder_request(text, messages), asked_at_of(messages)
     if request is None or request.problem is not None or asked_at is None:

@@ -13,8 +13,7 @@ from pydantic import Field
 from src.base.owners import Called
 from src.history.new_messages import new_messages, own_words
 from src.history.turn_repo import Changes
-from src.llm.quoting import Form
-from src.llm.tool_forms import NoArguments, form_tool
+from src.llm.quoting import Form, NoArguments, form_tool
 from src.memory.turn_context import NOTHING, Finding, TurnContext
 from src.reading.facts import fact_number
 from src.reminders.reminder_repo import MAX_WAITING, REMINDER_UID, Reminder
@@ -25,7 +24,7 @@ from src.texts.plain_text import shortened
 
 SET = """\
 Remind the user at a time; only when they themselves ask. Tell the time that it returns, or why \
-not: no_time (ask when), past, too_far, too_many, not_own."""
+not. Without list_reminders none waits."""
 LIST = "List the user's reminders, the next one first."
 CANCEL = "Cancel a reminder, when the user asks; false: there is none, or it is another's."
 

@@ -20,7 +20,7 @@ from src.llm.reply import ending_of
 from src.llm.tokens import TokenCounter
 from src.memory.tools import renumbered
 from src.memory.turn_context import TurnContext, finding_of, numbered
-from src.talk.tools import NOT_RUN, OF_THE_MEMORY
+from src.talk.tools import NOT_RUN, useless_tools
 from src.talk.turn_state import ConversationState
 from src.texts import Language, say
 
@@ -82,30 +82,24 @@ class ToolOffer:
         self._caller = caller
         self._own = own
         self._lent = lent
-        self._bare = {memory_on: self._bind((), memory_on) for memory_on in (True, False)}
-        self._newest = dict(self._bare)
+        self._bound: dict[tuple[frozenset[str], bool], Bound] = {}
 
-    def begin(self, lent: tuple[BaseTool, ...] | None, *, memory_on: bool) -> Bound:
-        """The model as a turn calls it, which has begun with ``lent``; None: it begins now."""
+    def begin(self, lent: tuple[BaseTool, ...] | None, useless: frozenset[str]) -> Bound:
+        """The model as a turn calls it, which has begun with ``lent``; None: it begins now.
+
+        ``useless`` are the names of those of our own that are left out.
+        """
         tools = self._lent() if lent is None else lent
-        if not tools:
-            return self._bare[memory_on]
-        if self._newest[memory_on].lent is not tools:
-            self._newest[memory_on] = self._bind(tools, memory_on)
-        return self._newest[memory_on]
+        kind = useless, bool(tools)
+        bound = self._bound.get(kind)
+        if bound is None or (tools and bound.lent is not tools):
+            bound = self._bound[kind] = self._bind(tools, useless)
+        return bound
 
-    def bare(self, *, memory_on: bool) -> Bound:
-        """The model with our own tools alone."""
-        return self._bare[memory_on]
-
-    def _bind(self, lent: tuple[BaseTool, ...], memory_on: bool) -> Bound:
-        own = [tool for tool in self._own if memory_on or tool.name not in OF_THE_MEMORY]
-        tools = [*own, *lent]
-        return Bound(
-            lent,
-            self._caller.with_tools(tools),
-            self._caller.with_tools(tools, may_call=False),
-        )
+    def _bind(self, lent: tuple[BaseTool, ...], useless: frozenset[str]) -> Bound:
+        tools = [*(tool for tool in self._own if tool.name not in useless), *lent]
+        bind = self._caller.with_tools
+        return Bound(lent, bind(tools), bind(tools, may_call=False))
 
 
 async def assistant(
@@ -137,15 +131,15 @@ async def assistant(
             conversation_id=context.conversation_id,
         )
 
-    memory_on = context.memory_on
-    bound = offer.begin(state.get("lent_tools"), memory_on=memory_on)
+    useless = useless_tools(memory_on=context.memory_on, has_reminders=context.has_reminders)
+    bound = offer.begin(state.get("lent_tools"), useless)
     try:
         message = await ask(bound)
     except ModelError as error:  # perhaps a schema that we let through
         if not bound.lent or isinstance(error, ModelSetupError) or show.has_begun:
             raise
         logger.warning("refused, asked again without the tools of servers", exc_info=error)
-        bound = offer.bare(memory_on=memory_on)
+        bound = offer.begin((), useless)
         message = await ask(bound)
     show.flush()
     if not allowed:

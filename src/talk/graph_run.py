@@ -20,7 +20,7 @@ from src.history.turn_repo import AnswerSource, Changes, TurnRepository
 from src.llm.chat import WAITING
 from src.llm.reply import ModelUsage
 from src.memory.citations import References, number_references, reference_names
-from src.memory.retriever import Hit
+from src.memory.retrieval_repo import Hit
 from src.memory.turn_context import TurnContext
 from src.pg.client import PgClient
 from src.pg.global_settings_repo import GlobalSettingsRepository
@@ -334,6 +334,7 @@ def context_of(turn: Turn) -> TurnContext:
         is_private=incoming.is_private,
         answer_length=incoming.answer_length,
         memory_on=incoming.memory_on,
+        has_reminders=incoming.has_reminders,
         speaker_id=incoming.speaker_id,
     )
 

@@ -22,13 +22,20 @@ from src.pg.client import PgClient
 from src.pg.global_settings_repo import (
     GlobalSettings,
     GlobalSettingsRepository,
-    SettingChange,
     check_settings,
 )
 from src.pg.user_settings_repo import AnswerLength, Mode, UserSettings, UserSettingsRepository
 from src.reading import lexicon
 from src.reading.sentences import is_question
-from src.talk.zones import CLOCK, IN_ANSWER, ZoneService, city_row, which_rows, zone_label
+from src.talk.zones import (
+    CLOCK,
+    IN_ANSWER,
+    NOT_MINE,
+    ZoneService,
+    city_row,
+    which_rows,
+    zone_label,
+)
 from src.texts import LANGUAGES, Language, choose_language, say
 from src.texts.reply import Action, Button, Reply, in_rows
 
@@ -68,14 +75,6 @@ class SettingsService:
         if problems := self._find_problems(wanted, values.keys()):
             raise SettingsError(problems)
         return await self._client.run(self._repo.change, actor, dict(values))
-
-    async def list_changes(self, *, limit: int = 100) -> list[SettingChange]:
-        """What was changed by whom, newest first.
-
-        Raises:
-            StorageError: The database is away.
-        """
-        return await self._client.run(self._repo.list_changes, limit=limit)
 
     def _find_problems(self, wanted: GlobalSettings, changed: Any) -> dict[str, str]:
         """What the bot could not work with, among the settings that are changed."""
@@ -194,14 +193,19 @@ class SettingsScreens:
         """Choose the zone whose name has this hash; under an answer (``place``) that stays."""
         zone = next((z for z in pytz.all_timezones if crc32(z.encode()) == name_hash), None)
         if zone is None:
-            return Reply(say("zone_unknown", called.language))
+            return Reply.gone(say("tap_unknown", called.language))
+        if place == IN_ANSWER and called.has_zone and called.time_zone == zone:
+            label = zone_label(zone, called.moment, called.language)
+            return Reply.gone(say("zone_set", called.language, zone=label))
         reply = self._with_way_back(Reply(await self._zones.set(called, zone)), called)
         return reply if place == IN_ANSWER else reply.in_place()
 
     async def offer_cities(self, called: Called, place: int) -> Reply:
         """Likely cities, and how to name another."""
         text = f"{CLOCK} {say('zone_pick', called.language)}"
-        if place != IN_ANSWER:
+        if place == NOT_MINE:
+            await self._zones.doubt(called.owner)
+        elif place != IN_ANSWER:
             return Reply(text, asks=True)
         return Reply(text, (city_row(called.language),))
 

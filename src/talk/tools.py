@@ -25,9 +25,8 @@ from src.base.errors import StorageError, ToolServerError
 from src.base.zone_names import find_time_zone
 from src.history.timeline_repo import ToolResult, ToolResultRepository
 from src.history.turn_repo import NO_CHANGES
-from src.llm.quoting import Form
+from src.llm.quoting import Form, form_tool
 from src.llm.reply import UNREADABLE
-from src.llm.tool_forms import form_tool
 from src.memory import tools as memory_tools
 from src.memory.memories import Memories
 from src.memory.turn_context import TurnContext, finding_of
@@ -56,7 +55,7 @@ Execute = Callable[[ToolCallRequest], Awaitable[ToolReply]]
 class ClockOrder(Form):
     """Whose clock is read."""
 
-    time_zone: str = Field(default="", description="or a city; empty: theirs")
+    time_zone: str = Field(default="", description="or city; empty: theirs")
 
 
 def build_current_time() -> BaseTool:
@@ -74,7 +73,7 @@ def build_current_time() -> BaseTool:
         now = datetime.now(UTC).astimezone(zone)
         return f"{now:%Y-%m-%d %H:%M, %A} ({zone.zone}, UTC{now:%z})"
 
-    clock = "The current date, time and weekday."
+    clock = "The time and weekday now."
     return form_tool(current_time, ClockOrder, clock, with_finding=False)
 
 
@@ -102,6 +101,13 @@ def build_tools(
 
 # While the memory is off these could only refuse; all may still be erased.
 OF_THE_MEMORY = frozenset({"save_user_fact", "search_memory", "forget_fact", "keep_private"})
+OF_REMINDERS = frozenset({"list_reminders", "cancel_reminder"})  # which wait
+
+
+def useless_tools(*, memory_on: bool, has_reminders: bool) -> frozenset[str]:
+    """Names of those that a turn has no use for."""
+    useless = frozenset() if memory_on else OF_THE_MEMORY
+    return useless if has_reminders else useless | OF_REMINDERS
 
 
 class ToolHistoryService:

@@ -13,8 +13,9 @@ from procrastinate import App
 from procrastinate.exceptions import AlreadyEnqueued
 
 from src.base.owners import Owner
+from src.memory.search_index_repo import Scale
 from src.memory.tasks import MemoryTasks
-from src.queue.dead_jobs import JobDeathRepository, PutAsideRepository
+from src.queue.dead_jobs import JobDeathRepository
 from src.queue.job_repo import DIGEST_QUEUE, MEMORY_QUEUE, MemoryJobRepository
 from src.queue.workers import build_queue
 from tests.fakes.openai_server import ChatRequest, Reply
@@ -410,7 +411,7 @@ async def test_recurring_work_rests_while_a_job_of_it_is_put_aside(works: Works)
     await works.work()
     assert works.unindexed() == 4
     assert works.jobs() == [("index_messages", "todo")]
-    assert PutAsideRepository(works.rig.client).retry() == 1
+    assert JobDeathRepository(works.rig.client).retry() == 1
     await works.work_off()
     assert works.unindexed() == 0
 
@@ -437,7 +438,7 @@ async def test_vectors_of_a_replaced_model_are_deleted_an_hour_later(works: Work
     client, embeddings = works.rig.client, works.rig.core.memory.embeddings
     current = await works.rig.core.memory.space.model()
     old, chosen_now, half_done = (
-        embeddings.add_model(name, current.means, unrelated_median=0.0, unrelated_high=0.1)
+        embeddings.add_model(name, Scale(current.means, 0.0, 0.1))
         for name in ("old", "new", "half")
     )
     documents = [number for (number,) in client.fetch_all("SELECT id FROM search_documents")]
