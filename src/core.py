@@ -221,7 +221,7 @@ class Core:
         )
         return build_graph(
             models,
-            [*build_tools(memories, self.reminders), *extra_tools],
+            [*build_tools(memories, self.reminders, self.attachments), *extra_tools],
             memories,
             reminders=self.reminders,
             lent_tools=self.servers.tools,

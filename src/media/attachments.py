@@ -18,15 +18,18 @@ from src.base.errors import (
     DocumentBrokenError,
     DocumentTooLargeError,
     ModelError,
+    ModelSetupError,
     PostponedError,
     TransientError,
 )
+from src.base.owners import Owner
 from src.history.turn_repo import TurnRepository
 from src.llm.chat import ModelCaller
 from src.llm.endpoints import Transcriber
 from src.llm.quoting import prompt
 from src.llm.reply import ModelUsage
 from src.media.document_reader import MAX_BYTES, DocumentReader
+from src.media.picture_repo import PictureRepository
 from src.memory.budget import DailyCeilings
 from src.pg.client import PgClient
 from src.texts import Language, say
@@ -78,10 +81,12 @@ class Enclosed:
     Attributes:
         name: What it is read from: a file's name, "photo".
         text: The words.
+        file_id: Of a picture: under which the bot may fetch it again.
     """
 
     name: str
     text: str
+    file_id: str | None = None
 
 
 def picture_type(data: bytes) -> str | None:
@@ -112,7 +117,14 @@ class Heard:
 
 
 class AttachmentService:
-    """Turns attachments into words, a few at a time."""
+    """Turns attachments into words, a few at a time.
+
+    Attributes:
+        sees: Whether a model looks at pictures.
+        fetch_again: Brings the bytes of a file by its id, where there is a door to Telegram.
+    """
+
+    fetch_again: Callable[[str], Awaitable[bytes]] | None = None
 
     def __init__(
         self,
@@ -130,6 +142,9 @@ class AttachmentService:
         self._vision = vision
         self._reader = DocumentReader()
         self._places = asyncio.Semaphore(AT_ONCE)
+        self._pictures = PictureRepository(client)
+        self._logged: set[str] = set()
+        self.sees = vision is not None
 
     async def read(
         self,
@@ -167,14 +182,12 @@ class AttachmentService:
                     return await self._read_document(data, attachment, language)
                 if attachment.kind == "sound":
                     return await self._listen(data, attachment, language)
-                return await self._look(data, caption, language, conversation_id)
+                text = await self._look(data, caption, language, conversation_id)
+                return _seen(text, attachment.file_id, language)
             except TransientError:
                 raise
             except AppError as error:
-                logger.info(
-                    "an attachment could not be read",
-                    extra={"kind": attachment.kind, "error": type(error).__name__},
-                )
+                self._log(error, attachment.kind)
                 return Heard(problem=_error_sentence(error, attachment, language))
 
     def _find_problem(self, attachment: Attachment, language: Language) -> str:
@@ -192,14 +205,49 @@ class AttachmentService:
         text = await self._transcriber.transcribe(data, attachment.name)
         return Heard(spoken=text) if text else Heard(problem=say("sound_silent", language))
 
+    def _log(self, error: AppError, kind: AttachmentKind) -> None:
+        """Tell the operator of a service that refuses: of each cause once, then not aloud."""
+        cause = f"{kind}: {error}"
+        is_new = isinstance(error, ModelError) and cause not in self._logged
+        self._logged.add(cause)
+        logger.log(
+            logging.WARNING if is_new else logging.INFO,
+            "an attachment could not be read",
+            extra={"kind": kind, "cause": str(error)},
+            exc_info=error,
+        )
+
+    async def find_picture(
+        self, owner: Owner, conversation_id: UUID, *, uid: str = "", back: int = 0
+    ) -> tuple[str, str] | None:
+        """See ``PictureRepository.find``."""
+        find = self._pictures.find
+        return await self._client.run(find, owner, conversation_id, uid=uid, back=back)
+
+    async def look_again(
+        self, file_id: str, question: str, language: Language, conversation_id: UUID
+    ) -> str:
+        """What a picture shows, asked anew; empty where nothing can look, or fetch it.
+
+        Raises:
+            AppError: Telegram does not have it any more, or the model refuses.
+        """
+        if self.fetch_again is None or self._vision is None:
+            return ""
+        async with self._places:
+            await self._ceilings.check_background(conversation_id)
+            data = await self.fetch_again(file_id)
+            return await self._look(data, question, language, conversation_id)
+
     async def _look(
         self, data: bytes, caption: str, language: Language, conversation_id: UUID
-    ) -> Heard:
+    ) -> str:
+        """The description of a picture; empty where no model looks."""
         mime_type = picture_type(data)
         if mime_type is None:
             raise DocumentBrokenError("it is no picture that a model sees")
         if self._vision is None:
-            return Heard(problem=say("picture_unseen", language))
+            return ""
         if len(data) > MAX_PICTURE:
             raise DocumentTooLargeError("the picture is too large for a model")
         messages = _picture_messages(data, mime_type, asked=caption, language=language)
@@ -208,9 +256,7 @@ class AttachmentService:
             text = await self._vision.text(messages, purpose="picture", on_usage=usage.append)
         finally:
             await self._client.run(self._turns.add_usage, conversation_id, tuple(usage))
-        if not text:
-            return Heard(problem=say("picture_unseen", language))
-        return Heard(enclosed=Enclosed(say("picture_name", language), text[:MAX_DESCRIPTION]))
+        return text[:MAX_DESCRIPTION]
 
     async def _read_document(
         self, data: bytes, attachment: Attachment, language: Language
@@ -233,9 +279,18 @@ def _picture_messages(
     return [system, HumanMessage([str(words.content), image])]
 
 
+def _seen(text: str, file_id: str, language: Language) -> Heard:
+    """A picture by its description, which is empty where no model looks."""
+    if not text:
+        return Heard(problem=say("picture_unseen", language))
+    return Heard(enclosed=Enclosed(say("picture_name", language), text, file_id))
+
+
 def _error_sentence(error: AppError, attachment: Attachment, language: Language) -> str:
-    """What the user is told; a model may simply not take pictures, or sounds."""
+    """What the user is told; a model may simply not take pictures."""
     if isinstance(error, ModelError):
-        key = "sound_unheard" if attachment.kind == "sound" else "picture_unseen"
+        key = "sound_locked" if isinstance(error, ModelSetupError) else "sound_refused"
+        if attachment.kind != "sound":
+            key = "picture_unseen"
         return say(key, language)
     return say(error.text_key, language)

@@ -162,7 +162,7 @@ def answer(
     known = choose_language(language_of(messages))
     language = detect_language(text, detect_language(" ".join(context), known))
     results = _results(messages)
-    if calls := _second_step(results, text, before, tool_names):
+    if calls := _second_step(results, text, messages, tool_names):
         return _message(calls)
     wanted = forget_request(text) or choice_of(text, before, _texts(messages, AIMessage))
     if wanted is not None and not wanted.about and not wanted.everything:
@@ -191,19 +191,18 @@ def _reply(results: Sequence[ToolMessage], read: str, text: str, language: Langu
 
 
 def _second_step(
-    results: Sequence[ToolMessage], text: str, before: Sequence[str], tool_names: Sequence[str]
+    results: Sequence[ToolMessage], text: str, messages: Prompt, tool_names: Sequence[str]
 ) -> list[Call]:
-    """What needs a look at what there is before it is done: a correction, a cancelled reminder."""
+    """What needs a look at what there is before it is done: a correction, a changed reminder."""
+    before = _texts(messages, HumanMessage)[:-1]
     if len(results) > 1:
         return []
     if before and _corrects(text):
         return _correct(results, text, before)
-    cancelling = reminders.read_cancelling(text)
-    if cancelling is None or reminders.CANCEL_REMINDER not in tool_names:
+    if reminders.CANCEL_REMINDER not in tool_names:
         return []
-    if not results:
-        return [(reminders.LIST_REMINDERS, {})]
-    return reminders.cancel_calls(cancelling, _read(results[0]))[:MAX_CALLS]
+    listed = _read(results[0]) if results else None
+    return reminders.next_calls(text, messages, listed)[:MAX_CALLS]
 
 
 def _read_files(messages: Prompt, language: Language) -> str:
@@ -276,7 +275,7 @@ def _after_tools(results: Sequence[ToolMessage], text: str, language: Language) 
     """The reply to what the tools returned, in the order of what the user said."""
     if _corrects(text):
         results = results[1:]  # the search for what is corrected
-    if any(result.name == reminders.CANCEL_REMINDER for result in results):
+    if len(results) > 1 and results[0].name == reminders.LIST_REMINDERS:
         results = results[1:]  # the list of all
     saved = [_read(result) for result in results if result.name == "save_user_fact"]
     parts = [describe_saved(saved, language)] if saved else []
@@ -297,7 +296,7 @@ def _said_to(result: ToolMessage, text: str, language: Language) -> str:
             is_asked = found.get("confirm", False)
             return say("forget_everything_ask" if is_asked else "forget_group", language)
         case "set_reminder" | "list_reminders" | "cancel_reminder":
-            return reminders.describe_reminder(found, language)
+            return reminders.describe_reminder(found, language, text)
         case "keep_private":
             return say("kept_private", language)
         case "current_time" if result.status != "error":

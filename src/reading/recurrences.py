@@ -10,7 +10,7 @@ the wall shows them; it knows no gaps in a clock, so ``first_moment`` says when 
 from __future__ import annotations
 
 from calendar import monthrange
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time
 from typing import Literal, cast
 
@@ -78,6 +78,23 @@ class Recurrence:
         if DAY_HOURS % interval:
             raise ValueError("no recurrence")
         return cls("daily", tuple(range(hour % interval, DAY_HOURS, interval)), minute)
+
+    def moved(self, old: datetime, new: datetime) -> Recurrence:
+        """The same, all of it so much later or earlier as one time of it moves.
+
+        Args:
+            old: That time, by the clock on the user's wall.
+            new: When it comes instead.
+        """
+        hours = tuple(sorted((hour + new.hour - old.hour) % DAY_HOURS for hour in self.hours))
+        days = (new.date() - old.date()) // DAY
+        weekdays = tuple(sorted((day + days) % 7 for day in self.weekdays))
+        return replace(
+            self, hours=hours, minute=new.minute, weekdays=weekdays,
+            day=new.day if self.day and days else self.day,
+            month=new.month if self.month and days else self.month,
+            start=new.date() if self.start else None,
+        )  # fmt: skip
 
     def to_text(self) -> str:
         """The recurrence for a column of the database; ``from_text`` reads it."""

@@ -94,6 +94,14 @@ WHERE r.id = %(id)s AND r.owner_id = %(owner)s
 RETURNING {COLUMNS}
 """  # noqa: S608  (it holds a constant of ours)
 
+# It comes at another time and perhaps by another rule.
+UPDATE_RESCHEDULED = f"""
+UPDATE reminders r SET due_at = %(due_at)s, recurrence = %(recurrence)s,
+                       time_zone = %(time_zone)s, attempts = 0
+WHERE r.id = %(id)s AND r.owner_id = %(owner)s AND r.is_waiting
+RETURNING {COLUMNS}
+"""  # noqa: S608  (it holds a constant of ours)
+
 # One time of a recurring one comes later, as a reminder of its own; put off again, it moves.
 UPSERT_SNOOZED = f"""
 INSERT INTO reminders AS r (owner_id, thread_id, asker_id, text, due_at, time_zone, language,
@@ -358,6 +366,34 @@ class ReminderRepository(Repository):
             sql = UPSERT_SNOOZED if known.repeats is not None else UPDATE_SNOOZED
             due = due_at.replace(microsecond=0)
             row = transaction.fetch_one(sql, owner, id=number, due_at=due, time_zone=time_zone)
+            return None if row is None else _deferred(transaction, row, now)
+
+        return self._client.in_transaction(work)
+
+    def move(
+        self,
+        owner: Owner,
+        number: int,
+        time: tuple[datetime, Recurrence | None, str],
+        *,
+        now: datetime,
+    ) -> Reminder | None:
+        """Let one that waits come at another time; None when it does not wait.
+
+        Args:
+            owner: Whose it is.
+            number: Its id.
+            time: The next time (aware, a whole second), how it comes again, and on whose clock.
+            now: Aware.
+        """
+        due_at, repeats, time_zone = time
+        recurrence = repeats.to_text() if repeats else None
+
+        def work(transaction: Transaction) -> Reminder | None:
+            row = transaction.fetch_one(
+                UPDATE_RESCHEDULED, owner, id=number, due_at=due_at, recurrence=recurrence,
+                time_zone=time_zone,
+            )  # fmt: skip
             return None if row is None else _deferred(transaction, row, now)
 
         return self._client.in_transaction(work)

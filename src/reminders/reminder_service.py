@@ -14,11 +14,25 @@ from src.base.owners import Called, Owner
 from src.base.zones import DAY, is_shown_twice, local_time
 from src.pg.client import PgClient, storable
 from src.reading import lexicon
+from src.reading.facts import fact_number
 from src.reading.recurrences import DAY_HOURS, Recurrence, next_after
 from src.reading.reminder_moments import WEEKEND, WORKDAYS, Problem, ReminderRequest
 from src.reading.reminder_phrases import read_reminder
-from src.reminders.reminder_repo import NewReminder, Reminder, ReminderRepository
-from src.reminders.rules import MAX_TEXT
+from src.reminders.reminder_repo import (
+    MAX_WAITING,
+    REMINDER_UID,
+    NewReminder,
+    Reminder,
+    ReminderRepository,
+)
+from src.reminders.rules import (
+    CANCEL_REMINDER,
+    MAX_TEXT,
+    ReminderOrder,
+    change_calls,
+    describe_reminder,
+    read_change,
+)
 from src.texts import Language, say
 
 FEW_TIMES = 4  # of a day that are listed; more are "every three hours"
@@ -158,7 +172,7 @@ def _listed(names: list[str], language: Language) -> str:
     return str(format_list(names, locale=language))
 
 
-Refusal = Problem | Literal["too_many", "not_own"]
+Refusal = Problem | Literal["too_many", "not_own", "gone", "not_yours"]
 
 MAX_DAYS = 3654  # ten years, as the readers of phrases have it, and their last day
 SECOND = timedelta(seconds=1)
@@ -166,10 +180,11 @@ SECOND = timedelta(seconds=1)
 
 @dataclass(frozen=True)
 class ReminderResult:
-    """What came of a request: a reminder, or why there is none."""
+    """What came of a request: a reminder, set or moved, or why there is none."""
 
     reminder: Reminder | None = None
     refusal: Refusal | None = None
+    is_moved: bool = False
 
 
 class ReminderService:
@@ -227,6 +242,105 @@ class ReminderService:
         what, when, repeats = request.what, request.when, request.repeats
         return await self.set(called, what, when, repeats, message_id=message_id)
 
+    async def take(
+        self, called: Called, order: ReminderOrder, *, message_id: int | None = None
+    ) -> ReminderResult:
+        """Set what is ordered, or move the reminder that the order names.
+
+        Raises:
+            ValueError: The times of the order are none.
+        """
+        when = order.moment(called.moment, called.time_zone)
+        repeats = None if when is None else order.recurrence(when, called.time_zone)
+        if order.moves:
+            return await self.move(called, order.moves, when, repeats)
+        return await self.set(called, order.text, when, repeats, message_id=message_id)
+
+    async def move(
+        self, called: Called, uid: str, when: datetime | None, repeats: Recurrence | None = None
+    ) -> ReminderResult:
+        """Let a reminder come at another time; what recurs moves as a whole.
+
+        Args:
+            called: Who asks, and when.
+            uid: The reminder: ``reminder-12``.
+            when: The next time (aware).
+            repeats: How it comes again, where that changes.
+        """
+        known = await self._find(called, uid)
+        if known is None or not known.is_waiting:
+            return ReminderResult(refusal="gone")
+        if not known.may_be_changed_by(called.asker):
+            return ReminderResult(refusal="not_yours")
+        if repeats is None and known.repeats is not None and when is not None:
+            zone = called.time_zone
+            old, new = local_time(known.due_at, zone), local_time(when, zone)
+            repeats = known.repeats.moved(old, new)
+        due = _first_time(called, when, repeats)
+        refusal = _refusal(called, known.text, due)
+        if due is None or refusal is not None:
+            return ReminderResult(refusal=refusal)
+        moved = await self.run(
+            self.rows.move, called.owner, known.id, (due, repeats, called.time_zone),
+            now=datetime.now(UTC),
+        )  # fmt: skip
+        return ReminderResult(moved, None if moved is not None else "gone", is_moved=True)
+
+    async def cancel(self, called: Called, uid: str) -> Reminder | None:
+        """Let a reminder come no more; None: it does not wait, or is another member's."""
+        known = await self._find(called, uid)
+        if known is None or not known.may_be_changed_by(called.asker):
+            return None
+        return known if await self.run(self.rows.cancel, called.owner, known.id) else None
+
+    async def change_by_words(
+        self, called: Called, words: str, *, said_before: str = ""
+    ) -> tuple[str, tuple[int, ...]] | None:
+        """Cancel or move what a phrase names; no model is asked.
+
+        Args:
+            called: Who asks, and when.
+            words: The phrase.
+            said_before: What the bot answered last: "move it" means what that spoke of.
+
+        Returns:
+            What is said to it, and the ids of what moved; None: the phrase changes nothing.
+        """
+        wanted = read_change(words)
+        if wanted is None:
+            return None
+        listed, language = await self.list_records(called), called.language
+        asked_at = called.moment, called.time_zone
+        calls = change_calls(wanted, listed, asked_at, said_before=said_before)
+        if isinstance(calls, str):
+            return confirmation(ReminderResult(refusal=calls), called), ()
+        if not calls:
+            return describe_reminder({"reminders": listed}, language, words), ()
+        lines, moved = [], []
+        for name, arguments in calls:
+            if name == CANCEL_REMINDER:
+                gone = await self.cancel(called, arguments["id"])
+                key = "reminder_cancelled" if gone else "reminder_gone"
+                lines.append(say(key, language, text=gone.text if gone else ""))
+                continue
+            asked = await self.take(called, ReminderOrder.model_validate(arguments))
+            lines.append(confirmation(asked, called))
+            moved += [asked.reminder.id] if asked.reminder else []
+        return "\n".join(lines), tuple(moved)
+
+    async def list_records(self, called: Called) -> list[dict[str, str]]:
+        """The reminders that wait, the next one first, as models are told of them."""
+        waiting = await self.run(self.rows.list_waiting, called.owner, limit=MAX_WAITING)
+        zone = called.time_zone
+        return [
+            {**record(one, called), "when": f"{local_time(one.due_at, zone):%Y-%m-%dT%H:%M}"}
+            for one in waiting
+        ]
+
+    async def _find(self, called: Called, uid: str) -> Reminder | None:
+        number = fact_number(uid, REMINDER_UID) or 0
+        return await self.run(self.rows.find, called.owner, number)
+
     async def change_zone(
         self, owner: Owner, time_zone: str, *, now: datetime | None = None
     ) -> int:
@@ -261,7 +375,13 @@ def confirmation(asked: ReminderResult, called: Called) -> str:
         refusal = asked.refusal or "no_time"
         return say(f"reminder_{refusal}", called.language)
     text, time = asked.reminder.text, describe(asked.reminder, called)
-    return say("reminder_set", called.language, text=text, time=time)
+    key = "reminder_moved" if asked.is_moved else "reminder_set"
+    return say(key, called.language, text=text, time=time)
+
+
+def record(reminder: Reminder, called: Called) -> dict[str, str]:
+    """A reminder as models are told of it."""
+    return {"id": reminder.uid, "text": reminder.text, "time": describe(reminder, called)}
 
 
 def describe(reminder: Reminder, called: Called) -> str:

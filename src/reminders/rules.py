@@ -4,21 +4,29 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, cast, get_args
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from pydantic import Field
 
-from src.base.zones import first_moment, local_time
+from src.base.zones import first_moment, in_zone, local_time
 from src.history.new_messages import asked_at_of, own_words_of, strip_time_label
 from src.llm.quoting import Form
 from src.reading import lexicon
 from src.reading.recurrences import Frequency, Recurrence
-from src.reading.reminder_moments import WORKDAYS, ReminderRequest
+from src.reading.reminder_moments import (
+    PART_HOURS,
+    WORKDAYS,
+    Part,
+    Problem,
+    ReminderRequest,
+    read_timing,
+)
 from src.reading.reminder_phrases import read_reminder
 from src.reading.sentences import FOLD, is_question
+from src.reading.times import find_reminder_spans, fold
 from src.reading.words import shared
 from src.texts import LANGUAGES, Language, detect_language, say
 
@@ -33,7 +41,7 @@ MAX_MINUTES = 60 * 24 * 366  # a year; farther moments have a date
 
 
 class ReminderOrder(Form):
-    """When to remind of what."""
+    """When to remind of what, or to when a reminder moves."""
 
     text: str = Field(
         min_length=1, max_length=MAX_TEXT,
@@ -61,6 +69,10 @@ class ReminderOrder(Form):
     day: int = Field(
         default=0, ge=0, le=31,
         description="of monthly, when other than that of when; 31 is the last day",
+    )  # fmt: skip
+    moves: str = Field(
+        default="", max_length=40,
+        description='id of a reminder: moves it to when, recurring ones too; its text stays',
     )  # fmt: skip
 
     def moment(self, now: datetime, time_zone: str) -> datetime | None:
@@ -188,22 +200,199 @@ def read_cancelling(text: str) -> Cancelling | None:
     return None
 
 
-def cancel_calls(wanted: Cancelling, found: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-    """The calls that cancel it; nothing where several may be meant, or none is.
+# "Перенеси на пятницу", "move the dentist reminder to 10", "відклади на годину".
+MOVE = lexicon.Expression(
+    r"\W*(?:<requests.please>[ ,]+)?(?:<cancel.and>[ ,]+)?<move.verb>(?!\w)[ ,]*", re.IGNORECASE
+)
+NOUN = lexicon.Expression(r"\b<cancel.noun>(?!\w)", re.IGNORECASE)
+BEFORE_ABOUT = lexicon.Expression(
+    r"\W*(?:(?:<cancel.whose>|<move.it>|<cancel.about>|the)(?!\w)\W*)*", re.IGNORECASE
+)
+LENGTH = lexicon.Expression(
+    r"(?:(?P<to><move.to>) )?(?P<length>.+?)(?: (?:(?P<later><move.later>)|(?P<earlier>"
+    r"<move.earlier>)))?",
+    re.IGNORECASE,
+)
+TO = lexicon.Expression(r"\b<move.to> (?P<word>\d{1,2}|[^\W\d]+)(?=\W*$)", re.IGNORECASE)
+TO_END = lexicon.Expression(r"[ ,]*(?:\b(?:<move.to>|<cancel.and>))?[ ,]*$", re.IGNORECASE)
+BETWEEN_TIMES = lexicon.Expression(r"[ ,]*(?:(?:<move.to>|<cancel.and>) )?", re.IGNORECASE)
+# Before a length of time; "через день" alone is every other day.
+IN = ("in", "через", "через 1")
+
+
+@dataclass(frozen=True)
+class Moving:
+    """Which reminder shall come at another time.
+
+    Attributes:
+        about: Words of it; empty: none are named.
+        time: When, in words that ``find_reminder_spans`` reads; empty: it is not said.
+        by: Where the time is a length, whether it comes so much ``later`` or ``earlier``.
+    """
+
+    about: str
+    time: str
+    by: Literal["later", "earlier"] | None = None
+
+
+def read_moving(text: str) -> Moving | None:
+    """Which reminder a message wants to have moved, and to when; None: it wants nothing so."""
+    if len(text) > MAX_CANCELLING or is_question(text):
+        return None
+    folded = POLITE.sub(" ", fold(text)).strip().rstrip(" .!")
+    begin = MOVE.match(folded)
+    if begin is None:
+        return None
+    rest = folded[begin.end() :]
+    about, time, by = _moved_by(rest) or _moved_to(rest)
+    is_named = NOUN.search(about) is not None
+    about = NOUN.sub(" ", about)
+    about = about[found.end() :] if (found := BEFORE_ABOUT.match(about)) else about
+    return Moving(about.strip(" ,"), time, by) if time or is_named else None
+
+
+def _moved_by(rest: str) -> tuple[str, str, Literal["later", "earlier"]] | None:
+    """What stands before a length of time at the end, and which way that moves a reminder."""
+    for word in re.finditer(r"\S+", rest):
+        found = LENGTH.fullmatch(rest, word.start())
+        if found is None or not (found["to"] or found["later"] or found["earlier"]):
+            continue
+        for phrase in (f"{before} {found['length']}" for before in IN):
+            spans = find_reminder_spans(phrase)
+            if [(s.slot, s.start, s.end) for s in spans] == [("after", 0, len(phrase))]:
+                return rest[: word.start()], phrase, "earlier" if found["earlier"] else "later"
+    return None
+
+
+def _moved_to(rest: str) -> tuple[str, str, None]:
+    """What stands before the time at the end, and that; the time is empty where none is said."""
+    rest = TO.sub(_as_time, rest)
+    start = len(rest)
+    for span in reversed(find_reminder_spans(rest)):
+        if BETWEEN_TIMES.fullmatch(rest, span.end, start) is None:
+            break
+        start = span.start
+    return TO_END.sub("", rest[:start]), rest[start:], None
+
+
+def _as_time(found: re.Match[str]) -> str:
+    """A bare hour, or a part of the day, behind "to": "на 10", "на вечер"."""
+    if found["word"].isdigit():
+        return f"at {found['word']}"
+    part = lexicon.values("move.part").get(found["word"].lower())
+    return f"{PART_HOURS[cast(Part, part)]}:00" if part else found[0]
+
+
+def move_arguments(
+    wanted: Moving, due: datetime, now: datetime, time_zone: str
+) -> dict[str, Any] | Problem:
+    """The arguments that move a reminder, or why it cannot be moved there.
+
+    A day alone keeps its hour, an hour alone its day.
 
     Args:
-        wanted: What shall not come.
-        found: The result of LIST_REMINDERS.
+        wanted: What shall move.
+        due: When it would come (aware).
+        now: When that is asked (aware).
+        time_zone: The user's.
     """
-    listed = found.get("reminders") or []
-    chosen = listed
-    if wanted.about:
-        shares = [len(shared(wanted.about, str(one["text"]))) for one in listed]
-        most = max(shares, default=0)
-        chosen = [one for one, share in zip(listed, shares, strict=True) if share == most > 0]
-    if not wanted.is_all and len(chosen) != 1:
+    local, words = local_time(due, time_zone), wanted.time
+    slots = {span.slot for span in find_reminder_spans(words)}
+    if not wanted.by and not slots & {"clock", "part", "after"}:
+        words = f"{words} {local:%H:%M}"
+    if not wanted.by and not slots & {"date", "every", "after"}:
+        words = f"{local:%Y-%m-%d} {words}"
+    counted_from = due if wanted.by else now
+    request = read_timing("-", find_reminder_spans(words), counted_from, time_zone)
+    if not wanted.time or request.when is None:
+        return request.problem if wanted.time and request.problem else "no_time"
+    if wanted.by == "earlier":
+        request = replace(request, when=due - (request.when - due))
+    return order_arguments(request, time_zone)
+
+
+def find_meant(
+    about: str, listed: Sequence[Mapping[str, Any]], said_before: str
+) -> list[Mapping[str, Any]]:
+    """Those of the listed reminders that a request can mean.
+
+    Args:
+        about: Words of it; where there are none, the one of which the bot spoke last is meant.
+        listed: Those that wait, each with its ``text``.
+        said_before: What the bot answered last.
+    """
+    if not about:
+        spoken_of = [one for one in listed if str(one["text"]) in said_before]
+        return spoken_of if len(listed) > 1 and len(spoken_of) == 1 else list(listed)
+    shares = [len(shared(about, str(one["text"]))) for one in listed]
+    most = max(shares, default=0)
+    return [one for one, share in zip(listed, shares, strict=True) if share == most > 0]
+
+
+def read_change(text: str) -> Cancelling | Moving | None:
+    """The reminders that a message wants cancelled or moved; None: it wants nothing so."""
+    return read_cancelling(text) or read_moving(text)
+
+
+def names_reminder(text: str) -> bool:
+    """Whether a message surely wants a reminder changed: it says so, and of nothing else."""
+    wanted = read_change(text)
+    is_of_one = isinstance(wanted, Moving) and not wanted.about
+    return wanted is not None and (
+        isinstance(wanted, Cancelling) or is_of_one or NOUN.search(text) is not None
+    )
+
+
+def change_calls(
+    wanted: Cancelling | Moving,
+    listed: Sequence[Mapping[str, Any]],
+    asked_at: tuple[datetime, str],
+    *,
+    said_before: str = "",
+) -> list[tuple[str, dict[str, Any]]] | Problem:
+    """The calls that cancel or move it; nothing where several may be meant, or none is.
+
+    Args:
+        wanted: What shall change.
+        listed: The reminders in the result of LIST_REMINDERS.
+        asked_at: When, and the zone in which that list tells times.
+        said_before: What the bot answered last.
+    """
+    meant = find_meant(wanted.about, listed, said_before)
+    if isinstance(wanted, Cancelling):
+        if not wanted.is_all and len(meant) != 1:
+            return []
+        return [(CANCEL_REMINDER, {"id": one["id"]}) for one in meant]
+    if len(meant) != 1:
         return []
-    return [(CANCEL_REMINDER, {"id": one["id"]}) for one in chosen]
+    now, zone = asked_at
+    due = in_zone(datetime.fromisoformat(str(meant[0]["when"])), zone)
+    arguments = move_arguments(wanted, due, now, zone)
+    if isinstance(arguments, str):
+        return arguments
+    return [(SET_REMINDER, {**arguments, "text": meant[0]["text"], "moves": meant[0]["id"]})]
+
+
+def next_calls(
+    text: str, messages: Sequence[BaseMessage], found: Mapping[str, Any] | None
+) -> list[tuple[str, dict[str, Any]]]:
+    """Without a model: the calls that list the reminders, and then change what is meant.
+
+    Args:
+        text: What was typed.
+        messages: The prompt.
+        found: The result of LIST_REMINDERS; None: it is not called yet.
+    """
+    wanted, asked_at = read_change(text), asked_at_of(messages)
+    if wanted is None or asked_at is None:
+        return []
+    if found is None:
+        return [(LIST_REMINDERS, {})]
+    answers = [str(m.text) for m in messages if isinstance(m, AIMessage) and str(m.text)]
+    said_before = answers[-1] if answers else ""
+    listed = found.get("reminders") or []
+    calls = change_calls(wanted, listed, asked_at, said_before=said_before)
+    return [] if isinstance(calls, str) else calls
 
 
 def reminder_request(text: str, messages: Sequence[BaseMessage]) -> ReminderRequest | None:
@@ -257,11 +446,13 @@ def reminder_calls(text: str, messages: Sequence[BaseMessage]) -> list[tuple[str
     return [(SET_REMINDER, order_arguments(request, asked_at[1]))]
 
 
-def describe_reminder(found: Mapping[str, Any], language: Language) -> str:
-    """What is said to the result of either tool."""
+def describe_reminder(found: Mapping[str, Any], language: Language, asked: str = "") -> str:
+    """What is said to the result of either tool; what ``asked`` to change one, asks which."""
     listed = found.get("reminders")
     if listed is not None:
         title = say("reminders_title", language, count=len(listed))
+        if read_change(asked):
+            title = say("reminder_which", language)
         lines = [f"• {one['text']}: {one['time']}" for one in listed[:MAX_LISTED]]
         lines += [say("reminders_where", language)]
         return "\n".join([title, *lines]) if listed else say("reminders_empty", language)
@@ -269,7 +460,8 @@ def describe_reminder(found: Mapping[str, Any], language: Language) -> str:
         key = "reminder_cancelled" if found["cancelled"] else "reminder_gone"
         return say(key, language, text=found.get("text", ""))
     if found.get("set"):
-        return say("reminder_set", language, text=found["text"], time=found["time"])
+        key = "reminder_moved" if found.get("moved") else "reminder_set"
+        return say(key, language, text=found["text"], time=found["time"])
     return say(f"reminder_{found.get('reason', 'no_time')}", language)
 
 

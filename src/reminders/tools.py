@@ -12,9 +12,7 @@ from src.base.owners import Called
 from src.history.new_messages import new_messages, own_words
 from src.history.turn_repo import Changes
 from src.memory.turn_context import NOTHING, Finding, TurnContext
-from src.reading.facts import fact_number
-from src.reminders.reminder_repo import MAX_WAITING, REMINDER_UID, Reminder
-from src.reminders.reminder_service import ReminderResult, ReminderService, describe
+from src.reminders.reminder_service import ReminderResult, ReminderService, record
 from src.reminders.rules import ReminderOrder
 from src.texts import detect_language
 from src.texts.plain_text import shortened
@@ -22,6 +20,8 @@ from src.texts.plain_text import shortened
 DESCRIPTION = """\
 Remind the user of something at a time, once or again and again; the program sends it then. Only \
 when they themselves ask for it; once for each reminder. Leave when empty where no time is named.
+
+With moves, the id of a reminder, that one is moved instead.
 
 Returns JSON: {"set": true, "id", "text", "time"}: tell them this time, as it stands. Or {"set": \
 false, "reason"}: no_time (ask them when), past, too_far (ten years at most), too_many (200 wait; \
@@ -37,11 +37,7 @@ def build_set_reminder(reminders: ReminderService) -> BaseTool:
         if not _asks_himself(runtime):
             return _told(ReminderResult(refusal="not_own"), called), NOTHING
         order = ReminderOrder.model_validate(values)
-        when = order.moment(called.moment, called.time_zone)
-        repeats = None if when is None else order.recurrence(when, called.time_zone)
-        asked = await reminders.set(
-            called, order.text, when, repeats, message_id=context.message_id
-        )
+        asked = await reminders.take(called, order, message_id=context.message_id)
         ids = () if asked.reminder is None else (asked.reminder.id,)
         return _told(asked, called), Finding(changes=Changes(reminders=ids))
 
@@ -71,11 +67,8 @@ def _asks_himself(runtime: ToolRuntime[Any, Any]) -> bool:
 def _told(asked: ReminderResult, called: Called) -> str:
     if asked.reminder is None:
         return json.dumps({"set": False, "reason": asked.refusal})
-    return json.dumps({"set": True, **_record(asked.reminder, called)}, ensure_ascii=False)
-
-
-def _record(reminder: Reminder, called: Called) -> dict[str, str]:
-    return {"id": reminder.uid, "text": reminder.text, "time": describe(reminder, called)}
+    done = {"set": True, "moved": True} if asked.is_moved else {"set": True}
+    return json.dumps({**done, **record(asked.reminder, called)}, ensure_ascii=False)
 
 
 MAX_SHOWN = 200  # characters of each
@@ -89,15 +82,13 @@ def build_list_reminders(reminders: ReminderService) -> BaseTool:
         """List the user's reminders that are still to come.
 
         Returns:
-            JSON: {"reminders": [{"id", "text", "time"}]}, the next one first.
+            JSON: {"reminders": [{"id", "text", "time", "when"}]}, the next one first.
         """
         context: TurnContext = runtime.context
         called = called_in(context)
-        waiting = await reminders.run(
-            reminders.rows.list_waiting, context.owner, limit=MAX_WAITING
-        )
         found = [
-            {**_record(one, called), "text": shortened(one.text, MAX_SHOWN)} for one in waiting
+            {**one, "text": shortened(one["text"], MAX_SHOWN)}
+            for one in await reminders.list_records(called)
         ]
         return json.dumps({"reminders": found}, ensure_ascii=False)
 
@@ -118,13 +109,8 @@ def build_cancel_reminder(reminders: ReminderService) -> BaseTool:
             JSON: {"cancelled": true, "text"}; false when there is none, or another member
             of the group asked for it.
         """
-        context: TurnContext = runtime.context
-        run, rows, owner = reminders.run, reminders.rows, context.owner
-        known = await run(rows.find, owner, fact_number(id, REMINDER_UID) or 0)
-        if known is None or not known.may_be_changed_by(context.speaker_id):
-            return json.dumps({"cancelled": False})
-        if not await run(rows.cancel, owner, known.id):
-            return json.dumps({"cancelled": False})
-        return json.dumps({"cancelled": True, "text": known.text}, ensure_ascii=False)
+        known = await reminders.cancel(called_in(runtime.context), id)
+        found = {"cancelled": True, "text": known.text} if known else {"cancelled": False}
+        return json.dumps(found, ensure_ascii=False)
 
     return cancel_reminder

@@ -17,7 +17,13 @@ from langgraph.types import interrupt
 from src.base.errors import AppError
 from src.base.owners import Called
 from src.history.conversation_repo import HistoryMessage
-from src.history.new_messages import new_messages, own_words, record, strip_time_label
+from src.history.new_messages import (
+    new_messages,
+    own_words,
+    record,
+    strip_time_label,
+    text_of,
+)
 from src.history.turn_repo import Asks, Changes
 from src.llm.chat import ModelCaller
 from src.memory import prompts
@@ -32,6 +38,7 @@ from src.memory.writer import Outcome, is_important
 from src.reading.facts import Fact, content_hash
 from src.reading.requests import asks_to_forget_all
 from src.reminders.reminder_service import ReminderService, confirmation
+from src.reminders.rules import names_reminder
 from src.talk.turn_state import RESOLUTIONS, Conflict, ConversationState, Doubt, new_turn
 from src.texts import Language, say
 from src.texts.plain_text import shortened
@@ -138,20 +145,22 @@ async def classify_intent(
     Reads: ``history``.
     Updates: ``intent``, ``extracted_facts``, ``search_query``, and whatever the turn before may
     have left.
-    Side effects: one model call.
+    Side effects: one model call; none where a rule reads that a reminder is to change.
     """
     context = runtime.context
     history = state["history"]
     new = new_messages(history)
     before = [entry for entry in history if entry not in new][-RECENT:]
     recent = [record(m, RECENT_TEXT) for m in before if m["role"] in ("user", "assistant")]
+    is_own = bool(own_words(new))  # what others say wishes nothing and asks nothing
+    if is_own and names_reminder(context.text):
+        return {**new_turn(), "intent": "remind", "extracted_facts": [], "search_query": ""}
     understanding = await caller.structured(
         prompts.understanding_messages([record(entry) for entry in new], recent),
         prompts.Understanding,
         purpose="classify",
         on_usage=context.on_usage,
     )
-    is_own = bool(own_words(new))  # what others say wishes nothing and asks nothing
     return {
         **new_turn(),
         "intent": understanding.intent if is_own else "solve",
@@ -565,22 +574,25 @@ async def _forget(
 
 
 async def set_reminder(
-    state: ConversationState,  # noqa: ARG001  (LangGraph passes the state first)
-    runtime: Runtime[TurnContext],
-    *,
-    reminders: ReminderService,
+    state: ConversationState, runtime: Runtime[TurnContext], *, reminders: ReminderService
 ) -> ConversationState:
-    """Set what the message asks for, read by rule; where no time can be read, ask for it.
+    """Set, move or cancel what the message names, read by rule; ask for what cannot be read.
 
-    Reads: nothing.
+    Reads: ``history``.
     Updates: ``answer``, ``references``.
-    Side effects: a reminder is stored.
+    Side effects: reminders are stored or changed.
     """
     context = runtime.context
     called = Called(
         context.owner, context.language, context.moment, context.time_zone,
         member=context.speaker_id,
     )  # fmt: skip
+    answers = [text_of(one) for one in state["history"] if one["role"] == "assistant"]
+    said_before = answers[-1] if answers else ""
+    changed = await reminders.change_by_words(called, context.text, said_before=said_before)
+    if changed is not None:
+        context.on_change(Changes(reminders=changed[1]))
+        return {"answer": changed[0], "references": []}
     asked = await reminders.set_by_words(called, context.text, message_id=context.message_id)
     if asked.reminder is not None:
         context.on_change(Changes(reminders=(asked.reminder.id,)))

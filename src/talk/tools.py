@@ -25,6 +25,8 @@ from src.base.zone_names import find_time_zone
 from src.history.timeline_repo import ToolResult, ToolResultRepository
 from src.history.turn_repo import NO_CHANGES
 from src.llm.reply import UNREADABLE
+from src.media.attachments import AttachmentService
+from src.media.tools import build_look_at_picture
 from src.memory import tools as memory_tools
 from src.memory.memories import Memories
 from src.memory.turn_context import TurnContext, finding_of
@@ -79,9 +81,17 @@ def build_current_time() -> BaseTool:
 # (``response_format="content_and_artifact"``).
 
 
-def build_tools(memories: Memories, reminders: ReminderService) -> list[BaseTool]:
-    """Every tool, in the order in which the model is told of them."""
-    return [
+def build_tools(
+    memories: Memories, reminders: ReminderService, attachments: AttachmentService | None = None
+) -> list[BaseTool]:
+    """Every tool, in the order in which the model is told of them.
+
+    Args:
+        memories: What they remember.
+        reminders: What they remind of.
+        attachments: Whether a model sees pictures.
+    """
+    tools = [
         build_current_time(),
         memory_tools.build_save_user_fact(memories),
         memory_tools.build_search_memory(memories),
@@ -92,6 +102,9 @@ def build_tools(memories: Memories, reminders: ReminderService) -> list[BaseTool
         reminder_tools.build_list_reminders(reminders),
         reminder_tools.build_cancel_reminder(reminders),
     ]
+    if attachments is not None and attachments.sees:
+        tools.append(build_look_at_picture(attachments))
+    return tools
 
 
 class ToolHistoryService:

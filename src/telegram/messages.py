@@ -227,6 +227,7 @@ class TurnHandler:
         self.notes = ChangeNotes(core.client)
         self._core = core
         self._identity = identity
+        core.attachments.fetch_again = partial(fetch_file, bot)
 
     async def answer_text(
         self, message: types.Message, stored: WaitingUpdate, called: Called, control: TurnControl
@@ -368,7 +369,8 @@ def with_heard(incoming: IncomingMessage, text: str, heard: Heard) -> IncomingMe
         return replace(said, enclosed=heard.enclosed)
     name = clean_name(heard.enclosed.name)
     voice = replace(incoming.voice, provenance="file", origin=name)
-    return replace(said, text=heard.enclosed.text, voice=voice)
+    origin = said.origin and replace(said.origin, file_id=heard.enclosed.file_id)
+    return replace(said, text=heard.enclosed.text, voice=voice, origin=origin)
 
 
 def _incoming(

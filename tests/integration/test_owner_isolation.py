@@ -642,6 +642,14 @@ CASES: dict[str, Callable[[Stage], Any]] = {
     "ReminderRepository.snooze": lambda s: s.both(
         lambda who: [put_off(s, number) for number in who.reminders]
     ),
+    "ReminderRepository.move": lambda s: s.both(
+        lambda who: [
+            s.do.reminders.move(
+                s.me.owner, number, (DUE + timedelta(hours=1), None, "Europe/Moscow"), now=SAID
+            )
+            for number in who.reminders
+        ]
+    ),
     "ReminderRepository.finish": lambda s: s.both(
         lambda who: [
             (put_off(s, number), s.do.reminders.finish(s.me.owner, number))

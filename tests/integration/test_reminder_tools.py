@@ -116,7 +116,7 @@ async def test_a_model_lists_and_cancels(person: Person) -> None:
     await person.say("что у меня запланировано?", listing, "Вот")
     assert told(person) == {"reminders": [{
         "id": f"reminder-{number}", "text": "позвонить маме",
-        "time": "во вторник, 24 ноября, в 09:00",
+        "time": "во вторник, 24 ноября, в 09:00", "when": "2026-11-24T09:00",
     }]}  # fmt: skip
     for id_, is_cancelled in (
         ("reminder-999999", False), (f"reminder-{number}", True), (f"reminder-{number}", False),
@@ -126,6 +126,67 @@ async def test_a_model_lists_and_cancels(person: Person) -> None:
         text = {"text": "позвонить маме"} if is_cancelled else {}
         assert told(person) == {"cancelled": is_cancelled, **text}
     assert stored(person) == []
+
+
+@pytest.mark.parametrize(("first", "moving", "recurrence", "time"), [
+    ({}, {"when": "2026-11-27T10:00"}, None, "в пятницу, 27 ноября, в 10:00"),
+    ({"repeats": "weekly"}, {"when": "2026-11-27T09:00"},
+     "FREQ=WEEKLY;BYDAY=FR;BYHOUR=9;BYMINUTE=0",
+     "каждую пятницу в 09:00 (ближайшее: 27 ноября)"),
+    ({"repeats": "daily", "hours": [9, 21]}, {"when": "2026-11-24T10:30"},
+     "FREQ=DAILY;BYHOUR=10,22;BYMINUTE=30",
+     "каждый день в 10:30 и 22:30 (ближайшее: 24 ноября в 10:30)"),
+    ({"repeats": "monthly"}, {"when": "2026-12-05T09:00"},
+     "FREQ=MONTHLY;BYMONTHDAY=5;BYHOUR=9;BYMINUTE=0",
+     "каждый месяц, 5-го числа в 09:00 (ближайшее: 5 декабря)"),
+    ({}, {"when": "2026-11-27T09:00", "repeats": "weekly"},
+     "FREQ=WEEKLY;BYDAY=FR;BYHOUR=9;BYMINUTE=0", "каждую пятницу в 09:00 (ближайшее: 27 ноября)"),
+])  # fmt: skip
+async def test_a_model_moves_a_reminder_and_what_recurs_as_a_whole(
+    person: Person, first: dict[str, Any], moving: dict[str, Any],
+    recurrence: str | None, time: str,
+) -> None:  # fmt: skip
+    await person.say("напомни во вторник в 9 позвонить маме", order(**first), "Хорошо")
+    [(number, *_)] = stored(person)
+    move = order(text="мама", moves=f"reminder-{number}", **moving)
+    answer = await person.say("перенеси", move, "Готово")
+    assert told(person) == {
+        "set": True, "moved": True, "id": f"reminder-{number}", "text": "позвонить маме",
+        "time": time,
+    }  # fmt: skip
+    [(same, text, _, rule, *_)] = stored(person)
+    assert (same, text, rule) == (number, "позвонить маме", recurrence)
+    assert answer.changes.reminders == (number,)
+
+
+@pytest.mark.parametrize(("uid", "when", "reason"), [
+    (None, "2026-11-19T09:00", "past"), ("reminder-999999", "2026-11-27T09:00", "gone"),
+    ("мама", "2026-11-27T09:00", "gone"), (None, "", "no_time"),
+])  # fmt: skip
+async def test_what_cannot_be_moved_is_told_with_the_reason(
+    person: Person, uid: str | None, when: str, reason: str
+) -> None:
+    await person.say("напомни во вторник в 9 позвонить маме", order(), "Хорошо")
+    [(number, _, due, *_)] = stored(person)
+    moving = order(moves=uid or f"reminder-{number}", when=when)
+    await person.say("перенеси", moving, "Нет")
+    assert told(person) == {"set": False, "reason": reason}
+    assert [row[2] for row in stored(person)] == [due]
+
+
+async def test_in_a_group_nobody_moves_for_another(person: Person) -> None:
+    person.user = -person.user
+
+    def by(member: int) -> dict[str, Any]:
+        return {"origin": TelegramOrigin(42, person.user, next_number(person), member)}
+
+    await person.say("напомни во вторник в 9 позвонить маме", order(), "Хорошо", **by(11))
+    [(number, *_)] = stored(person)
+    moving = order(moves=f"reminder-{number}", when="2026-11-27T09:00")
+    await person.say("перенеси", moving, "Нет", **by(12))
+    assert told(person) == {"set": False, "reason": "not_yours"}
+    await person.say("перенеси", moving, "Да", **by(11))
+    assert told(person)["moved"]
 
 
 async def test_in_a_group_nobody_cancels_for_another(person: Person) -> None:

@@ -47,7 +47,7 @@ TEXT_KEYS = {
     "error_document_too_full", "error_document_too_large", "error_document_too_slow",
     "error_document_without_text", "app_unauthorized", "app_expired",
 }  # fmt: skip
-REFUSALS_OF_REMINDERS = {*get_args(Problem), "too_many", "not_own"}
+REFUSALS_OF_REMINDERS = {*get_args(Problem), "too_many", "not_own", "gone", "not_yours"}
 OUTCOMES = get_args(get_type_hints(Outcome)["kind"])
 BUILT = {
     "f'command_{entry.name}'": {f"command_{name}" for name in COMMANDS},
@@ -71,6 +71,7 @@ BUILT = {
     "f'reminder_{refusal}'": {f"reminder_{refusal}" for refusal in REFUSALS_OF_REMINDERS},
     "f'reminder_{request.problem}'": {f"reminder_{problem}" for problem in get_args(Problem)},
     "f\"reminder_{found.get('reason', 'no_time')}\"": set(),  # as the tool refuses
+    "f'words_of_{provenance}'": {f"words_of_{kind}" for kind in ("forwarded", "bot", "file")},
     "f'{PAGE_TEXT}{name}'": {f"page_{name}" for name in page_names()},
     "error.text_key": TEXT_KEYS,
     "DocumentTooLargeError.text_key": {"error_document_too_large"},
@@ -88,11 +89,14 @@ KEYS_OF_FILE = {
         "erase_kept", "erase_late", "erase_done", "tools_away", "tools_connecting",
         "undo_button", "undo_saved_button", "delete_ask", "delete_ask_again",
     },
-    "rules.py": {"reminder_cancelled", "reminder_gone"},
+    "rules.py": {"reminder_cancelled", "reminder_gone", "reminder_moved"},
+    "reminder_service.py": {
+        "reminder_cancelled", "reminder_gone", "reminder_moved", "reminder_set",
+    },
     "turn.py": {"limit_user", "limit_bot", "limit_minute"},
     "handlers.py": {"source_quote", "source_quote_bot"},
     "delivery.py": {"erase_yes", "erase_no"},
-    "attachments.py": {"sound_unheard", "picture_unseen"},
+    "attachments.py": {"sound_locked", "sound_refused", "picture_unseen"},
     "app_gate.py": {
         "app_bad_request", "app_empty_text", "app_too_long", "memory_gone", "undo_nothing",
     },
