@@ -1,10 +1,10 @@
-"""``python -m benchmarks.irrelevance``: what the offline model answers when it was never told.
+"""``python -m benchmarks.irrelevance``: what the notebook quotes, also when it was never told.
 
-Each question of the personal facts is asked twice of a memory that holds a person's facts: once
-as it is, once as if its answer had never been told. Prints one JSON line, in percent:
-``answered`` (some quote is given), ``hit`` (the right one is among them), ``hit@1`` (it is the
-first), ``searched@1`` (it is the search's first, for comparison), and ``irrelevant``: something is
-quoted although nothing of it was told. The memory is a throw-away database.
+Invented people note half of the topics of ``irrelevance.toml`` and are asked about all of them;
+the questions of the personal facts are asked twice, once as if their answers had never been told.
+Prints one JSON line for each threshold, in percent: of what was told, ``answered`` (some quote is
+given), ``hit`` (a right one is among them), ``hit@1`` (it is the nearest); of what was never told,
+``irrelevant`` (something is quoted). The memory is a throw-away database.
 """
 
 from __future__ import annotations
@@ -12,17 +12,36 @@ from __future__ import annotations
 import asyncio
 import json
 import tempfile
+import tomllib
 from collections import Counter
+from collections.abc import AsyncIterator, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from benchmarks.retrieval.__main__ import personal_questions
 from src.base.config import Settings
+from src.base.owners import Owner
 from src.core import Core, open_core
 from src.memory.retriever import Hit, Query
 from src.memory.tools import LEAST, MAX_LIMIT
-from src.offline.replies import quote_found
-from src.texts import detect_language
+from src.offline import replies
+
+TOPICS = Path(__file__).with_name("irrelevance.toml")
+WORLD = "world"  # nobody can be told what is asked there
+PEOPLE = (("en", 4), ("ru", 4), ("uk", 3))
+BEGIN = datetime(2026, 11, 1, 9, tzinfo=UTC)
+THRESHOLDS = (0.6, 0.65, 0.7, 0.72, 0.74, 0.76, 0.78, 0.8)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A question, what the search found, and which of that answers it (nothing: never told)."""
+
+    question: str
+    records: Sequence[dict[str, Any]]
+    right: frozenset[str]
 
 
 def record(number: int, hit: Hit) -> dict[str, Any]:
@@ -33,51 +52,84 @@ def record(number: int, hit: Hit) -> dict[str, Any]:
         "text": hit.text,
         "said_at": f"{hit.said_at:%Y-%m-%d %H:%M}",
         "similarity": hit.similarity,
+        "lexical": hit.bm25,
+        "score": hit.score,
         "holds": not hit.retired,
     }
 
 
-def quoted(records: list[dict[str, Any]], question: str) -> list[str]:
-    """The messages that the answer quotes, in its order; none when it says it does not know."""
-    answer = quote_found({"memories": records}, question, detect_language(question, "ru"))
-    uids = {str(entry["n"]): str(entry["uid"]) for entry in records}
-    lines = (answer or "").splitlines()
-    numbers = (line.rpartition("[")[2].rstrip("]") for line in lines if line.endswith("]"))
-    return [uids[number] for number in numbers]
+async def search(core: Core, owner: Owner, text: str, now: datetime) -> list[dict[str, Any]]:
+    """What the search finds."""
+    query = Query(owner, text, now, limit=MAX_LIMIT, threshold=LEAST)
+    hits = await core.memory.retriever.search(query)
+    return [record(place, hit) for place, hit in enumerate(hits, start=1)]
 
 
-async def measure(core: Core) -> dict[str, float]:
-    """Ask all questions, with and without the answer."""
-    counts: Counter[str] = Counter()
-    async for question in personal_questions(core):
-        query = Query(
-            question.owner, question.text, question.now, limit=MAX_LIMIT, threshold=LEAST
-        )  # fmt: skip
-        hits = await core.memory.retriever.search(query)
-        records = [record(place, hit) for place, hit in enumerate(hits, start=1)]
-        given = quoted(records, question.text)
-        untold = quoted([r for r in records if r["uid"] not in question.right], question.text)
-        counts.update(
-            questions=1,
-            answered=bool(given),
-            hit=bool(question.right & set(given)),
-            **{"hit@1": bool(given) and given[0] in question.right},
-            **{"searched@1": bool(hits) and hits[0].uid in question.right},
-            irrelevant=bool(untold),
-        )
-    total = counts.pop("questions")
-    return {"questions": total} | {
-        name: round(100 * count / total, 1) for name, count in counts.items()
-    }
+async def ask_people(core: Core) -> AsyncIterator[Case]:
+    """Each person notes half of the topics, and is asked about all of them."""
+    topics: dict[str, dict[str, list[str]]] = tomllib.loads(TOPICS.read_text(encoding="utf-8"))
+    people = [(language, n) for language, number in PEOPLE for n in range(number)]
+    for person, (language, n) in enumerate(people, start=1000):
+        conversation = core.conversations.get_or_create_conversation(person)
+        told: dict[str, frozenset[str]] = {}
+        moment = BEGIN
+        for place, (topic, texts) in enumerate(topics.items()):
+            if topic != WORLD and (place * (n + 3) // 2 + n) % 2:
+                continue
+            uids = set()
+            for note in texts[language][0].split("|"):
+                moment += timedelta(hours=7)  # a talk of its own
+                message = core.conversations.append_message(
+                    conversation, "user", note, said_at=moment
+                )
+                uids.add(f"msg-{message}")
+            told[topic] = frozenset(uids) if topic != WORLD else frozenset()
+        await core.memory.indexer.index_conversation(conversation)
+        await core.memory.indexer.embed_pending()
+        for topic, texts in topics.items():
+            for text in texts[language][1].split("|"):
+                records = await search(core, Owner(person), text, moment + timedelta(days=1))
+                yield Case(text, records, told.get(topic, frozenset()))
 
 
-async def main() -> None:
-    """Measure and print."""
+async def ask_personal(core: Core) -> AsyncIterator[Case]:
+    """The questions of the personal facts, with and without their answers."""
+    async for asked in personal_questions(core):
+        records = await search(core, asked.owner, asked.text, asked.now)
+        yield Case(asked.text, records, asked.right)
+        untold = [one for one in records if one["uid"] not in asked.right]
+        yield Case(asked.text, untold, frozenset())
+
+
+def measure(cases: Sequence[Case]) -> Iterator[dict[str, float]]:
+    """The figures of each threshold."""
+    for threshold in THRESHOLDS:
+        counts: Counter[str] = Counter()
+        for case in cases:
+            quoted = [
+                one["uid"] for one in replies.near(case.records, case.question, least=threshold)
+            ]
+            if not case.right:
+                counts.update(untold=1, irrelevant=bool(quoted))
+                continue
+            counts.update(told=1, answered=bool(quoted), hit=bool(case.right & set(quoted)))
+            counts["hit@1"] += bool(quoted) and quoted[0] in case.right
+        of = {"irrelevant": "untold"}
+        yield {"threshold": threshold, "told": counts["told"], "untold": counts["untold"]} | {
+            name: round(100 * counts[name] / counts[of.get(name, "told")], 1)
+            for name in ("answered", "hit", "hit@1", "irrelevant")
+        }
+
+
+async def gather() -> list[Case]:
+    """All questions, asked of a throw-away memory."""
     with tempfile.TemporaryDirectory(prefix="pomni-irrelevance-") as folder:
         async with open_core(Settings(_env_file=None, data_dir=Path(folder))) as core:
             await core.warm_up()
-            print(json.dumps(await measure(core)))
+            people = [case async for case in ask_people(core)]
+            return people + [case async for case in ask_personal(core)]
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    for line in measure(asyncio.run(gather())):
+        print(json.dumps(line))

@@ -38,7 +38,7 @@ from src.memory.retriever import Retriever
 from src.memory.screens import MemoryScreens
 from src.memory.search_index_repo import EmbeddingRepository, SearchIndexRepository
 from src.memory.writer import MemoryWriter
-from src.offline.model import build_chat_model
+from src.offline.model import Embed, build_chat_model
 from src.outside.servers import McpServers
 from src.pg.client import PgClient
 from src.pg.embedded import EmbeddedPostgres
@@ -211,6 +211,7 @@ class Core:
             counter=self.counter,
             metrics=self.metrics,
             contents=prompt_cache.CachedContentRepository(client),
+            embed=self.memory.space.embed_line,
         )
         models = Models(
             caller=caller,
@@ -337,14 +338,16 @@ def build_caller(
     counter: TokenCounter | None = None,
     metrics: Metrics | None = None,
     contents: prompt_cache.CachedContentRepository | None = None,
+    embed: Embed | None = None,
 ) -> ModelCaller:
     """The caller of a chat model, by default of ``LLM_MODEL``.
 
     ``counter`` learns from it, ``metrics`` counts its calls; with ``contents`` its provider is to
-    keep the beginnings of the prompts, whose tokens ``counter`` counts.
+    keep the beginnings of the prompts, whose tokens ``counter`` counts; ``embed`` is for the
+    notebook.
     """
     name = name or settings.chat_model_name
-    model = build_chat_model(settings, name)
+    model = build_chat_model(settings, name, embed)
     cache = None
     if counter is not None and contents is not None:
         cache = build_prompt_cache(settings, model, counter, contents)

@@ -8,6 +8,7 @@ import logging
 import re
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -202,6 +203,10 @@ class EmbeddingSpace:
         form: Form = "question" if text.rstrip().endswith("?") else "statement"
         return as_literal(self._centre(vectors, [text], form)[0])
 
+    async def embed_line(self, text: str) -> Vectors:
+        """The vector of a query, not centred; raises what ``embed_query`` raises of the model."""
+        return await self._embedder.embed_query(text)
+
     async def embed_documents(self, texts: Sequence[str]) -> list[str]:
         """The centred vectors of documents, as PostgreSQL reads them.
 
@@ -263,6 +268,7 @@ def as_literal(vector: Vectors) -> str:
     return "[" + ",".join(f"{value:.4f}" for value in vector.tolist()) + "]"
 
 
+LINE_DEADLINE = 1.0  # seconds to embed a line of which it is to be told what it is
 LOOK_EVERY = 3.0  # seconds between checks whether the wanted model can serve
 GIVEN_UP_AFTER = 5  # failed queries in a row of the model before
 LINGER = 30.0  # seconds before a replaced one is closed: searches may be running
@@ -353,6 +359,14 @@ class ServingSpace:
         except (ModelError, ModelUnavailableError, TimeoutError) as error:
             logger.warning(otherwise, exc_info=error)
             return None, None
+
+    async def embed_line(self, text: str) -> Vectors | None:
+        """The local model's vector of a line, not centred; None where it does not serve."""
+        with suppress(AppError, TimeoutError):
+            async with asyncio.timeout(LINE_DEADLINE):
+                space = await self.current()
+                return await space.embed_line(text) if space.name == LOCAL_EMBEDDINGS else None
+        return None
 
     def similarity(self, cosine: float) -> float:
         """See ``EmbeddingSpace``."""

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from src.base.owners import Owner
-from src.memory.cutting import clauses_that_say, composed, cut, spans, without
+from src.memory.cutting import clauses, clauses_that_say, composed, cut, spans, without
 from src.memory.forget_matching import (
     Request,
     Told,
@@ -28,6 +28,7 @@ from src.memory.forgetting_repo import (
 from src.memory.memory_repo import message_number
 from src.pg.client import Transaction
 from src.pg.locks import lock_history
+from src.reading import lexicon
 from src.reading.facts import fact_number, fact_uid, holds_many
 from src.reading.requests import forget_request
 from src.reading.words import lemmas_of
@@ -37,6 +38,9 @@ MAX_ASKED = 8  # facts that a question back names
 MAX_NEAREST = 3
 BEGINNING = 4  # letters by which the database looks for a word
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
+# A clause that is nothing without the one before it: "…, his name is Rex".
+GOES_ON = lexicon.Expression(r"(?:<find.clause>\s+)?<find.of_the_same>(?![\w'-])", re.IGNORECASE)
+DASH = re.compile("[—–-]")
 REPEATED = 0.5  # of what a fact says: an answer with so much of it repeats it
 
 
@@ -161,8 +165,8 @@ class Forgetter:
 
     def _find_sentences(self, request: Request) -> dict[int, list[str]]:
         """Sentences that told no fact and fit, by their messages."""
-        wanted = {_beginning(lemma) for word in request.words for lemma in word.lemmas}
-        messages = self._repository.list_messages(beginnings=wanted)
+        forms = (form for word in request.words for form in (word.text, *word.lemmas))
+        messages = self._repository.list_messages(beginnings=set(map(_beginning, forms)))
         found: dict[int, list[str]] = {}
         quoted = [quote for fact in self._known for quote in fact.quotes.values()]
         for message in messages:
@@ -173,7 +177,7 @@ class Forgetter:
                 if _asks(sentence) or any(spans(sentence, quote) for quote in quoted):
                     continue
                 if is_meant(request, Told(sentence, is_fact=False)):
-                    found.setdefault(message.id, []).append(sentence)
+                    found.setdefault(message.id, []).extend(_meant_clauses(sentence, request))
         return found
 
     def _carry_out(self, facts: Collection[int], told: Sequence[str] = ()) -> Forgotten:
@@ -256,6 +260,18 @@ class Forgetter:
         told += [lemmas_of(" ".join(sentences)) for sentences in self._sentences.values()]
         least = 0.01 if message.reply_to_id in changed else REPEATED
         return any(len(words & said) >= least * len(words) for words in told if words)
+
+
+def _meant_clauses(sentence: str, request: Request) -> list[str]:
+    """The clauses of a sentence that a request means, each with those that go on about it."""
+    whole: list[tuple[int, int]] = []
+    for start, end in clauses(sentence):
+        before = sentence[whole[-1][1] : start] if whole else ","
+        if GOES_ON.match(sentence, start) or DASH.search(before):
+            start = whole.pop()[0] if whole else start
+        whole.append((start, end))
+    told = [sentence[start:end].strip() for start, end in whole]
+    return [part for part in told if is_meant(request, Told(part, is_fact=False))] or [sentence]
 
 
 def _with_earlier(

@@ -35,6 +35,7 @@ EMBED_BATCH = 64  # documents of one request to the embedder
 # Characters that are embedded of the message before, which is often a long answer of the bot's: it
 # must not crowd out the message itself.
 MAX_BEFORE = 100
+MIN_BEFORE = 80  # of an answer: "Noted." and its like say nothing of what comes next
 MAX_ANSWER = 600  # of what the bot said
 MAX_WHOLE = 1400  # of a message in its first vector; the model reads 1,500
 PASSAGE = 800  # of each further one, about
@@ -245,7 +246,8 @@ def embedded_texts(document: UnembeddedDocument) -> dict[int, str]:
         start: _spoken(document.speaker, passage)
         for start, passage in passages(document.text).items()
     }
-    if document.before:
+    is_answer = document.before_speaker == "assistant"
+    if document.before and not (is_answer and len(document.before) < MIN_BEFORE):
         before = _spoken(document.before_speaker, document.before[-MAX_BEFORE:])
         texts[0] = f"{before}\n{texts[0]}"
     return texts

@@ -1,15 +1,21 @@
-"""The offline model behind LangChain's interface: same graph, tools and stores as a real one."""
+"""The notebook behind LangChain's interface: same graph, tools and stores as a real model.
+
+It decides what a line is, calls the tool for it, and says what came of it in the user's own words.
+It never pretends to be a language model, and claims nothing that it has not read.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import uuid
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 
-from langchain_core.callbacks import CallbackManagerForLLMRun
+from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel, LanguageModelInput
 from langchain_core.messages import (
     AIMessage,
@@ -21,92 +27,70 @@ from langchain_core.messages import (
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
+from pydantic import Field
 
 from src.base.config import OFFLINE_MODEL, Settings
 from src.history.new_messages import (
     NewWords,
+    asked_at_of,
     file_names_of,
     language_of,
     own_words_of,
+    read_time_label,
     strip_time_label,
 )
 from src.llm.chat import build_provider_model
-from src.offline.replies import corrected, describe_forgotten, describe_saved, quote_found
-from src.offline.tasks import do_task, fill_form
-from src.reading.facts import MEMORY_TYPES, Fact
+from src.offline.lines import NOTE, QUESTION, Vector, kind_of
+from src.offline.replies import (
+    corrects,
+    describe_forgotten,
+    describe_saved,
+    is_note,
+    quote_found,
+)
+from src.offline.tasks import (
+    TOLD,
+    UNDERSTANDING,
+    do_task,
+    explicit_facts,
+    fill_form,
+    is_task,
+    line_of,
+)
+from src.reading import lexicon
 from src.reading.requests import (
-    CORRECTION,
     ForgetRequest,
     asked_place,
-    asks_about_bot,
     asks_to_keep_private,
     describe_time,
     forget_request,
+    overview_of,
 )
-from src.reading.sentences import FOLD, is_greeting, is_question, is_thanks, sentences
-from src.reading.statements import TOLD, statements
+from src.reading.sentences import FOLD, is_question, sentences
 from src.reminders import rules as reminders
 from src.texts import LANGUAGES, Language, choose_language, detect_language, say
-
-OPTION = re.compile(r"^• [«“](.+)[»”]$", re.MULTILINE)
-ALL_OF_THEM = re.compile(
-    r"(?:да,? |так,? |yes,? )?"
-    r"(?:все|всё|всех|обе|оба|усе|усі|всі|обидва|обидві|all|both|everything)"
-    r"(?: (?:это|этого|их|их все|три|ці|це|of (?:it|them)|three))?[.! ]*",
-    re.IGNORECASE,
-)
-PLACES = {
-    place: re.compile(rf"(?:the )?(?:{words})(?: (?:факт|one|пункт))?[.! ]*", re.IGNORECASE)
-    for place, words in enumerate(
-        (
-            r"1|перв\w+|перш\w+|first",
-            r"2|втор\w+|друг\w+|second",
-            r"3|трет\w+|third",
-            r"4|четв\w+|fourth",
-            r"5|пят\w+|п.ят\w+|fifth",
-        )
-    )
-} | {-1: re.compile(r"(?:the )?(?:последн\w+|останн\w+|last)(?: one)?[.! ]*", re.IGNORECASE)}
-
-
-def choice_of(text: str, before: Sequence[str], answers: Sequence[str]) -> ForgetRequest | None:
-    """What is to be forgotten, when the bot has just asked which of several is meant.
-
-    It is said in other words, by its place ("второе"), or as all of them.
-
-    Args:
-        text: The answer to that.
-        before: What the user wrote before it, oldest first.
-        answers: What the bot said, oldest first.
-    """
-    asked = answers[-1] if answers else ""
-    questions = tuple(say("forget_which", language) for language in LANGUAGES)
-    if is_question(text) or not asked.startswith(questions):
-        return None
-    options = OPTION.findall(asked)
-    place = next((n for n, word in PLACES.items() if word.fullmatch(text.strip())), None)
-    if place is not None and place < len(options):
-        return ForgetRequest(options[place])
-    if ALL_OF_THEM.fullmatch(text.strip()) is None:
-        return ForgetRequest(text)
-    wanted = [request for one in before if (request := forget_request(one)) is not None]
-    return replace(wanted[-1], everything=True) if wanted else None
-
-
-# The offline model behind LangChain's interface: the same graph, tools and stores as a real one.
-#
-# It decides what a line is, calls the tool for it, and says what came of it, in the user's own
-# words. It never pretends to be a language model.
 
 SEARCHED = 20  # results that are looked at
 CONTEXT = 5  # messages that tell the language of a short one
 MAX_CALLS = 8  # of one reply; more would not run
+OPTION = re.compile(r"^• [«“](.+)[»”]$", re.MULTILINE)
+ALL_OF_THEM = lexicon.Expression(r"<answers.all_of_them>[.! ]*", re.IGNORECASE)
+TAKES_BACK = lexicon.Expression(r"\W*<lines.takes_back>[\s.!)(]*", re.IGNORECASE)
+ASK_ME = lexicon.Expression(r"^\W*<lines.ask_me>[\s,]+", re.IGNORECASE)
+THE_NEXT = lexicon.Expression(r"\b<lines.the_next>(?:\s+[\w']+){0,2}\W*$", re.IGNORECASE)
 Call = tuple[str, dict[str, Any]]
 Prompt = Sequence[BaseMessage]
+Embed = Callable[[str], Awaitable[Vector | None]]
 
 
 class OfflineChatModel(BaseChatModel):
-    """A rule-based chat model that remembers and quotes."""
+    """A chat model that keeps and quotes.
+
+    Attributes:
+        embed: Embeds a line, to tell what it is; None: it goes by letters and marks.
+    """
+
+    embed: Embed | None = Field(default=None, exclude=True, repr=False)
 
     @property
     def _llm_type(self) -> str:
@@ -125,6 +109,17 @@ class OfflineChatModel(BaseChatModel):
         names = [tool.name for tool in tools if isinstance(tool, BaseTool)]
         return self.bind(tool_names=names, form=tool_choice, **kwargs)
 
+    async def _agenerate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: AsyncCallbackManagerForLLMRun | None = None,  # noqa: ARG002
+        **kwargs: Any,
+    ) -> ChatResult:
+        line = judged_line(messages, kwargs.get("form"))
+        vector = await self.embed(line) if self.embed is not None and line else None
+        return await asyncio.to_thread(self._generate, messages, stop, vector=vector, **kwargs)
+
     def _generate(
         self,
         messages: list[BaseMessage],
@@ -132,179 +127,284 @@ class OfflineChatModel(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,  # noqa: ARG002
         tool_names: Sequence[str] = (),
         form: str | None = None,
+        vector: Vector | None = None,
         **kwargs: Any,  # noqa: ARG002
     ) -> ChatResult:
-        found = answer(messages, tool_names, form=form)
+        found = answer(messages, tool_names, form=form, vector=vector)
         return ChatResult(generations=[ChatGeneration(message=found)])
 
 
+def judged_line(messages: Prompt, form: str | None) -> str:
+    """The line of a prompt of which it is to be told what it is; empty: none is."""
+    if form is None and not is_task(_system_text(messages)):
+        line = _asked_text(own_words_of(messages))
+    else:
+        line = line_of(_last_text(messages)) if form == UNDERSTANDING else ""
+    return "" if asks_to_keep_private(line) else line.strip()
+
+
 def answer(
-    messages: Sequence[BaseMessage], tool_names: Sequence[str] = (), *, form: str | None = None
+    messages: Prompt,
+    tool_names: Sequence[str] = (),
+    *,
+    form: str | None = None,
+    vector: Vector | None = None,
 ) -> AIMessage:
-    """What the rules say to a prompt: tool calls, a filled form, or text.
+    """What the notebook says to a prompt: tool calls, a filled form, or text.
 
     Args:
         messages: The prompt as any model gets it, the user's message last (or tool results).
         tool_names: The tools that may be called.
         form: The schema that must be filled, as a call of that name.
+        vector: The embedding of ``judged_line``.
     """
-    human = _texts(messages, HumanMessage)
-    text = human[-1].strip() if human else ""
     if form is not None:
-        return _message([(form, fill_form(form, text))])
-    task = do_task(_system_text(messages), text) or reminders.problem_text(messages, tool_names)
+        return _message([(form, fill_form(form, _last_text(messages), vector))])
+    task = do_task(_system_text(messages), _last_text(messages))
+    task = reminders.problem_text(messages, tool_names) if task is None else task
     if task is not None:
         return AIMessage(content=task)
-    said = own_words_of(messages)
-    text = "\n".join(words["text"].strip() for words in said if words["is_asked"])
-    before = human[:-1]
-    context = before[-CONTEXT:] or human[-1:]  # a file that comes first speaks for itself
-    known = choose_language(language_of(messages))
-    language = detect_language(text, detect_language(" ".join(context), known))
+    turn = Turn.read(messages, vector)
     results = _results(messages)
-    if calls := _second_step(results, text, messages, tool_names):
-        return _message(calls)
-    wanted = forget_request(text) or choice_of(text, before, _texts(messages, AIMessage))
-    if wanted is not None and not wanted.about and not wanted.everything:
-        if not before or not wanted.is_last:
-            return AIMessage(content=say("forget_what", language))
-        wanted = ForgetRequest(before[-1])  # "forget it": what was spoken of
-    calls = [call for call in _calls(said, wanted, messages) if call[0] in tool_names]
-    if calls := calls[len(results) :]:
+    calls = (
+        turn.changing_calls(results, tool_names)
+        or [call for call in turn.calls() if call[0] in tool_names][len(results) :]
+    )
+    if calls:
         return _message(calls[:MAX_CALLS])
-    read = _read_files(messages, language)
-    return AIMessage(content=_reply(results, read, text, language))
+    return AIMessage(content=turn.reply(results))
 
 
-def _reply(results: Sequence[ToolMessage], read: str, text: str, language: Language) -> str:
-    """The reply when nothing is left to do: to the results, to files, else to the text alone."""
-    if results or read:
-        after = _after_tools(results, text, language) if results else ""
-        return "\n\n".join(filter(None, [after, read]))
-    if asks_about_bot(text):
-        return say("offline_help", language)
-    if any(is_question(sentence) for sentence in sentences(text)):
-        return _unknown(language)
-    if is_greeting(text):
-        return say("offline_hello", language)
-    return say("offline_welcome" if is_thanks(text) else "offline_note", language)
+@dataclass(frozen=True)
+class Turn:
+    """What was said since the last answer, and what it is.
 
-
-def _second_step(
-    results: Sequence[ToolMessage], text: str, messages: Prompt, tool_names: Sequence[str]
-) -> list[Call]:
-    """What needs a look at what there is before it is done: a correction, a changed reminder."""
-    before = _texts(messages, HumanMessage)[:-1]
-    if len(results) > 1:
-        return []
-    if before and _corrects(text):
-        return _correct(results, text, before)
-    if reminders.CANCEL_REMINDER not in tool_names:
-        return []
-    listed = _read(results[0]) if results else None
-    return reminders.next_calls(text, messages, listed)[:MAX_CALLS]
-
-
-def _read_files(messages: Prompt, language: Language) -> str:
-    """That the files which came with the message were read."""
-    names = dict.fromkeys(file_names_of(messages))
-    return "\n".join(say("offline_file", language, name=name) for name in names)
-
-
-def _calls(said: Sequence[NewWords], wanted: ForgetRequest | None, prompt: Prompt) -> list[Call]:
-    """What is to be done with the messages that came together, each by itself.
-
-    What others of a group told is remembered as well; only the one who asks asks for something.
+    Attributes:
+        messages: The prompt.
+        said: What was typed, also by others of a group; only the one who asks asks for something.
+        text: What the one who asks typed.
+        kind: What that is.
+        language: Of the reply.
+        before: What stood before it: what the user and the bot said, oldest first.
     """
-    calls: list[Call] = []
-    questions: list[str] = []
-    for words in said:
-        text = words["text"].strip()
-        own = forget_request(text)
-        meant = wanted if own is None or own.is_last else own
-        done = _asked_for(text, meant, prompt) if words["is_asked"] else []
-        if not done:
-            calls += [("save_user_fact", _named(fact, words)) for fact in statements(text)]
-        if not done and words["is_asked"]:
-            asked = (sentence for sentence in sentences(text) if is_question(sentence))
-            questions += [sentence for sentence in asked if not asks_about_bot(sentence)]
-        calls += done
-    if questions:
-        calls.append(("search_memory", {"query": " ".join(questions), "limit": SEARCHED}))
-    return calls
+
+    messages: Prompt
+    said: Sequence[NewWords]
+    text: str
+    kind: str
+    language: Language
+    before: Sequence[BaseMessage]
+
+    @classmethod
+    def read(cls, messages: Prompt, vector: Vector | None) -> Turn:
+        """The turn at the end of a prompt."""
+        said = own_words_of(messages)
+        text = _asked_text(said)
+        talk = [m for m in messages if isinstance(m, HumanMessage | AIMessage) and str(m.text)]
+        last = max((n for n, m in enumerate(talk) if isinstance(m, HumanMessage)), default=0)
+        own = [strip_time_label(str(m.text)) for m in talk if isinstance(m, HumanMessage)]
+        context = " ".join(own[:-1][-CONTEXT:] or own)  # a file that comes first speaks for itself
+        known = choose_language(language_of(messages))
+        language = detect_language(text, detect_language(context, known))
+        return cls(messages, said, text, kind_of(text, vector), language, talk[:last])
+
+    @property
+    def previous(self) -> HumanMessage | None:
+        """What the user said before."""
+        return next((m for m in reversed(self.before) if isinstance(m, HumanMessage)), None)
+
+    @property
+    def noted(self) -> HumanMessage | None:
+        """The last note before it."""
+        own = (m for m in reversed(self.before) if isinstance(m, HumanMessage))
+        return next((m for m in own if is_note(strip_time_label(str(m.text)))), None)
+
+    @property
+    def question(self) -> str:
+        """What it asks, if it may ask at all; empty: nothing."""
+        parts = list(sentences(self.text))
+        asked = " ".join(part for part in parts if "?" in part and is_question(part))
+        may_ask = self.kind == QUESTION or (self.kind == NOTE and is_question(self.text))
+        if overview_of(self.text):
+            return asked or self.text
+        asked = asked or (self.text if may_ask else "")
+        return ASK_ME.sub("", asked) if may_ask or self.kind == NOTE else ""
+
+    def changing_calls(
+        self, results: Sequence[ToolMessage], tool_names: Sequence[str]
+    ) -> list[Call]:
+        """What cancels or moves a reminder: first the list of all, then those that are meant."""
+        if reminders.CANCEL_REMINDER not in tool_names or len(results) > 1:
+            return []
+        listed = _read(results[0]) if results else None
+        return reminders.next_calls(self.text, self.messages, listed)
+
+    def calls(self) -> list[Call]:
+        """What is to be done, in order: what is asked for, else what is told and searched."""
+        done = self._asked_for()
+        told = [words for words in self.said if not (words["is_asked"] and done is not None)]
+        facts = [_named(fact.model_dump(include=TOLD), w)
+                 for w in told for fact in explicit_facts(w["text"])]  # fmt: skip
+        calls: list[Call] = [("save_user_fact", fact) for fact in facts]
+        return calls + (self._searches() if done is None else done)
+
+    def reply(self, results: Sequence[ToolMessage]) -> str:
+        """What is said when nothing is left to do."""
+        names = dict.fromkeys(file_names_of(self.messages))
+        read = [say("offline_file", self.language, name=name) for name in names]
+        told = [*self._after_tools(results), *read] or [self._small_reply()]
+        return "\n\n".join(told)
+
+    def _asked_for(self) -> list[Call] | None:
+        """What a message asks to have done: to keep quiet, forget, tell the time, remind."""
+        if asks_to_keep_private(self.text):
+            return [] if self._is_of_next() else [("keep_private", {})]
+        forgetting = self._forgetting()
+        if forgetting is not None:
+            return forgetting
+        place = asked_place(self.text)
+        if place is not None:
+            return [("current_time", {"time_zone": place})]
+        return reminders.reminder_calls(self.text, self.messages) or None
+
+    def _forgetting(self) -> list[Call] | None:
+        """The calls of a request to forget; none where it is not said what; None: no request."""
+        if TAKES_BACK.fullmatch(self.text.translate(FOLD)):
+            return _forget_message(self.noted)
+        wanted = forget_request(self.text) or self._chosen()
+        if wanted is None:
+            return None
+        if wanted.about:
+            return [("forget_fact", {"about": wanted.about, "everything": wanted.everything})]
+        if wanted.everything:
+            return [("forget_everything", {})]
+        return _forget_message(self.previous if wanted.is_last else None)
+
+    def _chosen(self) -> ForgetRequest | None:
+        """What is to be forgotten, when the bot has just asked which of several is meant.
+
+        It is said in other words, by its place ("второе"), or as all of them.
+        """
+        asked = str(self.before[-1].text) if self.before else ""
+        questions = tuple(say("forget_which", language) for language in LANGUAGES)
+        if is_question(self.text) or not asked.startswith(questions):
+            return None
+        options = OPTION.findall(asked)
+        place = lexicon.key_of("answers.place", self.text.lower().strip(" .!"))
+        if place is not None and int(place) < len(options):
+            return ForgetRequest(options[int(place)])
+        if ALL_OF_THEM.fullmatch(self.text) is None:
+            return ForgetRequest(self.text)
+        own = [str(m.text) for m in self.before if isinstance(m, HumanMessage)]
+        wanted = [request for text in own if (request := forget_request(strip_time_label(text)))]
+        return replace(wanted[-1], everything=True) if wanted else None
+
+    def _is_of_next(self) -> bool:
+        """Whether it speaks of a message that is yet to come, of which nothing is promised."""
+        return THE_NEXT.search(self.text) is not None
+
+    def _searches(self) -> list[Call]:
+        """The search for what is asked; for an overview the newest messages as well."""
+        if not self.question:
+            return []
+        calls: list[Call] = [("search_memory", {"query": self.question, "limit": SEARCHED})]
+        if overview_of(self.question) in ("profile", "family"):
+            calls.append(("search_memory", {"kinds": ["message"], "limit": SEARCHED}))
+        return calls
+
+    def _after_tools(self, results: Sequence[ToolMessage]) -> list[str]:
+        """What is said to what the tools returned."""
+        if len(results) > 1 and results[0].name == reminders.LIST_REMINDERS:
+            results = results[1:]  # the list of all
+        saved = [_read(result) for result in results if result.name == "save_user_fact"]
+        found = [_read(result) for result in results if result.name == "search_memory"]
+        parts = [describe_saved(saved, self.language)] if saved else []
+        if found:
+            quoted = quote_found(found, self.question, self.language)
+            parts.append(quoted or ("" if saved else self._unknown()))
+        parts += [self._said_to(result) for result in results]
+        return list(filter(None, parts))
+
+    def _said_to(self, result: ToolMessage) -> str:
+        """What is said to one result; nothing to those of saving and searching."""
+        found, language = _read(result), self.language
+        match result.name:
+            case "forget_fact":
+                return describe_forgotten(found, language)
+            case "forget_everything":
+                is_asked = found.get("confirm", False)
+                return say("forget_everything_ask" if is_asked else "forget_group", language)
+            case "set_reminder" | "list_reminders" | "cancel_reminder":
+                return reminders.describe_reminder(found, language, self.text)
+            case "keep_private":
+                return say("kept_private", language)
+            case "current_time" if result.status != "error":
+                time = describe_time(str(result.text), language)
+                return say("offline_time", language, time=time)
+            case "current_time":
+                return say("offline_no_city", language)
+        return ""
+
+    def _unknown(self) -> str:
+        """What is said when nothing is near; a line that may be a note is kept, too."""
+        is_sure = is_question(self.text) or overview_of(self.text) is not None
+        return self._with_hint(
+            say("offline_unknown" if is_sure else "offline_unsure", self.language)
+        )
+
+    def _small_reply(self) -> str:
+        """The reply to a line for which no tool is called."""
+        if asks_to_keep_private(self.text):
+            return say("private_next" if self._is_of_next() else "kept_private", self.language)
+        if self._forgetting() is not None:
+            return say("forget_what", self.language)
+        if self.question:  # no tool may be called
+            return self._unknown()
+        if self.kind == NOTE:
+            return self._noted()
+        reply = say(f"offline_{self.kind}", self.language)
+        return self._with_hint(reply, always=self.kind == "identity")
+
+    def _noted(self) -> str:
+        if self.previous is None or not corrects(self.text):
+            return self._with_hint(say("offline_noted", self.language))
+        before = strip_time_label(str(self.previous.text))
+        return say("offline_beside", self.language, text=before)
+
+    def _with_hint(self, reply: str, *, always: bool = False) -> str:
+        """The reply; with the first one of a day, that no model is connected."""
+        return (
+            f"{reply}\n\n{say('offline_note', self.language)}"
+            if (always or self._is_first_of_day())
+            else reply
+        )
+
+    def _is_first_of_day(self) -> bool:
+        asked = asked_at_of(self.messages)
+        if asked is None or self.previous is None:
+            return self.previous is None
+        moment, zone = asked
+        before: datetime | None = read_time_label(str(self.previous.content), zone)
+        return before is None or before.date() != moment.date()
 
 
-def _asked_for(text: str, wanted: ForgetRequest | None, prompt: Prompt) -> list[Call]:
-    """What a message asks to have done: forget, keep quiet, tell the time, remind of something."""
-    if asks_to_keep_private(text):
-        return [("keep_private", {})]
-    if wanted is not None and not wanted.about:
-        return [("forget_everything", {})] if wanted.everything else []
-    if wanted is not None:
-        return [("forget_fact", {"about": wanted.about, "everything": wanted.everything})]
-    place = asked_place(text)
-    if place is not None:
-        return [("current_time", {"time_zone": place})]
-    return reminders.reminder_calls(text, prompt)
+def _forget_message(message: HumanMessage | None) -> list[Call]:
+    """The call that forgets a note, or what a question before was about."""
+    if message is None:
+        return []
+    text = strip_time_label(str(message.text))
+    ids = [words["uid"] for words in own_words_of([message]) if words["uid"]]
+    is_whole = bool(ids) and is_note(text)
+    return [("forget_fact", {"ids": ids} if is_whole else {"about": text})]
 
 
-def _named(fact: Fact, words: NewWords) -> dict[str, Any]:
+def _asked_text(said: Sequence[NewWords]) -> str:
+    return "\n".join(words["text"].strip() for words in said if words["is_asked"])
+
+
+def _named(fact: dict[str, Any], words: NewWords) -> dict[str, Any]:
     """The arguments of a fact with the message that tells it."""
-    return fact.model_dump(include=TOLD) | ({"message": words["uid"]} if words["uid"] else {})
-
-
-def _corrects(text: str) -> bool:
-    """Whether a line only takes back a part of what was said, and is no statement of its own."""
-    if is_question(text) or CORRECTION.match(text.translate(FOLD)) is None:
-        return False
-    return all(statement.relation == "other" for statement in statements(text))
-
-
-def _correct(results: Sequence[ToolMessage], text: str, before: Sequence[str]) -> list[Call]:
-    """The search for what a correction is about; then the fact that takes the place of that."""
-    if not results:
-        query = {"query": before[-1], "limit": SEARCHED, "kinds": list(MEMORY_TYPES)}
-        return [("search_memory", query)]
-    record = corrected(_read(results[0]), text)
-    quote = text.strip().rstrip(".!… ")
-    arguments: dict[str, Any] = {"text": quote, "quote": quote}
-    return [("save_user_fact", arguments | ({"replaces": [record["id"]]} if record else {}))]
-
-
-def _after_tools(results: Sequence[ToolMessage], text: str, language: Language) -> str:
-    """The reply to what the tools returned, in the order of what the user said."""
-    if _corrects(text):
-        results = results[1:]  # the search for what is corrected
-    if len(results) > 1 and results[0].name == reminders.LIST_REMINDERS:
-        results = results[1:]  # the list of all
-    saved = [_read(result) for result in results if result.name == "save_user_fact"]
-    parts = [describe_saved(saved, language)] if saved else []
-    parts += [_said_to(result, text, language) for result in results]
-    return "\n\n".join(filter(None, parts)) or say("offline_note", language)
-
-
-def _said_to(result: ToolMessage, text: str, language: Language) -> str:
-    """What is said to one result; nothing to that of saving."""
-    found = _read(result)
-    match result.name:
-        case "search_memory":
-            question = " ".join(s for s in sentences(text) if is_question(s)) or text
-            return quote_found(found, question, language) or _unknown(language)
-        case "forget_fact":
-            return describe_forgotten(found, language)
-        case "forget_everything":
-            is_asked = found.get("confirm", False)
-            return say("forget_everything_ask" if is_asked else "forget_group", language)
-        case "set_reminder" | "list_reminders" | "cancel_reminder":
-            return reminders.describe_reminder(found, language, text)
-        case "keep_private":
-            return say("kept_private", language)
-        case "current_time" if result.status != "error":
-            time = describe_time(str(result.text), language)
-            return say("offline_time", language, time=time)
-        case "current_time":
-            return say("offline_no_city", language)
-    return ""
+    return fact | ({"message": words["uid"]} if words["uid"] else {})
 
 
 def _read(result: ToolMessage) -> dict[str, Any]:
@@ -316,30 +416,21 @@ def _read(result: ToolMessage) -> dict[str, Any]:
     return record if isinstance(record, dict) else {}
 
 
-def _results(messages: Sequence[BaseMessage]) -> list[ToolMessage]:
+def _results(messages: Prompt) -> list[ToolMessage]:
     """What the tools of this turn returned."""
-    results: list[ToolMessage] = []
-    for message in reversed(messages):
-        if isinstance(message, HumanMessage):
-            break
-        if isinstance(message, ToolMessage):
-            results.append(message)
-    return results[::-1]
+    last = max((n for n, m in enumerate(messages) if isinstance(m, HumanMessage)), default=0)
+    return [message for message in messages[last:] if isinstance(message, ToolMessage)]
 
 
-def _texts(messages: Sequence[BaseMessage], kind: type[BaseMessage]) -> list[str]:
-    """What one side said, oldest first."""
-    found = [strip_time_label(str(m.text)) for m in messages if isinstance(m, kind)]
-    return [text for text in found if text.strip()]
+def _last_text(messages: Prompt) -> str:
+    """What the last user message of a prompt says."""
+    asked = [message for message in messages if isinstance(message, HumanMessage)][-1:]
+    return strip_time_label(str(asked[0].text)).strip() if asked else ""
 
 
-def _system_text(messages: Sequence[BaseMessage]) -> str:
+def _system_text(messages: Prompt) -> str:
     first = messages[0] if messages else None
     return str(first.text) if isinstance(first, SystemMessage) else ""
-
-
-def _unknown(language: Language) -> str:
-    return f"{say('offline_unknown', language)} {say('offline_note', language)}"
 
 
 def _message(calls: Sequence[Call]) -> AIMessage:
@@ -350,9 +441,14 @@ def _message(calls: Sequence[Call]) -> AIMessage:
     return AIMessage(content="", tool_calls=named)
 
 
-def build_chat_model(settings: Settings, name: str | None = None) -> BaseChatModel:
-    """The chat model ``name``, a provider's or ``offline``; by default the settings' own."""
+def build_chat_model(
+    settings: Settings, name: str | None = None, embed: Embed | None = None
+) -> BaseChatModel:
+    """The chat model ``name``, a provider's or ``offline``; by default the settings' own.
+
+    ``embed`` is for the notebook: see ``OfflineChatModel``.
+    """
     name = name or settings.chat_model_name
     if name.partition(":")[0] == OFFLINE_MODEL:
-        return OfflineChatModel()
+        return OfflineChatModel(embed=embed)
     return build_provider_model(settings, name)

@@ -1,4 +1,4 @@
-"""The offline model in structured calls and in tasks without tools: strict mode, summaries."""
+"""The notebook in structured calls and in tasks without tools: strict mode, summaries."""
 
 from __future__ import annotations
 
@@ -7,23 +7,40 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from src.memory.prompts import ANSWER_PROMPT, MERGE_PROMPT, SUMMARY_PROMPT, UNKNOWN
-from src.offline.replies import answering
-from src.reading.facts import Fact, holds_many
-from src.reading.requests import forget_request
-from src.reading.sentences import is_question
-from src.reading.statements import TOLD, statements, told_by
+from src.offline.lines import NOTE, Vector, kind_of
+from src.offline.replies import Record, is_note, near
+from src.reading.facts import Fact
+from src.reading.plain_facts import plain_facts, to_remember
+from src.reading.requests import asks_to_keep_private, forget_request
 from src.reading.words import shared
 from src.reminders.rules import asks_for_reminder
-from src.texts.plain_text import shortened
+from src.texts.plain_text import CUT, shortened
 
-QUOTED = 3  # quotes of one answer
 SUMMARY_QUOTE = 70  # characters of each message in a summary
+# What the rules know of a fact.
+TOLD = {"text", "quote", "memory_type", "importance", "subject", "relation", "object"}
+UNDERSTANDING = "Understanding"
+# Forms that stay empty: nothing but what the memory's own rules find contradicts, and one search
+# is enough.
+EMPTY: dict[str, dict[str, Any]] = {
+    "Conflicts": {"conflicts": []},
+    "ReasoningStep": {"thought": "", "action": "answer", "query": ""},
+}
 
 
-def fill_form(form: str, prompt: str) -> dict[str, Any]:
-    """The arguments of the call that a structured prompt demands; empty for an unknown form."""
-    fill = _FORMS.get(form)
-    return fill(prompt) if fill is not None else {}
+def explicit_facts(text: str) -> list[Fact]:
+    """The facts of a message: what is to be remembered, or what it tells beyond doubt."""
+    if forget_request(text) is not None or asks_to_keep_private(text):
+        return []
+    wanted = to_remember(text)
+    if wanted is None:
+        return [fact for part in text.split(CUT) for fact in plain_facts(part)]
+    return plain_facts(wanted) or [Fact(text=wanted.rstrip(" .!…"))]
+
+
+def is_task(system: str) -> bool:
+    """Whether a system prompt sets a task that needs no tools."""
+    return system in _TASKS
 
 
 def do_task(system: str, prompt: str) -> str | None:
@@ -32,83 +49,78 @@ def do_task(system: str, prompt: str) -> str | None:
     return task(prompt) if task is not None else None
 
 
-def _understanding(prompt: str) -> dict[str, Any]:
-    text = str(_last_record(prompt, "messages").get("text", ""))
+def fill_form(form: str, prompt: str, vector: Vector | None = None) -> dict[str, Any]:
+    """The arguments of the call that a structured prompt demands; empty for an unknown form.
+
+    Args:
+        form: Its name.
+        prompt: What it is filled from.
+        vector: The embedding of the line that is to be understood.
+    """
+    match form:
+        case "Understanding":
+            return _understanding(prompt, vector)
+        case "ExtractedFacts":
+            return {"facts": list(_extracted(prompt))}
+        case "Forgetting":
+            return {"uids": list(_meant(prompt))}
+    return EMPTY.get(form, {})
+
+
+def line_of(prompt: str) -> str:
+    """The newest message of a structured prompt."""
+    records = list(_records(prompt, "messages"))
+    return str(records[-1].get("text", "")) if records else ""
+
+
+def _understanding(prompt: str, vector: Vector | None) -> dict[str, Any]:
+    text = line_of(prompt)
     wanted = forget_request(text)
     if wanted is not None:
         return {"intent": "forget", "facts": [], "query": wanted.about}
     if asks_for_reminder(text):
         return {"intent": "remind", "facts": [], "query": ""}
-    facts = _extracted_facts(prompt)["facts"]
+    facts = list(_extracted(prompt))
+    if not facts and text.strip() and kind_of(text, vector) == NOTE:
+        record = list(_records(prompt, "messages"))[-1]
+        facts = [_told(Fact(text=text.strip().rstrip(".!…")), record)]
     return {"intent": "teach" if facts else "solve", "facts": facts, "query": ""}
 
 
-def _extracted_facts(prompt: str) -> dict[str, Any]:
-    return {
-        "facts": [
-            _form(statement, str(record.get("uid", "")))
-            for record in _records(prompt, "messages")
-            if record.get("role") == "user" and not any(key.endswith("_from") for key in record)
-            for statement in told_by(str(record.get("text", "")))
-        ]
-    }
+def _told(fact: Fact, record: Record) -> dict[str, Any]:
+    return {**fact.model_dump(include=TOLD), "message": str(record.get("uid", ""))}
 
 
-def _conflicts(prompt: str) -> dict[str, Any]:
-    new, known = list(_records(prompt, "messages")), list(_records(prompt, "memories"))
-    return {
-        "conflicts": [
-            {"new": n["new"], "known": k["known"], "confidence": 1.0}
-            for n in new
-            for k in known
-            if _contradicts(str(n.get("text", "")), str(k.get("text", "")))
-        ]
-    }
+def _extracted(prompt: str) -> Iterator[dict[str, Any]]:
+    for record in _records(prompt, "messages"):
+        if record.get("role") == "user" and not any(key.endswith("_from") for key in record):
+            yield from (_told(f, record) for f in explicit_facts(str(record.get("text", ""))))
 
 
-def _contradicts(new: str, known: str) -> bool:
-    """Whether two statements give one relation of one subject two values."""
-    return any(
-        (fact.subject, fact.relation) == (other.subject, other.relation)
-        and not holds_many(fact.relation)
-        and fact.object.lower() != other.object.lower()
-        for fact in statements(new)
-        for other in statements(known)
-    )
-
-
-def _reasoning_step(_prompt: str) -> dict[str, Any]:
-    return {"thought": "", "action": "answer", "query": ""}
-
-
-def _forgetting(prompt: str) -> dict[str, Any]:
-    """The quotes that share a word with what is to be forgotten, and are no questions."""
-    request = forget_request(str(_last_record(prompt, "messages").get("task", "")))
-    about = request.about if request is not None else ""
-    return {
-        "uids": [
-            record["uid"]
-            for record in _records(prompt, "context")
-            if about and shared(about, str(record.get("text", "")))
-            and not is_question(str(record.get("text", "")))
-        ]
-    }  # fmt: skip
+def _meant(prompt: str) -> Iterator[str]:
+    """The quotes that share a word with what is to be forgotten, and tell something."""
+    tasks = list(_records(prompt, "messages"))
+    request = forget_request(str(tasks[-1].get("task", ""))) if tasks else None
+    for record in _records(prompt, "context"):
+        text = str(record.get("text", ""))
+        if request is not None and request.about and shared(request.about, text) and is_note(text):
+            yield str(record["uid"])
 
 
 def _strict_answer(prompt: str) -> str:
-    """The quotes that answer the task, as they are, each with its reference."""
-    task = str(_last_record(prompt, "messages").get("task", ""))
-    fitting = answering(
-        [{**r, "text": str(r.get("text", ""))} for r in _records(prompt, "context")], task
-    )
-    return "\n".join(f"{r['text']} [{r.get('id', r['uid'])}]" for r in fitting[:QUOTED]) or UNKNOWN
+    """The quotes that are near the task, as they are, each with its reference."""
+    tasks = list(_records(prompt, "messages"))
+    task = str(tasks[-1].get("task", "")) if tasks else ""
+    quotes = [{**r, "text": str(r.get("text", ""))} for r in _records(prompt, "context")]
+    found = near(quotes, task)
+    return "\n".join(f"{r['text']} [{r.get('id', r['uid'])}]" for r in found) or UNKNOWN
 
 
 def _summary(prompt: str) -> str:
-    """The beginnings of what the user said; of questions only where he did nothing but ask."""
+    """The beginnings of what the user noted; of questions only where there is nothing else."""
     records = [r for r in _records(prompt, "messages") if r.get("role") == "user"]
     texts = [(text, r) for r in records if (text := str(r.get("text", "")).strip())]
-    told = [(text, r) for text, r in texts if not is_question(text)] or texts
+    told = [(text, r) for text, r in texts if is_note(text)] or texts
     quotes = (f"{_whose(record)}«{shortened(text, SUMMARY_QUOTE)}»" for text, record in told)
     return "; ".join(dict.fromkeys(quotes)) or "—"
 
@@ -123,10 +135,6 @@ def _merged(prompt: str) -> str:
     return "; ".join(str(r.get("summary", "")) for r in _records(prompt, "history_summary"))
 
 
-def _form(fact: Fact, uid: str) -> dict[str, Any]:
-    return {**fact.model_dump(include=TOLD), "message": uid}
-
-
 def _records(prompt: str, tag: str) -> Iterator[dict[str, Any]]:
     """The JSON lines of a block."""
     _, _, rest = prompt.partition(f"<{tag}>\n")
@@ -139,18 +147,6 @@ def _records(prompt: str, tag: str) -> Iterator[dict[str, Any]]:
             yield record
 
 
-def _last_record(prompt: str, tag: str) -> dict[str, Any]:
-    records = list(_records(prompt, tag))
-    return records[-1] if records else {}
-
-
-_FORMS: dict[str, Callable[[str], dict[str, Any]]] = {
-    "Understanding": _understanding,
-    "ExtractedFacts": _extracted_facts,
-    "Conflicts": _conflicts,
-    "ReasoningStep": _reasoning_step,
-    "Forgetting": _forgetting,
-}
 _TASKS: dict[str, Callable[[str], str]] = {
     ANSWER_PROMPT: _strict_answer,
     SUMMARY_PROMPT: _summary,

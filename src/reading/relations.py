@@ -6,7 +6,7 @@ The gate, contradictions, questions, forgetting and the offline model read this 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -191,12 +191,3 @@ def asked_relations(question: str) -> list[str]:
     text = question[-MAX_QUESTION:].replace("ё", "е").replace("’", "'")
     asked = ((relation.name, relation.asked) for relation in RELATIONS)
     return [relation_term(name) for name, words in asked if words and words.search(text)]
-
-
-def endings_of(terms: Collection[str]) -> list[str]:
-    """Expressions for how these relations end, where none needs to be named: a job, a marriage."""
-    return [
-        relation.ends
-        for relation in RELATIONS
-        if relation_term(relation.name) in terms and relation.ends and not relation.ends_by_name
-    ]

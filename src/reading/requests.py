@@ -68,11 +68,6 @@ class ForgetRequest:
     is_last: bool = False
 
 
-def asks_about_bot(text: str) -> bool:
-    """Whether somebody asks what the bot does, keeps or shows, or how that is erased."""
-    return len(text) <= MAX_ABOUT_BOT and ABOUT_THE_BOT.fullmatch(text.translate(FOLD)) is not None
-
-
 def forget_request(text: str) -> ForgetRequest | None:
     """What a message wants forgotten, in the first of its sentences that does; else None.
 
@@ -160,25 +155,6 @@ def asks_to_keep_private(text: str) -> bool:
     return first is not None or last is not None
 
 
-# A line that takes back a part of what was said before it: "no, I meant Wednesday".
-CORRECTION = lexicon.Expression(
-    r"(?:<requests.correction_before>[\s,:!.-]+)*<requests.correction>(?![\w-])"
-    r"|.{1,60}[\s,]+<requests.correction_last>\W*$"
-    r"|<requests.actually>[\s,:—-]+<requests.it_is>(?![\w'-])"
-    r"|<requests.deny>\s+[\w-]+,\s+(?!<requests.not_but>\b)[\w-]+[.! ]*$"
-    r"|<requests.no_but>[\s,:!.-]+(?=<requests.right_begins>\s|\d)"
-    r"|<requests.not_this>\s+[^,.]{1,40},\s+<requests.but_that>\s+\S",
-    re.IGNORECASE,
-)
-# "Who sees my messages?", "як видалити мої дані?": of the bot, and of nothing that was told.
-MAX_ABOUT_BOT = 100  # characters
-ABOUT_THE_BOT = lexicon.Expression(
-    r"\W*(?:<ask.bot_who>\b.{0,20}\b<ask.bot_sees>\b.{0,25}<ask.bot_data>"
-    r"|<ask.bot_how>\b.{0,25}\b<ask.bot_delete>\b.{0,20}(?:<ask.bot_data>|<ask.bot_all>)"
-    r"|<ask.bot_where>\b.{0,25}(?:<ask.bot_data>.{0,20}<ask.bot_kept>"
-    r"|<ask.bot_kept>\b.{0,15}<ask.bot_data>)|<ask.bot_can>)\W*",
-    re.IGNORECASE,
-)
 # What each overview is asked for by, in the order of trial.
 OVERVIEWS = {
     kind: lexicon.Expression(rf"(?<!\w)<ask.{kind}>(?!\w)", re.IGNORECASE)

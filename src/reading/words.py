@@ -18,7 +18,7 @@ from src.texts.morphology import (
     stem_english,
     words,
 )
-from src.texts.plain_text import plain, without_yo, word_set
+from src.texts.plain_text import plain, without_yo
 
 Lemmas = frozenset[str]
 
@@ -26,14 +26,6 @@ MAX_ENDING = 4  # letters of an ordinal after its beginning ("перв-ого", 
 MAX_DIGITS = 12  # a longer number counts no thousands
 # What a scale may grow to: of 2,000,003 thousand only the 3 is multiplied.
 CEILINGS = {100: 1_000, 1_000: 10**6, 10**6: 10**9}
-
-# "What city", "какой породы": the kind of answer that is wanted, not what it is about.
-ANSWER_KINDS = word_set(
-    """
-    город місто city town страна країна country имя ім'я name год рік year цвет колір color colour
-    вид тип kind sort type number номер размер место місце place день day time час
-    """
-)
 
 
 @lru_cache(maxsize=4_000)
@@ -48,9 +40,6 @@ def shared(one: str, other: str) -> list[Lemmas]:
     """The content words of ``one`` that ``other`` speaks of as well."""
     there = frozenset[str]().union(*content(other))
     return [forms for forms in content(one) if forms & there]
-
-
-ANIMALS = frozenset({"dog", "cat", "parrot", "hamster", "tortoise", "horse", "rabbit"})
 
 
 def people() -> dict[str, str]:

@@ -10,8 +10,8 @@ from src.memory.writer import Outcome, Said
 from src.pg.client import PgClient, storable
 from src.reading.facts import Fact
 from src.reading.gate import holds_secret
+from src.reading.plain_facts import plain_facts
 from src.reading.sentences import sentences
-from src.reading.statements import statements
 from src.talk.strict import confirmation_text
 from src.talk.turn_state import Turn, TurnResult
 from src.texts import say
@@ -80,21 +80,17 @@ def taught_facts(text: str, known: Memory | None = None) -> list[Fact]:
     """
     if holds_secret(text):  # to be refused as a whole
         return [Fact(text=text)]
-    found = statements(text)
-    rest = [
-        Fact(text=plain)
+    read = [
+        fact
         for sentence in sentences(text)
-        if (plain := sentence.strip().rstrip(".!…")) and not _is_told(plain, found)
+        if (plain := sentence.strip().rstrip(".!…"))
+        for fact in plain_facts(plain) or [Fact(text=plain)]
     ]
     facts = [
         fact.model_copy(update={"importance": max(fact.importance, IMPORTANCE)})
-        for fact in [*found, *rest] or [Fact(text=text)]
+        for fact in read or [Fact(text=text)]
     ][:MAX_FACTS]
     if known is not None and facts[0].relation == "other":
         same = {"subject": known.subject, "relation": known.relation}
         facts[0] = facts[0].model_copy(update={**same, "memory_type": known.memory_type})
     return facts
-
-
-def _is_told(sentence: str, found: list[Fact]) -> bool:
-    return any(fact.text in sentence or sentence in fact.text for fact in found)

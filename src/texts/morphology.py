@@ -123,16 +123,6 @@ def parts_of_speech(word: str) -> frozenset[str]:
     return frozenset(str(grammeme) for parse in _parses(lower) for grammeme in parse.tag.grammemes)
 
 
-@lru_cache(maxsize=20_000)
-def best_parts(word: str) -> frozenset[str]:
-    """The likeliest part of speech of a word in each language that knows it; empty: none does."""
-    lower = word.lower()
-    if not CYRILLIC.search(lower):
-        return frozenset()
-    found = (analyzer.parse(lower) for analyzer in _analyzers())
-    return frozenset(str(parses[0].tag.POS or "") for parses in found if parses)
-
-
 def _parses(lower: str) -> list[Any]:
     return [parse for analyzer in _analyzers() for parse in analyzer.parse(lower)]
 

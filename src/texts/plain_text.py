@@ -78,11 +78,6 @@ def _meaning(match: re.Match[str]) -> str:
     return f" {found} " if category in ("Sc", "Sm", "So") or found == "%" else " "
 
 
-def word_set(*lines: str) -> frozenset[str]:
-    """The words of the lines, for tables of words."""
-    return frozenset(word for line in lines for word in line.split())
-
-
 def single_spaced(text: str) -> str:
     """The text with one space or one line break between each two words."""
     return "\n".join(" ".join(line.split()) for line in text.splitlines() if line.strip())

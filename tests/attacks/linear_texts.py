@@ -34,13 +34,12 @@ from src.memory.prompts import summary_messages
 from src.memory.retriever import entity_terms, read_overview
 from src.memory.tools import ASKS_THE_BOT, find_said
 from src.memory.turn_context import repeats_private
-from src.offline import model, replies, tasks
+from src.offline import lines, model, replies, tasks
 from src.pg.client import storable
 from src.reading import facts as relations
 from src.reading import gate as imitations
-from src.reading import requests, sentences, statements
+from src.reading import plain_facts, requests, sentences
 from src.reading import sentences as passages
-from src.reading import statements as clauses
 from src.reading import words as content
 from src.reading import words as kin
 from src.reading.contradictions import stance
@@ -183,8 +182,6 @@ READERS: dict[str, Reader] = {
     "confirmation.reads_as_yes": reads_as_yes,
     "words.content_words": lambda text: content_words(text),
     "sentences.is_question": sentences.is_question,
-    "sentences.told": sentences.told,
-    "sentences.is_wish": sentences.is_wish,
     "sentences.sentences": lambda text: list(sentences.sentences(text)),
     "requests.forget_request": requests.forget_request,
     "requests.asks_to_keep_private": requests.asks_to_keep_private,
@@ -192,14 +189,13 @@ READERS: dict[str, Reader] = {
     "requests.asks_what_was_said": requests.asks_what_was_said,
     "content.content": lambda text: content.content.__wrapped__(text),
     "kin.kin_of": lambda text: kin.kin_of(text),
-    "statements.statements": statements.statements,
-    "clauses.subject_of": clauses.subject_of,
+    "plain_facts.plain_facts": plain_facts.plain_facts,
+    "plain_facts.to_remember": plain_facts.to_remember,
     "passages.best_passage": lambda text: passages.best_passage(text, ["а", "a", "1"], 240),
     "reminders_by_rule.read_cancelling": reminders_by_rule.read_cancelling,
-    "sentences.is_greeting": sentences.is_greeting,
-    "sentences.is_thanks": sentences.is_thanks,
-    "replies.Asked": replies.Asked,
-    "replies.HISTORY": replies.HISTORY.search,
+    "lines.kind_of": lambda text: lines.kind_of(text, None),
+    "replies.is_note": replies.is_note,
+    "replies.corrects": replies.corrects,
     "model.answer": lambda text: model.answer([HumanMessage(text)], ["save_user_fact"]),
     "tasks summary": summarised,
     "tasks extraction": extracted,

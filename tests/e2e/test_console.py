@@ -83,7 +83,9 @@ def test_json_of_any_user_by_the_clock_of_the_settings_also_after_odd_bytes(
     [source] = found["sources"]
     assert source["text"] == "Меня зовут Анна"
     assert datetime.fromisoformat(source["said_at"]).utcoffset() == timedelta(hours=14)
-    assert machine.run("console", stdin="Как меня зовут?\n").replies == [UNKNOWN], "another user"
+    assert machine.run("console", stdin="Как меня зовут?\n").replies[:1] == [UNKNOWN], (
+        "another user"
+    )
 
 
 async def test_a_failing_model_is_a_polite_sentence_and_the_next_line_works(

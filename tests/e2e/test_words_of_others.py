@@ -47,12 +47,12 @@ async def test_what_is_forwarded_becomes_nobody_s_home(quiet_world: World) -> No
 async def test_one_member_s_allergy_does_not_answer_another(quiet_world: World) -> None:
     telegram, chat = quiet_world.telegram, -1_009_000_000_001
     place = Sender(chat_id=chat, chat_type="supergroup")
-    await telegram.send_text(BORIS, f"{NAME} я аллергик на орехи", **place)
+    await telegram.send_text(BORIS, f"{NAME} у меня аллергия на орехи", **place)
     await telegram.wait_sent(chat)
     await telegram.send_text(ANNA, f"{NAME} есть ли у меня аллергия?", **place)
     [_, answer] = await telegram.wait_sent(chat, 2)
     assert "орех" not in answer.text
-    await telegram.send_text(BORIS, f"{NAME} на что я аллергик?", **place)
+    await telegram.send_text(BORIS, f"{NAME} на что у меня аллергия?", **place)
     [*_, answer] = await telegram.wait_sent(chat, 3)
     assert "орех" in answer.text
     await quiet_world.settled()
@@ -61,7 +61,7 @@ async def test_one_member_s_allergy_does_not_answer_another(quiet_world: World) 
 @pytest.mark.parametrize("ending", ["", "/new"])
 async def test_three_quick_messages_are_all_learnt(quiet_world: World, ending: str) -> None:
     telegram, person = quiet_world.telegram, next(_people)
-    burst = ["Меня зовут Анна", "У меня есть кот Мурзик", "Я живу в Киеве"]
+    burst = ["Меня зовут Анна", "У меня аллергия на мёд", "Я живу в Киеве"]
     for text in [*burst, *([ending] if ending else [])]:
         await telegram.send_text(person, text)
     await telegram.wait_sent(person)

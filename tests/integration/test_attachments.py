@@ -470,7 +470,7 @@ async def test_without_a_model_the_sentence_says_what_can_be_set(
 
 
 async def test_without_a_model_the_caption_is_still_read(plain: Phone) -> None:
-    await send(plain, photo=PHOTO, caption=CAPTION)
+    await send(plain, photo=PHOTO, caption=f"Запомни: {CAPTION}")
     assert plain.facts() == [CAPTION]
     assert plain.last.text.endswith(say("picture_unseen", "ru"))
 

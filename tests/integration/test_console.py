@@ -32,7 +32,7 @@ QUOTED = (
     SOURCES,
     rf"\[1\] {MOMENT}: «Меня зовут Анна»",
 )
-UNKNOWN = f"{say('offline_unknown', 'ru')} {say('offline_note', 'ru')}"
+UNKNOWN, HINT = say("offline_unknown", "ru"), say("offline_note", "ru")
 
 
 def says_the_name(lines: list[str]) -> bool:
@@ -128,7 +128,7 @@ async def test_a_fact_is_replaced_brought_back_and_forgotten(person: Person) -> 
         say("offline_saved", "ru", text=omsk), say("offline_known", "ru", text=omsk),
         say("offline_replaced", "ru", text=tomsk, old=omsk),
         say("undo_done", "ru", text=tomsk, restored=omsk), say("forgot", "ru", text=omsk),
-        say("forgot_undo", "ru"), UNKNOWN,
+        say("forgot_undo", "ru"), UNKNOWN, HINT,
     ]  # fmt: skip
 
 
@@ -141,18 +141,18 @@ async def test_everything_is_forgotten_after_a_yes_and_nothing_after_all_else(
     ]  # fmt: skip
     ask = say("erase_ask", "ru")
     assert await replies_to(person, *lines) == [
-        STORED, ask, say("erase_kept", "ru"), ask, say("offline_welcome", "ru"),
-        say("offline_note", "ru"),  # a yes to nothing
+        STORED, ask, say("erase_kept", "ru"), ask, say("offline_thanks", "ru"),
+        say("offline_agreement", "ru"),  # a yes to nothing
         say("forgot", "ru", text="Меня зовут Анна"), say("forgot_undo", "ru"),
         say("undo_forgot_done", "ru", restored="Меня зовут Анна"),
-        ask, say("erase_done", "ru"), UNKNOWN, say("undo_nothing", "ru"),
+        ask, say("erase_done", "ru"), UNKNOWN, HINT, say("undo_nothing", "ru"),
     ]  # fmt: skip
 
 
 async def test_a_quote_is_what_was_said_and_the_day_it_meant_stands_beside(
     person: Person,
 ) -> None:
-    said, question = "Завтра я иду к врачу", "Куда я иду?"
+    said, question = "Завтра я иду к врачу", "Когда я иду к врачу?"
     before = datetime.now(MOSCOW)
     await replies_to(person, said)
     days = {
@@ -161,16 +161,15 @@ async def test_a_quote_is_what_was_said_and_the_day_it_meant_stands_beside(
     }
     beside = rf"«{said}» \(({'|'.join(days)})\)"
     quoted = (FOUND, rf"• {MOMENT}: {beside} \[1\]", SOURCES, rf"\[1\] {MOMENT}: {beside}")
-    for first in ([], ["/new"]):  # by the message, and by the fact when the message is gone
-        lines = (await replies_to(person, *first, question))[-len(quoted) :]
-        assert all(map(re.fullmatch, quoted, lines)), lines
+    lines = (await replies_to(person, question))[-len(quoted) :]
+    assert all(map(re.fullmatch, quoted, lines)), lines
 
 
 async def test_brackets_and_underscores_of_the_user_stay_in_quotes(person: Person) -> None:
     said = "Мой любимый список [2] лежит в __init__"
     replies = await replies_to(person, said, "Где лежит мой любимый список?")
-    assert replies[0] == say("offline_saved", "ru", text=said)
-    assert [line.partition("«")[2] for line in replies[2::2]] == [f"{said}» [1]", f"{said}»"]
+    assert replies[:2] == [say("offline_noted", "ru"), HINT]
+    assert [line.partition("«")[2] for line in replies[3::2]] == [f"{said}» [1]", f"{said}»"]
 
 
 async def test_start_says_that_no_model_is_connected(person: Person) -> None:
@@ -220,10 +219,10 @@ async def test_new_wipes_the_conversation_and_keeps_the_facts(person: Person) ->
     lines = ("/new", "Меня зовут Анна", "Привет", "/new", "Как меня зовут?", "Как дела?")
     replies = await replies_to(person, *lines, "/launch")
     assert replies[:4] == [
-        wiped, STORED, say("offline_hello", "ru"), f"{wiped} {say('new_facts', 'ru', count=1)}",
+        wiped, STORED, say("offline_greeting", "ru"), f"{wiped} {say('new_facts', 'ru', count=1)}",
     ]  # fmt: skip
     assert says_the_name(replies[4:8])
-    assert replies[8:] == [UNKNOWN, say("unknown_command", "ru")]
+    assert replies[8:] == [say("offline_mood", "ru"), say("unknown_command", "ru")]
 
 
 async def test_the_reply_is_in_the_language_of_the_message(person: Person) -> None:
@@ -258,8 +257,8 @@ async def test_odd_bytes_and_empty_lines_do_not_stop_it(
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(target, encoding, errors="strict"))
     await console_of(person, None).run()
     replies = [line for line in target.getvalue().decode().splitlines() if line]
-    assert len(replies) == 6 and replies[1] == STORED
-    assert says_the_name(replies[2:])
+    assert len(replies) == 7 and replies[1:3] == [HINT, STORED]
+    assert says_the_name(replies[3:])
 
 
 async def test_reminders_are_set_and_listed_but_delivered_elsewhere(person: Person) -> None:

@@ -64,10 +64,10 @@ async def test_facts_are_listed_by_kind_with_date_and_what_they_replaced(phone: 
     await phone.write("/memory")
     lines = phone.last.text.splitlines()
     assert lines[0] == say("memory_title", "ru", count=2)
-    about, likes = lines.index(say("kind_user_fact", "ru")), lines.index("Предпочтения")
+    about = lines.index(say("kind_user_fact", "ru"))
     assert lines[about + 1].startswith("1. Я живу во Львове · ")
     assert lines[about + 2].strip() == say("memory_before", "ru", text="Я живу в Одессе")
-    assert lines[likes + 1].startswith("2. Я люблю зелёный чай · ")
+    assert lines[about + 3].startswith("2. Я люблю зелёный чай · ")
     assert labels(phone.last) == ["1", "2"]
 
 

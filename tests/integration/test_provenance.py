@@ -293,10 +293,10 @@ async def test_every_message_of_a_burst_is_learnt_by_a_model(person: Person) -> 
 
 
 async def test_a_burst_is_learnt_without_a_model_and_in_strict_mode(alone: Person) -> None:
-    burst = [f"У меня есть кот по имени Мурзик{number}" for number in range(10)]
+    burst = [f"кота зовут Мурзик{number}" for number in range(10)]
     for text in burst[:-1]:
-        await _left(alone, text)
-    await alone.say(burst[-1])
+        await _left(alone, f"Запомни: {text}")
+    await alone.say(f"Запомни: {burst[-1]}")
     assert sorted(alone.facts()) == burst, "more than may run at once"
     alone.mode = "strict"
     await _left(alone, "Меня зовут Анна")
@@ -332,7 +332,7 @@ async def test_forwarded_words_in_a_burst_stay_those_of_others(alone: Person) ->
 @pytest.mark.parametrize("model", ["offline", "openai:fake-model"])
 async def test_a_burst_with_new_behind_is_learnt_afterwards(shared: PgClient, model: str) -> None:
     async with open_person(shared, llm_model=model) as person:
-        burst = ["Меня зовут Анна", "У меня есть кот Мурзик", "Я живу в Киеве"]
+        burst = ["Меня зовут Анна", "У меня аллергия на мёд", "Я живу в Киеве"]
         for text in burst:
             await _left(person, text)
         await _left(person, "Не запоминай это: я боюсь пауков")

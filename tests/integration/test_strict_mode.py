@@ -665,15 +665,16 @@ async def test_the_offline_model_teaches_and_solves(offline: Person) -> None:
 
 
 async def test_the_offline_model_replaces_what_is_denied_undo_restores_it(offline: Person) -> None:
-    await offline.say(KHARKIV["text"])
-    reply = await offline.say(LVIV["text"])
-    assert reply.text == say("taught_update", "uk", text=LVIV["text"], old=KHARKIV["text"])
-    assert lives(offline)[KHARKIV["text"]] == (False, "replaced", LVIV["text"])
-    question = "Яке моє улюблене місто?"
-    assert (await offline.say(question)).text == f"{LVIV['text']} [1]"
+    before, after = "Я живу в Харкові", "Я живу у Львові"
+    await offline.say(before)
+    reply = await offline.say(after)
+    assert reply.text == say("taught_update", "uk", text=after, old=before)
+    assert lives(offline)[before] == (False, "replaced", after)
+    question = "Де я живу?"
+    assert (await offline.say(question)).text == f"{after} [1]"
     await offline.rig.command("undo", offline.user, language="uk")
-    assert (await offline.say(question)).text == f"{KHARKIV['text']} [1]"
-    assert offline.facts() == [KHARKIV["text"]]
+    assert (await offline.say(question)).text == f"{before} [1]"
+    assert offline.facts() == [before]
 
 
 @pytest.mark.parametrize(("language", "tea", "request_", "question"), [

@@ -239,8 +239,8 @@ async def test_addresses_and_methods_that_there_are_not_are_sentences(page: WebP
 
 async def test_another_s_memory_can_neither_be_read_nor_changed(page: WebPage) -> None:
     them = page.of(new_user())
-    await them.teach("Я живу в Одессе, секретоград")
-    await them.teach("Я живу во Львове, секретоград")
+    await them.teach("Я живу в Секретограде")
+    await them.teach("Я живу во Львове")
     [theirs] = await them.facts()
     forgotten = (await them.ask(f"facts/{theirs['id']}/forget", {}))["undo"]
     await them.teach("Моя собака живёт в городе секретоград")
@@ -259,7 +259,7 @@ async def test_another_s_memory_can_neither_be_read_nor_changed(page: WebPage) -
         await page.ask("search", {"text": "Что ты обо мне знаешь?"}),
         await page.ask("export/json"),
     ]  # fmt: skip
-    assert "секретоград" not in json.dumps(seen[:4], ensure_ascii=False)
+    assert "секретоград" not in json.dumps(seen[:4], ensure_ascii=False).lower()
     assert seen[4]["facts"] == seen[4]["messages"] == []
     assert rows_of(page.rig.client.dsn, them.owner) == before
     assert (await them.ask(f"forgettings/{forgotten}/undo", {}))["text"]
@@ -323,6 +323,10 @@ async def test_facts_are_listed_with_kind_source_day_and_past(page: WebPage) -> 
     await page.teach("Я люблю зелёный чай")
     await page.teach("Я живу в Одессе", moment=NOON - timedelta(days=2))
     await page.teach("Я живу во Львове", moment=NOON)
+    page.rig.client.execute(
+        "UPDATE memories SET memory_type = 'preference' WHERE owner_id = add_owner(%(user)s, 0)"
+        " AND text = 'Я люблю зелёный чай'", {"user": page.user},
+    )  # fmt: skip
     told = await page.ask("facts")
     lviv, tea = told["facts"]
     assert (lviv["kind"], tea["kind"]) == ("user_fact", "preference")

@@ -138,6 +138,7 @@ NOT_RUN = {
     "python -m benchmarks.dialogues": FIGURES,
     "python -m benchmarks.irrelevance": FIGURES,
     "python -m benchmarks.large_owner": FIGURES,
+    "python -m benchmarks.line_kinds": FIGURES,
     "python -m benchmarks.prompts": FIGURES,
     "python -m benchmarks.prompts --example": FIGURES,
     "python -m benchmarks.retrieval FILE": FIGURES,

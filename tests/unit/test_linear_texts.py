@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from src.reading.plain_facts import plain_facts
 from src.reading.requests import forget_request
-from src.reading.statements import statements
 from src.telegram.messages import without_address
 from src.telegram.updates import BotIdentity
 from tests.attacks.hostile_texts import Kind, kinds
@@ -25,7 +25,7 @@ BOT = BotIdentity(42, "pomni_bot", "Помни")
 # Nothing but the calls of functions is counted here, so it is the same on every machine.
 CALLS = {
     "without_address": (lambda text: without_address(text, BOT), 3),
-    "statements": (statements, 60),
+    "plain_facts": (plain_facts, 60),
     "forget_request": (forget_request, 20),
 }
 

@@ -21,24 +21,19 @@ from src.llm.chat import ModelCaller
 from src.llm.reply import ModelUsage
 from src.memory.prompts import (
     UNKNOWN,
-    Conflict,
-    Conflicts,
     ExtractedFacts,
     ReasoningStep,
     Understanding,
     answer_messages,
-    conflict_messages,
     extraction_messages,
     merge_messages,
     reasoning_messages,
     summary_messages,
     understanding_messages,
 )
-from src.offline.model import MAX_CALLS, SEARCHED, OfflineChatModel, answer
-from src.offline.replies import LEAD, SIMILAR, SIMILAR_IF_SOME
+from src.offline.model import SEARCHED, OfflineChatModel, answer
+from src.offline.replies import LISTED, NEAR, QUOTED, corrects
 from src.reading.facts import Fact
-from src.reading.requests import CORRECTION
-from src.reading.statements import MAX_FACTS, statements
 from src.reminders.rules import read_cancelling
 from src.talk.prompt import SYSTEM_PROMPT
 from src.talk.tools import build_current_time
@@ -52,7 +47,7 @@ TOOLS = (
 )  # fmt: skip
 NOW = datetime(2026, 11, 21, 11, 5, tzinfo=UTC)
 LABEL = "[Текущее время: 2026-11-21 14:05] "
-UNKNOWN_RU = f"{say('offline_unknown', 'ru')} {say('offline_note', 'ru')}"
+UNKNOWN_RU = say("offline_unknown", "ru")
 
 
 def prompt(text: str, *more: BaseMessage) -> list[BaseMessage]:
@@ -122,15 +117,70 @@ def test_what_the_user_tells_is_saved_with_his_own_words_as_the_quote(
     assert calls(prompt(text)) == [("save_user_fact", fact)]
 
 
-def test_each_fact_of_a_message_is_a_call_of_its_own_and_a_dozen_are_enough() -> None:
-    told = calls(prompt("Я живу в Омске. Моего брата зовут Олег, и я люблю чай."))
-    assert [(name, fact["subject"], fact["relation"], fact["object"]) for name, fact in told] == [
-        ("save_user_fact", "user", "lives_in", "Омске"),
-        ("save_user_fact", "brother", "name", "Олег"),
-        ("save_user_fact", "user", "likes", "чай"),
+@for_each(("text", "kept"), [
+    ("Запомни: ключи под ковриком.", "ключи под ковриком"),
+    ("Запам’ятай, що брат живе у Львові", "брат живе у Львові"),
+    ("Remember that Tom is vegan", "Tom is vegan"),
+])  # fmt: skip
+def test_what_is_to_be_remembered_is_saved_as_it_stands(text: str, kept: str) -> None:
+    [(name, fact)] = calls(prompt(text))
+    assert (name, fact["text"], fact["relation"]) == ("save_user_fact", kept, "other")
+
+
+@for_each(("text", "language"), [
+    ("love thai food, always have", "en"), ("перебрались на прошлой неделе в ужгород", "ru"),
+    ("у сусіда собака гавкає всю ніч", "uk"),
+])  # fmt: skip
+def test_all_else_that_is_told_is_a_note_and_no_fact(text: str, language: Language) -> None:
+    assert reply(prompt(text)) == say("offline_noted", language)
+
+
+def test_a_note_that_puts_another_right_is_said_to_stand_beside_it() -> None:
+    talk = [HumanMessage("стоматолог во вторник в десять утра"), AIMessage("Записано."),
+            HumanMessage("нет, не во вторник, а в среду, в девять")]  # fmt: skip
+    beside = say("offline_beside", "ru", text="стоматолог во вторник в десять утра")
+    assert reply(talk) == beside
+
+
+@for_each(
+    "text", ["я пошутил", "scratch that", "I was joking!", "це був жарт", "забудь, что я сказал"]
+)
+def test_what_is_taken_back_is_the_note_before_it_as_a_whole(text: str) -> None:
+    def human(uid: str, said: str) -> HumanMessage:
+        return with_own_words(said, [NewWords(uid=uid, text=said, is_asked=True)], NOW)
+
+    talk = [
+        human("msg-3", "отдал дрель соседу на неделю"),
+        AIMessage("Записано."),
+        human("msg-5", text),
     ]
-    many = " ".join(f"Я люблю чай номер {number}." for number in range(20))
-    assert len(calls(prompt(many))) == MAX_CALLS < len(statements(many)) == MAX_FACTS == 12
+    assert calls(talk) == [("forget_fact", {"ids": ["msg-3"]})]
+    assert reply(talk[2:]) == say("forget_what", detect_language(text))
+
+
+@for_each(("text", "key"), [
+    ("не записывай следующее", "private_next"), ("не записуй наступне", "private_next"),
+    ("don't remember the next message", "private_next"),
+])  # fmt: skip
+def test_nothing_is_promised_of_the_next_message(text: str, key: str) -> None:
+    assert reply(prompt(text)) == say(key, detect_language(text))
+
+
+def test_that_no_model_is_connected_is_said_with_the_first_reply_of_a_day() -> None:
+    said = ("вчера купил новый зелёный чайник", "а сегодня ещё и плед")
+
+    def ask(*labels: str) -> str:
+        talk: list[BaseMessage] = [SystemMessage(SYSTEM_PROMPT)]
+        for label, text in zip(labels, said, strict=False):
+            own = [NewWords(uid="", text=text, is_asked=True)]
+            written = f"[Текущее время: {label}] {text}"
+            talk += [with_own_words(written, own, NOW, language="ru"), AIMessage("Записано.")]
+        return reply(talk[:-1])
+
+    noted, hint = say("offline_noted", "ru"), say("offline_note", "ru")
+    assert ask("2026-11-21 11:05") == f"{noted}\n\n{hint}"
+    assert ask("2026-11-21 08:00", "2026-11-21 11:05") == noted
+    assert ask("2026-11-20 23:00", "2026-11-21 11:05") == f"{noted}\n\n{hint}"
 
 
 def test_what_is_told_is_saved_and_what_is_asked_besides_is_searched() -> None:
@@ -182,20 +232,6 @@ def test_the_outcomes_of_several_facts_are_lines_in_the_order_in_which_they_were
     ], "each outcome is said once"
 
 
-@for_each(("text", "language"), [("Понятно", "ru"), ("Зрозуміло", "uk"), ("I see", "en")])
-def test_where_there_is_nothing_to_remember_it_says_what_this_model_is(
-    text: str, language: Language
-) -> None:
-    assert reply(prompt(text)) == say("offline_note", language)
-
-
-def test_without_the_tool_nothing_is_said_to_be_saved() -> None:
-    failed = result("The tool failed.", "save_user_fact", failed=True)
-    assert reply(prompt("Меня зовут Анна"), ()) == say("offline_note", "ru")
-    told = reply(prompt("Меня зовут Анна", failed))
-    assert told == say("refused_other", "ru") and "Анна" not in told
-
-
 @for_each("text", ["Как меня зовут?", "Як мене звати?", "What is my name?"])
 def test_a_question_calls_the_search_with_the_user_s_words(text: str) -> None:
     assert calls(prompt(text)) == [("search_memory", {"query": text, "limit": SEARCHED})]
@@ -239,91 +275,98 @@ def numbers_quoted(question: str, *memories: str | dict[str, Any]) -> list[str]:
     return [line.rpartition(" ")[2] for line in text.splitlines() if line.endswith("]")]
 
 
-def test_what_was_said_last_is_quoted_first_and_four_quotes_are_enough() -> None:
-    days = [f"2026-11-{day} 09:00" for day in (11, 13, 12, 10, 14)]
-    memories = [{"text": f"Я люблю чай номер {day[8:10]}", "said_at": day} for day in days]
-    assert numbers_quoted("Какой чай я люблю?", *memories) == ["[5]", "[2]", "[3]", "[1]"]
-
-
-def test_questions_and_small_talk_are_never_quoted() -> None:
-    memories = ("Где мой кот?", "Мой кот спит", "как там кот", "Спасибо, кот!")
-    assert numbers_quoted("Где кот?", *memories) == ["[2]"]
-    assert reply(prompt("Где кот?", found("Где мой кот?", "как там кот"))) == UNKNOWN_RU
-
-
-def test_what_shares_no_word_is_quoted_only_when_it_is_far_nearer_than_all_else() -> None:
-    far = {"text": "Я люблю чай", "similarity": SIMILAR - LEAD - 0.01}
-    near = {"text": "Плащ от дождя висит дома", "similarity": SIMILAR}
-    rival = {"text": "Вчера был дождь", "similarity": SIMILAR - LEAD / 2}
-    word = {"text": "Мой зонт сломан", "similarity": 0.1}
-    assert numbers_quoted("Где зонт?", far, near) == ["[2]"]
-    assert reply(prompt("Где зонт?", found(far))) == UNKNOWN_RU
-    assert reply(prompt("Где зонт?", found(far, near, rival))) == UNKNOWN_RU
-    assert reply(prompt("Где зонт?", found({**near, "similarity": SIMILAR - 0.01}))) == UNKNOWN_RU
-    assert numbers_quoted("Где зонт?", far, near, word) == ["[3]"]
-
-
-def test_what_shares_some_words_is_quoted_when_it_is_near_as_well() -> None:
-    shares_half = "Мой зонт сломан"
-    for similarity, is_quoted in ((SIMILAR_IF_SOME, True), (SIMILAR_IF_SOME - 0.01, False)):
-        rival = {"text": "Вчера был дождь", "similarity": similarity}
-        memory = {"text": shares_half, "similarity": similarity}
-        quoted = numbers_quoted("Где чинят зонт?", memory, rival) if is_quoted else None
-        answer = reply(prompt("Где чинят зонт?", found(memory, rival)))
-        assert quoted == ["[1]"] if is_quoted else answer == UNKNOWN_RU
-    unknown = {"text": shares_half, "similarity": 0.0}  # it has no vector yet
-    assert numbers_quoted("Где чинят зонт?", unknown) == ["[1]"]
-
-
 def test_a_summary_is_nobody_s_words() -> None:
     summary = {"id": "summary-1", "uid": "summary-1", "text": "Пользователь говорил: «Мой зонт»"}
     assert reply(prompt("Где зонт?", found(summary))) == UNKNOWN_RU
 
 
-@for_each(("question", "told", "others"), [
-    ("Где я живу?", "Я живу в Омске", "Мой друг живёт в Риме"),
-    ("Где живёт мой друг?", "Мой друг живёт в Риме", "Я живу в Омске"),
-    ("Как меня зовут?", "Меня зовут Анна", "Моего брата зовут Олег"),
-    ("Де живе мій брат?", "Мій брат живе у Празі", "Я живу у Львові"),
-    ("Where do I live?", "We moved to Bergen last week", "My sister lives in Oslo"),
-    ("Where does my sister live?", "My sister lives in Oslo", "I live in Leeds"),
-    ("Кем я работаю?", "Я работаю поваром", "Моя мама работает врачом"),
-])  # fmt: skip
-def test_nobody_s_facts_answer_for_another(question: str, told: str, others: str) -> None:
-    assert numbers_quoted(question, others, told) == ["[2]"]
-    assert numbers_quoted(question, others) == []
+def test_of_what_is_near_three_quotes_are_enough_the_newest_first() -> None:
+    days = [f"2026-11-{day} 09:00" for day in (11, 13, 12, 10, 14)]
+    memories = [{"text": f"Я люблю чай номер {day[8:10]}", "said_at": day} for day in days]
+    assert numbers_quoted("Какой чай я люблю?", *memories) == ["[5]", "[2]", "[1]"]
+    assert QUOTED == 3
 
 
-OLD = {"text": "Я живу в Омске", "holds": False}
+def test_questions_requests_and_small_talk_are_never_quoted() -> None:
+    memories = ("Где мой кот?", "Мой кот спит", "как там кот", "Забудь про кота", "Спасибо")
+    assert numbers_quoted("Где кот?", *memories) == ["[2]"]
+    assert reply(prompt("Где кот?", found("Где мой кот?", "как там кот"))) == UNKNOWN_RU
 
 
-@for_each(("question", "quoted"), [
-    ("Где я живу?", ["[2]"]), ("Где я жил раньше?", ["[2]", "[1]"]),
-    ("Де я жив раніше?", ["[2]", "[1]"]), ("Where did I live before?", ["[2]", "[1]"]),
-])  # fmt: skip
-def test_what_held_earlier_stands_below_and_only_when_it_is_asked_for(
-    question: str, quoted: list[str]
-) -> None:
-    assert numbers_quoted(question, OLD, "Я живу в Томске") == quoted
+def test_what_is_not_near_is_not_quoted() -> None:
+    near = {"text": "Плащ висит дома", "similarity": NEAR}
+    far = {"text": "Вчера был дождь", "similarity": NEAR - 0.01}
+    assert numbers_quoted("Где зонт?", far, near) == ["[2]"]
+    assert reply(prompt("Где зонт?", found(far))) == UNKNOWN_RU
+    shares = {"text": "Мой зонт сломан", "similarity": NEAR - 0.05}
+    assert numbers_quoted("Где зонт?", far, shares) == ["[2]"]
+    unknown = {"text": "Мой зонт сломан", "similarity": 0.0}  # it has no vector yet
+    assert numbers_quoted("Где зонт?", unknown) == ["[1]"]
+    assert (
+        reply(prompt("Где зонт?", found({"text": "Вчера был дождь", "similarity": 0.0})))
+        == UNKNOWN_RU
+    )
 
 
-@for_each("language", WRITTEN)
-def test_what_held_earlier_is_marked_where_nothing_else_is_known(language: Language) -> None:
-    question = {"ru": "Где я живу?", "uk": "Де я живу тепер?", "en": "Where do I live?"}[language]
-    _, _, line = reply(prompt(question, found(OLD))).partition("\n\n")
-    assert line.startswith(say("offline_earlier", language)) and "Я живу в Омске" in line
+def test_what_was_said_later_about_the_same_stands_above_it() -> None:
+    told = {"text": "У меня есть мотоцикл", "said_at": "2026-11-01 09:00"}
+    sold = {"text": "Продал мотоцикл", "similarity": 0.4, "said_at": "2026-11-09 09:00"}
+    before = {"text": "Хочу мотоцикл", "similarity": 0.4, "said_at": "2026-10-09 09:00"}
+    assert numbers_quoted("Есть ли у меня мотоцикл?", before, told, sold) == ["[3]", "[2]"]
 
 
-@for_each("kind", ["profile", "family", "wishes"])
-def test_an_overview_lists_all_that_holds(kind: str) -> None:
-    memories = [{"n": n, "said_at": "2026-11-20 09:07", "text": f"Факт {n}"} for n in range(1, 9)]
-    memories[3]["holds"] = False
-    listed = result({"memories": memories, "overview": kind}, "search_memory")
-    head, *lines = reply(prompt("Что ты обо мне знаешь?", listed)).splitlines()
+def test_what_puts_a_quote_right_stands_above_it() -> None:
+    told = {"text": "стоматолог во вторник утром", "uid": "msg-4", "said_at": "2026-11-01 09:00"}
+    right = {
+        "text": "нет, в среду",
+        "uid": "msg-6",
+        "similarity": 0.3,
+        "said_at": "2026-11-01 09:01",
+    }
+    assert numbers_quoted("Когда стоматолог?", told, right) == ["[2]", "[1]"]
+    assert corrects("ні, не у вівторок, а в середу") and not corrects("нетто 5 кг")
+
+
+def test_what_holds_no_more_stands_below_marked_with_what_took_its_place() -> None:
+    old = {"id": "fact-1", "text": "Я живу в Омске", "holds": False, "replaced_by": "fact-2",
+           "said_at": "2026-11-21 09:00"}  # fmt: skip
+    new = {"id": "fact-2", "text": "перебрались в Томск", "similarity": 1.0, "score": 0.0}
+    assert numbers_quoted("Где я живу?", old, new) == ["[2]", "[1]"]
+    assert say("offline_earlier", "ru") in reply(prompt("Где я живу?", found(old, new)))
+    assert reply(prompt("Где мой зонт?", found(new))) == UNKNOWN_RU
+
+
+def test_in_a_group_nobody_answers_for_another() -> None:
+    others = {"text": "Я живу в Омске", "of_asker": False, "speaker": "Анна"}
+    assert reply(prompt("Где я живу?", found(others))) == UNKNOWN_RU
+    assert "Анна: Я живу в Омске" in reply(prompt("Где живёт Анна?", found(others)))
+
+
+def test_of_a_file_the_passage_is_quoted_that_fits() -> None:
+    receipt = {**of_file("Капучино 220. " + "Прочее. " * 40), "similarity": 0.9}
+    answered = reply(prompt("Сколько стоил капучино?", found(receipt)))
+    assert "чек.txt: Капучино 220." in answered and len(answered) < 500
+
+
+@for_each("kind", ["profile", "family"])
+def test_an_overview_lists_facts_and_notes_the_newest_first(kind: str) -> None:
+    facts = [{"id": f"fact-{n}", "n": n, "uid": f"msg-{n}", "said_at": f"2026-11-{n:02} 09:07",
+              "text": f"Сестра подарила мне книгу {n}"} for n in range(1, 9)]  # fmt: skip
+    facts[3]["holds"] = False
+    notes = [{**fact, "text": "А мама — вазу",
+              "id": f"msg-{fact['n'] + 1}", "uid": f"msg-{fact['n'] + 1}", "n": 20}
+             for fact in facts[-2:]]  # fmt: skip
+    notes.append({**notes[-1], "uid": "msg-30", "id": "msg-30", "text": "спасибо", "n": 21})
+    asked = {"profile": "Что ты обо мне знаешь?", "family": "Расскажи о моей семье"}[kind]
+    listed = result({"memories": facts, "overview": kind}, "search_memory")
+    more = result({"memories": notes, "overview": "period"}, "search_memory")
+    assert [name for name, _ in calls(prompt(asked))] == ["search_memory", "search_memory"]
+    head, *lines = reply(prompt(asked, listed, more)).splitlines()
     assert head == say(f"offline_overview_{kind}", "ru")
-    assert [line[-3:] for line in lines if line] == [f"[{n}]" for n in (1, 2, 3, 5, 6, 7, 8)]
+    numbers = [line.rpartition("[")[2].rstrip("]") for line in lines if line]
+    assert numbers == ["20", "8", "7", "6", "5", "3", "2", "1"] and len(numbers) <= LISTED
     nothing = result({"memories": [], "overview": kind}, "search_memory")
-    assert reply(prompt("Что ты обо мне знаешь?", nothing)) == UNKNOWN_RU
+    assert reply(prompt(asked, nothing, nothing)) == UNKNOWN_RU
 
 
 @for_each("nothing", [
@@ -408,7 +451,7 @@ def test_which_of_several_is_to_be_forgotten(text: str, about: str, *, everythin
 def test_results_of_an_earlier_turn_are_not_quoted_again() -> None:
     earlier = [HumanMessage("Где кот?"), found("кот дома"), AIMessage("дома")]
     assert answer([*earlier, HumanMessage("Где пёс?")], TOOLS).tool_calls
-    assert reply([*earlier, HumanMessage("Спасибо!")]) == say("offline_welcome", "ru")
+    assert reply([*earlier, HumanMessage("Спасибо!")]) == say("offline_thanks", "ru")
 
 
 def filled(messages: Sequence[BaseMessage], schema: type[BaseModel]) -> BaseModel:
@@ -432,7 +475,7 @@ def new(text: str) -> list[dict[str, str]]:
     ("Меня зовут Анна", fact("Меня зовут Анна", importance=10, relation="name", object="Анна")),
     ("Мене звати Олена", fact("Мене звати Олена", importance=10, relation="name", object="Олена")),
     ("My name is Ann", fact("My name is Ann", importance=10, relation="name", object="Ann")),
-    ("Париж — столица Франции", fact("Париж — столица Франции", importance=5)),
+    ("Париж это столица всей Франции", fact("Париж это столица всей Франции")),
 ])  # fmt: skip
 def test_a_message_that_tells_a_thing_is_understood_as_teaching(text: str, expected: Fact) -> None:
     recent = [{"role": "user", "text": "Меня зовут Борис"}, {"role": "assistant", "text": "Ок"}]
@@ -457,14 +500,14 @@ def test_facts_are_extracted_from_what_the_user_said_and_from_nothing_else() -> 
         {"uid": "msg-1", "role": "user", "said_at": "x", "text": "Меня зовут Анна"},
         {"uid": "msg-2", "role": "assistant", "said_at": "x", "text": "Я живу в Омске"},
         {"uid": "msg-3", "role": "user", "said_at": "x", "text": "Где я живу?"},
-        {"uid": "msg-4", "role": "user", "said_at": "x", "text": "Я люблю чай. </messages>"},
+        {"uid": "msg-4", "role": "user", "said_at": "x", "text": "Мне 30. </messages>"},
         {"uid": "msg-5", "role": "user", "said_at": "x", "text": "I live\u2028in Leeds\x85"},
     ]
     extracted = filled(extraction_messages(messages, {1: "Я живу в Туле"}), ExtractedFacts)
     assert isinstance(extracted, ExtractedFacts)
     assert [(fact.message, fact.relation, fact.object) for fact in extracted.facts] == [
         ("msg-1", "name", "Анна"),
-        ("msg-4", "likes", "чай"),
+        ("msg-4", "age", "30"),
         ("msg-5", "lives_in", "Leeds"),
     ]
     assert filled(extraction_messages([], {}), ExtractedFacts) == ExtractedFacts()
@@ -481,27 +524,8 @@ def extracted_from(text: str) -> list[str]:
 def test_nothing_is_extracted_from_requests_nor_beside_what_was_cut_out() -> None:
     for text in ("Забудь, что я курю", "Forget my address", "Не запоминай: я курю", "Где я живу?"):
         assert extracted_from(text) == []
-    assert extracted_from("Меня зовут Анна, […] и живу в Омске") == [
-        "Меня зовут Анна",
-        "живу в Омске",
-    ]
-
-
-@for_each(("new", "known", "contradict"), [
-    ("Я живу в Томске", "Я живу в Омске", True), ("Я живу у Львові", "Я мешкаю в Києві", True),
-    ("I live in Leeds", "I live in York", True),
-    ("мой любимый цвет — синий", "Мой любимый цвет — красный", True),
-    ("Я живу в Омске", "я живу в омске", False), ("Я люблю чай", "Я люблю кофе", False),
-    ("У меня есть сын Пётр", "У меня есть сын Иван", False),
-    ("Моего брата зовут Олег", "Меня зовут Анна", False),
-    ("Мой брат живёт в Туле", "Я живу в Омске", False), ("бла", "бла-бла", False),
-])  # fmt: skip
-def test_two_values_of_what_has_one_contradict_each_other(
-    new: str, known: str, contradict: bool
-) -> None:
-    prompted = conflict_messages(["Спасибо", new], {40: "Я люблю музыку", 41: known})
-    expected = [Conflict(new=1, known=41, confidence=1.0)] if contradict else []
-    assert filled(prompted, Conflicts) == Conflicts(conflicts=expected)
+    cut = "Меня зовут Анна, […] живу в Омске"
+    assert extracted_from(cut) == ["Меня зовут Анна", "живу в Омске"]
 
 
 def test_it_never_asks_for_another_search() -> None:
@@ -522,15 +546,6 @@ def strictly(task: str, *quotes: str) -> str:
         for number, text in enumerate(quotes, start=1)
     ]
     return reply(answer_messages(task, context), ())
-
-
-def test_a_strict_answer_is_the_quotes_that_have_to_do_with_the_task() -> None:
-    quotes = ("Я люблю чай", "Мою собаку зовут Рекс", "Где моя собака?", "Моя собака спит")
-    expected = "Мою собаку зовут Рекс [msg-2]\nМоя собака спит [msg-4]"
-    assert strictly("Расскажи о собаке", *quotes) == expected
-    assert strictly("Расскажи о собаке", "Я люблю чай") == UNKNOWN
-    many = [f"Моя собака съела {number} котлет" for number in range(5)]
-    assert strictly("Расскажи о собаке", *many).count("[msg-") == 3
 
 
 def test_a_strict_answer_without_anything_that_tells_something_is_unknown() -> None:
@@ -560,30 +575,6 @@ def test_a_summary_of_nothing_said_and_a_merged_one() -> None:
     assert reply(merge_messages(["«Первое»", "«Второе»"]), ()) == "«Первое»; «Второе»"
 
 
-@for_each(("text", "language", "key"), [
-    ("Привет!", "ru", "offline_hello"), ("Добрый вечер", "ru", "offline_hello"),
-    ("доброго дня", "uk", "offline_hello"), ("Привіт, бот", "uk", "offline_hello"),
-    ("hi there", "en", "offline_hello"), ("Good morning!", "en", "offline_hello"),
-    ("Большое спасибо за помощь", "ru", "offline_welcome"), ("дякую", "uk", "offline_welcome"),
-    ("thank you so much", "en", "offline_welcome"),
-])  # fmt: skip
-def test_pleasantries_are_returned(text: str, language: Language, key: str) -> None:
-    asked = with_own_words(text, [NewWords(uid="msg-1", text=text, is_asked=True)], NOW,
-                           language=language)  # fmt: skip
-    assert reply([SystemMessage(SYSTEM_PROMPT), asked]) == say(key, language)
-
-
-@for_each(("text", "language"), [
-    ("Кто видит мои сообщения?", "ru"), ("как удалить мои данные", "ru"),
-    ("Где хранятся мои данные?", "ru"), ("Что ты умеешь?", "ru"),
-    ("хто бачить мої повідомлення?", "uk"), ("Як стерти все?", "uk"), ("що ти вмієш?", "uk"),
-    ("who can see my messages?", "en"), ("How do I delete my data?", "en"), ("help", "en"),
-    ("where are my messages stored?", "en"),
-])  # fmt: skip
-def test_questions_about_the_bot_lead_to_its_commands(text: str, language: Language) -> None:
-    assert reply(prompt(text)) == say("offline_help", language)
-
-
 @for_each("text", [
     "Кто видит моего брата по выходным?", "Как удалить пятно?", "Where did I put my phone?",
     "Где данные для входа в банк?", "Who reads Tolstoy in my family?",
@@ -606,44 +597,8 @@ def test_a_bare_order_to_remind_is_asked_about(text: str, language: Language) ->
     assert [name for name, _ in calls(talk, tools)] == ["set_reminder"]
 
 
-@for_each(("text", "is_correction"), [
-    ("Not green, blue", True), ("не зелёный, синий", True), ("ні, не зелений, а синій", True),
-    ("actually it's green", True), ("not today, thanks", False), ("не сегодня, спасибо", False),
-])  # fmt: skip
-def test_what_is_denied_and_put_right_is_a_correction(text: str, *, is_correction: bool) -> None:
-    assert (CORRECTION.match(text) is not None) is is_correction
-
-
 def of_file(text: str, name: str = "чек.txt") -> dict[str, Any]:
     return {"id": "msg-7", "uid": "msg-7", "from_file": name, "text": text, "of_asker": False}
-
-
-@for_each(("question", "is_quoted"), [
-    ("Сколько стоил капучино?", True), ("Сколько я заплатил за капучино?", True),
-    ("Что было в чеке?", True), ("Как меня зовут?", False), ("Где я живу?", False),
-])  # fmt: skip
-def test_a_file_is_quoted_where_it_answers_and_is_not_the_one_who_asks(
-    question: str, *, is_quoted: bool
-) -> None:
-    receipt = of_file("Капучино 220. Я живу в Париже. Меня зовут Пьер.")
-    answered = reply(prompt(question, found(receipt)))
-    assert ("чек.txt: Капучино 220." in answered) is is_quoted, answered
-
-
-def test_who_is_called_something_is_known_by_that_name() -> None:
-    records = ({"id": "fact-1", "uid": "msg-1", "text": "My brother is called Oliver"},
-               {"id": "fact-2", "uid": "msg-2", "text": "Oliver lives in Vienna"},
-               {"id": "fact-3", "uid": "msg-3", "text": "Rex lives in a kennel"})  # fmt: skip
-    answered = reply(prompt("Tell me about my brother", found(*records)))
-    assert "is called Oliver" in answered and "Vienna" in answered and "Rex" not in answered
-
-
-def test_what_the_user_says_of_himself_outweighs_a_file() -> None:
-    own = {"id": "fact-1", "uid": "msg-1", "text": "Я заплатил за капучино 300"}
-    answered = reply(
-        prompt("Сколько я заплатил за капучино?", found(of_file("Капучино 220"), own))
-    )
-    assert "300" in answered and "220" not in answered
 
 
 REMINDERS = {"reminders": [
@@ -706,10 +661,10 @@ async def test_it_works_through_the_interface_of_a_real_model() -> None:
     assert (await ask("Который час?")).tool_calls[0]["name"] == "current_time"
     assert shown == []
     told = await ask("Спасибо!")
-    assert shown == [told.text] and told.text == say("offline_welcome", "ru")
+    assert shown == [told.text] and told.text == say("offline_thanks", "ru")
     assert [(u.purpose, u.model, u.prompt_tokens) for u in usage] == [("answer", "offline", 0)] * 2
     plain = await OfflineChatModel().ainvoke([HumanMessage("Где кот?")])
-    assert plain.text == UNKNOWN_RU, "no tools were bound"
+    assert plain.text.startswith(UNKNOWN_RU), "no tools were bound"
 
 
 async def test_forms_and_tasks_work_through_the_interface_of_a_real_model() -> None:

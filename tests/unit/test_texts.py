@@ -15,6 +15,7 @@ import pytest
 import src.texts
 from src.memory.retriever import OverviewKind
 from src.memory.writer import Outcome
+from src.offline.lines import shipped_weights
 from src.pg.user_settings_repo import Mode
 from src.reading.facts import MEMORY_TYPES
 from src.reading.reminder_moments import Problem
@@ -47,6 +48,7 @@ TEXT_KEYS = {
     "error_document_too_full", "error_document_too_large", "error_document_too_slow",
     "error_document_without_text", "app_unauthorized", "app_expired",
 }  # fmt: skip
+TALK = shipped_weights().rows.keys() - {"note", "question"}  # what has a sentence of its own
 REFUSALS_OF_REMINDERS = {*get_args(Problem), "too_many", "not_own", "gone", "not_yours"}
 OUTCOMES = get_args(get_type_hints(Outcome)["kind"])
 BUILT = {
@@ -73,6 +75,8 @@ BUILT = {
     "f\"reminder_{found.get('reason', 'no_time')}\"": set(),  # as the tool refuses
     "f'words_of_{provenance}'": {f"words_of_{kind}" for kind in ("forwarded", "bot", "file")},
     "f'{PAGE_TEXT}{name}'": {f"page_{name}" for name in page_names()},
+    "f'offline_{self.kind}'": {f"offline_{kind}" for kind in TALK},
+    "f'offline_overview_{kind}'": {f"offline_overview_{kind}" for kind in get_args(OverviewKind)},
     "error.text_key": TEXT_KEYS,
     "DocumentTooLargeError.text_key": {"error_document_too_large"},
     "content.problem": {"cannot_read"},
@@ -83,7 +87,6 @@ KEYS_OF_FILE = {
     "strict.py": set(REFUSALS),
     "replies.py": {
         "refused_secret", "refused_unclear_date", "refused_memory_off",
-        *(f"offline_overview_{kind}" for kind in get_args(OverviewKind)),
     },
     "command_service.py": {
         "erase_kept", "erase_late", "erase_done", "tools_away", "tools_connecting",

@@ -1,0 +1,113 @@
+"""Learn from ``reading/lexicon/lines`` what a line is, and write it where the notebook reads it.
+
+``python -m benchmarks.line_kinds [--show]``, after a change of these lines or of the model. Prints
+one JSON line, in percent: ``crossed``: each line, judged by what was learnt from all others;
+``unseen``: lines that were written apart; ``by_letters``: these without the embedding.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import hashlib
+import json
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from src.base.metrics import Metrics
+from src.llm.embedding_lane import Vectors
+from src.llm.embeddings import LocalEmbedder
+from src.offline.lines import WEIGHTS, Vector, Weights, features, kind_of
+from src.reading.lexicon import FOLDER
+
+UNSEEN = Path(__file__).with_name("line_kinds_unseen.toml")
+RIDGE = 0.1
+Line = tuple[str, str]  # kind, text
+
+
+def read_lines(path: Path) -> list[Line]:
+    """The lines of a file with their kinds."""
+    told = tomllib.loads(path.read_text(encoding="utf-8"))
+    return [(kind, line) for kind, lines in told.items() for line in lines.split("\n") if line]
+
+
+def learnt_lines() -> list[Line]:
+    """Those of all languages."""
+    return [
+        line for path in sorted((FOLDER / "lines").glob("*.toml")) for line in read_lines(path)
+    ]
+
+
+def digest(lines: Sequence[Line]) -> str:
+    """What tells whether the weights are of these lines."""
+    return hashlib.sha256(json.dumps(lines).encode()).hexdigest()[:16]
+
+
+async def embedded(texts: Sequence[str]) -> Vectors:
+    """The vector of each text as a query."""
+    embedder = LocalEmbedder(Metrics())
+    try:
+        return np.vstack([await embedder.embed_query(text) for text in texts])
+    finally:
+        await embedder.close()
+
+
+def learn(lines: Sequence[Line], vectors: Vectors) -> tuple[Weights, list[str]]:
+    """The weights, and what each line would be without having been learnt from."""
+    mean = vectors.mean(axis=0)
+    rows, crossed = _regression(lines, vectors - mean, RIDGE)
+    letters, _ = _regression(lines, vectors[:, :0], RIDGE / 2)
+    return Weights(digest(lines), mean, rows, letters), crossed
+
+
+def _regression(
+    lines: Sequence[Line], vectors: Vectors, ridge: float
+) -> tuple[dict[str, Vector], list[str]]:
+    kinds = list(dict.fromkeys(kind for kind, _ in lines))
+    pairs = zip(lines, vectors, strict=True)
+    seen = np.vstack([features(text, vector) for (_, text), vector in pairs]).astype(float)
+    wanted = np.array([[kind == one for one in kinds] for kind, _ in lines], dtype=float)
+    inverse = np.linalg.inv(seen.T @ seen + ridge * np.eye(seen.shape[1]))
+    rows = inverse @ seen.T @ wanted
+    own = np.einsum("ij,ij->i", seen @ inverse, seen)[:, np.newaxis]
+    without = (seen @ rows - own * wanted) / (1 - own)  # leave one out, in closed form
+    weights = dict(zip(kinds, rows.T.astype(np.float32), strict=True))
+    return weights, [kinds[n] for n in without.argmax(axis=1)]
+
+
+def share(lines: Sequence[Line], found: Sequence[str]) -> float:
+    """How many are right, in percent."""
+    right = sum(kind == one for (kind, _), one in zip(lines, found, strict=True))
+    return round(100 * right / len(lines), 1)
+
+
+async def measure(*, show: bool) -> Weights:
+    """Learn, judge and print."""
+    lines, unseen = learnt_lines(), read_lines(UNSEEN)
+    vectors = await embedded([text for _, text in [*lines, *unseen]])
+    weights, crossed = learn(lines, vectors[: len(lines)])
+    pairs = zip(unseen, vectors[len(lines) :], strict=True)
+    found = [kind_of(text, vector, weights) for (_, text), vector in pairs]
+    by_letters = [kind_of(text, None, weights) for _, text in unseen]
+    if show:
+        for (kind, text), one in zip([*lines, *unseen], [*crossed, *found], strict=True):
+            if kind != one:
+                print(f"{kind} → {one}: {text}")
+    told = {
+        "lines": len(lines),
+        "crossed": share(lines, crossed),
+        "unseen": share(unseen, found),
+        "by_letters": share(unseen, by_letters),
+    }
+    print(json.dumps(told))
+    return weights
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--show", action="store_true", help="print what was judged wrong")
+    given = parser.parse_args()
+    WEIGHTS.write_text(asyncio.run(measure(show=given.show)).to_json() + "\n")

@@ -1,0 +1,136 @@
+"""What a line is: a note, a question, a request or small talk, by its meaning and its marks.
+
+A ridge regression over the embedding, the letters and a few marks of the lines in
+``reading/lexicon/lines``; ``python -m benchmarks.line_kinds`` learns the weights and writes them,
+a test compares them.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from src.reading import lexicon
+from src.reading.sentences import FOLD, is_question
+from src.texts.morphology import parts_of_speech, words
+
+Vector = NDArray[np.float32]
+
+WEIGHTS = Path(__file__).with_name("line_weights.json")
+NOTE, QUESTION, REQUEST, AGREEMENT = "note", "question", "request", "agreement"
+MAX_LINE = 500  # characters that tell what it is
+PLACES = 512  # for the pieces of words
+PIECES = (3, 4)  # letters of a piece
+SHORT = (1, 2, 4)  # words of a very short line, of a short one, of one that is not long
+LEAN = 0.2  # towards a note, by letters alone: what is none is quoted, rather than a note lost
+NOTHING: Vector = np.zeros(0, dtype=np.float32)
+SHARE = 0.2  # of pieces and marks, beside a vector of length 1
+
+
+@dataclass(frozen=True)
+class Weights:
+    """What was learnt.
+
+    Attributes:
+        learnt: Tells from which lines.
+        mean: Of their vectors.
+        rows: Weights of each kind, for the vector, the pieces of words and the marks.
+        letters: The same for a line without a vector.
+    """
+
+    learnt: str
+    mean: Vector
+    rows: Mapping[str, Vector]
+    letters: Mapping[str, Vector]
+
+    def to_json(self) -> str:
+        """As ``WEIGHTS`` holds it."""
+        told = {
+            "learnt": self.learnt,
+            "mean": [round(float(x), 4) for x in self.mean],
+            "rows": {kind: _rounded(row) for kind, row in self.rows.items()},
+            "letters": {kind: _rounded(row) for kind, row in self.letters.items()},
+        }
+        return json.dumps(told)
+
+
+def _rounded(row: Vector) -> list[float]:
+    return [round(float(x), 2) for x in row]
+
+
+def read_weights(text: str) -> Weights:
+    """The weights of which ``to_json`` made ``text``."""
+    told = json.loads(text)
+    rows, letters = (
+        {kind: np.array(row, dtype=np.float32) for kind, row in told[part].items()}
+        for part in ("rows", "letters")
+    )
+    return Weights(told["learnt"], np.array(told["mean"], dtype=np.float32), rows, letters)
+
+
+@cache
+def shipped_weights() -> Weights:
+    """Those beside this module."""
+    return read_weights(WEIGHTS.read_text())
+
+
+def kind_of(text: str, vector: Vector | None, weights: Weights | None = None) -> str:
+    """What a line is: a kind of ``lexicon/lines``.
+
+    Args:
+        text: What was typed.
+        vector: Its embedding by the local model, not centred; None: it goes by letters and marks.
+        weights: By default the shipped ones.
+    """
+    weights, text = weights or shipped_weights(), text[:MAX_LINE]
+    by_letters = vector is None or vector.shape != weights.mean.shape
+    if by_letters and len(words(text)) > SHORT[-1]:
+        return QUESTION if is_question(text) else NOTE
+    if vector is None or by_letters:
+        seen, rows, asks = features(text, NOTHING), weights.letters, is_question(text)
+    else:
+        seen, rows = features(text, vector - weights.mean), weights.rows
+        asks = text.rstrip().endswith("?")
+    scores = {kind: float(row @ seen) for kind, row in rows.items()}
+    scores[NOTE] += LEAN * by_letters
+    kind = max(scores, key=lambda one: scores[one])
+    return QUESTION if asks and kind in (NOTE, REQUEST, AGREEMENT) else kind
+
+
+def features(text: str, centred: Vector) -> Vector:
+    """The centred vector of a line with the pieces of its words and its marks."""
+    return np.concatenate([centred, SHARE * _pieces(text), SHARE * _marks(text)])
+
+
+def _pieces(text: str) -> Vector:
+    found = np.zeros(PLACES, dtype=np.float32)
+    for word in words(text.translate(FOLD).lower()):
+        whole = f"<{word}>"
+        for size in PIECES:
+            for start in range(len(whole) - size + 1):
+                found[zlib.crc32(whole[start : start + size].encode()) % PLACES] += 1
+    return found / max(1.0, float(np.linalg.norm(found)))
+
+
+def _marks(text: str) -> Vector:
+    """How it ends and begins, how long it is, of whom it speaks."""
+    found = words(text.translate(FOLD).lower())
+    me = lexicon.words("lines.me")
+    marks = [
+        text.rstrip().endswith("?"),
+        is_question(text),
+        any(map(str.isdigit, text)),
+        bool(found) and found[0] not in me and "impr" in parts_of_speech(found[0]),
+        not me.isdisjoint(found),
+        not lexicon.words("lines.you").isdisjoint(found),
+        *(len(found) <= length for length in SHORT),
+        True,
+    ]
+    return np.array(marks, dtype=np.float32)

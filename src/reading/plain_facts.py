@@ -1,0 +1,84 @@
+"""Facts that a text tells beyond doubt: whole clauses such as "my name is …", "я живу в …".
+
+Everything else that a text tells is kept as it stands; what it means is for a language model.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+from src.reading import lexicon
+from src.reading.facts import Fact
+from src.reading.relations import BY_NAME
+from src.reading.sentences import FOLD, MAX_SENTENCE, OPENER, sentences
+
+MAX_FACTS = 8  # of one text
+NAME = r"[^\W\d_][\w'-]*(?: (?-i:[A-ZА-ЯІЇЄҐ])[\w'-]*)?"
+VALUES = {
+    "name": NAME,
+    "number": r"\d{1,3}",
+    "date": r"(?=.*\d)[\w\s.,/-]{3,30}",
+    "place": r"[^\W\d_][\w'-]*(?: (?-i:[A-ZА-ЯІЇЄҐ])[\w'-]*){0,2}",
+    "city": r"(?-i:[A-ZА-ЯІЇЄҐ])[\w'-]*(?: (?-i:[A-ZА-ЯІЇЄҐ])[\w'-]*){0,2}",
+    "value": r"[^.!?]{2,60}",
+}
+JOINT = re.compile(r"\s*[,;]\s*(?:(?:and|и|і|та|а)\s+)?|\s+(?:and|и|і|та)\s+", re.IGNORECASE)
+REMEMBER = lexicon.Expression(
+    r"<lines.remember>[\s,:—–-]*(?:<lines.that>\b[\s,:]*)?", re.IGNORECASE
+)
+
+
+def plain_facts(text: str) -> list[Fact]:
+    """The facts of those sentences that tell nothing else; each text is a piece of a sentence."""
+    found = [
+        fact for sentence in sentences(text) for fact in _told(sentence.strip().strip(" ,.!…"))
+    ]
+    return found[:MAX_FACTS]
+
+
+def to_remember(text: str) -> str | None:
+    """What follows "remember that …", "запомни: …"; None: nothing of the kind is asked."""
+    folded = text.translate(FOLD)
+    order = REMEMBER.match(folded, _opened(folded)) or REMEMBER.match(folded)
+    return (text[order.end() :].strip() or None) if order is not None else None
+
+
+def _opened(folded: str) -> int:
+    """Where what is told begins, behind a greeting."""
+    opening = OPENER.match(folded)
+    return opening.end() if opening is not None else 0
+
+
+def _told(sentence: str) -> list[Fact]:
+    """The sentence as one fact, or all its clauses, where each of them tells one."""
+    if len(sentence) > MAX_SENTENCE:
+        return []
+    sentence = sentence[_opened(sentence.translate(FOLD)) :]
+    for clauses in ([sentence], JOINT.split(sentence)):
+        facts = [fact for clause in clauses if (fact := _read(clause.strip())) is not None]
+        if len(facts) == len(clauses):
+            return facts
+    return []
+
+
+def _read(clause: str) -> Fact | None:
+    folded = clause.translate(FOLD)
+    for relation, pattern in _patterns():
+        if (match := pattern.fullmatch(folded)) is not None:
+            value = clause[match.start("value") : match.end("value")]
+            return Fact(
+                text=clause, relation=relation, object=value,
+                importance=BY_NAME[relation].importance,
+            )  # fmt: skip
+    return None
+
+
+@cache
+def _patterns() -> list[tuple[str, re.Pattern[str]]]:
+    pieces = {name: f"(?P<value>{source})" for name, source in VALUES.items()}
+    return [
+        (relation, re.compile(source.replace(" ", r"\s+"), re.IGNORECASE))
+        for relation, sources in lexicon.rules("facts.told", pieces).items()
+        for source in sources
+    ]

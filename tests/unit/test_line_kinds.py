@@ -1,0 +1,52 @@
+"""What a line is: the weights are of the lexicon's lines, and know lines that they never met."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from benchmarks.line_kinds import UNSEEN, digest, learnt_lines, read_lines
+from src.base.metrics import Metrics
+from src.llm.embeddings import LocalEmbedder
+from src.offline.lines import kind_of, shipped_weights
+from tests.cases import for_each
+
+SOME = 5  # every so many of the unseen lines are embedded: 25 ms each
+
+
+@pytest.fixture
+async def embedder() -> AsyncIterator[LocalEmbedder]:
+    made = LocalEmbedder(Metrics())
+    yield made
+    await made.close()
+
+
+def test_the_shipped_weights_are_of_the_lexicon_s_lines() -> None:
+    """``python -m benchmarks.line_kinds`` learns and writes them anew."""
+    assert shipped_weights().learnt == digest(learnt_lines())
+
+
+def test_no_line_that_judges_was_learnt_and_none_stands_twice() -> None:
+    learnt, unseen = learnt_lines(), read_lines(UNSEEN)
+    texts = [text for _, text in [*learnt, *unseen]]
+    assert {kind for kind, _ in unseen} == {kind for kind, _ in learnt}
+    assert not {text for _, text in learnt} & {text for _, text in unseen}
+    assert len(texts) > 1500
+
+
+async def test_lines_that_were_never_met_are_known(embedder: LocalEmbedder) -> None:
+    lines = read_lines(UNSEEN)[::SOME]
+    found = [kind_of(text, await embedder.embed_query(text)) for _, text in lines]
+    right = sum(kind == one for (kind, _), one in zip(lines, found, strict=True))
+    assert right >= 0.85 * len(lines), list(zip(lines, found, strict=True))
+
+
+@for_each(("text", "kind"), [
+    ("где мои ключи", "question"), ("ключи?", "question"), ("привет", "greeting"),
+    ("дякую!", "thanks"), ("ok", "agreement"), ("write me a poem", "request"),
+    ("вчера мы с братом весь день чинили старый велосипед", "note"), ("", "agreement"),
+    ("а почему соседская собака так громко лает по ночам", "question"),
+])  # fmt: skip
+def test_without_the_embedder_it_goes_by_letters_and_marks(text: str, kind: str) -> None:
+    assert kind_of(text, None) == kind
