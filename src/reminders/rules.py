@@ -383,14 +383,15 @@ def next_calls(
         messages: The prompt.
         found: The result of LIST_REMINDERS; None: it is not called yet.
     """
-    wanted, asked_at = read_change(text), asked_at_of(messages)
-    if wanted is None or asked_at is None:
+    wanted = read_change(text)
+    if wanted is None:
         return []
     if found is None:
         return [(LIST_REMINDERS, {})]
     answers = [str(m.text) for m in messages if isinstance(m, AIMessage) and str(m.text)]
     said_before = answers[-1] if answers else ""
     listed = found.get("reminders") or []
+    asked_at = asked_at_of(messages) or (datetime.now(UTC), "UTC")
     calls = change_calls(wanted, listed, asked_at, said_before=said_before)
     return [] if isinstance(calls, str) else calls
 
