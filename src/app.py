@@ -78,7 +78,7 @@ async def run_bot_process(core: Core, shutdown: Shutdown, *, receive: bool) -> N
             workers.run(), _serve(http, listener), reminders.plan_now(),
         ]  # fmt: skip
         if receive:
-            jobs.append(_announce(bot, core))
+            jobs += [_announce(bot, core), core.read_ahead()]
         if receiving.poller is not None:
             jobs.append(receiving.poller.run())
         started = {"bot": identity.username, "receives": receive, "http_port": http.port}

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from functools import cache, partial
 
 from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import HumanMessage, SystemMessage
 from langchain_core.tools import BaseTool
 
 from src.base.config import OFFLINE_MODEL, Settings
@@ -57,6 +58,7 @@ from src.reminders.screens import ReminderScreens
 from src.talk.command_service import CommandService
 from src.talk.edits import EditService
 from src.talk.main_graph import Graph, Models, build_graph, checkpoint_serde
+from src.talk.prompt import SYSTEM_PROMPT
 from src.talk.questions import CheckpointStore, QuestionService
 from src.talk.settings import SettingsScreens, SettingsService
 from src.talk.tools import ToolHistoryService, build_tools
@@ -203,10 +205,27 @@ class Core:
         except AppError as error:
             logger.warning("the memory is not warm", exc_info=error)
 
+    async def read_ahead(self) -> None:
+        """Let a server in the operator's network read what every prompt begins with.
+
+        So the first user does not wait for it. A provider's call would cost money.
+        """
+        provider = find_provider(self.settings.chat_model_name)
+        is_near = provider is not None and provider.is_near(self.settings)
+        if provider is None or not is_near or not provider.has_openai_client:
+            return
+        try:
+            await self.servers.settled()
+            tools = [*self._tools, *self.servers.tools()]
+            start = [SystemMessage(SYSTEM_PROMPT), HumanMessage("?")]
+            await self._caller.read_ahead(self._caller.with_tools(tools), start)
+        except AppError as error:
+            logger.info("the model has not read its prompt ahead", exc_info=error)
+
     def _build_graph(self, extra_tools: Sequence[BaseTool]) -> Graph:
         settings, client, memories = self.settings, self.client, self.memory.memories
         provider = find_provider(settings.chat_model_name)
-        caller = build_caller(
+        self._caller = build_caller(
             settings,
             counter=self.counter,
             metrics=self.metrics,
@@ -214,15 +233,16 @@ class Core:
             embed=self.memory.space.embed_line,
         )
         models = Models(
-            caller=caller,
+            caller=self._caller,
             summary_llm=self.memory.summary_llm,
             counter=self.counter,
             context_size=settings.llm_context_size,
             system_in_history=provider is None or provider.takes_system_in_history,
         )
+        self._tools = [*build_tools(memories, self.reminders, self.attachments), *extra_tools]
         return build_graph(
             models,
-            [*build_tools(memories, self.reminders, self.attachments), *extra_tools],
+            self._tools,
             memories,
             reminders=self.reminders,
             lent_tools=self.servers.tools,
@@ -352,5 +372,11 @@ def build_caller(
     if counter is not None and contents is not None:
         cache = build_prompt_cache(settings, model, counter, contents)
     return ModelCaller(
-        model, name, timeout=settings.llm_timeout, counter=counter, metrics=metrics, cache=cache
+        model,
+        name,
+        timeout=settings.llm_timeout,
+        first_timeout=settings.first_token_timeout(name),
+        counter=counter,
+        metrics=metrics,
+        cache=cache,
     )

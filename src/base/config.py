@@ -33,6 +33,7 @@ from src.base.providers import PROVIDERS, Provider, ProviderSettings, find_provi
 
 OFFLINE_MODEL = "offline"
 LOCAL_EMBEDDINGS = "local"
+FIRST_TOKEN_SECONDS = 300.0  # of a server of one's own, which may read a prompt for minutes
 
 
 def _read_time_zone(name: str) -> str:
@@ -142,6 +143,7 @@ class Settings(ProviderSettings, BaseSettings):
     extraction_model: ModelName | None = None
     llm_context_size: Annotated[int, Field(ge=1024)] = 128_000
     llm_timeout: Annotated[float, Field(gt=0, le=3600)] = 60.0
+    llm_first_token_timeout: Annotated[float, Field(gt=0, le=900)] | None = None
     embedding_model: Annotated[str, AfterValidator(_check_embedding_model)] = LOCAL_EMBEDDINGS
     vision_model: ModelName | None = None
     transcription_model: str | None = None
@@ -217,6 +219,18 @@ class Settings(ProviderSettings, BaseSettings):
             if getattr(self, provider.key_variable.lower()):
                 return f"{provider.name}:{provider.default_model}"
         return OFFLINE_MODEL
+
+    def is_own_server(self, model: str) -> bool:
+        """Whether ``provider:model`` is asked at another address than the provider's."""
+        provider = find_provider(model)
+        return provider is not None and not provider.is_asked_itself(self)
+
+    def first_token_timeout(self, model: str) -> float:
+        """Seconds that ``provider:model`` has for reading a prompt."""
+        if self.llm_first_token_timeout is not None:
+            return self.llm_first_token_timeout
+        least = FIRST_TOKEN_SECONDS if self.is_own_server(model) else 0.0
+        return max(self.llm_timeout, least)
 
     @property
     def bot_id(self) -> int | None:

@@ -9,13 +9,18 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
+from ipaddress import ip_address
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, SecretStr
 
 from src.base.addresses import HttpUrl
+
+# How names end that no public server has.
+LOCAL_NAMES = (".local", ".localhost", ".lan", ".internal", ".home.arpa")
 
 
 class ProviderSettings(BaseModel):
@@ -46,7 +51,7 @@ class Provider:
         log_levels: From which level on its libraries are heard in the log.
         batch_name: Its name in ``memory_extraction_provider``.
         prompt_cache: How it is made to keep what prompts begin with; see ``build_prompt_cache``.
-        cache_host: The end of the addresses where it is, when other servers know no such thing.
+        host: The end of the addresses where it is; another is a server of somebody's own.
     """
 
     name: str
@@ -61,13 +66,27 @@ class Provider:
     log_levels: Mapping[str, int] = field(default_factory=dict)
     batch_name: str
     prompt_cache: Literal["keyed", "marked", "stored"]
-    cache_host: str = ""
+    host: str
+
+    def is_asked_itself(self, settings: ProviderSettings) -> bool:
+        """Whether the address that the settings name, if any, is the provider's own."""
+        host = self._host(settings)
+        return host is None or f".{host}".endswith(self.host)
+
+    def is_near(self, settings: ProviderSettings) -> bool:
+        """Whether that is a server in the operator's own network, whose calls cost no money."""
+        host = self._host(settings) or "."
+        with suppress(ValueError):
+            return ip_address(host).is_private
+        return "." not in host or host.endswith(LOCAL_NAMES)
+
+    def _host(self, settings: ProviderSettings) -> str | None:
+        address: str | None = getattr(settings, self.base_url_variable.lower())
+        return urlsplit(address).hostname if address else None
 
     def keeps_prompts(self, settings: ProviderSettings) -> bool:
-        """Whether ``prompt_cache`` is understood at the address that the settings name."""
-        address: str | None = getattr(settings, self.base_url_variable.lower())
-        host = urlsplit(address).hostname if address else None
-        return host is None or f".{host}".endswith(self.cache_host)
+        """Whether ``prompt_cache`` is understood there: other servers refuse OpenAI's key."""
+        return self.prompt_cache != "keyed" or self.is_asked_itself(settings)
 
     def is_configured(self, settings: ProviderSettings) -> bool:
         """Whether there is a key, or the address of a server that wants none."""
@@ -87,7 +106,7 @@ PROVIDERS: Mapping[str, Provider] = {
             package="langchain_openai",
             default_model="gpt-5-mini",
             prompt_cache="keyed",
-            cache_host=".api.openai.com",
+            host=".api.openai.com",
             options={"stream_usage": True},
             has_openai_client=True,
             takes_system_in_history=True,
@@ -101,6 +120,7 @@ PROVIDERS: Mapping[str, Provider] = {
             package="langchain_anthropic",
             default_model="claude-haiku-4-5",
             prompt_cache="marked",
+            host=".api.anthropic.com",
             no_tool={"type": "none"},  # LangChain takes any other text for the name of a tool
             log_levels={"anthropic": logging.WARNING},
         ),
@@ -112,6 +132,7 @@ PROVIDERS: Mapping[str, Provider] = {
             package="langchain_google_genai",
             default_model="gemini-2.5-flash",
             prompt_cache="stored",
+            host=".googleapis.com",
             log_levels={"google_genai": logging.WARNING, "langchain_google_genai": logging.ERROR},
         ),
     )

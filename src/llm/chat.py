@@ -6,6 +6,8 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing
+from contextvars import ContextVar
+from dataclasses import replace
 from typing import Any, TypeVar, cast
 from uuid import UUID
 
@@ -22,26 +24,31 @@ from src.base.providers import PROVIDERS, find_provider
 from src.llm.completion_stream import MAX_TOKENS, CompletionStream
 from src.llm.errors import model_error
 from src.llm.prompt_cache import Call, ChatRunnable, PromptCache
-from src.llm.reply import ModelUsage, Reply, ending_of
+from src.llm.reply import ModelUsage, Reply, at, ending_of
 from src.llm.tokens import TokenCounter
 
 Schema = TypeVar("Schema", bound=BaseModel)
 
 MAX_REDIRECTS = 2  # of one call; more are a loop
 MAX_SECONDS = 900.0  # of one call, however steadily it drips
+# Told that a call of this task begins to wait for the first token of a slow server, or has it.
+WAITING: ContextVar[Callable[[bool], None]] = ContextVar("waiting", default=lambda _waits: None)
 GRACE_SECONDS = 5.0  # that a reply which is over is waited for: its usage may follow
 
 
 def build_provider_model(settings: Settings, name: str) -> BaseChatModel:
     """The chat model ``name`` (``provider:model``) of a provider.
 
-    Retries are the queue's, so the SDK makes none; its time-out is ``LLM_TIMEOUT``.
+    Retries are the queue's, so the SDK makes none. It waits for a connection ``LLM_TIMEOUT``, and
+    for what comes over it as long as a model may be silent.
     """
     provider_name, _, model = name.partition(":")
     provider = PROVIDERS[provider_name]
     key: SecretStr | None = getattr(settings, provider.key_variable.lower())
+    wait = settings.llm_timeout
+    silence = max(wait, settings.first_token_timeout(name))
     options: dict[str, Any] = {
-        "timeout": settings.llm_timeout,
+        "timeout": (wait, silence, wait, wait) if provider.has_openai_client else silence,
         "max_retries": 0,
         "api_key": key or SecretStr("none"),  # a local server needs none, the SDK wants one
         **provider.options,
@@ -85,25 +92,28 @@ class PlainCompletions:
 class ModelCaller:
     """Calls a chat model: streams, bounds the time, maps errors, notes the tokens."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  (two bounds of the time)
         self,
         model: BaseChatModel,
         name: str,
         *,
         timeout: float,
+        first_timeout: float | None = None,
         counter: TokenCounter | None = None,
         metrics: Metrics | None = None,
         cache: PromptCache | None = None,
     ) -> None:
         """Call ``model``, known as ``name`` in ``model_usage``, within ``timeout`` seconds.
 
-        The time-out bounds the wait for the first and for each next piece; a long answer that
-        keeps coming may take longer in all. ``counter`` learns from what the provider reports,
-        ``metrics`` counts it; ``cache`` has the provider keep what prompts begin with.
+        The time-out bounds the wait for each next piece, and that for the first where
+        ``first_timeout`` is not given; a long answer that keeps coming may take longer in all.
+        ``counter`` learns from what the provider reports, ``metrics`` counts it; ``cache`` has
+        the provider keep what prompts begin with.
         """
         self._model = model
         self.name = name
         self._timeout = timeout
+        self._first_timeout = timeout if first_timeout is None else first_timeout
         self._counter = counter
         self._metrics = metrics
         self._cache = cache or PromptCache()
@@ -145,16 +155,17 @@ class ModelCaller:
         call = whole = Call(runnable, messages)
         if conversation_id is not None:
             call = self._cache.prepare(whole, conversation_id)
-        reply = Reply()
+        reply = self._expected(whole)
         try:
-            await self._read(call, reply, on_text, start)
+            first_ms = await self._read(call, reply, on_text, start)
         except AppError as error:
             if reply.has_begun or not self._cache.lost(call, error):
                 raise
-            call, reply = whole, Reply()
-            await self._read(call, reply, on_text, start)
+            call, reply = whole, self._expected(whole)
+            first_ms = await self._read(call, reply, on_text, start)
         milliseconds = round((time.perf_counter() - start) * 1000)
         spent = usage_of(reply.usage, purpose, self.name, milliseconds)
+        spent = replace(spent, first_ms=first_ms)
         if self._metrics is not None:
             spent.count(self._metrics)
         on_usage(spent)
@@ -164,20 +175,46 @@ class ModelCaller:
             self._counter.learn(messages, whole.tools, reply.usage["input_tokens"])
         return reply.message()
 
+    def _expected(self, call: Call) -> Reply:
+        """The reply to a call, before anything of it is there."""
+        names = (at(tool, "function", "name") or at(tool, "name") for tool in call.tools)
+        others = (str(m.text) for m in call.messages if not isinstance(m, AIMessage))
+        return Reply(frozenset(filter(None, names)), others)
+
     async def _read(
         self, call: Call, reply: Reply, on_text: Callable[[str], None], start: float
-    ) -> None:
-        """Make the call, and read what comes into ``reply``."""
+    ) -> int:
+        """Make the call, and read what comes into ``reply``.
+
+        Returns the milliseconds until its first token.
+        """
         try:
             pieces = call.runnable.astream(list(call.messages))
             async with aclosing(cast("Any", pieces)) as pieces:
-                while (piece := await self._next(pieces, reply, start + MAX_SECONDS)) is not None:
+                piece = await self._first(pieces, reply, start + MAX_SECONDS)
+                first_ms = round((time.perf_counter() - start) * 1000)
+                while piece is not None:
                     if text := reply.feed(piece):
                         on_text(text)
+                    piece = await self._next(pieces, reply, start + MAX_SECONDS)
             if text := reply.flush():
                 on_text(text)
         except Exception as error:
             raise model_error(error) from error
+        return first_ms
+
+    async def _first(
+        self, pieces: AsyncIterator[Any], reply: Reply, deadline: float
+    ) -> AIMessage | None:
+        """The first piece; a turn is told while a slow server reads the prompt for it."""
+        if self._first_timeout <= self._timeout:
+            return await self._next(pieces, reply, deadline)
+        tell = WAITING.get()
+        tell(True)
+        try:
+            return await self._next(pieces, reply, deadline)
+        finally:
+            tell(False)
 
     async def _next(
         self, pieces: AsyncIterator[Any], reply: Reply, deadline: float
@@ -189,7 +226,8 @@ class ModelCaller:
         """
         if reply.is_full:
             return None
-        patience = min(self._timeout, deadline - time.perf_counter())
+        patience = self._timeout if reply.is_coming else self._first_timeout
+        patience = min(patience, deadline - time.perf_counter())
         if reply.is_finished:
             patience = min(patience, GRACE_SECONDS)
         try:
@@ -202,6 +240,15 @@ class ModelCaller:
             if reply.is_finished:
                 return None
             raise
+
+    async def read_ahead(self, runnable: ChatRunnable, messages: Sequence[BaseMessage]) -> None:
+        """Let a server of one's own read how prompts begin, before anybody waits for it.
+
+        It writes one token. Raises what ``stream`` raises.
+        """
+        short = runnable.bind(extra_body={"max_tokens": 1})  # the name that all servers know
+        reply = Reply()
+        await self._read(Call(short, messages), reply, lambda _text: None, time.perf_counter())
 
     async def structured(
         self,

@@ -9,7 +9,7 @@ import json
 import math
 import re
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NoReturn
 
@@ -18,11 +18,15 @@ from langchain_core.messages.ai import UsageMetadata, add_usage
 from langchain_core.messages.base import merge_content
 
 from src.base.metrics import Metrics
+from src.llm.text_calls import HeldText
 
 
 @dataclass(frozen=True)
 class ModelUsage:
-    """One call of a model: milliseconds, and token counts (None where they make no sense)."""
+    """One call of a model: milliseconds, and token counts (None where they make no sense).
+
+    ``first_ms`` of the milliseconds were waited for the first token.
+    """
 
     purpose: str
     model: str
@@ -30,6 +34,7 @@ class ModelUsage:
     cached_tokens: int | None
     completion_tokens: int | None
     duration_ms: int
+    first_ms: int = 0
 
     def count(self, metrics: Metrics) -> None:
         """Add it to the process's counts."""
@@ -111,13 +116,16 @@ class Reply:
     """Takes the pieces of one reply in; ``message`` is the whole.
 
     Attributes:
+        is_coming: Its first token is there, be it a thought that nobody sees.
         is_finished: The provider has said that the reply is over.
         usage: What the provider counted, if it did.
     """
 
-    def __init__(self) -> None:
-        """Nothing has arrived yet."""
+    def __init__(self, offered: Collection[str] = (), prompt: Iterable[str] = ()) -> None:
+        """Nothing has arrived yet of the reply to ``prompt`` with the tools ``offered``."""
+        self.is_coming = False
         self.is_finished = False
+        self._held = HeldText(offered, prompt)
         self.usage: UsageMetadata | None = None
         self._texts: list[str] = []
         self._blocks: list[Any] = []
@@ -139,6 +147,7 @@ class Reply:
 
     def feed(self, piece: AIMessage) -> str:
         """Take the next piece; return its text as it may be shown."""
+        self.is_coming = True
         metadata = piece.response_metadata
         reason = metadata.get("finish_reason") or metadata.get("stop_reason")
         if reason:
@@ -154,10 +163,19 @@ class Reply:
         return self._add_text(str(piece.text))
 
     def flush(self) -> str:
-        """The rest of the text at the end: half a character that stayed alone is none."""
-        rest, self._half = sound(self._half), ""
-        self._texts.append(rest)
-        return rest
+        """The rest of the text at the end: half a character that stayed alone is none.
+
+        A text that is calls is none; where the calls have come as such too, they are run once.
+        """
+        begun = self._held.feed(sound(self._half))
+        rest, calls = self._held.flush()
+        self._half = ""
+        if not self._calls:
+            for name, args in calls:
+                written = json.dumps(args, ensure_ascii=False)
+                self._add_call({"name": name, "args": written})
+        self._texts.append(begun + rest)
+        return begun + rest
 
     def message(self) -> AIMessage:
         """The whole reply: text, and calls with arguments that are objects and ids of their own.
@@ -183,7 +201,7 @@ class Reply:
         text = self._half + text
         half = text[-1:] if "\ud800" <= text[-1:] <= "\udbff" else ""
         self._half = half
-        shown = sound(text[: len(text) - len(half)])
+        shown = self._held.feed(sound(text[: len(text) - len(half)]))
         self._texts.append(shown)
         return shown
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+import uuid
 from collections.abc import Awaitable, Callable
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 
 from langchain_core.messages import HumanMessage
+from langchain_core.tools import tool
 
 from src.base.config import OFFLINE_MODEL, Settings
 from src.base.errors import AppError, ConfigError, SchemaRefusedError
@@ -19,6 +21,7 @@ from src.base.zones import local_time, name_of_zone
 from src.core import open_database
 from src.llm.chat import ModelCaller
 from src.llm.embeddings import build_embedder
+from src.llm.reply import ModelUsage
 from src.offline.model import build_chat_model
 from src.outside.servers import McpServers, ServerState
 from src.pg.client import PgClient
@@ -186,19 +189,44 @@ async def _check_model(settings: Settings) -> Finding:
     name = settings.chat_model_name
     if name == OFFLINE_MODEL:
         return Finding("model", "offline: remembers and quotes, no language model")
-    caller = ModelCaller(build_chat_model(settings), name, timeout=settings.llm_timeout)
-    start = time.perf_counter()
+    first, silence = settings.first_token_timeout(name), settings.llm_timeout
+    model = build_chat_model(settings)
+    caller = ModelCaller(model, name, timeout=silence, first_timeout=first)
+    spent: list[ModelUsage] = []
     try:
-        await caller.stream(
-            caller.with_tools([]),
-            [HumanMessage("Answer with the word: ready")],
+        message = await caller.stream(
+            caller.with_tools([note_words]),
+            [HumanMessage(f"{uuid.uuid4()} {TO_READ}\n{TO_CALL}")],  # cached nowhere
             purpose="doctor",
             on_text=lambda _text: None,
-            on_usage=lambda _usage: None,
+            on_usage=spent.append,
         )
     except AppError as error:
         return Finding("model", f"{name}: {error}", "check LLM_MODEL, its key and base URL")
-    return Finding("model", f"{name}, answered in {time.perf_counter() - start:.1f} s")
+    calls = "calls tools" if message.tool_calls else "called no tool, though it was asked to"
+    return Finding("model", f"{name}, {_speed(spent[0])}, {calls}")
+
+
+# Some 500 tokens to read and 50 to write: enough to measure, and over in a minute everywhere.
+TO_READ = " ".join(f"{number} times {number} is {number**2}." for number in range(12, 72))
+TO_CALL = "Call the tool note_words with the English words for the numbers from one to twenty."
+
+
+@tool
+def note_words(words: str) -> str:
+    """Take a note of words."""
+    return words
+
+
+def _speed(spent: ModelUsage) -> str:
+    """How long it took, and how fast that is where the server counts tokens."""
+    said = f"answered in {spent.duration_ms / 1000:.1f} s"
+    read = (spent.prompt_tokens or 0) - (spent.cached_tokens or 0)
+    written, wrote_ms = spent.completion_tokens or 0, spent.duration_ms - spent.first_ms
+    if not read or not written:
+        return said
+    reads = f"{read / max(1, spent.first_ms) * 1000:.0f} tokens a second read"
+    return f"{said}: {reads}, {written / max(1, wrote_ms) * 1000:.0f} written"
 
 
 async def _check_embeddings(settings: Settings) -> Finding:

@@ -17,6 +17,7 @@ from src.base.errors import StorageError
 from src.base.logs import log_extra
 from src.base.metrics import Metrics
 from src.history.turn_repo import AnswerSource, Changes, TurnRepository
+from src.llm.chat import WAITING
 from src.llm.reply import ModelUsage
 from src.memory.citations import References, number_references, reference_names
 from src.memory.retriever import Hit
@@ -276,6 +277,7 @@ class GraphRun:
 
     async def _follow(self, turn: Turn, context: TurnContext, progress: Progress) -> None:
         """Run the graph to its end; the state is known after each of its nodes."""
+        WAITING.set(turn.control.wait)  # of the task that this runs in
         ids = log_extra(conversation_id=str(turn.conversation_id), message_id=turn.message_id)
         steps = self._graph.astream(
             _begun(turn),

@@ -60,6 +60,8 @@ class TurnControl:
         self._pending = False  # a Stop that has ended nothing yet
         self._is_cut = False
         self._running: asyncio.Task[Any] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._left = 0.0  # seconds, while the clock stands
 
     def stop(self) -> None:
         """The user's: end what runs, or what would run next."""
@@ -70,6 +72,17 @@ class TurnControl:
         """A bound's: end what runs."""
         self._is_cut = True
         self._cancel()
+
+    def wait(self, waits: bool) -> None:
+        """The clock of what runs stands while a slow server reads, and goes on when it writes."""
+        loop, timer = asyncio.get_running_loop(), self._timer
+        if timer is None or timer.cancelled() == waits:
+            return
+        if waits:
+            self._left = timer.when() - loop.time()
+            timer.cancel()
+        else:
+            self._timer = loop.call_later(self._left, self.cut)
 
     def check(self) -> None:
         """Between two steps that are not run through here.
@@ -94,7 +107,7 @@ class TurnControl:
         task = asyncio.ensure_future(work)
         self._running = task
         loop = asyncio.get_running_loop()
-        timer = None if seconds is None else loop.call_later(seconds, self.cut)
+        self._timer = None if seconds is None else loop.call_later(seconds, self.cut)
         try:
             return await task
         except asyncio.CancelledError:
@@ -108,8 +121,9 @@ class TurnControl:
         finally:
             self._running = None
             self._is_cut = False
-            if timer is not None:
-                timer.cancel()
+            if self._timer is not None:
+                self._timer.cancel()
+            self._timer = None
 
     def _cancel(self) -> None:
         if self._running is not None:

@@ -52,7 +52,8 @@ EDIT_SECONDS = 1.5  # between two edits of a message
 DRAFT_REMINDER = 25.0  # seconds after which an unchanged draft is sent again; it lasts 30
 TYPING_AFTER = 0.4  # seconds of silence before "typing…" is shown
 TYPING_EVERY = 4.5  # seconds; Telegram shows it for at most 5
-TYPING_MAX = 300.0  # seconds; a turn that takes longer looks stuck anyway
+TYPING_MAX = 1800.0  # seconds; a turn that takes longer looks stuck anyway
+SLOW_AFTER = 60.0  # seconds without a word of a server of one's own, after which a line says so
 REQUEST_TIMEOUT = 10  # seconds
 # UTF-16 units of the answer that one frame formats: its end in a draft, which leaves room for what
 # the formatting adds, its beginning in a message, which may well be more than fits.
@@ -96,24 +97,32 @@ class AnswerStream(AnswerView):
         self._news = asyncio.Event()
         self._shown: Part | None = None
         self._quiet_until = 0.0
+        self._slow_line = ""
         self._closed = False
         self._sending = asyncio.Lock()
         self._tasks: list[asyncio.Task[None]] = []
 
     async def begin(
-        self, on_message: Callable[[int], Awaitable[None]], message_id: int | None = None
+        self,
+        on_message: Callable[[int], Awaitable[None]],
+        message_id: int | None = None,
+        *,
+        slow_line: str = "",
     ) -> None:
         """Begin; "typing…" appears when the model takes its time.
 
         Args:
             on_message: Told the id of the message that is being edited, as soon as there is one.
             message_id: Such a message from an earlier attempt at this turn.
+            slow_line: Stands where the answer will, while nothing of it is there for a minute.
         """
         self._on_message, self.message_id = on_message, message_id
         self._tasks = [
             asyncio.create_task(self._show_typing()),
             asyncio.create_task(self._show_growth()),
         ]
+        if slow_line:
+            self._tasks.append(asyncio.create_task(self._show_slowness(slow_line)))
 
     def feed(self, text: str) -> None:
         """The next piece of the answer."""
@@ -144,9 +153,15 @@ class AnswerStream(AnswerView):
             if part is not None and (part != self._shown or (is_reminder and self._uses_drafts)):
                 await self._show(part)
 
+    async def _show_slowness(self, line: str) -> None:
+        await asyncio.sleep(SLOW_AFTER)
+        self._slow_line = line
+        self._news.set()
+
     def _window(self) -> str:
         """The piece of the answer that a frame shows."""
-        units = storable("".join(self._pieces)).encode("utf-16-le")
+        text = storable("".join(self._pieces))
+        units = (text if text.strip() else self._slow_line).encode("utf-16-le")
         piece = units[-2 * DRAFT_WINDOW :] if self._uses_drafts else units[: 2 * EDIT_WINDOW]
         return piece.decode("utf-16-le", "ignore")
 
@@ -201,18 +216,23 @@ class AnswerStream(AnswerView):
             await self._on_message(self.message_id)
 
     async def _show_typing(self) -> None:
-        """Best effort: an error ends it, and nobody else notices."""
+        """Best effort, until the answer stands there; an error costs one of many."""
         deadline = time.monotonic() + TYPING_MAX
         await asyncio.sleep(TYPING_AFTER)
-        with contextlib.suppress(AiogramError):
-            while time.monotonic() < deadline:
+        while time.monotonic() < deadline:
+            pause = TYPING_EVERY
+            try:
                 await self._bot.send_chat_action(
                     self._address.chat_id,
                     ChatAction.TYPING,
                     message_thread_id=self._address.thread_id or None,
                     request_timeout=REQUEST_TIMEOUT,
                 )
-                await asyncio.sleep(TYPING_EVERY)
+            except TelegramRetryAfter as error:
+                pause = max(pause, error.retry_after)
+            except AiogramError as error:
+                logger.debug("typing is not shown", exc_info=error)
+            await asyncio.sleep(pause)
 
 
 class TurnHandler:
@@ -225,6 +245,7 @@ class TurnHandler:
         self.drafts = DraftSupport(delivery.renderer)
         self.settings = core.memory.settings
         self.notes = ChangeNotes(core.client)
+        self.is_slow = core.settings.is_own_server(core.settings.chat_model_name)
         self._core = core
         self._identity = identity
         core.attachments.fetch_again = partial(fetch_file, bot)
@@ -332,7 +353,8 @@ class TelegramView(AnswerStream):
 
     async def open(self, turn: Turn, on_message: Callable[[int], Awaitable[None]]) -> None:
         """Begin to show the answer."""
-        await self.begin(on_message, turn.shown_in)
+        line = say("model_slow", turn.incoming.language) if self._turns.is_slow else ""
+        await self.begin(on_message, turn.shown_in, slow_line=line)
 
     async def deliver(
         self, turn: Turn, answer: StoredAnswer, on_part: Callable[[int], Awaitable[None]]

@@ -26,6 +26,7 @@ from src.history.conversation_repo import HistoryMessage
 from src.history.new_messages import LabelFilter, add_time_label, read_time_label, strip_time_label
 from src.llm.quoting import block, quoted
 from src.llm.reply import Reply, read_arguments, sound
+from src.llm.text_calls import HeldText, read_text_calls
 from src.llm.tokens import TokenCounter
 from src.memory import citations, ranking
 from src.memory.cutting import spans
@@ -145,6 +146,8 @@ READERS: dict[str, Reader] = {
     "imitations.escaped": imitations.escaped,
     "imitations.imitates": imitations.imitates,
     "quoting.quoted": lambda text: quoted({"text": text}),
+    "text_calls.read": lambda text: read_text_calls(text, {"x"}, [text]),
+    "text_calls.held": lambda text: HeldText({"x"}).feed(text),
     "reply.streamed": streamed,
     "reply.sound": sound,
     "reply.read_arguments": read_arguments,

@@ -12,7 +12,7 @@ from bot import COMMANDS
 from src.pg.migrations import find_version, newest_version
 from tests.conftest import execute
 from tests.e2e.bot_command import Finished, Machine
-from tests.fakes.openai_server import FakeOpenAI, Reply
+from tests.fakes.openai_server import FakeOpenAI, Reply, call_text
 from tests.fakes.telegram_server import FakeTelegram
 from tests.integration.old_schema import build_old_database
 
@@ -130,10 +130,26 @@ async def test_doctor_asks_the_model(machine: Machine) -> None:
         model.queue(Reply(status=503))
         busy = await there.with_variables(OPENAI_API_KEY="sk-right-key").run_beside("doctor")
     assert right.status == 0 and "openai:fake-model, answered in" in right.stdout
+    assert "called no tool" in right.stdout
     assert wrong.status == 1 and "HTTP 401" in to_mend(wrong)["model"]
     assert busy.status == 1 and "HTTP 503" in to_mend(busy)["model"]
     for done in (right, wrong, busy):
         assert "-key" not in done.stdout + done.stderr
+
+
+async def test_doctor_says_how_fast_the_model_reads_and_writes_and_that_it_calls_tools(
+    machine: Machine,
+) -> None:
+    async with FakeOpenAI() as model:
+        there = machine.with_variables(LLM_MODEL="openai:x", OPENAI_BASE_URL=model.url)
+        call = call_text("note_words", words="one two three")
+        model.queue(Reply(text=call, delay=0.5, chunk_delay=0.05, prompt_tokens=500))
+        done = await there.run_beside("doctor")
+        [request] = model.requests
+    told = re.search(r": (\d+) tokens a second read, (\d+) written, calls tools", done.stdout)
+    assert done.status == 0 and told is not None, done.stdout
+    assert 100 < int(told[1]) <= 1000 and 1 <= int(told[2]) <= 100
+    assert [tool["function"]["name"] for tool in request.tools] == ["note_words"]
 
 
 def test_doctor_embeds_a_question_in_this_process(machine: Machine) -> None:

@@ -145,6 +145,14 @@ class Reply:
         return self.status != 200 or self.error is not None
 
 
+def call_text(name: str, form: str = "json", /, **arguments: Any) -> str:
+    """A tool call as small models write it: in a block (``json``), bare, or in ``<tool_call>``."""
+    key = "parameters" if form == "bare" else "arguments"
+    call = json.dumps({"name": name, key: arguments}, ensure_ascii=False)
+    forms = {"json": f"```json\n{call}\n```", "bare": call}
+    return forms.get(form, f"<tool_call>\n{call}\n</tool_call>")
+
+
 def echo(request: ChatRequest) -> Reply:
     """Answer with the user's own words."""
     return Reply(text=f"эхо: {request.last_user_text}")
@@ -158,6 +166,8 @@ class FakeOpenAI(LoopbackServer):
         api_key: When set, other keys get 401.
         requests: Every chat request, unless `keep_requests` is off.
         request_count: Chat requests so far, counted always.
+        read_ahead: Requests for one token, which only have a prompt read; they are answered at
+            once, count for nothing else, and take nothing that is queued.
         active: Chat requests being answered now.
         waiting_at_gate: Answers that wait for their gate now.
         abandoned: Answers that their client left or the server's stop cut.
@@ -191,6 +201,7 @@ class FakeOpenAI(LoopbackServer):
         self.reply = reply
         self.requests: list[ChatRequest] = []
         self.request_count = 0
+        self.read_ahead: list[ChatRequest] = []
         self.waiting_at_gate = 0
         self.embedding_requests: list[list[str]] = []
         self.embeddings_error: Reply | None = None
@@ -242,6 +253,13 @@ class FakeOpenAI(LoopbackServer):
         if refusal := self._check_key(request):
             return refusal
         chat = parse_chat(await request.json())
+        if chat.raw.get("max_tokens") == 1:
+            self.read_ahead.append(chat)
+            self.changes.notify()
+            return await self._stream(request, chat, Reply(text="!"))
+        return await self._answer(request, chat)
+
+    async def _answer(self, request: web.Request, chat: ChatRequest) -> web.StreamResponse:
         if self.kills is not None and self.kills(chat.raw):
             kill_sender(request)
         self.request_count += 1

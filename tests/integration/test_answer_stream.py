@@ -7,6 +7,7 @@ import time
 import pytest
 from aiogram import Bot
 
+from src.telegram import messages
 from src.telegram.delivery import Address
 from src.telegram.messages import EDIT_SECONDS, TYPING_AFTER, AnswerStream, DraftSupport
 from src.telegram.rendering import Renderer
@@ -213,3 +214,37 @@ async def test_a_blocked_chat_harms_nobody(fake: FakeTelegram, shown: Shown) -> 
     await fake.wait_for(lambda: fake.calls_of("sendMessageDraft"))
     await stream.close()
     assert fake.drafts == []
+
+
+@pytest.mark.parametrize("owner", [USER, GROUP])
+async def test_a_model_that_reads_slowly_says_so_once_and_the_answer_takes_that_place(
+    fake: FakeTelegram, shown: Shown, monkeypatch: pytest.MonkeyPatch, owner: int
+) -> None:
+    monkeypatch.setattr(messages, "SLOW_AFTER", 0.1)
+    stream = AnswerStream(shown.bot, Address(owner), drafts=shown.drafts, draft_id=DRAFT_ID)
+    await stream.begin(shown.note, slow_line="медленно")
+
+    def texts() -> list[str]:
+        edits = [edit for sent in fake.sent_to(owner) for edit in (sent.text, *sent.edits)]
+        return [draft.text for draft in fake.drafts] + [str(edit) for edit in edits]
+
+    await fake.wait_for(lambda: texts() == ["медленно"])
+    stream.feed("ответ")
+    await fake.wait_for(lambda: any("ответ" in text for text in texts()))
+    await stream.close()
+    assert len(fake.sent_to(owner)) == (owner == GROUP)
+    if owner == GROUP:
+        assert fake.sent_to(owner)[0].text == "ответ"
+        assert shown.messages == [stream.message_id], "the final answer is an edit of it"
+
+
+async def test_a_model_that_answers_soon_says_nothing_of_it(
+    fake: FakeTelegram, shown: Shown, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(messages, "SLOW_AFTER", 0.05)
+    stream = AnswerStream(shown.bot, Address(USER), drafts=shown.drafts, draft_id=DRAFT_ID)
+    await stream.begin(shown.note, slow_line="медленно")
+    stream.feed("ответ")
+    await fake.wait_for(lambda: fake.drafts)
+    await stream.close()
+    assert [draft.text for draft in fake.drafts] == ["ответ"]

@@ -236,7 +236,7 @@ def test_secrets_never_show_in_the_settings_themselves(monkeypatch: pytest.Monke
 
 
 def test_every_secret_field_is_one_that_the_log_blanks_out() -> None:
-    named = re.compile(r"token|secret|password|api_key|database_url")
+    named = re.compile(r"token(?!_timeout)|secret|password|api_key|database_url")
     for name, field in Settings.model_fields.items():
         assert bool(named.search(name)) == (SecretStr.__name__ in str(field.annotation)), name
 
@@ -274,3 +274,24 @@ def test_the_example_file_lists_exactly_the_settings() -> None:
 def test_the_example_file_says_the_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
     defaults = load(monkeypatch)
     assert load_settings(str(ROOT / ".env.example")) == defaults
+
+
+@pytest.mark.parametrize(("url", "is_near", "seconds"), [
+    (None, False, 60), ("https://api.openai.com/v1", False, 60),
+    ("https://eu.api.openai.com/v1", False, 60), ("https://llm.example.org/v1", False, 300),
+    ("http://localhost:11434/v1", True, 300), ("http://127.0.0.1:8081/v1", True, 300),
+    ("http://192.168.1.5:8081/v1", True, 300), ("http://[::1]:8081/v1", True, 300),
+    ("http://ollama:11434/v1", True, 300), ("http://box.local:8081/v1", True, 300),
+    ("https://8.8.8.8/v1", False, 300), ("https://api.openai.com.example.org/v1", False, 300),
+])  # fmt: skip
+def test_a_server_of_one_s_own_may_read_for_long_and_a_near_one_reads_ahead(
+    url: str | None, is_near: bool, seconds: float
+) -> None:
+    settings = Settings(openai_api_key="k", openai_base_url=url, llm_model="openai:x")
+    assert settings.first_token_timeout("openai:x") == seconds
+    assert PROVIDERS["openai"].is_near(settings) == is_near
+    assert settings.first_token_timeout("anthropic:x") == 60, "that one is asked itself"
+    chosen = Settings(openai_base_url=url, llm_first_token_timeout=7)
+    assert chosen.first_token_timeout("openai:x") == 7
+    patient = Settings(openai_base_url=url, llm_timeout=600)
+    assert patient.first_token_timeout("openai:x") == 600

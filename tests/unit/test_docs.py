@@ -170,7 +170,7 @@ NOT_RUN = {
 }  # fmt: skip
 
 # Variables that are named and are no settings of the bot.
-OF_OTHERS = {"POSTGRES_PASSWORD", "OLLAMA_CONTEXT_LENGTH", "WEATHER_KEY"}
+OF_OTHERS = {"POSTGRES_PASSWORD", "OLLAMA_CONTEXT_LENGTH", "OLLAMA_KEEP_ALIVE", "WEATHER_KEY"}
 VARIABLE = re.compile(r"[A-Z]+(?:_[A-Z]+)+")
 CODE_PATH = re.compile(r"(?:src|tests|benchmarks|migrations|monitoring|docs)/[\w./-]*\w")
 COMMANDS_OF_PAGES = {command for each in PAGES for command in each.commands()}
@@ -306,7 +306,7 @@ def test_there_are_lines_for_each_provider_and_for_three_servers_of_one_s_own() 
     asked = {"LLM_MODEL", "OPENAI_BASE_URL", "LLM_CONTEXT_SIZE"}  # no key
     for block in own:
         names = {line.partition("=")[0] for line in block.splitlines()}
-        assert asked <= names <= asked | {"LLM_TIMEOUT"}
+        assert names == asked
     port = f":{Settings.model_fields['http_port'].default}/"
     assert not any(port in block for block in own), "that port is the bot's own"
 

@@ -12,7 +12,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 
 from src.base.config import Settings
 from src.base.errors import AppError, ModelError, ModelSetupError, ModelUnavailableError
-from src.llm.chat import ModelCaller
+from src.llm.chat import WAITING, ModelCaller
 from src.llm.reply import ModelUsage
 from src.llm.tokens import TokenCounter
 from src.offline.model import OfflineChatModel, build_chat_model
@@ -149,7 +149,7 @@ async def test_a_refused_connection_is_worth_another_try(fake: FakeOpenAI) -> No
 
 
 async def test_silence_ends_with_the_time_out(fake: FakeOpenAI) -> None:
-    error = await failure(fake, Reply(hang=True), llm_timeout=0.3)
+    error = await failure(fake, Reply(hang=True), llm_timeout=0.3, llm_first_token_timeout=0.3)
     assert type(error) is ModelUnavailableError
     await fake.wait_for(lambda: fake.active == 0 and fake.abandoned == 1)
 
@@ -211,3 +211,36 @@ async def test_a_server_without_keys_needs_none(fake: FakeOpenAI) -> None:
 def test_without_a_model_and_a_key_the_offline_model_is_built() -> None:
     assert isinstance(build_chat_model(Settings()), OfflineChatModel)
     assert isinstance(build_chat_model(Settings(openai_api_key=KEY), "offline"), OfflineChatModel)
+
+
+async def called(fake: FakeOpenAI, **timeouts: float) -> list[bool]:
+    """When a turn was told that the server reads, and that it writes."""
+    told: list[bool] = []
+    WAITING.set(told.append)  # of this test's task
+    caller = ModelCaller(build_chat_model(settings(fake)), NAME, **timeouts)
+    await caller.text([HumanMessage("?")], purpose="x", on_usage=lambda _usage: None)
+    return told
+
+
+async def test_a_server_may_read_for_long_and_the_turn_knows_it(fake: FakeOpenAI) -> None:
+    fake.queue(Reply(text="да", delay=0.5), Reply(text="да", delay=0.5), "да")
+    assert await called(fake, timeout=0.2, first_timeout=5) == [True, False]
+    with pytest.raises(ModelUnavailableError):
+        await called(fake, timeout=0.2)
+    assert await called(fake, timeout=5) == [], "a provider's reading is part of the answer's time"
+
+
+async def test_after_the_first_token_the_time_out_is_one_of_silence(fake: FakeOpenAI) -> None:
+    gate = asyncio.Event()
+    fake.queue(Reply(text="первая вторая", chunk_size=7, gate=gate, gate_after_chunks=1))
+    with pytest.raises(ModelUnavailableError):
+        await called(fake, timeout=0.3, first_timeout=60)
+    await fake.wait_for(lambda: fake.abandoned == 1)
+
+
+async def test_reading_ahead_takes_the_tools_and_one_token(fake: FakeOpenAI) -> None:
+    caller = ModelCaller(build_chat_model(settings(fake)), NAME, timeout=5)
+    await caller.read_ahead(caller.with_tools([build_current_time()]), [HumanMessage("?")])
+    [request] = fake.read_ahead
+    assert request.raw["max_tokens"] == 1 and fake.request_count == 0
+    assert [tool["function"]["name"] for tool in request.tools] == ["current_time"]
