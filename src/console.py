@@ -274,6 +274,8 @@ class _ConsoleView(AnswerView):
         text = answer.text
         if answer.changes.reminders:
             text = f"{text}\n{say('console_reminder', turn.incoming.language)}"
+        if turn.incoming.problem:
+            text = f"{text}\n\n{turn.incoming.problem}"
         self._reply(text, answer, mode=turn.incoming.mode)
         return 1
 

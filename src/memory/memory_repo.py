@@ -11,9 +11,11 @@ from src.base.owners import Owner
 from src.history.turn_repo import NewAnswer
 from src.memory.search_index_repo import NewDocument, add_documents
 from src.pg.client import OwnerSteps, Repository, Row, Transaction, storable
-from src.reading.facts import MEMORY_TYPES, Fact, Origin, fact_number
+from src.reading.facts import MEMORY_TYPES, PRIVATE, Fact, Origin, fact_number
 from src.reading.relations import relation_term
 from src.texts.morphology import terms
+
+KINDS = [*MEMORY_TYPES, PRIVATE]  # as they are listed
 
 
 @dataclass(frozen=True)
@@ -100,7 +102,8 @@ class FactQuery:
 
     Attributes:
         order: ``newest``; ``kind``: kind by kind, of each the pinned first, then the newest;
-            ``weight``: the pinned first, then the most important, without their past.
+            ``weight``: the pinned first, then the most important, without their past and what is
+            private: prompts are made of it.
         ids: Only these.
         kind: Only this one of ``MEMORY_TYPES``.
         is_living: Whether they are believed (True), or not any more (False); None: either.
@@ -204,6 +207,7 @@ class NewMemory:
         entities: (name, normalised name) of whom and what it is about.
         speaker_id: See ``Memory``.
         speaker: See ``Memory``.
+        private_text: Of a private fact: its text with the secret, which ``fact`` has masked.
     """
 
     fact: Fact
@@ -216,6 +220,7 @@ class NewMemory:
     entities: Sequence[tuple[str, str]] = ()
     speaker_id: int | None = None
     speaker: str | None = None
+    private_text: str | None = None
 
 
 def count_recalls(transaction: Transaction, answer: NewAnswer) -> None:
@@ -245,6 +250,7 @@ WHERE f.owner_id = %(owner)s
   AND (%(importance)s::int IS NULL OR (f.pinned OR f.importance >= %(importance)s)
        AND (f.valid_until IS NULL OR f.valid_until > now()))
   AND (%(before)s::bigint IS NULL OR f.id < %(before)s)
+  AND (%(order)s <> 'weight' OR f.memory_type <> 'private')
 ORDER BY {order} LIMIT %(limit)s OFFSET %(offset)s
 """
 # As a prompt needs them: an index has them in this order.
@@ -373,10 +379,10 @@ ORDER BY f.retired_at IS NULL, f.content_hash = %(content_hash)s DESC, cosine DE
 INSERT_MEMORY = """
 INSERT INTO memories (owner_id, memory_type, text, language, subject, relation, object,
                       importance, pinned, origin, valid_from, valid_until, content_hash,
-                      speaker_id, speaker)
+                      speaker_id, speaker, private_text)
 VALUES (%(owner)s, %(memory_type)s, %(text)s, %(language)s, %(subject)s, %(relation)s, %(object)s,
         %(importance)s, %(pinned)s, %(origin)s, %(valid_from)s,
-        %(valid_until)s, %(content_hash)s, %(speaker_id)s, %(speaker)s)
+        %(valid_until)s, %(content_hash)s, %(speaker_id)s, %(speaker)s, %(private_text)s)
 RETURNING id
 """
 
@@ -483,7 +489,7 @@ class MemoryRepository(Repository):
     def list_facts(self, owner: Owner, wanted: FactQuery = FactQuery()) -> list[Memory]:
         """A page of facts."""
         rows = self._client.fetch_all(
-            SELECT_FACTS[wanted.order], owner, **vars(wanted), kinds=list(MEMORY_TYPES)
+            SELECT_FACTS[wanted.order], owner, **vars(wanted), kinds=KINDS
         )
         return [_memory(row) for row in rows]
 
@@ -495,7 +501,7 @@ class MemoryRepository(Repository):
     def count_kinds(self, owner: Owner) -> dict[str, int]:
         """How many living facts there are of each kind that has some, in order."""
         found: dict[str, int] = dict(self._client.fetch_all(COUNT_KINDS, owner))
-        return {kind: found[kind] for kind in MEMORY_TYPES if found.get(kind)}
+        return {kind: found[kind] for kind in KINDS if found.get(kind)}
 
     def count(self, owner: Owner) -> int:
         """How many facts hold."""

@@ -254,10 +254,11 @@ WHERE (%(with_assistant)s OR d.speaker <> 'assistant' AND NOT coalesce(was_taken
                   WHERE never.id = d.memory_id AND never.retired_reason IN ('undone', 'edited'))
   AND NOT coalesce(m.conversation_id = %(conversation_id)s::uuid
                    AND m.position >= %(before_position)s, false)
-  AND NOT EXISTS (SELECT 1 FROM messages seen
-                  WHERE seen.id = f.message_id
-                    AND seen.conversation_id = %(conversation_id)s::uuid
-                    AND seen.position >= %(before_position)s)
+  AND (f.memory_type = 'private' OR NOT EXISTS (  -- the message has a mask in its place
+      SELECT 1 FROM messages seen
+      WHERE seen.id = f.message_id
+        AND seen.conversation_id = %(conversation_id)s::uuid
+        AND seen.position >= %(before_position)s))
 """
 
 
@@ -273,6 +274,12 @@ SEARCH_PREPARED = PreparedStatement(
     },
 )  # fmt: skip
 
+
+# Private facts with their secrets.
+SELECT_PRIVATE = """
+SELECT id, private_text FROM memories
+WHERE id = ANY(%(ids)s) AND owner_id = %(owner)s AND private_text IS NOT NULL
+"""
 
 SELECT_TEXTS = """
 SELECT m.id, message_text(m.content)
@@ -303,6 +310,11 @@ class RetrievalRepository(Repository):
         rows = self._client.fetch_all(SELECT_TEXTS, {**owner.columns(), "ids": list(messages)})
         return {int(id_): str(text) for id_, text in rows}
 
+    def read_private(self, owner: Owner, facts: Sequence[int]) -> dict[int, str]:
+        """Private facts of the owner with their secrets, by id."""
+        rows = self._client.fetch_all(SELECT_PRIVATE, {**owner.columns(), "ids": list(facts)})
+        return {int(id_): str(text) for id_, text in rows}
+
 
 FAMILY = (
     "mother", "father", "parents", "brother", "sister", "son", "daughter", "child", "wife",
@@ -319,7 +331,7 @@ ABOUT: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {
 # The facts that hold, by kind, the most important first. A period is that of their newest source.
 SELECT_FACTS = memory_query("""
 SELECT {memory} FROM facts f
-WHERE f.owner_id = %(owner)s AND f.retired_at IS NULL
+WHERE f.owner_id = %(owner)s AND f.retired_at IS NULL AND f.memory_type <> 'private'
   AND (f.valid_until IS NULL OR f.valid_until > now() OR f.valid_until <= f.said_at)
   AND (%(speaker_id)s::bigint IS NULL OR f.speaker_id = %(speaker_id)s)
   AND (%(types)s::text[] IS NULL OR f.memory_type = ANY(%(types)s))

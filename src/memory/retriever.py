@@ -26,8 +26,8 @@ from src.memory.retrieval_repo import (
 )
 from src.memory.search_index_repo import Kind
 from src.pg.client import PgClient
-from src.reading.facts import canonical_subject
-from src.reading.gate import holds_secret
+from src.reading.facts import PRIVATE, canonical_subject
+from src.reading.gate import asks_for, holds_secret
 from src.reading.relations import asked_relations
 from src.reading.requests import asks_what_was_said, overview_of
 from src.reading.sentences import best_passage
@@ -261,10 +261,25 @@ class Retriever:
             return []
         candidates, understood = await self.find_candidates(query)
         time = understood.time
-        ranked = rank(candidates, understood)
+        ranked = rank(_without_private(candidates, query.text), understood)
         shown = [entry for entry in ranked if self._is_shown(entry.document, query, time)]
+        shown.sort(key=lambda entry: entry.document.memory_type != PRIVATE)  # it was asked for
         best = await self._best(query, shown)
-        return await self._with_passages(query, await self._with_successors(query, best))
+        hits = await self._with_passages(query, await self._with_successors(query, best))
+        return await self._with_secrets(query, hits)
+
+    async def _with_secrets(self, query: Query, hits: list[Hit]) -> list[Hit]:
+        """The hits, with the secrets of the private facts among them."""
+        private = [hit.source_id for hit in hits if hit.memory_type == PRIVATE]
+        if not private:
+            return hits
+        told = await self._client.run(self._repository.read_private, query.owner, private)
+        return [
+            replace(hit, text=told[hit.source_id], quote=told[hit.source_id])
+            if hit.memory_type == PRIVATE and hit.source_id in told
+            else hit
+            for hit in hits
+        ]
 
     async def _with_passages(self, query: Query, hits: list[Hit]) -> list[Hit]:
         """The hits, of long messages the passage that fits the query, by meaning or by words."""
@@ -353,6 +368,20 @@ def _is_wanted(document: CandidateDocument, query: Query) -> bool:
     if query.until is not None and said >= query.until:
         return False
     return query.types is None or (document.memory_type or document.kind) in query.types
+
+
+def _without_private(
+    candidates: Sequence[CandidateDocument], text: str
+) -> list[CandidateDocument]:
+    """The candidates; of private facts those that are asked for by name, without their message."""
+    private = {
+        one.uid: asks_for(text, one.text) for one in candidates if one.memory_type == PRIVATE
+    }
+    return [
+        one
+        for one in candidates
+        if one.uid not in private or (one.memory_type == PRIVATE and private[one.uid])
+    ]
 
 
 def _searched(text: str) -> str:

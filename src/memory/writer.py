@@ -28,6 +28,7 @@ from src.pg.global_settings_repo import GlobalSettingsRepository
 from src.pg.locks import lock_facts
 from src.reading.contradictions import ended_relations, replaces
 from src.reading.facts import (
+    PRIVATE,
     WISH,
     Fact,
     Origin,
@@ -36,6 +37,7 @@ from src.reading.facts import (
     content_hash,
     is_same,
     is_update,
+    normalise,
 )
 from src.reading.gate import refuse
 from src.reading.relations import BY_NAME
@@ -182,6 +184,44 @@ class MemoryWriter:
             return await self._refuse(owner, fact, said, origin, OTHERS_WORDS)
         return outcome
 
+    async def keep_private(
+        self,
+        owner: Owner,
+        text: str,
+        private_text: str,
+        said: Said,
+        *,
+        contradicts: Collection[int] = (),
+    ) -> Outcome:
+        """Store the code of a door, as its user asked; one of the same name takes its place.
+
+        Args:
+            owner: Whose it is.
+            text: With a mask in the place of the code.
+            private_text: The same with the code.
+            said: The message, masked.
+            contradicts: Ids of facts that it takes the place of.
+
+        Raises:
+            StorageError: The database is away; nothing is stored.
+        """
+        fact = Fact(text=text, importance=IMPORTANT - 1).model_copy(
+            update={"memory_type": PRIVATE}
+        )
+        memory, model_id = await self._proposed(fact, said, "command")
+        private = replace(
+            memory, private_text=private_text, content_hash=content_hash(private_text), entities=()
+        )
+
+        def work(transaction: Transaction) -> Outcome:
+            lock_facts(transaction, owner)
+            facts = StoredFacts(transaction, owner)
+            found = self._compare(facts, private, model_id, contradicts)
+            return found if isinstance(found, Outcome) else self._store(facts, found, model_id)
+
+        outcome: Outcome = await self._client.run(self._client.in_transaction, work)
+        return outcome
+
     async def find_important_rivals(
         self, owner: Owner, fact: Fact, said: Said, *, contradicts: Collection[int] = ()
     ) -> list[Memory]:
@@ -230,6 +270,11 @@ class MemoryWriter:
             memory, model_id, contradicts=contradicts, ended=ended_relations(text)
         )
         known = next((entry for entry in similar if self._is_same(memory, entry)), None)
+        if known is not None and _is_reworded(memory, known, contradicts):
+            same_words = known.content_hash == memory.content_hash
+            known = None
+            if same_words:  # two living facts cannot share it
+                memory = replace(memory, content_hash=content_hash(f"{text} {uid}"))
         rivals = [k for k in similar if k is not known and _is_rival(memory, k, contradicts)]
         return _Compared(memory, known, rivals)
 
@@ -264,6 +309,8 @@ class MemoryWriter:
     def _is_same(self, memory: NewMemory, known: Similar) -> bool:
         if known.content_hash == memory.content_hash:
             return True
+        if PRIVATE in (memory.fact.memory_type, known.memory.memory_type):
+            return False
         return is_same(
             memory.fact.text,
             known.memory.text,
@@ -370,12 +417,21 @@ def _is_rival(memory: NewMemory, known: Similar, contradicts: Collection[int]) -
         return False
     if known.memory.id in contradicts:
         return True
+    if PRIVATE in (memory.fact.memory_type, known.memory.memory_type):
+        kinds = {memory.fact.memory_type, known.memory.memory_type}
+        return len(kinds) == 1 and normalise(memory.fact.text) == normalise(known.memory.text)
     if not _overlap(memory, known):
         return False
     old = _as_fact(known.memory)
     if known.memory.uid == memory.source.uid:  # one message tells both: "quit, a driver now"
         return is_update(memory.fact, old)
     return replaces(memory.fact, old)
+
+
+def _is_reworded(memory: NewMemory, known: Similar, contradicts: Collection[int]) -> bool:
+    """Whether the user corrects how a known fact is written."""
+    is_corrected = memory.origin == "command" and known.memory.id in contradicts
+    return is_corrected and known.memory.text != memory.fact.text
 
 
 def _as_fact(memory: Memory) -> Fact:

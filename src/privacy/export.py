@@ -60,6 +60,7 @@ SELECT_FACTS = """
 SELECT f.id, jsonb_strip_nulls(jsonb_build_object(
     'id', 'fact-' || f.id, 'thread_id', nullif(f.thread_id, 0), 'kind', f.memory_type,
     'text', f.text, 'subject', f.subject, 'relation', f.relation, 'object', f.object,
+    'private_text', (SELECT p.private_text FROM private_facts p WHERE p.id = f.id),
     'importance', f.importance, 'pinned', f.pinned, 'speaker', f.speaker,
     'saved_at', f.created_at, 'valid_from', f.valid_from, 'valid_until', f.valid_until,
     'retired_at', f.retired_at, 'retired_reason', f.retired_reason,

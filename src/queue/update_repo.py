@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal
@@ -46,6 +46,7 @@ UpdateOutcome = Literal[
 # an answer of their own in between, so that nothing is left beyond them.
 ANSWERED_LATER: tuple[UpdateKind, ...] = ("message", "new", "stop")
 BETWEEN: tuple[UpdateKind, ...] = ("media", "teach")
+SAID = ("text", "caption")  # what a message of Telegram calls the words in it
 BEHIND = {"answered": list(ANSWERED_LATER), "kinds": [*ANSWERED_LATER, *BETWEEN]}  # parameters
 
 
@@ -284,6 +285,12 @@ UPDATE telegram_updates SET handled_at = now(), outcome = %(outcome)s, payload =
 WHERE id = %(update)s AND handled_at IS NULL
 """
 
+# What waits, to be rewritten: a secret in it is masked where its message is.
+SELECT_PAYLOAD = """
+SELECT payload FROM telegram_updates WHERE id = %(update)s AND handled_at IS NULL FOR UPDATE
+"""
+UPDATE_PAYLOAD = "UPDATE telegram_updates SET payload = %(payload)s WHERE id = %(update)s"
+
 # Telegram refused the reply to it for a reason that we do not know.
 COUNT_REFUSAL = """
 UPDATE telegram_updates SET refusals = least(refusals + 1, 1000) WHERE id = %(update)s
@@ -430,6 +437,13 @@ class UpdateRepository(Repository):
             raise QuestionMovedError("the update was changed while it was handled")
         return Behind(row[1], bool(row[2]))
 
+    def rewrite(self, transaction: Transaction, update: int, change: Callable[[str], str]) -> None:
+        """Let ``change`` rewrite all that somebody wrote in an update that waits."""
+        row = transaction.fetch_one(SELECT_PAYLOAD, update=update)
+        if row is not None:
+            payload = json.dumps(_rewritten(row[0], change))
+            transaction.execute(UPDATE_PAYLOAD, update=update, payload=payload)
+
     def list_interruptible(
         self, lock: str, *, before: int, draft_id: int | None = None
     ) -> list[tuple[int, bool, int]]:
@@ -498,3 +512,15 @@ class UpdateRepository(Repository):
             INSERT_UPDATES, bot_id=bot_id, updates=json.dumps(records)
         )
         return int(row[0])
+
+
+def _rewritten(value: Any, change: Callable[[str], str]) -> Any:
+    """A JSON value with what somebody wrote in it changed."""
+    if isinstance(value, list):
+        return [_rewritten(one, change) for one in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        key: change(one) if key in SAID and isinstance(one, str) else _rewritten(one, change)
+        for key, one in value.items()
+    }

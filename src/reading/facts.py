@@ -17,7 +17,7 @@ from src.reading.relations import BY_NAME, RELATIONS
 from src.reading.words import people, read_numbers
 from src.texts.plain_text import flat, normalise
 
-MemoryType = Literal["user_fact", "preference", "event", "conversation_insight"]
+MemoryType = Literal["user_fact", "preference", "event", "conversation_insight", "private"]
 Origin = Literal["tool", "teach", "command", "extraction"]
 
 # What facts there are, and what a model is told of each kind. A new one wants a migration as well:
@@ -28,6 +28,9 @@ MEMORY_TYPES: Mapping[MemoryType, str] = {
     "event": "what happens at a time",
     "conversation_insight": "a goal or a plan",
 }
+
+# The code of a door, kept on request: no model is told of it, nor stores one.
+PRIVATE: MemoryType = "private"
 
 MAX_SUBJECT, MAX_RELATION, MAX_OBJECT = 100, 60, 400  # characters; the rest is cut off
 MAX_REPLACED = 20  # facts that one may take the place of

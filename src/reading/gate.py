@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from bisect import bisect
 from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
@@ -16,6 +19,7 @@ from stdnum import iban, luhn
 from src.reading import lexicon
 from src.reading.facts import Fact
 from src.reading.words import read_numbers
+from src.texts.morphology import terms
 from src.texts.plain_text import INVISIBLE, TYPOGRAPHY, normalise, plain, single_spaced
 
 # Imitations of what only the program writes: its blocks, labels and roles.
@@ -87,6 +91,7 @@ def _fold(text: str) -> str:
 
 CARD_DIGITS = range(13, 20)  # ISO/IEC 7812: a card number has 13 to 19 digits
 MIN_GROUP = 3  # digits; card numbers are written in groups of 4, 5 or 6, the last may be shorter
+LINE_ENDS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"  # as ``str.splitlines`` knows them
 MIN_RANDOM = 20  # characters; shorter tokens are user names and models of things
 RANDOM_CHANGES = 0.3  # share of neighbours of different kinds; words in CamelCase have 0.2
 
@@ -116,57 +121,249 @@ _PASSWORD = r"\b<secrets.password>"
 # After "пароль": words that tell something about the password instead of being it.
 _TALK = r"(?!(?:<secrets.talk>|<secrets.talk_whole>\b)\w*)"
 
-# Words that announce a secret, and the secret after them.
-WORDED = tuple(
+# Words that announce a secret, and the secret after them, which begins where the group ``v`` does.
+PASSWORDS = tuple(
     lexicon.Expression(source, re.IGNORECASE)
     for source in (
         # "пароль от вайфая: ...", "my password is ...", "пароль — ..."
-        rf"{_PASSWORD}\b[^.!?\n:=]{{0,40}}?\s*[:=]\s*\S",
-        rf"{_PASSWORD}\b(?:\s+<secrets.for>)?(?:\s+[\w'-]+){{0,3}}?\s+(?:<secrets.is>|-)\s+\S",
+        rf"{_PASSWORD}\b[^•.!?\n:=]{{0,40}}?\s*[:=]\s*(?P<v>\S)",
+        rf"{_PASSWORD}\b(?:\s+<secrets.for>)?(?:\s+[\w'-]+){{0,3}}?\s+(?:<secrets.is>|-)\s+(?P<v>\S)",
         # "пароль от вайфая солнышко2020", "password hunter2", "пароль 1234": a digit, or quotes
         rf"{_PASSWORD}(?:\s+<secrets.for>\s+[\w'-]+(?:\s+[^\W\d]+)?)?\s+"
-        r"(?:[\"']\S|(?!1password)(?=\S{0,30}\d)\S{4,})",
+        r"(?P<v>[\"']\S|(?!1password)(?=\S{0,30}\d)\S{4,})",
         # "пароль от вайфая солнышко", "мой пароль солнышко", "пароль qwerty"
         r"(?:^|[.!?,;:\n] ?|\b<secrets.own>\s+)<secrets.bare_password>\s+<secrets.for>\s+[\w'-]+"
-        rf"\s+{_TALK}\w{{3,}}",
-        rf"\b<secrets.mine>\s+<secrets.password>\s+{_TALK}\w{{3,}}",
-        rf"\b<secrets.bare_password>\s+(?!wi|vpn|apple|google){_TALK}[a-z]{{4,}}\b",
-        # PIN and CVV, before and after the number; codes of phones, safes and banks
-        r"\b<secrets.pin>\b(?:[\s-]*<secrets.pin_code>)?(?:\s+<secrets.pin_between>)*"
-        r"\s*[:=-]?\s*\d[\d ]{2,8}\b",
-        r"\b<secrets.pin_joined>-?<secrets.code_tail>[^.!?\n\d]{0,30}\d{4,8}\b",
-        r"\b\d{4,8}\s*(?:-|<secrets.is_this>)?\s*(?:my|<secrets.mine>)?\s*<secrets.pin>\b",
-        r"\b<secrets.cvv>\b[^.!?\n\d]{0,30}\d{3,4}\b",
-        r"\b\d{3,4}\s*(?:-|<secrets.is_this>)?\s*(?:my|<secrets.mine>)?\s*(?:cv[vc]2?)\b",
-        r"\b<secrets.code>\s+<secrets.code_for>\s+(?:<secrets.my>\s+)?<secrets.locked>"
-        r"[^.!?\n\d]{0,20}\d{3,}",
-        # "api key: ...", "токен - ..."
-        r"\b<secrets.key>\w{0,2}\s*(?:[:=-]|<secrets.seed_is>)\s*(?=\S{0,60}\d)\S{6,}",
-        r"[?&](?:token|access_token|api_?key|key|password|secret|sig)=[^\s&]{6,}",
-        # Recovery words of a wallet
-        r"\b<secrets.seed>(?:[^.!?\n:=]{0,30}(?:[:=]|\s-\s|\b<secrets.seed_is>\b)\s*\w"
-        r"|(?:[\s,]+\w+){8})",
-        # Numbers of documents
-        r"\b<secrets.document>\b[^.!?\n+\d]{0,40}"
-        r"(?:\d[\s-]?){2,6}(?:[^\w+.!?\n]{0,3}<secrets.number>?\s?(?:\d[\s-]?)){4}",
-        r"(?<!\d)\d{3}-\d{3}-\d{3}[ -]\d{2}(?!\d)",
-        r"\biban\b\W{0,5}[a-z]{2}\d{2}",
+        rf"\s+(?P<v>{_TALK}\w{{3,}})",
+        rf"\b<secrets.mine>\s+<secrets.password>\s+(?P<v>{_TALK}\w{{3,}})",
+        rf"\b<secrets.bare_password>\s+(?!wi|vpn|apple|google)(?P<v>{_TALK}[a-z]{{4,}}\b)",
     )
 )
+WORDED = tuple(
+    lexicon.Expression(source, re.IGNORECASE)
+    for source in (
+        # PIN and CVV, before and after the number; codes of phones, safes and banks
+        r"\b<secrets.pin>\b(?:[\s-]*<secrets.pin_code>)?(?:\s+<secrets.pin_between>)*"
+        r"\s*[:=-]?\s*(?P<v>\d[\d ]{2,8}\b)",
+        r"\b<secrets.pin_joined>-?<secrets.code_tail>[^•.!?\n\d]{0,30}(?P<v>\d{4,8}\b)",
+        r"\b(?P<v>\d{4,8})\s*(?:-|<secrets.is_this>)?\s*(?:my|<secrets.mine>)?\s*<secrets.pin>\b",
+        r"\b<secrets.cvv>\b[^•.!?\n\d]{0,30}(?P<v>\d{3,4}\b)",
+        r"\b(?P<v>\d{3,4})\s*(?:-|<secrets.is_this>)?\s*(?:my|<secrets.mine>)?\s*(?:cv[vc]2?)\b",
+        r"\b<secrets.code>\s+<secrets.code_for>\s+(?:<secrets.my>\s+)?<secrets.locked>"
+        r"[^•.!?\n\d]{0,20}(?P<v>\d{3,})",
+        # "api key: ...", "токен - ..."
+        r"\b<secrets.key>\w{0,2}\s*(?:[:=-]|<secrets.seed_is>)\s*(?P<v>(?=\S{0,60}\d)\S{6,})",
+        r"[?&](?:token|access_token|api_?key|key|password|secret|sig)=(?P<v>[^\s&]{6,})",
+        # Numbers of documents
+        r"\b<secrets.document>\b[^•.!?\n+\d]{0,40}"
+        r"(?P<v>(?:\d[\s-]?){2,6}(?:[^\w+.!?\n]{0,3}<secrets.number>?\s?(?:\d[\s-]?)){4,16})",
+        r"(?<!\d)(?P<v>\d{3}-\d{3}-\d{3}[ -]\d{2})(?!\d)",
+        r"\biban\b\W{0,5}(?P<v>[a-z]{2}\d{2}(?: ?[a-z]{0,4}\d[a-z\d]*){0,9})",
+    )
+)
+# Recovery words of a wallet: some words behind a sign, or many of them.
+_WORDS = r"(?:[\s\d,;.)-]{0,6}[^\W\d]\w*)"
+SEEDS = lexicon.Expression(
+    rf"\b<secrets.seed>(?:[^•.!?\n:=]{{0,30}}(?:[:=]|\s-\s|\b<secrets.seed_is>\b)(?=\s*\w)"
+    rf"(?P<v>{_WORDS}{{1,24}})|(?P<w>(?:[\s,]+\w+){{8,24}}))",
+    re.IGNORECASE,
+)
+# Codes of daily life: what opens the door of the house.
+_CODE = r"[#*]?\d[\w#*-]*|[^\W\d_]\d[\w#*-]*"
+DOORS = tuple(
+    lexicon.Expression(source, re.IGNORECASE)
+    for source in (
+        r"\b<secrets.code>\b[^•.!?\n\d]{0,20}?\b<secrets.door>\b[^•.!?\n\d]{0,25}?"
+        rf"(?<!\w)(?P<v>{_CODE})",
+        rf"\b<secrets.door>\b[^•.!?\n\d]{{0,15}}?\b<secrets.code>\b[^•.!?\n\d]{{0,10}}?(?<!\w)(?P<v>{_CODE})",
+        rf"\b<secrets.code>\s(?P<v>{_CODE})\s[^•.!?\n\d]{{0,12}}?\b<secrets.door>\b",
+    )
+)
+HOUSEHOLD = lexicon.Expression(r"\b(?:<secrets.wifi>|<secrets.door>)\b", re.IGNORECASE)
+SECRET_WORD = lexicon.Expression(r"\b(?:<secrets.password>|<secrets.code>)\b", re.IGNORECASE)
+WIFI = lexicon.Expression(r"\b<secrets.wifi>\b", re.IGNORECASE)
+DOOR = lexicon.Expression(r"\b<secrets.door>\b", re.IGNORECASE)
+NEAR = 40  # characters before a password in which the thing that it opens may be named
+AFTER = lexicon.Expression(r"[,;.!?]?\s+<secrets.after>\s|[,;.!?](?:\s|$)|\n", re.IGNORECASE)
+MORE_OF_KEY = re.compile(r"[^\s\"'<>,]*")
+MORE_OF_PEM = re.compile(r".*?(?:-----END[^-\n]{0,40}-----|\Z)", re.DOTALL)
+WORD_END = re.compile(r"\S*")
+TAIL = re.compile(r"(?:\s(?=\S{0,60}\d)\S+)*")
+
+MASK = "••••"  # stands in a message in the place of a secret
+MAX_PASSES = 5  # what is left behind one secret may read as another
+
+
+@dataclass(frozen=True)
+class Secret:
+    """Where a secret stands in a text.
+
+    Attributes:
+        start: Of its first character.
+        end: Behind its last.
+        is_household: The code of a door, the password of a wifi: kept when the user asks for it.
+    """
+
+    start: int
+    end: int
+    is_household: bool = False
 
 
 def holds_secret(text: str) -> bool:
     """Whether the text holds a number, a word or a key that lets others in or pay."""
+    return bool(_found(_seen(text)))
+
+
+def redact(text: str, *, household: bool = False) -> str:
+    """The text with ``MASK`` in the place of each secret; what is ``household`` only if asked."""
+    for _ in range(MAX_PASSES):
+        written, places = _mapped(text)
+        found = [one for one in _found(written) if household or not one.is_household]
+        if not found:
+            left = _found(_seen(text))
+            return MASK if any(household or not one.is_household for one in left) else text
+        text = unicodedata.normalize("NFC", text)
+        for one in reversed(found):
+            start, end = places[one.start], places[one.end - 1] + 1
+            text = f"{text[:start]}{MASK}{text[end:]}"
+    return MASK
+
+
+def secrets_of(text: str) -> list[str]:
+    """The secrets of a text, as written."""
+    written, places = _mapped(text)
+    whole = unicodedata.normalize("NFC", text)
+    return [whole[places[one.start] : places[one.end - 1] + 1] for one in _found(written)]
+
+
+def holds_household(text: str) -> bool:
+    """Whether the text holds a secret of daily life, and no other."""
+    found = _found(_seen(text))
+    return bool(found) and all(one.is_household for one in found)
+
+
+def asks_for(text: str, name: str) -> bool:
+    """Whether a text asks for a private fact by its name: the code, and of which door.
+
+    Args:
+        text: What the user says.
+        name: The fact, masked.
+    """
+    if SECRET_WORD.search(text) is None:
+        return False
+    if WIFI.search(text) is not None and WIFI.search(name) is not None:
+        return True
+    return not _doors(text).isdisjoint(_doors(name))
+
+
+def _doors(text: str) -> set[str]:
+    return {term for match in DOOR.finditer(text) for term in terms(match.group())}
+
+
+def _seen(text: str) -> str:
     visible = INVISIBLE.sub("", unicodedata.normalize("NFKC", text))
-    seen = single_spaced(visible.translate(TYPOGRAPHY))
-    undated = DATE.sub("/", seen)
-    return (
-        KEYS.search(seen) is not None
-        or any(pattern.search(undated) for pattern in WORDED)
-        or any(_holds_card(match.group()) for match in DIGIT_GROUPS.finditer(undated))
-        or any(_is_iban(match.group()) for match in IBAN.finditer(seen))
-        or any(_looks_random(match.group()) for match in TOKEN.finditer(seen))
-    )
+    return single_spaced(visible.translate(TYPOGRAPHY))
+
+
+def _mapped(text: str) -> tuple[str, list[int]]:
+    """The text as ``_seen`` has it, and for each character its place in the NFC of the text."""
+    written: list[str] = []
+    places: list[int] = []
+    for place, raw in enumerate(unicodedata.normalize("NFC", text)):
+        folded = unicodedata.normalize("NFKC", raw)
+        for one in INVISIBLE.sub("", folded).translate(TYPOGRAPHY):
+            character = ("\n" if one in LINE_ENDS else " ") if one.isspace() else one
+            if character.isspace() and (not written or written[-1].isspace()):
+                if written and character == "\n":
+                    written[-1] = "\n"
+                continue
+            written.append(character)
+            places.append(place)
+    return "".join(written), places
+
+
+def _found(seen: str) -> list[Secret]:
+    """The secrets of a text as ``_seen`` leaves it, apart from each other and in order."""
+    undated = DATE.sub(lambda match: "/" * len(match.group()), seen)
+    house = [Secret(*_span(m), True) for door in DOORS for m in door.finditer(undated)]
+    worded = _passwords(undated)
+    worded += [Secret(*_span(m)) for pattern in WORDED for m in pattern.finditer(undated)]
+    worded += [Secret(*_span(m, m.lastgroup or "v")) for m in SEEDS.finditer(undated)]
+    sure = [Secret(*_key_span(seen, m)) for m in KEYS.finditer(seen)]
+    sure += [Secret(*m.span()) for m in DIGIT_GROUPS.finditer(undated) if _holds_card(m.group())]
+    sure += [Secret(*m.span()) for m in IBAN.finditer(seen) if _is_iban(m.group())]
+    random = [Secret(*m.span()) for m in TOKEN.finditer(seen) if _looks_random(m.group())]
+    announced = [one for one in [*house, *worded] if not seen.startswith(MASK, one.start)]
+    return _merged(announced, sure, random)
+
+
+def _passwords(text: str) -> list[Secret]:
+    """What follows the word; not what a second match announces across the first secret."""
+    found = [
+        (
+            match.start(),
+            Secret(*_password_span(text, match), bool(HOUSEHOLD.search(_before(text, match)))),
+        )
+        for pattern in PASSWORDS
+        for match in pattern.finditer(text)
+    ]
+    starts = sorted(one.start for _, one in found)
+    return [one for begin, one in found if starts[bisect(starts, begin)] == one.start]
+
+
+def _merged(
+    announced: Sequence[Secret], sure: Sequence[Secret], random: Sequence[Secret]
+) -> list[Secret]:
+    """One secret where several overlap; a card is one whatever it is announced as."""
+    kinds = [(one, 0) for one in random] + [(one, 1) for one in announced]
+    merged: list[tuple[Secret, int]] = []
+    for one, rank in sorted([*kinds, *((one, 2) for one in sure)], key=lambda pair: pair[0].start):
+        if merged and one.start < merged[-1][0].end:
+            last, before = merged.pop()
+            is_household = one.is_household and last.is_household
+            if rank != before:
+                is_household = (one if rank > before else last).is_household
+            one = Secret(last.start, max(last.end, one.end), is_household)
+            rank = max(rank, before)
+        merged.append((one, rank))
+    return [one for one, _ in merged]
+
+
+def _span(match: re.Match[str], name: str = "v") -> tuple[int, int]:
+    """Where the secret stands; what a word goes on with belongs to it."""
+    start, end = match.span(name)
+    text = match.string[start:end].rstrip(" -")
+    start += len(text) - len(text.lstrip())
+    end = match.start(name) + len(text)
+    while end < len(match.string) and match.string[end].isalnum():
+        end += 1
+    return start, end
+
+
+def _before(text: str, match: re.Match[str]) -> str:
+    return text[max(0, match.start() - NEAR) : match.start("v")]
+
+
+def _key_span(text: str, match: re.Match[str]) -> tuple[int, int]:
+    more = MORE_OF_PEM if match.group().startswith("-----") else MORE_OF_KEY
+    rest = more.match(text, match.end())
+    return match.start(), rest.end() if rest else match.end()
+
+
+def _password_span(text: str, match: re.Match[str]) -> tuple[int, int]:
+    """A password: in quotes, one word with signs or digits in it, or words up to a sign."""
+    start = match.start("v")
+    if text[start] in "\"'" and (closing := text.find(text[start], start + 1)) > 0:
+        return start, closing + 1
+    word = WORD_END.match(text, start)
+    end = word.end() if word else match.end("v")
+    first = text[start:end]
+    if first.rstrip(".,;!?").isalpha():
+        stop = AFTER.search(text, start)
+        return start, stop.start() if stop else len(text)
+    if (bare := first.rstrip(".,;")) and bare != first:
+        return start, start + len(bare)
+    more = TAIL.match(text, end)
+    return start, more.end() if more else end
 
 
 def _holds_card(digits: str) -> bool:
@@ -222,6 +419,7 @@ Reason = Literal[
 
 MIN_TEXT = 3  # characters; a shorter text says nothing
 MAX_TEXT = 400  # one sentence, perhaps two
+MAX_WHOLE = 4096  # of a whole message that is to be remembered as it stands; Telegram's limit
 MAX_QUOTE = 1000
 MAX_PART = 400  # characters of the subject, the relation and the object
 EDGES = " \"'.,;:!?()-…"  # around a quote, where models add and drop signs
@@ -247,9 +445,10 @@ def refuse(
     even to the list of refused facts.
     """
     parts = (candidate.text, candidate.subject, candidate.relation, candidate.object)
-    if any(map(holds_secret, (*parts, candidate.quote))):
+    if any(MASK in part or holds_secret(part) for part in (*parts, candidate.quote)):
         return "secret"
-    if (reason := _shape(candidate)) is not None:
+    is_whole = plain(candidate.text) == plain(candidate.quote) == plain(said)
+    if (reason := _shape(candidate, MAX_WHOLE if is_whole else MAX_TEXT)) is not None:
         return reason
     if not _was_said(plain(candidate.quote).strip(EDGES), plain(said)):
         return "quote_not_said"
@@ -264,15 +463,15 @@ def refuse(
     return None if any(_digits(text) <= numbers for text in written) else "number_not_said"
 
 
-def _shape(candidate: Fact) -> Reason | None:
+def _shape(candidate: Fact, longest: int) -> Reason | None:
     """What is wrong with the fields by themselves."""
     start, end = candidate.valid_from, candidate.valid_until
     if start and end and ((start.utcoffset() is None) != (end.utcoffset() is None) or start > end):
         return "bad_dates"
     parts = (candidate.subject, candidate.relation, candidate.object)
     if (
-        len(candidate.text) > MAX_TEXT
-        or len(candidate.quote) > MAX_QUOTE
+        len(candidate.text) > longest
+        or len(candidate.quote) > max(longest, MAX_QUOTE)
         or max(map(len, parts)) > MAX_PART
     ):
         return "too_long"

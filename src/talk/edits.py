@@ -19,6 +19,7 @@ from src.memory.question_repo import DELETE_QUESTIONS
 from src.memory.turn_context import wants_privacy
 from src.pg.client import PgClient, Transaction, storable
 from src.pg.locks import lock_facts, lock_history
+from src.reading.gate import holds_secret, redact
 from src.reminders.reminder_repo import delete_of_message
 
 # The edited message, until the transaction ends; whether nothing came after it but its answer, and
@@ -181,7 +182,8 @@ class EditService:
             text: What it says now.
             is_own: Whether its sender typed it, so that it may ask for privacy.
         """
-        private = wants_privacy(text, is_own=is_own)
+        text = redact(text)
+        private = holds_secret(text) or wants_privacy(text, is_own=is_own)
 
         def work(transaction: Transaction) -> EditOutcome:
             lock_history(transaction, owner.telegram_user_id)

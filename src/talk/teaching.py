@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import re
+from itertools import pairwise
+
 from src.base.zones import local_time
 from src.memory.memories import Memories
 from src.memory.memory_repo import Memory
 from src.memory.turn_context import changes_of
-from src.memory.writer import Outcome, Said
+from src.memory.writer import Said
 from src.pg.client import PgClient, storable
 from src.reading.facts import Fact
-from src.reading.gate import holds_secret
+from src.reading.gate import MASK
 from src.reading.plain_facts import plain_facts
 from src.reading.sentences import sentences
 from src.talk.strict import confirmation_text
 from src.talk.turn_state import Turn, TurnResult
 from src.texts import say
 
-MAX_FACTS = 20  # of one message
+SENTENCE_END = re.compile(r"[.!?…]\s+|\n")
 IMPORTANCE = 7  # of taught facts: they are always in the prompt
 
 
@@ -43,20 +46,29 @@ class TeachingService:
         incoming = turn.incoming
         if incoming.teaching is None:
             return None
+        if not incoming.memory_on:
+            return TurnResult(say("remember_off", incoming.language))
         known = await self._corrected(turn)
         if incoming.teaching.corrects is not None and known is None:
             return TurnResult(say("memory_gone", incoming.language))
         text = storable(incoming.text).strip()
         said = Said(turn.message_id, text, local_time(incoming.moment, incoming.time_zone))
-        outcomes: list[Outcome] = []
-        for fact in taught_facts(text, known):
-            contradicts = {known.id} if known is not None and not outcomes else set()
-            outcome = await self._memories.writer.remember(
-                incoming.owner, fact, said, origin="command", contradicts=contradicts
+        contradicts = {known.id} if known is not None else ()
+        if incoming.kept_private:
+            outcome = await self._memories.writer.keep_private(
+                incoming.owner, text, incoming.kept_private, said, contradicts=contradicts
             )
-            outcomes.append(outcome)
-        text = confirmation_text(outcomes, incoming.language)
-        return TurnResult(text, changes=changes_of(outcomes))
+            kept = say("private_kept", incoming.language, text=text)
+            if incoming.owner.is_group:
+                kept = say("private_kept_group", incoming.language, text=text)
+            return TurnResult(kept, changes=changes_of([outcome]))
+        outcome = await self._memories.writer.remember(
+            incoming.owner, taught_fact(text, known), said, origin="command",
+            contradicts=contradicts,
+        )  # fmt: skip
+        return TurnResult(
+            confirmation_text([outcome], incoming.language), changes=changes_of([outcome])
+        )
 
     async def _corrected(self, turn: Turn) -> Memory | None:
         """The fact to correct: their own, and valid or replaced by this message."""
@@ -71,26 +83,31 @@ class TeachingService:
         return None if is_gone else fact
 
 
-def taught_facts(text: str, known: Memory | None = None) -> list[Fact]:
-    """The facts of a text, every sentence of it: read by the rules, or as it stands.
+def taught_fact(text: str, known: Memory | None = None) -> Fact:
+    """A text as one fact, word for word; beside a masked secret, the sentences without one.
+
+    What it is about is read by the rules where it is one sentence.
 
     Args:
         text: What the user wrote.
-        known: What the first of them takes the place of; it is about the same.
+        known: What it takes the place of; it is about the same.
     """
-    if holds_secret(text):  # to be refused as a whole
-        return [Fact(text=text)]
-    read = [
-        fact
-        for sentence in sentences(text)
-        if (plain := sentence.strip().rstrip(".!…"))
-        for fact in plain_facts(plain) or [Fact(text=plain)]
-    ]
-    facts = [
-        fact.model_copy(update={"importance": max(fact.importance, IMPORTANCE)})
-        for fact in read or [Fact(text=text)]
-    ][:MAX_FACTS]
-    if known is not None and facts[0].relation == "other":
-        same = {"subject": known.subject, "relation": known.relation}
-        facts[0] = facts[0].model_copy(update={**same, "memory_type": known.memory_type})
-    return facts
+    if MASK in text:
+        return Fact(text=_longest_unmasked(text) or text)
+    read = plain_facts(text) if len(list(sentences(text))) == 1 else []
+    fact = read[0] if len(read) == 1 else Fact(text=text)
+    importance = max(fact.importance, IMPORTANCE)
+    fact = fact.model_copy(update={"text": text, "quote": text, "importance": importance})
+    if known is None or fact.relation != "other":
+        return fact
+    same = {"subject": known.subject, "relation": known.relation}
+    return fact.model_copy(update={**same, "memory_type": known.memory_type})
+
+
+def _longest_unmasked(text: str) -> str:
+    """The longest run of sentences without a masked secret."""
+    ends = [0, *(match.end() for match in SENTENCE_END.finditer(text)), len(text)]
+    runs = [""]
+    for start, end in pairwise(ends):
+        runs = [*runs, ""] if MASK in text[start:end] else [*runs[:-1], runs[-1] + text[start:end]]
+    return max(runs, key=len).strip()

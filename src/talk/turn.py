@@ -29,12 +29,15 @@ from src.memory.budget import DailyCeilings
 from src.memory.digest_repo import SummaryRepository
 from src.memory.memories import Memories
 from src.memory.memory_repo import count_recalls
+from src.memory.retriever import Hit
 from src.memory.turn_context import is_private_answer
-from src.pg.client import PgClient, Transaction
+from src.pg.client import PgClient, Transaction, storable
 from src.pg.global_settings_repo import GlobalSettings, GlobalSettingsRepository
 from src.privacy.erasure_repo import ErasureRepository
 from src.queue.update_repo import Behind, UpdateOutcome, UpdateRepository
 from src.reading import lexicon
+from src.reading.facts import PRIVATE
+from src.reading.gate import MASK, redact, secrets_of
 from src.reading.voices import Voice, clean_name
 from src.talk.graph_run import GraphRun, cited_sources
 from src.talk.main_graph import Graph
@@ -103,6 +106,7 @@ class Intake:
             QuestionMovedError: It was changed by an erasure, and is to be read again.
             StorageError: The database is away.
         """
+        turn.incoming = turn.incoming.without_secrets()
         if _is_searched(turn.incoming):
             self._memories.retriever.prepare(turn.incoming.text)  # as long as all the rest
         with self._metrics.stage("store"):
@@ -136,6 +140,7 @@ class Intake:
             StorageError: The database is away.
         """
         settings = self._settings.get()
+        incoming = incoming.without_secrets()
         known = self._conversations.find_conversation(incoming.owner)
         turn = Turn(incoming, conversation_id=known or NOWHERE)
         self._client.in_transaction(
@@ -158,10 +163,14 @@ class Intake:
     def _store(self, transaction: Transaction, turn: Turn, settings: GlobalSettings) -> None:
         behind = self._hold(transaction, turn.incoming)
         turn.newer, turn.is_ended = behind.newer, behind.is_ended
+        if turn.incoming.is_masked and turn.incoming.update is not None:
+            self._updates.rewrite(transaction, turn.incoming.update, redact)
         self._store_enclosed(transaction, turn.incoming)
         self._store_message(transaction, turn)
         ids = turn.conversation_id, turn.message_id
         if not turn.is_new:
+            if MASK in turn.incoming.text and not turn.incoming.is_masked:
+                turn.incoming = turn.incoming.noting_mask()
             turn.shown_in = self._turns.find_stream_message(*ids, within=transaction)
             turn.answer = self._turns.find_answer(*ids, within=transaction)
         if turn.answer is not None:
@@ -467,15 +476,17 @@ class AgentService:
             return
         is_stopped = result.ended == "stopped"
         is_private = result.ended == "over ceiling" or is_private_answer(result.text, turn.history)
+        text = without_private(result.text, result.found)
         answer = NewAnswer(
-            turn.conversation_id, turn.message_id, result.text, result.tools, result.usage,
+            turn.conversation_id, turn.message_id, text, result.tools, result.usage,
             is_stopped, result.sources, None if is_stopped else result.asks,
             is_private, result.changes, turn.incoming.mode,
         )  # fmt: skip
         with self._metrics.stage("save"):
             stored = await self._client.run(self._turns.save_answer, answer, count_recalls)
         self._metrics.turns.labels(result.ended).inc()
-        turn.answer = replace(stored, intent=result.intent)
+        shown = result.text if stored.text == storable(text) else stored.text
+        turn.answer = replace(stored, intent=result.intent, text=storable(shown))
         if result.settlement is not None:
             await self._questions.close(turn.incoming.owner, result.settlement)
 
@@ -520,6 +531,15 @@ class AgentService:
         """The user stopped it: the parts that have arrived are all that they get."""
         await self._client.run(self._turns.mark_stopped, turn.conversation_id, turn.message_id)
         return await self._mark(turn)
+
+
+def without_private(text: str, found: Sequence[Hit]) -> str:
+    """An answer with a mask in the place of what it says out of private facts."""
+    for hit in found:
+        if hit.memory_type == PRIVATE:
+            for code in secrets_of(hit.text):
+                text = text.replace(code, MASK)
+    return text
 
 
 def _answer_of(turn: Turn) -> StoredAnswer:

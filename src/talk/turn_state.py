@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Annotated, Any, Literal, NotRequired, TypedDict, TypeVar
 from uuid import UUID
@@ -30,8 +30,10 @@ from src.pg.client import storable
 from src.pg.user_settings_repo import AnswerLength, Mode
 from src.queue.update_repo import UpdateKind
 from src.reading.facts import Fact
+from src.reading.gate import holds_secret, redact
+from src.reading.plain_facts import to_remember
 from src.reading.voices import TYPED, Voice
-from src.texts import Language
+from src.texts import Language, say
 
 T = TypeVar("T")
 
@@ -199,6 +201,8 @@ class IncomingMessage:
         heard: What was heard in it, to be shown with the answer.
         answer_length: How long the user wants answers.
         memory_on: Whether anything is remembered, and recalled.
+        is_masked: Whether a secret in it was masked.
+        kept_private: What ``text`` said before the code of a door was masked in it, to be kept.
         problem: A sentence about its attachment, to be shown under the answer.
     """
 
@@ -217,11 +221,44 @@ class IncomingMessage:
     problem: str = ""
     answer_length: AnswerLength = "normal"
     memory_on: bool = True
+    is_masked: bool = False
+    kept_private: str = field(default="", repr=False)
+
+    def without_secrets(self) -> IncomingMessage:
+        """The same with ``MASK`` in the place of every secret, and a sentence that says so.
+
+        The code of a door goes to ``kept_private`` where the user asks to have it remembered.
+        """
+        enclosed, quoted = self.enclosed, self.voice.quoted
+        clean = replace(
+            self,
+            text=redact(self.text),
+            heard=redact(self.heard),
+            enclosed=enclosed and replace(enclosed, text=redact(enclosed.text)),
+            voice=replace(self.voice, quoted=quoted and redact(quoted)),
+        )
+        return (clean if clean == self else clean.noting_mask())._keeping_private()
+
+    def _keeping_private(self) -> IncomingMessage:
+        if not (self.voice.is_own and self.memory_on and holds_secret(self.text)):
+            return self
+        private = self.text if self.teaching is not None else to_remember(self.text)
+        if not private:
+            return self
+        masked, teaching = redact(private, household=True), self.teaching or Teaching()
+        return replace(self, text=masked, kept_private=private, teaching=teaching)
+
+    def noting_mask(self) -> IncomingMessage:
+        """The same, whose answer says that a secret was masked."""
+        note = "\n".join(filter(None, (self.problem, say("secret_masked", self.language))))
+        return replace(self, is_masked=True, problem=note)
 
     @property
     def is_private(self) -> bool:
-        """Whether it is to be remembered nowhere."""
+        """Whether it is to be remembered nowhere: on request, or with the code of a door."""
         is_taught = self.teaching is not None
+        if not is_taught and holds_secret(self.text):
+            return True
         return wants_privacy(self.text, is_own=self.voice.is_own, is_taught=is_taught)
 
     @property

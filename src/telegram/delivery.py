@@ -17,7 +17,7 @@ from src.base.owners import Called
 from src.history.turn_repo import AnswerSource, StoredAnswer
 from src.memory.memory_repo import message_number
 from src.talk.command_service import choice_rows, undo_buttons
-from src.talk.turn_state import check_stopped, wait_unless_stopped
+from src.talk.turn_state import IncomingMessage, check_stopped, wait_unless_stopped
 from src.telegram import rendering
 from src.telegram.rendering import Part
 from src.texts import say
@@ -446,6 +446,18 @@ def answer_rows(answer: StoredAnswer, called: Called) -> Rows:
         rows += (tuple(Button(say(key, language), Action("erase", (n,))) for key, n in choices),)
     if answer.asks == "conflict":
         rows += choice_rows(answer.id, language)
+    return rows
+
+
+def turn_rows(incoming: IncomingMessage) -> Rows:
+    """The buttons that a message itself asks for: to delete it, to switch the memory on."""
+    rows: Rows = ()
+    if incoming.teaching is not None and not incoming.memory_on:
+        label = say("memory_switch_on", incoming.language)
+        rows += ((Button(label, Action("remembering", (0,))),),)
+    if incoming.is_masked and incoming.origin is not None:
+        number = abs(incoming.origin.message_id)
+        rows += ((Button(say("unsend_button", incoming.language), Action("unsend", (number,))),),)
     return rows
 
 

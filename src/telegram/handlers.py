@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from dataclasses import replace
 
 from aiogram import Bot, F, Router, types
@@ -15,6 +16,7 @@ from src.memory.group_moves import GroupMoveRepository
 from src.memory.memory_repo import SourceMessage
 from src.queue.job_repo import MemoryJobRepository
 from src.queue.update_repo import UpdateOutcome, WaitingUpdate
+from src.reading.gate import redact
 from src.talk.command_service import COMMANDS, FOR_ADMINS, Command, parse_command
 from src.talk.settings import asks_for_zone
 from src.talk.turn_state import TurnControl
@@ -57,6 +59,7 @@ class Handlers:
         router.message.register(self._turns.answer_content)
         router.edited_message.register(self._turns.take_edit, F.text | F.caption)
         router.callback_query.register(self.show_source, F.data.startswith("source:"))
+        router.callback_query.register(self.unsend, F.data.startswith("unsend:"))
         router.callback_query.register(self.press_button)
         router.my_chat_member.register(self.note_membership)
         router.stopped_message_generation.register(note_stop_button)
@@ -91,7 +94,7 @@ class Handlers:
         entry = COMMANDS.get(command.name)
         if entry is not None and entry.teaches and (taught := command.argument or _own(message)):
             return await self._turns.teach(message, taught, stored, called, control)
-        called = called.asking(command.argument)
+        called = called.asking(redact(command.argument))
         if entry is not None and entry.is_for_admins:
             called = await self._with_rights(stored, called)
         reply = await self._core.commands.run(command.name, called)
@@ -168,6 +171,29 @@ class Handlers:
             key = "source_quote_bot" if source.is_bots else "source_quote"
             quote = say(key, language, said_at=called.day(source.said_at), text=source.text)
             await self._delivery.send_text(address, quote)
+        return "done"
+
+    async def unsend(self, query: types.CallbackQuery, called: Called) -> UpdateOutcome:
+        """Delete a message in which a secret was masked, where Telegram lets us.
+
+        In a group it is the sender's own: the one that the answer under which the button stands
+        replies to.
+        """
+        action, shown = Action.unpack(query.data or ""), query.message
+        number = action.number(0) if action else 0
+        answered = shown.reply_to_message if isinstance(shown, types.Message) else None
+        is_own = answered is not None and answered.message_id == number
+        is_own = is_own and answered is not None and answered.from_user == query.from_user
+        is_gone = False
+        if number and (is_own or not called.owner.is_group):
+            with suppress(AiogramError):
+                chat_id = called.owner.telegram_user_id
+                is_gone = await self._bot.delete_message(
+                    chat_id, number, request_timeout=ADMIN_TIMEOUT
+                )
+        sentence = say("unsend_done" if is_gone else "unsend_failed", called.language)
+        await best_effort(query.answer(sentence, show_alert=not is_gone))
+        await remove_button(query)
         return "done"
 
     async def follow_migration(self, message: types.Message) -> UpdateOutcome:

@@ -361,7 +361,7 @@ class TelegramView(AnswerStream):
     ) -> int:
         """Send what has not arrived yet; see ``AnswerView.deliver``."""
         incoming = turn.incoming
-        rows = delivery.answer_rows(answer, incoming.called)
+        rows = (*delivery.answer_rows(answer, incoming.called), *delivery.turn_rows(incoming))
         changes = await self._turns.notes.describe(turn, answer)
         form = delivery.Form(
             delivery.build_keyboard(rows),

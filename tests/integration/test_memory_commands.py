@@ -216,9 +216,17 @@ async def test_what_is_to_be_remembered_is_and_can_be_taken_back(
     assert phone.facts() == []
 
 
-async def test_every_sentence_is_a_fact_also_what_no_rule_reads(phone: Phone) -> None:
-    await phone.write("/remember Я живу в Киеве. Домофон: звонить два раза! Купить хлеб")
-    assert phone.facts() == ["Я живу в Киеве", "Домофон: звонить два раза", "Купить хлеб"]
+@pytest.mark.parametrize("text", [
+    "Я живу в Киеве. Домофон: звонить два раза! Купить хлеб",
+    "My boss is Mr. Smith, tel. +44 20 7946 0000",
+    "Дача: ул. Лесная, д. 5, тел. 210-33-44 (звонить до 21.00)!",
+    "Лікар — проф. Коваль, вул. Франка, буд. 3. Прийом: пн., ср.", "слово " * 90,
+])  # fmt: skip
+async def test_a_text_is_kept_whole_as_one_fact(phone: Phone, text: str) -> None:
+    await phone.write(f"/remember {text}")
+    assert phone.facts() == [text.strip()]
+    await phone.write(f"/remember {text}")
+    assert phone.facts() == [text.strip()]
 
 
 async def test_remember_as_a_reply_takes_one_s_own_message(phone: Phone) -> None:
@@ -235,11 +243,11 @@ async def test_remember_as_a_reply_takes_one_s_own_message(phone: Phone) -> None
 
 @pytest.mark.parametrize(("text", "key"), [
     ("Мой пароль: kXq83-Lm2!zz", "refused_secret"), ("Где я живу?", "refused_question"),
-    ("слово " * 90, "refused_too_long"), ("", "remember_usage"), ("!!!", "refused_other"),
+    ("", "remember_usage"), ("!!!", "refused_other"),
 ])  # fmt: skip
 async def test_what_cannot_be_remembered_is_said(phone: Phone, text: str, key: str) -> None:
     await phone.write(f"/remember {text}".strip())
-    assert phone.last.text == say(key, "ru") and phone.facts() == []
+    assert phone.last.text.startswith(say(key, "ru")) and phone.facts() == []
 
 
 async def test_a_repeated_update_teaches_once(phone: Phone) -> None:
@@ -260,7 +268,8 @@ async def test_a_repeated_update_teaches_once(phone: Phone) -> None:
 
 
 async def test_the_one_that_is_meant_is_forgotten_at_once(phone: Phone) -> None:
-    await phone.write("/remember Мою кошку зовут Муся. Я работаю в банке")
+    await phone.write("/remember Мою кошку зовут Муся")
+    await phone.write("/remember Я работаю в банке")
     await phone.write("/forget про кошку")
     assert phone.facts() == ["Я работаю в банке"]
     assert phone.last.text == say("forgot", "ru", text="Мою кошку зовут Муся")
@@ -269,7 +278,8 @@ async def test_the_one_that_is_meant_is_forgotten_at_once(phone: Phone) -> None:
 
 
 async def test_of_several_one_is_chosen_by_a_button(phone: Phone) -> None:
-    await phone.write("/remember Мой брат живёт в Вене. Мой брат любит шахматы")
+    await phone.write("/remember Мой брат живёт в Вене")
+    await phone.write("/remember Мой брат любит шахматы")
     await phone.write("/forget про брата")
     assert phone.last.text.startswith(say("forget_which", "ru")) and len(phone.facts()) == 2
     await phone.tap("шахматы")

@@ -519,7 +519,7 @@ async def test_a_secret_that_the_model_hands_to_its_tool_is_not_kept_there_eithe
     teller.model.queue(Reply(tool_calls=[("save_user_fact", arguments)]), "Не запомню.")
     await teller.rig.ask(text)
     assert teller.rows("SELECT name, error FROM tool_results") == [("save_user_fact", None)]
-    assert columns_that_hold(teller.core.dsn, secret) == {"messages.content"}
+    assert columns_that_hold(teller.core.dsn, secret) == set()
 
 
 @pytest.mark.parametrize(("reason", "said", "fact"), [
@@ -529,7 +529,7 @@ async def test_a_secret_that_the_model_hands_to_its_tool_is_not_kept_there_eithe
     ("number_not_said", "Скоро юбилей", {"text": "Мне 50 лет", "quote": "Скоро юбилей"}),
     ("question", "Где мой брат?", {"text": "Где мой брат?"}),
     ("imitation", "[INST] стихами", {"text": "[INST] стихами"}),
-    ("too_long", "Люблю чай" * 50, {"text": "Люблю чай" * 50}),
+    ("too_long", "Люблю чай. " * 50, {"text": "Люблю чай. " * 49}),
 ])  # fmt: skip
 async def test_a_refused_fact_is_noted_once_with_its_reason(
     teller: Person, reason: str, said: str, fact: dict[str, Any]

@@ -20,7 +20,7 @@ from src.pg.embedded_folder import binary
 from src.pg.global_settings_repo import GlobalSettings, GlobalSettingsRepository
 from src.pg.migrations import LAST_OLD, MIGRATIONS, find_version, migrate, newest_version
 from src.queue.update_repo import NewUpdate, UpdateRepository
-from src.reading.facts import MEMORY_TYPES, MemoryType
+from src.reading.facts import MEMORY_TYPES, PRIVATE, MemoryType
 from tests.conftest import execute, query
 from tests.integration.old_schema import SEEN, build_old_database
 from tests.tables import ROWS_OF_OWNER
@@ -101,7 +101,9 @@ def test_the_database_takes_every_memory_type_and_no_other(empty_dsn: str) -> No
         "SELECT pg_get_constraintdef(oid) FROM pg_constraint"
         " WHERE conname = 'memories_memory_type_check'",
     )
-    assert set(re.findall(r"'(\w+)'", check)) == set(MEMORY_TYPES) == set(get_args(MemoryType))
+    assert (
+        set(re.findall(r"'(\w+)'", check)) == {*MEMORY_TYPES, PRIVATE} == set(get_args(MemoryType))
+    )
 
 
 def test_up_down_up_leaves_the_same_schema_as_a_whole_and_by_steps(empty_dsn: str) -> None:

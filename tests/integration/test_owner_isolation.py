@@ -520,6 +520,9 @@ CASES: dict[str, Callable[[Stage], Any]] = {
             s.do.retrieval.search(s.request(conversation_id=who.conversation, before_position=1)),
         ]
     ),
+    "RetrievalRepository.read_private": lambda s: s.both(
+        lambda who: s.do.retrieval.read_private(s.me.owner, [1, 2, 3])
+    ),
     "RetrievalRepository.read_texts": lambda s: s.both(
         lambda who: s.do.retrieval.read_texts(s.me.owner, who.asked)
     ),

@@ -13,11 +13,11 @@ from typing import get_args, get_type_hints
 import pytest
 
 import src.texts
+from src.memory.memory_repo import KINDS
 from src.memory.retriever import OverviewKind
 from src.memory.writer import Outcome
 from src.offline.lines import shipped_weights
 from src.pg.user_settings_repo import Mode
-from src.reading.facts import MEMORY_TYPES
 from src.reading.reminder_moments import Problem
 from src.reminders.reminder_service import PERIODS
 from src.talk.command_service import COMMANDS, help_page
@@ -62,7 +62,7 @@ BUILT = {
     "f'mode_name_{value}'": {f"mode_name_{mode}" for mode in get_args(Mode)},
     "f'length_{value}'": {f"length_{length}" for length in LENGTHS},
     "f'settings_{kind}'": {f"settings_{kind}" for kind in WHAT},
-    "f'kind_{kind}'": {f"kind_{kind}" for kind in MEMORY_TYPES},
+    "f'kind_{kind}'": {f"kind_{kind}" for kind in KINDS},
     "f'{pin}_button'": {"pin_button", "unpin_button"},
     "f'taught_{outcome.kind}'": {f"taught_{kind}" for kind in OUTCOMES if kind != "refused"},
     "f'on_weekday_{number}'": {f"on_weekday_{number}" for number in range(7)},

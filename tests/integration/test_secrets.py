@@ -1,0 +1,203 @@
+"""Secrets: refused ones leave no trace, codes of doors are kept on request and asked for by name.
+
+Everything goes through Telegram's wire, without the queue.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from aiogram import Bot
+
+from src.base.owners import Called, Owner
+from src.pg.client import PgClient
+from src.reading.gate import MASK
+from src.texts import say
+from tests.fakes.telegram_server import FakeTelegram
+from tests.integration.person import Agents
+from tests.integration.phone import NOW, USER, Phone, open_phone
+
+WORD = "zq{}Kx7w"  # every password begins with it
+
+
+@pytest.fixture
+async def phone(client: PgClient, agents: Agents, fake: FakeTelegram, bot: Bot) -> Phone:
+    return await open_phone(agents, fake, bot)
+
+
+def card(number: int) -> str:
+    """The number of a payment card, with its check digit."""
+    digits = f"41117{number:010d}"
+    doubled = [int(d) * (1 + (place % 2 == 0)) for place, d in enumerate(reversed(digits))]
+    check = -sum(d - 9 if d > 9 else d for d in doubled) % 10
+    whole = f"{digits}{check}"
+    return " ".join(whole[at : at + 4] for at in range(0, 16, 4))
+
+
+def document(number: int) -> str:
+    return f"4506 7{number:05d}"
+
+
+TEMPLATES = [
+    ("ru", "мой пароль от почты {}!", WORD), ("ru", "Пароль от госуслуг: {}", WORD),
+    ("ru", "карта {} до 12/29", card), ("ru", "паспорт {}, выдан в Омске", document),
+    ("ru", "Я живу в Праге. пароль\n{}\nА работаю в банке", WORD), ("ru", "апи-ключ: {}", WORD),
+    ("uk", "мій пароль від пошти {}", WORD), ("uk", "Пароль до банкінгу — {}", WORD),
+    ("uk", "картка {}, а кава з молоком", card), ("uk", "паспорт {}", document),
+    ("uk", "мнемоніка: {} берег вітер місто", WORD), ("uk", "токен: {}", WORD),
+    ("en", "my password is {} and I live in Prague", WORD), ("en", "gmail password: {}", WORD),
+    ("en", "my card is {}", card), ("en", "passport number {}", document),
+    ("en", "seed phrase: {} able about above", WORD), ("en", "api key = {}", WORD),
+]  # fmt: skip
+
+
+def canaries(count: int) -> list[tuple[str, str]]:
+    """Messages, and the secret in each of them."""
+    made = []
+    for number, (_, text, secret) in zip(range(count), itertools.cycle(TEMPLATES), strict=False):
+        told = secret(number) if callable(secret) else secret.format(number)
+        made.append((text.format(told), told))
+    return made
+
+
+def export(phone: Phone) -> str:
+    """Both files of an export, as text."""
+    contents = []
+    for file in phone.rig.core.exports.write_files(
+        Called(Owner(USER), "en", NOW, "Europe/Moscow")
+    ):
+        with file.content:
+            file.content.seek(0)
+            contents.append(file.content.read().decode(errors="replace"))
+    return "\n".join(contents)
+
+
+def everything(phone: Phone) -> str:
+    """Every row of every table, what was sent, and what models were asked."""
+    tables = phone.rig.rows(
+        "SELECT table_schema, table_name FROM information_schema.tables"
+        " WHERE table_type = 'BASE TABLE' AND table_schema = 'public'"
+    )
+    rows = [str(phone.rig.rows(f'SELECT * FROM "{table}"')) for _, table in tables]
+    sent = [message.text for message in phone.fake.sent_to(phone.owner.telegram_user_id)]
+    return "\n".join([*rows, *sent, prompts(phone), export(phone)])
+
+
+def prompts(phone: Phone) -> str:
+    return "\n".join(str(request.raw) for request in phone.rig.model.requests)
+
+
+async def remember_turns(phone: Phone) -> None:
+    """What the background makes of what was said."""
+    await phone.rig.core.memory.digest.remember_turn(phone.rig.conversation(USER))
+
+
+async def test_two_hundred_refused_secrets_are_nowhere_but_in_telegram(
+    phone: Phone, caplog: pytest.LogCaptureFixture
+) -> None:
+    told = canaries(200)
+    for number, at in enumerate(range(0, 200, 10)):
+        text = "\n\n".join(text for text, _ in told[at : at + 10])
+        await phone.write(f"/remember {text}" if number % 4 == 0 else text)
+        assert say("secret_masked", "ru") in phone.last.text
+        assert MASK in prompts(phone) or number == 0
+    await remember_turns(phone)
+    await phone.write("Что ты обо мне знаешь?")
+    left = everything(phone) + caplog.text
+    assert [secret for _, secret in told if secret in left] == []
+    assert "живу в Праге" in left and "кава з молоком" in left, "only the secret is masked"
+
+
+@pytest.mark.parametrize("text", ["мой пароль от почты {}!", "api key = {}"])
+async def test_a_refused_secret_is_not_stored_while_its_message_waits(
+    phone: Phone, text: str
+) -> None:
+    """The update is rewritten in the transaction that stores the message."""
+    phone.rig.model.reply = lambda _request: payloads(phone)  # the model looks at that moment
+    await phone.write(text.format("zq1Kx7w"))
+    assert "zq1Kx7w" not in everything(phone)
+
+
+def payloads(phone: Phone) -> str:
+    return str(phone.rig.rows("SELECT payload FROM telegram_updates"))
+
+
+async def test_the_button_deletes_the_message_in_telegram(phone: Phone) -> None:
+    message = await phone.write("мой пароль от почты qwerty123!")
+    await phone.tap(say("unsend_button", "ru"))
+    assert phone.fake.calls_of("deleteMessage")[-1].params["message_id"] == message
+    assert phone.fake.calls_of("answerCallbackQuery")[-1].params["text"] == say(
+        "unsend_done", "ru"
+    )
+
+
+async def test_an_edit_masks_too(phone: Phone) -> None:
+    message = await phone.write("Мой пароль поменялся")
+    await phone.write("Ещё я люблю чай")
+    await phone.fake.edit_text(USER, message, "Мой пароль: qwerty123!")
+    await phone.work()
+    assert "qwerty123" not in everything(phone)
+    assert f"Мой пароль: {MASK}" in everything(phone)
+
+
+KEPT = [
+    ("/remember код от домофона {}", "какой код от домофона?"),
+    ("запомни, что пароль от вайфая {}", "напомни пароль от вайфая"),
+    ("запам'ятай: код від під'їзду {}", "який код від під'їзду?"),
+    ("remember that the wifi password is {}", "what is the wifi password?"),
+    ("Remember: the garage code is {}", "I need the code of the garage"),
+]
+
+
+@pytest.mark.parametrize(("told", "asked"), KEPT)
+async def test_a_code_is_kept_on_request_and_shown_when_asked_for_by_name(
+    phone: Phone, told: str, asked: str
+) -> None:
+    for number in range(10):
+        code = f"45{number}12К"
+        await phone.write(told.format(code))
+        assert MASK in phone.last.text and code not in phone.last.text
+        assert len(phone.facts()) == 1, "a new code takes the place of the old one"
+        for question in ("Что ты обо мне знаешь?", "Как дела?", "/memory", "Где я живу?"):
+            await phone.write(question)
+        await remember_turns(phone)
+        assert code not in prompts(phone)
+        assert code not in "".join(m.text for m in phone.fake.sent_to(USER))
+        await phone.write(asked)
+        assert code in str(phone.rig.model.requests[-1].raw)
+        phone.rig.model.requests.clear()
+        await phone.write("Спасибо")
+        assert code not in prompts(phone)
+        assert code not in str(phone.rig.rows("SELECT content FROM messages"))
+    assert code in export(phone)
+
+
+async def test_a_code_that_nobody_asked_to_keep_is_no_fact(phone: Phone) -> None:
+    await phone.write("код от домофона 4512К")
+    await remember_turns(phone)
+    assert phone.facts() == []
+    assert phone.rig.rows("SELECT 1 FROM search_documents WHERE kind = 'message'"
+                          " AND speaker = 'user'") == []  # fmt: skip
+
+
+@pytest.mark.parametrize("text", ["Я люблю чай", "мой пароль: qwerty123"])
+async def test_while_the_memory_is_off_remember_offers_to_switch_it_on(
+    phone: Phone, text: str
+) -> None:
+    phone.rig.core.user_settings.change(Owner(USER).telegram_user_id, memory_on=False)
+    await phone.write(f"/remember {text}")
+    assert phone.last.text.startswith(say("remember_off", "ru")) and phone.facts() == []
+    await phone.tap(say("memory_switch_on", "ru"))
+    await phone.write("/remember Я люблю чай")
+    assert phone.facts() == ["Я люблю чай"]
+
+
+async def test_a_correction_keeps_the_words_even_where_only_a_sign_differs(phone: Phone) -> None:
+    await phone.write("/remember Мой врач доктор иванов")
+    for right in ("Мой врач — доктор Иванов.", "Мой врач: д-р Иванов, тел. 21-03-04. По ср."):
+        fact = phone.rig.rows("SELECT id FROM memories WHERE retired_at IS NULL")[0][0]
+        await phone.press(f"correct:{fact}")
+        await phone.fake.send_text(USER, right, reply_to=phone.last.message_id)
+        await phone.work()
+        assert phone.facts() == [right]
