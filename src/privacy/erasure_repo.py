@@ -116,7 +116,8 @@ WHERE conversation_id = ANY(%(rooms)s::uuid[])
   AND mentions @> jsonb_build_array(jsonb_build_object('id', %(user)s))
 """
 UPDATE_MENTIONING = """
-UPDATE messages SET content = %(content)s, mentions = %(mentions)s, indexed_at = NULL
+UPDATE messages SET content = %(content)s, mentions = %(mentions)s, file_id = NULL,
+                    indexed_at = NULL
 WHERE id = %(id)s
 """
 
