@@ -165,6 +165,7 @@ async def export(core: Core, arguments: argparse.Namespace) -> None:
     from datetime import UTC, datetime
 
     from src.base.owners import Called, Owner
+    from src.base.zones import first_zone
     from src.texts import choose_language
 
     sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]
@@ -173,8 +174,9 @@ async def export(core: Core, arguments: argparse.Namespace) -> None:
         await core.client.run(core.exports.write_json, sys.stdout, user, now)
         return
     known = await core.client.run(core.user_settings.get, user)
-    zone = known.time_zone or core.settings.timezone
-    called = Called(Owner(user), choose_language(known.language), now, zone)
+    language = choose_language(known.language)
+    zone = known.time_zone or first_zone(language, core.settings.timezone)
+    called = Called(Owner(user), language, now, zone)
     await core.client.run(core.exports.write_markdown, sys.stdout, called)
 
 

@@ -23,7 +23,7 @@ from typing import TextIO
 
 from src.base.errors import AppError
 from src.base.owners import Called, Owner
-from src.base.zones import local_time
+from src.base.zones import first_zone, local_time
 from src.core import Core
 from src.history.turn_repo import AnswerSource, StoredAnswer
 from src.pg.client import storable
@@ -177,9 +177,10 @@ class Console:
             await self._run_turn(command.argument, Teaching())
             return
         known = await self._commands.settings.get(self._owner)
+        language = choose_language(known.language, self._language)
+        zone = known.time_zone or first_zone(language, self._time_zone)
         called = Called(
-            self._owner, choose_language(known.language, self._language),
-            datetime.now(UTC), known.time_zone or self._time_zone, command.argument,
+            self._owner, language, datetime.now(UTC), zone, command.argument,
         )  # fmt: skip
         reply = await self._commands.run(command.name, called)
         for file in reply.files:
@@ -192,11 +193,11 @@ class Console:
 
     async def _run_turn(self, text: str, teaching: Teaching | None = None) -> None:
         known = await self._commands.settings.get(self._owner)
+        language = choose_language(known.language, self._language)
         incoming = IncomingMessage(
-            self._owner, text, datetime.now(UTC),
-            choose_language(known.language, self._language),
-            known.time_zone or self._time_zone, known.mode, teaching=teaching,
-            answer_length=known.answer_length, memory_on=known.memory_on,
+            self._owner, text, datetime.now(UTC), language,
+            known.time_zone or first_zone(language, self._time_zone), known.mode,
+            teaching=teaching, answer_length=known.answer_length, memory_on=known.memory_on,
         )  # fmt: skip
         turn = Turn(incoming, _ConsoleView(self._reply))
         await self._agent.run_turn(turn)

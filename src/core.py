@@ -63,6 +63,7 @@ from src.talk.questions import CheckpointStore, QuestionService
 from src.talk.settings import SettingsScreens, SettingsService
 from src.talk.tools import ToolHistoryService, build_tools
 from src.talk.turn import AgentService
+from src.talk.zones import ZoneService
 
 logger = logging.getLogger(__name__)
 
@@ -175,6 +176,7 @@ class Core:
         )
         checkpoints = CheckpointStore(client.dsn, checkpoint_serde())
         self.questions = QuestionService(client, self.memory.memories, checkpoints)
+        self.zones = ZoneService(self.user_settings, self.reminders, client)
         self.agent = AgentService(
             client,
             self._build_graph(extra_tools),
@@ -184,6 +186,7 @@ class Core:
             ceilings=self.ceilings,
             metrics=self.metrics,
             quiet=quiet,
+            zones=self.zones,
         )
         self.commands = self._build_commands()
 
@@ -238,8 +241,12 @@ class Core:
             counter=self.counter,
             context_size=settings.llm_context_size,
             system_in_history=provider is None or provider.takes_system_in_history,
+            persona=settings.persona,
         )
-        self._tools = [*build_tools(memories, self.reminders, self.attachments), *extra_tools]
+        self._tools = [
+            *build_tools(memories, self.reminders, self.zones, self.attachments),
+            *extra_tools,
+        ]
         return build_graph(
             models,
             self._tools,
@@ -256,9 +263,7 @@ class Core:
             memories,
             client,
             screens=MemoryScreens(memories, client, app_url=settings.app_url),
-            settings=SettingsScreens(
-                self.user_settings, self.reminders, client, time_zone=settings.timezone
-            ),
+            settings=SettingsScreens(self.user_settings, self.zones, client),
             compaction=self.memory.compaction,
             exports=self.exports,
             ceilings=self.ceilings,
@@ -286,7 +291,7 @@ async def open_database(settings: Settings) -> AsyncIterator[str]:
         server.look_after()
         yield dsn
     finally:
-        await asyncio.to_thread(server.stop)
+        await asyncio.to_thread(server.stop, in_a_hurry=SHUTDOWN.signal is not None)
 
 
 @asynccontextmanager

@@ -109,6 +109,23 @@ Port = Annotated[int, Field(ge=0, le=65535)]
 LogLevel = Literal["DEBUG", "INFO", "WARNING", "ERROR"]
 
 
+MAX_PERSONA = 4000  # characters; it is sent with every message
+
+
+def _read_persona(value: str) -> str:
+    """The text itself, or that of the file which ``@path`` names."""
+    text = value.strip()
+    if text.startswith("@"):
+        try:
+            with Path(text[1:]).expanduser().open(encoding="utf-8-sig") as file:
+                text = file.read(MAX_PERSONA + 1).strip()
+        except (OSError, ValueError):
+            raise ValueError("the file cannot be read as a text in UTF-8") from None
+    if len(text) > MAX_PERSONA:
+        raise ValueError(f"it is longer than {MAX_PERSONA} characters")
+    return text
+
+
 class Settings(ProviderSettings, BaseSettings):
     """Every setting, read once at start and never changed.
 
@@ -153,6 +170,7 @@ class Settings(ProviderSettings, BaseSettings):
     rerank_model: str | None = None
     rerank_api_key: SecretStr | None = None
     mcp_servers: Path | None = None
+    persona: Annotated[str, AfterValidator(_read_persona)] = ""
 
     timezone: Annotated[str, AfterValidator(_read_time_zone)] = "Europe/Moscow"
     http_host: str = "127.0.0.1"
@@ -264,6 +282,7 @@ class Settings(ProviderSettings, BaseSettings):
 
 # What to write instead, per variable; a variable without a line here gets a general one.
 MENDS: Mapping[str, str] = {
+    "PERSONA": "Write who the bot is in a few sentences, or @ and the path of a text file",
     "TELEGRAM_BOT_TOKEN": "Copy the token that @BotFather gave you: 123456:ABC-def",
     "TELEGRAM_API_BASE": "Write an address such as https://api.telegram.org",
     "TELEGRAM_WEBHOOK_URL": "Write the public https address of this bot, "

@@ -175,6 +175,10 @@ class DeliveryUnknownError(DeliveryError):
     """The request left, no answer came: the message may or may not have arrived."""
 
 
+class DeliveryNonsenseError(DeliveryUnknownError):
+    """The answer to a request is not the Bot API's; it is tried twice more."""
+
+
 class DeliveryRefusedError(TransientError):
     """Telegram refused a message, also as plain text, for a reason that we do not know.
 

@@ -75,6 +75,7 @@ class Called:
         time_zone: The owner's, a tz database name.
         argument: What stands after a command's name.
         member: In a group, who called it.
+        has_zone: Whether the owner chose the zone, or was told of it.
         is_admin: Whether they may do what concerns all of a group; true in a private chat.
     """
 
@@ -85,6 +86,7 @@ class Called:
     argument: str = ""
     member: int | None = None
     is_admin: bool = True
+    has_zone: bool = True
 
     @property
     def asker(self) -> int | None:

@@ -42,6 +42,20 @@ PARTS_OF_HOURS = {
     (6, 30): "Asia/Yangon", (8, 45): "Australia/Eucla", (9, 30): "Australia/Darwin",
     (10, 30): "Australia/Lord_Howe", (12, 45): "Pacific/Chatham",
 }  # fmt: skip
+# Letters that people write for a zone, where the tz database has none, or one without summer time.
+LETTERS = {
+    name: zone
+    for zone, names in {
+        "America/New_York": "est edt et eastern", "America/Chicago": "cst cdt ct central",
+        "America/Denver": "mst mdt mountain", "America/Los_Angeles": "pst pdt pt pacific",
+        "Europe/Berlin": "cet cest", "Europe/Kyiv": "eet eest europe/kiev", "Europe/Lisbon": "wet",
+        "Europe/London": "bst", "Asia/Tokyo": "jst", "Asia/Kolkata": "ist", "Asia/Seoul": "kst",
+        "Asia/Singapore": "sgt", "Australia/Sydney": "aest aedt", "Pacific/Auckland": "nzst nzdt",
+    }.items()
+    for name in names.split()
+}  # fmt: skip
+# "Киевскому": of a city, as its adjective.
+ADJECTIVE = re.compile(r"(?<=\w{3})(?:ск|ськ)(?:ий|ое|ого|ому|им|ом|е|ім|ая|ой)$")
 TABLE = Path(__file__).with_name("city_zones.tsv")
 MIN_NAME, MAX_NAME = 3, 30  # letters
 
@@ -68,13 +82,15 @@ def find_time_zones(text: str) -> list[str]:
     offset = OFFSET.fullmatch(said)
     if offset is not None:
         return _of_offset(offset)
+    if said in LETTERS:
+        return [LETTERS[said]]
     named = {zone.lower(): zone for zone in pytz.all_timezones}.get(said.replace(" ", "_"))
     if named is not None:
         return [named]
     adjective = next((zone for zone, words in _adjectives() if words.search(said)), None)
     if adjective is not None:
         return [adjective]
-    return _of_city(said)[:MAX_ZONES]
+    return (_of_city(said) or _of_city(ADJECTIVE.sub("", said)))[:MAX_ZONES]
 
 
 @cache

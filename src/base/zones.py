@@ -7,8 +7,11 @@ import subprocess
 import sys
 import unicodedata
 from datetime import UTC, date, datetime, timedelta, tzinfo
+from functools import cache
 
 import pytz
+from babel import Locale
+from babel.core import get_global
 from babel.dates import format_date, format_skeleton
 
 from src.texts import CYRILLIC, Language
@@ -17,6 +20,9 @@ from src.texts.plain_text import without_yo
 
 DAY = timedelta(days=1)
 SECOND = timedelta(seconds=1)
+# Where the users of a language begin, unless the operator chose a zone other than Moscow's.
+USUAL_ZONE = "Europe/Moscow"
+ZONES_OF_LANGUAGES: dict[Language, str] = {"uk": "Europe/Kyiv"}
 LOOK_UP_TIME = 20  # seconds; it takes a tenth of one
 LOOK_UP = "import sys, tzfpy; print(tzfpy.get_tz(float(sys.argv[1]), float(sys.argv[2])))"
 
@@ -63,6 +69,28 @@ def name_of_zone(zone: str) -> str:
         sign = "-" if zone[7] == "+" else "+"
         return f"UTC{sign}{zone[8:]}"
     return zone
+
+
+def first_zone(language: Language, default: str) -> str:
+    """The zone of a user who has told none; ``default`` is the operator's."""
+    return ZONES_OF_LANGUAGES.get(language, default) if default == USUAL_ZONE else default
+
+
+def place_of_zone(zone: str, language: Language) -> str:
+    """The city of a zone in a language (``Прага``), or its offset where it has none."""
+    if "/" not in zone or zone.startswith("Etc/"):
+        return name_of_zone(zone)
+    named = _cities(language).get(zone)
+    return named or zone.rpartition("/")[2].replace("_", " ")
+
+
+@cache
+def _cities(language: Language) -> dict[str, str]:
+    """The CLDR's names of the cities of zones; it keeps older names of some: Europe/Kiev."""
+    places = Locale(language).time_zones.items()
+    aliases = get_global("zone_aliases")
+    named = {zone: str(names["city"]) for zone, names in places if "city" in names}
+    return {str(aliases.get(zone, zone)): city for zone, city in named.items()} | named
 
 
 def zone_at(latitude: float, longitude: float) -> str | None:

@@ -52,12 +52,16 @@ class Changes:
         replaced_by: New facts that replaced others.
         forgetting: Under which number something was forgotten.
         reminders: Those that were set.
+        zones: That are offered to the user as their own.
+        names_zone: Whether the answer tells by whose clock the bot goes.
     """
 
     saved: tuple[int, ...] = ()
     replaced_by: tuple[int, ...] = ()
     forgetting: int | None = None
     reminders: tuple[int, ...] = ()
+    zones: tuple[str, ...] = ()
+    names_zone: bool = False
 
     @classmethod
     def from_row(cls, stored: dict[str, Any] | None) -> Changes:
@@ -65,7 +69,8 @@ class Changes:
         row = stored or {}
         return cls(
             tuple(row.get("saved", ())), tuple(row.get("replaced_by", ())), row.get("forgetting"),
-            tuple(row.get("reminders", ())),
+            tuple(row.get("reminders", ())), tuple(row.get("zones", ())),
+            bool(row.get("names_zone")),
         )  # fmt: skip
 
     def as_row(self) -> str | None:

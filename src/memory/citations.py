@@ -110,6 +110,8 @@ def _apart(references: str) -> str:
 def memory_record(number: int, hit: Hit, time_zone: str) -> dict[str, Any]:
     """A hit as the model sees it."""
     record: dict[str, Any] = {"n": number, **_quote(hit, time_zone)}
+    if hit.memory_type is not None:
+        record["kind"] = hit.memory_type
     if hit.retired:
         record["note"] = "held earlier, not any more"
     if hit.successor is not None:

@@ -17,13 +17,14 @@ from src.memory.writer import MemoryWriter
 from src.pg.client import PgClient, Transaction
 from src.pg.global_settings_repo import GlobalSettings, GlobalSettingsRepository
 from src.pg.locks import lock_history
-from src.reading.facts import fact_uid
+from src.reading.facts import WISH, fact_uid
 
 T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
-# The facts that are always in the prompt: the pinned, then the most important that hold now.
-KEY_FACTS = FactQuery("weight", importance=7, limit=20)
+# The facts that hold now, the pinned first, then the most important: more than a prompt has room
+# for.
+KEY_FACTS = FactQuery("weight", importance=1, limit=60)
 NEAR = 0.72  # least similarity of a fact that is named as the nearest when none fits
 
 
@@ -59,12 +60,13 @@ class Memories:
             return self._settings.last_known
 
     async def get_user_facts(self, owner: Owner) -> list[Memory]:
-        """The key facts: pinned ones, then the most important.
+        """What a prompt shows of the facts, best first: pinned, wishes, then by importance.
 
         Raises:
             StorageError: The database is away.
         """
-        return await self._client.run(self.facts.list_facts, owner, KEY_FACTS)
+        found = await self._client.run(self.facts.list_facts, owner, KEY_FACTS)
+        return sorted(found, key=lambda fact: (not fact.pinned, fact.relation != WISH))
 
     async def forget(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from src.base.owners import Called
 from src.memory.memories import Memories
@@ -94,7 +95,10 @@ class MemoryScreens:
     async def pin(self, called: Called, memory_id: int, *back: int, pinned: bool = True) -> Reply:
         """Keep a fact always in view, or no more."""
         done = await self._memories.pin(called.owner, memory_id, pinned=pinned, asker=called.asker)
-        return await (self.card if done else self._refused)(called, memory_id, *back)
+        if not done:
+            return await self._refused(called, memory_id)
+        popup = say("tap_pinned" if pinned else "tap_unpinned", called.language)
+        return replace(await self.card(called, memory_id, *back), popup=popup)
 
     async def forget(self, called: Called, memory_id: int, *back: int) -> Reply:
         """Forget a fact, and what was said of it; it can be taken back for ten minutes."""
@@ -102,7 +106,7 @@ class MemoryScreens:
             called.owner, [fact_uid(memory_id)], speaker_id=called.asker
         )
         if not forgotten.texts:
-            return await self._refused(called, memory_id, *back)
+            return await self._refused(called, memory_id)
         text = say("forgot", called.language, text=shortened("; ".join(forgotten.texts), MAX_TEXT))
         rows: Rows = ((_to_list(called.language, back),),)
         if forgotten.number is not None:
@@ -116,7 +120,7 @@ class MemoryScreens:
         if found is None:
             return _gone_reply(called, back)
         if called.asker is not None and found.speaker_id not in (None, called.asker):
-            return Reply(say("memory_not_yours", called.language))
+            return Reply.note(say("memory_not_yours", called.language))
         text = correction_prompt(found, called.language)
         return Reply(text, corrects=memory_id)
 
@@ -124,11 +128,10 @@ class MemoryScreens:
         found = await self.client.run(self._facts.find_fact, called.owner, memory_id)
         return found if found is not None and found.retired_at is None else None
 
-    async def _refused(self, called: Called, memory_id: int, *back: int) -> Reply:
-        """It is gone, or was told by another member of the group."""
-        if await self._find_living(called, memory_id) is None:
-            return _gone_reply(called, back)
-        return _back_reply(called, back, say("memory_not_yours", called.language))
+    async def _refused(self, called: Called, memory_id: int) -> Reply:
+        """It is gone, or was told by another member of the group; the screen stays."""
+        is_gone = await self._find_living(called, memory_id) is None
+        return Reply.note(say("memory_gone" if is_gone else "memory_not_yours", called.language))
 
 
 def _gone_reply(called: Called, back: Sequence[int]) -> Reply:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -141,7 +142,7 @@ class MemoryTasks:
 async def _retry_later(context: JobContext, attempts: int) -> AsyncIterator[None]:
     """Retry the job after a pause when the database, a model or an endpoint is away.
 
-    Postponed work as well.
+    Postponed work as well; at once what a shutdown interrupts.
 
     As a job of its own and not by the queue's retry: while this one runs, a turn may have put
     another one under the same queueing lock, of which only one may wait. The queue could not give
@@ -149,6 +150,9 @@ async def _retry_later(context: JobContext, attempts: int) -> AsyncIterator[None
     """
     try:
         yield
+    except asyncio.CancelledError:
+        again: dict[str, Any] = dict(context.job.task_kwargs)
+        await _defer(context.app, context.job.task_name, **again)
     except TransientError as error:
         job, seconds = context.job, pause(error, attempts)
         log = {"task": job.task_name, "attempt": attempts, "seconds": round(seconds, 1)}

@@ -85,6 +85,15 @@ def numbered(sources: Collection[Hit], hits: Iterable[Hit]) -> tuple[list[int], 
     return numbers, known
 
 
+def hit_of(fact: Memory) -> Hit:
+    """A fact that is shown unasked, as if it had been found."""
+    return Hit(
+        "memory", fact.id, fact.message_id, fact.uid, "user", fact.said_at, fact.text,
+        author=fact.speaker, author_id=fact.speaker_id, memory_type=fact.memory_type,
+        importance=fact.importance, quote=fact.quote,
+    )  # fmt: skip
+
+
 def facts_among(hits: Sequence[Hit]) -> frozenset[int]:
     """The ids of those that are facts."""
     return frozenset(hit.source_id for hit in hits if hit.kind == "memory")
@@ -109,6 +118,8 @@ class TurnContext:
         language: For the sentences that the bot says itself.
         mode: Which way the graph takes.
         window_start: Position of the first message that the model sees.
+        fresh_from: Facts that this message or a later one told stand below the history, so that
+            what is above it stays as it is cached; None: none does.
         is_private: Whether the user wants the message remembered nowhere.
         answer_length: How long the user wants the answer.
         memory_on: Whether anything is remembered, and recalled.
@@ -127,6 +138,7 @@ class TurnContext:
     language: Language
     mode: Mode
     window_start: int = 1
+    fresh_from: int | None = None
     is_private: bool = False
     answer_length: AnswerLength = "normal"
     memory_on: bool = True

@@ -39,14 +39,14 @@ class ServerState:
     Attributes:
         name: Its name.
         is_ready: Whether its tools can be called.
-        tools: Name and short description of each that is offered, as people may read them.
+        tools: The name of each that is offered; empty for one that no plain name has.
         left_out: How many of its tools are not offered: odd ones, or too many.
         cause: Why it is away; empty while it is there, or not known yet.
     """
 
     name: str
     is_ready: bool
-    tools: tuple[tuple[str, str], ...] = ()
+    tools: tuple[str, ...] = ()
     left_out: int = 0
     cause: str = ""
 
@@ -72,11 +72,7 @@ class Link:
     @property
     def state(self) -> ServerState:
         """How it is now."""
-        prefix = f"{self._server.name}__"
-        tools = tuple(
-            (tool.name.removeprefix(prefix), str((tool.metadata or {}).get("title", "")))
-            for tool in self.tools
-        )
+        tools = tuple((tool.metadata or {}).get("plain_name", "") for tool in self.tools)
         is_ready = self._session is not None and not self._session.over.is_set()
         return ServerState(self._server.name, is_ready, tools, self._left_out, self._cause)
 

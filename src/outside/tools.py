@@ -265,7 +265,6 @@ Call = Callable[[str, Mapping[str, Any]], Awaitable[types.CallToolResult]]
 
 MAX_NAME = 64  # characters; OpenAI's and Anthropic's limit
 NO_NAME = re.compile(r"[^A-Za-z0-9_-]")
-MAX_SHORT = 100  # characters of a description in a list for people
 
 
 def usable_tools(
@@ -343,7 +342,7 @@ def _as_tool(
     )
     adapted.metadata = {
         "server": server.name,
-        "title": one_line(tool.description or "", MAX_SHORT),
+        "plain_name": tool.name if name == f"{server.name}__{tool.name}" else "",
         "timeout": server.timeout + ANSWER_SECONDS,
     }
     return adapted

@@ -43,6 +43,7 @@ logger = logging.getLogger(__name__)
 START_SECONDS = 120.0  # recovery after a crash replays the log, which can take its time
 LOCK_SECONDS = START_SECONDS + 60.0  # another process may be starting it
 STOP_SECONDS = 20.0  # for the last checkpoint; then the server goes on with it alone
+HURRY_SECONDS = 0.5  # the same, where a signal ends this process
 ANSWER_SECONDS = 3.0  # for one sign of life
 FROZEN_SECONDS = 15.0  # without any, a server that should be joined is killed
 PAUSE = 0.05
@@ -244,11 +245,11 @@ class EmbeddedPostgres:
         self._keeper = threading.Thread(target=self._keep, name="postgres-keeper", daemon=True)
         self._keeper.start()
 
-    def stop(self) -> None:
+    def stop(self, *, in_a_hurry: bool = False) -> None:
         """Leave; the last user stops the server. Stopping twice does nothing.
 
         A server that does not stop does no harm: it goes on stopping, or the next user finds it,
-        so it is only logged.
+        so it is only logged. Who is ``in_a_hurry`` hardly waits for it.
         """
         self._stopping.set()
         keeper, self._keeper = self._keeper, None
@@ -261,8 +262,12 @@ class EmbeddedPostgres:
             self._stopping.clear()
             try:
                 with self._exclusive(), users:
-                    has_stopped = not _try_lock(users) or self._stop_server()
-                if not has_stopped:
+                    has_stopped = not _try_lock(users) or self._stop_server(
+                        HURRY_SECONDS if in_a_hurry else STOP_SECONDS
+                    )
+                if not has_stopped and in_a_hurry:
+                    logger.info("the embedded PostgreSQL goes on stopping by itself")
+                elif not has_stopped:
                     logger.warning("the embedded PostgreSQL did not stop in time")
             except OSError as error:
                 logger.warning("the embedded PostgreSQL did not stop", exc_info=error)
@@ -300,9 +305,9 @@ class EmbeddedPostgres:
         if not self._process.join():
             self._process.start()
 
-    def _stop_server(self) -> bool:
+    def _stop_server(self, seconds: float) -> bool:
         self._process.request_stop()
-        deadline = time.monotonic() + STOP_SECONDS
+        deadline = time.monotonic() + seconds
         while self._process.find() is not None:
             if time.monotonic() > deadline:
                 return False

@@ -20,7 +20,7 @@ logger = logging.getLogger(__name__)
 FRESH_SECONDS = 4.0  # a change is in force in every process after so long at most
 
 Share = Annotated[float, Field(ge=0, le=1)]
-Name = Annotated[str, Field(pattern=r"^\S{0,200}$")]
+Name = Annotated[str, Field(pattern=r"^[^\s\x00-\x1f]{0,200}$")]
 Tokens = Annotated[int, Field(ge=0, le=10**12)]
 Messages = Annotated[int, Field(ge=0, le=10**9)]
 

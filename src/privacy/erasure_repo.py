@@ -272,6 +272,22 @@ VACUUM messages, telegram_updates, reminders, memories, memory_sources, entities
        document_embeddings
 """
 
+# The planner's statistics quote frequent values of each column until the next ANALYZE.
+ANALYZE = """
+ANALYZE messages, telegram_updates, reminders, memories, memory_sources, entities, rejected_facts,
+        conversation_summaries, tool_results, search_documents, search_postings,
+        document_embeddings, parting_messages, forgettings, consolidations, checkpoints,
+        checkpoint_blobs, checkpoint_writes, procrastinate_jobs
+"""
+# ANALYZE leaves the statistics of an empty table as they were.
+CLEAR_STATISTICS = """
+SELECT pg_clear_attribute_stats(s.schemaname::text, s.tablename::text, s.attname::text,
+                                s.inherited)
+FROM pg_stats s JOIN pg_class c
+     ON c.relname = s.tablename AND c.relnamespace = s.schemaname::regnamespace
+WHERE s.schemaname = current_schema() AND c.reltuples = 0
+"""
+
 
 class ErasureRepository(Repository):
     """Erases; the methods block (see ``PgClient.run``)."""
@@ -285,9 +301,11 @@ class ErasureRepository(Repository):
         Args:
             telegram_user_id: A person, or the negative id of a group: all of its topics.
         """
-        return self._client.in_transaction(
+        rows = self._client.in_transaction(
             lambda t: _Erasure(t, telegram_user_id).run(), limits=PATIENT
         )
+        self._forget_statistics()
+        return rows
 
     def erase_facts(self, owner: Owner) -> int:
         """Delete every fact of an owner, living or not; returns how many rows.
@@ -299,7 +317,9 @@ class ErasureRepository(Repository):
             lock_history(transaction, *owner)
             return sum(transaction.execute(sql, owner.columns()) for sql in DELETE_FACTS)
 
-        return self._client.in_transaction(work)
+        rows = self._client.in_transaction(work)
+        self._forget_statistics()
+        return rows
 
     def vacuum(self) -> bool:
         """Free the places of deleted rows; False when the server cannot do it now."""
@@ -309,6 +329,17 @@ class ErasureRepository(Repository):
             logger.warning("the tables were not vacuumed", exc_info=error)
             return False
         return True
+
+    def _forget_statistics(self) -> None:
+        """Let the planner's statistics quote nothing that was erased.
+
+        Servers before PostgreSQL 18 keep those of tables that are empty now.
+        """
+        try:
+            self._client.maintain(ANALYZE, limits=PATIENT)
+            self._client.maintain(CLEAR_STATISTICS, limits=PATIENT)
+        except StorageError as error:
+            logger.warning("the statistics may still quote what was erased", exc_info=error)
 
 
 class _Erasure:

@@ -31,6 +31,7 @@ UpdateKind = Literal[
 UpdateOutcome = Literal[
     "done",
     "explained",
+    "asked for zone",
     "left to a later message",
     "stopped",
     "wiped",
@@ -85,6 +86,7 @@ class WaitingUpdate:
         home_id: Where it belongs: the chat, or the supergroup that the chat became.
         revision: How often an erasure has redacted it.
         newer: What waited behind it in its chat that will be answered instead of it.
+        zone_asked: Whether what the user did before it made us ask for the time zone.
     """
 
     id: int
@@ -107,6 +109,7 @@ class WaitingUpdate:
     newer: UpdateKind | None = None
     answer_length: AnswerLength = "normal"
     memory_on: bool = True
+    zone_asked: bool = False
 
     @property
     def owner(self) -> Owner:
@@ -248,7 +251,11 @@ SELECT u.id, u.bot_id, u.update_id, u.kind, u.chat_id, u.thread_id, u.user_id, u
         WHERE n.bot_id = u.bot_id AND n.chat_id = u.chat_id AND n.thread_id = u.thread_id
           AND n.id > u.id AND n.handled_at IS NULL AND n.kind = ANY(%(kinds)s)
         ORDER BY n.id LIMIT 1),
-       coalesce(s.answer_length, 'normal'), coalesce(s.memory_on, true)
+       coalesce(s.answer_length, 'normal'), coalesce(s.memory_on, true),
+       coalesce((SELECT p.outcome = 'asked for zone' FROM telegram_updates p
+        WHERE p.id < u.id AND p.id > u.id - 1000 AND p.bot_id = u.bot_id
+          AND p.chat_id = u.chat_id AND p.thread_id = u.thread_id AND p.user_id = u.user_id
+        ORDER BY p.id DESC LIMIT 1), false)
 FROM telegram_updates u
 LEFT JOIN chat_moves v ON v.old_chat_id = u.chat_id
 LEFT JOIN owners o ON o.telegram_user_id = coalesce(v.new_chat_id, u.chat_id) AND o.thread_id = 0

@@ -88,6 +88,9 @@ CONCURRENCY = {
     (MEMORY_QUEUE,): 3,
     (DIGEST_QUEUE,): 3,  # conversations
 }
+# Nobody waits for these: a shutdown interrupts them, and they begin again at the next start.
+BACKGROUND = (MEMORY_QUEUE, DIGEST_QUEUE)
+BACKGROUND_SECONDS = 0.3  # that they get to finish
 BESIDE_SHARE = 4  # one slot to so many turns, for all who want something in several chats at once
 CHECK_SECONDS = 2.0  # between two checks for dead workers
 # Procrastinate forgets a dead worker then; until it does, its jobs are known to have died.
@@ -139,7 +142,8 @@ class Workers:
                 keep theirs open.
             dead_jobs: Gives orphans back, and knows the suspects.
             concurrency: How many turns run side by side; commands have places of their own.
-            shutdown_timeout: Seconds that running jobs get to finish.
+            shutdown_timeout: Seconds that running jobs get to finish; those of the memory hardly
+                any.
         """
         self._app = app
         self._alive = alive
@@ -311,6 +315,9 @@ class Workers:
     async def _work_off(self, queues: list[str], concurrency: int) -> None:
         """Run one worker; the quarantine's ends when its queue is empty."""
         is_trial = queues == [QUARANTINE_QUEUE]
+        patience = self._shutdown_timeout
+        if queues[0] in BACKGROUND:
+            patience = min(patience, BACKGROUND_SECONDS)
         worker = Worker(
             self._app,
             queues=queues,
@@ -318,7 +325,7 @@ class Workers:
             concurrency=concurrency,
             wait=not is_trial,
             fetch_job_polling_interval=POLL_SECONDS.get(queues[0], OTHER_POLL_SECONDS),
-            shutdown_graceful_timeout=self._shutdown_timeout,
+            shutdown_graceful_timeout=patience,
             update_heartbeat_interval=HEARTBEAT_SECONDS,
             stalled_worker_timeout=FORGET_WORKER_SECONDS,
             worker_middleware=[self._dead_jobs.try_alone] if is_trial else [],

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from datetime import datetime
 from functools import cache
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 from pydantic.json_schema import SkipJsonSchema
@@ -60,23 +60,24 @@ class Fact(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True, coerce_numbers_to_str=True)
+    untold: ClassVar = frozenset({"message"})  # of ``save_user_fact``: it was shown no such ids
 
-    text: str = Field(description="the fact as one short sentence in the user's own language")
-    quote: str = Field(default="", description="the user's exact words that say it")
+    text: str = Field(description="a sentence in their language")
+    quote: str = Field(default="", description="their exact words")
     message: str = Field(default="", description="uid of the user's message, such as msg-12")
     memory_type: MemoryType = "user_fact"
     importance: int = Field(
         default=5,
-        description="1 to 10; name, family, health 8 to 9, home and work 7, others 3 to 6",
+        description="1 to 10, health 8",
     )
-    subject: str = Field(default="user", description='"user", a role such as "brother", a name')
-    relation: str = Field(default="other", description="in English, such as lives_in, likes, wish")
-    object: str = Field(default="", description="what the relation leads to, as the user wrote it")
+    subject: str = Field(default="user", description="user, brother, a name")
+    relation: str = "other"
+    object: str = Field(default="", description="the value")
     replaces: list[str] = Field(
         default_factory=list,
-        description='ids of known facts that hold no more because of this one: ["fact-12"]',
+        description="ids of facts it ends",
     )
-    pinned: bool = Field(default=False, description="true when they want it always in mind")
+    pinned: bool = False
     valid_from: SkipJsonSchema[datetime | None] = None
     valid_until: SkipJsonSchema[datetime | None] = None
 

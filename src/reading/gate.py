@@ -32,7 +32,7 @@ ESCAPE = "‹"
 # Tag characters are invisible and spell ASCII; only flags (U+1F3F4 and tags) have a use for them.
 SMUGGLED = re.compile("(?<![\U0001f3f4\U000e0020-\U000e007e])[\U000e0020-\U000e007f]+")
 OWN_TAGS = (
-    r"(?:memories|key_facts|wishes|history_summary|context|messages|conversation"
+    r"(?:memories|key_facts|persona|wishes|history_summary|context|messages|conversation"
     r"|instructions?|<marks.role>)"
 )
 # As the folded text reads from the sign on.

@@ -2,7 +2,8 @@
 
 A recurrence is kept as text in a subset of RFC 5545: ``FREQ=WEEKLY;BYDAY=MO,WE;BYHOUR=8;
 BYMINUTE=0``. Every other week (``INTERVAL``) needs a day to count from, and so has the two lines
-``DTSTART:20261123T080000`` and ``RRULE:…``. A day that a month lacks is its last one, which the
+``DTSTART:20261123T080000`` and ``RRULE:…``. One that was asked for by the clock of another place
+ends with the line ``TZID:Europe/London``. A day that a month lacks is its last one, which the
 standard writes ``BYMONTHDAY=28,29,30,31;BYSETPOS=-1``. dateutil counts the times as the clock on
 the wall shows them; it knows no gaps in a clock, so ``first_moment`` says when each of them is.
 """
@@ -14,6 +15,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time
 from typing import Literal, cast
 
+import pytz
 from dateutil.rrule import rrulestr
 
 from src.base.zones import DAY, first_moment, local_time
@@ -40,6 +42,7 @@ class Recurrence:
         month: Of a yearly one.
         interval: Every so many days, weeks, months or years.
         start: A day in a period that counts, when the interval is more than one.
+        zone: By whose clock, where that is not the user's own.
 
     Raises:
         ValueError: These do not make a recurrence.
@@ -53,6 +56,7 @@ class Recurrence:
     month: int = 0
     interval: int = 1
     start: date | None = None
+    zone: str = ""
 
     def __post_init__(self) -> None:
         """Refuse what would never come, or come at another time than it says."""
@@ -65,7 +69,8 @@ class Recurrence:
         if yearly and ranges and self.month:
             ranges = self.day <= monthrange(2024, self.month)[1]  # a leap year
         counted = 1 <= self.interval <= MAX_INTERVALS[self.frequency]
-        if not (lists and self.hours and fits and ranges and counted):
+        zoned = not self.zone or self.zone in pytz.all_timezones_set
+        if not (lists and self.hours and fits and ranges and counted and zoned):
             raise ValueError("no recurrence")
 
     @classmethod
@@ -98,6 +103,10 @@ class Recurrence:
 
     def to_text(self) -> str:
         """The recurrence for a column of the database; ``from_text`` reads it."""
+        return f"{self.to_rule()}\nTZID:{self.zone}" if self.zone else self.to_rule()
+
+    def to_rule(self) -> str:
+        """The same without its zone, as dateutil reads it."""
         parts = {
             "FREQ": self.frequency.upper(),
             "INTERVAL": str(self.interval) if self.interval > 1 else "",
@@ -125,7 +134,8 @@ class Recurrence:
         Raises:
             ValueError: It wrote no such text.
         """
-        head, _, rule = text[:MAX_TEXT].rpartition("\nRRULE:")
+        dated, _, zone = text[:MAX_TEXT].partition("\nTZID:")
+        head, _, rule = dated.rpartition("\nRRULE:")
         try:
             parts = dict(part.split("=") for part in rule.split(";"))
             days = parts.get("BYDAY", "").split(",")
@@ -138,6 +148,7 @@ class Recurrence:
                 month=int(parts.get("BYMONTH", 0)),
                 interval=int(parts.get("INTERVAL", 1)),
                 start=date.fromisoformat(head[8:16]) if head else None,
+                zone=zone,
             )
         except KeyError:
             raise ValueError("no recurrence") from None
@@ -155,15 +166,16 @@ def next_after(recurrence: Recurrence, moment: datetime, time_zone: str) -> date
     Args:
         recurrence: What comes again.
         moment: Aware.
-        time_zone: A name of the tz database.
+        time_zone: Of the user, a name of the tz database; the recurrence may have its own.
 
     Raises:
         OverflowError: There is none before the end of the calendar.
     """
+    time_zone = recurrence.zone or time_zone
     # From the day before: what falls into a gap at midnight comes on the next day.
     first = datetime.combine(local_time(moment, time_zone).date() - DAY, time())
     # A start in the text has the precedence.
-    rule = rrulestr(recurrence.to_text(), dtstart=first)
+    rule = rrulestr(recurrence.to_rule(), dtstart=first)
     for written in rule.xafter(first, inc=True):
         found = first_moment(written, time_zone)
         if found > moment:

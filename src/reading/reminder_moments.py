@@ -78,12 +78,14 @@ class ReminderRequest:
         problem: Why it cannot be set as it is. ``no_time``: none is said, or an unclear one;
             ``past``: it has passed; ``too_far``: it is more than ten years away; ``too_often``:
             it comes more than once an hour; ``no_text``: nothing is said to be reminded of.
+        time_zone: The zone that is named for this one; empty: the user's own.
     """
 
     what: str
     when: datetime | None = None
     repeats: Recurrence | None = None
     problem: Problem | None = None
+    time_zone: str = ""
 
 
 class _ProblemError(Exception):

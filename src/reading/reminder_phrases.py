@@ -25,6 +25,7 @@ from src.reading.reminder_moments import ReminderRequest, read_timing
 from src.reading.requests import MAX_TEXT, TALKED, YOU_MAY
 from src.reading.sentences import QUESTION
 from src.reading.times import Span, day_offset, find_reminder_spans, fold
+from src.reading.zone_phrases import zone_beside
 from src.texts.morphology import parts_of_speech
 from src.texts.plain_text import INVISIBLE, single_spaced
 
@@ -116,19 +117,35 @@ def read_reminder(text: str, now: datetime, time_zone: str) -> ReminderRequest |
     source = _cleaned(text)
     if HINT.search(source) is None:
         return None
-    folded = _ascii_digits(fold(source)).replace("\n", " ")
-    found = find_reminder_spans(folded)
-    order = _find_order(folded, found)
+    folded, found, order = _read_order(source)
     if order is None:
         return None
+    spans = [(order.start, order.end), *((span.start, span.end) for span in found)]
+    own_zone = ""
+    if (named := zone_beside(folded, spans)) is not None:
+        start, end, own_zone = named
+        source = source[:start] + source[end:]
+        folded, found, order = _read_order(source)
+        if order is None:
+            return None
     chosen = _chosen(_runs(_usable(found, order), order), order)
     elements = [element for run in chosen for element in run.elements]
     what = _what(source, order, elements)
     if not _is_request(order, chosen, what):
         return None
-    request = read_timing(what, elements, now, time_zone)
+    request = read_timing(what, elements, now, own_zone or time_zone)
+    if own_zone:
+        again = request.repeats and replace(request.repeats, zone=own_zone)
+        request = replace(request, time_zone=own_zone, repeats=again)
     is_bare = not what and request.problem in (None, "no_time")
     return replace(request, problem="no_text") if is_bare else request
+
+
+def _read_order(source: str) -> tuple[str, Sequence[Span], _Order | None]:
+    """The folded text, its pieces of time, and the order to remind in it."""
+    folded = _ascii_digits(fold(source)).replace("\n", " ")
+    found = find_reminder_spans(folded)
+    return folded, found, _find_order(folded, found)
 
 
 def _cleaned(text: str) -> str:

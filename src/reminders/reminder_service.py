@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
@@ -11,7 +11,7 @@ from babel.lists import format_list
 from babel.units import format_unit
 
 from src.base.owners import Called, Owner
-from src.base.zones import DAY, is_shown_twice, local_time
+from src.base.zones import DAY, is_shown_twice, local_time, place_of_zone
 from src.pg.client import PgClient, storable
 from src.reading import lexicon
 from src.reading.facts import fact_number
@@ -239,6 +239,7 @@ class ReminderService:
         request = _request_in(words, called)
         if request is None or request.problem is not None:
             return ReminderResult(refusal="no_time" if request is None else request.problem)
+        called = replace(called, time_zone=request.time_zone or called.time_zone)
         what, when, repeats = request.what, request.when, request.repeats
         return await self.set(called, what, when, repeats, message_id=message_id)
 
@@ -250,11 +251,12 @@ class ReminderService:
         Raises:
             ValueError: The times of the order are none.
         """
-        when = order.moment(called.moment, called.time_zone)
-        repeats = None if when is None else order.recurrence(when, called.time_zone)
+        setter = replace(called, time_zone=order.own_zone() or called.time_zone)
+        when = order.moment(setter.moment, setter.time_zone)
+        repeats = None if when is None else order.recurrence(when, setter.time_zone)
         if order.moves:
-            return await self.move(called, order.moves, when, repeats)
-        return await self.set(called, order.text, when, repeats, message_id=message_id)
+            return await self.move(setter, order.moves, when, repeats)
+        return await self.set(setter, order.text, when, repeats, message_id=message_id)
 
     async def move(
         self, called: Called, uid: str, when: datetime | None, repeats: Recurrence | None = None
@@ -273,7 +275,7 @@ class ReminderService:
         if not known.may_be_changed_by(called.asker):
             return ReminderResult(refusal="not_yours")
         if repeats is None and known.repeats is not None and when is not None:
-            zone = called.time_zone
+            zone = known.repeats.zone or called.time_zone
             old, new = local_time(known.due_at, zone), local_time(when, zone)
             repeats = known.repeats.moved(old, new)
         due = _first_time(called, when, repeats)
@@ -385,11 +387,13 @@ def record(reminder: Reminder, called: Called) -> dict[str, str]:
 
 
 def describe(reminder: Reminder, called: Called) -> str:
-    """When a reminder comes, in words for the caller."""
-    return describe_reminder_time(
-        reminder.due_at, reminder.repeats, language=called.language,
-        time_zone=called.time_zone, now=called.moment,
+    """When a reminder comes, in words for the caller; by another clock than theirs, also which."""
+    zone = (reminder.repeats.zone if reminder.repeats else "") or reminder.time_zone
+    time = describe_reminder_time(
+        reminder.due_at, reminder.repeats, language=called.language, time_zone=zone,
+        now=called.moment,
     )  # fmt: skip
+    return time if zone == called.time_zone else f"{time} ({place_of_zone(zone, called.language)})"
 
 
 def _first_time(

@@ -11,6 +11,7 @@ from typing import Any, Literal, cast, get_args
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from pydantic import Field
 
+from src.base.zone_names import find_time_zone
 from src.base.zones import first_moment, in_zone, local_time
 from src.history.new_messages import asked_at_of, own_words_of, strip_time_label
 from src.llm.quoting import Form
@@ -43,37 +44,28 @@ MAX_MINUTES = 60 * 24 * 366  # a year; farther moments have a date
 class ReminderOrder(Form):
     """When to remind of what, or to when a reminder moves."""
 
-    text: str = Field(
-        min_length=1, max_length=MAX_TEXT,
-        description="what to remind the user of, in their words, without the time",
-    )  # fmt: skip
-    when: str = Field(
-        default="", max_length=40,
-        description="local wall time of the first reminder: 2026-11-24T09:00",
-    )  # fmt: skip
-    in_minutes: int = Field(
-        default=0, ge=0, le=MAX_MINUTES,
-        description='instead of when: "in 20 minutes" is 20',
-    )  # fmt: skip
+    text: str = Field(min_length=1, max_length=MAX_TEXT, description="of what, in their words")
+    when: str = Field(default="", max_length=40, description="2026-11-24T09:00; empty: no time")
+    in_minutes: int = Field(default=0, ge=0, le=MAX_MINUTES, description="instead of when")
     repeats: Repeats = "no"
-    every: int = Field(
-        default=1, ge=1, le=3650,
-        description="2: every second day, week, month, year; 3 with hourly: every 3 hours",
-    )  # fmt: skip
-    weekdays: list[Weekday] = Field(
-        default_factory=list, description="of weekly; by default that of when"
-    )
-    hours: list[int] = Field(
-        default_factory=list, description="several hours of the day: [9, 21]; by default when's"
-    )
-    day: int = Field(
-        default=0, ge=0, le=31,
-        description="of monthly, when other than that of when; 31 is the last day",
-    )  # fmt: skip
-    moves: str = Field(
-        default="", max_length=40,
-        description='id of a reminder: moves it to when, recurring ones too; its text stays',
-    )  # fmt: skip
+    every: int = Field(default=1, ge=1, le=3650, description="2: every second")
+    weekdays: list[Weekday] = Field(default_factory=list)
+    hours: list[int] = Field(default_factory=list)
+    day: int = Field(default=0, ge=0, le=31, description="31: the last")
+    time_zone: str = Field(default="", max_length=60, description="only one named for this one")
+    moves: str = Field(default="", max_length=40, description="id of one to move to when")
+
+    def own_zone(self) -> str:
+        """The zone that is named for this one; empty: none is.
+
+        Raises:
+            ValueError: There is no such place.
+        """
+        if not self.time_zone.strip():
+            return ""
+        if zone := find_time_zone(self.time_zone):
+            return zone
+        raise ValueError("time_zone: no such place; name a larger city, or leave it empty")
 
     def moment(self, now: datetime, time_zone: str) -> datetime | None:
         """The first time, aware; None where none is said.
@@ -102,7 +94,7 @@ class ReminderOrder(Form):
         if self.repeats == "no":
             return None
         try:
-            return self._recurrence(local_time(first, time_zone))
+            return replace(self._recurrence(local_time(first, time_zone)), zone=self.own_zone())
         except ValueError:
             raise ValueError("repeats, every, weekdays, hours, day: they do not fit") from None
 
@@ -137,9 +129,11 @@ def order_arguments(request: ReminderRequest, time_zone: str) -> dict[str, Any]:
     when = local_time(request.when.replace(microsecond=0), time_zone)
     arguments: dict[str, Any] = {"text": request.what[:MAX_TEXT], "when": when.isoformat()}
     again = request.repeats
+    if request.time_zone:
+        arguments["time_zone"] = request.time_zone
     if again is None:
         return arguments
-    its = {
+    its: dict[str, Any] = {
         "repeats": again.frequency,
         "every": again.interval,
         "hours": list(again.hours),

@@ -76,10 +76,10 @@ class ReminderScreens:
     async def cancel(self, called: Called, number: int, page: int) -> Reply:
         """Cancel a reminder, from a page of them or from under the answer that set it."""
         known = await self._find(called, number)
-        if isinstance(known, Reply) and page == IN_ANSWER:
-            return known
         if isinstance(known, Reply):
-            return await self.page(called, page, note=known.text)
+            is_gone = known.text == say("reminder_gone", called.language)
+            is_page = is_gone and page != IN_ANSWER
+            return await self.page(called, page, note=known.text) if is_page else known
         done = await self._run(self._rows.cancel, called.owner, number)
         note = say("reminder_gone", called.language)
         if done:
@@ -143,7 +143,7 @@ class ReminderScreens:
         if known is None:
             return _gone_reply(called)
         if not known.may_be_changed_by(called.asker):
-            return Reply(say("reminder_not_yours", called.language), keeps_button=True)
+            return Reply.note(say("reminder_not_yours", called.language))
         return known
 
 
@@ -181,7 +181,7 @@ def _apology(reminder: Reminder, language: Language, now: datetime) -> str:
 
 
 def _gone_reply(called: Called) -> Reply:
-    return Reply(say("reminder_gone", called.language))
+    return Reply.note(say("reminder_gone", called.language))
 
 
 def _done_button(number: int, language: Language) -> Button:

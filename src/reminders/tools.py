@@ -5,49 +5,43 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from langchain_core.tools import BaseTool, StructuredTool, tool
+from langchain_core.tools import BaseTool
 from langgraph.prebuilt import ToolRuntime
+from pydantic import Field
 
 from src.base.owners import Called
 from src.history.new_messages import new_messages, own_words
 from src.history.turn_repo import Changes
+from src.llm.quoting import Form
+from src.llm.tool_forms import NoArguments, form_tool
 from src.memory.turn_context import NOTHING, Finding, TurnContext
 from src.reminders.reminder_service import ReminderResult, ReminderService, record
 from src.reminders.rules import ReminderOrder
 from src.texts import detect_language
 from src.texts.plain_text import shortened
 
-DESCRIPTION = """\
-Remind the user of something at a time, once or again and again; the program sends it then. Only \
-when they themselves ask for it; once for each reminder. Leave when empty where no time is named.
-
-With moves, the id of a reminder, that one is moved instead.
-
-Returns JSON: {"set": true, "id", "text", "time"}: tell them this time, as it stands. Or {"set": \
-false, "reason"}: no_time (ask them when), past, too_far (ten years at most), too_many (200 wait; \
-/reminders cancels some), not_own (no words of their own ask for it)."""
+SET = """\
+Remind the user at a time; only when they themselves ask. Tell the time that it returns, or why \
+not: no_time (ask when), past, too_far, too_many, not_own."""
+LIST = "List the user's reminders, the next one first."
+CANCEL = "Cancel a reminder, when the user asks; false: there is none, or it is another's."
 
 
 def build_set_reminder(reminders: ReminderService) -> BaseTool:
-    """The tool ``set_reminder``; the schema of its arguments is ``ReminderOrder``."""
+    """The tool ``set_reminder``; its arguments are a ``ReminderOrder``."""
 
-    async def set_reminder(runtime: ToolRuntime[Any, Any], **values: Any) -> tuple[str, Finding]:
+    async def set_reminder(
+        runtime: ToolRuntime[Any, Any], order: ReminderOrder
+    ) -> tuple[str, Finding]:
         context: TurnContext = runtime.context
         called = called_in(context)
         if not _asks_himself(runtime):
             return _told(ReminderResult(refusal="not_own"), called), NOTHING
-        order = ReminderOrder.model_validate(values)
         asked = await reminders.take(called, order, message_id=context.message_id)
         ids = () if asked.reminder is None else (asked.reminder.id,)
         return _told(asked, called), Finding(changes=Changes(reminders=ids))
 
-    return StructuredTool.from_function(
-        coroutine=set_reminder,
-        name="set_reminder",
-        description=DESCRIPTION,
-        args_schema=ReminderOrder,
-        response_format="content_and_artifact",
-    )
+    return form_tool(set_reminder, ReminderOrder, SET)
 
 
 def called_in(context: TurnContext) -> Called:
@@ -77,13 +71,7 @@ MAX_SHOWN = 200  # characters of each
 def build_list_reminders(reminders: ReminderService) -> BaseTool:
     """The tool ``list_reminders``."""
 
-    @tool
-    async def list_reminders(runtime: ToolRuntime[Any, Any]) -> str:
-        """List the user's reminders that are still to come.
-
-        Returns:
-            JSON: {"reminders": [{"id", "text", "time", "when"}]}, the next one first.
-        """
+    async def list_reminders(runtime: ToolRuntime[Any, Any], _: NoArguments) -> str:
         context: TurnContext = runtime.context
         called = called_in(context)
         found = [
@@ -92,25 +80,21 @@ def build_list_reminders(reminders: ReminderService) -> BaseTool:
         ]
         return json.dumps({"reminders": found}, ensure_ascii=False)
 
-    return list_reminders
+    return form_tool(list_reminders, NoArguments, LIST, with_finding=False)
+
+
+class CancelOrder(Form):
+    """Which reminder is to be cancelled."""
+
+    id: str = Field(description="such as reminder-12")
 
 
 def build_cancel_reminder(reminders: ReminderService) -> BaseTool:
     """The tool ``cancel_reminder``."""
 
-    @tool
-    async def cancel_reminder(runtime: ToolRuntime[Any, Any], id: str) -> str:  # noqa: A002
-        """Cancel one of the user's reminders. Only when they ask for it.
-
-        Args:
-            id: Of list_reminders or set_reminder, such as "reminder-12".
-
-        Returns:
-            JSON: {"cancelled": true, "text"}; false when there is none, or another member
-            of the group asked for it.
-        """
-        known = await reminders.cancel(called_in(runtime.context), id)
+    async def cancel_reminder(runtime: ToolRuntime[Any, Any], order: CancelOrder) -> str:
+        known = await reminders.cancel(called_in(runtime.context), order.id)
         found = {"cancelled": True, "text": known.text} if known else {"cancelled": False}
         return json.dumps(found, ensure_ascii=False)
 
-    return cancel_reminder
+    return form_tool(cancel_reminder, CancelOrder, CANCEL, with_finding=False)

@@ -20,7 +20,7 @@ from src.llm.reply import ending_of
 from src.llm.tokens import TokenCounter
 from src.memory.tools import renumbered
 from src.memory.turn_context import TurnContext, finding_of, numbered
-from src.talk.tools import NOT_RUN
+from src.talk.tools import NOT_RUN, OF_THE_MEMORY
 from src.talk.turn_state import ConversationState
 from src.texts import Language, say
 
@@ -72,29 +72,35 @@ class Bound:
 
 
 class ToolOffer:
-    """Binds the model to its tools: anew when those that are lent have changed.
+    """Binds the model to the tools that can be used: anew when those that are lent have changed.
 
     A turn keeps those with which it began, so that the beginning of its prompts stays the same.
     """
 
     def __init__(self, caller: ModelCaller, own: Sequence[BaseTool], lent: LentTools) -> None:
-        """Offer ``own`` always, and what ``lent`` returns when a turn begins."""
+        """Offer ``own``, and what ``lent`` returns when a turn begins."""
         self._caller = caller
         self._own = own
         self._lent = lent
-        self.bare = self._newest = self._bind(())  # the model with our own tools alone
+        self._bare = {memory_on: self._bind((), memory_on) for memory_on in (True, False)}
+        self._newest = dict(self._bare)
 
-    def begin(self, lent: tuple[BaseTool, ...] | None) -> Bound:
+    def begin(self, lent: tuple[BaseTool, ...] | None, *, memory_on: bool) -> Bound:
         """The model as a turn calls it, which has begun with ``lent``; None: it begins now."""
         tools = self._lent() if lent is None else lent
         if not tools:
-            return self.bare
-        if self._newest.lent is not tools:
-            self._newest = self._bind(tools)
-        return self._newest
+            return self._bare[memory_on]
+        if self._newest[memory_on].lent is not tools:
+            self._newest[memory_on] = self._bind(tools, memory_on)
+        return self._newest[memory_on]
 
-    def _bind(self, lent: tuple[BaseTool, ...]) -> Bound:
-        tools = [*self._own, *lent]
+    def bare(self, *, memory_on: bool) -> Bound:
+        """The model with our own tools alone."""
+        return self._bare[memory_on]
+
+    def _bind(self, lent: tuple[BaseTool, ...], memory_on: bool) -> Bound:
+        own = [tool for tool in self._own if memory_on or tool.name not in OF_THE_MEMORY]
+        tools = [*own, *lent]
         return Bound(
             lent,
             self._caller.with_tools(tools),
@@ -131,14 +137,15 @@ async def assistant(
             conversation_id=context.conversation_id,
         )
 
-    bound = offer.begin(state.get("lent_tools"))
+    memory_on = context.memory_on
+    bound = offer.begin(state.get("lent_tools"), memory_on=memory_on)
     try:
         message = await ask(bound)
     except ModelError as error:  # perhaps a schema that we let through
         if not bound.lent or isinstance(error, ModelSetupError) or show.has_begun:
             raise
         logger.warning("refused, asked again without the tools of servers", exc_info=error)
-        bound = offer.bare
+        bound = offer.bare(memory_on=memory_on)
         message = await ask(bound)
     show.flush()
     if not allowed:

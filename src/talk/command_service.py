@@ -31,6 +31,7 @@ from src.talk.questions import QuestionService
 from src.talk.settings import SettingsScreens
 from src.talk.turn import AgentService
 from src.talk.turn_state import RESOLUTIONS
+from src.talk.zones import city_row, not_mine_button, zone_note
 from src.texts import Language, say
 from src.texts.morphology import terms
 from src.texts.plain_text import shortened
@@ -58,8 +59,9 @@ def undo_buttons(changes: Changes, language: Language) -> list[Button]:
     if changes.forgetting is not None:
         action = Action("recall", (changes.forgetting,))
         buttons.append(Button(say("undo_forgot_button", language), action))
-    for ids, key in ((changes.replaced_by, "undo_button"), (changes.saved, "undo_saved_button")):
-        buttons += _numbered([Button(say(key, language), Action("undo", (id_,))) for id_ in ids])
+    ids = [(id_, "undo_button") for id_ in changes.replaced_by]
+    ids += [(id_, "undo_saved_button") for id_ in changes.saved]  # as the notes count them
+    buttons += _numbered([Button(say(key, language), Action("undo", (id_,))) for id_, key in ids])
     reminders = [cancel_button(number, language) for number in changes.reminders]
     return [*_numbered(reminders), *buttons][:MAX_UNDO]
 
@@ -78,7 +80,7 @@ MAX_LINES = 12  # tools of one server
 def tools_page(states: Sequence[ServerState], language: Language) -> str:
     """Our own tools in plain words, then each server with the names of what it offers.
 
-    Descriptions and names of tools are words of others: they are on one line each, and short.
+    Descriptions are words of others, meant for a model; so are odd names, which are only counted.
     """
     own = say("tools_own", language)
     if not states:
@@ -99,12 +101,9 @@ def _server_part(state: ServerState, language: Language) -> str:
         key = "tools_away" if state.cause else "tools_connecting"
         return f"• {state.name}: {say(key, language)}"
     lines = [f"• {state.name}: {say('tools_ready', language, count=len(state.tools))}"]
-    lines += [
-        f"   {name} — {title}" if title else f"   {name}"
-        for name, title in state.tools[:MAX_LINES]
-    ]
-    hidden = len(state.tools) - MAX_LINES
-    if hidden > 0:
+    shown = list(filter(None, state.tools))[:MAX_LINES]
+    lines += [f"   {name}" for name in shown]
+    if hidden := len(state.tools) - len(shown):
         lines.append(f"   {say('tools_more', language, count=hidden)}")
     return "\n".join(lines)
 
@@ -231,14 +230,21 @@ class CommandService:
             return Reply(say("only_admins", called.language))
         return await entry.run(self, called)
 
-    async def press(self, action: Action, called: Called) -> Reply | None:
-        """Do what a button stands for; None for one that nobody knows (any more)."""
-        do = ACTIONS.get(action.name)
-        if do is None:
-            return None
+    async def press(self, action: Action | None, called: Called) -> Reply:
+        """Do what a button stands for; a note for one that is unknown, or not any more known."""
+        do = ACTIONS.get(action.name) if action is not None else None
+        if do is None or action is None:
+            return Reply.note(say("tap_unknown", called.language))
         if action.name in FOR_ADMINS and not called.is_admin:
-            return Reply(say("only_admins", called.language))
+            return Reply.note(say("only_admins", called.language))
         return await do(self, called, action)
+
+    async def press_undo(self, called: Called, undone: Awaitable[Reply]) -> Reply:
+        """What a button takes back, in a message; or a note that there is nothing to."""
+        reply = await undone
+        if reply.text != say("undo_nothing", called.language):
+            return reply
+        return replace(reply, is_note=True)
 
     async def start(self, called: Called) -> Reply:
         """Say what the bot does, keeps and forgets, and whether a language model is connected.
@@ -249,7 +255,19 @@ class CommandService:
             return await self.run(called.argument, replace(called, argument=""))
         start = say("start", called.language)
         model = say("start_model" if self.has_model else "offline_note", called.language)
-        return Reply(f"{start}\n\n{model}")
+        if called.has_zone or called.owner.is_group:
+            return Reply(f"{start}\n\n{model}")
+        asked = say("zone_start", called.language)
+        return Reply(f"{start}\n\n{model}\n\n{asked}", (city_row(called.language),))
+
+    async def remind(self, called: Called) -> Reply:
+        """``/remind``; the first one names the zone by which it was read."""
+        reply = await self.reminders.remind(called)
+        if called.has_zone or called.owner.is_group or not reply.rows:
+            return reply
+        await self.settings.note_zone(called)
+        rows = (*reply.rows, (not_mine_button(called.language),))
+        return replace(reply, text=f"{reply.text}\n\n{zone_note(called)}", rows=rows)
 
     async def say_help(self, called: Called) -> Reply:
         """Show what the bot can do."""
@@ -326,27 +344,40 @@ class CommandService:
         await self._questions.close(called.owner, settlement, is_shown=True)
         rows = in_rows(undo_buttons(settlement.changes, called.language), 1)
         if settlement.kind == "not_his":  # the question stays for its author
-            rows = choice_rows(answer_id, called.language)
-        return Reply(settlement.shown, rows, is_screen=True)
+            return replace(Reply.note(settlement.shown), popup=settlement.said)
+        if settlement.kind == "over":  # what came of it stands there, with its Undo
+            settled = say("tap_done_already", called.language)
+            return replace(Reply.note(settlement.shown), popup=settled)
+        return Reply(settlement.shown, rows, popup=settlement.said, is_screen=True)
 
     async def erase(self, called: Called, *, agreed: bool) -> Reply:
         """Erase everything, or nothing; in a group only the group's memory is asked about."""
         key = await self._agent.confirm_erasure(called.owner, agreed=agreed)
-        return Reply(say(key, called.language))
+        text = say(key, called.language)
+        return Reply.note(text) if key == "erase_late" else Reply(text)
 
     async def new(self, called: Called) -> Reply:
         """Wipe the conversation; facts survive it, and the reply says how many."""
         await self._agent.start_new_conversation(called.owner)
+        return await self._offer(called)
+
+    async def _offer(self, called: Called) -> Reply:
+        """What /new says: how many facts survive it, to be seen or forgotten."""
         language = called.language
         facts = await self._client.run(self._memories.facts.count, called.owner)
         if not facts:
             return Reply(say("new_done", language))
         text = f"{say('new_done', language)} {say('new_facts', language, count=facts)}"
         buttons = (
-            (Button(say("see_button", language), Action("facts")),),
+            (Button(say("see_button", language), Action("see")),),
             (Button(say("forget_facts_button", language), Action("wipe")),),
         )
         return Reply(text, buttons)
+
+    async def see(self, called: Called) -> Reply:
+        """The first page of facts below what /new said, which stays."""
+        page = await self.screens.page(called)
+        return replace(page, is_screen=False, keeps_button=True)
 
     async def wipe(self, called: Called, step: int) -> Reply:
         """Forget every fact: ask first (step 0), then (1) do it, or (2) leave all as it is."""
@@ -358,7 +389,8 @@ class CommandService:
             await self._agent.erase_facts(called.owner)
             return Reply(say("wipe_done", language), is_screen=True)
         if step == 2:
-            return Reply(say("erase_kept", language), is_screen=True)
+            offer = await self._offer(called)
+            return replace(offer.in_place(), popup=say("erase_kept", language))
         buttons = (
             (Button(say("wipe_yes", language), Action("wipe", (1,))),),
             (Button(say("erase_no", language), Action("wipe", (2,))),),
@@ -403,7 +435,7 @@ class CommandService:
         uid = f"{'msg' if kind else 'fact'}-{number}"
         found = await self._memories.forget(called.owner, [uid], speaker_id=called.asker)
         if not found.texts:
-            return Reply(say("memory_gone", called.language), is_screen=True)
+            return Reply.note(say("memory_gone", called.language))
         return forgotten_reply(found, called.language).in_place()
 
     async def search(self, called: Called) -> Reply:
@@ -541,7 +573,7 @@ COMMANDS: Mapping[str, CommandEntry] = {
         CommandEntry("forget", CommandService.forget),
         CommandEntry("search", CommandService.search),
         CommandEntry("summary", CommandService.summary),
-        CommandEntry("remind", lambda s, called: s.reminders.remind(called)),
+        CommandEntry("remind", CommandService.remind),
         CommandEntry("reminders", lambda s, called: s.reminders.page(called)),
         CommandEntry("settings", lambda s, called: s.settings.page(called), is_for_admins=True),
         CommandEntry("mode", CommandService.mode),
@@ -562,7 +594,9 @@ COMMANDS: Mapping[str, CommandEntry] = {
 LINKED = frozenset({"help", "memory", "settings", "privacy", "usage", "export", "tools"})
 
 # Actions that concern all of a group.
-FOR_ADMINS = frozenset({"wipe", "choose", "mode", "language", "length", "remembering", "zone"})
+FOR_ADMINS = frozenset(
+    {"wipe", "choose", "mode", "language", "length", "remembering", "zone", "zones"}
+)
 
 # What buttons do, by the name of their action; the numbers are untrusted.
 ACTIONS: Mapping[str, Callable[[CommandService, Called, Action], Awaitable[Reply]]] = {
@@ -573,8 +607,9 @@ ACTIONS: Mapping[str, Callable[[CommandService, Called, Action], Awaitable[Reply
     "correct": lambda s, who, a: s.screens.correct(who, a.number(0), *a.numbers[1:3]),
     "forget": lambda s, who, a: s.screens.forget(who, a.number(0), *a.numbers[1:3]),
     "drop": lambda s, who, a: s.drop(who, a.number(0), a.number(1)),
-    "undo": lambda s, who, a: s.undo(who, a.number(0)),
-    "recall": lambda s, who, a: s.recall(who, a.number(0)),
+    "see": lambda s, who, _: s.see(who),
+    "undo": lambda s, who, a: s.press_undo(who, s.undo(who, a.number(0))),
+    "recall": lambda s, who, a: s.press_undo(who, s.recall(who, a.number(0))),
     "settle": lambda s, who, a: s.settle(who, a.number(0), a.number(1, 2)),
     "erase": lambda s, who, a: s.erase(who, agreed=a.number(0) == 1),
     "delete": lambda s, who, a: s.confirm_deletion(who, a.number(0), a.number(1)),
@@ -589,6 +624,7 @@ ACTIONS: Mapping[str, Callable[[CommandService, Called, Action], Awaitable[Reply
     "language": lambda s, who, a: s.settings.choose_value(who, "language", a.number(0)),
     "length": lambda s, who, a: s.settings.choose_value(who, "length", a.number(0)),
     "remembering": lambda s, who, a: s.settings.choose_value(who, "memory", a.number(0)),
-    "zone": lambda s, who, a: s.settings.set_zone(who, a.number(0)),
+    "zone": lambda s, who, a: s.settings.set_zone(who, a.number(0), a.number(1)),
+    "zones": lambda s, who, a: s.settings.offer_cities(who, a.number(0)),
     "wipe": lambda s, who, a: s.wipe(who, a.number(0)),
 }

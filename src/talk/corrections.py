@@ -38,10 +38,13 @@ class ChangeNotes:
             return ""
         found = await self._client.run(self._facts.list_facts, incoming.owner, FactQuery(ids=ids))
         found.sort(key=lambda fact: ids.index(fact.id))
-        untold = [fact for fact in found if fact.text not in answer.text]
-        lines = [_line(turn, fact) for fact in untold[:MAX_NOTED]]
-        if len(untold) > MAX_NOTED:
-            lines.append(say("note_more", incoming.language, count=len(untold) - MAX_NOTED))
+        if len(ids) > 1:  # their buttons have these numbers
+            noted = [f"{ids.index(fact.id) + 1}. {_line(turn, fact)}" for fact in found]
+        else:
+            noted = [_line(turn, fact) for fact in found if fact.text not in answer.text]
+        lines = noted[:MAX_NOTED]
+        if len(noted) > MAX_NOTED:
+            lines.append(say("note_more", incoming.language, count=len(noted) - MAX_NOTED))
         return "\n".join(lines)
 
 

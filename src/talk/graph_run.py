@@ -319,6 +319,7 @@ class GraphRun:
 def context_of(turn: Turn) -> TurnContext:
     """What the graph is to know of a turn."""
     incoming = turn.incoming
+    fresh = (entry["id"] for entry in turn.history if entry["position"] >= turn.fresh_from)
     return TurnContext(
         owner=incoming.owner,
         conversation_id=turn.conversation_id,
@@ -329,6 +330,7 @@ def context_of(turn: Turn) -> TurnContext:
         language=incoming.language,
         mode=incoming.mode,
         window_start=turn.window_start,
+        fresh_from=next(fresh, None),
         is_private=incoming.is_private,
         answer_length=incoming.answer_length,
         memory_on=incoming.memory_on,
@@ -349,4 +351,5 @@ def _joined(changes: Sequence[Changes]) -> Changes:
         forgettings[-1] if forgettings else None,
         # set at once, they come in any order
         tuple(sorted({number for one in changes for number in one.reminders})),
+        tuple(dict.fromkeys(zone for one in changes for zone in one.zones)),
     )

@@ -120,6 +120,7 @@ class Models:
         counter: Counts the chat model's tokens.
         context_size: Tokens that the chat model takes.
         system_in_history: Whether the provider takes system messages in mid-history.
+        persona: What the operator says of the bot.
     """
 
     caller: ModelCaller
@@ -127,6 +128,7 @@ class Models:
     counter: TokenCounter
     context_size: int
     system_in_history: bool = True
+    persona: str = ""
 
 
 def build_graph(

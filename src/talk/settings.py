@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, get_args
 from zlib import crc32
 
@@ -15,7 +17,7 @@ from src.base.errors import SettingsError
 from src.base.owners import Called, Owner
 from src.base.providers import PROVIDERS, Provider, find_batch_provider, find_provider
 from src.base.zone_names import find_time_zones
-from src.base.zones import local_time, name_of_zone, zone_at
+from src.base.zones import zone_at
 from src.pg.client import PgClient
 from src.pg.global_settings_repo import (
     GlobalSettings,
@@ -24,7 +26,9 @@ from src.pg.global_settings_repo import (
     check_settings,
 )
 from src.pg.user_settings_repo import AnswerLength, Mode, UserSettings, UserSettingsRepository
-from src.reminders.reminder_service import ReminderService
+from src.reading import lexicon
+from src.reading.sentences import is_question
+from src.talk.zones import CLOCK, IN_ANSWER, ZoneService, city_row, which_rows, zone_label
 from src.texts import LANGUAGES, Language, choose_language, say
 from src.texts.reply import Action, Button, Reply, in_rows
 
@@ -111,7 +115,13 @@ def _model_problem(wanted: GlobalSettings) -> str:
 
 MODES: tuple[Mode, ...] = get_args(Mode)
 LENGTHS: tuple[AnswerLength, ...] = get_args(AnswerLength)
-TICK, CLOCK = "✓ ", "🕒"
+TICK = "✓ "
+# A single word that names no place, and asks for none.
+NO_PLACE = lexicon.Expression(
+    r"\W*(?:<reminder.greeting>|<answers.yes>|<answers.no>|<requests.please>|<reminder.ending>)\W*",
+    re.IGNORECASE,
+)
+MAX_PLACE_WORDS = 3  # of a message that may name a place
 MAX_CITY = 100  # characters of what may be a time zone
 WHAT = ("mode", "language", "zone", "length", "memory")
 # Settings that are chosen from a list: their values, by the number in the button.
@@ -131,19 +141,13 @@ class SettingsScreens:
     def __init__(
         self,
         settings: UserSettingsRepository,
-        reminders: ReminderService,
+        zones: ZoneService,
         client: PgClient,
-        *,
-        time_zone: str,
     ) -> None:
-        """Keep them in ``settings``; who chose no zone lives in ``time_zone``.
-
-        ``reminders`` move with a new zone.
-        """
+        """Keep them in ``settings``, and the zone through ``zones``."""
         self._settings = settings
         self._client = client
-        self._reminders = reminders
-        self._time_zone = time_zone
+        self._zones = zones
 
     async def get(self, owner: Owner) -> UserSettings:
         """What the owner chose."""
@@ -158,6 +162,10 @@ class SettingsScreens:
         if called.argument:
             return await self.find_zone(called, called.argument)
         return self._page(await self.get(called.owner), called)
+
+    async def note_zone(self, called: Called) -> None:
+        """The owner was told by whose clock the bot goes."""
+        await self._zones.note(called.owner, called.time_zone)
 
     async def choose(self, called: Called, what: int) -> Reply:
         """What there is to choose from for one of WHAT."""
@@ -182,42 +190,46 @@ class SettingsScreens:
             await self.change(called.owner, **{COLUMNS.get(kind, kind): CHOICES[kind][number]})
         return self._page(await self.get(called.owner), called)
 
-    async def set_zone(self, called: Called, name_hash: int) -> Reply:
-        """Choose the zone whose name has this hash; see ``find_zone``."""
+    async def set_zone(self, called: Called, name_hash: int, place: int = 0) -> Reply:
+        """Choose the zone whose name has this hash; under an answer (``place``) that stays."""
         zone = next((z for z in pytz.all_timezones if crc32(z.encode()) == name_hash), None)
         if zone is None:
             return Reply(say("zone_unknown", called.language))
-        return (await self._keep_zone(called, zone)).in_place()
+        reply = self._with_way_back(Reply(await self._zones.set(called, zone)), called)
+        return reply if place == IN_ANSWER else reply.in_place()
+
+    async def offer_cities(self, called: Called, place: int) -> Reply:
+        """Likely cities, and how to name another."""
+        text = f"{CLOCK} {say('zone_pick', called.language)}"
+        if place != IN_ANSWER:
+            return Reply(text, asks=True)
+        return Reply(text, (city_row(called.language),))
 
     async def find_zone(self, called: Called, text: str) -> Reply:
         """Set the zone that a city, an offset or a name means; of several, ask which."""
-        zones = await asyncio.to_thread(find_time_zones, text[:MAX_CITY])
-        if not zones:
-            return Reply(f"{CLOCK} {say('zone_unknown', called.language)}", asks=True)
-        if len(zones) == 1:
-            return await self._keep_zone(called, zones[0])
-        labels = {zone: _zone_label(zone, called, called.language) for zone in zones}
-        buttons = [Button(t, Action("zone", (crc32(z.encode()),))) for z, t in labels.items()]
-        return Reply(say("zone_which", called.language), in_rows(buttons, 1))
+        return self._with_way_back(await self._zones.find(called, text[:MAX_CITY]), called)
 
     async def find_zone_at(self, called: Called, latitude: float, longitude: float) -> Reply:
-        """Set the zone of a place."""
+        """Set the zone of a place; that of the open sea is only offered."""
         zone = await asyncio.to_thread(zone_at, latitude, longitude)
         if zone is None:
             return Reply(f"{CLOCK} {say('zone_unknown', called.language)}", asks=True)
-        return await self._keep_zone(called, zone)
+        if zone.startswith("Etc/"):
+            text = f"{CLOCK} {say('zone_sea', called.language)}"
+            return Reply(text, which_rows([zone], called))
+        return self._with_way_back(Reply(await self._zones.set(called, zone)), called)
 
-    async def _keep_zone(self, called: Called, zone: str) -> Reply:
-        await self.change(called.owner, time_zone=zone)
-        await self._reminders.change_zone(called.owner, zone)
-        text = say("zone_set", called.language, zone=_zone_label(zone, called, called.language))
-        return Reply(text, ((Button(say("settings_back", called.language), Action("settings")),),))
+    def _with_way_back(self, reply: Reply, called: Called) -> Reply:
+        if reply.asks or reply.rows:
+            return reply
+        back = Button(say("settings_back", called.language), Action("settings"))
+        return replace(reply, rows=((back,),))
 
     def _page(self, known: UserSettings, called: Called) -> Reply:
         language = choose_language(known.language, called.language)
         values = [_label(kind, _value(known, kind, called), language) for kind in CHOICES]
-        zone = known.time_zone or self._time_zone
-        values.insert(WHAT.index("zone"), _zone_label(zone, called, language))
+        zone = zone_label(known.time_zone or called.time_zone, called.moment, language)
+        values.insert(WHAT.index("zone"), zone)
         titles = [say(f"settings_{kind}", language) for kind in WHAT]
         lines = [f"{title}: {value}" for title, value in zip(titles, values, strict=True)]
         rows = in_rows([Button(t, Action("choose", (n,))) for n, t in enumerate(titles)], 1)
@@ -228,6 +240,15 @@ class SettingsScreens:
 def asks_for_zone(prompt: str) -> bool:
     """Whether a text of ours asks for a time zone, so that the answer to it names one."""
     return prompt.startswith(CLOCK)
+
+
+def names_place(text: str) -> bool:
+    """Whether a message after our question may be the name of a place, known or not."""
+    words = text.split()
+    if not words or len(words) > MAX_PLACE_WORDS or is_question(text):
+        return False
+    is_word = len(words) == 1 and NO_PLACE.fullmatch(text) is None
+    return is_word or bool(find_time_zones(text))
 
 
 def _value(known: UserSettings, kind: str, called: Called) -> Any:
@@ -242,8 +263,3 @@ def _label(kind: str, value: Any, language: Language) -> str:
     if kind == "memory":
         return say("memory_on" if value else "memory_off", language)
     return say(f"mode_name_{value}" if kind == "mode" else f"length_{value}", language)
-
-
-def _zone_label(zone: str, called: Called, language: Language) -> str:
-    now = local_time(called.moment, zone)
-    return say("zone_now", language, zone=name_of_zone(zone), time=f"{now:%H:%M}")

@@ -14,17 +14,20 @@ from typing import Any
 
 import pytz
 from langchain_core.messages import ToolMessage
-from langchain_core.tools import BaseTool, tool
+from langchain_core.tools import BaseTool
 from langgraph.errors import GraphBubbleUp
 from langgraph.prebuilt import ToolRuntime
 from langgraph.prebuilt.tool_node import ToolCallRequest, ToolInvocationError
 from langgraph.types import Command
+from pydantic import Field, ValidationError
 
 from src.base.errors import StorageError, ToolServerError
 from src.base.zone_names import find_time_zone
 from src.history.timeline_repo import ToolResult, ToolResultRepository
 from src.history.turn_repo import NO_CHANGES
+from src.llm.quoting import Form
 from src.llm.reply import UNREADABLE
+from src.llm.tool_forms import form_tool
 from src.media.attachments import AttachmentService
 from src.media.tools import build_look_at_picture
 from src.memory import tools as memory_tools
@@ -35,6 +38,7 @@ from src.reading.gate import holds_secret
 from src.reminders import tools as reminder_tools
 from src.reminders.reminder_service import ReminderService
 from src.talk.turn_state import ConversationState
+from src.talk.zones import ZoneService, build_set_time_zone
 
 logger = logging.getLogger(__name__)
 
@@ -51,48 +55,52 @@ ToolReply = ToolMessage | Command[Any]
 Execute = Callable[[ToolCallRequest], Awaitable[ToolReply]]
 
 
+class ClockOrder(Form):
+    """Whose clock is read."""
+
+    time_zone: str = Field(default="", description="or a city; empty: theirs")
+
+
 def build_current_time() -> BaseTool:
     """The tool ``current_time``."""
 
-    @tool
-    def current_time(runtime: ToolRuntime[Any, Any], time_zone: str = "") -> str:
-        """Tell the current date, time and weekday in a time zone.
-
-        Args:
-            time_zone: A name of the tz database, such as Europe/Kyiv, or a city in the user's
-                language; empty for the user's own time zone.
-        """
+    async def current_time(runtime: ToolRuntime[Any, Any], order: ClockOrder) -> str:
         context: TurnContext = runtime.context
-        name = find_time_zone(time_zone) if time_zone.strip() else context.time_zone
+        wanted = order.time_zone
+        name = find_time_zone(wanted) if wanted.strip() else context.time_zone
         if name is None:
             raise ValueError(
-                f"{time_zone[:60]!r} is no time zone; write Area/City, such as Europe/Kyiv"
+                f"{wanted[:60]!r} is no time zone; write Area/City, such as Europe/Kyiv"
             )
         zone = pytz.timezone(name)
         now = datetime.now(UTC).astimezone(zone)
         return f"{now:%Y-%m-%d %H:%M, %A} ({zone.zone}, UTC{now:%z})"
 
-    return current_time
+    clock = "The current date, time and weekday."
+    return form_tool(current_time, ClockOrder, clock, with_finding=False)
 
 
-# All take ``ToolRuntime[Any, Any]``, whose context is a ``TurnContext``: pydantic would otherwise
-# describe that class once per tool, which takes as long as all the rest of building one. A tool
-# that finds or changes something returns a ``Finding`` beside its text
-# (``response_format="content_and_artifact"``).
+# A tool is a function of the turn's runtime and a form of arguments (``form_tool``). One that
+# finds or changes something returns a ``Finding`` beside its text.
 
 
 def build_tools(
-    memories: Memories, reminders: ReminderService, attachments: AttachmentService | None = None
+    memories: Memories,
+    reminders: ReminderService,
+    zones: ZoneService,
+    attachments: AttachmentService | None = None,
 ) -> list[BaseTool]:
     """Every tool, in the order in which the model is told of them.
 
     Args:
         memories: What they remember.
         reminders: What they remind of.
+        zones: Whose clock they read.
         attachments: Whether a model sees pictures.
     """
     tools = [
         build_current_time(),
+        build_set_time_zone(zones),
         memory_tools.build_save_user_fact(memories),
         memory_tools.build_search_memory(memories),
         memory_tools.build_forget_fact(memories),
@@ -105,6 +113,10 @@ def build_tools(
     if attachments is not None and attachments.sees:
         tools.append(build_look_at_picture(attachments))
     return tools
+
+
+# While the memory is off these could only refuse; all may still be erased.
+OF_THE_MEMORY = frozenset({"save_user_fact", "search_memory", "forget_fact", "keep_private"})
 
 
 class ToolHistoryService:
@@ -200,8 +212,9 @@ def _failed(request: ToolCallRequest, text: str, *, artifact: str | None = None)
 def describe_tool_error(error: Exception) -> str:
     """What the model is told when a tool fails: enough to mend its call, nothing internal."""
     problem = str(error) if isinstance(error, ValueError) else ""
-    if isinstance(error, ToolInvocationError):  # the arguments do not fit the tool's schema
-        fields = error.filtered_errors or []
+    if isinstance(error, ToolInvocationError | ValidationError):  # they do not fit the schema
+        found = error.filtered_errors if isinstance(error, ToolInvocationError) else error.errors()
+        fields: Any = found or []
         problem = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in fields)
     if isinstance(error, ToolServerError):
         return f"The tool failed: {error}. Answer without it, and say so."

@@ -7,6 +7,7 @@ a process that dies: the next attempt goes through the same list, and nothing is
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from uuid import UUID
@@ -23,7 +24,7 @@ from src.history.conversation_repo import (
     TelegramOrigin,
 )
 from src.history.new_messages import add_time_label, window_start
-from src.history.turn_repo import Asks, NewAnswer, StoredAnswer, TurnRepository
+from src.history.turn_repo import Asks, Changes, NewAnswer, StoredAnswer, TurnRepository
 from src.llm.embeddings import QuietMoments
 from src.memory.budget import DailyCeilings
 from src.memory.digest_repo import SummaryRepository
@@ -38,7 +39,9 @@ from src.queue.update_repo import Behind, UpdateOutcome, UpdateRepository
 from src.reading import lexicon
 from src.reading.facts import PRIVATE
 from src.reading.gate import MASK, redact, secrets_of
+from src.reading.requests import asked_place
 from src.reading.voices import Voice, clean_name
+from src.reading.zone_phrases import home_zones, told_zone
 from src.talk.graph_run import GraphRun, cited_sources
 from src.talk.main_graph import Graph
 from src.talk.questions import QuestionService
@@ -52,6 +55,7 @@ from src.talk.turn_state import (
     TurnStoppedError,
     stoppable_delivery,
 )
+from src.talk.zones import ZoneService
 from src.texts import say
 from src.texts.plain_text import is_visible, plain
 
@@ -243,6 +247,8 @@ class Intake:
             last, window=settings.history_messages, step=settings.history_step
         )
         if turn.window_start > 1:
+            moved_by = settings.history_messages - settings.history_step
+            turn.fresh_from = turn.window_start + moved_by
             shown = self._summaries.list_shown(
                 turn.conversation_id,
                 turn.window_start,
@@ -278,6 +284,7 @@ class AgentService:
         ceilings: DailyCeilings,
         metrics: Metrics,
         quiet: QuietMoments,
+        zones: ZoneService,
     ) -> None:
         """Answer with ``graph``, search ahead and teach in ``memories``.
 
@@ -289,6 +296,7 @@ class AgentService:
         self._ceilings = ceilings
         self._metrics = metrics
         self._quiet = quiet
+        self._zones = zones
         self._conversations = ConversationRepository(client)
         self._turns = TurnRepository(client)
         self._teaching = TeachingService(client, memories)
@@ -301,6 +309,7 @@ class AgentService:
             self._leave_to_newer,
             self._resume,
             until_answered(self._teach),
+            until_answered(self._take_zone),
             until_answered(self._confirm_erasure),
             until_answered(self._choose_fact),
             until_answered(self._refuse_over_ceiling),
@@ -408,6 +417,38 @@ class AgentService:
         """What is to be remembered as it stands is answered without a model."""
         return None if turn.incoming.teaching is None else await self._teaching.teach(turn)
 
+    async def _take_zone(self, turn: Turn) -> TurnResult | None:
+        """Set the zone that the user tells; what else the message says is answered by it."""
+        incoming = turn.incoming
+        if not incoming.voice.is_own or incoming.owner.is_group:
+            return None
+        told = await asyncio.to_thread(told_zone, incoming.text)
+        if told is None:
+            return None
+        if len(told.zones) == 1:
+            turn.lead = await self._zones.set(incoming.called, told.zones[0])
+            turn.incoming = replace(incoming, time_zone=told.zones[0], has_zone=True)
+        else:
+            key = "zone_which" if told.zones else "zone_unknown"
+            turn.lead, turn.offers = say(key, incoming.language), told.zones
+        return None if told.rest else TurnResult("")
+
+    async def _about_clock(self, turn: Turn, result: TurnResult) -> Changes:
+        """The changes of an answer, with zones to offer, and whether it names the user's own."""
+        incoming, changes = turn.incoming, result.changes
+        offers = turn.offers or changes.zones
+        is_own = incoming.voice.is_own and not incoming.owner.is_group
+        if is_own and not offers:
+            homes = await asyncio.to_thread(home_zones, incoming.text)
+            offers = () if incoming.time_zone in homes else tuple(homes)
+        if "set_time_zone" in result.tools:  # the answer speaks of it
+            return replace(changes, zones=offers)
+        place = asked_place(incoming.text)
+        asks_time = place == "" or (place is None and "current_time" in result.tools)
+        is_untold = not (incoming.has_zone or incoming.owner.is_group)
+        is_of_clock = is_untold and (bool(changes.reminders) or asks_time)
+        return replace(changes, zones=offers, names_zone=is_of_clock)
+
     async def _confirm_erasure(self, turn: Turn) -> TurnResult | None:
         """What follows a yes or a no to the question whether to erase; None for other messages."""
         incoming = turn.incoming
@@ -457,10 +498,14 @@ class AgentService:
             return
         text, sources = cited_sources(result.text, result.found, asked=turn.asked)
         text = text.strip() if is_visible(text) else ""
+        text = f"{turn.lead}\n\n{text}".strip()
         if result.ended == "stopped":
             text = f"{text}\n\n{say('stopped_early', language)}".strip()
         # or it consisted of references to nothing
-        turn.result = replace(result, text=text or say("empty_answer", language), sources=sources)
+        text, changes = text or say("empty_answer", language), result.changes
+        if result.ended == "answered":
+            changes = await self._about_clock(turn, result)
+        turn.result = replace(result, text=text, sources=sources, changes=changes)
 
     async def _save(self, turn: Turn) -> None:
         """Store the answer with what it used and cost; after an erasure nothing is stored of it.
@@ -487,6 +532,8 @@ class AgentService:
         self._metrics.turns.labels(result.ended).inc()
         shown = result.text if stored.text == storable(text) else stored.text
         turn.answer = replace(stored, intent=result.intent, text=storable(shown))
+        if result.changes.names_zone:
+            await self._zones.note(turn.incoming.owner, turn.incoming.time_zone)
         if result.settlement is not None:
             await self._questions.close(turn.incoming.owner, result.settlement)
 

@@ -192,6 +192,7 @@ class IncomingMessage:
         moment: When (aware).
         language: For the sentences that the bot says itself.
         time_zone: The owner's zone.
+        has_zone: Whether the owner chose it, or was told of it.
         mode: ``assistant`` or ``strict``.
         origin: Where in Telegram it stands; None in the console.
         voice: Whose words it holds.
@@ -219,6 +220,7 @@ class IncomingMessage:
     enclosed: Enclosed | None = None
     heard: str = ""
     problem: str = ""
+    has_zone: bool = True
     answer_length: AnswerLength = "normal"
     memory_on: bool = True
     is_masked: bool = False
@@ -276,7 +278,10 @@ class IncomingMessage:
     def called(self) -> Called:
         """Who writes, as commands and buttons know them."""
         member = self.origin.sender_id if self.origin else None
-        return Called(self.owner, self.language, self.moment, self.time_zone, member=member)
+        return Called(
+            self.owner, self.language, self.moment, self.time_zone, member=member,
+            has_zone=self.has_zone,
+        )  # fmt: skip
 
     @property
     def update(self) -> int | None:
@@ -403,8 +408,11 @@ class Turn:
         is_ended: Whether /new or /stop waits behind it.
         history: The last 30 messages, oldest first, this one last.
         window_start: Position of the first message that the model sees.
+        fresh_from: That of the first one since the window moved last.
         summaries: Of what lies before it, oldest first.
         shown_in: Telegram's number of the message in which an earlier attempt began to show it.
+        lead: Stands before the answer: that the message has set the zone.
+        offers: Zones that the message may mean.
         result: What is to be said, set by the first step that has an answer.
         answer: The same, stored: set by ``save``; by ``store`` when an earlier attempt got that
             far.
@@ -421,8 +429,11 @@ class Turn:
     is_ended: bool = False
     history: tuple[HistoryMessage, ...] = ()
     window_start: int = 1
+    fresh_from: int = 1
     summaries: tuple[str, ...] = ()
     shown_in: int | None = None
+    lead: str = ""
+    offers: tuple[str, ...] = ()
     result: TurnResult | None = None
     answer: StoredAnswer | None = None
     parts: int = 1
@@ -488,8 +499,10 @@ class ConversationState(TypedDict, total=False):
         lent_tools: Tools of servers that the model may call in this turn; None before it is
             asked for the first time. Owned by ``assistant``, read by ``tools``.
         sources: What the model was shown, in the order of its numbers: [1] is the first. Owned
-            by ``retrieve_memories``, ``update_state_after_tool`` and, in strict mode,
-            ``generate_answer``; read by the service.
+            by ``load_facts``, ``retrieve_memories``, ``update_state_after_tool`` and, in strict
+            mode, ``generate_answer``; read by the service.
+        fresh_facts: The key facts that stand below the history, as they are written there. Owned
+            by ``load_facts``.
         shown_facts: Ids of the facts that the model was shown; it may name no others. Owned by
             ``load_facts``, ``retrieve_memories`` and ``update_state_after_tool``, read by the
             tools.
@@ -531,6 +544,7 @@ class ConversationState(TypedDict, total=False):
     tools_allowed: bool
     lent_tools: tuple[BaseTool, ...] | None
     sources: list[Hit]
+    fresh_facts: str
     shown_facts: frozenset[int]
     asks: Asks | None
     intent: Intent | None
@@ -559,6 +573,7 @@ def new_turn() -> ConversationState:
         "tools_allowed": True,
         "lent_tools": None,
         "sources": [],
+        "fresh_facts": "",
         "shown_facts": frozenset(),
         "asks": None,
         "intent": None,

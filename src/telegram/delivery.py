@@ -18,10 +18,11 @@ from src.history.turn_repo import AnswerSource, StoredAnswer
 from src.memory.memory_repo import message_number
 from src.talk.command_service import choice_rows, undo_buttons
 from src.talk.turn_state import IncomingMessage, check_stopped, wait_unless_stopped
+from src.talk.zones import zone_rows
 from src.telegram import rendering
 from src.telegram.rendering import Part
 from src.texts import say
-from src.texts.plain_text import is_visible
+from src.texts.plain_text import is_visible, shortened
 from src.texts.reply import Action, Button, Reply, ReplyFile, Rows, in_rows
 
 logger = logging.getLogger(__name__)
@@ -38,6 +39,8 @@ LONG_WAIT = 300.0  # seconds; who may not edit for longer gets a new message
 MAX_SOURCES = 8  # buttons; an answer that cites more is followed by the first ones
 PER_ROW = 4  # of them, still readable on a phone
 BEST_EFFORT = 10  # seconds for what the user can do without
+MAX_POPUP = 195  # characters; Telegram takes 200
+UNKNOWN_ID = 0  # of a message that was sent; Telegram did not say which it is
 
 # How Telegram says (as 400 or 403) that nothing can be sent to a chat.
 UNREACHABLE = (
@@ -75,7 +78,7 @@ def delivery_error(error: Exception) -> errors.AppError:
             return errors.DeliveryError("Telegram could not be reached")
         return errors.DeliveryUnknownError(f"no answer from Telegram ({name})")
     if isinstance(error, exceptions.ClientDecodeError):
-        return errors.DeliveryUnknownError("Telegram's answer was not the Bot API's")
+        return errors.DeliveryNonsenseError("Telegram's answer was not the Bot API's")
     if isinstance(error, exceptions.TelegramServerError | exceptions.TelegramUnauthorizedError):
         return errors.DeliveryError(f"Telegram failed ({name})")
     if _is_refusal(error, *UNREACHABLE):
@@ -205,7 +208,7 @@ class Delivery:
                 arrived = await self._edit(address, edit, part)
             else:
                 arrived = await self._send_part(address, part)
-            if sent_ids is not None:
+            if sent_ids is not None and arrived != UNKNOWN_ID:
                 sent_ids.append(arrived)
             if on_part is not None and number + 1 < len(parts):
                 await on_part(number + 1)
@@ -441,6 +444,7 @@ def answer_rows(answer: StoredAnswer, called: Called) -> Rows:
         action = Action("source", (message_number(source.uid) or 0,))
         sources.append(Button(f"{numbers} {called.day(source.said_at)}", action))
     rows = in_rows(sources, PER_ROW) + in_rows(undo_buttons(answer.changes, language), 1)
+    rows += zone_rows(answer.changes, called)
     if answer.asks == "erase_all":
         choices = (("erase_yes", 1), ("erase_no", 0))
         rows += (tuple(Button(say(key, language), Action("erase", (n,))) for key, n in choices),)
@@ -466,6 +470,11 @@ async def best_effort(request: Awaitable[Any]) -> None:
     with contextlib.suppress(exceptions.AiogramError, TimeoutError):
         async with asyncio.timeout(BEST_EFFORT):
             await request
+
+
+async def pop_up(query: types.CallbackQuery, text: str, *, stays: bool = False) -> None:
+    """Tell who pressed a button what came of it; ``stays`` until they close it."""
+    await best_effort(query.answer(shortened(text, MAX_POPUP), show_alert=stays))
 
 
 async def remove_button(query: types.CallbackQuery) -> None:

@@ -10,6 +10,7 @@ from aiogram import Bot, F, Router, types
 from aiogram.enums import ChatMemberStatus, ChatType
 from aiogram.exceptions import AiogramError, TelegramBadRequest, TelegramForbiddenError
 
+from src.base.errors import AppError
 from src.base.owners import Called
 from src.core import Core
 from src.memory.group_moves import GroupMoveRepository
@@ -18,9 +19,16 @@ from src.queue.job_repo import MemoryJobRepository
 from src.queue.update_repo import UpdateOutcome, WaitingUpdate
 from src.reading.gate import redact
 from src.talk.command_service import COMMANDS, FOR_ADMINS, Command, parse_command
-from src.talk.settings import asks_for_zone
+from src.talk.settings import asks_for_zone, names_place
 from src.talk.turn_state import TurnControl
-from src.telegram.delivery import Address, Delivery, best_effort, delivery_error, remove_button
+from src.telegram.delivery import (
+    Address,
+    Delivery,
+    best_effort,
+    delivery_error,
+    pop_up,
+    remove_button,
+)
 from src.telegram.messages import TurnHandler
 from src.telegram.updates import GROUP_ANONYMOUS_BOT, BotIdentity
 from src.texts import say
@@ -111,7 +119,7 @@ class Handlers:
         else:
             reply = await settings.find_zone(called, message.text or "")
         await self._show(called, reply)
-        return "explained"
+        return "asked for zone" if asks_for_zone(reply.text) else "explained"
 
     async def take_dislike(
         self, reaction: types.MessageReactionUpdated, called: Called
@@ -132,39 +140,47 @@ class Handlers:
     ) -> UpdateOutcome:
         """Do what the button stands for (``command_service.ACTIONS``); show a screen or a reply.
 
-        An unknown or outdated button only loses its loading indicator.
+        A pop-up says what came of it; that alone, where nothing in the chat changes.
         """
-        await best_effort(query.answer())
         action = Action.unpack(query.data or "")
-        if action is None:
-            return "done"
-        if action.name in FOR_ADMINS:
-            called = await self._with_rights(stored, called)
-        reply = await self._core.commands.press(action, called)
-        if reply is None:
-            return "done"
+        try:
+            if action is not None and action.name in FOR_ADMINS:
+                called = await self._with_rights(stored, called)
+            reply = await self._core.commands.press(action, called)
+        except AppError:  # another attempt does it; the button does not seem stuck
+            await best_effort(query.answer())
+            raise
+        await pop_up(query, reply.tapped, stays=reply.is_note)
+        if not reply.is_note:
+            await self._show_tapped(query, called, reply)
+        if not (reply.is_screen or reply.keeps_button or reply.asks or reply.corrects):
+            await remove_button(query)
+        return "asked for zone" if asks_for_zone(reply.text) else "done"
+
+    async def _show_tapped(self, query: types.CallbackQuery, called: Called, reply: Reply) -> None:
         screen = query.message.message_id if query.message and reply.is_screen else None
         await self._show(called, reply, replacing=screen)
-        stays = reply.is_screen or reply.keeps_button or reply.asks
-        if not (stays or reply.corrects is not None):
-            await remove_button(query)
-        return "done"
 
     async def show_source(
         self, query: types.CallbackQuery, stored: WaitingUpdate, called: Called
     ) -> UpdateOutcome:
         """Reply to the source message; quote it when it is gone from the chat but still stored."""
-        await best_effort(query.answer())
         # Buttons of earlier versions name the message as references do: msg-12.
         action = Action.unpack((query.data or "").replace(":msg-", ":"))
-        if action is None:
-            return "done"
         address, language = Address(*called.owner), called.language
-        find = self._core.memory.memories.facts.find_source
-        source = await self._run(find, called.owner, f"msg-{action.number(0)}")
-        if source is None:
-            await self._delivery.send_text(address, say("source_gone", language))
+        if action is None:
+            await pop_up(query, say("tap_unknown", language), stays=True)
             return "done"
+        find = self._core.memory.memories.facts.find_source
+        try:
+            source = await self._run(find, called.owner, f"msg-{action.number(0)}")
+        except AppError:
+            await best_effort(query.answer())
+            raise
+        if source is None:
+            await pop_up(query, say("source_gone", language), stays=True)
+            return "done"
+        await pop_up(query, say("tap_source", language, day=called.day(source.said_at)))
         there = _place_of(source, address, stored.bot_id)
         here = say("source_here_bot" if source.is_bots else "source_here", language)
         if there is None or not await self._delivery.send_reply(there, here):
@@ -256,7 +272,12 @@ async def is_refused(_message: types.Message, stored: WaitingUpdate) -> bool:
 
 
 async def answers_zone_question(message: types.Message, stored: WaitingUpdate) -> bool:
-    """A reply to our question for a time zone, in words or with a place."""
+    """What answers our question for a time zone: a reply to it, or the next message.
+
+    Not a reply, it is a place on the map, or a few words that may be its name.
+    """
+    if stored.zone_asked and message.reply_to_message is None:
+        return message.location is not None or names_place(message.text or "")
     asked = message.reply_to_message
     if asked is None or asked.from_user is None or asked.from_user.id != stored.bot_id:
         return False

@@ -33,6 +33,7 @@ from src.reading.voices import clean_name
 from src.talk.command_service import COMMANDS, parse_command
 from src.talk.corrections import ChangeNotes
 from src.talk.turn_state import AnswerView, IncomingMessage, Teaching, Turn, TurnControl
+from src.talk.zones import zone_note
 from src.telegram import delivery
 from src.telegram.delivery import Address, Delivery
 from src.telegram.incoming import author_of, fetch_file, read_content, read_voice
@@ -212,7 +213,7 @@ class AnswerStream(AnswerView):
         self.message_id = await delivery.send_message(
             self._bot, self._address, part, timeout=REQUEST_TIMEOUT
         )
-        if self._on_message is not None:
+        if self._on_message is not None and self.message_id != delivery.UNKNOWN_ID:
             await self._on_message(self.message_id)
 
     async def _show_typing(self) -> None:
@@ -363,11 +364,12 @@ class TelegramView(AnswerStream):
         incoming = turn.incoming
         rows = (*delivery.answer_rows(answer, incoming.called), *delivery.turn_rows(incoming))
         changes = await self._turns.notes.describe(turn, answer)
+        clock = zone_note(incoming.called) if answer.changes.names_zone else ""
         form = delivery.Form(
             delivery.build_keyboard(rows),
             max_parts=self._turns.settings.last_known.answer_max_parts,
             ending=say("cut_long", incoming.language),
-            note="\n".join(filter(None, (incoming.problem, changes))),
+            note="\n".join(filter(None, (incoming.problem, changes, clock))),
             lead=say("heard", incoming.language, text=incoming.heard) if incoming.heard else "",
         )
         return await self._turns.delivery.send_answer(
@@ -409,6 +411,7 @@ def _incoming(
         moment=message.date.astimezone(UTC),
         language=called.language,
         time_zone=called.time_zone,
+        has_zone=called.has_zone,
         mode=stored.mode,
         answer_length=stored.answer_length,
         memory_on=stored.memory_on,

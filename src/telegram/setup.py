@@ -8,6 +8,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from http import HTTPStatus
+from types import SimpleNamespace
 from typing import Any, cast
 
 from aiogram import BaseMiddleware, Bot, Dispatcher, exceptions, types
@@ -26,11 +27,12 @@ from src.base.config import Settings
 from src.base.errors import ConfigError, DeliveryError
 from src.base.metrics import Metrics
 from src.base.owners import Called
+from src.base.zones import first_zone
 from src.core import Core
 from src.queue.update_repo import WaitingUpdate
 from src.talk.command_service import COMMANDS
 from src.talk.turn_state import wait_unless_stopped
-from src.telegram.delivery import Delivery
+from src.telegram.delivery import UNKNOWN_ID, Delivery
 from src.telegram.handlers import Handlers
 from src.telegram.messages import TurnHandler
 from src.telegram.updates import ALLOWED_UPDATES, BotIdentity
@@ -45,6 +47,8 @@ from src.texts import LANGUAGES, choose_language, say
 MAX_RETRY_AFTER = 86_400  # seconds; whoever asks us to wait for more than a day is mistaken
 FLOOD_PAUSE = 3  # seconds to wait after a 429 that names none
 MAX_CHAT_ID = 2**52
+# The result of a request that Telegram says it has taken, in a form that is not understood.
+TAKEN: Any = SimpleNamespace(message_id=UNKNOWN_ID)
 
 
 class TelegramSession(AiohttpSession):
@@ -61,7 +65,8 @@ class TelegramSession(AiohttpSession):
         Raises:
             TelegramAPIError: It was refused; each status has its class.
             TelegramNetworkError: No answer; its cause says how far the request came.
-            ClientDecodeError: The answer to a request that was taken is not the Bot API's.
+            ClientDecodeError: The answer with a status of success is not the Bot API's. One that
+                says ``ok`` is not looked at further where only its success matters.
         """
         session = await self.create_session()
         url = self.api.api_url(token=bot.token, method=method.__api_method__)
@@ -95,7 +100,12 @@ class TelegramSession(AiohttpSession):
             body = None
         known = body if isinstance(body, dict) else {}
         if status_code < HTTPStatus.MULTIPLE_CHOICES and known.get("ok") is not False:
-            return self._check_success(bot, method, status_code, content)
+            try:
+                return self._check_success(bot, method, status_code, content)
+            except exceptions.ClientDecodeError:
+                if known.get("ok") is not True or method.__api_method__.startswith("get"):
+                    raise
+                return Response.model_construct(ok=True, result=TAKEN)
         status = status_code
         if status < HTTPStatus.MULTIPLE_CHOICES:
             status = _whole(known.get("error_code"), 400, 599) or HTTPStatus.BAD_REQUEST
@@ -215,12 +225,14 @@ class CalledMiddleware(BaseMiddleware):
         """Find out, and go on."""
         stored: WaitingUpdate = data["stored"]
         user: types.User | None = data.get("event_from_user")
+        language = choose_language(stored.language, user.language_code if user else None)
         data["called"] = Called(
             stored.owner,
-            choose_language(stored.language, user.language_code if user else None),
+            language,
             datetime.now(UTC),
-            stored.time_zone or self._time_zone,
+            stored.time_zone or first_zone(language, self._time_zone),
             member=stored.user_id,
+            has_zone=stored.time_zone is not None,
         )
         return await handler(event, data)
 

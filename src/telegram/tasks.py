@@ -34,6 +34,7 @@ MODEL_ATTEMPTS = 6  # then the bot apologises: 1 + 2 + 4 + 8 + 16 s of waiting i
 APOLOGY_KINDS: tuple[UpdateKind, ...] = ("message", "media", "teach", "command", "new", "stop")
 DELIVERY_DAYS = 1.0  # how long an answer is offered to a Telegram that does not take it
 MORE_CHANCES = 1  # for what is refused, or fails, without a reason that we know
+NONSENSE_CHANCES = 2  # more, for what is answered in a way that is not understood
 
 
 class UpdateTasks:
@@ -195,11 +196,12 @@ class UpdateTasks:
             return False
         if isinstance(error, errors.StorageError):
             return not error.is_refusal or attempts < MODEL_ATTEMPTS
+        if isinstance(error, errors.DeliveryRefusedError | errors.DeliveryNonsenseError):
+            refusals: int = await self._client.run(self._updates.count_refusal, stored.id)
+            is_nonsense = isinstance(error, errors.DeliveryNonsenseError)
+            return refusals <= (NONSENSE_CHANCES if is_nonsense else MORE_CHANCES)
         if isinstance(error, errors.DeliveryError):
             return stored.age_days < DELIVERY_DAYS
-        if isinstance(error, errors.DeliveryRefusedError):
-            refusals: int = await self._client.run(self._updates.count_refusal, stored.id)
-            return refusals <= MORE_CHANCES
         return attempts + 1 < MODEL_ATTEMPTS
 
     async def _conclude(
@@ -246,8 +248,9 @@ class UpdateTasks:
             await self._delivery.send_text(Address(stored.chat_id, stored.thread_id), sentence)
         except errors.ChatUnavailableError:
             return await self._leave_chat(stored)
-        except errors.DeliveryError:
-            if stored.age_days < DELIVERY_DAYS:
+        except errors.DeliveryError as error:
+            is_nonsense = isinstance(error, errors.DeliveryNonsenseError)
+            if stored.age_days < DELIVERY_DAYS and not is_nonsense:
                 raise
             logger.warning("the apology did not arrive either", extra={"update": stored.id})
         except errors.AppError as error:
@@ -365,7 +368,7 @@ class ReminderTasks:
         """Whether trying again makes no sense: what may pass is tried for ever, the rest twice."""
         _count(error, self._metrics)
         if isinstance(error, errors.TransientError) and not isinstance(
-            error, errors.DeliveryRefusedError
+            error, errors.DeliveryRefusedError | errors.DeliveryNonsenseError
         ):
             return False
         failures = await self._client.run(self._repository.count_failure, reminder, due)

@@ -87,6 +87,9 @@ class Reply:
         hint: Tells what the buttons are for; only where there are buttons.
         is_screen: Whether it takes the place of what stood above the pressed button.
         keeps_button: Whether the pressed button stays where it is: it has not done its work.
+        is_note: Whether it is only told to who pressed the button, in a pop-up; a refusal, or that
+            there is nothing to do any more. What stands in the chat stays as it is.
+        popup: What the pop-up says, where that is not the first line of the text.
         corrects: The fact that the answer to it will correct; the messenger asks for one.
         asks: Whether it asks for an answer in words.
         files: What is sent with it; whoever sends them closes them.
@@ -100,11 +103,23 @@ class Reply:
     asks: bool = False
     files: tuple[ReplyFile, ...] = ()
     keeps_button: bool = False
+    is_note: bool = False
+    popup: str = ""
 
     @property
     def hinted(self) -> str:
         """The text with its hint."""
         return f"{self.text}\n\n{self.hint}" if self.hint else self.text
+
+    @classmethod
+    def note(cls, text: str) -> Reply:
+        """A pop-up alone, for a button that stays."""
+        return cls(text, is_note=True, keeps_button=True)
+
+    @property
+    def tapped(self) -> str:
+        """What the pop-up says to who pressed the button."""
+        return self.popup or self.text.strip().partition("\n")[0]
 
     def in_place(self) -> Reply:
         """The same, as a screen."""

@@ -367,6 +367,8 @@ class AdminPages:
     async def change_price(self, request: Request, form: Fields) -> str:
         """What a million tokens of a model cost."""
         model = form.get("model", "").strip()
+        if not model.isprintable() or len(model) > 200 or model.split() != [model]:
+            return "/usage?problem=price"
         if form.get("delete"):
             await self._rows(sql.DELETE_PRICE, model=model)
         else:
@@ -375,8 +377,6 @@ class AdminPages:
                     one: _money(form.get(one, "")) for one in ("prompt", "cached", "completion")
                 }
             except (InvalidOperation, ValueError):
-                return "/usage?problem=price"
-            if len(model) > 200 or model.split() != [model]:
                 return "/usage?problem=price"
             await self._rows(sql.UPSERT_PRICE, price, model=model)
         await self._note(request, "change price", model)

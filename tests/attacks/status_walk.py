@@ -129,6 +129,11 @@ class Case:
         return f"{'' if self.method == 'sendMessage' else SLOWLY}№{self.number}"
 
     @property
+    def is_taken(self) -> bool:
+        """Whether Telegram says that it has done what was asked."""
+        return self.status < 300 and self.form.startswith("ok")
+
+    @property
     def is_endless(self) -> bool:
         """Whether Telegram asks for a wait beyond the walk."""
         return self.form in ENDLESS and self.status == 429 and self.method == "sendMessage"
@@ -187,7 +192,10 @@ async def walk_chats(world: World, cases: list[Case]) -> Result:
     telegram = world.telegram
     for case in cases:
         times = LASTING if case.lasts else 1
-        telegram.answer_next(case.method, raw(case.status, case.form), times, chat_id=case.chat_id)
+        telegram.answer_next(
+            case.method, raw(case.status, case.form), times, chat_id=case.chat_id,
+            when="after" if case.is_taken else "before",
+        )  # fmt: skip
         await write(world, case)
     now = {case.chat_id for case in cases if not case.is_endless}
     with contextlib.suppress(AssertionError):  # those that have none are told below

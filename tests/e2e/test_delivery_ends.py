@@ -6,9 +6,11 @@ import asyncio
 
 import pytest
 
+from src.texts import say
 from tests.attacks.status_walk import list_cases, walk_buttons, walk_chats
 from tests.e2e.bot_process import World, eventually
 from tests.fakes.openai_server import ChatRequest, Reply
+from tests.fakes.telegram_faults import RawAnswer
 
 STOPPED, NEW, LONG = 2**41 + 11, 2**41 + 12, 2**41 + 13
 TEN_PARTS = "\n\n".join(f"абзац {number} " + "слово " * 550 for number in range(9))
@@ -96,6 +98,39 @@ async def test_every_status_and_form_of_telegram_ends_in_an_outcome(world: World
     assert result.cases == len(cases) >= 50
     assert result.violations == []
     assert result.answered > result.given_up > 0
+
+
+NONSENSE = RawAnswer(200, b'{"ok": true, "result": true}')
+HURRY = "UPDATE procrastinate_jobs SET scheduled_at = NULL WHERE status = 'todo' AND attempts > 0"
+
+
+async def test_a_file_that_telegram_says_it_took_goes_once(world: World) -> None:
+    telegram = world.telegram
+    telegram.answer_next("sendDocument", NONSENSE, 9, chat_id=LONG + 10, when="after")
+    await telegram.send_text(LONG + 10, "/export")
+    await telegram.send_text(LONG + 10, "дальше")
+    await telegram.wait_for(lambda: world.answers(LONG + 10)[-1:] == ["эхо: дальше"])
+    files = [m for m in telegram.sent_to(LONG + 10) if m.method == "sendDocument"]
+    assert len(files) == 2  # one to read, one for programs
+
+
+async def test_a_file_of_which_telegram_talks_nonsense_is_given_up_after_three_tries(
+    world: World,
+) -> None:
+    telegram, user = world.telegram, LONG + 11
+    telegram.state.files["f1"] = b"text"
+    telegram.answer_next("getFile", NONSENSE, 9)
+    document = {"file_id": "f1", "file_unique_id": "f1", "file_name": "a.txt", "file_size": 4}
+    await telegram.send_message(user, document=document)
+    await telegram.send_text(user, "дальше")
+
+    def is_answered() -> bool:
+        world.query(HURRY)
+        return world.answers(user)[-1:] == ["эхо: дальше"]
+
+    await eventually(is_answered, "the next answer", 30)
+    assert len(telegram.calls_of("getFile")) == 3
+    assert world.answers(user) == [say("error_busy", "ru"), "эхо: дальше"]
 
 
 async def test_buttons_that_cannot_be_confirmed_are_handled(world: World) -> None:

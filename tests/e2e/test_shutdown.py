@@ -11,6 +11,7 @@ import pytest
 
 from src.base.shutdown import STATUS_FORCED
 from src.pg.migrations import LOCK_KEY
+from tests.attacks import stops
 from tests.e2e.bot_process import BotProcess, World, eventually
 from tests.fakes.openai_server import Reply
 from tests.fakes.tcp_proxy import SwallowingProxy
@@ -127,3 +128,8 @@ async def test_sigterm_ends_what_can_end_and_leaves_the_rest_for_later(world: Wo
     assert [world.answers(person) for person in people] == [
         ["доскажу", "эхо: два"], ["эхо: раз"], ["эхо: раз"],
     ]  # fmt: skip
+
+
+async def test_the_end_comes_soon_after_the_last_answer_on_a_fresh_folder() -> None:
+    took, log = await stops.time_an_end(6)
+    assert took < stops.BOUND + 5, "\n".join(log)  # the machine may be busy

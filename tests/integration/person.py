@@ -162,8 +162,7 @@ class Rig:
     def block(self, name: str, number: int = -1) -> str:
         """The system message of that name in one request; empty when there is none."""
         messages = self.model.requests[number].messages
-        [text] = [m["content"] for m in messages if m.get("name") == name] or [""]
-        return str(text)
+        return "\n".join(str(m["content"]) for m in messages if m.get("name") == name)
 
     def fill(self, conversation_id: UUID, *messages: tuple[str, str]) -> None:
         """Put messages into a conversation."""

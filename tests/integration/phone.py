@@ -50,6 +50,22 @@ class Phone:
         """The bot's newest message in this chat."""
         return self.fake.sent_to(self.owner.telegram_user_id)[-1]
 
+    @property
+    def told(self) -> str:
+        """What the person read last: the bot's newest message, or a pop-up after it."""
+        calls = [
+            call for call in self.fake.calls
+            if call.method in ("sendMessage", "editMessageText") or call.params.get("show_alert")
+        ]  # fmt: skip
+        is_popup = calls[-1].method == "answerCallbackQuery"
+        return str(calls[-1].params["text"]) if is_popup else self.last.text
+
+    @property
+    def popups(self) -> list[str]:
+        """What every tap was answered with."""
+        calls = self.fake.calls_of("answerCallbackQuery")
+        return [str(call.params.get("text", "")) for call in calls]
+
     async def work(self) -> list[str]:
         """Receive and handle what waits, in order; how each update ended."""
         method = GetRawUpdates(offset=self.offset, timeout=0, allowed_updates=ALLOWED_UPDATES)

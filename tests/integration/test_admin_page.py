@@ -170,6 +170,8 @@ async def test_a_setting_is_changed_and_what_is_wrong_is_told_beside_it(
         'role="alert">Input should be a valid integer' in wrong.text
         and 'value="many"' in wrong.text
     )
+    model = {"memory_extraction_model": "openai:a\0b"}
+    assert (await inside.post("/settings", data={**usual, **model})).status_code == 422
     off = {name: value for name, value in usual.items() if name != "memory_extraction_enabled"}
     await inside.post("/settings", data={**off, "summaries_shown": "4"})
     assert not (await rig.core.live_settings.get()).memory_extraction_enabled
@@ -323,9 +325,13 @@ async def test_usage_is_priced_by_the_table(rig: Rig, inside: httpx.AsyncClient)
     assert round(float(costs["openai:a"]), 6) == 3.25
     page = (await inside.get("/usage")).text
     assert "3.2500" in page and "no price" in page and "<rect" in page
-    for bad in ({"prompt": "free"}, {"prompt": "-1"}, {"model": "a b"}, {"prompt": "1e99"}):
+    for bad in (
+        {"prompt": "free"}, {"prompt": "-1"}, {"prompt": "1\0"}, {"prompt": "1e99"}, {"model": ""},
+        {"model": "a b"}, {"model": "a\0b"}, {"model": "a\0b", "delete": "1"},
+    ):  # fmt: skip
         response = await inside.post("/prices", data={**form, **price, **bad})
-        assert "problem" in response.headers["location"]
+        assert response.headers["location"] == "/usage?problem=price"
+    assert "Write a model as in the table" in (await inside.get("/usage?problem=price")).text
     await inside.post("/prices", data={**form, "model": "openai:a", "delete": "1"})
     assert rig.rows("SELECT * FROM model_prices") == []
 

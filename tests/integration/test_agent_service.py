@@ -88,6 +88,7 @@ async def test_what_is_remembered_stands_around_the_history_in_blocks_of_its_own
     rig.model.queue(Reply(tool_calls=[("save_user_fact", name)]), "Запомнил.", "Говорили о коте.")
     rig.model.reply = lambda _request: "Говорили о сообщениях."
     await rig.tell("Меня зовут Анна")
+    rig.fill(conversation, *[("assistant", f"ещё {number}") for number in range(12)])
     await rig.ask("как зовут моего кота?")
 
     messages = rig.model.requests[-1].messages

@@ -226,6 +226,7 @@ def agent_with(rig: Rig, *tools: BaseTool) -> AgentService:
         ceilings=core.ceilings,
         metrics=Metrics(),
         quiet=QuietMoments(),
+        zones=core.zones,
     )
 
 

@@ -191,6 +191,34 @@ async def test_nothing_that_a_person_wrote_taught_or_was_told_stands_anywhere(ri
         assert rig.rows(owners) == [(BORIS,)]
 
 
+STATISTICS = (
+    "SELECT tablename, attname FROM pg_stats WHERE pg_stats::text LIKE '%%' || %(word)s || '%%'"
+)
+
+
+@pytest.mark.parametrize("is_alone", [False, True])
+async def test_the_planner_s_statistics_quote_nothing_that_was_erased(
+    rig: Rig, *, is_alone: bool
+) -> None:
+    await live(rig, ANNA, "qzanna")
+    if not is_alone:
+        await live(rig, BORIS, "qzboris")
+    rig.client.execute("ANALYZE")
+    quoted = rig.rows(STATISTICS, word="qzanna")
+    assert {"messages", "memories", "search_postings"} <= {table for table, _ in quoted}
+    erase(rig)
+    assert rig.rows(STATISTICS, word="qzanna") == []
+    assert bool(rig.rows(STATISTICS, word="qzboris")) is not is_alone
+
+
+async def test_the_statistics_quote_no_fact_that_was_wiped(rig: Rig) -> None:
+    await live(rig, ANNA, "qzanna")
+    rig.client.execute("ANALYZE")
+    ErasureRepository(rig.client).erase_facts(Owner(ANNA))
+    quoted = rig.rows(STATISTICS, word="qzanna")
+    assert "memories" not in {table for table, _ in quoted}
+
+
 async def test_erasing_twice_or_somebody_unknown_changes_nothing(rig: Rig) -> None:
     await live(rig, BORIS, "qzboris")
     await write(rig, ANNA, "привет", "здравствуйте")

@@ -111,9 +111,23 @@ async def test_a_fact_is_forgotten_and_remembered_again(phone: Phone) -> None:
     assert card.text == say("forgot", "ru", text="Мою кошку зовут Муся") and phone.facts() == []
     forgotten = buttons(card)
     await phone.press(data, under=card)  # a double tap that came late
-    assert card.text == say("memory_gone", "ru") and phone.facts() == []
+    assert phone.told == say("memory_gone", "ru") and phone.facts() == []
     await phone.press(forgotten[0][0][1], under=card)
     assert phone.facts() == ["Мою кошку зовут Муся"]
+
+
+async def test_every_tap_has_words_and_a_second_one_changes_nothing(phone: Phone) -> None:
+    await phone.write("/remember Мою кошку зовут Муся")
+    card = await open_card(phone, "Муся")
+    data = f"forget:{one_id(phone)}:1:0"
+    await phone.press(data, under=card)
+    shown, kept = card.text, buttons(card)
+    for again in (data, "nonsense:1", "forget:99:1:0", "?", "settle:9999:0"):  # forged, outdated
+        await phone.press(again, under=card)
+        assert phone.told == phone.popups[-1]
+        assert (card.text, buttons(card)) == (shown, kept) or again.startswith("settle")
+    await phone.press(kept[0][0][1], under=card)
+    assert phone.facts() == ["Мою кошку зовут Муся"] and all(phone.popups)
 
 
 def one_id(phone: Phone) -> int:
@@ -154,7 +168,7 @@ async def test_a_late_correction_of_what_is_forgotten_changes_nothing(phone: Pho
     await phone.write("/forget сестра")
     await phone.fake.send_text(USER, "Она живёт в Вильнюсе", reply_to=question.message_id)
     await phone.work()
-    assert phone.last.text == say("memory_gone", "ru") and phone.facts() == []
+    assert phone.told == say("memory_gone", "ru") and phone.facts() == []
 
 
 async def test_nobody_corrects_by_an_imitated_question(phone: Phone) -> None:
@@ -378,7 +392,8 @@ async def test_new_offers_to_see_and_to_forget_the_facts_too(phone: Phone) -> No
     await phone.press("wipe", under=phone.last)
     assert phone.last.text == say("wipe_ask", "ru", count=1) and len(phone.facts()) == 1
     await phone.tap(say("erase_no", "ru"))
-    assert phone.last.text == say("erase_kept", "ru") and len(phone.facts()) == 1
+    assert phone.popups[-1] == say("erase_kept", "ru") and len(phone.facts()) == 1
+    assert phone.last.text.startswith(say("new_done", "ru")) and len(buttons(phone.last)) == 2
     await phone.press("wipe")
     await phone.tap(say("wipe_yes", "ru"))
     assert phone.last.text == say("wipe_done", "ru") and phone.facts() == []
@@ -393,10 +408,10 @@ async def test_in_a_group_only_admins_wipe_what_belongs_to_all(phone: Phone) -> 
     phone.place = IN_GROUP
     await phone.write("/remember Встречаемся по вторникам в семь")
     await phone.write("/new")
-    assert phone.last.text == say("only_admins", "ru")
+    assert phone.told == say("only_admins", "ru")
     assert len(phone.rig.rows("SELECT 1 FROM messages WHERE role = 'user'")) == 1
     await phone.press("wipe:1")
-    assert phone.last.text == say("only_admins", "ru") and len(phone.facts()) == 1
+    assert phone.told == say("only_admins", "ru") and len(phone.facts()) == 1
     phone.fake.state.admins[GROUP] = {USER}
     await phone.write("/new")
     assert phone.last.text.startswith(say("new_done", "ru"))
@@ -412,7 +427,7 @@ async def test_in_a_group_one_changes_only_what_one_told(phone: Phone) -> None:
         data = f"{name}:{one_id(phone)}:1:0"
         await phone.fake.press_button(STRANGER, card.message_id, data, chat_id=GROUP)
         await phone.work()
-        assert card.text == say("memory_not_yours", "ru")
+        assert phone.told == say("memory_not_yours", "ru")
     assert pinned(phone) == [False] and len(phone.facts()) == 1
     await phone.write("/delete_me")
     assert phone.last.text == say("forget_group", "ru")

@@ -355,6 +355,32 @@ async def test_a_digest_whose_model_is_down_is_done_later(works: Works) -> None:
     assert works.count("conversation_summaries") == 3
 
 
+async def test_a_job_that_a_shutdown_interrupts_begins_again_though_another_waits(
+    works: Works,
+) -> None:
+    for number in range(14):
+        await works.turn(f"реплика {number}")
+    model = works.rig.model
+    model.reply = lambda request: Reply(hang=not is_answer(request), text="ответ")
+    works.skip_pauses()
+    worker = asyncio.ensure_future(works.work(shutdown_graceful_timeout=0.05))
+    await model.wait_for(lambda: works.digests, timeout=30)
+    await works.turn("ещё")
+    conversation = works.rig.rows("SELECT id::text FROM conversations")[0][0]
+    lock = f"digest_conversation:{conversation}"
+    again = works.app.configure_task(
+        "digest_conversation", queue=DIGEST_QUEUE, lock=lock, queueing_lock=lock
+    )
+    await again.defer_async(conversation_id=conversation)
+    worker.cancel()
+    await asyncio.gather(worker, return_exceptions=True)
+    jobs = [job for job in works.jobs() if job[0] == "digest_conversation"]
+    assert jobs == [("digest_conversation", "todo")]
+    model.reply = reply
+    await works.work_off()
+    assert works.count("conversation_summaries") == 3
+
+
 async def test_jobs_of_a_killed_worker_are_given_back_also_when_others_wait(works: Works) -> None:
     """A restart must not fail on it: the waiting job does the work of both."""
     await works.turn("привет")

@@ -124,7 +124,7 @@ async def run_turn(
         context_size=context_size,
     )
     reminders = person.core.reminders
-    tools = build_tools(memories, reminders)
+    tools = build_tools(memories, reminders, person.core.zones)
     tool_runs = ToolHistoryService(person.client)
     graph = build_graph(models, tools, memories, reminders=reminders, tool_runs=tool_runs)
     steps: list[Step] = []
@@ -228,10 +228,9 @@ async def test_a_saved_fact_is_in_the_prompt_of_the_same_turn(
         "assistant", "tools", "update_state_after_tool",
         "check_facts", "load_facts", "retrieve_memories", "assistant",
     ]  # fmt: skip
-    before, after = (named(request)[1] for request in person.requests)
-    assert before[0] == after[0] == "user_facts"
-    assert HOME["text"] in before[1] and NAME["text"] not in before[1]
-    assert HOME["text"] in after[1] and NAME["text"] in after[1]
+    before, after = (dict(named(request))["user_facts"] for request in person.requests)
+    assert HOME["text"] in before and NAME["text"] not in before
+    assert HOME["text"] in after and NAME["text"] in after
     assert [name for name, _ in named(person.requests[1])].count("user_facts") == 1
 
 
@@ -300,7 +299,10 @@ async def test_the_facts_stand_right_after_the_system_prompt(person: Person) -> 
     assert first == prompt and rest == [summary, question]
     assert isinstance(block, SystemMessage) and block.name == "user_facts"
     record = json.loads(str(block.text).splitlines()[2])
-    assert record == {"id": "fact-1", "said_on": "2026-11-20", "text": "Меня зовут Анна"}
+    assert record == {
+        "n": 1, "id": "fact-1", "kind": "user_fact", "said_on": "2026-11-20",
+        "text": "Меня зовут Анна",
+    }  # fmt: skip
 
 
 async def test_the_day_on_which_a_fact_was_said_is_the_user_s_own(person: Person) -> None:
@@ -427,8 +429,10 @@ async def test_the_token_count_grows_with_the_facts_the_memories_and_the_answer(
 ) -> None:
     await person.remember(fact("Собаку зовут Рекс", importance=9))
     await person.index()
-    fill(person, 40)  # the message with the dog has left the window
-    steps = await run_graph(person, counting, "Как зовут собаку?", "Рекс [1]")
+    await person.say("Живу в Омске далеко от моря", "Ясно")
+    await person.index()
+    fill(person, 40)  # both messages have left the window
+    steps = await run_graph(person, counting, "Как зовут собаку? Далеко от моря?", "Рекс [1]")
     counts = [step.state["current_token_count"] for step in steps]
     assert nodes(steps) == [
         "init_state", "check_facts", "load_facts", "retrieve_memories", "assistant",
@@ -527,6 +531,7 @@ async def open_forgetful(client: PgClient) -> AsyncIterator[Person]:
         client, summary_model="openai:fake-summary", llm_context_size=SMALL
     ) as person:
         await person.remember(NAME)
+        person.core.conversations.create_new_conversation(person.user)
         yield person
 
 

@@ -54,8 +54,9 @@ def found(request: ChatRequest) -> list[Json]:
 
 
 def shown(request: ChatRequest) -> list[Json]:
-    """The memories before the newest message of a prompt."""
-    text = dict(named(request)).get("memories", "")
+    """The facts and memories of a prompt."""
+    blocks = ("user_facts", "memories")
+    text = "\n".join(text for name, text in named(request) if name in blocks)
     return [json.loads(line) for line in text.splitlines() if line.startswith("{")]
 
 
@@ -200,11 +201,11 @@ async def test_the_numbers_of_a_search_go_on_after_those_of_the_prompt(person: P
         called("search_memory", query="пёс Рекс"), "Барсик [1]",
     )  # fmt: skip
     before = {memory["text"]: memory["n"] for memory in shown(person.requests[0])}
-    assert before[CAT["text"]] == 1
+    assert before == {DOG["text"]: 1, CAT["text"]: 2}, "each stands once"
     numbers: dict[str, set[int]] = {}
     for memory in [*shown(person.requests[-1]), *found(person.requests[-1])]:
         numbers.setdefault(memory["text"], set()).add(memory["n"])
-    assert numbers == {CAT["text"]: {1}, DOG["text"]: {2}}
+    assert numbers == {CAT["text"]: {2}, DOG["text"]: {1}}
 
 
 async def test_two_searches_of_one_reply_give_each_memory_a_number_of_its_own(

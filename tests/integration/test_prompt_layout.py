@@ -53,6 +53,7 @@ class Chat:
         await self.rig.core.memory.memories.writer.remember(
             Owner(USER), fact, Said(said, text, self.moment), origin="tool"
         )
+        self.rig.core.conversations.create_new_conversation(USER)
 
     async def turn(self, text: str, *replies: Reply | str) -> None:
         """A message, its answer, and what the background does with it."""
@@ -123,6 +124,7 @@ def agent_for(core: Core, *, system_in_history: bool) -> AgentService:
         ceilings=core.ceilings,
         metrics=core.metrics,
         quiet=QuietMoments(),
+        zones=core.zones,
     )
 
 
@@ -134,7 +136,7 @@ def kinds(request: ChatRequest) -> list[str]:
 def up_to_the_history(request: ChatRequest) -> str:
     """The request's bytes up to the end of the history: without memories and the new message."""
     messages = request.raw["messages"][:-1]
-    if messages and messages[-1].get("name") == "memories":
+    while messages and messages[-1].get("name") in ("memories", "user_facts"):
         messages = messages[:-1]
     return as_bytes(messages).removesuffix("]")
 
@@ -160,7 +162,7 @@ async def test_everything_stands_in_its_place(rig: Rig) -> None:
     assert '"text": "Меня зовут Анна"' in texts[1]
     assert texts[2].count('{"summary": ') in (2, 3)
     assert any(note.startswith("Tools used: ") for note in history_notes(request))
-    assert '"n": 1' in texts[-2] and "Поговорим про" in texts[-2]
+    assert '"n": 3' in texts[-2] and "Поговорим про" in texts[-2]
     assert texts[-1].startswith("[Текущее время: ") and texts[-1].endswith("Пункт 17.")
 
 
@@ -183,7 +185,7 @@ async def test_nothing_above_the_history_tells_the_time_or_the_question(rig: Rig
     await chat.remember("Меня зовут Анна", 9)
     await chat.run(18)
     above = {as_bytes(request.raw["messages"][:2]) for request in chat.first}
-    assert len(above) == 1, "system prompt and key facts are the same in every turn"
+    assert len(above) <= 1 + sum(chat.steps()), "they change when the window moves, if at all"
     for request in chat.first:
         last = text_of(request.messages[-1]["content"])
         clock = last.partition("] ")[0].rpartition(" ")[2]
@@ -224,23 +226,46 @@ async def test_at_a_step_the_system_prompt_and_the_facts_are_still_shared(rig: R
     assert moved
     for number in moved:
         before, after = (as_bytes(chat.first[n].raw["messages"][:2]) for n in (number, number + 1))
-        assert before == after
+        assert after.startswith(before.partition("\\n</key_facts>")[0])
         assert kinds(chat.first[number + 1])[1:3] == ["user_facts", "history_summary"]
 
 
-async def test_a_new_key_fact_changes_the_prompt_once(rig: Rig) -> None:
-    chat = Chat(rig, rig.core.agent)
+@pytest.mark.parametrize("in_history", [True, False])
+async def test_a_saved_fact_costs_nothing_of_the_cached_history(
+    rig: Rig, in_history: bool
+) -> None:
+    chat = Chat(rig, agent_for(rig.core, system_in_history=in_history))
+    await chat.remember("Меня зовут Анна", 9)
     for number in range(6):
         await chat.turn(f"Пункт {number}")
-    fact = {"text": "Меня зовут Анна", "quote": "Меня зовут Анна", "importance": 9}
-    await chat.turn("Меня зовут Анна", Reply(tool_calls=[("save_user_fact", fact)]), "Запомнил.")
-    answered = chat.rig.model.requests[-1]
-    assert kinds(answered)[:2] == ["system", "user_facts"], "in force within the turn"
+    fact = {"text": "Люблю пельмени", "quote": "Люблю пельмени", "importance": 3}
+    await chat.turn("Люблю пельмени", Reply(tool_calls=[("save_user_fact", fact)]), "Запомнил.")
     for number in range(3):
         await chat.turn(f"Пункт {number}")
-    assert [kinds(request)[1] for request in chat.first] == ["user"] * 7 + ["user_facts"] * 3
-    before, after = chat.first[-2:]
-    assert as_bytes(after.raw["messages"]).startswith(up_to_the_history(before))
+    for before, after in pairwise(chat.first[4:]):
+        assert as_bytes(after.raw["messages"]).startswith(up_to_the_history(before))
+    for request in chat.first[7:]:
+        below = as_bytes(request.raw["messages"][-2 if in_history else -1 :])
+        assert "Люблю пельмени" in below and "Меня зовут Анна" not in below
+        assert '\\"n\\": 2' in below
+
+
+async def test_everything_small_is_in_view_after_new(rig: Rig) -> None:
+    chat = Chat(rig, rig.core.agent)
+    for text, importance in (("Люблю пельмени", 3), ("Работаю врачом", 7), ("Живу в Омске", 7)):
+        await chat.remember(text, importance)
+    await chat.turn("что приготовить?", "Пельмени, вы их любите [3].")
+    [request] = chat.first
+    assert kinds(request) == ["system", "user_facts", "user"], "nothing stands twice"
+    records = [
+        json.loads(line) for line in text_of(request.messages[1]["content"]).splitlines()[2:-1]
+    ]
+    assert [(one["n"], one["text"]) for one in records] == [
+        (1, "Живу в Омске"), (2, "Работаю врачом"), (3, "Люблю пельмени"),
+    ]  # fmt: skip
+    assert {"kind", "said_on", "id"} <= records[0].keys()
+    assert rig.rows("SELECT number, f.text FROM answer_sources s JOIN memories f"
+                    " ON f.id = s.memory_id") == [(1, "Люблю пельмени")]  # fmt: skip
 
 
 # --- providers without system messages in mid-history

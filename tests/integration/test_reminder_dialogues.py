@@ -41,7 +41,9 @@ DAILY = Recurrence("daily", (9,))
 
 @pytest.fixture
 async def phone(client: PgClient, agents: Agents, fake: FakeTelegram, bot: Bot) -> Phone:
-    return await open_phone(agents, fake, bot, llm_model=OFFLINE_MODEL)
+    phone = await open_phone(agents, fake, bot, llm_model=OFFLINE_MODEL)
+    phone.rig.core.user_settings.change(USER, time_zone=ZONE)
+    return phone
 
 
 def waiting(phone: Phone) -> list[tuple[str, datetime]]:
@@ -108,7 +110,7 @@ async def test_a_plain_phrase_sets_a_reminder_and_a_button_cancels_it(
     assert phone.last.text == say("reminder_cancelled", language, text=what)
     assert waiting(phone) == [] and labels(confirmed) == []
     await phone.press(data, under=confirmed)  # a double tap
-    assert phone.last.text == say("reminder_gone", language)
+    assert phone.told == say("reminder_gone", language)
 
 
 async def test_without_a_time_the_bot_asks_and_the_next_message_completes_it(phone: Phone) -> None:
@@ -366,11 +368,7 @@ async def test_it_arrives_in_the_language_that_the_user_chose(
     phone: Phone, language: Language
 ) -> None:
     reminder = await set_reminder(phone)
-    phone.rig.client.execute(
-        "INSERT INTO user_settings (owner_id, language)"
-        " VALUES (add_owner(%(owner)s, 0), %(language)s)",
-        {"owner": USER, "language": language},
-    )
+    phone.rig.core.user_settings.change(USER, language=language)
     message = await arrive(phone, reminder)
     assert message.text == "⏰ позвонить маме"
     assert labels(message) == [
@@ -488,7 +486,7 @@ async def test_in_a_group_only_who_asked_changes_his_reminder(phone: Phone) -> N
     [[(label, data)]] = buttons(confirmed)
     await phone.fake.press_button(STRANGER, confirmed.message_id, data, chat_id=GROUP)
     await phone.work()
-    assert phone.last.text == say("reminder_not_yours", "ru")
+    assert phone.told == say("reminder_not_yours", "ru")
     assert len(waiting(phone)) == 1 and labels(confirmed) == [label], "his button stays"
     [number] = [row[0] for row in phone.rig.rows("SELECT id FROM reminders")]
     reminder = phone.rig.core.reminders
@@ -501,7 +499,7 @@ async def test_in_a_group_only_who_asked_changes_his_reminder(phone: Phone) -> N
         for _, one in row:
             await phone.fake.press_button(STRANGER, message.message_id, one, chat_id=GROUP)
             await phone.work()
-            assert phone.last.text == say("reminder_not_yours", "ru")
+            assert phone.told == say("reminder_not_yours", "ru")
     assert waiting(phone) == []
     await phone.tap(say("later_hour", "ru"), under=message)
     assert len(waiting(phone)) == 1

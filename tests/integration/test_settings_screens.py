@@ -6,6 +6,7 @@ import pytest
 from aiogram import Bot
 
 from src.base.owners import Owner
+from src.base.zones import first_zone, place_of_zone
 from src.memory.prompts import LENGTHS as LENGTH_WISHES
 from src.pg.client import PgClient
 from src.talk.settings import LENGTHS
@@ -39,7 +40,8 @@ async def test_the_page_names_every_choice_and_the_time(phone: Phone, language: 
     await phone.work()
     text = phone.last.text
     assert text.startswith(say("settings_title", language)) and NAMES[language] in text
-    assert "Europe/Moscow" in text and len(buttons(phone.last)) == 5
+    zone = first_zone(language, "Europe/Moscow")
+    assert place_of_zone(zone, language) in text and len(buttons(phone.last)) == 5
 
 
 async def test_the_language_changes_at_once_and_stays(phone: Phone) -> None:
@@ -62,7 +64,7 @@ async def test_the_mode_and_back(phone: Phone) -> None:
 
 @pytest.mark.parametrize(("said", "zone"), [
     ("Сочи", "Europe/Moscow"), ("Київ", "Europe/Kyiv"), ("Lisbon", "Europe/Lisbon"),
-    ("в Нью-Йорке", "America/New_York"), ("+3", "UTC+3"), ("Asia/Almaty", "Asia/Almaty"),
+    ("в Нью-Йорке", "America/New_York"), ("+3", "Etc/GMT-3"), ("Asia/Almaty", "Asia/Almaty"),
 ])  # fmt: skip
 async def test_a_zone_is_set_by_a_city_an_offset_or_a_name(
     phone: Phone, said: str, zone: str
@@ -72,7 +74,7 @@ async def test_a_zone_is_set_by_a_city_an_offset_or_a_name(
     assert question.reply_markup and question.reply_markup["force_reply"]
     await phone.fake.send_text(USER, said, reply_to=question.message_id)
     assert await phone.work() == ["explained"]
-    assert zone in phone.last.text and phone.rig.model.requests == []
+    assert place_of_zone(zone, "ru") in phone.last.text and phone.rig.model.requests == []
 
 
 async def test_a_zone_is_set_by_a_place_and_rules_from_then_on(phone: Phone) -> None:
@@ -80,7 +82,7 @@ async def test_a_zone_is_set_by_a_place_and_rules_from_then_on(phone: Phone) -> 
     place = {"latitude": 38.72, "longitude": -9.14}
     await phone.fake.send_message(USER, location=place, reply_to=phone.last.message_id)
     await phone.work()
-    assert "Europe/Lisbon" in phone.last.text
+    assert "Лиссабон" in phone.last.text
     await phone.write("Который час?")
     [(content,)] = phone.rig.rows("SELECT content FROM messages WHERE role = 'user'")
     [(local,)] = phone.rig.rows(
@@ -98,7 +100,7 @@ async def test_an_unknown_place_is_asked_for_again(phone: Phone, said: str) -> N
     assert say("zone_unknown", "ru") in phone.last.text
     await phone.fake.send_text(USER, "Рига", reply_to=phone.last.message_id)
     await phone.work()
-    assert "Europe/Riga" in phone.last.text
+    assert "Рига" in phone.last.text
 
 
 async def test_of_several_places_one_is_chosen(phone: Phone) -> None:
@@ -159,13 +161,13 @@ async def test_in_strict_mode_too(phone: Phone) -> None:
 async def test_in_a_group_admins_choose_for_all(phone: Phone) -> None:
     phone.place = Sender(chat_id=GROUP, chat_type="supergroup")
     await phone.write("/settings")
-    assert phone.last.text == say("only_admins", "ru")
+    assert phone.told == say("only_admins", "ru")
     phone.fake.state.admins[GROUP] = {USER}
     await phone.write("/settings")
     screen = phone.last
     await phone.fake.press_button(STRANGER, screen.message_id, "language:2", chat_id=GROUP)
     await phone.work()
-    assert phone.last.text == say("only_admins", "ru")
+    assert phone.told == say("only_admins", "ru")
     await phone.press("language:2", under=screen)
     assert screen.text.startswith(say("settings_title", "en"))
 

@@ -312,7 +312,7 @@ async def test_when_nothing_is_left_that_is_said(phone: Phone) -> None:
     _, stored = await phone.said("Собаку зовут Рекс")
     await phone.write("/new")
     await phone.press(f"source:{stored}")
-    assert phone.last.text == say("source_gone", "ru")
+    assert phone.told == say("source_gone", "ru")
 
 
 async def test_a_forged_button_shows_nobody_what_others_said(phone: Phone) -> None:
@@ -324,15 +324,15 @@ async def test_a_forged_button_shows_nobody_what_others_said(phone: Phone) -> No
     await phone.write("/help")
     for data in (f"source:{stored}", f"source:{uid}"):
         assert await phone.press(data) == ["done"]
-        assert phone.last.text == say("source_gone", "ru")
+        assert phone.told == say("source_gone", "ru")
     await in_topic.write("/help")
     await in_topic.press(f"source:{private}")
-    assert in_topic.last.text == say("source_gone", "ru"), "a group is not its member"
+    assert in_topic.told == say("source_gone", "ru"), "a group is not its member"
     other_topic = Sender(chat_id=GROUP, chat_type="supergroup", thread_id=TOPIC + 1)
     neighbour = Phone(phone.fake, phone.bot, phone.rig, phone.dispatcher, other_topic)
     _, elsewhere = await neighbour.said("в другой теме")
     await in_topic.press(f"source:{elsewhere}")
-    assert in_topic.last.text == say("source_gone", "ru")
+    assert in_topic.told == say("source_gone", "ru")
     assert all(call.ok for call in phone.fake.calls_of("answerCallbackQuery"))
 
 
@@ -362,7 +362,7 @@ async def test_an_unknown_button_only_stops_waiting(phone: Phone, data: str) -> 
 async def test_a_source_that_cannot_be_is_gone(phone: Phone, data: str) -> None:
     await phone.write("/help")
     await phone.press(data)
-    assert phone.last.text == say("source_gone", "ru")
+    assert phone.told == say("source_gone", "ru")
 
 
 # Whatever fails
@@ -467,7 +467,7 @@ async def test_a_spent_button_goes_and_the_sources_stay(phone: Phone) -> None:
     await phone.press(data, under=answer)
     assert buttons(answer) == [[("[1] 3 марта", "source:1")]]
     await phone.press(data, under=answer)
-    assert phone.last.text == say("undo_nothing", "ru")
+    assert phone.told == say("undo_nothing", "ru")
     assert phone.facts() == ["Я живу в городе Краков"]
 
 
@@ -500,7 +500,7 @@ async def test_nobody_brings_back_what_others_replaced(phone: Phone) -> None:
     alien = Phone(phone.fake, phone.bot, phone.rig, phone.dispatcher, IN_TOPIC)
     await alien.write("/help")
     await alien.press(data)
-    assert alien.last.text == say("undo_nothing", "ru")
+    assert alien.told == say("undo_nothing", "ru")
     assert phone.facts() == ["Я живу в городе Киев"]
 
 
@@ -581,7 +581,7 @@ async def test_what_was_forgotten_is_brought_back_by_a_tap(phone: Phone, place: 
     assert (phone.facts(), phone.last.text) == (["Я живу в городе Краков"], DONE)
     assert phone.last.thread_id == place.get("thread_id") and buttons(answer) == []
     await phone.press(data, under=answer)
-    assert phone.last.text == say("undo_nothing", "ru"), "once"
+    assert phone.told == say("undo_nothing", "ru"), "once"
     assert phone.facts() == ["Я живу в городе Краков"]
 
 
@@ -589,9 +589,9 @@ async def test_after_ten_minutes_neither_button_nor_command_brings_it_back(phone
     data = await forget_the_city(phone)
     make_it_late(phone)
     await phone.press(data)
-    assert phone.last.text == say("undo_nothing", "ru")
+    assert phone.told == say("undo_nothing", "ru")
     await phone.write("/undo@pomni_test_bot")
-    assert phone.last.text == say("undo_nothing", "ru") and phone.facts() == []
+    assert phone.told == say("undo_nothing", "ru") and phone.facts() == []
 
 
 async def test_nobody_brings_back_what_others_forgot(phone: Phone) -> None:
@@ -599,7 +599,7 @@ async def test_nobody_brings_back_what_others_forgot(phone: Phone) -> None:
     alien = Phone(phone.fake, phone.bot, phone.rig, phone.dispatcher, IN_TOPIC)
     await alien.write("/help")
     await alien.press(data)
-    assert alien.last.text == say("undo_nothing", "ru")
+    assert alien.told == say("undo_nothing", "ru")
     assert phone.facts() == [] and alien.facts() == []
     await phone.write("/undo")
     assert phone.last.text == DONE
@@ -644,7 +644,7 @@ async def test_nothing_goes_with_the_button_that_says_no_nor_later(phone: Phone)
     assert phone.last.text == say("erase_kept", "ru") and len(phone.facts()) == 1
     await phone.write("Спасибо")
     await phone.press(yes, under=question)
-    assert phone.last.text == say("erase_late", "ru") and len(phone.facts()) == 1
+    assert phone.told == say("erase_late", "ru") and len(phone.facts()) == 1
 
 
 @pytest.mark.parametrize(

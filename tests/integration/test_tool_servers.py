@@ -23,7 +23,7 @@ from src.base.mcp_file import MAX_OUTPUT, MAX_TOOLS, read_servers
 from src.outside.sessions import open_session
 from src.pg.client import PgClient
 from src.talk.turn_state import TurnControl
-from src.texts import LANGUAGES, Language
+from src.texts import LANGUAGES, Language, say
 from tests.fakes.openai_server import Reply
 from tests.fakes.tool_server import ORDER
 from tests.integration.person import Person, called, incoming, results, saved
@@ -44,7 +44,8 @@ from tests.integration.turns import answer_turn, begin_turn
 OTHER = fake("garbage")  # a simple server, which starts at once
 TIME = {"command": sys.executable, "args": ["-m", "mcp_server_time", "--local-timezone", "UTC"]}
 OWN = [
-    "current_time", "save_user_fact", "search_memory", "forget_fact", "forget_everything",
+    "current_time", "set_time_zone", "save_user_fact", "search_memory", "forget_fact",
+    "forget_everything",
     "keep_private", "set_reminder", "list_reminders", "cancel_reminder",
 ]  # fmt: skip
 
@@ -359,7 +360,7 @@ async def test_thousands_of_tools_are_cut_to_a_few_with_short_descriptions(
         assert state_of(person, "crowd").left_out == 5000 - MAX_TOOLS
     wanted = fake("crowd", tools=["tool_00999"])
     async with open_with_servers(shared, tmp_path, crowd=wanted) as person:
-        assert [name for name, _ in state_of(person, "crowd").tools] == ["tool_00999"]
+        assert state_of(person, "crowd").tools == ("tool_00999",)
 
 
 async def test_odd_tools_cost_nobody_else_a_place(shared: PgClient, tmp_path: Path) -> None:
@@ -491,10 +492,14 @@ async def test_the_page_of_tools_shows_servers_and_how_they_are(
     shared: PgClient, tmp_path: Path, language: Language
 ) -> None:
     bad = {"command": "/nonexistent/secret-program"}
-    async with open_with_servers(shared, tmp_path, bad=bad, crowd=fake("crowd")) as person:
+    kinds = {"bad": bad, "crowd": fake("crowd"), "odd": fake("odd")}
+    async with open_with_servers(shared, tmp_path, **kinds) as person:
         page = await person.rig.command("tools", person.user, language=language)
         assert "secret" not in page and len(page) < 4096
-        assert "• bad: " in page and "tool_00000 — ddd" in page
+        assert "• bad: " in page and "\n   tool_00000\n" in page and "ddd" not in page
+        described, mangled = "system", re.compile(r"nnn|_[0-9a-f]{8}\b|с пробелами")
+        assert described not in page and not mangled.search(page)
+        assert "\n   forget_fact\n" in page and page.endswith(say("tools_more", language, count=4))
     async with open_with_servers(shared, tmp_path) as person:
         page = await person.rig.command("tools", person.user, language=language)
         assert "MCP_SERVERS" in page and str(tmp_path) not in page

@@ -1,0 +1,117 @@
+"""Zones in plain words: the user's own, where they live, and that of one time of a reminder."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from src.base.zone_names import LETTERS, find_time_zones
+from src.reading import lexicon
+from src.reading.sentences import FOLD
+
+MAX_TEXT = 400  # characters; a longer message tells other things
+MAX_CLAUSES = 6
+PLACE = r"(?P<place>[^\s,;:!?()][^,;!?()]{0,38})"
+CLAUSES = re.compile(r"[.!;\n]+(?=\s|$)|,\s+")
+NAME_WORDS = 3  # of a zone named beside an hour: "San Francisco Bay"
+MAX_CANDIDATES = 3
+WORD = re.compile(r"[ (]*([^\s,.;:!?()]+)")
+BY = lexicon.Expression(r"(?<!\w)<zones.by> ")
+TIME = lexicon.Expression(r"[ ]<zones.time>(?!\w)|\)")
+NEVER = lexicon.Expression("<zones.never>")
+OFFSET = re.compile(r"(?:utc|gmt|мск|msk)(?:[+-]\d{1,2})?|[+-]\d{1,2}")
+
+
+@dataclass(frozen=True)
+class ToldZone:
+    """What a message says of the user's own zone.
+
+    Attributes:
+        zones: Those that may be meant; none where no such place is known.
+        rest: What else the message says.
+    """
+
+    zones: tuple[str, ...]
+    rest: str
+
+
+def told_zone(text: str) -> ToldZone | None:
+    """The zone that a message tells or orders: "мой часовой пояс Киев"; None: it tells none."""
+    if len(text) > MAX_TEXT or "?" in text:
+        return None
+    clauses = [part.strip() for part in CLAUSES.split(text) if part.strip()][:MAX_CLAUSES]
+    for clause in clauses:
+        for kind in ("told", "hinted"):
+            zones = _zones_in(kind, clause)
+            if zones or (zones is not None and kind == "told" and len(clauses) == 1):
+                rest = text.replace(clause, "", 1).strip(" .,!;\n")
+                return ToldZone(tuple(zones or ()), rest)
+    return None
+
+
+def home_zones(text: str) -> list[str]:
+    """The zones of where a message says that the user lives now: "moved to Lisbon"."""
+    if len(text) > MAX_TEXT or "?" in text:
+        return []
+    clauses = CLAUSES.split(text)[:MAX_CLAUSES]
+    return next((zones for clause in clauses if (zones := _zones_in("home", clause.strip()))), [])
+
+
+def _zones_in(kind: str, clause: str) -> list[str] | None:
+    """The zones of the place that a clause names; None: it is no such clause."""
+    folded = clause.translate(FOLD).lower()
+    for pattern in _patterns(kind):
+        if match := pattern.fullmatch(folded):
+            return find_time_zones(match["place"])
+    return None
+
+
+@cache
+def _patterns(kind: str) -> list[re.Pattern[str]]:
+    sources = lexicon.rules("zones.say", {"place": PLACE})[kind]
+    return [re.compile(source) for source in sources]
+
+
+def zone_beside(folded: str, spans: Sequence[tuple[int, int]]) -> tuple[int, int, str] | None:
+    """Where a text names the zone of its hour, and which: "в 9 по Киеву", "9 am London time".
+
+    Args:
+        folded: The text, in lower case.
+        spans: Where in it a time, or the order to remind, stands.
+    """
+    starts, ends = {start for start, _ in spans}, {end for _, end in spans}
+    inside = {place for start, end in spans for place in range(start, end)}
+    for begin, place, is_named in _candidates(folded, sorted(ends)):
+        if place in inside:
+            continue
+        for end, words in _names(folded, place):
+            suffix = TIME.match(folded, end)
+            is_plain = is_named or words in LETTERS or OFFSET.fullmatch(words) is not None
+            behind = suffix.end() if suffix else end
+            is_before = suffix is not None and behind + 1 in starts
+            if not (is_before or begin in ends) or NEVER.fullmatch(words):
+                continue
+            if (suffix or is_plain) and (zones := find_time_zones(words)):
+                return begin, behind, zones[0]
+    return None
+
+
+def _candidates(folded: str, ends: Sequence[int]) -> Iterator[tuple[int, int, bool]]:
+    """Where a zone may stand: behind a preposition, or right behind a time."""
+    named = [(max(0, match.start() - 1), match.end(), True) for match in BY.finditer(folded)]
+    yield from named[:MAX_CANDIDATES]
+    yield from [(end, end, False) for end in ends][:MAX_CANDIDATES]
+
+
+def _names(folded: str, place: int) -> Iterator[tuple[int, str]]:
+    """One, two and three words from a place on, with where they end."""
+    end, words = place, []
+    for _ in range(NAME_WORDS):
+        match = WORD.match(folded, end)
+        if match is None:
+            return
+        words.append(match[1])
+        end = match.end()
+        yield end, " ".join(words)

@@ -1,0 +1,153 @@
+"""The zone of an owner: kept, told in a sentence, offered with buttons, set by the model."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+from zlib import crc32
+
+from langchain_core.tools import BaseTool, tool
+from langgraph.prebuilt import ToolRuntime
+
+from src.base.owners import Called, Owner
+from src.base.zone_names import find_time_zones
+from src.base.zones import local_time, name_of_zone, place_of_zone
+from src.history.turn_repo import Changes
+from src.memory.turn_context import NOTHING, Finding, TurnContext
+from src.pg.client import PgClient
+from src.pg.user_settings_repo import UserSettingsRepository
+from src.reminders.reminder_service import ReminderService
+from src.texts import Language, say
+from src.texts.reply import Action, Button, Reply, Rows
+
+CLOCK = "🕒"
+IN_ANSWER = 1  # in a button: it stands under an answer, which stays
+# Where most of those live who speak a language, for buttons.
+LIKELY: dict[Language, tuple[str, ...]] = {
+    "ru": ("Europe/Moscow", "Asia/Yekaterinburg", "Asia/Almaty"),
+    "uk": ("Europe/Kyiv", "Europe/Warsaw", "Europe/London"),
+    "en": ("Europe/London", "America/New_York", "America/Los_Angeles"),
+}
+
+
+def zone_label(zone: str, moment: datetime, language: Language) -> str:
+    """``Прага, там сейчас 11:05``."""
+    time = f"{local_time(moment, zone):%H:%M}"
+    return say("zone_now", language, zone=place_of_zone(zone, language), time=time)
+
+
+def zone_action(zone: str, *numbers: int) -> Action:
+    """What a button does that chooses a zone; ``ZoneService.set_by_hash`` finds it again."""
+    return Action("zone", (crc32(zone.encode()), *numbers))
+
+
+def zone_rows(changes: Changes, called: Called) -> Rows:
+    """The buttons under an answer: zones that it offers, and "not my time" where it names one."""
+    rows: Rows = tuple(
+        (Button(f"{CLOCK} {zone_label(one, called.moment, called.language)}",
+                zone_action(one, IN_ANSWER)),)
+        for one in changes.zones
+    )  # fmt: skip
+    return (*rows, (not_mine_button(called.language),)) if changes.names_zone else rows
+
+
+def not_mine_button(language: Language) -> Button:
+    """Under what names the zone for the first time."""
+    return Button(say("zone_not_mine", language), Action("zones", (IN_ANSWER,)))
+
+
+def zone_note(called: Called) -> str:
+    """By whose clock the bot goes, told once to those who have not said where they live."""
+    zone = zone_label(called.time_zone, called.moment, called.language)
+    return f"{CLOCK} {say('zone_named', called.language, zone=zone)}"
+
+
+def city_row(language: Language) -> tuple[Button, ...]:
+    """One line: the likely cities of a language, and "another"."""
+    cities = [
+        Button(place_of_zone(z, language), zone_action(z, IN_ANSWER)) for z in LIKELY[language]
+    ]
+    return (*cities, Button(say("zone_other", language), Action("zones")))
+
+
+class ZoneService:
+    """Keeps the zone of an owner; what recurs moves with it."""
+
+    def __init__(
+        self, settings: UserSettingsRepository, reminders: ReminderService, client: PgClient
+    ) -> None:
+        """Store in ``settings``; ``reminders`` move with a new zone."""
+        self._settings = settings
+        self._reminders = reminders
+        self._client = client
+
+    async def keep(self, owner: Owner, zone: str) -> int:
+        """It is the owner's from now on; returns how many reminders moved.
+
+        Raises:
+            StorageError: The database is away; a second attempt does the rest.
+        """
+        await self.note(owner, zone)
+        return await self._reminders.change_zone(owner, zone)
+
+    async def note(self, owner: Owner, zone: str) -> None:
+        """The owner was told that the bot goes by this zone, and may still say another."""
+        change = self._settings.change
+        await self._client.run(change, owner.telegram_user_id, time_zone=zone)
+
+    async def set(self, called: Called, zone: str) -> str:
+        """Keep it; the sentence that says so, and that recurring reminders moved."""
+        moved = await self.keep(called.owner, zone)
+        label = zone_label(zone, called.moment, called.language)
+        text = say("zone_set", called.language, zone=label)
+        return f"{text} {say('zone_moved', called.language, count=moved)}" if moved else text
+
+    async def find(self, called: Called, text: str) -> Reply:
+        """Set the zone that a city, an offset or a name means; of several, ask which."""
+        zones = await asyncio.to_thread(find_time_zones, text)
+        if not zones:
+            return Reply(f"{CLOCK} {say('zone_unknown', called.language)}", asks=True)
+        if len(zones) > 1:
+            return Reply(say("zone_which", called.language), which_rows(zones, called))
+        return Reply(await self.set(called, zones[0]))
+
+
+def which_rows(zones: Sequence[str], called: Called) -> Rows:
+    """A button for each of several zones."""
+    return tuple(
+        (Button(zone_label(z, called.moment, called.language), zone_action(z)),) for z in zones
+    )
+
+
+def build_set_time_zone(zones: ZoneService) -> BaseTool:
+    """The tool ``set_time_zone``."""
+
+    @tool(response_format="content_and_artifact")
+    async def set_time_zone(runtime: ToolRuntime[Any, Any], place: str) -> tuple[str, Finding]:
+        """Set the user's own time zone, only when the user says by which clock they live.
+
+        Args:
+            place: City, offset or zone, as said.
+
+        Returns:
+            JSON: {"set": true, "zone", "time", "moved"}: recurring reminders that moved; or
+            {"set": false, "reason"}: unknown, group, several (the program asks with buttons).
+        """
+        context: TurnContext = runtime.context
+        found = await asyncio.to_thread(find_time_zones, place)
+        if context.owner.is_group or len(found) != 1:
+            reason = "group" if context.owner.is_group else "several" if found else "unknown"
+            offered = () if reason == "group" else tuple(found)
+            finding = Finding(changes=Changes(zones=offered)) if offered else NOTHING
+            return json.dumps({"set": False, "reason": reason}), finding
+        [zone] = found
+        moved = await zones.keep(context.owner, zone)
+        now = f"{local_time(context.moment, zone):%Y-%m-%d %H:%M}"
+        told = {"set": True, "zone": name_of_zone(zone), "time": now, "moved": moved}
+        note = "name this zone to set_reminder in this turn"
+        return json.dumps({**told, "note": note}), NOTHING
+
+    return set_time_zone

@@ -1,0 +1,79 @@
+"""SIGTERM right after the last of twenty answers, on a fresh folder, again and again.
+
+``python -m tests.attacks.stops --rounds 20`` prints how many seconds each end took, and has the
+status 1 when one took longer than three.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+import tempfile
+import time
+
+from tests.e2e.bot_process import World
+from tests.fakes.openai_server import FakeOpenAI
+from tests.fakes.telegram_server import FakeTelegram
+
+USER = 2**41 + 77
+BOUND = 3.0  # seconds
+SAID = (
+    "Я живу в городе номер {}", "Мою кошку зовут Мурка{}", "Напомни завтра в 9 купить молоко {}",
+    "Что ты помнишь обо мне, раз {}?",
+)  # fmt: skip
+
+
+def _new_folder() -> tempfile.TemporaryDirectory[str]:
+    """The server may still be at its last checkpoint when it is to be removed."""
+    return tempfile.TemporaryDirectory(prefix="pomni-stops-", ignore_cleanup_errors=True)
+
+
+async def time_an_end(messages: int, *, cold: bool = False) -> tuple[float, list[str]]:
+    """How many seconds a fresh bot takes to end, and its last log lines.
+
+    Args:
+        messages: How many are answered before.
+        cold: Whether the process imports everything itself.
+    """
+    async with FakeTelegram() as telegram, FakeOpenAI() as model:
+        world = World("", telegram, model)
+        with _new_folder() as folder:
+            bot = world.process(cold=cold, DATABASE_URL="", DATA_DIR=folder, LOG_LEVEL="DEBUG")
+            try:
+                await bot.start()
+                for number in range(messages):
+                    await telegram.send_text(USER, SAID[number % len(SAID)].format(number))
+                    await telegram.wait_sent(USER, number + 1, timeout=60)
+                start = time.monotonic()
+                bot.ask_to_stop()
+                status = await bot.wait_end(60)
+                took = time.monotonic() - start
+            finally:
+                await world.close()
+            assert status == 0, bot.logs()
+            return took, [json.dumps(line, ensure_ascii=False) for line in bot.lines[-60:]]
+
+
+async def main(rounds: int, messages: int, *, cold: bool) -> int:
+    """Print the figures; 1 when an end was late."""
+    ends = []
+    for _ in range(rounds):
+        took, lines = await time_an_end(messages, cold=cold)
+        ends.append(round(took, 2))
+        print(f"{took:.2f}", file=sys.stderr)
+        if took > BOUND:
+            print("\n".join(lines), file=sys.stderr)
+    late = sum(took > BOUND for took in ends)
+    print(json.dumps({"rounds": rounds, "late": late, "seconds": ends}))
+    return int(late > 0)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--messages", type=int, default=20)
+    parser.add_argument("--cold", action="store_true")
+    chosen = parser.parse_args()
+    sys.exit(asyncio.run(main(chosen.rounds, chosen.messages, cold=chosen.cold)))

@@ -1,0 +1,266 @@
+"""Whose clock: a user's zone told in words, offered, named, asked for, and that of a reminder."""
+
+from __future__ import annotations
+
+import pytest
+from aiogram import Bot
+
+from src.base.zones import local_time, place_of_zone
+from src.pg.client import PgClient
+from src.reading.zone_phrases import home_zones, told_zone
+from src.reminders.reminder_repo import ReminderRepository
+from src.texts import Language, say
+from tests.cases import for_each
+from tests.fakes.openai_server import Reply
+from tests.fakes.telegram_server import FakeTelegram
+from tests.integration.person import Agents
+from tests.integration.phone import USER, Phone, buttons, open_phone
+from tests.languages import WRITTEN
+
+TOLD = {
+    "Europe/Kyiv": "мой часовой пояс Киев; Мій часовий пояс — Київ; у меня киевское время; "
+    "у мене київський час; Часовой пояс: Киев; живу за київським часом; my timezone is Kiev",
+    "America/New_York": "я в Нью-Йорке по времени; I'm on New York time; "
+    "I am in the EST time zone; set my timezone to New York; я в нью-йорке по времени!",
+    "Europe/Prague": "мій час — Прага; мое время — Прага; поставь часовой пояс Прага; "
+    "у меня время как в Праге; use Prague time; постав часовий пояс Прага",
+    "Europe/London": "живу по лондонскому времени; переведи часы на Лондон",
+    "Europe/Berlin": "My timezone is CET",
+    "Etc/GMT-3": "мой часовой пояс +3; my time is GMT+3",
+}
+NOT_TOLD = [
+    "моё время пришло", "my time is up", "У меня мало времени", "я в Киеве", "время в Праге?",
+    "какой у меня часовой пояс?", "I had a good time in Paris", "мій час минув", "",
+]  # fmt: skip
+HOMES = {
+    "Europe/Prague": "я живу в Праге; Переехала в Прагу; живу у Празі; I live in Prague now",
+    "Europe/Lisbon": "moved to Lisbon; I just moved to Lisbon; мы переехали в Лиссабон",
+    "Europe/Warsaw": "переїхала до Варшави; тепер мешкаю у Варшаві",
+}
+NO_HOMES = ["живу на даче", "I live in a small flat", "Аня переехала в Прагу", "я живу в Праге?"]
+# Who asks, and the zone and the text of what is set; NOW is theirs.
+NAMED = {
+    "/remind завтра о 9 по Києву подзвонити мамі": ("Europe/Kyiv", "подзвонити мамі"),
+    "/remind tomorrow at 9 London time to call mum": ("Europe/London", "call mum"),
+    "/remind tomorrow at 9am EST to call mum": ("America/New_York", "call mum"),
+    "/remind завтра в 9 мск позвонить": ("Europe/Moscow", "позвонить"),
+    "/remind завтра в 9 (по Лондону) позвонить": ("Europe/London", "позвонить"),
+    "/remind завтра в 9 по нью-йоркскому времени позвонить": ("America/New_York", "позвонить"),
+    "/remind every day at 9 Lisbon time to stretch": ("Europe/Lisbon", "stretch"),
+    "/remind завтра погулять по Лиссабону в 9": ("Asia/Tokyo", "погулять по Лиссабону"),
+}
+
+
+@pytest.fixture
+async def phone(client: PgClient, agents: Agents, fake: FakeTelegram, bot: Bot) -> Phone:
+    return await open_phone(agents, fake, bot)
+
+
+async def write(phone: Phone, text: str, language: Language) -> None:
+    await phone.fake.send_text(USER, text, language_code=language)
+    await phone.work()
+
+
+def zone_of(phone: Phone) -> str | None:
+    return phone.rig.core.user_settings.get(USER).time_zone
+
+
+def labels(phone: Phone) -> list[str]:
+    return [label for row in buttons(phone.last) for label, _ in row]
+
+
+def hours(phone: Phone) -> list[tuple[str, int, str]]:
+    """Zone, hour there and text of each reminder that waits."""
+    rows = ReminderRepository(phone.rig.client).list_waiting(phone.owner, limit=9)
+    return [
+        (zone, local_time(one.due_at, zone).hour, one.text)
+        for one in rows
+        for zone in [(one.repeats.zone if one.repeats else "") or one.time_zone]
+    ]
+
+
+@for_each("zone", TOLD)
+def test_a_zone_is_read_in_words(zone: str) -> None:
+    read = {text: told_zone(text) for text in TOLD[zone].split("; ")}
+    assert {
+        text: told.zones[:1] if told else None for text, told in read.items()
+    } == dict.fromkeys(read, (zone,))
+
+
+@for_each("text", NOT_TOLD)
+def test_other_words_about_time_tell_no_zone(text: str) -> None:
+    assert told_zone(text) is None
+
+
+@for_each("zone", HOMES)
+def test_a_home_is_read_in_words(zone: str) -> None:
+    texts = HOMES[zone].split("; ")
+    assert {text: home_zones(text) for text in texts} == {text: [zone] for text in texts}
+
+
+@for_each("text", NO_HOMES)
+def test_other_words_tell_no_home(text: str) -> None:
+    assert home_zones(text) == []
+
+
+def test_zones_are_told_as_cities() -> None:
+    shown = {"Europe/Kyiv": "Киев", "America/Argentina/Buenos_Aires": "Буэнос-Айрес",
+             "Etc/GMT-3": "UTC+3", "UTC": "UTC", "America/Chicago": "Чикаго"}  # fmt: skip
+    assert {zone: place_of_zone(zone, "ru") for zone in shown} == shown
+    assert place_of_zone("Europe/Kyiv", "uk") == "Київ"
+
+
+@pytest.mark.parametrize(("language", "zone"), [
+    ("uk", "Europe/Kyiv"), ("ru", "Europe/Moscow"), ("en", "Europe/Moscow"),
+])  # fmt: skip
+async def test_the_first_reminder_names_the_zone_and_the_second_does_not(
+    phone: Phone, language: Language, zone: str
+) -> None:
+    words = {
+        "uk": "завтра о 9 подзвонити",
+        "ru": "завтра в 9 позвонить",
+        "en": "tomorrow at 9 call",
+    }
+    await write(phone, f"/remind {words[language]}", language)
+    assert place_of_zone(zone, language) in phone.last.text
+    assert say("zone_not_mine", language) in labels(phone)
+    assert hours(phone)[0][:2] == (zone, 9) and zone_of(phone) == zone
+    await write(phone, f"/remind {words[language]} 2", language)
+    assert say("zone_not_mine", language) not in labels(phone)
+
+
+async def test_not_my_time_leads_to_cities_and_on_to_a_place(phone: Phone) -> None:
+    await phone.write("/remind завтра в 9 позвонить")
+    await phone.tap(say("zone_not_mine", "ru"))
+    assert "Екатеринбург" in labels(phone)
+    await phone.tap("Екатеринбург")
+    assert zone_of(phone) == "Asia/Yekaterinburg"
+    await phone.write("/start")
+    assert buttons(phone.last) == [], "it knows already"
+
+
+@pytest.mark.parametrize("language", WRITTEN)
+async def test_start_asks_with_one_line_of_buttons(phone: Phone, language: Language) -> None:
+    await write(phone, "/start", language)
+    assert say("zone_start", language) in phone.last.text
+    assert len(buttons(phone.last)) == 1 and len(labels(phone)) == 4
+    await phone.tap(say("zone_other", language))
+    await write(phone, "Kiev", language)
+    assert zone_of(phone) == "Europe/Kyiv" and phone.rig.model.requests == []
+
+
+async def test_the_first_answer_about_the_time_names_the_zone(phone: Phone) -> None:
+    phone.rig.model.queue("12:05.", "12:06.")
+    await phone.write("Который час?")
+    assert "Москва" in phone.last.text and say("zone_not_mine", "ru") in labels(phone)
+    await phone.write("Который час?")
+    assert "Москва" not in phone.last.text and zone_of(phone) == "Europe/Moscow"
+
+
+@pytest.mark.parametrize("language", WRITTEN)
+async def test_a_zone_told_holds_without_a_model_and_moves_what_recurs(
+    phone: Phone, language: Language
+) -> None:
+    await write(phone, "/remind every day at 9 to stretch", language)
+    await write(phone, "/remind every day at 9 London time to call", language)
+    await write(phone, "мой часовой пояс Токио", language)
+    assert zone_of(phone) == "Asia/Tokyo" and phone.rig.model.requests == []
+    assert say("zone_moved", language, count=1) in phone.last.text
+    found = {text: (zone, hour) for zone, hour, text in hours(phone)}
+    assert found == {"stretch": ("Asia/Tokyo", 9), "call": ("Europe/London", 9)}
+
+
+async def test_what_follows_a_zone_in_a_message_goes_by_it(phone: Phone) -> None:
+    reminder = {"text": "позвонить", "when": "2036-01-05T09:00"}
+    phone.rig.model.queue(Reply(tool_calls=[("set_reminder", reminder)]), "Напомню.")
+    await phone.write("Я в Токио по времени, напомни 5 января 2036 в 9 позвонить")
+    assert hours(phone) == [("Asia/Tokyo", 9, "позвонить")] and "Токио" in phone.last.text
+
+
+async def test_a_model_sets_the_zone_and_names_one_for_a_reminder(phone: Phone) -> None:
+    order = {"text": "call", "when": "2036-01-05T09:00", "time_zone": "London"}
+    phone.rig.model.queue(
+        Reply(tool_calls=[("set_time_zone", {"place": "Токио"})]),
+        Reply(tool_calls=[("set_reminder", order)]),
+        "Готово.",
+    )
+    await phone.write("Вообще-то у нас тут Токио, часы ваши отстают")
+    assert zone_of(phone) == "Asia/Tokyo" and hours(phone) == [("Europe/London", 9, "call")]
+    unknown = Reply(tool_calls=[("set_time_zone", {"place": "Нарния"})])
+    phone.rig.model.queue(unknown, "Не знаю такого.")
+    await phone.write("А теперь мы в Нарнии, часы ваши отстают")
+    assert zone_of(phone) == "Asia/Tokyo"
+
+
+@pytest.mark.parametrize(("said", "language", "zone"), [
+    ("я живу в Праге", "ru", "Europe/Prague"), ("moved to Lisbon", "en", "Europe/Lisbon"),
+    ("переїхала до Варшави", "uk", "Europe/Warsaw"),
+])  # fmt: skip
+async def test_a_home_offers_its_zone_with_one_tap(
+    phone: Phone, said: str, language: Language, zone: str
+) -> None:
+    phone.rig.model.queue("OK.")
+    await write(phone, said, language)
+    answer = phone.last
+    await phone.tap(place_of_zone(zone, language))
+    assert zone_of(phone) == zone and answer.text.startswith("OK.")
+    phone.rig.model.queue("OK.")
+    await write(phone, said, language)
+    assert labels(phone) == []
+
+
+@for_each("text", NAMED)
+async def test_a_zone_named_in_a_reminder_holds_for_that_one(phone: Phone, text: str) -> None:
+    phone.rig.core.user_settings.change(USER, time_zone="Asia/Tokyo")
+    phone.rig.client.execute("DELETE FROM reminders")
+    await phone.write(text)
+    zone, what = NAMED[text]
+    assert hours(phone) == [(zone, 9, what)] and zone_of(phone) == "Asia/Tokyo"
+    assert (place_of_zone(zone, "ru") in phone.last.text) == (zone != "Asia/Tokyo")
+
+
+@pytest.mark.parametrize("language", WRITTEN)
+async def test_settings_take_a_city_as_an_ordinary_message(
+    phone: Phone, language: Language
+) -> None:
+    await write(phone, "/settings", language)
+    await phone.tap(say("settings_zone", language))
+    await write(phone, "Мухосранск", language)
+    assert say("zone_unknown", language) in phone.last.text and zone_of(phone) is None
+    await write(phone, "Kiev", language)
+    assert zone_of(phone) == "Europe/Kyiv" and phone.rig.model.requests == []
+
+
+async def test_what_is_no_city_is_answered_as_ever(phone: Phone) -> None:
+    await phone.write("/settings")
+    await phone.tap(say("settings_zone", "ru"))
+    phone.rig.model.queue("Кот Барсик.", "Прага.")
+    await phone.write("как зовут моего кота?")
+    assert phone.last.text == "Кот Барсик."
+    await phone.write("Прага")
+    assert zone_of(phone) is None and phone.last.text == "Прага."
+
+
+async def test_of_two_cities_of_one_name_one_is_tapped(phone: Phone) -> None:
+    for said in ("/settings Springfield", "мой часовой пояс Спрингфилд"):
+        await phone.write(said)
+        assert say("zone_which", "ru") in phone.last.text
+        assert any("Чикаго" in label for label in labels(phone))
+        assert "America" not in "".join(labels(phone))
+    await phone.tap("Чикаго")
+    assert zone_of(phone) == "America/Chicago" and phone.rig.model.requests == []
+
+
+async def test_a_zone_that_does_not_exist_is_one_sentence(phone: Phone) -> None:
+    await phone.write("мой часовой пояс Нарния")
+    assert phone.last.text == say("zone_unknown", "ru") and zone_of(phone) is None
+
+
+async def test_a_place_in_the_ocean_is_offered_and_not_taken(phone: Phone) -> None:
+    await phone.write("/settings")
+    await phone.tap(say("settings_zone", "ru"))
+    await phone.fake.send_message(USER, location={"latitude": 30.0, "longitude": -40.0})
+    await phone.work()
+    assert say("zone_sea", "ru") in phone.last.text and zone_of(phone) is None
+    await phone.tap("UTC-3")
+    assert zone_of(phone) == "Etc/GMT+3"
