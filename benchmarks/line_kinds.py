@@ -63,6 +63,22 @@ def learn(lines: Sequence[Line], vectors: Vectors) -> tuple[Weights, list[str]]:
     return Weights(digest(lines), mean, rows, letters), crossed
 
 
+def as_json(weights: Weights) -> str:
+    """As ``WEIGHTS`` holds it."""
+    return json.dumps(
+        {
+            "learnt": weights.learnt,
+            "mean": _rounded(weights.mean, 4),
+            "rows": {kind: _rounded(row, 2) for kind, row in weights.rows.items()},
+            "letters": {kind: _rounded(row, 2) for kind, row in weights.letters.items()},
+        }
+    )
+
+
+def _rounded(row: Vector, places: int) -> list[float]:
+    return [round(float(x), places) for x in row]
+
+
 def _regression(
     lines: Sequence[Line], vectors: Vectors, ridge: float
 ) -> tuple[dict[str, Vector], list[str]]:
@@ -110,4 +126,4 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--show", action="store_true", help="print what was judged wrong")
     given = parser.parse_args()
-    WEIGHTS.write_text(asyncio.run(measure(show=given.show)).to_json() + "\n")
+    WEIGHTS.write_text(as_json(asyncio.run(measure(show=given.show))) + "\n")

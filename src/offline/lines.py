@@ -29,7 +29,7 @@ MAX_LINE = 500  # characters that tell what it is
 PLACES = 512  # for the pieces of words
 PIECES = (3, 4)  # letters of a piece
 SHORT = (1, 2, 4)  # words of a very short line, of a short one, of one that is not long
-LEAN = 0.2  # towards a note, by letters alone: what is none is quoted, rather than a note lost
+LEAN = 0.1  # towards a note, by letters alone: what is none is quoted, rather than a note lost
 NOTHING: Vector = np.zeros(0, dtype=np.float32)
 SHARE = 0.2  # of pieces and marks, beside a vector of length 1
 
@@ -50,35 +50,16 @@ class Weights:
     rows: Mapping[str, Vector]
     letters: Mapping[str, Vector]
 
-    def to_json(self) -> str:
-        """As ``WEIGHTS`` holds it."""
-        told = {
-            "learnt": self.learnt,
-            "mean": [round(float(x), 4) for x in self.mean],
-            "rows": {kind: _rounded(row) for kind, row in self.rows.items()},
-            "letters": {kind: _rounded(row) for kind, row in self.letters.items()},
-        }
-        return json.dumps(told)
 
-
-def _rounded(row: Vector) -> list[float]:
-    return [round(float(x), 2) for x in row]
-
-
-def read_weights(text: str) -> Weights:
-    """The weights of which ``to_json`` made ``text``."""
-    told = json.loads(text)
+@cache
+def shipped_weights() -> Weights:
+    """Those beside this module."""
+    told = json.loads(WEIGHTS.read_text())
     rows, letters = (
         {kind: np.array(row, dtype=np.float32) for kind, row in told[part].items()}
         for part in ("rows", "letters")
     )
     return Weights(told["learnt"], np.array(told["mean"], dtype=np.float32), rows, letters)
-
-
-@cache
-def shipped_weights() -> Weights:
-    """Those beside this module."""
-    return read_weights(WEIGHTS.read_text())
 
 
 def kind_of(text: str, vector: Vector | None, weights: Weights | None = None) -> str:
@@ -90,16 +71,16 @@ def kind_of(text: str, vector: Vector | None, weights: Weights | None = None) ->
         weights: By default the shipped ones.
     """
     weights, text = weights or shipped_weights(), text[:MAX_LINE]
-    by_letters = vector is None or vector.shape != weights.mean.shape
-    if by_letters and len(words(text)) > SHORT[-1]:
-        return QUESTION if is_question(text) else NOTE
-    if vector is None or by_letters:
-        seen, rows, asks = features(text, NOTHING), weights.letters, is_question(text)
+    if vector is None or vector.shape != weights.mean.shape:
+        asks, rows, lean, vector = is_question(text), weights.letters, LEAN, NOTHING
+        if len(words(text)) > SHORT[-1]:
+            return QUESTION if asks else NOTE
     else:
-        seen, rows = features(text, vector - weights.mean), weights.rows
-        asks = text.rstrip().endswith("?")
+        asks, rows, lean = text.rstrip().endswith("?"), weights.rows, 0.0
+        vector = vector - weights.mean
+    seen = features(text, vector)
     scores = {kind: float(row @ seen) for kind, row in rows.items()}
-    scores[NOTE] += LEAN * by_letters
+    scores[NOTE] += lean
     kind = max(scores, key=lambda one: scores[one])
     return QUESTION if asks and kind in (NOTE, REQUEST, AGREEMENT) else kind
 

@@ -12,7 +12,6 @@ import re
 import uuid
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import Any
 
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
@@ -58,6 +57,7 @@ from src.offline.tasks import (
     line_of,
 )
 from src.reading import lexicon
+from src.reading.gate import holds_secret
 from src.reading.requests import (
     ForgetRequest,
     asked_place,
@@ -67,6 +67,7 @@ from src.reading.requests import (
     overview_of,
 )
 from src.reading.sentences import FOLD, is_question, sentences
+from src.reading.words import shared
 from src.reminders import rules as reminders
 from src.texts import LANGUAGES, Language, choose_language, detect_language, say
 
@@ -166,10 +167,10 @@ def answer(
         return AIMessage(content=task)
     turn = Turn.read(messages, vector)
     results = _results(messages)
-    calls = (
-        turn.changing_calls(results, tool_names)
-        or [call for call in turn.calls() if call[0] in tool_names][len(results) :]
-    )
+    calls = [call for call in turn.calls() if call[0] in tool_names][len(results) :]
+    if reminders.CANCEL_REMINDER in tool_names:
+        found = [_read(one) for one in results]
+        calls = reminders.next_calls(turn.text, messages, found) or calls
     if calls:
         return _message(calls[:MAX_CALLS])
     return AIMessage(content=turn.reply(results))
@@ -202,42 +203,32 @@ class Turn:
         text = _asked_text(said)
         talk = [m for m in messages if isinstance(m, HumanMessage | AIMessage) and str(m.text)]
         last = max((n for n, m in enumerate(talk) if isinstance(m, HumanMessage)), default=0)
-        own = [strip_time_label(str(m.text)) for m in talk if isinstance(m, HumanMessage)]
+        own = [_text_of(m) for m in talk if isinstance(m, HumanMessage)]
         context = " ".join(own[:-1][-CONTEXT:] or own)  # a file that comes first speaks for itself
         known = choose_language(language_of(messages))
         language = detect_language(text, detect_language(context, known))
         return cls(messages, said, text, kind_of(text, vector), language, talk[:last])
 
     @property
-    def previous(self) -> HumanMessage | None:
-        """What the user said before."""
-        return next((m for m in reversed(self.before) if isinstance(m, HumanMessage)), None)
+    def own(self) -> list[HumanMessage]:
+        """What the user said before, oldest first."""
+        return [message for message in self.before if isinstance(message, HumanMessage)]
 
     @property
-    def noted(self) -> HumanMessage | None:
-        """The last note before it."""
-        own = (m for m in reversed(self.before) if isinstance(m, HumanMessage))
-        return next((m for m in own if is_note(strip_time_label(str(m.text)))), None)
+    def notes(self) -> list[HumanMessage]:
+        """What of it tells something."""
+        return [message for message in self.own if is_note(_text_of(message))]
 
     @property
     def question(self) -> str:
         """What it asks, if it may ask at all; empty: nothing."""
-        parts = list(sentences(self.text))
+        parts = sentences(self.text)
         asked = " ".join(part for part in parts if "?" in part and is_question(part))
-        may_ask = self.kind == QUESTION or (self.kind == NOTE and is_question(self.text))
         if overview_of(self.text):
             return asked or self.text
-        asked = asked or (self.text if may_ask else "")
-        return ASK_ME.sub("", asked) if may_ask or self.kind == NOTE else ""
-
-    def changing_calls(
-        self, results: Sequence[ToolMessage], tool_names: Sequence[str]
-    ) -> list[Call]:
-        """What cancels or moves a reminder: first the list of all, then those that are meant."""
-        if reminders.CANCEL_REMINDER not in tool_names or len(results) > 1:
-            return []
-        listed = _read(results[0]) if results else None
-        return reminders.next_calls(self.text, self.messages, listed)
+        if self.kind == QUESTION or (self.kind == NOTE and is_question(self.text)):
+            asked = asked or self.text
+        return ASK_ME.sub("", asked) if self.kind in (NOTE, QUESTION) else ""
 
     def calls(self) -> list[Call]:
         """What is to be done, in order: what is asked for, else what is told and searched."""
@@ -270,7 +261,7 @@ class Turn:
     def _forgetting(self) -> list[Call] | None:
         """The calls of a request to forget; none where it is not said what; None: no request."""
         if TAKES_BACK.fullmatch(self.text.translate(FOLD)):
-            return _forget_message(self.noted)
+            return _forget_message(self.notes)
         wanted = forget_request(self.text) or self._chosen()
         if wanted is None:
             return None
@@ -278,7 +269,7 @@ class Turn:
             return [("forget_fact", {"about": wanted.about, "everything": wanted.everything})]
         if wanted.everything:
             return [("forget_everything", {})]
-        return _forget_message(self.previous if wanted.is_last else None)
+        return _forget_message(self.own if wanted.is_last else ())
 
     def _chosen(self) -> ForgetRequest | None:
         """What is to be forgotten, when the bot has just asked which of several is meant.
@@ -295,8 +286,7 @@ class Turn:
             return ForgetRequest(options[int(place)])
         if ALL_OF_THEM.fullmatch(self.text) is None:
             return ForgetRequest(self.text)
-        own = [str(m.text) for m in self.before if isinstance(m, HumanMessage)]
-        wanted = [request for text in own if (request := forget_request(strip_time_label(text)))]
+        wanted = [request for one in self.own if (request := forget_request(_text_of(one)))]
         return replace(wanted[-1], everything=True) if wanted else None
 
     def _is_of_next(self) -> bool:
@@ -332,17 +322,18 @@ class Turn:
             case "forget_fact":
                 return describe_forgotten(found, language)
             case "forget_everything":
-                is_asked = found.get("confirm", False)
-                return say("forget_everything_ask" if is_asked else "forget_group", language)
+                return say(
+                    "forget_everything_ask" if found.get("confirm") else "forget_group", language
+                )
             case "set_reminder" | "list_reminders" | "cancel_reminder":
                 return reminders.describe_reminder(found, language, self.text)
             case "keep_private":
                 return say("kept_private", language)
-            case "current_time" if result.status != "error":
+            case "current_time" if result.status == "error":
+                return say("offline_no_city", language)
+            case "current_time":
                 time = describe_time(str(result.text), language)
                 return say("offline_time", language, time=time)
-            case "current_time":
-                return say("offline_no_city", language)
         return ""
 
     def _unknown(self) -> str:
@@ -366,36 +357,47 @@ class Turn:
         return self._with_hint(reply, always=self.kind == "identity")
 
     def _noted(self) -> str:
-        if self.previous is None or not corrects(self.text):
+        if holds_secret(self.text):  # no memory keeps it
+            return say("refused_secret", self.language)
+        beside = self._beside()
+        if beside is None:
             return self._with_hint(say("offline_noted", self.language))
-        before = strip_time_label(str(self.previous.text))
-        return say("offline_beside", self.language, text=before)
+        return say("offline_beside", self.language, text=beside)
+
+    def _beside(self) -> str | None:
+        """The note that it puts right: the last about the same, or the line before it."""
+        if not corrects(self.text):
+            return None
+        same = [text for one in self.notes if shared(self.text, text := _text_of(one))]
+        near = [_text_of(one) for one in self.notes if one is self.own[-1]]
+        return next(reversed(same or near), None)
 
     def _with_hint(self, reply: str, *, always: bool = False) -> str:
         """The reply; with the first one of a day, that no model is connected."""
-        return (
-            f"{reply}\n\n{say('offline_note', self.language)}"
-            if (always or self._is_first_of_day())
-            else reply
-        )
+        if not always and self.own and not self._is_first_of_day():
+            return reply
+        return f"{reply}\n\n{say('offline_note', self.language)}"
 
     def _is_first_of_day(self) -> bool:
+        """Whether the line before, if its time is known, is of another day."""
         asked = asked_at_of(self.messages)
-        if asked is None or self.previous is None:
-            return self.previous is None
-        moment, zone = asked
-        before: datetime | None = read_time_label(str(self.previous.content), zone)
-        return before is None or before.date() != moment.date()
+        if asked is None:
+            return False
+        before = read_time_label(str(self.own[-1].content), asked[1])
+        return before is None or before.date() != asked[0].date()
 
 
-def _forget_message(message: HumanMessage | None) -> list[Call]:
-    """The call that forgets a note, or what a question before was about."""
-    if message is None:
+def _forget_message(messages: Sequence[HumanMessage]) -> list[Call]:
+    """The call that forgets the last note, or what the question was about."""
+    if not messages:
         return []
-    text = strip_time_label(str(message.text))
-    ids = [words["uid"] for words in own_words_of([message]) if words["uid"]]
-    is_whole = bool(ids) and is_note(text)
-    return [("forget_fact", {"ids": ids} if is_whole else {"about": text})]
+    text = _text_of(messages[-1])
+    ids = [words["uid"] for words in own_words_of(messages[-1:]) if words["uid"]]
+    return [("forget_fact", {"ids": ids} if ids and is_note(text) else {"about": text})]
+
+
+def _text_of(message: BaseMessage) -> str:
+    return strip_time_label(str(message.text))
 
 
 def _asked_text(said: Sequence[NewWords]) -> str:
@@ -425,7 +427,7 @@ def _results(messages: Prompt) -> list[ToolMessage]:
 def _last_text(messages: Prompt) -> str:
     """What the last user message of a prompt says."""
     asked = [message for message in messages if isinstance(message, HumanMessage)][-1:]
-    return strip_time_label(str(asked[0].text)).strip() if asked else ""
+    return _text_of(asked[0]).strip() if asked else ""
 
 
 def _system_text(messages: Prompt) -> str:

@@ -15,7 +15,7 @@ from src.reading.requests import asks_to_keep_private, forget_request
 from src.reading.sentences import FOLD, best_passage, is_question
 from src.reading.words import content, kin_of, shared
 from src.texts import Language, say
-from src.texts.morphology import terms, words
+from src.texts.morphology import parts_of_speech, stem_english, terms, words
 from src.texts.plain_text import CUT
 
 QUOTED = 3  # quotes of one answer
@@ -24,10 +24,14 @@ FILE_QUOTE = 240  # characters of what is quoted of a file
 # How near a question must be what is quoted: its similarity in meaning, and WORDS for all of the
 # question's words. ``python -m benchmarks.irrelevance`` counts what it lets pass.
 NEAR, WORDS = 0.78, 0.1
+SURE = 2  # words of a question that are enough, if they are all of its words
 SHARED = 0.5  # of the words of a question, in what has no vector (yet)
 SHORT = 2  # words that may be small talk
 BESIDE = 3  # messages behind a note in which one that puts it right is looked for
 CORRECTS = lexicon.Expression(r"\W*<lines.corrects>(?![\w'-])", re.IGNORECASE)
+CONTINUES = lexicon.Expression(r"\W*<lines.continues>(?![\w'-])", re.IGNORECASE)
+NAMED = lexicon.Expression(r"\W*<lines.named>\W*", re.IGNORECASE)
+NAME = relation_term("name")
 Record = dict[str, Any]
 
 
@@ -102,12 +106,14 @@ def _is_later_about_same(record: Record, chosen: Sequence[Record]) -> bool:
 
 
 def _belongs(record: Record, chosen: Sequence[Record]) -> bool:
-    """Whether a record puts right what is chosen, or took its place."""
+    """Whether a record puts right what is chosen, goes on with it, or took its place."""
     if record.get("id") in {one.get("replaced_by", "") for one in chosen}:
         return True
     place = _order(record)[1]
     behind = (place - _order(one)[1] for one in chosen)
-    return any(0 < step <= BESIDE for step in behind) and corrects(str(record["text"]))
+    text = str(record["text"]).translate(FOLD)
+    goes_on = corrects(text) or CONTINUES.match(text) is not None
+    return goes_on and any(0 < step <= BESIDE for step in behind)
 
 
 def describe_saved(results: Sequence[Record], language: Language) -> str:
@@ -189,7 +195,7 @@ def _nearness(record: Record, question: str) -> float:
     asked = content(question)
     same = shared(question, f"{record.get('from_file', '')} {record['text']}")
     share = len(same) / len(asked) if asked else 0.0
-    if _tells_what_is_asked(str(record["text"]), question):
+    if len(same) == len(asked) >= SURE or _tells_what_is_asked(str(record["text"]), question):
         return 1.0
     similarity = float(record.get("similarity", 0))
     if similarity and not record.get("from_file"):  # of a file the vector is of its beginning
@@ -199,9 +205,21 @@ def _nearness(record: Record, question: str) -> float:
 
 def _tells_what_is_asked(text: str, question: str) -> bool:
     """Whether it tells beyond doubt what the one who asks wants to know: "where do I live?"."""
+    asked = asked_relations(question)
+    if NAME in asked and _names(text):
+        return True
     asks_of_self = not lexicon.words("match.i").isdisjoint(words(question.lower()))
-    asked = asked_relations(question) if asks_of_self else ()
-    return any(relation_term(fact.relation) in asked for fact in plain_facts(text))
+    return asks_of_self and any(
+        relation_term(fact.relation) in asked for fact in plain_facts(text)
+    )
+
+
+def _names(text: str) -> bool:
+    """Whether it is such as "im tom": no word of a dictionary, and no form of a verb."""
+    named = NAMED.fullmatch(text.translate(FOLD))
+    word = words(text)[-1].lower() if named is not None else ""
+    known = parts_of_speech(word)
+    return bool(word) and ("Name" in known if known else stem_english(word) == word)
 
 
 def _narrowed(record: Record, question: str) -> Record:

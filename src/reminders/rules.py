@@ -368,23 +368,23 @@ def change_calls(
 
 
 def next_calls(
-    text: str, messages: Sequence[BaseMessage], found: Mapping[str, Any] | None
+    text: str, messages: Sequence[BaseMessage], results: Sequence[Mapping[str, Any]]
 ) -> list[tuple[str, dict[str, Any]]]:
     """Without a model: the calls that list the reminders, and then change what is meant.
 
     Args:
         text: What was typed.
         messages: The prompt.
-        found: The result of LIST_REMINDERS; None: it is not called yet.
+        results: What the tools of this turn returned, the list first.
     """
     wanted = read_change(text)
-    if wanted is None:
+    if wanted is None or len(results) > 1:
         return []
-    if found is None:
+    if not results:
         return [(LIST_REMINDERS, {})]
     answers = [str(m.text) for m in messages if isinstance(m, AIMessage) and str(m.text)]
     said_before = answers[-1] if answers else ""
-    listed = found.get("reminders") or []
+    listed = results[0].get("reminders") or []
     asked_at = asked_at_of(messages) or (datetime.now(UTC), "UTC")
     calls = change_calls(wanted, listed, asked_at, said_before=said_before)
     return [] if isinstance(calls, str) else calls

@@ -20,7 +20,7 @@ from src.llm.reply import ending_of
 from src.llm.tokens import TokenCounter
 from src.memory.tools import renumbered
 from src.memory.turn_context import TurnContext, finding_of, numbered
-from src.talk.tools import NOT_RUN, OF_THE_MEMORY
+from src.talk.tools import NOT_RUN, unusable
 from src.talk.turn_state import ConversationState
 from src.texts import Language, say
 
@@ -82,24 +82,27 @@ class ToolOffer:
         self._caller = caller
         self._own = own
         self._lent = lent
-        self._bare = {memory_on: self._bind((), memory_on) for memory_on in (True, False)}
-        self._newest = dict(self._bare)
+        self._bound: dict[frozenset[str], Bound] = {}
+        self._newest: dict[frozenset[str], Bound] = {}
 
-    def begin(self, lent: tuple[BaseTool, ...] | None, *, memory_on: bool) -> Bound:
+    def begin(self, lent: tuple[BaseTool, ...] | None, *, without: frozenset[str]) -> Bound:
         """The model as a turn calls it, which has begun with ``lent``; None: it begins now."""
         tools = self._lent() if lent is None else lent
         if not tools:
-            return self._bare[memory_on]
-        if self._newest[memory_on].lent is not tools:
-            self._newest[memory_on] = self._bind(tools, memory_on)
-        return self._newest[memory_on]
+            return self.bare(without=without)
+        newest = self._newest.get(without)
+        if newest is None or newest.lent is not tools:
+            newest = self._newest[without] = self._bind(tools, without)
+        return newest
 
-    def bare(self, *, memory_on: bool) -> Bound:
-        """The model with our own tools alone."""
-        return self._bare[memory_on]
+    def bare(self, *, without: frozenset[str]) -> Bound:
+        """The model with our own tools alone, but for those that cannot be used."""
+        if without not in self._bound:
+            self._bound[without] = self._bind((), without)
+        return self._bound[without]
 
-    def _bind(self, lent: tuple[BaseTool, ...], memory_on: bool) -> Bound:
-        own = [tool for tool in self._own if memory_on or tool.name not in OF_THE_MEMORY]
+    def _bind(self, lent: tuple[BaseTool, ...], without: frozenset[str]) -> Bound:
+        own = [tool for tool in self._own if tool.name not in without]
         tools = [*own, *lent]
         return Bound(
             lent,
@@ -137,15 +140,15 @@ async def assistant(
             conversation_id=context.conversation_id,
         )
 
-    memory_on = context.memory_on
-    bound = offer.begin(state.get("lent_tools"), memory_on=memory_on)
+    without = unusable(context, state["history"])
+    bound = offer.begin(state.get("lent_tools"), without=without)
     try:
         message = await ask(bound)
     except ModelError as error:  # perhaps a schema that we let through
         if not bound.lent or isinstance(error, ModelSetupError) or show.has_begun:
             raise
         logger.warning("refused, asked again without the tools of servers", exc_info=error)
-        bound = offer.bare(memory_on=memory_on)
+        bound = offer.bare(without=without)
         message = await ask(bound)
     show.flush()
     if not allowed:

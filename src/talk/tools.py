@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -23,6 +23,8 @@ from pydantic import Field, ValidationError
 
 from src.base.errors import StorageError, ToolServerError
 from src.base.zone_names import find_time_zone
+from src.history.conversation_repo import HistoryMessage
+from src.history.new_messages import voice_of
 from src.history.timeline_repo import ToolResult, ToolResultRepository
 from src.history.turn_repo import NO_CHANGES
 from src.llm.quoting import Form
@@ -117,6 +119,18 @@ def build_tools(
 
 # While the memory is off these could only refuse; all may still be erased.
 OF_THE_MEMORY = frozenset({"save_user_fact", "search_memory", "forget_fact", "keep_private"})
+
+
+def unusable(context: TurnContext, history: Sequence[HistoryMessage]) -> frozenset[str]:
+    """The names of the tools that are not offered in a turn: they could do nothing.
+
+    Args:
+        context: The turn.
+        history: The window; a picture is looked at again while there is a file in it.
+    """
+    has_files = any(voice_of(entry).provenance == "file" for entry in history)
+    names = frozenset() if context.memory_on else OF_THE_MEMORY
+    return names if has_files else names | {"look_at_picture"}
 
 
 class ToolHistoryService:

@@ -1,0 +1,80 @@
+"""Names in short lines; notes that go on with another one, or put it right."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage, BaseMessage
+
+from src.offline.lines import kind_of
+from src.offline.model import answer
+from src.offline.replies import near
+from src.texts import say
+from tests.unit.test_offline import prompt
+
+
+def record(number: int, text: str, similarity: float = 0.5) -> dict[str, Any]:
+    return {
+        "n": number, "uid": f"msg-{number}", "id": f"msg-{number}", "text": text,
+        "said_at": f"2026-11-21 14:{number:02}", "similarity": similarity,
+    }  # fmt: skip
+
+
+def quoted(question: str, *records: dict[str, Any]) -> list[str]:
+    return sorted(str(one["text"]) for one in near(records, question))
+
+
+def beside(*lines: str) -> str:
+    before: list[BaseMessage] = []
+    for line in lines[:-1]:
+        before += [*prompt(line)[-1:], AIMessage("ok")]
+    return str(answer([*before, *prompt(lines[-1])[-1:]], ()).text)
+
+
+@pytest.mark.parametrize(
+    "line", ["im tom", "я дима", "я тарас", "катя", "call me ash", "зови меня лёха"]
+)
+def test_a_line_that_tells_a_name_is_a_note(line: str) -> None:
+    assert kind_of(line, None) == "note"
+
+
+@pytest.mark.parametrize(
+    ("question", "name", "other"),
+    [
+        ("whats my name", "im tom", "im tired"),
+        ("как меня зовут", "я дима", "я устал"),
+        ("як мене звати", "я тарас", "я втомився"),
+    ],
+)
+def test_a_short_line_answers_who_one_is(question: str, name: str, other: str) -> None:
+    assert quoted(question, record(1, name), record(3, other)) == [name]
+
+
+@pytest.mark.parametrize(
+    ("question", "older", "newer"),
+    [
+        ("where does my sister live", "my sister lives in leeds", "she moved to york"),
+        ("где живет моя сестра", "сестра живет в самаре", "она переехала в казань"),
+        ("де живе моя сестра", "сестра живе в полтаві", "вона переїхала у львів"),
+    ],
+)
+def test_what_goes_on_with_a_note_is_quoted_with_it(question: str, older: str, newer: str) -> None:
+    told = record(1, older), record(3, newer)
+    assert quoted(question, *told) == sorted([older, newer])
+    assert quoted(question, record(1, older), record(9, newer)) == [older]
+
+
+def test_what_puts_right_stands_beside_the_note_about_the_same() -> None:
+    text = beside("love thai food", "whats my wifi password", "actually i hate thai food now")
+    assert say("offline_beside", "en", text="love thai food") in text
+
+
+def test_it_never_stands_beside_a_question() -> None:
+    text = beside("where do i work", "actually i hate thai food now")
+    assert text == say("offline_noted", "en")
+
+
+def test_of_a_secret_it_does_not_say_that_it_is_noted() -> None:
+    said = beside("love thai food", "my wifi password is hunter22")
+    assert said == say("refused_secret", "en")
