@@ -9,13 +9,16 @@ from datetime import datetime
 from typing import Any
 from zlib import crc32
 
-from langchain_core.tools import BaseTool, tool
+from langchain_core.tools import BaseTool
 from langgraph.prebuilt import ToolRuntime
+from pydantic import Field
 
 from src.base.owners import Called, Owner
 from src.base.zone_names import find_time_zones
 from src.base.zones import local_time, name_of_zone, place_of_zone
 from src.history.turn_repo import Changes
+from src.llm.quoting import Form
+from src.llm.tool_forms import form_tool
 from src.memory.turn_context import NOTHING, Finding, TurnContext
 from src.pg.client import PgClient
 from src.pg.user_settings_repo import UserSettingsRepository
@@ -122,20 +125,20 @@ def which_rows(zones: Sequence[str], called: Called) -> Rows:
     )
 
 
+class Clock(Form):
+    """By whose clock the user lives."""
+
+    place: str = Field(max_length=200, description="city, offset or zone, as said")
+
+
+SET = "Set the user's own time zone, when they say by which clock they live; tell the result."
+
+
 def build_set_time_zone(zones: ZoneService) -> BaseTool:
     """The tool ``set_time_zone``."""
 
-    @tool(response_format="content_and_artifact")
-    async def set_time_zone(runtime: ToolRuntime[Any, Any], place: str) -> tuple[str, Finding]:
-        """Set the user's own time zone, only when the user says by which clock they live.
-
-        Args:
-            place: City, offset or zone, as said.
-
-        Returns:
-            JSON: {"set": true, "zone", "time", "moved"}: recurring reminders that moved; or
-            {"set": false, "reason"}: unknown, group, several (the program asks with buttons).
-        """
+    async def set_time_zone(runtime: ToolRuntime[Any, Any], clock: Clock) -> tuple[str, Finding]:
+        place = clock.place
         context: TurnContext = runtime.context
         found = await asyncio.to_thread(find_time_zones, place)
         if context.owner.is_group or len(found) != 1:
@@ -150,4 +153,4 @@ def build_set_time_zone(zones: ZoneService) -> BaseTool:
         note = "name this zone to set_reminder in this turn"
         return json.dumps({**told, "note": note}), NOTHING
 
-    return set_time_zone
+    return form_tool(set_time_zone, Clock, SET)

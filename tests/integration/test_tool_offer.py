@@ -10,7 +10,7 @@ from src.llm.tokens import TokenCounter
 from src.talk.tools import OF_THE_MEMORY
 from tests.integration.person import Person
 
-TOOL_TOKENS = 1100  # of a plain turn: reminders are neither listed nor cancelled there
+TOOL_TOKENS = 1200  # of a plain turn: reminders are neither listed nor cancelled there
 OF_REMINDERS = ("list_reminders", "cancel_reminder")
 
 

@@ -187,7 +187,10 @@ async def test_tools_that_come_later_are_offered_in_the_next_turn(
     async with open_with_servers(shared, tmp_path, good=good()) as person:
         await person.say("расти", called("good__grow"), "да")
         assert offered(person, -1) == offered(person, -2)
-        await until(lambda: "newcomer" in dict(state_of(person, "good").tools), "the newcomer")
+        await until(
+            lambda: "newcomer" in state_of(person, "good").tools,
+            "the newcomer",
+        )
         await person.say("и?", called("good__newcomer"), "да")
         assert said(results(person.requests[-1])[0]) == "new"
 
