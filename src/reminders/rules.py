@@ -52,8 +52,8 @@ class ReminderOrder(Form):
     weekdays: list[Weekday] = Field(default_factory=list)
     hours: list[int] = Field(default_factory=list)
     day: int = Field(default=0, ge=0, le=31, description="31: the last")
-    time_zone: str = Field(default="", max_length=60, description="only one named for this one")
-    moves: str = Field(default="", max_length=40, description="id of one to move to when")
+    time_zone: str = Field(default="", max_length=60, description="only if named")
+    moves: str = Field(default="", max_length=40, description="id to move")
 
     def own_zone(self) -> str:
         """The zone that is named for this one; empty: none is.
