@@ -21,7 +21,7 @@ from src.texts import detect_language
 from src.texts.plain_text import shortened
 
 SET = """\
-Remind at a time; only when they themselves ask. Tell the time it returns, or why \
+Remind at a time, only when they ask. Tell the time it returns, or why \
 not: no_time (ask when), past, too_far, too_many, not_own."""
 LIST = "List the user's reminders, the next one first."
 CANCEL = "Cancel a reminder, when the user asks; false: there is none, or it is another's."
