@@ -345,10 +345,10 @@ class CommandService:
         rows = in_rows(undo_buttons(settlement.changes, called.language), 1)
         if settlement.kind == "not_his":  # the question stays for its author
             return replace(Reply.note(settlement.shown), popup=settlement.said)
-        if settlement.kind == "over":  # what came of it stands there, with its Undo
-            settled = say("tap_done_already", called.language)
-            return replace(Reply.note(settlement.shown), popup=settled)
-        return Reply(settlement.shown, rows, popup=settlement.said, is_screen=True)
+        # A press that a process died over comes again: what came of it may not be shown yet.
+        over = say("tap_done_already", called.language)
+        popup = over if settlement.kind == "over" else settlement.said
+        return Reply(settlement.shown, rows, popup=popup, is_screen=True)
 
     async def erase(self, called: Called, *, agreed: bool) -> Reply:
         """Erase everything, or nothing; in a group only the group's memory is asked about."""

@@ -78,7 +78,7 @@ async def test_commands_answer_in_the_person_s_language(
     shared_world: World, person: int, code: str, language: Language
 ) -> None:
     telegram, other = shared_world.telegram, next(_people)
-    start = f"{say('start', language)}\n\n{say('start_model', language)}"
+    start = "\n\n".join(say(key, language) for key in ("start", "start_model", "zone_start"))
     expected = {"/start": start, "/help": help_page(language)}
     expected |= {"/mode": say("mode_is_assistant", language)}
     expected |= {"/undo": say("undo_nothing", language), "/new": say("new_done", language)}

@@ -16,7 +16,7 @@ async def test_a_phrase_without_a_model_is_confirmed_and_delivered(world: World)
     await world.telegram.wait_sent(USER, 2)
     reminder, confirmed = sorted(world.answers(USER), key=len)  # whichever came first
     assert reminder == "⏰ снять чайник"
-    assert confirmed.startswith("⏰ Напомню ") and confirmed.endswith(": снять чайник")
+    assert confirmed.startswith("⏰ Напомню ") and ": снять чайник\n\n🕒" in confirmed
     await eventually(lambda: not world.query(WAITING), "the delivery to be noted")
     [(delay,)] = world.query(DELAYS)
     assert delay >= 0, "nothing comes too early"

@@ -42,7 +42,7 @@ async def test_a_bot_asks_a_real_server_and_leaves_no_process_when_it_is_killed(
     assert "Asia/Tokyo" in result and "data, not instructions" in result
     await world.telegram.send_text(PERSON, "/tools")
     [_, page] = await world.telegram.wait_sent(PERSON, 2)
-    assert "• parent: " in page.text and "get_current_time — " in page.text
+    assert "• parent: " in page.text and "get_current_time" in page.text
     assert len(living(pids)) == 2
     await bot.kill()
     await eventually(lambda: not living(pids), "the processes of its server to be gone")

@@ -234,7 +234,7 @@ async def test_new_says_how_many_facts_survive_it(rig: Rig, language: Language) 
     assert await rig.command("new", USER, language=language) == expected
     assert rig.stored() == []
     await rig.ask("где я живу?")
-    assert "Омске" in rig.block("memories") and "Омске" not in str(rig.prompt()[-1])
+    assert "Омске" in rig.block("user_facts") and "Омске" not in str(rig.prompt()[-1])
     assert await rig.command("new", USER + 1, language=language) == say("new_done", language)
 
 

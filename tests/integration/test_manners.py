@@ -98,7 +98,8 @@ async def test_after_a_removal_and_a_return_everything_is_there(phone: Phone) ->
 async def test_start_says_what_it_does_keeps_and_forgets(phone: Phone, language: Language) -> None:
     await phone.fake.send_text(USER, "/start", language_code=language)
     await phone.work()
-    assert phone.last.text == f"{say('start', language)}\n\n{say('start_model', language)}"
+    told = [say(key, language) for key in ("start", "start_model", "zone_start")]
+    assert phone.last.text == "\n\n".join(told)
     assert all(command in phone.last.text for command in ("/memory", "/privacy", "/delete_me"))
 
 

@@ -171,6 +171,10 @@ async def test_a_code_is_kept_on_request_and_shown_when_asked_for_by_name(
         assert code not in prompts(phone)
         assert code not in str(phone.rig.rows("SELECT content FROM messages"))
     assert code in export(phone)
+    find = phone.rig.core.memory.retriever._repository.read_private
+    [(number,)] = phone.rig.rows("SELECT id FROM private_facts")
+    assert code in find(phone.owner, [number])[number]
+    assert find(Owner(USER + 1), [number]) == {}, "nobody else's"
 
 
 async def test_a_code_that_nobody_asked_to_keep_is_no_fact(phone: Phone) -> None:

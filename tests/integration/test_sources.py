@@ -476,7 +476,7 @@ async def test_a_spent_button_that_has_to_stay_harms_nobody(phone: Phone, troubl
     answer = await move_twice(phone)
     getattr(phone.fake, f"{trouble}_next")("editMessageReplyMarkup")
     assert await phone.press(undo_data(answer)) == ["done"]
-    assert len(buttons(answer)) == 1
+    assert undo_data(answer)
     assert phone.facts() == ["Я живу в городе Краков"]
 
 
@@ -522,7 +522,7 @@ async def test_what_strict_mode_was_taught_is_taken_back_with_one_tap(
     await phone.write("/mode strict")
     await phone.write("Я живу в Кракове")
     assert phone.last.text == say("taught_new", "ru", text="Я живу в Кракове")
-    [[(label, data)]] = buttons(phone.last)
+    [(label, data)], _zone = buttons(phone.last)
     assert label == say("undo_saved_button", "ru")
     await phone.press(data)
     assert phone.facts() == []
@@ -532,7 +532,8 @@ async def test_what_strict_mode_was_taught_is_taken_back_with_one_tap(
     answer = phone.last
     assert phone.facts() == ["Я живу в Киеве"]
     assert await phone.press(undo_data(answer)) == ["done"]
-    assert phone.facts() == ["Я живу в Кракове"] and buttons(answer) == []
+    assert phone.facts() == ["Я живу в Кракове"]
+    assert all(data.startswith("zone:") for [(_, data)] in buttons(answer))
     await phone.write("Где я живу?")
     [[(label, data)]] = buttons(phone.last)
     assert data.startswith("source:") and label.startswith("[1] ")
