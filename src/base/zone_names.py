@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, lru_cache
 from itertools import islice, product
 from pathlib import Path
 
@@ -65,6 +65,7 @@ def find_time_zone(text: str) -> str | None:
     return next(iter(find_time_zones(text)), None)
 
 
+@lru_cache(1024)  # a place that is not known costs a walk through the table
 def find_time_zones(text: str) -> list[str]:
     """The zones that a text may mean, the likeliest first; at most five, none when unknown.
 

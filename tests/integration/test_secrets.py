@@ -172,7 +172,7 @@ async def test_a_code_is_kept_on_request_and_shown_when_asked_for_by_name(
         assert code not in str(phone.rig.rows("SELECT content FROM messages"))
     assert code in export(phone)
     find = phone.rig.core.memory.retriever._repository.read_private
-    [(number,)] = phone.rig.rows("SELECT id FROM private_facts")
+    [(number,)] = phone.rig.rows("SELECT id FROM private_facts ORDER BY id DESC LIMIT 1")
     assert code in find(phone.owner, [number])[number]
     assert find(Owner(USER + 1), [number]) == {}, "nobody else's"
 
