@@ -168,9 +168,6 @@ def answer(
     turn = Turn.read(messages, vector)
     results = _results(messages)
     calls = [call for call in turn.calls() if call[0] in tool_names][len(results) :]
-    if reminders.CANCEL_REMINDER in tool_names:
-        found = [_read(one) for one in results]
-        calls = reminders.next_calls(turn.text, messages, found) or calls
     if calls:
         return _message(calls[:MAX_CALLS])
     return AIMessage(content=turn.reply(results))
@@ -248,6 +245,8 @@ class Turn:
 
     def _asked_for(self) -> list[Call] | None:
         """What a message asks to have done: to keep quiet, forget, tell the time, remind."""
+        if changing := reminders.change_calls(self.text):
+            return changing
         if asks_to_keep_private(self.text):
             return [] if self._is_of_next() else [("keep_private", {})]
         forgetting = self._forgetting()
@@ -304,8 +303,6 @@ class Turn:
 
     def _after_tools(self, results: Sequence[ToolMessage]) -> list[str]:
         """What is said to what the tools returned."""
-        if len(results) > 1 and results[0].name == reminders.LIST_REMINDERS:
-            results = results[1:]  # the list of all
         saved = [_read(result) for result in results if result.name == "save_user_fact"]
         found = [_read(result) for result in results if result.name == "search_memory"]
         parts = [describe_saved(saved, self.language)] if saved else []
@@ -326,7 +323,7 @@ class Turn:
                     "forget_everything_ask" if found.get("confirm") else "forget_group", language
                 )
             case "set_reminder" | "list_reminders" | "cancel_reminder":
-                return reminders.describe_reminder(found, language, self.text)
+                return reminders.describe_reminder(found, language)
             case "keep_private":
                 return say("kept_private", language)
             case "current_time" if result.status == "error":

@@ -57,6 +57,11 @@ SECONDS: dict[Unit, int] = {
 FREQUENCIES: dict[Unit, Frequency] = {
     "day": "daily", "week": "weekly", "month": "monthly", "year": "yearly",
 }  # fmt: skip
+# A length of time by which a reminder moves, at the end of a text: "на час", "two days earlier".
+SHIFT = lexicon.Expression(
+    rf"(?<!\S)(?P<to><move.to> )?{times.LENGTH}"
+    r"(?P<way> (?:<move.later>|(?P<earlier><move.earlier>)))?(?(way)|(?(to)|(?!)))$"
+)
 MANY_DAYS = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)*")
 RANGE_OF_DAYS = lexicon.Expression(f" ?- ?|{times.THROUGH}")
 PART_GROUPS = (
@@ -133,6 +138,7 @@ class _Request:
     pieces: Sequence[Span]
     now: datetime
     time_zone: str
+    due: datetime | None = None  # of one that moves: a day alone keeps its hour
 
     def of(self, slot: str) -> list[Span]:
         return [piece for piece in self.pieces if piece.slot == slot]
@@ -168,11 +174,41 @@ class _Request:
     def clock(self) -> Clock | None:
         """The first of them, or the time of a part of the day."""
         named = [Clock(PART_HOURS[self.part] * HOUR)] if self.part is not None else []
-        return next(iter([*self.clocks, *named]), None)
+        kept = [] if self.due is None else [Clock(self.due.hour * HOUR + self.due.minute)]
+        return next(iter([*self.clocks, *named, *kept]), None)
+
+
+def read_new_time(
+    said: str, due: datetime, now: datetime, time_zone: str
+) -> ReminderRequest | None:
+    """When a reminder shall come instead: "friday", "10:30", "an hour later"; None: no time.
+
+    A day alone keeps its hour, an hour alone its day.
+
+    Args:
+        said: The new time, in words.
+        due: When it would come (aware).
+        now: Aware.
+        time_zone: Of the user.
+    """
+    folded = times.fold(said)
+    if (shift := SHIFT.fullmatch(folded)) is None:
+        pieces = times.find_reminder_spans(folded)
+        return read_timing("", pieces, now, time_zone, due=due) if pieces else None
+    words = {name: word for name, word in shift.groupdict().items() if word}
+    later = read_timing("", [Span(0, 0, "after", words, "after")], due, time_zone)
+    if later.when is None or "earlier" not in words:
+        return later
+    return replace(later, when=due - (later.when - due))
 
 
 def read_timing(
-    what: str, pieces: Sequence[Span], now: datetime, time_zone: str
+    what: str,
+    pieces: Sequence[Span],
+    now: datetime,
+    time_zone: str,
+    *,
+    due: datetime | None = None,
 ) -> ReminderRequest:
     """The request for a reminder at the time that its pieces of time say.
 
@@ -181,8 +217,10 @@ def read_timing(
         pieces: Those that belong together, in their order.
         now: Aware; the time is after it.
         time_zone: Of the user, a name of the tz database.
+        due: The time (aware) from which a reminder moves.
     """
-    request = _Request(pieces, local_time(now, time_zone).replace(tzinfo=None), time_zone)
+    moments = [one and local_time(one, time_zone).replace(tzinfo=None) for one in (now, due)]
+    request = _Request(pieces, moments[0] or now, time_zone, moments[1])
     try:
         repeats, when = (
             _recurring(request, now) if request.of("every") else (None, _once(request, now))
@@ -259,6 +297,8 @@ def _once(request: _Request, now: datetime) -> datetime:
     clock = request.clock
     if dates:
         return _on_day(_day(dates, request), clock, request)
+    if request.due is not None:
+        return _on_day(request.due.date(), clock, request)
     if clock is None:
         raise _ProblemError("no_time")
     today = request.now.date()

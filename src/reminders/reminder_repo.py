@@ -224,6 +224,11 @@ class NewReminder:
     asker_id: int | None = None
     message_id: int | None = None
 
+    def columns(self, owner: Owner) -> dict[str, Any]:
+        """The parameters of the statements that store it."""
+        recurrence = self.repeats.to_text() if self.repeats else None
+        return {**owner.columns(), **vars(self), "repeats": None, "recurrence": recurrence}
+
 
 @dataclass(frozen=True)
 class Reminder:
@@ -304,9 +309,7 @@ class ReminderRepository(Repository):
 
         The very same one that waits already is found instead.
         """
-        recurrence = new.repeats.to_text() if new.repeats else None
-        values = {**owner.columns(), **vars(new), "recurrence": recurrence}
-        del values["repeats"]
+        values = new.columns(owner)
 
         def work(transaction: Transaction) -> Reminder | None:
             lock_reminders(transaction, owner)
@@ -371,29 +374,13 @@ class ReminderRepository(Repository):
         return self._client.in_transaction(work)
 
     def move(
-        self,
-        owner: Owner,
-        number: int,
-        time: tuple[datetime, Recurrence | None, str],
-        *,
-        now: datetime,
+        self, owner: Owner, number: int, new: NewReminder, *, now: datetime
     ) -> Reminder | None:
-        """Let one that waits come at another time; None when it does not wait.
-
-        Args:
-            owner: Whose it is.
-            number: Its id.
-            time: The next time (aware, a whole second), how it comes again, and on whose clock.
-            now: Aware.
-        """
-        due_at, repeats, time_zone = time
-        recurrence = repeats.to_text() if repeats else None
+        """Let one that waits come at the times of ``new``; None when it does not wait."""
+        values = {**new.columns(owner), "id": number}
 
         def work(transaction: Transaction) -> Reminder | None:
-            row = transaction.fetch_one(
-                UPDATE_RESCHEDULED, owner, id=number, due_at=due_at, recurrence=recurrence,
-                time_zone=time_zone,
-            )  # fmt: skip
+            row = transaction.fetch_one(UPDATE_RESCHEDULED, values)
             return None if row is None else _deferred(transaction, row, now)
 
         return self._client.in_transaction(work)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import Literal
+from typing import Any, Literal
 
 from babel.dates import format_date
 from babel.lists import format_list
@@ -18,6 +19,7 @@ from src.reading.facts import fact_number
 from src.reading.recurrences import DAY_HOURS, Recurrence, next_after
 from src.reading.reminder_moments import WEEKEND, WORKDAYS, Problem, ReminderRequest
 from src.reading.reminder_phrases import read_reminder
+from src.reading.words import shared
 from src.reminders.reminder_repo import (
     MAX_WAITING,
     REMINDER_UID,
@@ -25,14 +27,7 @@ from src.reminders.reminder_repo import (
     Reminder,
     ReminderRepository,
 )
-from src.reminders.rules import (
-    CANCEL_REMINDER,
-    MAX_TEXT,
-    ReminderOrder,
-    change_calls,
-    describe_reminder,
-    read_change,
-)
+from src.reminders.rules import ALL, IT, MAX_TEXT, CancelOrder, ReminderOrder, describe_reminder
 from src.texts import Language, say
 
 FEW_TIMES = 4  # of a day that are listed; more are "every three hours"
@@ -172,7 +167,7 @@ def _listed(names: list[str], language: Language) -> str:
     return str(format_list(names, locale=language))
 
 
-Refusal = Problem | Literal["too_many", "not_own", "gone", "not_yours"]
+Refusal = Problem | Literal["too_many", "not_own", "gone", "not_yours", "which"]
 
 MAX_DAYS = 3654  # ten years, as the readers of phrases have it, and their last day
 SECOND = timedelta(seconds=1)
@@ -180,11 +175,20 @@ SECOND = timedelta(seconds=1)
 
 @dataclass(frozen=True)
 class ReminderResult:
-    """What came of a request: a reminder, set or moved, or why there is none."""
+    """What came of a request.
+
+    Attributes:
+        reminder: That was set, moved or cancelled; None: see ``refusal``.
+        refusal: Why none was.
+        done: What was asked for.
+        others: What was cancelled beside it; or those among which it is not clear ``which`` is
+            meant.
+    """
 
     reminder: Reminder | None = None
     refusal: Refusal | None = None
-    is_moved: bool = False
+    done: Literal["set", "moved", "cancelled"] = "set"
+    others: tuple[Reminder, ...] = ()
 
 
 class ReminderService:
@@ -203,33 +207,35 @@ class ReminderService:
     async def set(
         self,
         called: Called,
-        text: str,
-        when: datetime | None,
-        repeats: Recurrence | None = None,
+        asked: ReminderRequest,
         *,
         message_id: int | None = None,
+        moves: Reminder | None = None,
     ) -> ReminderResult:
-        """Set a reminder.
+        """Set a reminder, or move one.
 
         Args:
             called: Who asks, and when: "in ten minutes" counts from it.
-            text: Of what.
-            when: The first time (aware); of what recurs, the first time is not before it.
-            repeats: How it comes again.
+            asked: Of what and when; of what recurs, the first time is not before it.
             message_id: The message that asks, if it is stored.
+            moves: The one that moves.
 
         Raises:
             StorageError: The database is away; a second attempt sets nothing twice.
         """
-        text = storable(text).strip()[:MAX_TEXT].strip()
-        due = _first_time(called, when, repeats)
-        refusal = _refusal(called, text, due)
+        text = storable(asked.what).strip()[:MAX_TEXT].strip()
+        due = _first_time(called, asked.when, asked.repeats)
+        refusal = asked.problem or _refusal(called, text, due)
         if due is None or refusal is not None:
             return ReminderResult(refusal=refusal)
         new = NewReminder(
-            text, due, repeats, called.time_zone, called.language, called.asker, message_id
+            text, due, asked.repeats, called.time_zone, called.language, called.asker, message_id
         )
-        reminder = await self.run(self.rows.add, called.owner, new, now=datetime.now(UTC))
+        now, owner = datetime.now(UTC), called.owner
+        if moves is not None:
+            moved = await self.run(self.rows.move, owner, moves.id, new, now=now)
+            return ReminderResult(moved, None if moved is not None else "gone", "moved")
+        reminder = await self.run(self.rows.add, owner, new, now=now)
         return ReminderResult(reminder, None if reminder is not None else "too_many")
 
     async def set_by_words(
@@ -237,111 +243,76 @@ class ReminderService:
     ) -> ReminderResult:
         """Set what a phrase asks for, with "remind me" in it or without; no model is asked."""
         request = _request_in(words, called)
-        if request is None or request.problem is not None:
-            return ReminderResult(refusal="no_time" if request is None else request.problem)
+        if request is None:
+            return ReminderResult(refusal="no_time")
         called = replace(called, time_zone=request.time_zone or called.time_zone)
-        what, when, repeats = request.what, request.when, request.repeats
-        return await self.set(called, what, when, repeats, message_id=message_id)
+        return await self.set(called, request, message_id=message_id)
 
     async def take(
-        self, called: Called, order: ReminderOrder, *, message_id: int | None = None
+        self,
+        called: Called,
+        order: ReminderOrder | CancelOrder,
+        *,
+        said_before: str = "",
+        message_id: int | None = None,
     ) -> ReminderResult:
-        """Set what is ordered, or move the reminder that the order names.
+        """Set, move or cancel what is ordered; what recurs moves as a whole.
+
+        Args:
+            called: Who asks, and when.
+            order: It names a reminder by its id or by words of it.
+            said_before: What the bot answered last: "move it" means what that spoke of.
+            message_id: The message that asks, if it is stored.
 
         Raises:
             ValueError: The times of the order are none.
         """
-        setter = replace(called, time_zone=order.own_zone() or called.time_zone)
-        when = order.moment(setter.moment, setter.time_zone)
-        repeats = None if when is None else order.recurrence(when, setter.time_zone)
-        if order.moves:
-            return await self.move(setter, order.moves, when, repeats)
-        return await self.set(setter, order.text, when, repeats, message_id=message_id)
-
-    async def move(
-        self, called: Called, uid: str, when: datetime | None, repeats: Recurrence | None = None
-    ) -> ReminderResult:
-        """Let a reminder come at another time; what recurs moves as a whole.
-
-        Args:
-            called: Who asks, and when.
-            uid: The reminder: ``reminder-12``.
-            when: The next time (aware).
-            repeats: How it comes again, where that changes.
-        """
-        known = await self._find(called, uid)
-        if known is None or not known.is_waiting:
-            return ReminderResult(refusal="gone")
-        if not known.may_be_changed_by(called.asker):
-            return ReminderResult(refusal="not_yours")
-        if repeats is None and known.repeats is not None and when is not None:
-            zone = known.repeats.zone or called.time_zone
-            old, new = local_time(known.due_at, zone), local_time(when, zone)
+        if isinstance(order, CancelOrder):
+            found = await self._find(called, order.id, said_before)
+            for one in (found.reminder, *found.others) if found.reminder else ():
+                await self.run(self.rows.cancel, called.owner, one.id)
+            return replace(found, done="cancelled")
+        zone = order.own_zone() or called.time_zone
+        setter = replace(called, time_zone=zone)
+        if not order.moves:
+            asked = order.request(called.moment, zone, None)
+            return await self.set(setter, asked, message_id=message_id)
+        found = await self._find(called, order.moves, said_before)
+        known = found.reminder
+        if known is None:
+            return found
+        asked = order.request(called.moment, zone, known.due_at)
+        repeats = asked.repeats
+        if repeats is None and known.repeats is not None and asked.when is not None:
+            zone = known.repeats.zone or zone
+            old, new = local_time(known.due_at, zone), local_time(asked.when, zone)
             repeats = known.repeats.moved(old, new)
-        due = _first_time(called, when, repeats)
-        refusal = _refusal(called, known.text, due)
-        if due is None or refusal is not None:
-            return ReminderResult(refusal=refusal)
-        moved = await self.run(
-            self.rows.move, called.owner, known.id, (due, repeats, called.time_zone),
-            now=datetime.now(UTC),
-        )  # fmt: skip
-        return ReminderResult(moved, None if moved is not None else "gone", is_moved=True)
+        asked = replace(asked, what=known.text, repeats=repeats)
+        return await self.set(setter, asked, moves=known)
 
-    async def cancel(self, called: Called, uid: str) -> Reminder | None:
-        """Let a reminder come no more; None: it does not wait, or is another member's."""
-        known = await self._find(called, uid)
-        if known is None or not known.may_be_changed_by(called.asker):
-            return None
-        return known if await self.run(self.rows.cancel, called.owner, known.id) else None
+    async def _find(self, called: Called, said: str, said_before: str) -> ReminderResult:
+        """The reminder that is meant by its id or by words of it, as ``reminder``; or why not.
 
-    async def change_by_words(
-        self, called: Called, words: str, *, said_before: str = ""
-    ) -> tuple[str, tuple[int, ...]] | None:
-        """Cancel or move what a phrase names; no model is asked.
-
-        Args:
-            called: Who asks, and when.
-            words: The phrase.
-            said_before: What the bot answered last: "move it" means what that spoke of.
-
-        Returns:
-            What is said to it, and the ids of what moved; None: the phrase changes nothing.
+        Words mean the caller's own; "it" is the one of which the bot spoke last.
         """
-        wanted = read_change(words)
-        if wanted is None:
-            return None
-        listed, language = await self.list_records(called), called.language
-        asked_at = called.moment, called.time_zone
-        calls = change_calls(wanted, listed, asked_at, said_before=said_before)
-        if isinstance(calls, str):
-            return confirmation(ReminderResult(refusal=calls), called), ()
-        if not calls:
-            return describe_reminder({"reminders": listed}, language, words), ()
-        lines, moved = [], []
-        for name, arguments in calls:
-            if name == CANCEL_REMINDER:
-                gone = await self.cancel(called, arguments["id"])
-                key = "reminder_cancelled" if gone else "reminder_gone"
-                lines.append(say(key, language, text=gone.text if gone else ""))
-                continue
-            asked = await self.take(called, ReminderOrder.model_validate(arguments))
-            lines.append(confirmation(asked, called))
-            moved += [asked.reminder.id] if asked.reminder else []
-        return "\n".join(lines), tuple(moved)
-
-    async def list_records(self, called: Called) -> list[dict[str, str]]:
-        """The reminders that wait, the next one first, as models are told of them."""
         waiting = await self.run(self.rows.list_waiting, called.owner, limit=MAX_WAITING)
-        zone = called.time_zone
-        return [
-            {**record(one, called), "when": f"{local_time(one.due_at, zone):%Y-%m-%dT%H:%M}"}
-            for one in waiting
-        ]
-
-    async def _find(self, called: Called, uid: str) -> Reminder | None:
-        number = fact_number(uid, REMINDER_UID) or 0
-        return await self.run(self.rows.find, called.owner, number)
+        own = tuple(one for one in waiting if one.may_be_changed_by(called.asker))
+        number = fact_number(said, REMINDER_UID)
+        if number is not None:
+            listed = next((one for one in waiting if one.id == number), None)
+            refusal: Refusal = "gone" if listed is None else "not_yours"
+            return ReminderResult(listed) if listed in own else ReminderResult(refusal=refusal)
+        meant = own
+        if said == IT:
+            spoken_of = tuple(one for one in own if one.text in said_before)
+            meant = spoken_of if len(spoken_of) == 1 else own
+        elif said != ALL:
+            shares = {one: len(shared(said, one.text)) for one in own}
+            most = max(shares.values(), default=0)
+            meant = tuple(one for one, share in shares.items() if share == most > 0)
+        if not meant or (len(meant) > 1 and said != ALL):
+            return ReminderResult(refusal="which", others=own)
+        return ReminderResult(meant[0], others=meant[1:])
 
     async def change_zone(
         self, owner: Owner, time_zone: str, *, now: datetime | None = None
@@ -373,17 +344,24 @@ class ReminderService:
 
 def confirmation(asked: ReminderResult, called: Called) -> str:
     """What a request is answered with where no model words it."""
+    return describe_reminder(told(asked, called), called.language)
+
+
+def told(asked: ReminderResult, called: Called) -> dict[str, Any]:
+    """What came of a request, as models are told of it."""
+    key = "cancelled" if asked.done == "cancelled" else "set"
     if asked.reminder is None:
-        refusal = asked.refusal or "no_time"
-        return say(f"reminder_{refusal}", called.language)
-    text, time = asked.reminder.text, describe(asked.reminder, called)
-    key = "reminder_moved" if asked.is_moved else "reminder_set"
-    return say(key, called.language, text=text, time=time)
+        others = {"reminders": records(asked.others, called)} if asked.refusal == "which" else {}
+        return {key: False, "reason": asked.refusal, **others}
+    if asked.done == "cancelled":
+        return {key: True, "text": "; ".join(one.text for one in (asked.reminder, *asked.others))}
+    moved = {"moved": True} if asked.done == "moved" else {}
+    return {key: True, **moved, **records([asked.reminder], called)[0]}
 
 
-def record(reminder: Reminder, called: Called) -> dict[str, str]:
-    """A reminder as models are told of it."""
-    return {"id": reminder.uid, "text": reminder.text, "time": describe(reminder, called)}
+def records(reminders: Iterable[Reminder], called: Called) -> list[dict[str, str]]:
+    """Reminders as models are told of them."""
+    return [{"id": r.uid, "text": r.text, "time": describe(r, called)} for r in reminders]
 
 
 def describe(reminder: Reminder, called: Called) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, cast, get_args
 
@@ -12,23 +12,22 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from pydantic import Field
 
 from src.base.zone_names import find_time_zone
-from src.base.zones import first_moment, in_zone, local_time
+from src.base.zones import first_moment, local_time
 from src.history.new_messages import asked_at_of, own_words_of, strip_time_label
 from src.llm.quoting import Form
 from src.reading import lexicon
 from src.reading.recurrences import Frequency, Recurrence
 from src.reading.reminder_moments import (
     PART_HOURS,
+    SHIFT,
     WORKDAYS,
     Part,
-    Problem,
     ReminderRequest,
-    read_timing,
+    read_new_time,
 )
 from src.reading.reminder_phrases import read_reminder
-from src.reading.sentences import FOLD, is_question
+from src.reading.sentences import is_question
 from src.reading.times import find_reminder_spans, fold
-from src.reading.words import shared
 from src.texts import LANGUAGES, Language, detect_language, say
 
 Repeats = Literal["no", "hourly", "daily", "workdays", "weekly", "monthly", "yearly"]
@@ -37,6 +36,9 @@ Weekday = Literal[
 ]  # fmt: skip
 
 MAX_TEXT = 1000  # characters; the bound of the column
+MAX_CHANGE = 150  # characters of a request to cancel or to move one
+# In place of an id: that of which the bot spoke last, and all that wait.
+IT, ALL = "it", "all"
 WEEKDAYS: tuple[Weekday, ...] = get_args(Weekday)
 MAX_MINUTES = 60 * 24 * 366  # a year; farther moments have a date
 
@@ -45,7 +47,9 @@ class ReminderOrder(Form):
     """When to remind of what, or to when a reminder moves."""
 
     text: str = Field(min_length=1, max_length=MAX_TEXT, description="of what, in their words")
-    when: str = Field(default="", max_length=40, description="2026-11-24T09:00; empty: no time")
+    when: str = Field(
+        default="", max_length=MAX_CHANGE, description="2026-11-24T09:00; empty: no time"
+    )
     in_minutes: int = Field(default=0, ge=0, le=MAX_MINUTES, description="instead of when")
     repeats: Repeats = "no"
     every: int = Field(default=1, ge=1, le=3650, description="2: every second")
@@ -53,7 +57,28 @@ class ReminderOrder(Form):
     hours: list[int] = Field(default_factory=list)
     day: int = Field(default=0, ge=0, le=31, description="31: the last")
     time_zone: str = Field(default="", max_length=60, description="only if named")
-    moves: str = Field(default="", max_length=40, description="id to move")
+    moves: str = Field(default="", max_length=MAX_CHANGE, description="id to move")
+
+    def request(self, now: datetime, time_zone: str, due: datetime | None) -> ReminderRequest:
+        """What is asked for.
+
+        Args:
+            now: Aware.
+            time_zone: By whose clock.
+            due: The time of the reminder that moves: to where, may be said in words.
+
+        Raises:
+            ValueError: It is no time, or these do not make a recurrence.
+        """
+        try:
+            when = self.moment(now, time_zone)
+        except ValueError:
+            moved = read_new_time(self.when, due, now, time_zone) if due is not None else None
+            if moved is None:
+                raise
+            return moved
+        again = self.recurrence(when, time_zone) if when is not None else None
+        return ReminderRequest(self.text, when, again, None if when else "no_time")
 
     def own_zone(self) -> str:
         """The zone that is named for this one; empty: none is.
@@ -118,6 +143,12 @@ class ReminderOrder(Form):
         return Recurrence(cast(Frequency, self.repeats), hours, **values)
 
 
+class CancelOrder(Form):
+    """Which reminder is to be cancelled."""
+
+    id: str = Field(max_length=MAX_CHANGE, description="such as reminder-12")
+
+
 def order_arguments(request: ReminderRequest, time_zone: str) -> dict[str, Any]:
     """The arguments that order what a phrase asks for; its time is exact, with its offset.
 
@@ -147,7 +178,6 @@ def order_arguments(request: ReminderRequest, time_zone: str) -> dict[str, Any]:
 SET_REMINDER, LIST_REMINDERS, CANCEL_REMINDER = "set_reminder", "list_reminders", "cancel_reminder"
 MAX_LISTED = 20  # lines; /reminders has the rest
 MAX_QUESTION = 80  # characters of a question for them
-MAX_CANCELLING = 150  # characters of a request to cancel one
 # Questions for what is set: "какие у меня напоминания?", "show my reminders".
 ASKS_FOR_LIST = lexicon.Expression(
     r"\W*(?:<cancel.list>\b[\w ,']{0,30} )?<cancel.reminders>(?: <cancel.are_set>)*\W*",
@@ -169,31 +199,6 @@ CANCEL = tuple(
 )
 
 
-@dataclass(frozen=True)
-class Cancelling:
-    """Which reminders shall not come.
-
-    Attributes:
-        about: Words of theirs; empty: none are named.
-        is_all: Whether all are meant.
-    """
-
-    about: str
-    is_all: bool
-
-
-def read_cancelling(text: str) -> Cancelling | None:
-    """What a message wants to be reminded of no more; None: it wants nothing of the kind."""
-    if len(text) > MAX_CANCELLING or is_question(text):
-        return None
-    folded = POLITE.sub(" ", text.translate(FOLD)).strip()
-    for pattern in CANCEL:
-        if match := pattern.fullmatch(folded):
-            groups = match.groupdict()
-            return Cancelling(groups["about"] or "", bool(groups.get("all")))
-    return None
-
-
 # "Перенеси на пятницу", "move the dentist reminder to 10", "відклади на годину".
 MOVE = lexicon.Expression(
     r"\W*(?:<requests.please>[ ,]+)?(?:<cancel.and>[ ,]+)?<move.verb>(?!\w)[ ,]*", re.IGNORECASE
@@ -202,71 +207,44 @@ NOUN = lexicon.Expression(r"\b<cancel.noun>(?!\w)", re.IGNORECASE)
 BEFORE_ABOUT = lexicon.Expression(
     r"\W*(?:(?:<cancel.whose>|<move.it>|<cancel.about>|the)(?!\w)\W*)*", re.IGNORECASE
 )
-LENGTH = lexicon.Expression(
-    r"(?:(?P<to><move.to>) )?(?P<length>.+?)(?: (?:(?P<later><move.later>)|(?P<earlier>"
-    r"<move.earlier>)))?",
-    re.IGNORECASE,
-)
 TO = lexicon.Expression(r"\b<move.to> (?P<word>\d{1,2}|[^\W\d]+)(?=\W*$)", re.IGNORECASE)
 TO_END = lexicon.Expression(r"[ ,]*(?:\b(?:<move.to>|<cancel.and>))?[ ,]*$", re.IGNORECASE)
 BETWEEN_TIMES = lexicon.Expression(r"[ ,]*(?:(?:<move.to>|<cancel.and>) )?", re.IGNORECASE)
-# Before a length of time; "через день" alone is every other day.
-IN = ("in", "через", "через 1")
 
 
-@dataclass(frozen=True)
-class Moving:
-    """Which reminder shall come at another time.
-
-    Attributes:
-        about: Words of it; empty: none are named.
-        time: When, in words that ``find_reminder_spans`` reads; empty: it is not said.
-        by: Where the time is a length, whether it comes so much ``later`` or ``earlier``.
-    """
-
-    about: str
-    time: str
-    by: Literal["later", "earlier"] | None = None
-
-
-def read_moving(text: str) -> Moving | None:
-    """Which reminder a message wants to have moved, and to when; None: it wants nothing so."""
-    if len(text) > MAX_CANCELLING or is_question(text):
+def read_change(text: str) -> CancelOrder | ReminderOrder | None:
+    """What a message wants to be cancelled, or moved and to when, in its words; None: nothing."""
+    if len(text) > MAX_CHANGE or is_question(text):
         return None
     folded = POLITE.sub(" ", fold(text)).strip().rstrip(" .!")
+    for pattern in CANCEL:
+        if match := pattern.fullmatch(folded):
+            groups = match.groupdict()
+            return CancelOrder(id=ALL if groups.get("all") else groups["about"] or IT)
     begin = MOVE.match(folded)
-    if begin is None:
-        return None
-    rest = folded[begin.end() :]
-    about, time, by = _moved_by(rest) or _moved_to(rest)
+    return _moving(folded[begin.end() :]) if begin else None
+
+
+def _moving(said: str) -> ReminderOrder | None:
+    """The order in what stands behind "move": which one, then the new time."""
+    shift = SHIFT.search(said)
+    about, when = (said[: shift.start()], shift[0]) if shift else _before_time(said)
     is_named = NOUN.search(about) is not None
     about = NOUN.sub(" ", about)
     about = about[found.end() :] if (found := BEFORE_ABOUT.match(about)) else about
-    return Moving(about.strip(" ,"), time, by) if time or is_named else None
+    about = about.strip(" ,") or IT
+    return ReminderOrder(text=about, when=when, moves=about) if when or is_named else None
 
 
-def _moved_by(rest: str) -> tuple[str, str, Literal["later", "earlier"]] | None:
-    """What stands before a length of time at the end, and which way that moves a reminder."""
-    for word in re.finditer(r"\S+", rest):
-        found = LENGTH.fullmatch(rest, word.start())
-        if found is None or not (found["to"] or found["later"] or found["earlier"]):
-            continue
-        for phrase in (f"{before} {found['length']}" for before in IN):
-            spans = find_reminder_spans(phrase)
-            if [(s.slot, s.start, s.end) for s in spans] == [("after", 0, len(phrase))]:
-                return rest[: word.start()], phrase, "earlier" if found["earlier"] else "later"
-    return None
-
-
-def _moved_to(rest: str) -> tuple[str, str, None]:
-    """What stands before the time at the end, and that; the time is empty where none is said."""
-    rest = TO.sub(_as_time, rest)
-    start = len(rest)
-    for span in reversed(find_reminder_spans(rest)):
-        if BETWEEN_TIMES.fullmatch(rest, span.end, start) is None:
+def _before_time(said: str) -> tuple[str, str]:
+    """What stands before the time at the end, and that; empty where none is said."""
+    said = TO.sub(_as_time, said)
+    start = len(said)
+    for span in reversed(find_reminder_spans(said)):
+        if BETWEEN_TIMES.fullmatch(said, span.end, start) is None:
             break
         start = span.start
-    return TO_END.sub("", rest[:start]), rest[start:], None
+    return TO_END.sub("", said[:start]), said[start:]
 
 
 def _as_time(found: re.Match[str]) -> str:
@@ -277,117 +255,11 @@ def _as_time(found: re.Match[str]) -> str:
     return f"{PART_HOURS[cast(Part, part)]}:00" if part else found[0]
 
 
-def move_arguments(
-    wanted: Moving, due: datetime, now: datetime, time_zone: str
-) -> dict[str, Any] | Problem:
-    """The arguments that move a reminder, or why it cannot be moved there.
-
-    A day alone keeps its hour, an hour alone its day.
-
-    Args:
-        wanted: What shall move.
-        due: When it would come (aware).
-        now: When that is asked (aware).
-        time_zone: The user's.
-    """
-    local, words = local_time(due, time_zone), wanted.time
-    slots = {span.slot for span in find_reminder_spans(words)}
-    if not wanted.by and not slots & {"clock", "part", "after"}:
-        words = f"{words} {local:%H:%M}"
-    if not wanted.by and not slots & {"date", "every", "after"}:
-        words = f"{local:%Y-%m-%d} {words}"
-    counted_from = due if wanted.by else now
-    request = read_timing("-", find_reminder_spans(words), counted_from, time_zone)
-    if not wanted.time or request.when is None:
-        return request.problem if wanted.time and request.problem else "no_time"
-    if wanted.by == "earlier":
-        request = replace(request, when=due - (request.when - due))
-    return order_arguments(request, time_zone)
-
-
-def find_meant(
-    about: str, listed: Sequence[Mapping[str, Any]], said_before: str
-) -> list[Mapping[str, Any]]:
-    """Those of the listed reminders that a request can mean.
-
-    Args:
-        about: Words of it; where there are none, the one of which the bot spoke last is meant.
-        listed: Those that wait, each with its ``text``.
-        said_before: What the bot answered last.
-    """
-    if not about:
-        spoken_of = [one for one in listed if str(one["text"]) in said_before]
-        return spoken_of if len(listed) > 1 and len(spoken_of) == 1 else list(listed)
-    shares = [len(shared(about, str(one["text"]))) for one in listed]
-    most = max(shares, default=0)
-    return [one for one, share in zip(listed, shares, strict=True) if share == most > 0]
-
-
-def read_change(text: str) -> Cancelling | Moving | None:
-    """The reminders that a message wants cancelled or moved; None: it wants nothing so."""
-    return read_cancelling(text) or read_moving(text)
-
-
 def names_reminder(text: str) -> bool:
     """Whether a message surely wants a reminder changed: it says so, and of nothing else."""
     wanted = read_change(text)
-    is_of_one = isinstance(wanted, Moving) and not wanted.about
-    return wanted is not None and (
-        isinstance(wanted, Cancelling) or is_of_one or NOUN.search(text) is not None
-    )
-
-
-def change_calls(
-    wanted: Cancelling | Moving,
-    listed: Sequence[Mapping[str, Any]],
-    asked_at: tuple[datetime, str],
-    *,
-    said_before: str = "",
-) -> list[tuple[str, dict[str, Any]]] | Problem:
-    """The calls that cancel or move it; nothing where several may be meant, or none is.
-
-    Args:
-        wanted: What shall change.
-        listed: The reminders in the result of LIST_REMINDERS.
-        asked_at: When, and the zone in which that list tells times.
-        said_before: What the bot answered last.
-    """
-    meant = find_meant(wanted.about, listed, said_before)
-    if isinstance(wanted, Cancelling):
-        if not wanted.is_all and len(meant) != 1:
-            return []
-        return [(CANCEL_REMINDER, {"id": one["id"]}) for one in meant]
-    if len(meant) != 1:
-        return []
-    now, zone = asked_at
-    due = in_zone(datetime.fromisoformat(str(meant[0]["when"])), zone)
-    arguments = move_arguments(wanted, due, now, zone)
-    if isinstance(arguments, str):
-        return arguments
-    return [(SET_REMINDER, {**arguments, "text": meant[0]["text"], "moves": meant[0]["id"]})]
-
-
-def next_calls(
-    text: str, messages: Sequence[BaseMessage], results: Sequence[Mapping[str, Any]]
-) -> list[tuple[str, dict[str, Any]]]:
-    """Without a model: the calls that list the reminders, and then change what is meant.
-
-    Args:
-        text: What was typed.
-        messages: The prompt.
-        results: What the tools of this turn returned, the list first.
-    """
-    wanted = read_change(text)
-    if wanted is None or len(results) > 1:
-        return []
-    if not results:
-        return [(LIST_REMINDERS, {})]
-    answers = [str(m.text) for m in messages if isinstance(m, AIMessage) and str(m.text)]
-    said_before = answers[-1] if answers else ""
-    listed = results[0].get("reminders") or []
-    asked_at = asked_at_of(messages) or (datetime.now(UTC), "UTC")
-    calls = change_calls(wanted, listed, asked_at, said_before=said_before)
-    return [] if isinstance(calls, str) else calls
+    is_of_other = isinstance(wanted, ReminderOrder) and wanted.moves != IT
+    return wanted is not None and not (is_of_other and NOUN.search(text) is None)
 
 
 def reminder_request(text: str, messages: Sequence[BaseMessage]) -> ReminderRequest | None:
@@ -431,6 +303,13 @@ def problem_text(messages: Sequence[BaseMessage], tool_names: Sequence[str]) -> 
     return say(f"reminder_{request.problem}", detect_language(text))
 
 
+def change_calls(text: str) -> list[tuple[str, dict[str, Any]]]:
+    """The call of the tool that cancels or moves a reminder; nothing to other messages."""
+    wanted = read_change(text)
+    name = CANCEL_REMINDER if isinstance(wanted, CancelOrder) else SET_REMINDER
+    return [(name, wanted.model_dump(exclude_defaults=True))] if wanted else []
+
+
 def reminder_calls(text: str, messages: Sequence[BaseMessage]) -> list[tuple[str, dict[str, Any]]]:
     """The call of the tool that fulfils a request, or lists them; nothing to other messages."""
     if len(text) <= MAX_QUESTION and ASKS_FOR_LIST.fullmatch(text):
@@ -441,23 +320,20 @@ def reminder_calls(text: str, messages: Sequence[BaseMessage]) -> list[tuple[str
     return [(SET_REMINDER, order_arguments(request, asked_at[1]))]
 
 
-def describe_reminder(found: Mapping[str, Any], language: Language, asked: str = "") -> str:
-    """What is said to the result of either tool; what ``asked`` to change one, asks which."""
+def describe_reminder(found: Mapping[str, Any], language: Language) -> str:
+    """What is said to the result of a tool, where no model words it."""
     listed = found.get("reminders")
-    if listed is not None:
+    if listed:
         title = say("reminders_title", language, count=len(listed))
-        if read_change(asked):
-            title = say("reminder_which", language)
-        lines = [f"• {one['text']}: {one['time']}" for one in listed[:MAX_LISTED]]
-        lines += [say("reminders_where", language)]
-        return "\n".join([title, *lines]) if listed else say("reminders_empty", language)
-    if "cancelled" in found:
-        key = "reminder_cancelled" if found["cancelled"] else "reminder_gone"
-        return say(key, language, text=found.get("text", ""))
-    if found.get("set"):
-        key = "reminder_moved" if found.get("moved") else "reminder_set"
-        return say(key, language, text=found["text"], time=found["time"])
-    return say(f"reminder_{found.get('reason', 'no_time')}", language)
+        lines = [say("reminder_which", language) if "reason" in found else title]
+        lines += [f"• {one['text']}: {one['time']}" for one in listed[:MAX_LISTED]]
+        return "\n".join([*lines, say("reminders_where", language)])
+    if listed is not None:
+        return say("reminders_empty", language)
+    done = next((one for one in ("moved", "set", "cancelled") if found.get(one)), None)
+    text, time = found.get("text", ""), found.get("time", "")
+    outcome = done or found.get("reason", "no_time")
+    return say(f"reminder_{outcome}", language, text=text, time=time)
 
 
 def _without_time(messages: Sequence[BaseMessage]) -> str:

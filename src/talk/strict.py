@@ -18,11 +18,11 @@ from src.base.errors import AppError
 from src.base.owners import Called
 from src.history.conversation_repo import HistoryMessage
 from src.history.new_messages import (
+    last_answer,
     new_messages,
     own_words,
     record,
     strip_time_label,
-    text_of,
 )
 from src.history.turn_repo import Asks, Changes
 from src.llm.chat import ModelCaller
@@ -38,7 +38,7 @@ from src.memory.writer import Outcome, is_important
 from src.reading.facts import Fact, content_hash
 from src.reading.requests import asks_to_forget_all
 from src.reminders.reminder_service import ReminderService, confirmation
-from src.reminders.rules import names_reminder
+from src.reminders.rules import names_reminder, read_change
 from src.talk.turn_state import RESOLUTIONS, Conflict, ConversationState, Doubt, new_turn
 from src.texts import Language, say
 from src.texts.plain_text import shortened
@@ -587,13 +587,11 @@ async def set_reminder(
         context.owner, context.language, context.moment, context.time_zone,
         member=context.speaker_id,
     )  # fmt: skip
-    answers = [text_of(one) for one in state["history"] if one["role"] == "assistant"]
-    said_before = answers[-1] if answers else ""
-    changed = await reminders.change_by_words(called, context.text, said_before=said_before)
-    if changed is not None:
-        context.on_change(Changes(reminders=changed[1]))
-        return {"answer": changed[0], "references": []}
-    asked = await reminders.set_by_words(called, context.text, message_id=context.message_id)
-    if asked.reminder is not None:
+    wanted = read_change(context.text)
+    if wanted is None:
+        asked = await reminders.set_by_words(called, context.text, message_id=context.message_id)
+    else:
+        asked = await reminders.take(called, wanted, said_before=last_answer(state["history"]))
+    if asked.reminder is not None and asked.done != "cancelled":
         context.on_change(Changes(reminders=(asked.reminder.id,)))
     return {"answer": confirmation(asked, called), "references": []}

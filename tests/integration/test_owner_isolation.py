@@ -74,6 +74,7 @@ from tests.tables import (
 BOT = 555
 SAID = datetime(2026, 11, 21, 9, tzinfo=UTC)
 DUE = datetime(2032, 11, 21, 9, tzinfo=UTC)
+LATER = DUE + timedelta(hours=1)
 DAILY = Recurrence("daily", (9,))
 USAGE = ModelUsage("answer", "gpt", 10, 4, 3, 250)
 VECTOR = "[1,0,0]"
@@ -648,7 +649,7 @@ CASES: dict[str, Callable[[Stage], Any]] = {
     "ReminderRepository.move": lambda s: s.both(
         lambda who: [
             s.do.reminders.move(
-                s.me.owner, number, (DUE + timedelta(hours=1), None, "Europe/Moscow"), now=SAID
+                s.me.owner, number, NewReminder("", LATER, None, "Europe/Moscow", "ru"), now=SAID
             )
             for number in who.reminders
         ]

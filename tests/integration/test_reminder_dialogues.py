@@ -18,6 +18,7 @@ from src.memory.group_moves import GroupMoveRepository
 from src.pg.client import PgClient
 from src.queue.workers import build_queue
 from src.reading.recurrences import Recurrence
+from src.reading.reminder_moments import ReminderRequest
 from src.reading.voices import MAX_NAME
 from src.reminders.reminder_repo import Reminder
 from src.reminders.reminder_service import describe_reminder_time
@@ -65,7 +66,7 @@ async def set_reminder(
 ) -> Reminder:
     """As a tool does it, some time before."""
     asking = Called(phone.owner, "ru", when - timedelta(hours=5), ZONE, member=asker)
-    asked = await phone.rig.core.reminders.set(asking, text, when, repeats)
+    asked = await phone.rig.core.reminders.set(asking, ReminderRequest(text, when, repeats))
     assert asked.reminder is not None
     return asked.reminder
 

@@ -14,7 +14,8 @@ CITIES = {
     "Europe/Moscow": "Сочи, Москва, в Москве, в Нижнем Новгороде, Ростове-на-Дону, "
     "Ростов-на-Дону, Санкт-Петербурге, "
     "питер, спб, Казань, из Казани, Краснодаре, Туле, я живу в Сочи, Sochi",
-    "Europe/Kyiv": "Київ, Львові, у Львові, в Киеве, Kyiv, Kiev, Києві, Львів, во Львове, Lviv, Харків, в Харькове, "
+    "Europe/Kyiv": "Київ, Львові, у Львові, "
+    "в Киеве, Kyiv, Kiev, Києві, Львів, во Львове, Lviv, Харків, в Харькове, "
     "Харкові, Дніпро, у Дніпрі, в Днепре, Запоріжжі, Івано-Франківську, Одеса, в Одессе",
     "Europe/Lisbon": "Lisbon, Лиссабон, из Лиссабона, в Лиссабоне, у Лісабоні",
     "America/New_York": "Нью-Йорк, в Нью-Йорке, New York City",
@@ -27,8 +28,10 @@ CITIES = {
     "Europe/Minsk": "Минск, в Гомеле",
     "America/Sao_Paulo": "São Paulo, Sao Paulo, Сан-Паулу",
     "Asia/Makassar": "Бали, на Бали, на Балі, Bali, Денпасар",
-    "Asia/Nicosia": "Кипр, на Кипре, на Кіпрі, Cyprus", "Atlantic/Canary": "на Тенерифе, Tenerife",
-    "Asia/Kolkata": "Гоа, Goa, Мумбаи", "Asia/Colombo": "на Шри-Ланке, Sri Lanka",
+    "Asia/Nicosia": "Кипр, на Кипре, на Кіпрі, Cyprus",
+    "Atlantic/Canary": "на Тенерифе, Tenerife",
+    "Asia/Kolkata": "Гоа, Goa, Мумбаи",
+    "Asia/Colombo": "на Шри-Ланке, Sri Lanka",
     "Europe/Warsaw": "Варшаве, Краків, в Кракове",
 }
 NAMES = {
