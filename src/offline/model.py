@@ -162,7 +162,6 @@ def answer(
     if form is not None:
         return _message([(form, fill_form(form, _last_text(messages), vector))])
     task = do_task(_system_text(messages), _last_text(messages))
-    task = reminders.problem_text(messages, tool_names) if task is None else task
     if task is not None:
         return AIMessage(content=task)
     turn = Turn.read(messages, vector)
@@ -245,17 +244,15 @@ class Turn:
 
     def _asked_for(self) -> list[Call] | None:
         """What a message asks to have done: to keep quiet, forget, tell the time, remind."""
-        if changing := reminders.change_calls(self.text):
-            return changing
+        if of_reminders := reminders.reminder_calls(self.text, self.messages):
+            return of_reminders
         if asks_to_keep_private(self.text):
             return [] if self._is_of_next() else [("keep_private", {})]
         forgetting = self._forgetting()
         if forgetting is not None:
             return forgetting
         place = asked_place(self.text)
-        if place is not None:
-            return [("current_time", {"time_zone": place})]
-        return reminders.reminder_calls(self.text, self.messages) or None
+        return [("current_time", {"time_zone": place})] if place is not None else None
 
     def _forgetting(self) -> list[Call] | None:
         """The calls of a request to forget; none where it is not said what; None: no request."""

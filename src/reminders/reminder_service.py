@@ -18,7 +18,6 @@ from src.reading import lexicon
 from src.reading.facts import fact_number
 from src.reading.recurrences import DAY_HOURS, Recurrence, next_after
 from src.reading.reminder_moments import WEEKEND, WORKDAYS, Problem, ReminderRequest
-from src.reading.reminder_phrases import read_reminder
 from src.reading.words import shared
 from src.reminders.reminder_repo import (
     MAX_WAITING,
@@ -27,7 +26,16 @@ from src.reminders.reminder_repo import (
     Reminder,
     ReminderRepository,
 )
-from src.reminders.rules import ALL, IT, MAX_TEXT, CancelOrder, ReminderOrder, describe_reminder
+from src.reminders.rules import (
+    ALL,
+    IT,
+    MAX_TEXT,
+    NO_TEXT,
+    CancelOrder,
+    ReminderOrder,
+    describe_reminder,
+    read_words,
+)
 from src.texts import Language, say
 
 FEW_TIMES = 4  # of a day that are listed; more are "every three hours"
@@ -242,7 +250,7 @@ class ReminderService:
         self, called: Called, words: str, *, message_id: int | None = None
     ) -> ReminderResult:
         """Set what a phrase asks for, with "remind me" in it or without; no model is asked."""
-        request = _request_in(words, called)
+        request = read_words(words, called.moment, called.time_zone)
         if request is None:
             return ReminderResult(refusal="no_time")
         called = replace(called, time_zone=request.time_zone or called.time_zone)
@@ -273,9 +281,9 @@ class ReminderService:
                 await self.run(self.rows.cancel, called.owner, one.id)
             return replace(found, done="cancelled")
         zone = order.own_zone() or called.time_zone
-        setter = replace(called, time_zone=zone)
         if not order.moves:
             asked = order.request(called.moment, zone, None)
+            setter = replace(called, time_zone=asked.time_zone or zone)
             return await self.set(setter, asked, message_id=message_id)
         found = await self._find(called, order.moves, said_before)
         known = found.reminder
@@ -284,11 +292,11 @@ class ReminderService:
         asked = order.request(called.moment, zone, known.due_at)
         repeats = asked.repeats
         if repeats is None and known.repeats is not None and asked.when is not None:
-            zone = known.repeats.zone or zone
-            old, new = local_time(known.due_at, zone), local_time(asked.when, zone)
+            its = known.repeats.zone or zone
+            old, new = local_time(known.due_at, its), local_time(asked.when, its)
             repeats = known.repeats.moved(old, new)
         asked = replace(asked, what=known.text, repeats=repeats)
-        return await self.set(setter, asked, moves=known)
+        return await self.set(replace(called, time_zone=zone), asked, moves=known)
 
     async def _find(self, called: Called, said: str, said_before: str) -> ReminderResult:
         """The reminder that is meant by its id or by words of it, as ``reminder``; or why not.
@@ -390,25 +398,10 @@ def _first_time(
 
 
 def _refusal(called: Called, text: str, due: datetime | None) -> Refusal | None:
-    if not text:
+    if text in ("", NO_TEXT):
         return "no_text"
     if due is None:
         return "no_time"
     if due <= called.moment:
         return "past"
     return "too_far" if due > called.moment + timedelta(days=MAX_DAYS) else None
-
-
-def _request_in(words: str, called: Called) -> ReminderRequest | None:
-    """The request in a phrase: as it is, or as what would stand behind an order."""
-    words = words.strip()
-    found = read_reminder(words, called.moment, called.time_zone)
-    if found is not None:
-        return found
-    # What makes a request of a phrase that only says what and when, as people write after /remind.
-    for order in (order for _, orders in lexicon.by_language("cancel.remind") for order in orders):
-        request = read_reminder(f"{order}{words}", called.moment, called.time_zone)
-        if request is not None and request.problem is None:
-            return request
-        found = found or request
-    return found

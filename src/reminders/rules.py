@@ -13,7 +13,7 @@ from pydantic import Field
 
 from src.base.zone_names import find_time_zone
 from src.base.zones import first_moment, local_time
-from src.history.new_messages import asked_at_of, own_words_of, strip_time_label
+from src.history.new_messages import strip_time_label
 from src.llm.quoting import Form
 from src.reading import lexicon
 from src.reading.recurrences import Frequency, Recurrence
@@ -28,7 +28,7 @@ from src.reading.reminder_moments import (
 from src.reading.reminder_phrases import read_reminder
 from src.reading.sentences import is_question
 from src.reading.times import find_reminder_spans, fold
-from src.texts import LANGUAGES, Language, detect_language, say
+from src.texts import LANGUAGES, Language, say
 
 Repeats = Literal["no", "hourly", "daily", "workdays", "weekly", "monthly", "yearly"]
 Weekday = Literal[
@@ -39,6 +39,7 @@ MAX_TEXT = 1000  # characters; the bound of the column
 MAX_CHANGE = 150  # characters of a request to cancel or to move one
 # In place of an id: that of which the bot spoke last, and all that wait.
 IT, ALL = "it", "all"
+NO_TEXT = "-"  # in the place of what to remind of
 WEEKDAYS: tuple[Weekday, ...] = get_args(Weekday)
 MAX_MINUTES = 60 * 24 * 366  # a year; farther moments have a date
 
@@ -48,7 +49,7 @@ class ReminderOrder(Form):
 
     text: str = Field(min_length=1, max_length=MAX_TEXT, description="of what, in their words")
     when: str = Field(
-        default="", max_length=MAX_CHANGE, description="2026-11-24T09:00; empty: no time"
+        default="", max_length=MAX_TEXT, description="2026-11-24T09:00; empty: no time"
     )
     in_minutes: int = Field(default=0, ge=0, le=MAX_MINUTES, description="instead of when")
     repeats: Repeats = "no"
@@ -60,12 +61,12 @@ class ReminderOrder(Form):
     moves: str = Field(default="", max_length=MAX_CHANGE, description="id to move")
 
     def request(self, now: datetime, time_zone: str, due: datetime | None) -> ReminderRequest:
-        """What is asked for.
+        """What is asked for; its time may be in words, as small models and the notebook write it.
 
         Args:
             now: Aware.
             time_zone: By whose clock.
-            due: The time of the reminder that moves: to where, may be said in words.
+            due: The time of the reminder that moves.
 
         Raises:
             ValueError: It is no time, or these do not make a recurrence.
@@ -73,10 +74,15 @@ class ReminderOrder(Form):
         try:
             when = self.moment(now, time_zone)
         except ValueError:
-            moved = read_new_time(self.when, due, now, time_zone) if due is not None else None
-            if moved is None:
+            words = self.when
+            said = (
+                read_words(words, now, time_zone)
+                if due is None
+                else read_new_time(words, due, now, time_zone)
+            )
+            if said is None or (said.when is None and not asks_for_reminder(words)):
                 raise
-            return moved
+            return replace(said, what=self.text, problem=None if said.when else said.problem)
         again = self.recurrence(when, time_zone) if when is not None else None
         return ReminderRequest(self.text, when, again, None if when else "no_time")
 
@@ -147,31 +153,6 @@ class CancelOrder(Form):
     """Which reminder is to be cancelled."""
 
     id: str = Field(max_length=MAX_CHANGE, description="such as reminder-12")
-
-
-def order_arguments(request: ReminderRequest, time_zone: str) -> dict[str, Any]:
-    """The arguments that order what a phrase asks for; its time is exact, with its offset.
-
-    Args:
-        request: One without a problem.
-        time_zone: The user's.
-    """
-    assert request.when is not None
-    when = local_time(request.when.replace(microsecond=0), time_zone)
-    arguments: dict[str, Any] = {"text": request.what[:MAX_TEXT], "when": when.isoformat()}
-    again = request.repeats
-    if request.time_zone:
-        arguments["time_zone"] = request.time_zone
-    if again is None:
-        return arguments
-    its: dict[str, Any] = {
-        "repeats": again.frequency,
-        "every": again.interval,
-        "hours": list(again.hours),
-        "weekdays": [WEEKDAYS[number] for number in again.weekdays],
-        "day": again.day,
-    }
-    return arguments | {name: value for name, value in its.items() if value}
 
 
 # The tools.
@@ -262,23 +243,19 @@ def names_reminder(text: str) -> bool:
     return wanted is not None and not (is_of_other and NOUN.search(text) is None)
 
 
-def reminder_request(text: str, messages: Sequence[BaseMessage]) -> ReminderRequest | None:
-    """What a new message asks to be reminded of; None: nothing.
-
-    It may be the answer to our question when, which completes the request before it.
-
-    Args:
-        text: What was typed.
-        messages: The prompt, with the time at which it was.
-    """
-    asked_at = asked_at_of(messages)
-    if asked_at is None:
-        return None
-    request = read_reminder(text, *asked_at)
-    begun = _without_time(messages)
-    if request is None and begun:
-        request = read_reminder(f"{begun.rstrip('.! ')} {text}", *asked_at)
-    return request
+def read_words(said: str, now: datetime, time_zone: str) -> ReminderRequest | None:
+    """The request in a phrase: as it is, or as what would stand behind an order."""
+    said = said.strip()
+    found = read_reminder(said, now, time_zone)
+    if found is not None:
+        return found
+    # What makes a request of a phrase that only says what and when, as people write after /remind.
+    for order in (order for _, orders in lexicon.by_language("cancel.remind") for order in orders):
+        request = read_reminder(f"{order}{said}", now, time_zone)
+        if request is not None and request.problem in (None, "no_text"):
+            return request
+        found = found or request
+    return found
 
 
 def asks_for_reminder(text: str) -> bool:
@@ -286,38 +263,28 @@ def asks_for_reminder(text: str) -> bool:
     return read_reminder(text, datetime.now(UTC), "UTC") is not None
 
 
-def problem_text(messages: Sequence[BaseMessage], tool_names: Sequence[str]) -> str | None:
-    """What is said to a request that cannot be fulfilled as it is; None to all else.
+def reminder_calls(text: str, messages: Sequence[BaseMessage]) -> list[tuple[str, dict[str, Any]]]:
+    """Without a model: the call that does what a message asks of reminders; else nothing.
+
+    It may be the answer to our question when, which completes the request before it.
 
     Args:
+        text: What was typed.
         messages: The prompt.
-        tool_names: The tools that may be called.
     """
-    said = [words["text"].strip() for words in own_words_of(messages) if words["is_asked"]]
-    text = "\n".join(said)
-    if SET_REMINDER in tool_names and BARE_ORDER.fullmatch(text):
-        return say("reminder_no_time", detect_language(text))
-    request = reminder_request(text, messages) if SET_REMINDER in tool_names else None
-    if request is None or request.problem is None:
-        return None
-    return say(f"reminder_{request.problem}", detect_language(text))
-
-
-def change_calls(text: str) -> list[tuple[str, dict[str, Any]]]:
-    """The call of the tool that cancels or moves a reminder; nothing to other messages."""
-    wanted = read_change(text)
-    name = CANCEL_REMINDER if isinstance(wanted, CancelOrder) else SET_REMINDER
-    return [(name, wanted.model_dump(exclude_defaults=True))] if wanted else []
-
-
-def reminder_calls(text: str, messages: Sequence[BaseMessage]) -> list[tuple[str, dict[str, Any]]]:
-    """The call of the tool that fulfils a request, or lists them; nothing to other messages."""
     if len(text) <= MAX_QUESTION and ASKS_FOR_LIST.fullmatch(text):
         return [(LIST_REMINDERS, {})]
-    request, asked_at = reminder_request(text, messages), asked_at_of(messages)
-    if request is None or request.problem is not None or asked_at is None:
-        return []
-    return [(SET_REMINDER, order_arguments(request, asked_at[1]))]
+    if wanted := read_change(text):
+        name = CANCEL_REMINDER if isinstance(wanted, CancelOrder) else SET_REMINDER
+        return [(name, wanted.model_dump(exclude_defaults=True))]
+    if BARE_ORDER.fullmatch(text):
+        return [(SET_REMINDER, {"text": NO_TEXT})]
+    begun = _without_time(messages).rstrip(".! ")
+    for words in (text, f"{begun} {text}" if begun else ""):
+        if request := read_reminder(words, datetime.now(UTC), "UTC"):
+            what = request.what[:MAX_TEXT] or NO_TEXT
+            return [(SET_REMINDER, {"text": what, "when": words[:MAX_TEXT]})]
+    return []
 
 
 def describe_reminder(found: Mapping[str, Any], language: Language) -> str:

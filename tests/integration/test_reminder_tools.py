@@ -80,7 +80,7 @@ async def test_what_cannot_be_set_is_told_with_the_reason(
 
 
 @pytest.mark.parametrize("arguments", [
-    {"when": "завтра"}, {"repeats": "often"}, {"text": ""}, {"every": -1},
+    {"when": "скоро"}, {"repeats": "often"}, {"text": ""}, {"every": -1},
     {"repeats": "hourly", "every": 7},
 ])  # fmt: skip
 async def test_arguments_that_nobody_understands_go_back_to_the_model(

@@ -589,7 +589,9 @@ def test_other_questions_are_searched_for(text: str) -> None:
 def test_a_bare_order_to_remind_is_asked_about(text: str, language: Language) -> None:
     asked = with_own_words(text, [NewWords(uid="msg-1", text=text, is_asked=True)], NOW)
     tools = (*TOOLS, "set_reminder")
-    assert reply([asked], tools) == say("reminder_no_time", language)
+    assert calls([asked], tools) == [("set_reminder", {"text": "-"})]
+    refused = result({"set": False, "reason": "no_time"}, "set_reminder")
+    assert reply([asked, refused], tools) == say("reminder_no_time", language)
     more = with_own_words("tomorrow at 10 call Kate", [
         NewWords(uid="msg-2", text="tomorrow at 10 call Kate", is_asked=True)
     ], NOW)  # fmt: skip
