@@ -22,7 +22,7 @@ from src.history.conversation_repo import ConversationRepository, set_conversati
 from src.history.turn_repo import TurnRepository
 from src.llm import prompt_cache
 from src.llm.chat import ModelCaller
-from src.llm.embeddings import CachingEmbedder, QuietMoments, build_embedder
+from src.llm.embeddings import QuietMoments, build_embedder
 from src.llm.endpoints import build_reranker, build_transcriber
 from src.llm.tokens import TokenCounter
 from src.media.attachments import AttachmentService
@@ -98,7 +98,7 @@ class MemoryRoom:
         """Wire it on ``client``."""
         self.settings = stored
         self.space = ServingSpace(
-            lambda name: CachingEmbedder(build_embedder(settings, name, metrics, quiet)),
+            lambda name: build_embedder(settings, name, metrics, quiet),
             stored,
             settings.embedding_model,
             client,

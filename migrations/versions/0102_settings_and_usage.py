@@ -7,8 +7,6 @@ its columns are the descriptions that the admin page shows.
 
 from alembic import op
 
-from src.pg.global_settings_repo import GlobalSettings
-
 revision = "0102"
 down_revision = "0101"
 
@@ -150,13 +148,70 @@ CREATE TRIGGER note_settings_change AFTER UPDATE ON global_settings
     FOR EACH ROW WHEN (OLD.* IS DISTINCT FROM NEW.*) EXECUTE FUNCTION note_settings_change();
 """
 
-DESCRIPTIONS = "".join(
-    "COMMENT ON COLUMN global_settings.{} IS\n    '{}';\n".format(
-        name, (field.description or "").replace("'", "''")
-    )
-    for name, field in GlobalSettings.model_fields.items()
-    if f"\n    {name} " in SETTINGS  # one that a later migration adds is described there
-)
+# What the admin page shows beside each setting.
+DESCRIPTIONS = """
+COMMENT ON COLUMN global_settings.memory_extraction_enabled IS
+    'Read what users said for facts, in the background.';
+COMMENT ON COLUMN global_settings.memory_extraction_provider IS
+    'Whose batch API reads it, at half the price and within a day. immediate: at once, one '
+    'call a window (the default, so that a fact is known within the hour).';
+COMMENT ON COLUMN global_settings.memory_extraction_model IS
+    'The model that reads it. Empty: EXTRACTION_MODEL, or else LLM_MODEL.';
+COMMENT ON COLUMN global_settings.memory_extraction_interval_hours IS
+    'Hours from one batch to the next.';
+COMMENT ON COLUMN global_settings.memory_extraction_window IS
+    'Messages that one reading takes in.';
+COMMENT ON COLUMN global_settings.memory_extraction_silence_minutes IS
+    'After so long a silence, fewer messages are read too.';
+COMMENT ON COLUMN global_settings.memory_dedup_threshold IS
+    'Similarity from which a new fact is compared with an old one. (0.85 was planned; an '
+    'update of a fact is often less similar than that, and similarity decides nothing alone.)';
+COMMENT ON COLUMN global_settings.memory_update_threshold IS
+    'Similarity from which two facts may be the same.';
+COMMENT ON COLUMN global_settings.memory_retrieve_limit IS
+    'Memories that are put before the model.';
+COMMENT ON COLUMN global_settings.memory_retrieve_threshold IS 'Their least similarity.';
+COMMENT ON COLUMN global_settings.max_memories_per_user IS
+    'Facts beyond it are retired, the least important first.';
+COMMENT ON COLUMN global_settings.embedding_provider IS
+    'local, or openai with a model. Empty: EMBEDDING_MODEL. Everything is embedded anew; the '
+    'old vectors serve meanwhile.';
+COMMENT ON COLUMN global_settings.embedding_model IS
+    'Such as text-embedding-3-small, with embedding_provider openai.';
+COMMENT ON COLUMN global_settings.history_messages IS
+    'The most of the last messages that the model sees.';
+COMMENT ON COLUMN global_settings.history_step IS
+    'Messages by which their first one moves on at once. (The more, the more of the prompts '
+    'is cached: four fifths with 15.)';
+COMMENT ON COLUMN global_settings.summary_messages IS 'Messages that one summary takes in.';
+COMMENT ON COLUMN global_settings.summaries_shown IS 'Summaries in the prompt.';
+COMMENT ON COLUMN global_settings.summaries_kept IS 'More than these are merged.';
+COMMENT ON COLUMN global_settings.strict_retrieve_limit IS
+    'Strict mode: quotes that the first search finds.';
+COMMENT ON COLUMN global_settings.strict_react_limit IS
+    'Strict mode: quotes that each further search finds.';
+COMMENT ON COLUMN global_settings.strict_max_iterations IS 'Strict mode: further searches.';
+COMMENT ON COLUMN global_settings.background_calls_per_hour IS
+    'Model calls in the background for one owner.';
+COMMENT ON COLUMN global_settings.answer_max_characters IS 'An answer is cut after so many.';
+COMMENT ON COLUMN global_settings.answer_max_parts IS
+    'An answer is cut after so many Telegram messages.';
+COMMENT ON COLUMN global_settings.answer_max_seconds IS
+    'What a model has written after so many is its answer.';
+COMMENT ON COLUMN global_settings.daily_messages IS
+    'Messages of all users a day that are answered; 0: no limit. (Days of TIMEZONE; for '
+    'ADMIN_USER_IDS there are no limits.)';
+COMMENT ON COLUMN global_settings.daily_tokens IS 'Model tokens of all users a day; 0: no limit.';
+COMMENT ON COLUMN global_settings.daily_messages_per_user IS
+    'Messages of one user a day that are answered; 0: no limit.';
+COMMENT ON COLUMN global_settings.daily_tokens_per_user IS
+    'Model tokens of one user, or one group, a day; 0: no limit.';
+COMMENT ON COLUMN global_settings.messages_per_minute_per_user IS
+    'Answers to one user a minute; 0: no limit. (What comes faster than it is answered is '
+    'answered together, and counts once.)';
+COMMENT ON COLUMN global_settings.message_retention_days IS
+    'Older messages are deleted; 0 keeps them. Facts stay.';
+"""
 
 USAGE = """
 CREATE TABLE daily_messages (

@@ -26,7 +26,7 @@ from pydantic import (
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from src.base.addresses import HttpUrl, check_http_url, find_url_problem
-from src.base.env_file import EnvFile, Stray, find_strays, is_of_compose, read_env_file
+from src.base.env_file import EnvFile, Stray, find_strays, is_of_compose, read_env_file, table
 from src.base.errors import ConfigError
 from src.base.mcp_file import McpServer, find_references, read_servers
 from src.base.providers import PROVIDERS, Provider, ProviderSettings, find_provider
@@ -280,40 +280,6 @@ class Settings(ProviderSettings, BaseSettings):
         return own + [secret for server in self.servers for secret in server.secrets]
 
 
-# What to write instead, per variable; a variable without a line here gets a general one.
-MENDS: Mapping[str, str] = {
-    "PERSONA": "Write who the bot is in a few sentences, or @ and the path of a text file",
-    "TELEGRAM_BOT_TOKEN": "Copy the token that @BotFather gave you: 123456:ABC-def",
-    "TELEGRAM_API_BASE": "Write an address such as https://api.telegram.org",
-    "TELEGRAM_WEBHOOK_URL": "Write the public https address of this bot, "
-    "such as https://bot.example.org/telegram/webhook, or leave it empty for polling",
-    "TELEGRAM_WEBHOOK_SECRET": "Make one with: openssl rand -hex 32",
-    "TELEGRAM_RATE_LIMIT": "Write a number from 1 to 1000; Telegram allows 30 by default",
-    "ALLOWED_USER_IDS": "Write Telegram user ids with commas: 1001,1002",
-    "ADMIN_USER_IDS": "Write Telegram user ids with commas: 1001,1002",
-    "DATABASE_URL": "Write postgresql://user:password@host:5432/database",
-    "PG_PORT": "Write the port of PostgreSQL, usually 5432",
-    "PG_POOL_MIN": "Write a number from 1 to PG_POOL_MAX",
-    "PG_POOL_MAX": "Write a number from PG_POOL_MIN to 100",
-    "LLM_MODEL": "Write provider:model, such as openai:gpt-5-mini "
-    f"(providers: {', '.join(PROVIDERS)}), or leave it empty",
-    **dict.fromkeys(
-        ("SUMMARY_MODEL", "EXTRACTION_MODEL", "VISION_MODEL"),
-        "Write provider:model, such as openai:gpt-5-mini, or leave it empty",
-    ),
-    "EMBEDDING_MODEL": "Write local, or openai:model such as openai:text-embedding-3-small",
-    "TRANSCRIPTION_BASE_URL": "Write the address of a server that speaks OpenAI's protocol, "
-    "such as http://localhost:8000/v1, or leave it empty",
-    "RERANK_URL": "Write the address of a /rerank endpoint, or leave it empty",
-    "TIMEZONE": "Write a name from the tz database, such as Europe/Moscow, a city or UTC+3",
-    "HTTP_PORT": "Write a port from 1 to 65535, or 0 for any free one",
-    "PUBLIC_URL": "Write the https address at which the bot's HTTP port is reached, "
-    "such as https://bot.example.org, or leave it empty",
-    "ADMIN_PASSWORD": "Make one with: openssl rand -base64 18, or leave it empty",
-    "LOG_LEVEL": "Write DEBUG, INFO, WARNING or ERROR",
-    "CONSOLE_FALLBACK": "Write true or false",
-}
-
 VARIABLES = frozenset(name.upper() for name in Settings.model_fields)
 # Without these everybody may use the bot. ADMIN_USER_IDS allows more, and without
 # TELEGRAM_WEBHOOK_SECRET or ADMIN_PASSWORD there is no webhook and no admin page.
@@ -366,7 +332,11 @@ def _describe(entry: Any) -> str:
     name = str(entry["loc"][0]).upper()
     message = str(entry["msg"]).removeprefix("Value error, ").rstrip(".")
     message = message[:1].lower() + message[1:]
-    return f"{name}: {message}. {MENDS.get(name, 'Correct it, or leave it out.')}"
+    return f"{name}: {message}. {_mend(name)}"
+
+
+def _mend(name: str) -> str:
+    return table().get(name, {}).get("mend", "Correct it, or leave it out.")
 
 
 def _settings_without(error: ValidationError, given: Mapping[str, Any]) -> Settings:
@@ -412,7 +382,7 @@ def _describe_stray(stray: Stray) -> str:
     hint = f"{stray.meant} was probably meant"
     if stray.meant not in LIMITS:
         return f"{what}. {hint}"
-    mend = MENDS[stray.meant]
+    mend = _mend(stray.meant)
     if not stray.in_file:
         mend += "; if it is another program's, start the bot without it"
     return f"{what}, so everybody could use the bot. {hint}. {mend}"
@@ -424,10 +394,10 @@ def _check_together(settings: Settings) -> list[str]:
     if settings.telegram_webhook_url and not settings.telegram_webhook_secret:
         problems.append(
             "TELEGRAM_WEBHOOK_SECRET: it is missing while TELEGRAM_WEBHOOK_URL is set, so anyone "
-            f"could forge updates. {MENDS['TELEGRAM_WEBHOOK_SECRET']}"
+            f"could forge updates. {_mend('TELEGRAM_WEBHOOK_SECRET')}"
         )
     if settings.pg_pool_min > settings.pg_pool_max:
-        problems.append(f"PG_POOL_MIN: it is more than PG_POOL_MAX. {MENDS['PG_POOL_MIN']}")
+        problems.append(f"PG_POOL_MIN: it is more than PG_POOL_MAX. {_mend('PG_POOL_MIN')}")
     return [*problems, *_check_providers(settings)]
 
 

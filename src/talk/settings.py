@@ -22,7 +22,6 @@ from src.pg.client import PgClient
 from src.pg.global_settings_repo import (
     GlobalSettings,
     GlobalSettingsRepository,
-    SettingChange,
     check_settings,
 )
 from src.pg.user_settings_repo import AnswerLength, Mode, UserSettings, UserSettingsRepository
@@ -68,14 +67,6 @@ class SettingsService:
         if problems := self._find_problems(wanted, values.keys()):
             raise SettingsError(problems)
         return await self._client.run(self._repo.change, actor, dict(values))
-
-    async def list_changes(self, *, limit: int = 100) -> list[SettingChange]:
-        """What was changed by whom, newest first.
-
-        Raises:
-            StorageError: The database is away.
-        """
-        return await self._client.run(self._repo.list_changes, limit=limit)
 
     def _find_problems(self, wanted: GlobalSettings, changed: Any) -> dict[str, str]:
         """What the bot could not work with, among the settings that are changed."""

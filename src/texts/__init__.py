@@ -1,9 +1,8 @@
 """Every sentence that the bot says, in Russian, Ukrainian and English.
 
-The sentences stand in ``locales/<language>.po`` (gettext), or in the ``sentences.toml`` of a room
-with all languages beside each other; they are written by hand in each language. What a language
-lacks is said in English, so that a new one may begin with one sentence: it takes its file, and its
-code in ``Language``.
+They stand in the ``sentences.toml`` of each room, all languages of a sentence beside each other,
+and are written by hand in each language. What a language lacks is said in English, so that a new
+one may begin with one sentence: it takes a line there, and its code in ``Language``.
 """
 
 from __future__ import annotations
@@ -15,14 +14,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from babel.messages.pofile import read_po
-
 from src.reading import lexicon
 
 Language = Literal["ru", "uk", "en"]
 LANGUAGES: tuple[Language, ...] = get_args(Language)
 FALLBACK: Language = "en"  # says what others lack
-LOCALES = Path(__file__).parent / "locales"
 ROOMS = Path(__file__).parents[1]  # each may have its own sentences.toml
 
 CYRILLIC = re.compile("[а-яёіїєґ]")
@@ -70,24 +66,15 @@ def say(key: str, language: Language, /, **values: Any) -> str:
     Raises:
         KeyError: There is no such sentence; a test finds those before a user does.
     """
-    text = _catalogue(language).get(key) or _catalogue(FALLBACK).get(key)
+    written = sentences().get(key, {})
+    text = written.get(language) or written.get(FALLBACK)
     if text is None:
         raise KeyError(f"no sentence {key!r} in {language}")
     return text.format_map(values) if values else text
 
 
-def keys(language: Language) -> frozenset[str]:
-    """The keys of every sentence that is written in a language."""
-    return frozenset(_catalogue(language))
-
-
 @cache
-def _catalogue(language: Language) -> Mapping[str, str]:
-    with (LOCALES / f"{language}.po").open("rb") as source:
-        catalogue = read_po(source, locale=language, abort_invalid=True)
-    written = (entry for entry in catalogue if entry.id and entry.string and not entry.fuzzy)
-    found = {str(entry.id): str(entry.string) for entry in written}
-    for path in sorted(ROOMS.glob("*/sentences.toml")):
-        texts = tomllib.loads(path.read_text(encoding="utf-8"))
-        found |= {name: text[language] for name, text in texts.items() if language in text}
-    return found
+def sentences() -> Mapping[str, Mapping[str, str]]:
+    """Every sentence by its key, in each language in which it is written."""
+    files = (tomllib.loads(path.read_text("utf-8")) for path in ROOMS.glob("*/sentences.toml"))
+    return {key: texts for file in files for key, texts in file.items()}

@@ -276,14 +276,15 @@ class AdminPages:
     ) -> Response:
         """What may be changed while the bot runs, and who changed it last."""
         current = await self._core.live_settings.get()
+        about = {row["name"]: row for row in await self._rows(sql.SELECT_DESCRIPTIONS)}
         fields = [
-            _field(name, current, problems or {}, values or {})
+            about.get(name, {}) | _field(name, current, problems or {}, values or {})
             for name in GlobalSettings.model_fields
         ]
         return self._render(
             request, "settings.html", status=422 if problems else 200, fields=fields,
             problem=(problems or {}).get("", ""),
-            changes=await self._core.live_settings.list_changes(limit=PAGE),
+            changes=await self._rows(sql.SELECT_CHANGES, limit=PAGE),
             embedding=await self._embedding(),
         )  # fmt: skip
 
@@ -531,7 +532,6 @@ def _field(
         "name": name,
         "value": values.get(name, value),
         "default": field.default,
-        "description": field.description,
         "choices": choices,
         "is_switch": kind is bool,
         "is_number": kind in (int, float),

@@ -9,6 +9,18 @@ from src.pg.records_repo import usage_query
 
 FIRST, LAST = -(2**62), 2**62  # before and behind every id and position
 
+# What each setting is for.
+SELECT_DESCRIPTIONS = """
+SELECT attname::text AS name, col_description(attrelid, attnum) AS description
+FROM pg_attribute WHERE attrelid = 'global_settings'::regclass AND attnum > 0
+"""
+
+# What was changed of them, newest first.
+SELECT_CHANGES = """
+SELECT id, changed_at, changed_by, setting, old_value, new_value
+FROM global_settings_changes ORDER BY id DESC LIMIT %(limit)s
+"""
+
 # Owners by their ids; what they have is looked up for the page's few alone.
 SELECT_OWNERS = """
 SELECT c.telegram_user_id, c.thread_id, c.created_at, m.created_at AS last_at,

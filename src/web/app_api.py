@@ -26,7 +26,7 @@ from src.memory.retriever import Hit
 from src.reading.facts import MEMORY_TYPES, fact_uid
 from src.talk.command_service import undone_text
 from src.talk.corrections import CorrectionService
-from src.texts import FALLBACK, LANGUAGES, keys, say
+from src.texts import LANGUAGES, say, sentences
 from src.texts.plain_text import shortened
 from src.texts.reply import ReplyFile
 from src.web.app_gate import Gate, Json, RefusedError, VerifiedCall, accepted_language, is_number
@@ -92,7 +92,7 @@ def message_view(message: TimelineMessage, called: Called) -> Json:
 
 def page_names() -> set[str]:
     """The names of the page's own sentences; ``app.js`` uses all of them."""
-    return {key.removeprefix(PAGE_TEXT) for key in keys(FALLBACK) if key.startswith(PAGE_TEXT)}
+    return {key.removeprefix(PAGE_TEXT) for key in sentences() if key.startswith(PAGE_TEXT)}
 
 
 def _moment_view(moment: datetime, called: Called) -> Json:

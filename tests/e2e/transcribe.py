@@ -25,7 +25,7 @@ from playwright.async_api import Browser
 
 from src.pg.embedded import EmbeddedPostgres
 from src.pg.migrations import migrate
-from src.texts import LANGUAGES, Language, keys, say
+from src.texts import LANGUAGES, Language, say, sentences
 from tests.conftest import execute
 from tests.e2e.admin_tour import open_browser
 from tests.e2e.bot_process import World
@@ -93,7 +93,7 @@ class Chat:
         await self.world.telegram.edit_text(self.user, self.last, text)
 
     async def do_tap(self, key: str) -> None:
-        label = say(key, self.language) if key in keys(self.language) else key
+        label = say(key, self.language) if key in sentences() else key
         message, data = self.find_button(label)
         self.show(label, "👆")
         await self.world.telegram.press_button(self.user, message.message_id, data)

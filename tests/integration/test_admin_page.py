@@ -18,6 +18,7 @@ from src.pg.records_repo import RecordsRepository
 from src.web import admin_queries
 from src.web.admin_access import Access
 from src.web.admin_pages import HEADERS, AdminPages, build_admin_app
+from src.web.admin_queries import SELECT_CHANGES
 from tests.fakes.openai_server import Reply
 from tests.integration.person import Person, Rig
 
@@ -160,9 +161,10 @@ async def test_a_setting_is_changed_and_what_is_wrong_is_told_beside_it(
     usual = {**form, **fields, **dict(selected), "memory_extraction_enabled": "on"}
     done = await inside.post("/settings", data={**usual, "summaries_shown": "4"})
     assert done.status_code == 303
-    changes = await rig.core.live_settings.list_changes()
-    assert [(c.setting, c.new_value) for c in changes] == [("summaries_shown", "4")]
-    assert changes[0].changed_by.startswith("admin page, ")
+    [change] = rig.client.fetch_records(SELECT_CHANGES, limit=9)
+    assert (change["setting"], change["new_value"]) == ("summaries_shown", "4")
+    assert change["changed_by"].startswith("admin page, ")
+    assert "Read what users said for facts, in the background. Default: True." in page
 
     wrong = await inside.post("/settings", data={**usual, "summaries_shown": "many"})
     assert wrong.status_code == 422

@@ -19,6 +19,7 @@ from src.pg.global_settings_repo import (
     check_settings,
 )
 from src.talk.settings import SettingsService
+from src.web.admin_queries import SELECT_CHANGES
 
 pytestmark = pytest.mark.own_database
 
@@ -78,7 +79,7 @@ async def test_what_is_out_of_bounds_is_named_and_changes_nothing(
     assert any(problem.startswith(name) for problem in caught.value.problems)
     assert all(caught.value.problems.values())
     assert await service(client).get() == GlobalSettings()
-    assert await service(client).list_changes() == []
+    assert client.fetch_records(SELECT_CHANGES, limit=9) == []
 
 
 async def test_each_change_is_kept_with_who_made_it_also_from_psql(client: PgClient) -> None:
@@ -90,8 +91,8 @@ async def test_each_change_is_kept_with_who_made_it_also_from_psql(client: PgCli
     client.execute("UPDATE global_settings SET summaries_shown = 4")
 
     changes = [
-        (entry.changed_by, entry.setting, entry.old_value, entry.new_value)
-        for entry in await settings.list_changes()
+        (entry["changed_by"], entry["setting"], entry["old_value"], entry["new_value"])
+        for entry in client.fetch_records(SELECT_CHANGES, limit=9)
     ]
     assert changes == [
         ("SQL: postgres", "summaries_shown", "5", "4"),
@@ -123,7 +124,8 @@ async def test_two_operators_at_once_lose_neither_change(client: PgClient) -> No
         *(settings.change("b", {"summary_messages": 7 + n}) for n in range(5)),
     )
     final = await settings.get()
-    newest = {entry.setting: entry.new_value for entry in reversed(await settings.list_changes())}
+    changes = client.fetch_records(SELECT_CHANGES, limit=99)
+    newest = {entry["setting"]: entry["new_value"] for entry in reversed(changes)}
     assert newest == {
         "summaries_kept": str(final.summaries_kept),
         "summary_messages": str(final.summary_messages),

@@ -21,6 +21,7 @@ from src.pg.global_settings_repo import GlobalSettings, GlobalSettingsRepository
 from src.pg.migrations import LAST_OLD, MIGRATIONS, find_version, migrate, newest_version
 from src.queue.update_repo import NewUpdate, UpdateRepository
 from src.reading.facts import MEMORY_TYPES, PRIVATE, MemoryType
+from src.web.admin_queries import SELECT_DESCRIPTIONS
 from tests.conftest import execute, query
 from tests.integration.old_schema import SEEN, build_old_database
 from tests.tables import ROWS_OF_OWNER
@@ -149,19 +150,10 @@ def test_what_is_added_without_a_comment_is_found(dsn: str, addition: str) -> No
     assert found.startswith(("one", "messages.one"))
 
 
-def test_the_comments_on_the_operator_s_settings_are_the_descriptions_of_the_code(
-    dsn: str,
-) -> None:
-    comments = dict(
-        query(
-            dsn,
-            "SELECT attname::text, col_description(attrelid, attnum) FROM pg_attribute"
-            " WHERE attrelid = 'global_settings'::regclass AND attnum > 0",
-        )
-    )
-    described = {name: field.description for name, field in GlobalSettings.model_fields.items()}
-    assert {name: comments.get(name) for name in described} == described
-    assert set(comments) == {*described, "id", "updated_at"}
+def test_every_setting_of_the_operator_says_what_it_is_for(client: PgClient) -> None:
+    about = {row["name"]: row["description"] for row in client.fetch_records(SELECT_DESCRIPTIONS)}
+    assert set(about) == {*GlobalSettings.model_fields, "id", "updated_at"}
+    assert all(about.values())
 
 
 def test_a_database_at_the_last_old_migration_becomes_one_made_anew(

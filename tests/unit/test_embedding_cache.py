@@ -10,101 +10,92 @@ import pytest
 
 from src.base.errors import ModelUnavailableError
 from src.llm.embedding_lane import Vectors
-from src.llm.embeddings import KEPT, MAX_QUERY, CachingEmbedder
+from src.llm.embeddings import KEPT, MAX_QUERY, Embedder
 
 
-class Recorder:
+class Recorder(Embedder):
     """An embedder that writes down what it was asked; a text's vector is its length."""
 
     name = "recorder"
 
     def __init__(self) -> None:
+        super().__init__()
         self.queries: list[str] = []
         self.documents: list[str] = []
         self.failing = False
         self.gate = asyncio.Event()
         self.gate.set()
-        self.closed = False
 
-    async def embed_query(self, text: str) -> Vectors:
+    async def _embed_query(self, text: str) -> Vectors:
         self.queries.append(text)
         await self.gate.wait()
         if self.failing:
             raise ModelUnavailableError("away")
         return np.array([len(text), 1], dtype=np.float32)
 
-    async def embed_documents(self, texts: Sequence[str]) -> Vectors:
+    async def _embed_documents(self, texts: Sequence[str]) -> Vectors:
         self.documents += texts
         if self.failing:
             raise ModelUnavailableError("away")
         return np.array([[len(text), 2] for text in texts], dtype=np.float32)
 
     async def close(self) -> None:
-        self.closed = True
+        pass
 
 
 @pytest.fixture
-async def inner() -> Recorder:
+async def embedder() -> Recorder:
     return Recorder()
 
 
-async def test_a_query_is_embedded_once_and_serves_as_a_document(inner: Recorder) -> None:
-    embedder = CachingEmbedder(inner)
-    assert embedder.name == "recorder"
+async def test_a_query_is_embedded_once_and_serves_as_a_document(embedder: Recorder) -> None:
     first, again = await embedder.embed_query("кот"), await embedder.embed_query("кот")
     assert first.tolist() == again.tolist() == [3, 1]
     vectors = await embedder.embed_documents(["собака", "кот", "собака", "ёж"])
     assert vectors.tolist() == [[6, 2], [3, 1], [6, 2], [2, 2]]
-    assert (inner.queries, inner.documents) == (["кот"], ["собака", "ёж"])
+    assert (embedder.queries, embedder.documents) == (["кот"], ["собака", "ёж"])
 
 
-async def test_no_documents_are_no_request(inner: Recorder) -> None:
-    assert (await CachingEmbedder(inner).embed_documents([])).shape == (0, 0)
-    assert inner.documents == []
+async def test_no_documents_are_no_request(embedder: Recorder) -> None:
+    assert (await embedder.embed_documents([])).shape == (0, 0)
+    assert embedder.documents == []
 
 
-async def test_two_who_ask_at_once_share_the_vector_and_one_may_give_up(inner: Recorder) -> None:
-    embedder = CachingEmbedder(inner)
-    inner.gate.clear()
+async def test_two_who_ask_at_once_share_the_vector_and_one_may_give_up(
+    embedder: Recorder,
+) -> None:
+    embedder.gate.clear()
     waiting = [asyncio.create_task(embedder.embed_query("кот")) for _ in range(3)]
     await asyncio.sleep(0)
     waiting[0].cancel()
     await asyncio.sleep(0)
-    inner.gate.set()
+    embedder.gate.set()
     vectors = await asyncio.gather(*waiting, return_exceptions=True)
     assert isinstance(vectors[0], asyncio.CancelledError)
     assert [v.tolist() for v in vectors[1:]] == [[3, 1], [3, 1]]  # type: ignore[union-attr]
-    assert inner.queries == ["кот"]
+    assert embedder.queries == ["кот"]
 
 
-async def test_a_failure_is_not_kept(inner: Recorder) -> None:
-    embedder = CachingEmbedder(inner)
-    inner.failing = True
+async def test_a_failure_is_not_kept(embedder: Recorder) -> None:
+    embedder.failing = True
     for _ in range(2):
         with pytest.raises(ModelUnavailableError):
             await embedder.embed_query("кот")
     with pytest.raises(ModelUnavailableError):
         await embedder.embed_documents(["кот"])
-    inner.failing = False
+    embedder.failing = False
     assert (await embedder.embed_query("кот")).tolist() == [3, 1]
-    assert inner.queries == ["кот"] * 3
+    assert embedder.queries == ["кот"] * 3
 
 
-async def test_long_texts_are_not_shared_since_only_a_part_is_a_query(inner: Recorder) -> None:
-    embedder = CachingEmbedder(inner)
+async def test_long_texts_are_not_shared_since_only_a_part_is_a_query(embedder: Recorder) -> None:
     long = "а" * (MAX_QUERY + 1)
     await embedder.embed_query(long)
     assert (await embedder.embed_documents([long])).tolist() == [[len(long), 2]]
 
 
-async def test_the_oldest_are_let_go(inner: Recorder) -> None:
-    embedder = CachingEmbedder(inner)
+async def test_the_oldest_are_let_go(embedder: Recorder) -> None:
     for number in range(KEPT + 1):
         await embedder.embed_query(f"{number}")
     await embedder.embed_documents(["0", "1"])
-    assert inner.documents == ["0"]
-
-
-async def test_closing_closes_the_embedder(inner: Recorder) -> None:
-    await CachingEmbedder(inner).close()
-    assert inner.closed
+    assert embedder.documents == ["0"]

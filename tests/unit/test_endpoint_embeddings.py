@@ -11,7 +11,7 @@ import pytest
 from pydantic import SecretStr
 
 from src.base.errors import BadVectorsError, ModelSetupError, ModelUnavailableError
-from src.llm.embeddings import CachingEmbedder, OpenAIEmbedder
+from src.llm.embeddings import OpenAIEmbedder
 from tests.fakes.openai_server import FakeOpenAI, Reply
 
 Json = dict[str, Any]
@@ -77,19 +77,17 @@ async def fake() -> AsyncIterator[FakeOpenAI]:
 
 
 @pytest.fixture
-async def embedder(fake: FakeOpenAI) -> AsyncIterator[CachingEmbedder]:
+async def embedder(fake: FakeOpenAI) -> AsyncIterator[OpenAIEmbedder]:
     """It knows what its model's vectors are like."""
-    made = CachingEmbedder(
-        OpenAIEmbedder("openai:m", api_key=SecretStr("k"), base_url=fake.url, timeout=10)
-    )
-    made.expect(fake.embedding_dimension)
+    made = OpenAIEmbedder("openai:m", api_key=SecretStr("k"), base_url=fake.url, timeout=10)
+    made.dimensions = fake.embedding_dimension
     yield made
     await made.close()
 
 
 @pytest.mark.parametrize("kind", BAD)
 async def test_a_bad_reply_is_one_kind_of_error_and_not_kept(
-    fake: FakeOpenAI, embedder: CachingEmbedder, kind: str
+    fake: FakeOpenAI, embedder: OpenAIEmbedder, kind: str
 ) -> None:
     fake.spoil_embeddings = BAD[kind]
     for _ in range(2):
@@ -106,7 +104,7 @@ async def test_a_bad_reply_is_one_kind_of_error_and_not_kept(
 
 
 async def test_vectors_come_in_the_order_of_the_texts(
-    fake: FakeOpenAI, embedder: CachingEmbedder
+    fake: FakeOpenAI, embedder: OpenAIEmbedder
 ) -> None:
     expected = await embedder.embed_documents(TEXTS)
     fake.spoil_embeddings = rows(lambda data: data[::-1])
@@ -114,7 +112,7 @@ async def test_vectors_come_in_the_order_of_the_texts(
 
 
 async def test_vectors_of_any_scale_are_one_long(
-    fake: FakeOpenAI, embedder: CachingEmbedder
+    fake: FakeOpenAI, embedder: OpenAIEmbedder
 ) -> None:
     expected = await embedder.embed_documents(TEXTS)
     for scale in (1e-300, 7, 1e300):
@@ -123,7 +121,7 @@ async def test_vectors_of_any_scale_are_one_long(
 
 
 async def test_a_text_that_json_cannot_carry_is_embedded_all_the_same(
-    fake: FakeOpenAI, embedder: CachingEmbedder
+    fake: FakeOpenAI, embedder: OpenAIEmbedder
 ) -> None:
     assert (await embedder.embed_query("кот \ud800 \x00")).shape == (256,)
     assert (await embedder.embed_documents([" \n", "a\udfff"])).shape == (2, 256)
@@ -133,7 +131,7 @@ async def test_a_text_that_json_cannot_carry_is_embedded_all_the_same(
     ("status", "kind"), [(401, ModelSetupError), (503, ModelUnavailableError)]
 )
 async def test_a_refusal_is_told_from_a_bad_reply(
-    fake: FakeOpenAI, embedder: CachingEmbedder, status: int, kind: type[Exception]
+    fake: FakeOpenAI, embedder: OpenAIEmbedder, status: int, kind: type[Exception]
 ) -> None:
     fake.embeddings_error = Reply(status=status)
     with pytest.raises(kind) as caught:

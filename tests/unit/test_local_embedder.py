@@ -18,7 +18,7 @@ import pytest
 from src.base.errors import ModelError, ModelUnavailableError, PoisonTextError
 from src.base.metrics import Metrics
 from src.llm.embedding_lane import ENVIRONMENT, EmbeddingLane, LaneSettings
-from src.llm.embeddings import DOCUMENTS, QUERIES, LocalEmbedder
+from src.llm.embeddings import DOCUMENTS, MAX_QUERY, QUERIES, LocalEmbedder, clean_end
 from src.memory.embedding_space import LOCAL_SCALE, measure_scale, read_scale
 from tests.attacks.embedding_fuzz import CHECKED, attack, is_checked, is_unharmed
 from tests.cases import for_each
@@ -81,7 +81,7 @@ async def stop(lane: EmbeddingLane) -> int:
 
 
 async def test_both_lanes_give_the_same_vector_of_length_one(embedder: LocalEmbedder) -> None:
-    query = await embedder.embed_query("Где я живу?")
+    query = await embedder.queries.embed("Где я живу?")
     documents = await embedder.embed_documents(["Где я живу?", "I live in Tula", ""])
     assert documents.shape == (3, 384) and documents.dtype == query.dtype == np.float32
     assert np.array_equal(query, documents[0])
@@ -102,7 +102,7 @@ async def test_each_lane_has_a_process_from_first_text_to_end(embedder: LocalEmb
     assert (state_of(first), state_of(second)) == ("", ""), "not even as zombies"
     await embedder.close()
     with pytest.raises(ModelUnavailableError):
-        await embedder.embed_query("a")
+        await embedder.embed_query("d")
 
 
 async def test_the_engine_is_told_nothing_of_the_bot(embedder: LocalEmbedder) -> None:
@@ -134,7 +134,7 @@ async def test_a_text_that_the_engine_dies_of_is_tried_twice_and_never_again(
 async def test_the_cleaned_text_does_it_no_harm(embedder: LocalEmbedder) -> None:
     await embedder.embed_query("a")
     before = embedder.queries.pid
-    query = await embedder.embed_query(DEADLY)
+    query = await embedder.queries.embed(clean_end(DEADLY, MAX_QUERY))
     [document] = await embedder.embed_documents([DEADLY])
     assert query.shape == document.shape == (384,)
     assert embedder.queries.pid == before
@@ -194,10 +194,10 @@ async def test_a_query_does_not_wait_for_a_document_that_hangs(embedder: LocalEm
 
 
 async def test_closing_does_not_wait_for_what_hangs(embedder: LocalEmbedder) -> None:
-    await asyncio.gather(embedder.embed_query("a"), embedder.embed_documents(["a"]))
+    await asyncio.gather(embedder.embed_query("a"), embedder.embed_documents(["b"]))
     pids = [await stop(embedder.queries), await stop(embedder.documents)]
     asked = [asyncio.create_task(embedder.embed_query(f"{number}")) for number in range(20)]
-    asked.append(asyncio.create_task(embedder.embed_documents(["b"])))  # type: ignore[arg-type]
+    asked.append(asyncio.create_task(embedder.embed_documents(["c"])))  # type: ignore[arg-type]
     await asyncio.sleep(0)
     async with asyncio.timeout(DOCUMENTS.deadline / 4):  # far below the lanes' own deadlines
         await embedder.close()
@@ -214,7 +214,7 @@ from src.base.metrics import Metrics
 async def main():
     embedder = LocalEmbedder(Metrics())
     await embedder.embed_query("a")
-    await embedder.embed_documents(["a"])
+    await embedder.embed_documents(["b"])
     print(embedder.queries.pid, embedder.documents.pid, flush=True)
     if "end" in sys.argv:
         return
