@@ -31,6 +31,7 @@ from src.pg.user_settings_repo import Mode
 from src.reading.relative_dates import resolved_dates
 from src.talk.command_service import COMMANDS, Command, parse_command
 from src.talk.turn_state import AnswerView, IncomingMessage, Teaching, Turn
+from src.talk.zones import zone_note
 from src.texts import Language, choose_language, detect_language, say
 from src.texts.reply import ReplyFile
 
@@ -179,8 +180,10 @@ class Console:
         known = await self._commands.settings.get(self._owner)
         language = choose_language(known.language, self._language)
         zone = known.time_zone or first_zone(language, self._time_zone)
+        is_untold = command.name == "remind" and known.time_zone is None
         called = Called(
             self._owner, language, datetime.now(UTC), zone, command.argument,
+            has_zone=not is_untold,
         )  # fmt: skip
         reply = await self._commands.run(command.name, called)
         for file in reply.files:
@@ -188,6 +191,8 @@ class Console:
         text = reply.text
         if command.name == "remind" and reply.rows:
             text = f"{text}\n{say('console_reminder', self._language)}"
+            if is_untold:  # it names the zone
+                text = f"{text}\n{say('console_zone', self._language)}"
         self._reply(text, mode=(await self._commands.settings.get(self._owner)).mode)
         await self._in_background(self._memory.read_parting())
 
@@ -198,6 +203,7 @@ class Console:
             self._owner, text, datetime.now(UTC), language,
             known.time_zone or first_zone(language, self._time_zone), known.mode,
             teaching=teaching, answer_length=known.answer_length, memory_on=known.memory_on,
+            has_zone=known.time_zone is not None,
         )  # fmt: skip
         turn = Turn(incoming, _ConsoleView(self._reply))
         await self._agent.run_turn(turn)
@@ -275,6 +281,9 @@ class _ConsoleView(AnswerView):
         text = answer.text
         if answer.changes.reminders:
             text = f"{text}\n{say('console_reminder', turn.incoming.language)}"
+        if answer.changes.names_zone:
+            hint = say("console_zone", turn.incoming.language)
+            text = f"{text}\n\n{zone_note(turn.incoming.called)} {hint}"
         if turn.incoming.problem:
             text = f"{text}\n\n{turn.incoming.problem}"
         self._reply(text, answer, mode=turn.incoming.mode)

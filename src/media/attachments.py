@@ -7,11 +7,13 @@ import base64
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 from uuid import UUID
 
 from babel import Locale
 from langchain_core.messages import BaseMessage, HumanMessage
+from pydantic import Field
 
 from src.base.errors import (
     AppError,
@@ -26,7 +28,7 @@ from src.base.owners import Owner
 from src.history.turn_repo import TurnRepository
 from src.llm.chat import ModelCaller
 from src.llm.endpoints import Transcriber
-from src.llm.quoting import prompt
+from src.llm.quoting import Form, prompt
 from src.llm.reply import ModelUsage
 from src.media.document_reader import MAX_BYTES, DocumentReader
 from src.media.picture_repo import PictureRepository
@@ -55,6 +57,14 @@ PICTURES = {
     b"GIF89a": "image/gif",
 }
 MAX_PICTURE = 8 << 20  # bytes; providers take 5 to 20 MB, in base64 a third more
+
+
+class LookOrder(Form):
+    """What is looked for, and in which picture."""
+
+    question: str = Field(description="in the user's language")
+    uid: str = Field(default="", description="such as msg-12; empty: the newest")
+    back: int = Field(default=0, description="1: the one before")
 
 
 @dataclass(frozen=True)
@@ -116,6 +126,15 @@ class Heard:
     problem: str = ""
 
 
+class UnreadError(AppError):
+    """An attachment says nothing that the bot can have."""
+
+    def __init__(self, text_key: str) -> None:
+        """``text_key`` is that of the sentence for the user."""
+        super().__init__(text_key)
+        self.text_key = text_key
+
+
 class AttachmentService:
     """Turns attachments into words, a few at a time.
 
@@ -167,43 +186,67 @@ class AttachmentService:
         Raises:
             TransientError: Worth another try.
         """
-        if problem := self._find_problem(attachment, language):
-            return Heard(problem=problem)
-        async with self._places:
-            try:
-                await self._ceilings.check_background(conversation_id)
-            except PostponedError:
-                return Heard(problem=say("attachment_limit", language))
-            try:
-                data = await fetch()
-                if len(data) > MAX_BYTES:
-                    raise DocumentTooLargeError("more bytes than Telegram said")
+        try:
+            self._check(attachment)
+            async with self._places:
+                data = await self._fetched(fetch, conversation_id)
+                if attachment.kind == "sound":
+                    return Heard(spoken=await self._listen(data, attachment))
                 if attachment.kind == "document" and picture_type(data) is None:
                     return await self._read_document(data, attachment, language)
-                if attachment.kind == "sound":
-                    return await self._listen(data, attachment, language)
                 text = await self._look(data, caption, language, conversation_id)
-                return _seen(text, attachment.file_id, language)
-            except TransientError:
-                raise
-            except AppError as error:
-                self._log(error, attachment.kind)
-                return Heard(problem=_error_sentence(error, attachment, language))
+        except PostponedError:
+            return Heard(problem=say("attachment_limit", language))
+        except TransientError:
+            raise
+        except AppError as error:
+            self._log(error, attachment.kind)
+            key = _text_key(error, attachment.kind)
+            return Heard(problem=say(key, language))
+        return Heard(enclosed=Enclosed(say("picture_name", language), text, attachment.file_id))
 
-    def _find_problem(self, attachment: Attachment, language: Language) -> str:
-        """Why it need not be fetched."""
+    async def look_again(
+        self, owner: Owner, conversation_id: UUID, order: LookOrder, language: Language
+    ) -> dict[str, str | bool]:
+        """What a picture shows, asked anew; its description where it cannot be seen any more.
+
+        Args:
+            owner: Whose picture it is.
+            conversation_id: Where the newest one is looked for; whose owner pays.
+            order: Which picture, and what is asked.
+            language: Of the answer.
+        """
+        find, fetch = self._pictures.find, self.fetch_again
+        found = await self._client.run(
+            find, owner, conversation_id, uid=order.uid.strip(), back=order.back
+        )
+        if found is None or fetch is None:
+            return {"seen": False, **({"description": found[1]} if found else {})}
+        file_id, description = found
+        try:
+            async with self._places:
+                data = await self._fetched(partial(fetch, file_id), conversation_id)
+                answer = await self._look(data, order.question[:1000], language, conversation_id)
+        except AppError as error:
+            self._log(error, "picture")
+            return {"seen": False, "description": description}
+        return {"seen": True, "answer": answer}
+
+    def _check(self, attachment: Attachment) -> None:
+        """Raise where it need not be fetched."""
         if attachment.size > MAX_BYTES:
-            return say(DocumentTooLargeError.text_key, language)
+            raise DocumentTooLargeError("more bytes than a bot may fetch")
         if attachment.kind == "sound" and self._transcriber is None:
-            return say("sound_unheard", language)
+            raise UnreadError("sound_unheard")
         if attachment.kind == "picture" and self._vision is None:
-            return say("picture_unseen", language)
-        return ""
+            raise UnreadError("picture_unseen")
 
-    async def _listen(self, data: bytes, attachment: Attachment, language: Language) -> Heard:
-        assert self._transcriber is not None
-        text = await self._transcriber.transcribe(data, attachment.name)
-        return Heard(spoken=text) if text else Heard(problem=say("sound_silent", language))
+    async def _fetched(self, fetch: Fetch, conversation_id: UUID) -> bytes:
+        await self._ceilings.check_background(conversation_id)
+        data = await fetch()
+        if len(data) > MAX_BYTES:
+            raise DocumentTooLargeError("more bytes than Telegram said")
+        return data
 
     def _log(self, error: AppError, kind: AttachmentKind) -> None:
         """Tell the operator of a service that refuses: of each cause once, then not aloud."""
@@ -217,37 +260,22 @@ class AttachmentService:
             exc_info=error,
         )
 
-    async def find_picture(
-        self, owner: Owner, conversation_id: UUID, *, uid: str = "", back: int = 0
-    ) -> tuple[str, str] | None:
-        """See ``PictureRepository.find``."""
-        find = self._pictures.find
-        return await self._client.run(find, owner, conversation_id, uid=uid, back=back)
-
-    async def look_again(
-        self, file_id: str, question: str, language: Language, conversation_id: UUID
-    ) -> str:
-        """What a picture shows, asked anew; empty where nothing can look, or fetch it.
-
-        Raises:
-            AppError: Telegram does not have it any more, or the model refuses.
-        """
-        if self.fetch_again is None or self._vision is None:
-            return ""
-        async with self._places:
-            await self._ceilings.check_background(conversation_id)
-            data = await self.fetch_again(file_id)
-            return await self._look(data, question, language, conversation_id)
+    async def _listen(self, data: bytes, attachment: Attachment) -> str:
+        assert self._transcriber is not None
+        text = await self._transcriber.transcribe(data, attachment.name)
+        if not text:
+            raise UnreadError("sound_silent")
+        return text
 
     async def _look(
         self, data: bytes, caption: str, language: Language, conversation_id: UUID
     ) -> str:
-        """The description of a picture; empty where no model looks."""
+        """The description of a picture."""
         mime_type = picture_type(data)
         if mime_type is None:
             raise DocumentBrokenError("it is no picture that a model sees")
         if self._vision is None:
-            return ""
+            raise UnreadError("picture_unseen")
         if len(data) > MAX_PICTURE:
             raise DocumentTooLargeError("the picture is too large for a model")
         messages = _picture_messages(data, mime_type, asked=caption, language=language)
@@ -256,6 +284,8 @@ class AttachmentService:
             text = await self._vision.text(messages, purpose="picture", on_usage=usage.append)
         finally:
             await self._client.run(self._turns.add_usage, conversation_id, tuple(usage))
+        if not text:
+            raise UnreadError("picture_unseen")
         return text[:MAX_DESCRIPTION]
 
     async def _read_document(
@@ -279,18 +309,10 @@ def _picture_messages(
     return [system, HumanMessage([str(words.content), image])]
 
 
-def _seen(text: str, file_id: str, language: Language) -> Heard:
-    """A picture by its description, which is empty where no model looks."""
-    if not text:
-        return Heard(problem=say("picture_unseen", language))
-    return Heard(enclosed=Enclosed(say("picture_name", language), text, file_id))
-
-
-def _error_sentence(error: AppError, attachment: Attachment, language: Language) -> str:
-    """What the user is told; a model may simply not take pictures."""
-    if isinstance(error, ModelError):
-        key = "sound_locked" if isinstance(error, ModelSetupError) else "sound_refused"
-        if attachment.kind != "sound":
-            key = "picture_unseen"
-        return say(key, language)
-    return say(error.text_key, language)
+def _text_key(error: AppError, kind: AttachmentKind) -> str:
+    """The sentence for the user; a model may simply not take pictures."""
+    if not isinstance(error, ModelError):
+        return error.text_key
+    if kind != "sound":
+        return "picture_unseen"
+    return "sound_locked" if isinstance(error, ModelSetupError) else "sound_refused"

@@ -94,7 +94,9 @@ KEYS_OF_FILE = {
     "turn.py": {"limit_user", "limit_bot", "limit_minute"},
     "handlers.py": {"source_quote", "source_quote_bot"},
     "delivery.py": {"erase_yes", "erase_no"},
-    "attachments.py": {"sound_locked", "sound_refused", "picture_unseen"},
+    "attachments.py": {
+        "sound_locked", "sound_refused", "picture_unseen", "sound_unheard", "sound_silent",
+    },
     "app_gate.py": {
         "app_bad_request", "app_empty_text", "app_too_long", "memory_gone", "undo_nothing",
     },
