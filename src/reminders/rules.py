@@ -16,7 +16,7 @@ from src.base.zones import first_moment, local_time
 from src.history.new_messages import strip_time_label
 from src.llm.quoting import Form
 from src.reading import lexicon
-from src.reading.recurrences import Frequency, Recurrence
+from src.reading.recurrences import Recurrence
 from src.reading.reminder_moments import (
     PART_HOURS,
     SHIFT,
@@ -41,6 +41,10 @@ MAX_CHANGE = 150  # characters of a request to cancel or to move one
 IT, ALL = "it", "all"
 NO_TEXT = "-"  # in the place of what to remind of
 WEEKDAYS: tuple[Weekday, ...] = get_args(Weekday)
+UNITS = {
+    "hourly": "hour", "daily": "day", "workdays": "week", "weekly": "week", "monthly": "month",
+    "yearly": "year",
+}  # fmt: skip
 MAX_MINUTES = 60 * 24 * 366  # a year; farther moments have a date
 
 
@@ -124,29 +128,16 @@ class ReminderOrder(Form):
         """
         if self.repeats == "no":
             return None
+        days = [WEEKDAYS.index(one) for one in self.weekdays]
         try:
-            return replace(self._recurrence(local_time(first, time_zone)), zone=self.own_zone())
+            again = Recurrence.of(
+                UNITS[self.repeats], local_time(first, time_zone), interval=self.every,
+                hours=self.hours, weekdays=WORKDAYS if self.repeats == "workdays" else days,
+                date=(self.day, 0),
+            )  # fmt: skip
         except ValueError:
             raise ValueError("repeats, every, weekdays, hours, day: they do not fit") from None
-
-    def _recurrence(self, local: datetime) -> Recurrence:
-        hours = tuple(sorted(set(self.hours) or {local.hour}))
-        values: dict[str, Any] = {"minute": local.minute}
-        if self.every > 1 and self.repeats != "hourly":
-            values |= {"interval": self.every, "start": local.date()}
-        weekdays = tuple(sorted({WEEKDAYS.index(one) for one in self.weekdays}))
-        match self.repeats:
-            case "hourly":
-                return Recurrence.hourly(self.every, local.hour, local.minute)
-            case "workdays":
-                return Recurrence("weekly", hours, weekdays=WORKDAYS, **values)
-            case "weekly":
-                values["weekdays"] = weekdays or (local.weekday(),)
-            case "monthly":
-                values["day"] = self.day or local.day
-            case "yearly":
-                values |= {"day": self.day or local.day, "month": local.month}
-        return Recurrence(cast(Frequency, self.repeats), hours, **values)
+        return replace(again, zone=self.own_zone())
 
 
 class CancelOrder(Form):
