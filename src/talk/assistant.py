@@ -82,24 +82,21 @@ class ToolOffer:
         self._caller = caller
         self._own = own
         self._lent = lent
-        self._bound: dict[frozenset[str], Bound] = {}
-        self._newest: dict[frozenset[str], Bound] = {}
+        self._bound: dict[tuple[frozenset[str], bool], Bound] = {}  # the newest of each kind
 
     def begin(self, lent: tuple[BaseTool, ...] | None, *, without: frozenset[str]) -> Bound:
-        """The model as a turn calls it, which has begun with ``lent``; None: it begins now."""
-        tools = self._lent() if lent is None else lent
-        if not tools:
-            return self.bare(without=without)
-        newest = self._newest.get(without)
-        if newest is None or newest.lent is not tools:
-            newest = self._newest[without] = self._bind(tools, without)
-        return newest
+        """The model as a turn calls it.
 
-    def bare(self, *, without: frozenset[str]) -> Bound:
-        """The model with our own tools alone, but for those that cannot be used."""
-        if without not in self._bound:
-            self._bound[without] = self._bind((), without)
-        return self._bound[without]
+        Args:
+            lent: The tools of servers with which it has begun; None: it begins now.
+            without: The names of our own that cannot be used.
+        """
+        tools = self._lent() if lent is None else lent
+        kind = without, bool(tools)
+        known = self._bound.get(kind)
+        if known is None or known.lent is not tools:
+            known = self._bound[kind] = self._bind(tools, without)
+        return known
 
     def _bind(self, lent: tuple[BaseTool, ...], without: frozenset[str]) -> Bound:
         own = [tool for tool in self._own if tool.name not in without]
@@ -148,7 +145,7 @@ async def assistant(
         if not bound.lent or isinstance(error, ModelSetupError) or show.has_begun:
             raise
         logger.warning("refused, asked again without the tools of servers", exc_info=error)
-        bound = offer.bare(without=without)
+        bound = offer.begin((), without=without)
         message = await ask(bound)
     show.flush()
     if not allowed:
