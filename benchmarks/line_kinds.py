@@ -18,8 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from src.base.metrics import Metrics
-from src.llm.embedding_lane import Vectors
-from src.llm.embeddings import LocalEmbedder
+from src.llm.embeddings import LocalEmbedder, Vectors
 from src.offline.lines import WEIGHTS, Vector, Weights, features, kind_of
 from src.reading.lexicon import FOLDER
 

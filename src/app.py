@@ -24,7 +24,7 @@ from src.core import Core
 from src.memory.tasks import MemoryTasks
 from src.operate.housekeeping import Housekeeping
 from src.pg.locks import POLLER_LOCK, TRIAL_LOCK, WORKER_LOCK, AdvisoryLock
-from src.queue.dead_jobs import DeadJobs, JobDeathRepository
+from src.queue.dead_jobs import DeadJobs
 from src.queue.job_repo import WorkerRepository
 from src.queue.workers import Workers, build_queue
 from src.telegram.delivery import Delivery
@@ -116,7 +116,7 @@ def _register_tasks(
     core: Core, bot: Bot, identity: BotIdentity, queue: App
 ) -> tuple[DeadJobs, ReminderTasks]:
     """Tell the queue about every task; returns what has to do with a start as well."""
-    dead_jobs = DeadJobs(core.client, JobDeathRepository(core.client), core.metrics)
+    dead_jobs = DeadJobs(core.client, core.metrics)
     delivery = Delivery(bot, partial(move_group, core))
     dispatcher = build_dispatcher(core, bot, delivery, identity)
     UpdateTasks(core, bot, dispatcher, delivery).register(queue)

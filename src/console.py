@@ -165,7 +165,6 @@ class Console:
         if command is not None:
             await self._run_command(command)
             return
-        self._language = detect_language(text, self._language)
         try:
             await self._run_turn(text)
         except AppError as error:
@@ -198,12 +197,14 @@ class Console:
 
     async def _run_turn(self, text: str, teaching: Teaching | None = None) -> None:
         known = await self._commands.settings.get(self._owner)
+        self._language = detect_language(text, self._language)
         language = choose_language(known.language, self._language)
         incoming = IncomingMessage(
             self._owner, text, datetime.now(UTC), language,
             known.time_zone or first_zone(language, self._time_zone), known.mode,
             teaching=teaching, answer_length=known.answer_length, memory_on=known.memory_on,
             has_zone=known.time_zone is not None,
+            has_reminders=known.has_reminders,
         )  # fmt: skip
         turn = Turn(incoming, _ConsoleView(self._reply))
         await self._agent.run_turn(turn)

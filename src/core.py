@@ -47,7 +47,7 @@ from src.pg.global_settings_repo import GlobalSettingsRepository
 from src.pg.migrations import check_sessions, migrate
 from src.pg.user_settings_repo import UserSettingsRepository
 from src.privacy.export import ExportService
-from src.queue.dead_jobs import PutAsideRepository
+from src.queue.dead_jobs import JobDeathRepository
 from src.queue.update_repo import UpdateRepository
 from src.reading.reminder_phrases import read_reminder
 from src.reading.time_expressions import read_time
@@ -58,10 +58,10 @@ from src.reminders.screens import ReminderScreens
 from src.talk.command_service import CommandService
 from src.talk.edits import EditService
 from src.talk.main_graph import Graph, Models, build_graph, checkpoint_serde
-from src.talk.prompt import SYSTEM_PROMPT
+from src.talk.prompt import system_prompt
 from src.talk.questions import CheckpointStore, QuestionService
 from src.talk.settings import SettingsScreens, SettingsService
-from src.talk.tools import ToolHistoryService, build_tools
+from src.talk.tools import ToolHistoryService, build_tools, useless_tools
 from src.talk.turn import AgentService
 from src.talk.zones import ZoneService
 
@@ -152,7 +152,7 @@ class Core:
         set_conversation_repo_factory(lambda: self.conversations)
         self.turns = TurnRepository(client)
         self.updates = UpdateRepository(client)
-        self.put_aside = PutAsideRepository(client)
+        self.put_aside = JobDeathRepository(client)
         self.user_settings = UserSettingsRepository(client)
         self.exports = ExportService(client)
         self.edits = EditService(client)
@@ -219,8 +219,10 @@ class Core:
             return
         try:
             await self.servers.settled()
-            tools = [*self._tools, *self.servers.tools()]
-            start = [SystemMessage(SYSTEM_PROMPT), HumanMessage("?")]
+            useless = useless_tools(memory_on=True, has_reminders=False, has_files=False)
+            own = (tool for tool in self._tools if tool.name not in useless)
+            tools = [*own, *self.servers.tools()]
+            start = [SystemMessage(system_prompt(self.settings.persona)), HumanMessage("?")]
             await self._caller.read_ahead(self._caller.with_tools(tools), start)
         except AppError as error:
             logger.info("the model has not read its prompt ahead", exc_info=error)

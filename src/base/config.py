@@ -12,9 +12,10 @@ from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, Literal
-from urllib.parse import quote, urlsplit
+from urllib.parse import urlsplit
 
 import pytz
+from psycopg.conninfo import make_conninfo
 from pydantic import (
     AfterValidator,
     BeforeValidator,
@@ -201,12 +202,6 @@ class Settings(ProviderSettings, BaseSettings):
         """What the file ``mcp_servers`` says, read with the settings."""
         return self._servers
 
-    def with_servers(self, servers: tuple[McpServer, ...]) -> Settings:
-        """The same settings with these servers."""
-        changed = self.model_copy()
-        changed._servers = servers
-        return changed
-
     @property
     def uses_embedded_database(self) -> bool:
         """Whether no database is configured, so that the embedded PostgreSQL runs."""
@@ -220,13 +215,11 @@ class Settings(ProviderSettings, BaseSettings):
             return self.database_url.get_secret_value()
         if self.uses_embedded_database:
             return None
-        password = self.pg_password.get_secret_value() if self.pg_password else ""
-        user = quote(self.pg_user or "postgres", safe="")
-        secret = f":{quote(password, safe='')}" if password else ""
-        database = quote(self.pg_db or "ai_db", safe="")
-        host = self.pg_host or "localhost"
-        address = f"[{host}]" if ":" in host else quote(host, safe="")
-        return f"postgresql://{user}{secret}@{address}:{self.pg_port or 5432}/{database}"
+        return make_conninfo(
+            host=self.pg_host or "localhost", port=self.pg_port or 5432,
+            dbname=self.pg_db or "ai_db", user=self.pg_user or "postgres",
+            password=self.pg_password.get_secret_value() if self.pg_password else None,
+        )  # fmt: skip
 
     @property
     def chat_model_name(self) -> str:
@@ -234,7 +227,7 @@ class Settings(ProviderSettings, BaseSettings):
         if self.llm_model:
             return self.llm_model
         for provider in PROVIDERS.values():
-            if getattr(self, provider.key_variable.lower()):
+            if provider.key(self):
                 return f"{provider.name}:{provider.default_model}"
         return OFFLINE_MODEL
 
@@ -303,8 +296,8 @@ def load_settings(env_file: str | None = ".env") -> Settings:
         settings = _settings_without(error, given)
     problems += _check_together(settings)
     if settings.mcp_servers is not None:
-        servers, its = read_servers(settings.mcp_servers, {**file.values, **os.environ})
-        settings = settings.with_servers(servers)
+        known = {**file.values, **os.environ}
+        settings._servers, its = read_servers(settings.mcp_servers, known)
         problems += its
     strays, settings._unread = _find_strays(settings, file)
     settings._warnings = tuple(map(_describe_stray, strays))
@@ -430,10 +423,10 @@ def _check_key(settings: Settings, variable: str, provider: Provider) -> list[st
 
 def _check_package(variable: str, provider: Provider) -> list[str]:
     """requirements.txt names every provider's package; an installation may lack it still."""
-    if find_spec(provider.package) is not None:
+    package = f"langchain_{provider.name}"
+    if find_spec(package) is not None:
         return []
-    package = provider.package.replace("_", "-")
     return [
         f"{variable}: {provider.name}:… needs a package that is not installed. "
-        f"Run: .venv/bin/pip install {package}"
+        f"Run: .venv/bin/pip install {package.replace('_', '-')}"
     ]

@@ -24,19 +24,11 @@ Event = MutableMapping[str, Any]
 TOKEN = re.compile(r"\d{5,}:[A-Za-z0-9_-]{20,}")  # also in /bot123:ABC/getMe
 FRAMES, LINKS = 5, 5  # how many of our innermost frames of an error are logged, and of its causes
 # Libraries whose INFO lines repeat what ours say, or say it with text of users.
+HTTP_LIBRARIES = ("aiogram", "httpx", "httpx2", "httpcore", "httpcore2", "uvicorn")
 QUIET = {
-    "procrastinate": logging.ERROR,
-    "aiogram": logging.WARNING,
-    "httpx": logging.WARNING,
-    "httpx2": logging.WARNING,
-    "httpcore": logging.WARNING,
-    "httpcore2": logging.WARNING,
-    "alembic": logging.WARNING,
-    "uvicorn": logging.WARNING,
-    "telegramify_markdown": logging.ERROR,
-    "psycopg.pool": logging.ERROR,
-    "mcp": logging.CRITICAL,  # it quotes what servers send, under both names
-    "client": logging.CRITICAL,
+    **dict.fromkeys((*HTTP_LIBRARIES, "alembic"), logging.WARNING),
+    **dict.fromkeys(("procrastinate", "telegramify_markdown", "psycopg.pool"), logging.ERROR),
+    **dict.fromkeys(("mcp", "client"), logging.CRITICAL),  # it quotes what servers send, as both
 } | {
     logger: level
     for provider in PROVIDERS.values()

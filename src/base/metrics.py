@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from functools import partial
+from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
@@ -21,31 +20,33 @@ class Metrics:
         self.registry = CollectorRegistry()
         counter = partial(Counter, registry=self.registry)
         gauge = partial(Gauge, registry=self.registry)
+        histogram = partial(Histogram, registry=self.registry, buckets=BUCKETS)
         self.updates = counter("pomni_updates_total", "Updates stored, by kind", ["kind"])
         self.turns = counter("pomni_turns_total", "Turns, by how they ended", ["outcome"])
-        self.stages = Histogram(
-            "pomni_stage_seconds", "How long each stage of a turn took", ["stage"],
-            buckets=BUCKETS, registry=self.registry,
-        )  # fmt: skip
+        self.stages = histogram(
+            "pomni_stage_seconds", "How long each stage of a turn took", ["stage"]
+        )
         self.errors = counter("pomni_errors_total", "Errors, by kind", ["kind"])
         self.tokens = counter(
             "pomni_tokens_total",
             "Model tokens: prompt, cached (a part of prompt), completion",
             ["model", "kind"],
         )
-        self.models = Histogram(
-            "pomni_model_seconds", "How long calls of models took, by what they were for",
-            ["purpose"], buckets=BUCKETS, registry=self.registry,
-        )  # fmt: skip
+        self.models = histogram(
+            "pomni_model_seconds",
+            "How long calls of models took, by what they were for",
+            ["purpose"],
+        )
         self.requests = counter(
             "pomni_telegram_requests_total",
             "Requests to Telegram, by method and result",
             ["method", "result"],
         )
         self.reminders = counter(
-            "pomni_reminders_total", "Reminders whose time came, by what became of them",
+            "pomni_reminders_total",
+            "Reminders whose time came, by what became of them",
             ["outcome"],
-        )  # fmt: skip
+        )
         self.waiting = gauge("pomni_queue_waiting", "Updates not handled yet")
         self.oldest = gauge("pomni_queue_oldest_seconds", "Age of the oldest of them")
         self.deaths = counter("pomni_job_deaths_total", "Jobs whose process died while they ran")
@@ -90,14 +91,9 @@ class Metrics:
             "Texts that the local embedding engine dies of; they are found by words alone",
         )
 
-    @contextmanager
-    def stage(self, name: str) -> Iterator[None]:
+    def stage(self, name: str) -> AbstractContextManager[Any]:
         """Time a stage of a turn, also when it fails."""
-        start = time.perf_counter()
-        try:
-            yield
-        finally:
-            self.stages.labels(name).observe(time.perf_counter() - start)
+        return self.stages.labels(name).time()
 
     def render(self) -> bytes:
         """The metrics in Prometheus' text format."""

@@ -40,33 +40,47 @@ class Provider:
 
     Attributes:
         name: LangChain's name of it; in ``LLM_MODEL``, what stands before the colon.
-        key_variable: The variable of its key.
-        base_url_variable: The variable of another address.
-        package: The LangChain package that knows it.
+        vendor: Begins its variables; in small letters its name in ``memory_extraction_provider``.
         default_model: Without ``LLM_MODEL``, where its key is the first that is set.
         options: What its LangChain class is made with, beside key, address and time-out.
         has_openai_client: Whether that class calls it through OpenAI's SDK, which we tune.
         takes_system_in_history: Whether a system message may stand between the others.
         no_tool: The ``tool_choice`` that keeps the model from calling any.
         log_levels: From which level on its libraries are heard in the log.
-        batch_name: Its name in ``memory_extraction_provider``.
         prompt_cache: How it is made to keep what prompts begin with; see ``build_prompt_cache``.
         host: The end of the addresses where it is; another is a server of somebody's own.
     """
 
     name: str
-    key_variable: str
-    base_url_variable: str
-    package: str
+    vendor: str
     default_model: str
     options: Mapping[str, Any] = field(default_factory=dict)
     has_openai_client: bool = False
     takes_system_in_history: bool = False
     no_tool: str | Mapping[str, str] = "none"
     log_levels: Mapping[str, int] = field(default_factory=dict)
-    batch_name: str
     prompt_cache: Literal["keyed", "marked", "stored"]
     host: str
+
+    @property
+    def key_variable(self) -> str:
+        """The variable of its key."""
+        return f"{self.vendor}_API_KEY"
+
+    @property
+    def base_url_variable(self) -> str:
+        """The variable of another address."""
+        return f"{self.vendor}_BASE_URL"
+
+    def key(self, settings: ProviderSettings) -> SecretStr | None:
+        """Its key, where the settings have one."""
+        key: SecretStr | None = getattr(settings, self.key_variable.lower())
+        return key
+
+    def base_url(self, settings: ProviderSettings) -> str | None:
+        """The address at which it is asked, where that is not its own."""
+        address: str | None = getattr(settings, self.base_url_variable.lower())
+        return address
 
     def is_asked_itself(self, settings: ProviderSettings) -> bool:
         """Whether the address that the settings name, if any, is the provider's own."""
@@ -81,8 +95,7 @@ class Provider:
         return "." not in host or host.endswith(LOCAL_NAMES)
 
     def _host(self, settings: ProviderSettings) -> str | None:
-        address: str | None = getattr(settings, self.base_url_variable.lower())
-        return urlsplit(address).hostname if address else None
+        return urlsplit(self.base_url(settings) or "").hostname
 
     def keeps_prompts(self, settings: ProviderSettings) -> bool:
         """Whether ``prompt_cache`` is understood there: other servers refuse OpenAI's key."""
@@ -90,8 +103,7 @@ class Provider:
 
     def is_configured(self, settings: ProviderSettings) -> bool:
         """Whether there is a key, or the address of a server that wants none."""
-        variables = (self.key_variable, self.base_url_variable)
-        return any(getattr(settings, variable.lower()) is not None for variable in variables)
+        return self.key(settings) is not None or self.base_url(settings) is not None
 
 
 # In the order in which their keys choose the model.
@@ -100,24 +112,19 @@ PROVIDERS: Mapping[str, Provider] = {
     for provider in (
         Provider(
             name="openai",
-            batch_name="openai",
-            key_variable="OPENAI_API_KEY",
-            base_url_variable="OPENAI_BASE_URL",
-            package="langchain_openai",
+            vendor="OPENAI",
             default_model="gpt-5-mini",
             prompt_cache="keyed",
             host=".api.openai.com",
-            options={"stream_usage": True},
+            # Its own bound of the silence is below that of a slow server; see ``ModelCaller``.
+            options={"stream_usage": True, "stream_chunk_timeout": None},
             has_openai_client=True,
             takes_system_in_history=True,
             log_levels={"openai": logging.WARNING},
         ),
         Provider(
             name="anthropic",
-            batch_name="anthropic",
-            key_variable="ANTHROPIC_API_KEY",
-            base_url_variable="ANTHROPIC_BASE_URL",
-            package="langchain_anthropic",
+            vendor="ANTHROPIC",
             default_model="claude-haiku-4-5",
             prompt_cache="marked",
             host=".api.anthropic.com",
@@ -126,10 +133,7 @@ PROVIDERS: Mapping[str, Provider] = {
         ),
         Provider(
             name="google_genai",
-            batch_name="google",
-            key_variable="GOOGLE_API_KEY",
-            base_url_variable="GOOGLE_BASE_URL",
-            package="langchain_google_genai",
+            vendor="GOOGLE",
             default_model="gemini-2.5-flash",
             prompt_cache="stored",
             host=".googleapis.com",
@@ -146,4 +150,4 @@ def find_provider(model: str) -> Provider | None:
 
 def find_batch_provider(name: str) -> Provider | None:
     """The provider that ``memory_extraction_provider`` names; None for ``immediate``."""
-    return next((p for p in PROVIDERS.values() if p.batch_name == name), None)
+    return next((p for p in PROVIDERS.values() if p.vendor.lower() == name), None)

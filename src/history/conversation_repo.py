@@ -172,6 +172,18 @@ WHERE m.bot_id = %(bot_id)s AND m.chat_id = %(chat_id)s
   AND m.telegram_message_id = %(message_id)s AND c.owner_id = %(owner)s
 """
 
+# What the writer of a message, that is or will be stored, wrote in the minutes before it.
+SELECT_TEXT_BEFORE = """
+SELECT message_text(m.content)
+FROM messages m JOIN conversations c ON c.id = m.conversation_id
+WHERE c.owner_id = %(owner)s AND c.thread_id = %(thread_id)s
+  AND m.role = 'user' AND NOT m.is_forgotten
+  AND m.sender_id IS NOT DISTINCT FROM %(sender_id)s
+  AND m.telegram_message_id IS DISTINCT FROM %(message_id)s
+  AND m.said_at BETWEEN %(moment)s - interval '10 minutes' AND %(moment)s
+ORDER BY m.position DESC, m.id DESC LIMIT 1
+"""
+
 # The newest messages of a conversation that the user did not ask to forget, oldest of them first.
 SELECT_LAST_MESSAGES = """
 SELECT id, role, content, position,
@@ -305,6 +317,14 @@ class ConversationRepository(Repository):
         """What an earlier attempt stored for a Telegram message; None when nothing."""
         row = self._client.fetch_one(SELECT_TEXT, owner, **origin.columns())
         return str(row[0]) if row else None
+
+    def find_text_before(
+        self, owner: Owner, origin: TelegramOrigin | None, moment: datetime
+    ) -> str:
+        """What the writer of a message wrote in the ten minutes before ``moment``; or nothing."""
+        columns = origin.columns() if origin else NO_ORIGIN
+        row = self._client.fetch_one(SELECT_TEXT_BEFORE, owner, **columns, moment=moment)
+        return str(row[0]) if row else ""
 
     def load_last_messages(
         self, conversation_id: UUID | str, limit: int = 30, *, within: Transaction | None = None

@@ -73,6 +73,14 @@ class Changes:
             bool(row.get("names_zone")),
         )  # fmt: skip
 
+    def __add__(self, later: Changes) -> Changes:
+        """Both; of two that can be only one, the later."""
+        both = {
+            name: first + second if isinstance(first, tuple) else second or first
+            for (name, first), second in zip(vars(self).items(), vars(later).values(), strict=True)
+        }
+        return Changes(**both)
+
     def as_row(self) -> str | None:
         """How it is stored, as JSON."""
         return None if self == NO_CHANGES else json.dumps(vars(self))

@@ -16,7 +16,7 @@ from typing import Any, Final, Literal, Protocol
 import httpx
 from langchain_core.messages import BaseMessage, SystemMessage
 from langchain_core.utils.function_calling import convert_to_openai_tool
-from pydantic import BaseModel, SecretStr
+from pydantic import BaseModel
 
 from src.base.errors import ModelSetupError, ModelUnavailableError, PostponedError
 from src.base.providers import ProviderSettings, find_batch_provider
@@ -419,9 +419,8 @@ def get_llm_provider(name: str, settings: ProviderSettings) -> LLMProvider:
     provider = find_batch_provider(name)
     if provider is None or not provider.is_configured(settings):
         raise ModelSetupError(f"the batch provider {name} has no key")
-    key: SecretStr | None = getattr(settings, provider.key_variable.lower())
-    base_url: str | None = getattr(settings, provider.base_url_variable.lower())
-    return CLASSES[name](key.get_secret_value() if key else "none", base_url)
+    key = provider.key(settings)
+    return CLASSES[name](key.get_secret_value() if key else "none", provider.base_url(settings))
 
 
 def _name(job_id: str) -> str:
@@ -429,64 +428,46 @@ def _name(job_id: str) -> str:
 
 
 def _read_openai(entry: dict[str, Any]) -> BatchResult:
-    custom_id = str(entry.get("custom_id"))
     body, status = at(entry, "response", "body"), at(entry, "response", "status_code")
+    error, problem = at(entry, "error", "code") or at(body, "error", "code"), None
     if status != 200:
-        error = at(entry, "error", "code") or at(body, "error", "code")
-        return BatchResult(custom_id, error=_code(error, f"http_{_code(str(status), 'unknown')}"))
+        problem = _code(error, f"http_{_code(str(status), 'unknown')}")
     message, counts = at(body, "choices", 0, "message"), at(body, "usage")
-    called = at(message, "tool_calls", 0, "function", "arguments")
-    return _answered(
-        custom_id,
-        [called if called is not None else at(message, "content")],
-        at(counts, "prompt_tokens"),
-        at(counts, "prompt_tokens_details", "cached_tokens") or 0,
-        at(counts, "completion_tokens"),
-    )
+    answers = (at(message, "tool_calls", 0, "function", "arguments"), at(message, "content"))
+    cached = at(counts, "prompt_tokens_details", "cached_tokens")
+    tokens = (at(counts, "prompt_tokens"), cached, at(counts, "completion_tokens"))
+    return _result(entry.get("custom_id"), problem, answers, tokens)
 
 
 def _read_anthropic(entry: dict[str, Any]) -> BatchResult:
-    custom_id, result = str(entry.get("custom_id")), entry.get("result")
-    kind = at(result, "type")
-    if kind != "succeeded":
-        error = at(result, "error", "error", "type") or kind
-        return BatchResult(custom_id, error=_code(error, "errored"))
-    message, counts = at(result, "message"), at(result, "message", "usage")
-    fresh, read, written = (
-        at(counts, f"{kind}input_tokens") for kind in ("", "cache_read_", "cache_creation_")
-    )
-    prompt = sum(n for n in (fresh, read, written) if type(n) is int)
-    return _answered(
-        custom_id,
-        _values(at(message, "content"), ("input",), ("text",)),
-        prompt if type(fresh) is int else None,
-        read or 0,
-        at(counts, "output_tokens"),
-    )
+    result = entry.get("result")
+    error, problem = at(result, "error", "error", "type") or at(result, "type"), None
+    if at(result, "type") != "succeeded":
+        problem = _code(error, "errored")
+    answers = _values(at(result, "message", "content"), ("input",), ("text",))
+    counts = at(result, "message", "usage")
+    kinds = ("", "cache_read_", "cache_creation_")
+    fresh, cached, written = (at(counts, f"{kind}input_tokens") for kind in kinds)
+    prompt = sum(count for count in (fresh, cached, written) if type(count) is int)
+    tokens = (prompt if type(fresh) is int else None, cached, at(counts, "output_tokens"))
+    return _result(entry.get("custom_id"), problem, answers, tokens)
 
 
 def _read_google(entry: dict[str, Any]) -> BatchResult:
     """One inlined response; it carries the metadata of its request."""
-    custom_id, reply = str(at(entry, "metadata", ID_KEY)), at(entry, "response")
-    if reply is None:
-        error = at(entry, "error", "code")
-        return BatchResult(custom_id, error=_code(f"status_{error}", "errored"))
-    counts = at(reply, "usage_metadata")
-    parts = at(reply, "candidates", 0, "content", "parts")
-    return _answered(
-        custom_id,
-        _values(parts, ("function_call", "args"), ("text",)),
-        at(counts, "prompt_token_count"),
-        at(counts, "cached_content_token_count") or 0,
-        at(counts, "candidates_token_count"),
-    )
+    reply, error = at(entry, "response"), at(entry, "error", "code")
+    problem = _code(f"status_{error}", "errored") if reply is None else None
+    parts, counts = at(reply, "candidates", 0, "content", "parts"), at(reply, "usage_metadata")
+    names = ("prompt_token_count", "cached_content_token_count", "candidates_token_count")
+    answers = _values(parts, ("function_call", "args"), ("text",))
+    custom_id = at(entry, "metadata", ID_KEY)
+    return _result(custom_id, problem, answers, [at(counts, name) for name in names])
 
 
 def _values(blocks: Any, *paths: tuple[str, ...]) -> list[Any]:
     """What stands in blocks at the first path, then at the second: calls before texts."""
     blocks = blocks if isinstance(blocks, list) else []
-    found = [at(block, *path) for path in paths for block in blocks]
-    return [value for value in found if value is not None]
+    return [at(block, *path) for path in paths for block in blocks]
 
 
 @contextmanager
@@ -507,21 +488,27 @@ def _our_errors(*passed: int, later: Sequence[int] = ()) -> Iterator[None]:
             raise model_error(error) from error
 
 
-def _answered(custom_id: str, answers: Sequence[Any], *tokens: Any) -> BatchResult:
-    """The result of a request that was answered.
+def _result(
+    custom_id: Any, problem: str | None, answers: Sequence[Any], tokens: Sequence[Any]
+) -> BatchResult:
+    """The result of a request.
 
     Args:
         custom_id: Of the request.
+        problem: Why it was not answered; None when it was.
         answers: Candidates for the reply, the first is taken: arguments of calls, then texts.
         tokens: Of the prompt, of its cached part, and of the reply.
     """
-    first = answers[0] if answers else None
+    if problem is not None:
+        return BatchResult(str(custom_id), error=problem)
+    first = next((answer for answer in answers if answer is not None), None)
     reply = first if isinstance(first, Mapping | str) else None
     prompt, cached, completion = (
-        count if type(count) is int and 0 <= count < 2**31 else None for count in tokens
+        count if type(count) is int and 0 <= count < 2**31 else None
+        for count in (tokens[0], tokens[1] or 0, tokens[2])
     )
     error = None if reply is not None else "no_reply"
-    return BatchResult(custom_id, reply, error, (prompt, cached, completion))
+    return BatchResult(str(custom_id), reply, error, (prompt, cached, completion))
 
 
 def _lines(text: str) -> list[dict[str, Any]]:

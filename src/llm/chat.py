@@ -7,7 +7,6 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from contextvars import ContextVar
-from dataclasses import replace
 from typing import Any, TypeVar, cast
 from uuid import UUID
 
@@ -36,6 +35,10 @@ WAITING: ContextVar[Callable[[bool], None]] = ContextVar("waiting", default=lamb
 GRACE_SECONDS = 5.0  # that a reply which is over is waited for: its usage may follow
 
 
+def _ignore(_told: object) -> None:
+    """Nobody wants to know."""
+
+
 def build_provider_model(settings: Settings, name: str) -> BaseChatModel:
     """The chat model ``name`` (``provider:model``) of a provider.
 
@@ -44,16 +47,16 @@ def build_provider_model(settings: Settings, name: str) -> BaseChatModel:
     """
     provider_name, _, model = name.partition(":")
     provider = PROVIDERS[provider_name]
-    key: SecretStr | None = getattr(settings, provider.key_variable.lower())
     wait = settings.llm_timeout
     silence = max(wait, settings.first_token_timeout(name))
     options: dict[str, Any] = {
         "timeout": (wait, silence, wait, wait) if provider.has_openai_client else silence,
         "max_retries": 0,
-        "api_key": key or SecretStr("none"),  # a local server needs none, the SDK wants one
+        "api_key": provider.key(settings)
+        or SecretStr("none"),  # a local server needs none, the SDK wants one
         **provider.options,
     }
-    if base_url := getattr(settings, provider.base_url_variable.lower()):
+    if base_url := provider.base_url(settings):
         options["base_url"] = base_url
     built: Any = init_chat_model(model, model_provider=provider.name, **options)
     if provider.has_openai_client:
@@ -138,7 +141,7 @@ class ModelCaller:
         messages: Sequence[BaseMessage],
         *,
         purpose: str,
-        on_text: Callable[[str], None],
+        on_text: Callable[[str], None] = _ignore,
         on_usage: Callable[[ModelUsage], None],
         conversation_id: UUID | None = None,
     ) -> AIMessage:
@@ -164,8 +167,7 @@ class ModelCaller:
             call, reply = whole, self._expected(whole)
             first_ms = await self._read(call, reply, on_text, start)
         milliseconds = round((time.perf_counter() - start) * 1000)
-        spent = usage_of(reply.usage, purpose, self.name, milliseconds)
-        spent = replace(spent, first_ms=first_ms)
+        spent = ModelUsage(purpose, self.name, *_tokens_of(reply.usage), milliseconds, first_ms)
         if self._metrics is not None:
             spent.count(self._metrics)
         on_usage(spent)
@@ -188,38 +190,25 @@ class ModelCaller:
 
         Returns the milliseconds until its first token.
         """
+        first_ms, pieces = 0, cast("Any", call.runnable.astream(list(call.messages)))
         try:
-            pieces = call.runnable.astream(list(call.messages))
-            async with aclosing(cast("Any", pieces)) as pieces:
-                piece = await self._first(pieces, reply, start + MAX_SECONDS)
-                first_ms = round((time.perf_counter() - start) * 1000)
-                while piece is not None:
+            async with aclosing(pieces):
+                while (piece := await self._next(pieces, reply, start + MAX_SECONDS)) is not None:
+                    first_ms = first_ms or round((time.perf_counter() - start) * 1000)
                     if text := reply.feed(piece):
                         on_text(text)
-                    piece = await self._next(pieces, reply, start + MAX_SECONDS)
             if text := reply.flush():
                 on_text(text)
         except Exception as error:
             raise model_error(error) from error
         return first_ms
 
-    async def _first(
-        self, pieces: AsyncIterator[Any], reply: Reply, deadline: float
-    ) -> AIMessage | None:
-        """The first piece; a turn is told while a slow server reads the prompt for it."""
-        if self._first_timeout <= self._timeout:
-            return await self._next(pieces, reply, deadline)
-        tell = WAITING.get()
-        tell(True)
-        try:
-            return await self._next(pieces, reply, deadline)
-        finally:
-            tell(False)
-
     async def _next(
         self, pieces: AsyncIterator[Any], reply: Reply, deadline: float
     ) -> AIMessage | None:
         """The next piece; None at the end, and when a reply that is over or full goes on.
+
+        A turn is told while a slow server reads the prompt for the first one.
 
         Raises:
             TimeoutError: Nothing came in time.
@@ -227,9 +216,11 @@ class ModelCaller:
         if reply.is_full:
             return None
         patience = self._timeout if reply.is_coming else self._first_timeout
+        tell = WAITING.get() if patience > self._timeout else _ignore
         patience = min(patience, deadline - time.perf_counter())
         if reply.is_finished:
             patience = min(patience, GRACE_SECONDS)
+        tell(True)
         try:
             # Not wait_for: Python 3.11's can swallow a cancellation, and so a Stop.
             async with asyncio.timeout(patience):
@@ -240,6 +231,8 @@ class ModelCaller:
             if reply.is_finished:
                 return None
             raise
+        finally:
+            tell(False)
 
     async def read_ahead(self, runnable: ChatRunnable, messages: Sequence[BaseMessage]) -> None:
         """Let a server of one's own read how prompts begin, before anybody waits for it.
@@ -247,8 +240,7 @@ class ModelCaller:
         It writes one token. Raises what ``stream`` raises.
         """
         short = runnable.bind(extra_body={"max_tokens": 1})  # the name that all servers know
-        reply = Reply()
-        await self._read(Call(short, messages), reply, lambda _text: None, time.perf_counter())
+        await self._read(Call(short, messages), Reply(), _ignore, time.perf_counter())
 
     async def structured(
         self,
@@ -267,9 +259,7 @@ class ModelCaller:
             ModelError: The request was refused, or the reply does not fit the schema.
         """
         runnable = self._model.bind_tools([schema], tool_choice=schema.__name__)
-        message = await self.stream(
-            runnable, messages, purpose=purpose, on_text=lambda _text: None, on_usage=on_usage
-        )
+        message = await self.stream(runnable, messages, purpose=purpose, on_usage=on_usage)
         call = _call_of(message, schema.__name__)
         return read_form(call["args"] if call is not None else str(message.text), schema)
 
@@ -286,9 +276,7 @@ class ModelCaller:
             ModelUnavailableError: Worth another try.
             ModelError: The request was refused, or a filter left nothing of the reply.
         """
-        message = await self.stream(
-            self._model, messages, purpose=purpose, on_text=lambda _text: None, on_usage=on_usage
-        )
+        message = await self.stream(self._model, messages, purpose=purpose, on_usage=on_usage)
         text = str(message.text).strip()
         if not text and ending_of(message) == "filter":
             raise ModelError("the provider's filter left nothing of the reply")
@@ -309,15 +297,15 @@ def read_form(reply: Mapping[str, Any] | str, schema: type[Schema]) -> Schema:
         raise ModelError(f"the reply is no {schema.__name__}") from error
 
 
-def usage_of(
-    usage: UsageMetadata | None, purpose: str, model: str, milliseconds: int
-) -> ModelUsage:
-    """The tokens that the provider reported: zeros if it reported none, None for nonsense."""
+def _tokens_of(usage: UsageMetadata | None) -> tuple[int | None, int | None, int | None]:
+    """What the provider counted: of the prompt, of its cached part, of the reply.
+
+    Zeros if it counted nothing, None for nonsense.
+    """
     if usage is None:
-        return ModelUsage(purpose, model, 0, 0, 0, milliseconds)
+        return 0, 0, 0
     cached = (usage.get("input_token_details") or {}).get("cache_read") or 0
-    prompt, completion = _known(usage["input_tokens"]), _known(usage["output_tokens"])
-    return ModelUsage(purpose, model, prompt, _known(cached), completion, milliseconds)
+    return _known(usage["input_tokens"]), _known(cached), _known(usage["output_tokens"])
 
 
 def _known(tokens: int) -> int | None:

@@ -206,19 +206,6 @@ PAYS_FROM = 4
 GOOGLE_LEAST, GOOGLE_LEAST_OF_PRO = 1024, 4096
 
 
-@dataclass(frozen=True)
-class Beginning:
-    """What all prompts of a mode begin with: the system prompt and the tools. No user's text."""
-
-    system: SystemMessage
-    tools: tuple[Any, ...]
-
-    def hash(self, model: str) -> str:
-        """What tells it from all others."""
-        parts = [model, self.system.text, [repr(tool) for tool in self.tools]]
-        return hashlib.blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()
-
-
 class StoredPromptCache(PromptCache):
     """Has Google keep the beginning of the prompts, and sends its name instead.
 
@@ -252,10 +239,7 @@ class StoredPromptCache(PromptCache):
 
     def prepare(self, call: Call, conversation_id: UUID) -> Call:  # noqa: ARG002
         """The call with the name of what is cached; as it is while nothing is."""
-        beginning = _beginning_of(call)
-        if beginning is None:
-            return call
-        key, now = beginning.hash(self._name), self._now()
+        key, now = self._key(call), self._now()
         content = self._cached.get(key)
         if content is None or content.expires_at - MARGIN <= now:
             return call
@@ -270,18 +254,17 @@ class StoredPromptCache(PromptCache):
         For newer models Google caches unasked what prompts begin with, but promises nothing. As
         long as it finds more by itself than the beginning has, it is left alone.
         """
-        beginning = None if call.stored else _beginning_of(call)
-        if beginning is None:
+        key, now = self._key(call), self._now()
+        if call.stored or not key:
             return
-        key, now = beginning.hash(self._name), self._now()
         calls = self._calls[key]
         calls.append((now, cached))
         if len(calls) < PAYS_FROM or now - calls[0][0] > TTL:
             return
-        length = self._counter.count_tools(beginning.tools)
-        length += self._counter.count_messages([beginning.system])
+        length = self._counter.count_tools(call.tools)
+        length += self._counter.count_messages(call.messages[:1])
         if length >= self._least and sum(tokens for _, tokens in calls) < PAYS_FROM * length:
-            self._start(key, self._cache(key, beginning))
+            self._start(key, self._cache(key, call))
 
     def lost(self, call: Call, error: Exception) -> bool:
         """Whether a call that named what is cached was refused; the next ones do not name it."""
@@ -319,26 +302,35 @@ class StoredPromptCache(PromptCache):
     def _rest(self, key: str) -> None:
         self._rest_until[key] = self._now() + REST
 
-    async def _cache(self, key: str, beginning: Beginning) -> None:
+    def _key(self, call: Call) -> str:
+        """What tells the beginning of a call from all others: the system prompt and the tools.
+
+        No user's text is in it. Empty when the call says more than can be cached: to call no tool.
+        """
+        first = call.messages[0] if call.messages else None
+        is_free = "tool_choice" not in getattr(call.runnable, "kwargs", {})
+        if not isinstance(first, SystemMessage) or not is_free:
+            return ""
+        parts = [self._name, first.text, [repr(tool) for tool in call.tools]]
+        return hashlib.blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()
+
+    async def _cache(self, key: str, call: Call) -> None:
         """Take what another process has made; else make it, unless another one is at it."""
         content = await asyncio.to_thread(self._contents.find, key)
         if content is None:
             if not await asyncio.to_thread(self._contents.claim, key, self._name):
                 return
-            content = await self._create(beginning)
+            content = await self._create(call)
             await asyncio.to_thread(self._contents.save, key, content)
         self._cached[key] = content
 
-    async def _create(self, beginning: Beginning) -> CachedContent:
+    async def _create(self, call: Call) -> CachedContent:
         from langchain_google_genai import create_context_cache
 
         expires_at = self._now() + TTL
+        told: Any = {"ttl": _seconds(TTL), "tools": list(call.tools)}
         name = await asyncio.to_thread(
-            create_context_cache,
-            self._model,
-            [beginning.system],
-            ttl=_seconds(TTL),
-            tools=list(beginning.tools),
+            create_context_cache, self._model, list(call.messages[:1]), **told
         )
         return CachedContent(name, expires_at)
 
@@ -353,15 +345,6 @@ class StoredPromptCache(PromptCache):
             stored = CachedContent(made.name, made.expire_time or self._now() + TTL)
             await asyncio.to_thread(self._contents.save, key, stored)
         self._cached[key] = stored
-
-
-def _beginning_of(call: Call) -> Beginning | None:
-    """What of the call could be cached; None when it says more than can be: to call no tool."""
-    first = call.messages[0] if call.messages else None
-    is_free = "tool_choice" not in getattr(call.runnable, "kwargs", {})
-    if not isinstance(first, SystemMessage) or not is_free:
-        return None
-    return Beginning(first, tuple(call.tools))
 
 
 def _as_contents(messages: Sequence[BaseMessage]) -> list[BaseMessage]:

@@ -8,7 +8,7 @@ from typing import Any
 from langchain_core.tools import BaseTool
 from langgraph.prebuilt import ToolRuntime
 
-from src.llm.tool_forms import form_tool
+from src.llm.quoting import form_tool
 from src.media.attachments import AttachmentService, LookOrder
 from src.memory.turn_context import TurnContext
 from src.texts import detect_language

@@ -97,7 +97,8 @@ class BatchExtractionService:
             return 0
         if not await self._is_due(settings):
             return 0
-        provider, model = self._provider(chosen.batch_name), self._model(settings, chosen)
+        provider = self._provider(settings.memory_extraction_provider)
+        model = self._model(settings, chosen)
         sent = size = 0
         portion: list[_Question] = []
         async for window in self._closed_windows(settings):

@@ -16,8 +16,7 @@ import numpy as np
 
 from src.base.config import LOCAL_EMBEDDINGS
 from src.base.errors import AppError, BadVectorsError, ModelError, ModelUnavailableError
-from src.llm.embedding_lane import Vectors, unit
-from src.llm.embeddings import Embedder
+from src.llm.embeddings import Embedder, Vectors, unit
 from src.memory.search_index_repo import EmbeddingModel, EmbeddingRepository, Form, Means
 from src.pg.client import PgClient
 from src.pg.global_settings_repo import GlobalSettingsRepository

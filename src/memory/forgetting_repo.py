@@ -9,12 +9,13 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from src.history.timeline_repo import DELETE_RESULTS
-from src.memory.memory_repo import RESTORE, RETIRE, fact_terms
+from src.memory.memory_repo import RESTORE, RETIRE, fact_terms, message_number
 from src.memory.purge_repo import UNDO_SECONDS
 from src.memory.question_repo import DELETE_QUESTIONS
 from src.memory.search_index_repo import DELETE_EDITED as DELETE_DOCUMENTS
 from src.memory.search_index_repo import NewDocument, add_documents, reset_vectors, reword
 from src.pg.client import OwnerSteps, storable
+from src.reading.facts import fact_number
 from src.texts.morphology import terms
 
 
@@ -283,6 +284,16 @@ WHERE id = %(id)s AND owner_id = %(owner)s
 RETURNING kept
 """
 
+# The same, of a fact or a message, without taking it back.
+SELECT_FORGETTING = """
+SELECT id, kept -> 'texts' FROM forgettings
+WHERE owner_id = %(owner)s AND created_at > now() - make_interval(secs => %(seconds)s)
+  AND (kept ->> 'asked_by' IS NULL OR kept ->> 'asked_by' = %(asker)s::text)
+  AND (kept -> 'facts' @> jsonb_build_array(jsonb_build_object('id', %(fact)s::bigint))
+       OR kept -> 'messages' @> jsonb_build_array(jsonb_build_array(%(message)s::bigint)))
+ORDER BY id DESC LIMIT 1
+"""
+
 # The facts, sources and names as they were; what was told anew meanwhile stands.
 RESTORE_ROWS = (
     """
@@ -447,6 +458,19 @@ class ForgettingRepository(OwnerSteps):
         else:
             self._withdraw(memory_id, "edited")
             self._run(RENAME_EPISODE, memory_id=memory_id)
+
+    def find_forgetting(self, uid: str, asker: int | None) -> tuple[int, list[str]] | None:
+        """Number and texts of the forgetting of a fact or message, while ``asker`` may undo it.
+
+        Args:
+            uid: ``fact-12`` or ``msg-12``.
+            asker: Who looks, in a group.
+        """
+        rows = self._rows(
+            SELECT_FORGETTING, asker=asker, seconds=UNDO_SECONDS,
+            fact=fact_number(uid) or 0, message=message_number(uid) or 0,
+        )  # fmt: skip
+        return (int(rows[0][0]), list(rows[0][1])) if rows else None
 
     def undo_forgetting(self, number: int, asker: int | None = None) -> Undone | None:
         """Take a forgetting back; None when it is too late.

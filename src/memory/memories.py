@@ -17,6 +17,7 @@ from src.memory.writer import MemoryWriter
 from src.pg.client import PgClient, Transaction
 from src.pg.global_settings_repo import GlobalSettings, GlobalSettingsRepository
 from src.pg.locks import lock_history
+from src.queue.job_repo import MemoryJobRepository
 from src.reading.facts import WISH, fact_uid
 
 T = TypeVar("T")
@@ -109,6 +110,24 @@ class Memories:
         near = tuple(Named(fact_uid(hit.source_id), hit.text) for hit in hits[:MAX_NEAREST])
         return Forgotten(nearest=near)
 
+    async def forget_once(self, owner: Owner, uid: str, *, asker: int | None) -> Forgotten:
+        """Forget a fact or message; called again, say the same while it can be taken back.
+
+        Args:
+            owner: Whose it is.
+            uid: ``fact-12`` or ``msg-12``.
+            asker: In a group, who asks.
+        """
+
+        def work(transaction: Transaction) -> Forgotten:
+            found = Forgetter(transaction, owner, speaker_id=asker).forget([uid])
+            if found.texts:
+                return found
+            before = ForgettingRepository(transaction, owner).find_forgetting(uid, asker)
+            return Forgotten(tuple(before[1]), number=before[0]) if before else found
+
+        return await self._run(work)
+
     async def pin(
         self, owner: Owner, memory_id: int, *, pinned: bool, asker: int | None = None
     ) -> bool:
@@ -132,15 +151,24 @@ class Memories:
 
         In a group only what ``asker`` told, or wanted forgotten.
         """
-        return await self._run(lambda t: ForgettingRepository(t, owner).undo(memory_id, asker))
+        return await self._take_back(
+            lambda t: ForgettingRepository(t, owner).undo(memory_id, asker)
+        )
 
     async def undo_forgetting(
         self, owner: Owner, number: int, *, asker: int | None = None
     ) -> Undone | None:
         """Undo a certain forgetting, if it is not too late and the asker wanted it."""
-        return await self._run(
+        return await self._take_back(
             lambda t: ForgettingRepository(t, owner).undo_forgetting(number, asker)
         )
+
+    async def _take_back(self, work: Callable[[Transaction], Undone | None]) -> Undone | None:
+        """What came back is indexed soon, also where no turn follows."""
+        undone = await self._run(work)
+        if undone is not None:
+            await self._client.run(MemoryJobRepository(self._client).defer_indexing)
+        return undone
 
     async def _run(self, work: Callable[[Transaction], T]) -> T:
         return await self._client.run(self._client.in_transaction, work)

@@ -15,6 +15,7 @@ from uuid import UUID
 from src.base.errors import ConversationGoneError
 from src.base.owners import Owner
 from src.history.conversation_repo import HistoryMessage
+from src.history.turn_repo import NO_CHANGES, Changes
 from src.memory.search_index_repo import DELETE_EDITED as DELETE_DOCUMENTS
 from src.pg.client import Repository, Transaction, storable
 from src.pg.locks import lock_history
@@ -60,7 +61,7 @@ SELECT a.id, a.content, m.id, m.conversation_id::text, message_text(m.content), 
        coalesce(q.asked_at < now() - make_interval(days => %(days)s), false),
        EXISTS (SELECT 1 FROM question_facts k JOIN memories f ON f.id = k.memory_id
                WHERE k.thread_id = q.thread_id AND f.retired_at IS NOT NULL),
-       a.asks = 'conflict_over'
+       a.asks = 'conflict_over', a.changes
 FROM messages a
 JOIN messages m ON m.id = a.reply_to_id
 JOIN conversations c ON c.id = m.conversation_id
@@ -83,7 +84,8 @@ ORDER BY m.position, m.id LIMIT 100
 # How it ended stands below the question; the search reads it again.
 UPDATE_ANSWER = """
 UPDATE messages a
-SET content = a.content || %(ending)s, indexed_at = NULL, asks = 'conflict_over'
+SET content = a.content || %(ending)s, indexed_at = NULL, asks = 'conflict_over',
+    changes = %(changes)s
 FROM open_questions q, conversations c
 WHERE q.thread_id = %(thread)s AND a.reply_to_id = q.message_id AND a.asks = 'conflict'
   AND c.id = a.conversation_id AND c.owner_id = %(owner)s
@@ -152,6 +154,7 @@ class Question:
         is_expired: Whether it has waited for EXPIRE_DAYS.
         is_stale: Whether a fact that it is about holds no more.
         is_over: Whether it was decided, or closed; ``text`` says how.
+        changes: What its turn changed, and what came of it.
     """
 
     answer_id: int
@@ -166,6 +169,7 @@ class Question:
     is_expired: bool
     is_stale: bool
     is_over: bool
+    changes: Changes
 
 
 @dataclass(frozen=True)
@@ -247,8 +251,8 @@ class QuestionRepository(Repository):
         row = self._client.fetch_one(SELECT_QUESTION, owner, answer_id=answer_id, days=EXPIRE_DAYS)
         if row is None:
             return None
-        answer, text, message, conversation, *rest = row
-        return Question(answer, text, message, UUID(conversation), *rest)
+        read = [*row[:3], UUID(row[3]), *row[4:-1], Changes.from_row(row[-1])]
+        return Question(*read)
 
     def list_told(self, owner: Owner, thread: str) -> list[HistoryMessage]:
         """The messages that deny what is known, oldest first."""
@@ -266,16 +270,18 @@ class QuestionRepository(Repository):
         thread: str,
         ending: str,
         *,
+        changes: Changes = NO_CHANGES,
         keeps_both: bool = False,
         is_shown: bool = False,
     ) -> None:
         """End a question, with its checkpoints, and write below it how it ended, once.
 
+        With it stay the ``changes`` that can be taken back, for who presses a button again.
         Unless that ``is_shown`` to the user anyway, the job SHOW_ENDING will.
         """
         parameters: dict[str, Any] = {
             **owner.columns(), "thread": thread, "ending": storable(f"\n\n{ending}"),
-            "queue": COMMANDS_QUEUE, "task": SHOW_ENDING,
+            "changes": changes.as_row(), "queue": COMMANDS_QUEUE, "task": SHOW_ENDING,
         }  # fmt: skip
 
         def work(transaction: Transaction) -> None:

@@ -102,8 +102,8 @@ class MemoryScreens:
 
     async def forget(self, called: Called, memory_id: int, *back: int) -> Reply:
         """Forget a fact, and what was said of it; it can be taken back for ten minutes."""
-        forgotten = await self._memories.forget(
-            called.owner, [fact_uid(memory_id)], speaker_id=called.asker
+        forgotten = await self._memories.forget_once(
+            called.owner, fact_uid(memory_id), asker=called.asker
         )
         if not forgotten.texts:
             return await self._refused(called, memory_id)

@@ -17,8 +17,7 @@ from src.base.zones import in_zone, local_time
 from src.history.conversation_repo import HistoryMessage
 from src.history.new_messages import read_time_label, text_of, voice_of
 from src.history.turn_repo import Changes
-from src.llm.quoting import Form
-from src.llm.tool_forms import NoArguments, form_tool
+from src.llm.quoting import Form, NoArguments, form_tool
 from src.memory.citations import memory_record, words_and_dates
 from src.memory.memories import Memories
 from src.memory.retriever import Query
@@ -37,11 +36,11 @@ from src.reading import lexicon
 from src.reading.facts import MEMORY_TYPES, Fact, fact_uid, normalise
 
 SAVE = """\
-Save a fact that the user told about themselves, their people or things: when they ask, or it \
-matters for long; once for each. How they want to be answered is a wish. Relations: name, gender, \
-language, lives_in, works_as, married_to, has_pet, allergic_to, likes, favourite_<thing>, plans, \
-event, wish, ... No passwords, nothing that only you said. Tell what it replaced, or why it is \
-refused."""
+Save each fact that the user told about themselves, their people or things: when they ask, or it \
+matters for long. How they want to be answered is a wish. Relations: name, gender, language, \
+lives_in, works_as, married_to, allergic_to, likes, favourite_<thing>, plans, wish, ... No \
+passwords, nothing that only you said."""
+TELL_WHY = "It is not saved: tell the user why."
 
 
 def build_save_user_fact(memories: Memories) -> BaseTool:
@@ -66,6 +65,7 @@ def build_save_user_fact(memories: Memories) -> BaseTool:
             "text": outcome.text,
             "replaced": list(outcome.replaced),
             "reason": outcome.reason,
+            **({} if is_saved else {"note": TELL_WHY}),
         }
         ids = frozenset() if number is None else frozenset({number})
         finding = Finding(shown_facts=ids, changes=changes_of([outcome]), facts_changed=is_saved)
@@ -104,10 +104,9 @@ LEAST = 0.3  # similarity of hits without a common word: the model judges them
 ASKS_THE_BOT = lexicon.Expression(r"\b<find.the_bot_said>", re.IGNORECASE)
 KINDS = ", ".join([*list(MEMORY_TYPES)[:3], "message", "summary"])
 
+DOUBTFUL = 0.65  # similarity below which what shares no word is probably about something else
 SEARCH = """\
-Search all that the user told; "what do you know about me?" lists \
-it. Not of_asker tells of others; without lexical and with similarity below 0.65 it is probably \
-about something else."""
+Search all that the user told; "what do you know about me?" lists it."""
 
 
 class SearchOrder(Form):
@@ -155,6 +154,7 @@ def build_search_memory(memories: Memories) -> BaseTool:
                 "score": round(hit.score, 2),
                 "similarity": round(hit.similarity, 2),
                 "lexical": round(hit.bm25, 1),
+                **({"doubtful": True} if not hit.bm25 and hit.similarity < DOUBTFUL else {}),
             }
             for number, hit in zip(numbers, hits, strict=True)
         ]
@@ -192,8 +192,10 @@ def _day(text: str, time_zone: str) -> datetime | None:
 MAX_IDS = 20
 
 FORGET = """\
-Forget what the user said, when they ask; undone within ten minutes. With ask several fit: ask \
-which; with nearest none does: name these. Nothing is forgotten then."""
+Forget what the user said, when they ask; undone within ten minutes."""
+# What the model is told of an outcome with which nothing is forgotten.
+SEVERAL_FIT = "Several fit, none is forgotten: ask which."
+NONE_FITS = "None fits, none is forgotten: name these."
 FORGET_ALL = "Erase all that is stored of the user; they are asked to confirm."
 KEEP_PRIVATE = "Remember nothing of this message: the user asks for that."
 
@@ -218,11 +220,13 @@ def build_forget_fact(memories: Memories) -> BaseTool:
             everything=order.everything, request_id=context.message_id,
             speaker_id=context.speaker_id,
         )  # fmt: skip
-        told = {
+        told: dict[str, Any] = {
             "forgotten": list(found.texts),
             "ask": [vars(named) for named in found.ask],
             "nearest": [vars(named) for named in found.nearest],
         }
+        if found.ask or found.nearest:
+            told["note"] = SEVERAL_FIT if found.ask else NONE_FITS
         return json.dumps(told, ensure_ascii=False), Finding(
             changes=Changes(forgetting=found.number), facts_changed=bool(found.texts)
         )

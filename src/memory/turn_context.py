@@ -123,6 +123,7 @@ class TurnContext:
         is_private: Whether the user wants the message remembered nowhere.
         answer_length: How long the user wants the answer.
         memory_on: Whether anything is remembered, and recalled.
+        has_reminders: Whether any reminder of the owner's may wait.
         speaker_id: In a group, who asks: "I" in the message.
         on_text: Called with each piece of the answer as the model writes it.
         on_usage: Called with what each model call cost.
@@ -142,6 +143,7 @@ class TurnContext:
     is_private: bool = False
     answer_length: AnswerLength = "normal"
     memory_on: bool = True
+    has_reminders: bool = True
     speaker_id: int | None = None
     on_text: Callable[[str], None] = lambda _text: None
     on_usage: Callable[[ModelUsage], None] = lambda _usage: None

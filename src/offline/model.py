@@ -165,8 +165,12 @@ def answer(
     if task is not None:
         return AIMessage(content=task)
     turn = Turn.read(messages, vector)
+    if reminders.asks_in_vain(turn.text, tool_names):
+        return AIMessage(content=say("reminders_empty", turn.language))
     results = _results(messages)
-    calls = [call for call in turn.calls() if call[0] in tool_names][len(results) :]
+    waits = reminders.LIST_REMINDERS in tool_names  # else there is none to move
+    wanted = (call for call in turn.calls() if waits or "moves" not in call[1])
+    calls = [call for call in wanted if call[0] in tool_names][len(results) :]
     if calls:
         return _message(calls[:MAX_CALLS])
     return AIMessage(content=turn.reply(results))

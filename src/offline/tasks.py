@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from src.memory.prompts import ANSWER_PROMPT, MERGE_PROMPT, SUMMARY_PROMPT, UNKNOWN
+from src.memory.prompts import MERGE_PROMPT, SUMMARY_PROMPT
 from src.offline.lines import NOTE, Vector, kind_of
 from src.offline.replies import Record, is_note, near
 from src.reading.facts import Fact
@@ -20,12 +20,6 @@ SUMMARY_QUOTE = 70  # characters of each message in a summary
 # What the rules know of a fact.
 TOLD = {"text", "quote", "memory_type", "importance", "subject", "relation", "object"}
 UNDERSTANDING = "Understanding"
-# Forms that stay empty: nothing but what the memory's own rules find contradicts, and one search
-# is enough.
-EMPTY: dict[str, dict[str, Any]] = {
-    "Conflicts": {"conflicts": []},
-    "ReasoningStep": {"thought": "", "action": "answer", "query": ""},
-}
 
 
 def explicit_facts(text: str) -> list[Fact]:
@@ -50,7 +44,9 @@ def do_task(system: str, prompt: str) -> str | None:
 
 
 def fill_form(form: str, prompt: str, vector: Vector | None = None) -> dict[str, Any]:
-    """The arguments of the call that a structured prompt demands; empty for an unknown form.
+    """The arguments of the call that a structured prompt demands; empty for any other form.
+
+    Conflicts stays empty: nothing but what the memory's own rules find contradicts.
 
     Args:
         form: Its name.
@@ -64,7 +60,7 @@ def fill_form(form: str, prompt: str, vector: Vector | None = None) -> dict[str,
             return {"facts": list(_extracted(prompt))}
         case "Forgetting":
             return {"uids": list(_meant(prompt))}
-    return EMPTY.get(form, {})
+    return {}
 
 
 def line_of(prompt: str) -> str:
@@ -77,14 +73,14 @@ def _understanding(prompt: str, vector: Vector | None) -> dict[str, Any]:
     text = line_of(prompt)
     wanted = forget_request(text)
     if wanted is not None:
-        return {"intent": "forget", "facts": [], "query": wanted.about}
+        return {"intent": "forget", "query": wanted.about}
     if asks_for_reminder(text):
-        return {"intent": "remind", "facts": [], "query": ""}
+        return {"intent": "remind"}
     facts = list(_extracted(prompt))
     if not facts and text.strip() and kind_of(text, vector) == NOTE:
         record = list(_records(prompt, "messages"))[-1]
         facts = [_told(Fact(text=text.strip().rstrip(".!…")), record)]
-    return {"intent": "teach" if facts else "solve", "facts": facts, "query": ""}
+    return {"intent": "teach", "facts": facts} if facts else _solved(prompt, text)
 
 
 def _told(fact: Fact, record: Record) -> dict[str, Any]:
@@ -107,13 +103,11 @@ def _meant(prompt: str) -> Iterator[str]:
             yield str(record["uid"])
 
 
-def _strict_answer(prompt: str) -> str:
-    """The quotes that are near the task, as they are, each with its reference."""
-    tasks = list(_records(prompt, "messages"))
-    task = str(tasks[-1].get("task", "")) if tasks else ""
+def _solved(prompt: str, asked: str) -> dict[str, Any]:
+    """The quotes that are near a question, as they are, each with its reference."""
     quotes = [{**r, "text": str(r.get("text", ""))} for r in _records(prompt, "context")]
-    found = near(quotes, task)
-    return "\n".join(f"{r['text']} [{r.get('id', r['uid'])}]" for r in found) or UNKNOWN
+    lines = (f"{r['text']} [{r.get('id', r['uid'])}]" for r in near(quotes, asked))
+    return {"intent": "solve", "answer": "\n".join(lines)}
 
 
 def _summary(prompt: str) -> str:
@@ -148,7 +142,6 @@ def _records(prompt: str, tag: str) -> Iterator[dict[str, Any]]:
 
 
 _TASKS: dict[str, Callable[[str], str]] = {
-    ANSWER_PROMPT: _strict_answer,
     SUMMARY_PROMPT: _summary,
     MERGE_PROMPT: _merged,
 }

@@ -26,7 +26,7 @@ from src.offline.model import build_chat_model
 from src.outside.servers import McpServers, ServerState
 from src.pg.client import PgClient
 from src.pg.migrations import check_sessions, find_version, newest_version
-from src.queue.dead_jobs import PutAside, PutAsideRepository
+from src.queue.dead_jobs import JobDeathRepository, PutAside
 from src.queue.job_repo import WorkerRepository
 from src.queue.update_repo import UpdateRepository
 
@@ -120,7 +120,7 @@ def _examine_database(settings: Settings, dsn: str) -> list[Finding]:
 
 def _examine_jobs(client: PgClient) -> list[Finding]:
     """What waits, and what is put aside."""
-    count = PutAsideRepository(client).count()
+    count = JobDeathRepository(client).count()
     waiting, oldest = UpdateRepository(client).count_waiting()
     heartbeat = WorkerRepository(client).seconds_since_heartbeat()
     mend = "python bot.py jobs lists what kills its process; --retry gives it back to the queue"

@@ -260,15 +260,12 @@ class EmbeddedPostgres:
             if users is None:
                 return
             self._stopping.clear()
+            seconds = HURRY_SECONDS if in_a_hurry else STOP_SECONDS
             try:
                 with self._exclusive(), users:
-                    has_stopped = not _try_lock(users) or self._stop_server(
-                        HURRY_SECONDS if in_a_hurry else STOP_SECONDS
-                    )
-                if not has_stopped and in_a_hurry:
-                    logger.info("the embedded PostgreSQL goes on stopping by itself")
-                elif not has_stopped:
-                    logger.warning("the embedded PostgreSQL did not stop in time")
+                    if _try_lock(users) and not self._stop_server(seconds):
+                        level = logging.INFO if in_a_hurry else logging.WARNING
+                        logger.log(level, "the embedded PostgreSQL did not stop in time")
             except OSError as error:
                 logger.warning("the embedded PostgreSQL did not stop", exc_info=error)
 

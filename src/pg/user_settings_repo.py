@@ -14,19 +14,27 @@ AnswerLength = Literal["short", "normal", "long"]
 
 @dataclass(frozen=True)
 class UserSettings:
-    """One owner's settings; None stands for the default."""
+    """One owner's settings; None stands for the default.
+
+    Attributes:
+        has_reminders: Beside them, whether any reminder waits.
+    """
 
     language: str | None = None
     time_zone: str | None = None
     mode: Mode = "assistant"
     answer_length: AnswerLength = "normal"
     memory_on: bool = True
+    has_reminders: bool = False
 
 
 # The owner's settings.
 SELECT_SETTINGS = """
-SELECT language, time_zone, mode, answer_length, memory_on FROM user_settings
-WHERE owner_id = %(owner)s
+SELECT s.language, s.time_zone, coalesce(s.mode, 'assistant'),
+       coalesce(s.answer_length, 'normal'), coalesce(s.memory_on, true),
+       EXISTS (SELECT FROM reminders r WHERE r.owner_id = o.id AND r.is_waiting)
+FROM owners o LEFT JOIN user_settings s ON s.owner_id = o.id
+WHERE o.id = %(owner)s
 """
 
 # The user blocked the bot, or the chat is gone.
@@ -41,6 +49,9 @@ UPDATE_ACTIVE = """
 UPDATE user_settings SET inactive_since = NULL, updated_at = now()
 WHERE owner_id = %(owner)s AND inactive_since IS NOT NULL
 """
+
+# A zone that was only a guess, and a wrong one.
+CLEAR_ZONE = "UPDATE user_settings SET time_zone = NULL WHERE owner_id = %(owner)s"
 
 # What the owner has chosen; what is NULL stays as it was.
 UPSERT_SETTINGS = """
@@ -71,6 +82,10 @@ class UserSettingsRepository(Repository):
     def mark_active(self, telegram_user_id: int) -> None:
         """The owner can be reached again."""
         self._client.execute(UPDATE_ACTIVE, Owner(telegram_user_id))
+
+    def forget_zone(self, telegram_user_id: int) -> None:
+        """The owner has told no zone."""
+        self._client.execute(CLEAR_ZONE, Owner(telegram_user_id))
 
     def change(
         self,

@@ -14,14 +14,13 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
-from uuid import UUID
 
 from procrastinate import JobContext
 from procrastinate.worker import Worker
 
 from src.base.errors import PostponedError, StorageRejectedError
 from src.base.metrics import Metrics
-from src.pg.client import PgClient, Repository, Row, Transaction
+from src.pg.client import PgClient, Repository, Transaction
 from src.queue.job_repo import QUARANTINE_QUEUE, TURNS_QUEUE, UNIQUE_VIOLATION
 
 logger = logging.getLogger(__name__)
@@ -57,7 +56,7 @@ class PutAside:
     task: str
     job_id: int
     chat_id: int | None
-    conversation_id: UUID | None
+    conversation_id: str | None
     since: datetime
     deaths: int
 
@@ -224,7 +223,7 @@ QUARANTINE = {
 
 
 class JobDeathRepository(Repository):
-    """Keeps the deaths of jobs; every method blocks (see ``PgClient.run``)."""
+    """Keeps the deaths of jobs, and what is put aside; every method blocks."""
 
     def recover(self, *, dead_after: float, counts: bool = True) -> Recovered:
         """Count the deaths of dead workers' jobs and give the jobs back: suspects apart.
@@ -275,6 +274,24 @@ class JobDeathRepository(Repository):
         """
         return self._client.execute(ACQUIT, QUARANTINE, job=job)
 
+    def list_all(self) -> list[PutAside]:
+        """What is put aside, oldest first, at most a thousand."""
+        rows = self._client.fetch_all(SELECT_PUT_ASIDE)
+        return [PutAside(*row) for row in rows]
+
+    def count(self) -> int:
+        """How much is put aside."""
+        row = self._client.fetch_one(COUNT_PUT_ASIDE)
+        return int(row[0]) if row else 0
+
+    def retry(self, number: int | None = None) -> int:
+        """Give what is put aside back to the queue, with a clean count; returns how much.
+
+        Args:
+            number: The id of one; None for all.
+        """
+        return self._client.execute(RETRY, id=number)
+
     def _despite_twins(self, work: Callable[[Transaction], Recovered]) -> Recovered:
         """Run ``work``, and retry when a job came under a queueing lock meanwhile."""
         for _ in range(TWIN_RACES):
@@ -291,44 +308,17 @@ def _put_aside(transaction: Transaction, jobs: list[int], ended: list[int]) -> l
         return []
     for statement in (FAIL_JOBS, CLOSE_UPDATES):
         transaction.execute(statement, jobs=ended)
-    rows = transaction.fetch_all(SELECT_PUT_ASIDE)
-    return [aside for aside in map(_as_put_aside, rows) if aside.job_id in jobs]
-
-
-class PutAsideRepository(Repository):
-    """Keeps what is put aside; every method blocks (see ``PgClient.run``)."""
-
-    def list_all(self) -> list[PutAside]:
-        """What is put aside, oldest first, at most a thousand."""
-        rows = self._client.fetch_all(SELECT_PUT_ASIDE)
-        return [_as_put_aside(row) for row in rows]
-
-    def count(self) -> int:
-        """How much is put aside."""
-        row = self._client.fetch_one(COUNT_PUT_ASIDE)
-        return int(row[0]) if row else 0
-
-    def retry(self, number: int | None = None) -> int:
-        """Give what is put aside back to the queue, with a clean count; returns how much.
-
-        Args:
-            number: The id of one; None for all.
-        """
-        return self._client.execute(RETRY, id=number)
-
-
-def _as_put_aside(row: Row) -> PutAside:
-    number, task, job, chat, conversation, since, deaths = row
-    return PutAside(number, task, job, chat, conversation and UUID(conversation), since, deaths)
+    every = [PutAside(*row) for row in transaction.fetch_all(SELECT_PUT_ASIDE)]
+    return [aside for aside in every if aside.job_id in jobs]
 
 
 class DeadJobs:
     """Counts who ran when a process died, and knows whom to try alone."""
 
-    def __init__(self, client: PgClient, deaths: JobDeathRepository, metrics: Metrics) -> None:
-        """Keep the count in ``deaths``."""
+    def __init__(self, client: PgClient, metrics: Metrics) -> None:
+        """Keep the count in the database."""
         self._client = client
-        self._deaths = deaths
+        self._deaths = JobDeathRepository(client)
         self._metrics = metrics
         self._ends_at = 0.0  # when the trial is over
 

@@ -14,35 +14,13 @@ from src.pg.client import PreparedStatement, Repository, Transaction
 from src.pg.connection import PATIENT
 from src.pg.user_settings_repo import AnswerLength, Mode
 
-UpdateKind = Literal[
-    "message",
-    "media",
-    "teach",
-    "command",
-    "new",
-    "stop",
-    "edit",
-    "callback",
-    "member",
-    "refused",
-    "other",
-]
+UpdateKind = Literal["message", "media", "teach", "command", "new", "stop", "edit", "callback",
+                     "member", "refused", "other"]  # fmt: skip
 # How an update ended, one word or two for the operator.
 UpdateOutcome = Literal[
-    "done",
-    "explained",
-    "asked for zone",
-    "left to a later message",
-    "stopped",
-    "wiped",
-    "failed",
-    "ignored",
-    "refused",
-    "refused silently",
-    "chat unavailable",
-    "put aside",
-    "erased",
-]
+    "done", "explained", "asked for zone", "left to a later message", "stopped", "wiped", "failed",
+    "ignored", "refused", "refused silently", "chat unavailable", "put aside", "erased",
+]  # fmt: skip
 # Kinds whose arrival ends the wait for an answer to what was said before them; and those that get
 # an answer of their own in between, so that nothing is left beyond them.
 ANSWERED_LATER: tuple[UpdateKind, ...] = ("message", "new", "stop")
@@ -87,6 +65,7 @@ class WaitingUpdate:
         revision: How often an erasure has redacted it.
         newer: What waited behind it in its chat that will be answered instead of it.
         zone_asked: Whether what the user did before it made us ask for the time zone.
+        has_reminders: Whether the owner, or another topic of the group, waits for any.
     """
 
     id: int
@@ -110,6 +89,7 @@ class WaitingUpdate:
     answer_length: AnswerLength = "normal"
     memory_on: bool = True
     zone_asked: bool = False
+    has_reminders: bool = False
 
     @property
     def owner(self) -> Owner:
@@ -255,7 +235,9 @@ SELECT u.id, u.bot_id, u.update_id, u.kind, u.chat_id, u.thread_id, u.user_id, u
        coalesce((SELECT p.outcome = 'asked for zone' FROM telegram_updates p
         WHERE p.id < u.id AND p.id > u.id - 1000 AND p.bot_id = u.bot_id
           AND p.chat_id = u.chat_id AND p.thread_id = u.thread_id AND p.user_id = u.user_id
-        ORDER BY p.id DESC LIMIT 1), false)
+        ORDER BY p.id DESC LIMIT 1), false),
+       EXISTS (SELECT FROM reminders r JOIN owners w ON w.id = r.owner_id
+               WHERE w.telegram_user_id = coalesce(v.new_chat_id, u.chat_id) AND r.is_waiting)
 FROM telegram_updates u
 LEFT JOIN chat_moves v ON v.old_chat_id = u.chat_id
 LEFT JOIN owners o ON o.telegram_user_id = coalesce(v.new_chat_id, u.chat_id) AND o.thread_id = 0
@@ -331,35 +313,30 @@ WHERE lock = %(lock)s AND (status = 'doing' OR (status = 'todo' AND attempts > 0
 ORDER BY id LIMIT 100
 """
 
-# What waits without a job (see below) while a later /new of its chat is done: it was wiped with
-# all that was said before.
-WIPE_FORGOTTEN = """
-UPDATE telegram_updates u SET handled_at = now(), outcome = 'wiped', payload = '{}'
-WHERE u.handled_at IS NULL AND u.kind IN ('message', 'media', 'edit')
-  AND u.received_at < now() - make_interval(secs => %(seconds)s)
-  AND NOT EXISTS (
-      SELECT 1 FROM procrastinate_jobs j
-      WHERE j.task_name = 'handle_update' AND j.status IN ('todo', 'doing')
-        AND (j.args ->> 'update')::bigint = u.id)
-  AND EXISTS (
-      SELECT 1 FROM telegram_updates n
-      WHERE n.bot_id = u.bot_id AND n.chat_id = u.chat_id AND n.thread_id = u.thread_id
-        AND n.id > u.id AND n.kind = 'new' AND n.handled_at IS NOT NULL)
-"""
-
 # Updates that wait although no job will handle them (theirs failed, or was cancelled by a stop
 # that met a dead worker) get a new one; given up after a day, when Telegram would give up too.
-# They are older than whatever else waits in their chats, so they come before every round.
+# They are older than whatever else waits in their chats, so they come before every round. What was
+# said before a /new of its chat that is done was wiped with all the rest.
 DEFER_FORGOTTEN = """
-WITH forgotten AS (
-    SELECT u.id, u.kind, u.bot_id, u.chat_id, u.thread_id, u.message_id FROM telegram_updates u
+WITH jobless AS (
+    SELECT u.id, u.kind, u.bot_id, u.chat_id, u.thread_id, u.message_id, u.received_at
+    FROM telegram_updates u
     WHERE u.handled_at IS NULL AND u.received_at < now() - make_interval(secs => %(seconds)s)
-      AND u.received_at > now() - interval '1 day'
       AND NOT EXISTS (
           SELECT 1 FROM procrastinate_jobs j
           WHERE j.task_name = 'handle_update' AND j.status IN ('todo', 'doing')
             AND (j.args ->> 'update')::bigint = u.id)
-    ORDER BY u.id LIMIT 1000
+), wiped AS (
+    UPDATE telegram_updates u SET handled_at = now(), outcome = 'wiped', payload = '{}'
+    FROM jobless j WHERE u.id = j.id AND u.kind IN ('message', 'media', 'edit') AND EXISTS (
+        SELECT 1 FROM telegram_updates n
+        WHERE n.bot_id = u.bot_id AND n.chat_id = u.chat_id AND n.thread_id = u.thread_id
+          AND n.id > u.id AND n.kind = 'new' AND n.handled_at IS NOT NULL)
+    RETURNING u.id
+), forgotten AS (
+    SELECT id, kind, bot_id, chat_id, thread_id, message_id FROM jobless
+    WHERE received_at > now() - interval '1 day' AND id NOT IN (SELECT id FROM wiped)
+    ORDER BY id LIMIT 1000
 ), deferred AS (
     SELECT procrastinate_defer_jobs_v1(
         array_agg(ROW(CASE WHEN kind = 'message' THEN 'turns' ELSE 'commands' END,
@@ -500,7 +477,6 @@ class UpdateRepository(Repository):
         Args:
             older_than: Seconds since it was received.
         """
-        self._client.execute(WIPE_FORGOTTEN, seconds=older_than, limits=PATIENT)
         row = self._client.fetch_one(DEFER_FORGOTTEN, seconds=older_than, limits=PATIENT)
         return int(row[0]) if row else 0
 

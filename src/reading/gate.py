@@ -32,7 +32,7 @@ ESCAPE = "‹"
 # Tag characters are invisible and spell ASCII; only flags (U+1F3F4 and tags) have a use for them.
 SMUGGLED = re.compile("(?<![\U0001f3f4\U000e0020-\U000e007e])[\U000e0020-\U000e007f]+")
 OWN_TAGS = (
-    r"(?:memories|key_facts|persona|wishes|history_summary|context|messages|conversation"
+    r"(?:memories|key_facts|persona|wishes|history_summary|context|messages|conversation|searched"
     r"|instructions?|<marks.role>)"
 )
 # As the folded text reads from the sign on.
@@ -119,7 +119,9 @@ KEYS = re.compile(
 
 _PASSWORD = r"\b<secrets.password>"
 # After "пароль": words that tell something about the password instead of being it.
-_TALK = r"(?!(?:<secrets.talk>|<secrets.talk_whole>\b)\w*)"
+_TALK = r"(?!(?:<secrets.talk>[^\W\d_]*|<secrets.talk_whole>)(?![^\s.,;:!?]))"
+# A plain word is the password where nothing follows: "мой пароль солнышко", not "… кто-то узнал".
+_LAST = r"(?=\s*(?:[.!?,;\n]|$)|\s+<secrets.after>\s)"
 
 # Words that announce a secret, and the secret after them, which begins where the group ``v`` does.
 PASSWORDS = tuple(
@@ -127,14 +129,15 @@ PASSWORDS = tuple(
     for source in (
         # "пароль от вайфая: ...", "my password is ...", "пароль — ..."
         rf"{_PASSWORD}\b[^•.!?\n:=]{{0,40}}?\s*[:=]\s*(?P<v>\S)",
-        rf"{_PASSWORD}\b(?:\s+<secrets.for>)?(?:\s+[\w'-]+){{0,3}}?\s+(?:<secrets.is>|-)\s+(?P<v>\S)",
+        rf"{_PASSWORD}\b(?!\s+<secrets.talk>)(?:\s+<secrets.for>)?(?:\s+[\w'-]+){{0,3}}?"
+        rf"\s+(?:(?:-\s+)?<secrets.is>|-(?!\s+<secrets.is>))\s+{_TALK}(?P<v>\S)",
         # "пароль от вайфая солнышко2020", "password hunter2", "пароль 1234": a digit, or quotes
         rf"{_PASSWORD}(?:\s+<secrets.for>\s+[\w'-]+(?:\s+[^\W\d]+)?)?\s+"
         r"(?P<v>[\"']\S|(?!1password)(?=\S{0,30}\d)\S{4,})",
         # "пароль от вайфая солнышко", "мой пароль солнышко", "пароль qwerty"
         r"(?:^|[.!?,;:\n] ?|\b<secrets.own>\s+)<secrets.bare_password>\s+<secrets.for>\s+[\w'-]+"
-        rf"\s+(?P<v>{_TALK}\w{{3,}})",
-        rf"\b<secrets.mine>\s+<secrets.password>\s+(?P<v>{_TALK}\w{{3,}})",
+        rf"\s+(?P<v>{_TALK}\w{{3,}}){_LAST}",
+        rf"\b<secrets.mine>\s+<secrets.password>\s+(?P<v>{_TALK}\w{{3,}}){_LAST}",
         rf"\b<secrets.bare_password>\s+(?!wi|vpn|apple|google)(?P<v>{_TALK}[a-z]{{4,}}\b)",
     )
 )
@@ -163,8 +166,10 @@ WORDED = tuple(
 # Recovery words of a wallet: some words behind a sign, or many of them.
 _WORDS = r"(?:[\s\d,;.)-]{0,6}[^\W\d]\w*)"
 SEEDS = lexicon.Expression(
-    rf"\b<secrets.seed>(?:[^•.!?\n:=]{{0,30}}(?:[:=]|\s-\s|\b<secrets.seed_is>\b)(?=\s*\w)"
-    rf"(?P<v>{_WORDS}{{1,24}})|(?P<w>(?:[\s,]+\w+){{8,24}}))",
+    rf"\b<secrets.seed>(?:[^•.!?\n:=]{{0,30}}"
+    rf"(?:[:=]|(?:\s-\s+)?\b<secrets.seed_is>\b|\s-\s(?!\s*<secrets.seed_is>\b))"
+    rf"\s*(?=\w)(?![^\W\d]{{1,2}}\b){_TALK}(?P<v>{_WORDS}{{1,24}})"
+    r"|(?P<w>(?:[\s,]+\w+){8,24}))",
     re.IGNORECASE,
 )
 # Codes of daily life: what opens the door of the house.
@@ -188,6 +193,13 @@ MORE_OF_KEY = re.compile(r"[^\s\"'<>,]*")
 MORE_OF_PEM = re.compile(r".*?(?:-----END[^-\n]{0,40}-----|\Z)", re.DOTALL)
 WORD_END = re.compile(r"\S*")
 TAIL = re.compile(r"(?:\s(?=\S{0,60}\d)\S+)*")
+
+# A message that may be a secret: one word, digits in groups, the words of a wallet.
+ALONE = re.compile(r"\S{4,64}|\d[\d -]{2,24}|(?:[^\W\d_]+ ){7,23}[^\W\d_]+")
+PUBLIC = re.compile(r"\d{1,2}[:.]\d\d|[\w.+-]+@[\w-]+\.\w+|\w+://\S*|[#@/]\S*")
+PLAIN_WORD = re.compile(r"\W*[^\W\d_]+(?:[-'][^\W\d_]+)*\W*")
+ANNOUNCED = lexicon.Expression(r"(?:[:=-]|\b<secrets.is>)$", re.IGNORECASE)
+MAX_ANNOUNCED = 200  # characters of a message that may announce a secret at its end
 
 MASK = "••••"  # stands in a message in the place of a secret
 MAX_PASSES = 5  # what is left behind one secret may read as another
@@ -226,6 +238,28 @@ def redact(text: str, *, household: bool = False) -> str:
             start, end = places[one.start], places[one.end - 1] + 1
             text = f"{text[:start]}{MASK}{text[end:]}"
     return MASK
+
+
+def is_alone(text: str) -> bool:
+    """Whether a message may be a secret that the message before it announced."""
+    seen = _seen(text).strip()
+    return ALONE.fullmatch(seen) is not None and PUBLIC.fullmatch(seen) is None
+
+
+def completes(before: str, text: str) -> Secret | None:
+    """The secret that a message is, after one that announced it: "мой пароль", "qwerty123".
+
+    A plain word is one only after a colon, a dash or "is", or in another alphabet.
+    """
+    seen, told = _seen(text).strip(), _seen(before).strip()[-MAX_ANNOUNCED:]
+    if MASK in told or told.endswith("?") or not is_alone(text):
+        return None
+    is_other = seen.isascii() and not told.isascii()
+    if PLAIN_WORD.fullmatch(seen) and not is_other and not ANNOUNCED.search(told):
+        return None
+    told = told.rstrip(" :-.,!")
+    found = [one for one in _found(f"{told}: {seen}") if one.start > len(told)]
+    return found[-1] if found else None
 
 
 def secrets_of(text: str) -> list[str]:

@@ -207,6 +207,8 @@ def _range_words(days: Days, language: Language) -> str:
 # Verbs in the past tense; it decides only between the last and the coming Friday.
 PAST = lexicon.Expression(r"\b(?!<time.not_past>\b)<time.past>\b")
 HABIT = lexicon.Expression(r"\b<time.habitual>\b")
+FEW_LETTERS = 4  # beside a day: no verb is among them
+CLAUSE_END = re.compile(r"[,;.!?] ")
 SENTENCE_START = re.compile(r"(?:^|[.!?;:] )[^\w ]{0,3}$")
 PREDICATE = re.compile(r" (?:is|was|will|has|had)\b")
 CLOCK = re.compile(r",? (?:at )?\d{1,2}(?::\d\d| ?[ap]m)")
@@ -234,9 +236,14 @@ class _Fact:
         source = times.tidy(text)
         return cls(source, times.fold(source), said_at.replace(tzinfo=None))
 
-    @property
-    def past(self) -> bool:
-        return PAST.search(self.folded) is not None and FUTURE.search(self.folded) is None
+    def is_past_at(self, span: Span) -> bool:
+        """Whether the clause around an expression is in the past tense; a bare one goes by all."""
+        ends = [0, *(m.end() for m in CLAUSE_END.finditer(self.folded)), len(self.folded)]
+        start = max(end for end in ends if end <= span.start)
+        end = min(end for end in ends if end >= span.end)
+        around = self.folded[start : span.start] + self.folded[span.end : end]
+        said = self.folded[start:end] if len(around.strip(" ,.")) > FEW_LETTERS else self.folded
+        return PAST.search(said) is not None and FUTURE.search(said) is None
 
     @property
     def habitual(self) -> bool:
@@ -304,7 +311,7 @@ def when_valid(text: str, said_at: datetime) -> Period | None:
         return None
     fact = _Fact.read(text, said_at)
     spans = [span for span in times.find_spans(fact.folded) if _names_time(span, fact)]
-    found = named_periods(spans, said_at, past=fact.past)
+    found = named_periods(spans, said_at, past=bool(spans) and fact.is_past_at(spans[0]))
     return found[0][1] if found else None
 
 
@@ -339,7 +346,8 @@ def _is_schedule(span: Span) -> bool:
 
 def _is_duration(span: Span, fact: _Fact) -> bool:
     """Whether it says how long something took: "I learned it in three days"."""
-    return span.kind == "ahead" and fact.folded.startswith("in ", span.start) and fact.past
+    begins = fact.folded.startswith("in ", span.start)
+    return span.kind == "ahead" and begins and fact.is_past_at(span)
 
 
 def _is_dated(span: Span, fact: _Fact) -> bool:
@@ -448,4 +456,4 @@ def _precision(span: Span) -> Precision:
 def _meaning(span: Span, precision: Precision, fact: _Fact) -> Days | None:
     if span.kind in ("ago", "ahead") and precision == "day":
         return around(counted_day(span, fact.said_at), "day")
-    return days_of(span, fact.said_at, past=fact.past)
+    return days_of(span, fact.said_at, past=fact.is_past_at(span))

@@ -70,6 +70,8 @@ INFINITIVE = lexicon.Expression("<reminder.infinitive_endings>$")
 MENTIONED = lexicon.Expression(r"\b<reminder.mentioned>\b")
 FAR_DATES = frozenset({"month", "season", "year", "year_word"})  # words of a vague day
 NAMED_FOR = lexicon.Expression("<reminder.named_for> ")
+# What stands for a thing that was named before: "remind me of it tomorrow".
+PRONOUN = lexicon.Expression(r"\b<reminder.pronoun>\b")
 # What joins the order and the thing and is no part of it.
 JOINING = lexicon.Expression(r"[\s,:;—–-]*(?:<reminder.joining>(?![\w'-])[\s,]*)?", re.IGNORECASE)
 POLITE_END = lexicon.Expression(
@@ -83,6 +85,7 @@ class _Order:
 
     Attributes:
         folded: The text.
+        begin: Where its sentence begins.
         start: Where it begins.
         end: Where it ends.
         kind: How it is said: a group of ``COMMAND``.
@@ -90,6 +93,7 @@ class _Order:
     """
 
     folded: str
+    begin: int
     start: int
     end: int
     kind: str
@@ -173,7 +177,8 @@ def _find_order(folded: str, found: Sequence[Span]) -> _Order | None:
         if kind == "infinitive" and asking is None:
             continue
         if _is_meant(rest[begin:start], kind, match[0]):
-            return _Order(folded, start, match.end(), kind, asking.span() if asking else None)
+            span = asking.span() if asking else None
+            return _Order(folded, begin, start, match.end(), kind, span)
     return None
 
 
@@ -350,17 +355,24 @@ def _what(source: str, order: _Order, elements: Sequence[Span]) -> str:
     cuts += [order.asking] if order.asking else []
     after = AFTER_ORDER.match(order.folded, order.end)
     cuts.append((order.start, after.end() if after else order.end))
-    pieces, position = [], 0
-    for start, end in _joined_cuts(sorted(cuts), order.folded):
-        pieces.append(source[position:start])
-        position = end
+    joined = _joined_cuts(sorted(cuts), order.folded)
+    behind = " ".join(_between(order.folded, [cut for cut in joined if cut[1] > order.start])[1:])
+    if re.search(r"\w", behind) and not PRONOUN.search(behind):  # what stands before is told
+        joined = [(0, order.begin), *(cut for cut in joined if cut[1] > order.begin)]
     # Punctuation stays behind what it belongs to: "встреча, за час до неё".
-    kept = [piece.lstrip(" ,:;—–-").rstrip(" :—–-") for piece in (*pieces, source[position:])]
+    kept = [piece.lstrip(" ,:;—–-").rstrip(" :—–-") for piece in _between(source, joined)]
     text = " ".join(piece for piece in kept if re.search(r"\w", piece))
     text = POLITE_END.sub("", BEGINNING_OF_TEXT.sub("", text))
     text = text[match.end() :] if (match := JOINING.match(text)) else text
     text = text.strip().rstrip(" ,;:.?—–-")
     return text if re.search(r"\w", text) else ""
+
+
+def _between(text: str, cuts: Sequence[tuple[int, int]]) -> list[str]:
+    """What is left of a text without some places, in pieces."""
+    ends = [0, *(end for _, end in cuts)]
+    starts = [*(start for start, _ in cuts), len(text)]
+    return [text[end:start] for end, start in zip(ends, starts, strict=True)]
 
 
 def _joined_cuts(cuts: Sequence[tuple[int, int]], folded: str) -> list[tuple[int, int]]:

@@ -9,18 +9,24 @@ from functools import cache
 
 from src.base.zone_names import LETTERS, find_time_zones
 from src.reading import lexicon
-from src.reading.sentences import FOLD
+from src.reading.sentences import FOLD, OPENER
 
 MAX_TEXT = 400  # characters; a longer message tells other things
 MAX_CLAUSES = 6
-PLACE = r"(?P<place>[^\s,;:!?()][^,;!?()]{0,38})"
-CLAUSES = re.compile(r"[.!;\n]+(?=\s|$)|,\s+")
+PLACE = r"(?<!\w)(?P<place>[^\s,;:!?()][^,;!?()]{0,38})"
+CLAUSES = re.compile(r"[.!;)\n]+(?=\s|$)|,\s+")
+FEW = 2  # words beside a told zone that want no answer: "haha kidding"
 NAME_WORDS = 3  # of a zone named beside an hour: "San Francisco Bay"
 MAX_CANDIDATES = 3
 WORD = re.compile(r"[ (]*([^\s,.;:!?()]+)")
 BY = lexicon.Expression(r"(?<!\w)<zones.by> ")
-TIME = lexicon.Expression(r"[ ]<zones.time>(?!\w)|\)")
+TIME = lexicon.Expression(r"[ ]<zones.time>(?!\w)\)?|\)")
 NEVER = lexicon.Expression("<zones.never>")
+# "Not Moscow but Samara": what is denied goes.
+CORRECTED = lexicon.Expression(r"<zones.not> [^,.;!?\n]{1,38},? <zones.but> ", re.IGNORECASE)
+NOT = lexicon.Expression(r"<zones.not>(?![\w-])")
+DISTANCE = re.compile(r"\d+ [^\W\d]")  # "2 hours ahead of London"
+DECORATION = re.compile(r"\W+$")
 OFFSET = re.compile(r"(?:utc|gmt|мск|msk)(?:[+-]\d{1,2})?|[+-]\d{1,2}")
 
 
@@ -41,13 +47,14 @@ def told_zone(text: str) -> ToldZone | None:
     """The zone that a message tells or orders: "мой часовой пояс Киев"; None: it tells none."""
     if len(text) > MAX_TEXT or "?" in text:
         return None
+    text = CORRECTED.sub("", text)
     clauses = [part.strip() for part in CLAUSES.split(text) if part.strip()][:MAX_CLAUSES]
     for clause in clauses:
         for kind in ("told", "hinted"):
             zones = _zones_in(kind, clause)
             if zones or (zones is not None and kind == "told" and len(clauses) == 1):
-                rest = text.replace(clause, "", 1).strip(" .,!;\n")
-                return ToldZone(tuple(zones or ()), rest)
+                rest = text.replace(clause, "", 1).strip(" .,!;)\n")
+                return ToldZone(tuple(zones or ()), rest if len(rest.split()) > FEW else "")
     return None
 
 
@@ -62,10 +69,18 @@ def home_zones(text: str) -> list[str]:
 def _zones_in(kind: str, clause: str) -> list[str] | None:
     """The zones of the place that a clause names; None: it is no such clause."""
     folded = clause.translate(FOLD).lower()
+    begin = opening.end() if (opening := OPENER.match(folded)) else 0
     for pattern in _patterns(kind):
-        if match := pattern.fullmatch(folded):
-            return find_time_zones(match["place"])
+        if match := pattern.fullmatch(folded) or pattern.fullmatch(folded, begin):
+            return _zones_of(match["place"])
     return None
+
+
+def _zones_of(place: str) -> list[str] | None:
+    """The zones of a place; None where it is denied, none where only its distance is said."""
+    if NOT.match(place):
+        return None
+    return [] if DISTANCE.match(place) else find_time_zones(DECORATION.sub("", place))
 
 
 @cache

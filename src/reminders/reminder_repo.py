@@ -16,6 +16,7 @@ from typing import Any
 
 from src.base.errors import StorageRejectedError
 from src.base.owners import Owner
+from src.base.zones import first_moment, local_time
 from src.pg.client import Repository, Row, Transaction
 from src.pg.connection import PATIENT
 from src.pg.locks import lock_reminders
@@ -105,11 +106,14 @@ DO UPDATE SET due_at = EXCLUDED.due_at, time_zone = EXCLUDED.time_zone
 RETURNING {COLUMNS}
 """  # noqa: S608  (it holds a constant of ours)
 
-# All that an owner's topics wait for and that is not due yet, for a change of the time zone.
+# What moves with the time zone of an owner, in all topics: what recurs, and what was set to a
+# whole minute of a clock that was only a guess ("in ten minutes" is none).
 SELECT_TO_MOVE = f"""
 SELECT {COLUMNS} FROM reminders r
 WHERE r.owner_id IN (SELECT id FROM owners WHERE telegram_user_id = %(user)s)
-  AND r.is_waiting AND r.recurrence IS NOT NULL AND r.due_at > %(now)s
+  AND r.is_waiting AND r.due_at > %(now)s
+  AND (r.recurrence IS NOT NULL
+       OR (r.time_zone = %(guessed)s AND r.due_at = date_trunc('minute', r.due_at)))
 ORDER BY r.id FOR UPDATE
 """  # noqa: S608  (it holds a constant of ours)
 UPDATE_DUE = """
@@ -375,18 +379,24 @@ class ReminderRepository(Repository):
 
         return self._client.in_transaction(work)
 
-    def change_zone(self, telegram_user_id: int, time_zone: str, *, now: datetime) -> int:
+    def change_zone(
+        self, telegram_user_id: int, time_zone: str, *, now: datetime, guessed: str | None = None
+    ) -> int:
         """Let what recurs come at its hour on another clock; the rest stays at its moment.
 
-        What is due already comes first, as it was. Returns how many moved.
+        So does what was set by a clock that was only ``guessed``. What is due already comes
+        first, as it was. Returns how many moved.
         """
 
         def work(transaction: Transaction) -> int:
             moved, user = 0, telegram_user_id
-            for row in transaction.fetch_all(SELECT_TO_MOVE, user=user, now=now):
+            for row in transaction.fetch_all(SELECT_TO_MOVE, user=user, guessed=guessed, now=now):
                 reminder = Reminder.from_row(row)
                 due_at = _next(reminder, now, time_zone)
-                if due_at not in (None, reminder.due_at):
+                if reminder.repeats is None:
+                    shown = local_time(reminder.due_at, reminder.time_zone).replace(tzinfo=None)
+                    due_at = first_moment(shown, time_zone)
+                if due_at not in (None, reminder.due_at) and due_at > now:
                     moved += transaction.execute(
                         UPDATE_DUE, id=reminder.id, due_at=due_at, user=user
                     )

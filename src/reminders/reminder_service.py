@@ -323,16 +323,22 @@ class ReminderService:
         return ReminderResult(meant[0], others=meant[1:])
 
     async def change_zone(
-        self, owner: Owner, time_zone: str, *, now: datetime | None = None
+        self,
+        owner: Owner,
+        time_zone: str,
+        *,
+        guessed: str | None = None,
+        now: datetime | None = None,
     ) -> int:
         """The owner lives by another clock: what recurs comes at its hour there.
 
-        What comes once stays at its moment. It may be called again. In a group it concerns all
-        topics, as the setting does.
+        What comes once stays at its moment, unless it was set by a clock that was only a guess.
+        It may be called again. In a group it concerns all topics, as the setting does.
 
         Args:
             owner: Whose zone changed.
             time_zone: A name of the tz database.
+            guessed: The zone before, if they had not told it.
             now: Aware; by default the present.
 
         Returns:
@@ -340,7 +346,8 @@ class ReminderService:
         """
         moment = now or datetime.now(UTC)
         user = owner.telegram_user_id
-        return await self.run(self.rows.change_zone, user, time_zone, now=moment)
+        change = self.rows.change_zone
+        return await self.run(change, user, time_zone, guessed=guessed, now=moment)
 
     async def plan(self, now: datetime) -> int:
         """Make jobs for what is due soon; returns how many."""

@@ -152,7 +152,8 @@ MAX_LISTED = 20  # lines; /reminders has the rest
 MAX_QUESTION = 80  # characters of a question for them
 # Questions for what is set: "какие у меня напоминания?", "show my reminders".
 ASKS_FOR_LIST = lexicon.Expression(
-    r"\W*(?:<cancel.list>\b[\w ,']{0,30} )?<cancel.reminders>(?: <cancel.are_set>)*\W*",
+    r"\W*(?:(?:<cancel.list>\b[\w ,']{0,30} )?<cancel.reminders>(?: <cancel.are_set>)*"
+    r"|(?:<lines.opener>[ ,]+)?<cancel.asked>(?: <cancel.are_set>)*)\W*",
     re.IGNORECASE,
 )
 # "Remind me": of what, and when? The answer completes it.
@@ -166,6 +167,8 @@ CANCEL = tuple(
         "<cancel.stop> (?:<cancel.whose> )?(?:(?P<all><cancel.all>) )?(?:<cancel.whose> )?"
         "<cancel.noun>(?: (?:<cancel.about> )?(?P<about>.{1,80}?))?",
         "<cancel.stop> (?:<cancel.whose> )?(?P<about>.{1,40}?) reminders?",
+        "<cancel.surely> (?:<cancel.whose> )?(?:(?P<about>.{1,40}?) )?ones?(?:[,.;!(].{0,80})?",
+        "<cancel.surely> (?:<cancel.about>|<cancel.whose> <cancel.about>) (?P<about>.{1,80}?)",
         f"<cancel.no_more>{_OF}(?: <cancel.again>)?",
     )
 )
@@ -254,6 +257,16 @@ def asks_for_reminder(text: str) -> bool:
     return read_reminder(text, datetime.now(UTC), "UTC") is not None
 
 
+def asks_in_vain(text: str, tool_names: Sequence[str]) -> bool:
+    """Whether a message wants to see those that wait, or to change any, and none waits."""
+    none_waits = SET_REMINDER in tool_names and LIST_REMINDERS not in tool_names
+    return none_waits and (_asks_for_list(text) or names_reminder(text))
+
+
+def _asks_for_list(text: str) -> bool:
+    return len(text) <= MAX_QUESTION and ASKS_FOR_LIST.fullmatch(text) is not None
+
+
 def reminder_calls(text: str, messages: Sequence[BaseMessage]) -> list[tuple[str, dict[str, Any]]]:
     """Without a model: the call that does what a message asks of reminders; else nothing.
 
@@ -263,7 +276,7 @@ def reminder_calls(text: str, messages: Sequence[BaseMessage]) -> list[tuple[str
         text: What was typed.
         messages: The prompt.
     """
-    if len(text) <= MAX_QUESTION and ASKS_FOR_LIST.fullmatch(text):
+    if _asks_for_list(text):
         return [(LIST_REMINDERS, {})]
     if wanted := read_change(text):
         name = CANCEL_REMINDER if isinstance(wanted, CancelOrder) else SET_REMINDER

@@ -80,12 +80,13 @@ class ReminderScreens:
             is_gone = known.text == say("reminder_gone", called.language)
             is_page = is_gone and page != IN_ANSWER
             return await self.page(called, page, note=known.text) if is_page else known
-        done = await self._run(self._rows.cancel, called.owner, number)
-        note = say("reminder_gone", called.language)
-        if done:
-            text = shortened(known.text, MAX_LINE)
+        is_done = await self._run(self._rows.cancel, called.owner, number)
+        text, note = shortened(known.text, MAX_LINE), say("reminder_gone", called.language)
+        if is_done or known.is_cancelled:
             note = say("reminder_cancelled", called.language, text=text)
-        return Reply(note) if page == IN_ANSWER else await self.page(called, page, note=note)
+        if page != IN_ANSWER:
+            return await self.page(called, page, note=note)
+        return Reply(note) if is_done else Reply.gone(note)
 
     async def snooze(self, called: Called, number: int, choice: int, due: int) -> Reply:
         """Put a reminder off, also one that came long ago; of several taps the last one counts.
@@ -181,7 +182,7 @@ def _apology(reminder: Reminder, language: Language, now: datetime) -> str:
 
 
 def _gone_reply(called: Called) -> Reply:
-    return Reply.note(say("reminder_gone", called.language))
+    return Reply.gone(say("reminder_gone", called.language))
 
 
 def _done_button(number: int, language: Language) -> Button:

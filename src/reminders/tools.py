@@ -12,7 +12,7 @@ from langgraph.prebuilt import ToolRuntime
 from src.base.owners import Called
 from src.history.new_messages import last_answer, new_messages, own_words
 from src.history.turn_repo import Changes
-from src.llm.tool_forms import NoArguments, form_tool
+from src.llm.quoting import NoArguments, form_tool
 from src.memory.turn_context import NOTHING, Finding, TurnContext
 from src.reminders.reminder_repo import MAX_WAITING
 from src.reminders.reminder_service import ReminderResult, ReminderService, records, told
@@ -21,8 +21,8 @@ from src.texts import detect_language
 from src.texts.plain_text import shortened
 
 SET = """\
-Remind at a time, only when they ask. Tell the time it returns, or why \
-not: no_time (ask when), past, too_far, too_many, not_own."""
+Remind the user at a time; only when they themselves ask. Tell the time that it returns, or why \
+not. Without list_reminders none waits."""
 LIST = "List the user's reminders, the next one first."
 MAX_SHOWN = 200  # characters of each
 CANCEL = "Cancel a reminder, when the user asks; false: there is none, or it is another's."

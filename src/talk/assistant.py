@@ -13,14 +13,14 @@ from langchain_core.tools import BaseTool
 from langgraph.runtime import Runtime
 
 from src.base.errors import ModelError, ModelSetupError
-from src.history.new_messages import LabelFilter, strip_time_label
+from src.history.new_messages import LabelFilter, strip_time_label, voice_of
 from src.llm.chat import ModelCaller
 from src.llm.prompt_cache import ChatRunnable
 from src.llm.reply import ending_of
 from src.llm.tokens import TokenCounter
 from src.memory.tools import renumbered
 from src.memory.turn_context import TurnContext, finding_of, numbered
-from src.talk.tools import NOT_RUN, unusable
+from src.talk.tools import NOT_RUN, useless_tools
 from src.talk.turn_state import ConversationState
 from src.texts import Language, say
 
@@ -82,30 +82,24 @@ class ToolOffer:
         self._caller = caller
         self._own = own
         self._lent = lent
-        self._bound: dict[tuple[frozenset[str], bool], Bound] = {}  # the newest of each kind
+        self._bound: dict[tuple[frozenset[str], bool], Bound] = {}
 
-    def begin(self, lent: tuple[BaseTool, ...] | None, *, without: frozenset[str]) -> Bound:
-        """The model as a turn calls it.
+    def begin(self, lent: tuple[BaseTool, ...] | None, useless: frozenset[str]) -> Bound:
+        """The model as a turn calls it, which has begun with ``lent``; None: it begins now.
 
-        Args:
-            lent: The tools of servers with which it has begun; None: it begins now.
-            without: The names of our own that cannot be used.
+        ``useless`` are the names of those of our own that are left out.
         """
         tools = self._lent() if lent is None else lent
-        kind = without, bool(tools)
-        known = self._bound.get(kind)
-        if known is None or known.lent is not tools:
-            known = self._bound[kind] = self._bind(tools, without)
-        return known
+        kind = useless, bool(tools)
+        bound = self._bound.get(kind)
+        if bound is None or (tools and bound.lent is not tools):
+            bound = self._bound[kind] = self._bind(tools, useless)
+        return bound
 
-    def _bind(self, lent: tuple[BaseTool, ...], without: frozenset[str]) -> Bound:
-        own = [tool for tool in self._own if tool.name not in without]
-        tools = [*own, *lent]
-        return Bound(
-            lent,
-            self._caller.with_tools(tools),
-            self._caller.with_tools(tools, may_call=False),
-        )
+    def _bind(self, lent: tuple[BaseTool, ...], useless: frozenset[str]) -> Bound:
+        tools = [*(tool for tool in self._own if tool.name not in useless), *lent]
+        bind = self._caller.with_tools
+        return Bound(lent, bind(tools), bind(tools, may_call=False))
 
 
 async def assistant(
@@ -137,15 +131,18 @@ async def assistant(
             conversation_id=context.conversation_id,
         )
 
-    without = unusable(context, state["history"])
-    bound = offer.begin(state.get("lent_tools"), without=without)
+    has_files = any(voice_of(entry).provenance == "file" for entry in state["history"])
+    useless = useless_tools(
+        memory_on=context.memory_on, has_reminders=context.has_reminders, has_files=has_files
+    )
+    bound = offer.begin(state.get("lent_tools"), useless)
     try:
         message = await ask(bound)
     except ModelError as error:  # perhaps a schema that we let through
         if not bound.lent or isinstance(error, ModelSetupError) or show.has_begun:
             raise
         logger.warning("refused, asked again without the tools of servers", exc_info=error)
-        bound = offer.begin((), without=without)
+        bound = offer.begin((), useless)
         message = await ask(bound)
     show.flush()
     if not allowed:

@@ -15,7 +15,7 @@ from src.memory.compaction import CompactionService
 from src.memory.forgetter import Forgotten, Named
 from src.memory.forgetting_repo import Undone
 from src.memory.memories import NEAR, Memories
-from src.memory.memory_repo import message_number
+from src.memory.memory_repo import FactQuery, message_number
 from src.memory.retriever import Hit, Query
 from src.memory.screens import MemoryScreens
 from src.outside.servers import McpServers, ServerState
@@ -23,6 +23,7 @@ from src.pg.client import PgClient
 from src.privacy.export import ExportService
 from src.queue.update_repo import UpdateKind
 from src.reading import lexicon
+from src.reading.gate import redact
 from src.reading.sentences import best_passage
 from src.reading.time_expressions import read_time
 from src.reading.voices import words_of
@@ -228,13 +229,13 @@ class CommandService:
             return Reply(say("unknown_command", called.language))
         if entry.is_for_admins and not called.is_admin:
             return Reply(say("only_admins", called.language))
-        return await entry.run(self, called)
+        return await entry.run(self, called.asking(redact(called.argument)))
 
     async def press(self, action: Action | None, called: Called) -> Reply:
         """Do what a button stands for; a note for one that is unknown, or not any more known."""
         do = ACTIONS.get(action.name) if action is not None else None
         if do is None or action is None:
-            return Reply.note(say("tap_unknown", called.language))
+            return Reply.gone(say("tap_unknown", called.language))
         if action.name in FOR_ADMINS and not called.is_admin:
             return Reply.note(say("only_admins", called.language))
         return await do(self, called, action)
@@ -242,9 +243,8 @@ class CommandService:
     async def press_undo(self, called: Called, undone: Awaitable[Reply]) -> Reply:
         """What a button takes back, in a message; or a note that there is nothing to."""
         reply = await undone
-        if reply.text != say("undo_nothing", called.language):
-            return reply
-        return replace(reply, is_note=True)
+        is_over = reply.text == say("undo_nothing", called.language)
+        return Reply.gone(say("tap_undone", called.language)) if is_over else reply
 
     async def start(self, called: Called) -> Reply:
         """Say what the bot does, keeps and forgets, and whether a language model is connected.
@@ -342,19 +342,29 @@ class CommandService:
         resolution = RESOLUTIONS[choice] if choice < len(RESOLUTIONS) else "old"
         settlement = await self._questions.settle(called, answer_id, resolution)
         await self._questions.close(called.owner, settlement, is_shown=True)
-        rows = in_rows(undo_buttons(settlement.changes, called.language), 1)
         if settlement.kind == "not_his":  # the question stays for its author
             return replace(Reply.note(settlement.shown), popup=settlement.said)
-        # A press that a process died over comes again: what came of it may not be shown yet.
+        # A second press, or one that a process died over: what came of it is shown once more.
+        changes = await self._still_holding(called, settlement.changes)
+        rows = in_rows(undo_buttons(changes, called.language), 1)
         over = say("tap_done_already", called.language)
         popup = over if settlement.kind == "over" else settlement.said
         return Reply(settlement.shown, rows, popup=popup, is_screen=True)
+
+    async def _still_holding(self, called: Called, changes: Changes) -> Changes:
+        """Of what was changed, the facts that can still be taken back."""
+        made = FactQuery(ids=[*changes.saved, *changes.replaced_by])
+        facts = await self._client.run(self._memories.facts.list_facts, called.owner, made)
+        living = {fact.id for fact in facts}
+        saved, by = (tuple(n for n in ids if n in living)
+                     for ids in (changes.saved, changes.replaced_by))  # fmt: skip
+        return replace(changes, saved=saved, replaced_by=by)
 
     async def erase(self, called: Called, *, agreed: bool) -> Reply:
         """Erase everything, or nothing; in a group only the group's memory is asked about."""
         key = await self._agent.confirm_erasure(called.owner, agreed=agreed)
         text = say(key, called.language)
-        return Reply.note(text) if key == "erase_late" else Reply(text)
+        return Reply.gone(text) if key == "erase_late" else Reply(text, is_screen=True)
 
     async def new(self, called: Called) -> Reply:
         """Wipe the conversation; facts survive it, and the reply says how many."""
@@ -382,12 +392,12 @@ class CommandService:
     async def wipe(self, called: Called, step: int) -> Reply:
         """Forget every fact: ask first (step 0), then (1) do it, or (2) leave all as it is."""
         language = called.language
-        facts = await self._client.run(self._memories.facts.count, called.owner)
-        if not facts:
-            return Reply(say("memory_empty", language), is_screen=True)
         if step == 1:
             await self._agent.erase_facts(called.owner)
             return Reply(say("wipe_done", language), is_screen=True)
+        facts = await self._client.run(self._memories.facts.count, called.owner)
+        if not facts:
+            return Reply(say("memory_empty", language), is_screen=True)
         if step == 2:
             offer = await self._offer(called)
             return replace(offer.in_place(), popup=say("erase_kept", language))
@@ -433,10 +443,11 @@ class CommandService:
     async def drop(self, called: Called, kind: int, number: int) -> Reply:
         """Forget what was chosen: a fact (0) or a message (1)."""
         uid = f"{'msg' if kind else 'fact'}-{number}"
-        found = await self._memories.forget(called.owner, [uid], speaker_id=called.asker)
+        found = await self._memories.forget_once(called.owner, uid, asker=called.asker)
         if not found.texts:
-            return Reply.note(say("memory_gone", called.language))
-        return forgotten_reply(found, called.language).in_place()
+            return Reply.gone(say("memory_gone", called.language))
+        reply = forgotten_reply(found, called.language)
+        return replace(reply, is_screen=True, keeps_others=True)
 
     async def search(self, called: Called) -> Reply:
         """``/search the cat``: where it was said, with buttons that lead there."""

@@ -334,6 +334,7 @@ def context_of(turn: Turn) -> TurnContext:
         is_private=incoming.is_private,
         answer_length=incoming.answer_length,
         memory_on=incoming.memory_on,
+        has_reminders=incoming.has_reminders,
         speaker_id=incoming.speaker_id,
     )
 

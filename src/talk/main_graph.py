@@ -1,11 +1,11 @@
 """The graph: nodes and edges.
 
-START → init_state → check_facts → load_facts → retrieve_memories → [summarize] → by mode:
-
-assistant: assistant ⇄ tools → update_state_after_tool → (fact saved: check_facts) … → END
-strict: classify_intent → teach: extract_facts → check_conflicts → weigh_conflicts
+assistant: START → init_state → check_facts → load_facts → retrieve_memories → [summarize]
+                 → assistant ⇄ tools → update_state_after_tool → (fact saved: check_facts) … → END
+strict: START → retrieve_context
+                 → classify_intent → teach: extract_facts → check_conflicts → weigh_conflicts
                                  → [auto_resolve] → store_knowledge → generate_confirmation → END
-                        → solve: retrieve_context → react_loop → generate_answer → END
+                        → solve: react_loop → generate_answer → END
                         → forget: forget_knowledge → END
                         → remind: set_reminder → END
 
@@ -70,12 +70,12 @@ NODES = (
     prompt.summarize,
     assistant.assistant,
     assistant.update_state_after_tool,
+    strict.retrieve_context,
     strict.classify_intent,
     strict.extract_facts,
     strict.check_conflicts,
     strict.weigh_conflicts,
     *STORING_NODES,
-    strict.retrieve_context,
     strict.react_loop,
     strict.generate_answer,
     strict.forget_knowledge,
@@ -93,10 +93,10 @@ EDGES = (
     ("load_facts", "retrieve_memories"),
     ("summarize", "assistant"),
     ("tools", "update_state_after_tool"),
+    ("retrieve_context", "classify_intent"),
     ("extract_facts", "check_conflicts"),
     ("check_conflicts", "weigh_conflicts"),
     *STORING_EDGES,
-    ("retrieve_context", "react_loop"),
     ("react_loop", "generate_answer"),
     ("generate_answer", END),
     ("forget_knowledge", END),
@@ -104,7 +104,7 @@ EDGES = (
 )
 INTENTS: dict[Hashable, str] = {
     "teach": "extract_facts",
-    "solve": "retrieve_context",
+    "solve": "react_loop",
     "forget": "forget_knowledge",
     "remind": "set_reminder",
 }
@@ -224,9 +224,9 @@ def checkpoint_serde() -> JsonPlusSerializer:
 async def route_start(
     state: ConversationState,  # noqa: ARG001  (LangGraph passes the state first)
     runtime: Runtime[TurnContext],
-) -> Literal["init_state", "classify_intent"]:
+) -> Literal["init_state", "retrieve_context"]:
     """To the prompt, or straight to strict mode, which has no use for it."""
-    return "classify_intent" if runtime.context.mode == "strict" else "init_state"
+    return "retrieve_context" if runtime.context.mode == "strict" else "init_state"
 
 
 async def route_summary(state: ConversationState) -> Literal["summarize", "assistant"]:

@@ -179,7 +179,7 @@ class QuestionService:
         if question is None:
             return Settlement("gone", gone, gone)
         if question.is_over:
-            return Settlement("over", "", question.text)
+            return Settlement("over", "", question.text, question.changes)
         if question.thread is None:
             return Settlement("gone", gone, f"{question.text}\n\n{gone}")
         if called.asker not in (None, question.sender_id):
@@ -201,7 +201,7 @@ class QuestionService:
         if settlement.thread is not None:
             await self._client.run(
                 self._questions.close, owner, settlement.thread, settlement.said,
-                keeps_both=settlement.keeps_both, is_shown=is_shown,
+                changes=settlement.changes, keeps_both=settlement.keeps_both, is_shown=is_shown,
             )  # fmt: skip
 
     async def expire(self, time_zone: str) -> int:
@@ -302,5 +302,5 @@ def _context(called: Called, question: Question) -> TurnContext:
 def _ended(
     question: Question, said: str, *, changes: Changes = NO_CHANGES, keeps_both: bool = False
 ) -> Settlement:
-    shown = f"{question.text}\n\n{said}"
-    return Settlement("settled", said, shown, changes, question.thread, keeps_both)
+    shown, made = f"{question.text}\n\n{said}", question.changes + changes
+    return Settlement("settled", said, shown, made, question.thread, keeps_both)

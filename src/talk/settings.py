@@ -27,7 +27,15 @@ from src.pg.global_settings_repo import (
 from src.pg.user_settings_repo import AnswerLength, Mode, UserSettings, UserSettingsRepository
 from src.reading import lexicon
 from src.reading.sentences import is_question
-from src.talk.zones import CLOCK, IN_ANSWER, ZoneService, city_row, which_rows, zone_label
+from src.talk.zones import (
+    CLOCK,
+    IN_ANSWER,
+    NOT_MINE,
+    ZoneService,
+    city_row,
+    which_rows,
+    zone_label,
+)
 from src.texts import LANGUAGES, Language, choose_language, say
 from src.texts.reply import Action, Button, Reply, in_rows
 
@@ -185,14 +193,19 @@ class SettingsScreens:
         """Choose the zone whose name has this hash; under an answer (``place``) that stays."""
         zone = next((z for z in pytz.all_timezones if crc32(z.encode()) == name_hash), None)
         if zone is None:
-            return Reply(say("zone_unknown", called.language))
+            return Reply.gone(say("tap_unknown", called.language))
+        if place == IN_ANSWER and called.has_zone and called.time_zone == zone:
+            label = zone_label(zone, called.moment, called.language)
+            return Reply.gone(say("zone_set", called.language, zone=label))
         reply = self._with_way_back(Reply(await self._zones.set(called, zone)), called)
         return reply if place == IN_ANSWER else reply.in_place()
 
     async def offer_cities(self, called: Called, place: int) -> Reply:
         """Likely cities, and how to name another."""
         text = f"{CLOCK} {say('zone_pick', called.language)}"
-        if place != IN_ANSWER:
+        if place == NOT_MINE:
+            await self._zones.doubt(called.owner)
+        elif place != IN_ANSWER:
             return Reply(text, asks=True)
         return Reply(text, (city_row(called.language),))
 

@@ -7,9 +7,10 @@ uses facts and the user's own words, nothing that a model wrote.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from langgraph.runtime import Runtime
 from langgraph.types import interrupt
@@ -133,40 +134,70 @@ def _tells(hit: Hit) -> bool:
     return len(text) >= MIN_TEXT and not text.endswith("?")
 
 
-RECENT = 4  # messages before the new ones, so that "he" can be understood
-RECENT_TEXT = 500  # characters of each
+async def retrieve_context(
+    state: ConversationState, runtime: Runtime[TurnContext], *, memories: Memories
+) -> ConversationState:
+    """Search the taught facts for the message as it stands, before any model reads it.
+
+    Reads: ``history``.
+    Updates: ``retrieved_context``, and whatever the turn before may have left.
+    Side effects: one search.
+    """
+    context = runtime.context
+    limit = (await memories.settings()).strict_retrieve_limit
+    hits = await search_taught(memories, context, state["history"], context.text, limit=limit)
+    return {**new_turn(), "retrieved_context": hits}
 
 
 async def classify_intent(
     state: ConversationState, runtime: Runtime[TurnContext], *, caller: ModelCaller
 ) -> ConversationState:
-    """Tell teaching, asking and forgetting apart; the facts or the query come with the same call.
+    """Tell teaching, asking and forgetting apart; what comes of it is told by the same call.
 
-    Reads: ``history``.
-    Updates: ``intent``, ``extracted_facts``, ``search_query``, and whatever the turn before may
-    have left.
+    Reads: ``history``, ``retrieved_context``.
+    Updates: ``intent``, ``extracted_facts``, ``search_query``, ``answer``.
     Side effects: one model call; none where a rule reads that a reminder is to change.
     """
     context = runtime.context
-    history = state["history"]
+    is_own = bool(own_words(new_messages(state["history"])))
+    if is_own and names_reminder(context.text):
+        return {"intent": "remind", "extracted_facts": [], "search_query": "", "answer": ""}
+    read = await _understand(state["history"], state["retrieved_context"], context, caller)
+    intent = read.intent if is_own else "solve"  # what others say wishes nothing
+    return {
+        "intent": intent,
+        "extracted_facts": [fact for fact in read.facts if fact.text],
+        "search_query": _query_of(read),
+        "answer": read.answer if intent == "solve" else "",
+    }
+
+
+RECENT = 4  # messages before the new ones, so that "he" can be understood
+RECENT_TEXT = 500  # characters of each
+
+
+async def _understand(
+    history: Sequence[HistoryMessage],
+    hits: list[Hit],
+    context: TurnContext,
+    caller: ModelCaller,
+    *searched: Mapping[str, Any],
+) -> prompts.Understanding:
+    """What the new messages do, and the answer, if these quotes suffice for it."""
     new = new_messages(history)
     before = [entry for entry in history if entry not in new][-RECENT:]
     recent = [record(m, RECENT_TEXT) for m in before if m["role"] in ("user", "assistant")]
-    is_own = bool(own_words(new))  # what others say wishes nothing and asks nothing
-    if is_own and names_reminder(context.text):
-        return {**new_turn(), "intent": "remind", "extracted_facts": [], "search_query": ""}
-    understanding = await caller.structured(
-        prompts.understanding_messages([record(entry) for entry in new], recent),
+    said, quotes = [record(entry) for entry in new], context_records(hits, context)
+    return await caller.structured(
+        prompts.understanding_messages(said, recent, quotes, searched),
         prompts.Understanding,
-        purpose="classify",
+        purpose="reason" if searched else "classify",
         on_usage=context.on_usage,
     )
-    return {
-        **new_turn(),
-        "intent": understanding.intent if is_own else "solve",
-        "extracted_facts": [fact for fact in understanding.facts if fact.text],
-        "search_query": understanding.query.strip()[:500],
-    }
+
+
+def _query_of(read: prompts.Understanding) -> str:
+    return read.query.strip()[:500]
 
 
 MAX_FACTS = 20  # of one message
@@ -404,21 +435,6 @@ async def generate_confirmation(
     return {"answer": answer, "references": list(dict.fromkeys(stored))}
 
 
-async def retrieve_context(
-    state: ConversationState, runtime: Runtime[TurnContext], *, memories: Memories
-) -> ConversationState:
-    """Search the taught facts for the message as it stands.
-
-    Reads: ``history``.
-    Updates: ``retrieved_context``.
-    Side effects: one search.
-    """
-    context = runtime.context
-    limit = (await memories.settings()).strict_retrieve_limit
-    hits = await search_taught(memories, context, state["history"], context.text, limit=limit)
-    return {"retrieved_context": hits}
-
-
 async def react_loop(
     state: ConversationState,
     runtime: Runtime[TurnContext],
@@ -426,83 +442,63 @@ async def react_loop(
     memories: Memories,
     caller: ModelCaller,
 ) -> ConversationState:
-    """Think, search, look; as often as the settings say. The steps are not stored anywhere.
+    """Search what the model asks for and ask it again, as often as the settings say.
 
-    The first search is the one that ``classify_intent`` proposed, so it costs no call; with two
-    more thoughts (the settings as they begin), solving takes four calls at most.
+    Where its answer has a reference that holds already, there is nothing to do. The steps are not
+    stored anywhere.
 
-    Reads: ``history``, ``search_query``, ``retrieved_context``.
-    Updates: ``retrieved_context``.
-    Side effects: at most ``strict_max_iterations`` searches, and one model call less.
+    Reads: ``history``, ``search_query``, ``retrieved_context``, ``answer``.
+    Updates: ``retrieved_context``, ``answer``.
+    Side effects: at most ``strict_max_iterations`` searches, and as many model calls.
     """
-    context = runtime.context
+    context, history = runtime.context, state["history"]
     settings = await memories.settings()
-    limit = settings.strict_react_limit
-    hits = list(state["retrieved_context"])
-    searched = [context.text]
-    query = state.get("search_query", "")
-    for iteration in range(settings.strict_max_iterations):
-        if iteration > 0:
-            query = await _next_query(caller, context, hits, searched)
-            if not query:
-                break
-        if not query or query in searched:
-            continue
-        searched.append(query)
-        found = await search_taught(memories, context, state["history"], query, limit=limit)
-        known = {hit.uid for hit in hits}
-        hits += [hit for hit in found if hit.uid not in known]
-    return {"retrieved_context": hits}
+    hits, answer = list(state["retrieved_context"]), state["answer"]
+    searched, left = [context.text], settings.strict_max_iterations
+    query = state["search_query"]
+    while query and left and not _verified(answer, hits, context)[1]:
+        left = 0 if query in searched else left - 1
+        if query not in searched:
+            searched.append(query)
+            found = await search_taught(
+                memories, context, history, query, limit=settings.strict_react_limit
+            )
+            known = {hit.uid for hit in hits}
+            hits += [hit for hit in found if hit.uid not in known]
+        if not hits:
+            break  # neither the message nor what it means finds anything
+        asked = {"queries": searched, "searches_left": left}
+        read = await _understand(history, hits, context, caller, asked)
+        query, answer = _query_of(read), read.answer
+    return {"retrieved_context": hits, "answer": answer}
 
 
-async def _next_query(
-    caller: ModelCaller, context: TurnContext, hits: list[Hit], searched: list[str]
-) -> str:
-    """What to search next; empty when the context is enough, or the model does not answer."""
-    if not hits and len(searched) > 1:
-        return ""  # two searches found nothing at all
-    try:
-        step = await caller.structured(
-            prompts.reasoning_messages(context.text, context_records(hits, context), searched),
-            prompts.ReasoningStep,
-            purpose="reason",
-            on_usage=context.on_usage,
-        )
-    except AppError as error:
-        logger.warning("the search ends early", exc_info=error)
-        return ""
-    return step.query.strip()[:500] if step.action == "search" else ""
+def _verified(text: str, hits: Sequence[Hit], context: TurnContext) -> tuple[str, list[int]]:
+    """The answer with numbers as its references, and the places of the hits that they cite.
+
+    A cited id that was not in the context is dropped.
+    """
+    said = [context.text, *(hit.words for hit in hits)]
+    return number_references(strip_time_label(text), reference_names(hits), said=said)
 
 
 async def generate_answer(
-    state: ConversationState, runtime: Runtime[TurnContext], *, caller: ModelCaller
+    state: ConversationState, runtime: Runtime[TurnContext]
 ) -> ConversationState:
-    """Answer from the context alone; without a reference that holds, say that it is not known.
+    """Say what the model answered; without a reference that holds, that it is not known.
 
-    A cited id that was not in the context is dropped, the others become numbers. Nothing is shown
-    before it is verified, and nothing is stored as knowledge.
+    Nothing is shown before it is verified, and nothing is stored as knowledge.
 
-    Reads: ``retrieved_context``.
+    Reads: ``retrieved_context``, ``answer``.
     Updates: ``answer``, ``references``, ``sources``.
-    Side effects: one model call when there is any context.
+    Side effects: none.
     """
-    context = runtime.context
-    hits = state["retrieved_context"]
-    answer = ""
-    cited: list[int] = []
-    if hits:
-        text = await caller.text(
-            prompts.answer_messages(context.text, context_records(hits, context)),
-            purpose="answer",
-            on_usage=context.on_usage,
-        )
-        said = [context.text, *(hit.words for hit in hits)]
-        answer, cited = number_references(strip_time_label(text), reference_names(hits), said=said)
-    if not cited or answer.strip().startswith(prompts.UNKNOWN):
-        answer, cited = say("strict_unknown", context.language), []
+    context, hits = runtime.context, state["retrieved_context"]
+    answer, cited = _verified(state["answer"], hits, context)
     sources = [hits[place] for place in cited]
     references = dict.fromkeys(hit.uid for hit in sources)
-    return {"answer": answer.strip(), "references": list(references), "sources": sources}
+    said = answer.strip() if cited else say("strict_unknown", context.language)
+    return {"answer": said, "references": list(references), "sources": sources}
 
 
 LIMIT = 10  # quotes

@@ -12,7 +12,7 @@ from src.memory.turn_context import changes_of
 from src.memory.writer import Said
 from src.pg.client import PgClient, storable
 from src.reading.facts import Fact
-from src.reading.gate import MASK
+from src.reading.gate import MASK, redact
 from src.reading.plain_facts import plain_facts
 from src.reading.sentences import sentences
 from src.talk.strict import confirmation_text
@@ -55,6 +55,7 @@ class TeachingService:
         said = Said(turn.message_id, text, local_time(incoming.moment, incoming.time_zone))
         contradicts = {known.id} if known is not None else ()
         if incoming.kept_private:
+            text = redact(storable(incoming.kept_private), household=True).strip()
             outcome = await self._memories.writer.keep_private(
                 incoming.owner, text, incoming.kept_private, said, contradicts=contradicts
             )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -23,13 +23,10 @@ from pydantic import Field, ValidationError
 
 from src.base.errors import StorageError, ToolServerError
 from src.base.zone_names import find_time_zone
-from src.history.conversation_repo import HistoryMessage
-from src.history.new_messages import voice_of
 from src.history.timeline_repo import ToolResult, ToolResultRepository
 from src.history.turn_repo import NO_CHANGES
-from src.llm.quoting import Form
+from src.llm.quoting import Form, form_tool
 from src.llm.reply import UNREADABLE
-from src.llm.tool_forms import form_tool
 from src.media.attachments import AttachmentService
 from src.media.tools import build_look_at_picture
 from src.memory import tools as memory_tools
@@ -60,7 +57,7 @@ Execute = Callable[[ToolCallRequest], Awaitable[ToolReply]]
 class ClockOrder(Form):
     """Whose clock is read."""
 
-    time_zone: str = Field(default="", description="or a city; empty: theirs")
+    time_zone: str = Field(default="", description="or city; empty: theirs")
 
 
 def build_current_time() -> BaseTool:
@@ -78,7 +75,7 @@ def build_current_time() -> BaseTool:
         now = datetime.now(UTC).astimezone(zone)
         return f"{now:%Y-%m-%d %H:%M, %A} ({zone.zone}, UTC{now:%z})"
 
-    clock = "The current date, time and weekday."
+    clock = "The time and weekday now."
     return form_tool(current_time, ClockOrder, clock, with_finding=False)
 
 
@@ -119,18 +116,14 @@ def build_tools(
 
 # While the memory is off these could only refuse; all may still be erased.
 OF_THE_MEMORY = frozenset({"save_user_fact", "search_memory", "forget_fact", "keep_private"})
+OF_REMINDERS = frozenset({"list_reminders", "cancel_reminder"})  # which wait
 
 
-def unusable(context: TurnContext, history: Sequence[HistoryMessage]) -> frozenset[str]:
-    """The names of the tools that are not offered in a turn: they could do nothing.
-
-    Args:
-        context: The turn.
-        history: The window; a picture is looked at again while there is a file in it.
-    """
-    has_files = any(voice_of(entry).provenance == "file" for entry in history)
-    names = frozenset() if context.memory_on else OF_THE_MEMORY
-    return names if has_files else names | {"look_at_picture"}
+def useless_tools(*, memory_on: bool, has_reminders: bool, has_files: bool) -> frozenset[str]:
+    """Names of those that a turn has no use for."""
+    useless = frozenset() if memory_on else OF_THE_MEMORY
+    useless = useless if has_reminders else useless | OF_REMINDERS
+    return useless if has_files else useless | {"look_at_picture"}
 
 
 class ToolHistoryService:

@@ -34,11 +34,12 @@ from src.memory.retriever import Hit
 from src.memory.turn_context import is_private_answer
 from src.pg.client import PgClient, Transaction, storable
 from src.pg.global_settings_repo import GlobalSettings, GlobalSettingsRepository
+from src.pg.user_settings_repo import UserSettingsRepository
 from src.privacy.erasure_repo import ErasureRepository
 from src.queue.update_repo import Behind, UpdateOutcome, UpdateRepository
 from src.reading import lexicon
 from src.reading.facts import PRIVATE
-from src.reading.gate import MASK, redact, secrets_of
+from src.reading.gate import MASK, is_alone, redact, secrets_of
 from src.reading.requests import asked_place
 from src.reading.voices import Voice, clean_name
 from src.reading.zone_phrases import home_zones, told_zone
@@ -57,8 +58,9 @@ from src.talk.turn_state import (
 )
 from src.talk.zones import ZoneService
 from src.texts import say
-from src.texts.plain_text import is_visible, plain
+from src.texts.plain_text import flat, is_visible, plain
 
+MAX_SWITCH = 60  # characters of an order to switch the memory on or off
 Step = Callable[[Turn], Awaitable[UpdateOutcome | None]]
 
 
@@ -111,6 +113,12 @@ class Intake:
             StorageError: The database is away.
         """
         turn.incoming = turn.incoming.without_secrets()
+        if is_alone(turn.incoming.text):
+            find = self._conversations.find_text_before
+            before = await self._client.run(
+                find, turn.incoming.owner, turn.incoming.origin, turn.incoming.moment
+            )
+            turn.incoming = turn.incoming.following(before)
         if _is_searched(turn.incoming):
             self._memories.retriever.prepare(turn.incoming.text)  # as long as all the rest
         with self._metrics.stage("store"):
@@ -168,7 +176,10 @@ class Intake:
         behind = self._hold(transaction, turn.incoming)
         turn.newer, turn.is_ended = behind.newer, behind.is_ended
         if turn.incoming.is_masked and turn.incoming.update is not None:
-            self._updates.rewrite(transaction, turn.incoming.update, redact)
+            told = turn.incoming.told_apart or MASK
+            self._updates.rewrite(
+                transaction, turn.incoming.update, lambda text: redact(text.replace(told, MASK))
+            )
         self._store_enclosed(transaction, turn.incoming)
         self._store_message(transaction, turn)
         ids = turn.conversation_id, turn.message_id
@@ -310,6 +321,7 @@ class AgentService:
             self._resume,
             until_answered(self._teach),
             until_answered(self._take_zone),
+            until_answered(self._switch_memory),
             until_answered(self._confirm_erasure),
             until_answered(self._choose_fact),
             until_answered(self._refuse_over_ceiling),
@@ -432,6 +444,19 @@ class AgentService:
             key = "zone_which" if told.zones else "zone_unknown"
             turn.lead, turn.offers = say(key, incoming.language), told.zones
         return None if told.rest else TurnResult("")
+
+    async def _switch_memory(self, turn: Turn) -> TurnResult | None:
+        """Switch the memory on or off in words, as /settings does."""
+        incoming = turn.incoming
+        if not incoming.voice.is_own or incoming.owner.is_group:
+            return None
+        switch = lexicon.key_of("settings.memory", flat(incoming.text[:MAX_SWITCH]).strip(" .!"))
+        if switch is None:
+            return None
+        change, is_on = UserSettingsRepository(self._client).change, switch == "on"
+        await self._client.run(change, incoming.owner.telegram_user_id, memory_on=is_on)
+        said = say("memory_switched_on" if is_on else "memory_switched_off", incoming.language)
+        return TurnResult(said)
 
     async def _about_clock(self, turn: Turn, result: TurnResult) -> Changes:
         """The changes of an answer, with zones to offer, and whether it names the user's own."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -30,7 +31,7 @@ from src.pg.client import storable
 from src.pg.user_settings_repo import AnswerLength, Mode
 from src.queue.update_repo import UpdateKind
 from src.reading.facts import Fact
-from src.reading.gate import holds_secret, redact
+from src.reading.gate import MASK, completes, holds_secret, redact
 from src.reading.plain_facts import to_remember
 from src.reading.voices import TYPED, Voice
 from src.texts import Language, say
@@ -168,6 +169,7 @@ def check_stopped() -> None:
 
 # No sender, a channel's post, an anonymous admin: Telegram's ids of those who are nobody.
 CHAT_VOICES = frozenset({0, 777000, 1087968824})
+CLAUSE_START = re.compile(r"^|[.!;,\n]\s+")
 NOWHERE = UUID(int=0)  # the conversation of a message that is not stored yet
 
 
@@ -202,7 +204,10 @@ class IncomingMessage:
         heard: What was heard in it, to be shown with the answer.
         answer_length: How long the user wants answers.
         memory_on: Whether anything is remembered, and recalled.
+        has_reminders: Whether any reminder of the owner's may wait.
         is_masked: Whether a secret in it was masked.
+        is_code: Whether it is the code of a door that the message before it announced.
+        told_apart: The secret that it was, where the message before announced it.
         kept_private: What ``text`` said before the code of a door was masked in it, to be kept.
         problem: A sentence about its attachment, to be shown under the answer.
     """
@@ -223,7 +228,10 @@ class IncomingMessage:
     has_zone: bool = True
     answer_length: AnswerLength = "normal"
     memory_on: bool = True
+    has_reminders: bool = True
     is_masked: bool = False
+    is_code: bool = False
+    told_apart: str = field(default="", repr=False)
     kept_private: str = field(default="", repr=False)
 
     def without_secrets(self) -> IncomingMessage:
@@ -231,23 +239,34 @@ class IncomingMessage:
 
         The code of a door goes to ``kept_private`` where the user asks to have it remembered.
         """
-        enclosed, quoted = self.enclosed, self.voice.quoted
+        enclosed, quoted, origin = self.enclosed, self.voice.quoted, self.voice.origin
         clean = replace(
             self,
             text=redact(self.text),
             heard=redact(self.heard),
-            enclosed=enclosed and replace(enclosed, text=redact(enclosed.text)),
-            voice=replace(self.voice, quoted=quoted and redact(quoted)),
+            enclosed=enclosed and Enclosed(redact(enclosed.name), redact(enclosed.text)),
+            voice=replace(
+                self.voice, quoted=quoted and redact(quoted), origin=origin and redact(origin)
+            ),
         )
         return (clean if clean == self else clean.noting_mask())._keeping_private()
+
+    def following(self, before: str) -> IncomingMessage:
+        """The same, masked where the message before it announced the secret that it is."""
+        found = completes(before, self.text)
+        if found is None or found.is_household:
+            return replace(self, is_code=found is not None)
+        heard = MASK if self.heard else ""
+        return replace(self, text=MASK, heard=heard, told_apart=self.text).noting_mask()
 
     def _keeping_private(self) -> IncomingMessage:
         if not (self.voice.is_own and self.memory_on and holds_secret(self.text)):
             return self
-        private = self.text if self.teaching is not None else to_remember(self.text)
+        asked = [self.text[m.end() :] for m in CLAUSE_START.finditer(self.text)]
+        private = self.text if self.teaching else next(filter(None, map(to_remember, asked)), None)
         if not private:
             return self
-        masked, teaching = redact(private, household=True), self.teaching or Teaching()
+        masked, teaching = redact(self.text, household=True), self.teaching or Teaching()
         return replace(self, text=masked, kept_private=private, teaching=teaching)
 
     def noting_mask(self) -> IncomingMessage:
@@ -259,7 +278,7 @@ class IncomingMessage:
     def is_private(self) -> bool:
         """Whether it is to be remembered nowhere: on request, or with the code of a door."""
         is_taught = self.teaching is not None
-        if not is_taught and holds_secret(self.text):
+        if self.is_code or (not is_taught and holds_secret(self.text)):
             return True
         return wants_privacy(self.text, is_own=self.voice.is_own, is_taught=is_taught)
 

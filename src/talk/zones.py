@@ -17,8 +17,7 @@ from src.base.owners import Called, Owner
 from src.base.zone_names import find_time_zones
 from src.base.zones import local_time, name_of_zone, place_of_zone
 from src.history.turn_repo import Changes
-from src.llm.quoting import Form
-from src.llm.tool_forms import form_tool
+from src.llm.quoting import Form, form_tool
 from src.memory.turn_context import NOTHING, Finding, TurnContext
 from src.pg.client import PgClient
 from src.pg.user_settings_repo import UserSettingsRepository
@@ -27,7 +26,7 @@ from src.texts import Language, say
 from src.texts.reply import Action, Button, Reply, Rows
 
 CLOCK = "🕒"
-IN_ANSWER = 1  # in a button: it stands under an answer, which stays
+IN_ANSWER, NOT_MINE = 1, 2  # in a button: it stands under an answer, which stays; it denies a zone
 # Where most of those live who speak a language, for buttons.
 LIKELY: dict[Language, tuple[str, ...]] = {
     "ru": ("Europe/Moscow", "Asia/Yekaterinburg", "Asia/Almaty"),
@@ -59,7 +58,7 @@ def zone_rows(changes: Changes, called: Called) -> Rows:
 
 def not_mine_button(language: Language) -> Button:
     """Under what names the zone for the first time."""
-    return Button(say("zone_not_mine", language), Action("zones", (IN_ANSWER,)))
+    return Button(say("zone_not_mine", language), Action("zones", (NOT_MINE,)))
 
 
 def zone_note(called: Called) -> str:
@@ -87,23 +86,31 @@ class ZoneService:
         self._reminders = reminders
         self._client = client
 
-    async def keep(self, owner: Owner, zone: str) -> int:
+    async def keep(self, owner: Owner, zone: str, *, guessed: str | None = None) -> int:
         """It is the owner's from now on; returns how many reminders moved.
+
+        ``guessed`` is the zone before, if they had not told it.
 
         Raises:
             StorageError: The database is away; a second attempt does the rest.
         """
+        moved = await self._reminders.change_zone(owner, zone, guessed=guessed)
         await self.note(owner, zone)
-        return await self._reminders.change_zone(owner, zone)
+        return moved
 
     async def note(self, owner: Owner, zone: str) -> None:
         """The owner was told that the bot goes by this zone, and may still say another."""
         change = self._settings.change
         await self._client.run(change, owner.telegram_user_id, time_zone=zone)
 
+    async def doubt(self, owner: Owner) -> None:
+        """It is not the owner's clock: what it set is moved as soon as they tell theirs."""
+        await self._client.run(self._settings.forget_zone, owner.telegram_user_id)
+
     async def set(self, called: Called, zone: str) -> str:
         """Keep it; the sentence that says so, and that recurring reminders moved."""
-        moved = await self.keep(called.owner, zone)
+        guessed = None if called.has_zone else called.time_zone
+        moved = await self.keep(called.owner, zone, guessed=guessed)
         label = zone_label(zone, called.moment, called.language)
         text = say("zone_set", called.language, zone=label)
         return f"{text} {say('zone_moved', called.language, count=moved)}" if moved else text
@@ -131,7 +138,7 @@ class Clock(Form):
     place: str = Field(max_length=200, description="city, offset or zone, as said")
 
 
-SET = "Set the user's own time zone, when they say by which clock they live; tell the result."
+SET = "Set the user's own time zone, when they say by which clock they live."
 
 
 def build_set_time_zone(zones: ZoneService) -> BaseTool:

@@ -479,16 +479,25 @@ async def pop_up(query: types.CallbackQuery, text: str, *, stays: bool = False) 
 
 async def remove_button(query: types.CallbackQuery) -> None:
     """Take a button away that has done its work, as far as Telegram still lets us."""
-    message = query.message
-    if not isinstance(message, types.Message) or message.reply_markup is None:
-        return
+    if isinstance(query.message, types.Message) and query.message.reply_markup is not None:
+        keyboard = build_keyboard(other_rows(query))
+        await best_effort(query.message.edit_reply_markup(reply_markup=keyboard))
+
+
+def other_rows(query: types.CallbackQuery, shown: Rows = ()) -> Rows:
+    """The buttons beside the one that was pressed, as far as they are none of ``shown``."""
+    markup = query.message.reply_markup if isinstance(query.message, types.Message) else None
+    done = {query.data, *(button.action.pack() for row in shown for button in row)}
     rows = [
-        [button for button in row if button.callback_data != query.data]
-        for row in message.reply_markup.inline_keyboard
+        tuple(
+            Button(one.text, action, one.web_app.url if one.web_app else None)
+            for one in row
+            if one.callback_data not in done
+            and (action := Action.unpack(one.callback_data or "app")) is not None
+        )
+        for row in (markup.inline_keyboard if markup else ())
     ]
-    rest = [row for row in rows if row]
-    keyboard = types.InlineKeyboardMarkup(inline_keyboard=rest) if rest else None
-    await best_effort(message.edit_reply_markup(reply_markup=keyboard))
+    return tuple(filter(None, rows))
 
 
 def _button(button: Button) -> types.InlineKeyboardButton:

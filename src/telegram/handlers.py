@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from contextlib import suppress
 from dataclasses import replace
 
 from aiogram import Bot, F, Router, types
@@ -17,7 +16,6 @@ from src.memory.group_moves import GroupMoveRepository
 from src.memory.memory_repo import SourceMessage
 from src.queue.job_repo import MemoryJobRepository
 from src.queue.update_repo import UpdateOutcome, WaitingUpdate
-from src.reading.gate import redact
 from src.talk.command_service import COMMANDS, FOR_ADMINS, Command, parse_command
 from src.talk.settings import asks_for_zone, names_place
 from src.talk.turn_state import TurnControl
@@ -26,6 +24,7 @@ from src.telegram.delivery import (
     Delivery,
     best_effort,
     delivery_error,
+    other_rows,
     pop_up,
     remove_button,
 )
@@ -102,7 +101,7 @@ class Handlers:
         entry = COMMANDS.get(command.name)
         if entry is not None and entry.teaches and (taught := command.argument or _own(message)):
             return await self._turns.teach(message, taught, stored, called, control)
-        called = called.asking(redact(command.argument))
+        called = called.asking(command.argument)
         if entry is not None and entry.is_for_admins:
             called = await self._with_rights(stored, called)
         reply = await self._core.commands.run(command.name, called)
@@ -159,6 +158,8 @@ class Handlers:
 
     async def _show_tapped(self, query: types.CallbackQuery, called: Called, reply: Reply) -> None:
         screen = query.message.message_id if query.message and reply.is_screen else None
+        if reply.keeps_others:
+            reply = replace(reply, rows=(*reply.rows, *other_rows(query, reply.rows)))
         await self._show(called, reply, replacing=screen)
 
     async def show_source(
@@ -202,11 +203,12 @@ class Handlers:
         is_own = is_own and answered is not None and answered.from_user == query.from_user
         is_gone = False
         if number and (is_own or not called.owner.is_group):
-            with suppress(AiogramError):
-                chat_id = called.owner.telegram_user_id
-                is_gone = await self._bot.delete_message(
-                    chat_id, number, request_timeout=ADMIN_TIMEOUT
-                )
+            chat_id = called.owner.telegram_user_id
+            try:
+                await self._bot.delete_message(chat_id, number, request_timeout=ADMIN_TIMEOUT)
+                is_gone = True
+            except AiogramError as error:
+                is_gone = "message to delete not found" in str(error)
         sentence = say("unsend_done" if is_gone else "unsend_failed", called.language)
         await best_effort(query.answer(sentence, show_alert=not is_gone))
         await remove_button(query)

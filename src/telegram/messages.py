@@ -415,6 +415,7 @@ def _incoming(
         mode=stored.mode,
         answer_length=stored.answer_length,
         memory_on=stored.memory_on,
+        has_reminders=stored.has_reminders,
         origin=_origin(message, stored),
         voice=read_voice(message),
         newer=stored.newer,

@@ -18,6 +18,8 @@ from src.reading import lexicon
 
 Language = Literal["ru", "uk", "en"]
 LANGUAGES: tuple[Language, ...] = get_args(Language)
+# By the codes of languages; Belarusian readers read Russian sooner than English.
+SPOKEN: dict[str, Language] = {**{code: code for code in LANGUAGES}, "be": "ru"}
 FALLBACK: Language = "en"  # says what others lack
 ROOMS = Path(__file__).parents[1]  # each may have its own sentences.toml
 
@@ -30,14 +32,8 @@ def choose_language(*candidates: str | None) -> Language:
     Args:
         candidates: IETF tags, such as Telegram's ``language_code``: ``ru``, ``uk-UA``, None.
     """
-    for candidate in candidates:
-        code = (candidate or "").lower().replace("_", "-").partition("-")[0]
-        for language in LANGUAGES:
-            if code == language:
-                return language
-        if code == "be":  # Belarusian readers read Russian sooner than English
-            return "ru"
-    return "en"
+    codes = ((one or "").lower().replace("_", "-").partition("-")[0] for one in candidates)
+    return next((SPOKEN[code] for code in codes if code in SPOKEN), "en")
 
 
 def detect_language(text: str, default: Language = "en") -> Language:

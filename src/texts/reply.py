@@ -87,6 +87,7 @@ class Reply:
         hint: Tells what the buttons are for; only where there are buttons.
         is_screen: Whether it takes the place of what stood above the pressed button.
         keeps_button: Whether the pressed button stays where it is: it has not done its work.
+        keeps_others: Whether the other buttons of its message stay, below those of the reply.
         is_note: Whether it is only told to who pressed the button, in a pop-up; a refusal, or that
             there is nothing to do any more. What stands in the chat stays as it is.
         popup: What the pop-up says, where that is not the first line of the text.
@@ -103,6 +104,7 @@ class Reply:
     asks: bool = False
     files: tuple[ReplyFile, ...] = ()
     keeps_button: bool = False
+    keeps_others: bool = False
     is_note: bool = False
     popup: str = ""
 
@@ -115,6 +117,11 @@ class Reply:
     def note(cls, text: str) -> Reply:
         """A pop-up alone, for a button that stays."""
         return cls(text, is_note=True, keeps_button=True)
+
+    @classmethod
+    def gone(cls, text: str) -> Reply:
+        """A pop-up alone, for a button that has nothing to do any more."""
+        return cls(text, is_note=True)
 
     @property
     def tapped(self) -> str:

@@ -23,7 +23,7 @@ from src.base.errors import ConfigError, StorageError
 from src.base.metrics import Metrics
 from src.pg.client import PgClient
 from src.pg.embedded_folder import find_shortage
-from src.queue.dead_jobs import PutAsideRepository
+from src.queue.dead_jobs import JobDeathRepository
 from src.queue.job_repo import WorkerRepository
 from src.queue.update_repo import UpdateRepository
 
@@ -232,7 +232,7 @@ def build_http_app(
     metrics: Metrics,
     client: PgClient,
     updates: UpdateRepository,
-    put_aside: PutAsideRepository,
+    put_aside: JobDeathRepository,
     webhook: Callable[[Request], Awaitable[Response]] | None = None,
 ) -> Starlette:
     """The routes; ``webhook`` only when Telegram is to call us."""

@@ -25,8 +25,7 @@ import numpy as np
 
 from src.base.errors import AppError
 from src.base.metrics import Metrics
-from src.llm.embedding_lane import ENVIRONMENT
-from src.llm.embeddings import DOCUMENTS, QUERIES, LocalEmbedder
+from src.llm.embeddings import DOCUMENTS, ENVIRONMENT, QUERIES, LocalEmbedder
 
 LONGEST, SHORT = 5000, 64  # characters
 LONG = 0.05  # of the texts are of any length; 1,500 characters take half a second

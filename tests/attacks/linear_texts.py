@@ -25,8 +25,7 @@ from langchain_core.messages import AIMessageChunk, HumanMessage
 from src.history.conversation_repo import HistoryMessage
 from src.history.new_messages import LabelFilter, add_time_label, read_time_label, strip_time_label
 from src.llm.quoting import block, quoted
-from src.llm.reply import Reply, read_arguments, sound
-from src.llm.text_calls import HeldText, read_text_calls
+from src.llm.reply import HeldText, Reply, read_arguments, read_text_calls, sound
 from src.llm.tokens import TokenCounter
 from src.memory import citations, ranking
 from src.memory.cutting import spans

@@ -43,8 +43,9 @@ from tests.integration.person import (
     forms,
     new_user,
     open_rig,
+    records,
+    solved,
     taught,
-    thought,
 )
 from tests.integration.turns import answer_turn
 
@@ -77,7 +78,7 @@ class Caller:
     tells: bool = True
 
 
-SOLVE: Good = {"Understanding": asked("рынок"), "ReasoningStep": thought(), "answer": "Не знаю."}
+SOLVE: Good = {"Understanding": asked("рынок"), "further": solved("Не знаю.")}
 LEARN: Good = {
     "Understanding": taught(fact("По субботам я хожу на рынок за грушами")),
     "ExtractedFacts": called("ExtractedFacts", facts=[fact("Я люблю груши")]),
@@ -94,8 +95,7 @@ CALLERS = {
         "который час?", "round", {"answer": called("current_time"), "round": "Полдень."}
     ),
     "classify": Caller("куда я хожу по субботам?", "Understanding", SOLVE, "strict"),
-    "reason": Caller("куда я хожу по субботам?", "ReasoningStep", SOLVE, "strict", tells=False),
-    "solve": Caller("куда я хожу по субботам?", "answer", SOLVE, "strict"),
+    "reason": Caller("куда я хожу по субботам?", "further", SOLVE, "strict"),
     "extract": Caller(
         "Я люблю груши", "ExtractedFacts", {**LEARN, "Understanding": taught()}, "strict"
     ),
@@ -119,7 +119,7 @@ def purpose_of(request: ChatRequest) -> Purpose:
         return request.model
     [form] = forms([request])
     if form != "text":
-        return form
+        return "further" if records(request, "searched") else form
     return "round" if request.messages[-1]["role"] == "tool" else "answer"
 
 

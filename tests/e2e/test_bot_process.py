@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import re
 
 import pytest
 
@@ -12,6 +11,7 @@ from src.talk.command_service import COMMANDS, help_page
 from src.texts import LANGUAGES, Language, say
 from tests.e2e.bot_process import World, eventually
 from tests.fakes.openai_server import ChatRequest, Reply
+from tests.integration.person import records
 
 _people = itertools.count(2**41 + 1)
 
@@ -113,13 +113,12 @@ async def test_strict_mode_answers_from_what_was_taught_alone(
     fact = {"text": "Я живу в Омске", "quote": "Я живу в Омске", "importance": 7}
     model.queue(
         Reply(tool_calls=[("Understanding", {"intent": "teach", "facts": [fact]})]),
-        Reply(tool_calls=[("Understanding", {"intent": "solve", "query": "город"})]),
-        Reply(tool_calls=[("ReasoningStep", {"action": "answer"})]),
     )
 
-    def cite(request: ChatRequest) -> str:
-        [uid] = set(re.findall(r"msg-\d+", str(request.messages[-1])))
-        return f"В Омске [{uid}], а не в Туле [msg-1{uid[4:]}]."
+    def cite(request: ChatRequest) -> Reply:
+        [uid] = {quote["uid"] for quote in records(request, "context")}
+        answer = f"В Омске [{uid}], а не в Туле [msg-1{uid[4:]}]."
+        return Reply(tool_calls=[("Understanding", {"intent": "solve", "answer": answer})])
 
     monkeypatch.setattr(model, "reply", cite)
     for number, text in enumerate(("/mode strict", "Я живу в Омске", "Где я живу?"), start=1):

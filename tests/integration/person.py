@@ -448,9 +448,14 @@ def taught(*facts: Json) -> Reply:
     return called("Understanding", intent="teach", facts=list(facts))
 
 
+def solved(answer: str, query: str = "") -> Reply:
+    """Strict mode: the message asks something, and this is the answer."""
+    return called("Understanding", intent="solve", answer=answer, query=query)
+
+
 def asked(query: str = "") -> Reply:
-    """Strict mode: the message asks something."""
-    return called("Understanding", intent="solve", query=query)
+    """Strict mode: it asks something that is to be searched first, or that nobody knows."""
+    return solved("", query)
 
 
 def forgetting(query: str = "") -> Reply:
@@ -467,11 +472,6 @@ def denied(*pairs: tuple[int, int], confidence: float = 0.9) -> Reply:
     """Strict mode: new facts, by number, that deny known ones, by id."""
     conflicts = [{"new": new, "known": known, "confidence": confidence} for new, known in pairs]
     return called("Conflicts", conflicts=conflicts)
-
-
-def thought(query: str = "") -> Reply:
-    """Strict mode: what to search next, or that the context is enough."""
-    return called("ReasoningStep", action="search" if query else "answer", query=query)
 
 
 def forms(requests: list[ChatRequest]) -> list[str]:
@@ -500,5 +500,5 @@ def results(request: ChatRequest) -> list[str]:
 def records(request: ChatRequest, tag: str) -> list[Json]:
     """The lines of a block in the last message of a prompt."""
     text = text_of(request.messages[-1]["content"])
-    inside = text.partition(f"<{tag}>\n")[2].partition(f"\n</{tag}>")[0]
+    inside = text.partition(f"<{tag}>\n")[2].partition(f"</{tag}>")[0]
     return [json.loads(line) for line in inside.splitlines()]

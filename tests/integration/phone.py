@@ -157,5 +157,5 @@ def buttons(message: SentMessage) -> list[list[tuple[str, str]]]:
     markup = message.reply_markup or {"inline_keyboard": []}
     return [
         [(button["text"], button["callback_data"]) for button in row]
-        for row in markup["inline_keyboard"]
+        for row in markup.get("inline_keyboard", ())
     ]

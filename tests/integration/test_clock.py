@@ -19,29 +19,44 @@ from tests.languages import WRITTEN
 
 TOLD = {
     "Europe/Kyiv": "мой часовой пояс Киев; Мій часовий пояс — Київ; у меня киевское время; "
-    "у мене київський час; Часовой пояс: Киев; живу за київським часом; my timezone is Kiev",
+    "у мене київський час; Часовой пояс: Киев; живу за київським часом; my timezone is Kiev; "
+    "жартую) мій часовий пояс Київ",
     "America/New_York": "я в Нью-Йорке по времени; I'm on New York time; "
     "I am in the EST time zone; set my timezone to New York; я в нью-йорке по времени!",
     "Europe/Prague": "мій час — Прага; мое время — Прага; поставь часовой пояс Прага; "
     "у меня время как в Праге; use Prague time; постав часовий пояс Прага",
-    "Europe/London": "живу по лондонскому времени; переведи часы на Лондон",
+    "Europe/London": "живу по лондонскому времени; переведи часы на Лондон; "
+    "btw i'm on london time now; haha kidding. my time zone is London 🌧",
+    "Europe/Warsaw": "мій часовий пояс Варшава; ну так мой часовой пояс Варшава",
+    "Europe/Istanbul": "so yeah my time zone is Istanbul",
     "Europe/Berlin": "My timezone is CET",
+    "Europe/Samara": "мой часовой пояс не Москва, а Самара",
+    "Europe/Dublin": "my time zone isn't London, it's Dublin",
+    "Etc/GMT+5": "i'm on utc-5; utc-5; у меня UTC -5",
     "Etc/GMT-3": "мой часовой пояс +3; my time is GMT+3",
 }
 NOT_TOLD = [
     "моё время пришло", "my time is up", "У меня мало времени", "я в Киеве", "время в Праге?",
     "какой у меня часовой пояс?", "I had a good time in Paris", "мій час минув", "",
+    "мой часовой пояс не Москва", "my time zone isn't London", "мій пояс не Київ",
+    "my time is 2 hours ahead of London",
 ]  # fmt: skip
 HOMES = {
     "Europe/Prague": "я живу в Праге; Переехала в Прагу; живу у Празі; I live in Prague now",
     "Europe/Lisbon": "moved to Lisbon; I just moved to Lisbon; мы переехали в Лиссабон",
-    "Europe/Warsaw": "переїхала до Варшави; тепер мешкаю у Варшаві",
+    "Europe/Warsaw": "переїхала до Варшави; тепер мешкаю у Варшаві; "
+    "ми з Харкова переїхали до Варшави",
+    "Asia/Yekaterinburg": "привет, мы неделю как переехали из питера в екат",
+    "Europe/Berlin": "im living in berlin these days; we moved from Rome to Berlin last month",
 }
-NO_HOMES = ["живу на даче", "I live in a small flat", "Аня переехала в Прагу", "я живу в Праге?"]
+NO_HOMES = ["живу на даче", "I live in a small flat", "Аня переехала в Прагу",
+            "я живу в Праге?",
+            "я не живу в Праге", "i dont live in prague", "I used to live in Rome"]  # fmt: skip
 # Who asks, and the zone and the text of what is set; NOW is theirs.
 NAMED = {
     "/remind завтра о 9 по Києву подзвонити мамі": ("Europe/Kyiv", "подзвонити мамі"),
     "/remind tomorrow at 9 London time to call mum": ("Europe/London", "call mum"),
+    "/remind tomorrow at 9 (London time) to call Luc": ("Europe/London", "call Luc"),
     "/remind tomorrow at 9am EST to call mum": ("America/New_York", "call mum"),
     "/remind завтра в 9 мск позвонить": ("Europe/Moscow", "позвонить"),
     "/remind завтра в 9 (по Лондону) позвонить": ("Europe/London", "позвонить"),
@@ -135,6 +150,8 @@ async def test_not_my_time_leads_to_cities_and_on_to_a_place(phone: Phone) -> No
     assert "Екатеринбург" in labels(phone)
     await phone.tap("Екатеринбург")
     assert zone_of(phone) == "Asia/Yekaterinburg"
+    assert hours(phone) == [("Asia/Yekaterinburg", 9, "позвонить")], "it was meant by their clock"
+    assert say("zone_moved", "ru", count=1) in phone.last.text
     await phone.write("/start")
     assert buttons(phone.last) == [], "it knows already"
 

@@ -23,7 +23,16 @@ from src.pg.client import PgClient, storable
 from src.reading.voices import Voice
 from src.talk.prompt import SYSTEM_PROMPT
 from tests.fakes.openai_server import ChatRequest, Reply, text_of
-from tests.integration.person import FAKE_EMBEDDINGS, ME, NOON, USER, Agents, Person, incoming
+from tests.integration.person import (
+    FAKE_EMBEDDINGS,
+    ME,
+    NOON,
+    USER,
+    Agents,
+    Person,
+    incoming,
+    solved,
+)
 from tests.integration.turns import answer_turn, begin_turn
 from tests.unit.injections import BENIGN, INJECTIONS, STRUCTURES
 
@@ -307,8 +316,7 @@ async def test_poisoned_knowledge_stays_in_its_block_in_strict_mode(teller: Pers
     await rig.core.memory.digest.embed()
     rig.model.queue(
         Reply(tool_calls=[("Understanding", {"intent": "solve", "query": "кот"})]),
-        Reply(tool_calls=[("ReasoningStep", {"action": "answer"})]),
-        f"Кот здесь [msg-{first}].",
+        solved(f"Кот здесь [msg-{first}]."),
     )
     turn = await begin_turn(rig.core.agent, incoming(f"Что с котом? {HOSTILE[0]}", mode="strict"))
     answer = await answer_turn(rig.core.agent, turn)
@@ -318,13 +326,13 @@ async def test_poisoned_knowledge_stays_in_its_block_in_strict_mode(teller: Pers
     assert records(asked, "messages")[-1]["text"].endswith(HOSTILE[0])
     recent = texts_of(records(asked, "conversation"))
     assert recent == [*(storable(text)[:500] for text in said[-3:]), "ага"]
-    assert len(solve) == 2
+    assert len(solve) == 1
     for request in solve:
         [system, user] = [text_of(message["content"]) for message in request.messages]
         assert "data" in system and OWN_TAG.search(user)
         shown = texts_of(records(user, "context"))
         assert len(shown) >= 5 and set(shown) <= {storable(text)[:600] for text in said}
-        assert records(user, "messages")[0]["task"].endswith(HOSTILE[0])
+        assert records(user, "messages")[-1]["text"].endswith(HOSTILE[0])
 
 
 @given(st.lists(st.text(st.characters()), max_size=4))

@@ -22,7 +22,6 @@ from src.queue.dead_jobs import (
     DeadJobs,
     JobDeathRepository,
     PutAside,
-    PutAsideRepository,
     Recovered,
 )
 from src.queue.update_repo import NewUpdate, UpdateRepository
@@ -37,7 +36,6 @@ class Queue:
     def __init__(self, client: PgClient) -> None:
         self.client = client
         self.deaths = JobDeathRepository(client)
-        self.put_aside = PutAsideRepository(client)
         self.updates = UpdateRepository(client)
 
     def rows(self, sql: str, **parameters: Any) -> list[Any]:
@@ -175,7 +173,7 @@ def test_a_suspect_that_dies_alone_is_put_aside_and_its_chat_goes_on(
     assert queue.updates.defer_forgotten(older_than=-1) == 0, "it is not tried again"
     assert later in [row[0] for row in queue.rows("SELECT id FROM procrastinate_jobs")]
     assert queue.deaths.count_suspects() == (0, 0)
-    assert queue.put_aside.list_all() == [aside] and queue.put_aside.count() == 1
+    assert queue.deaths.list_all() == [aside] and queue.deaths.count() == 1
 
 
 def test_a_suspect_that_lived_alone_and_has_not_ended_goes_back_with_one_death(
@@ -200,9 +198,9 @@ def test_what_is_done_is_forgotten(queue: Queue) -> None:
 def test_retrying_gives_back_the_update_with_a_clean_count(queue: Queue) -> None:
     job = queue.message(1)
     aside = queue.put_aside_one(job)
-    assert queue.put_aside.retry(aside.id + 1) == 0
+    assert queue.deaths.retry(aside.id + 1) == 0
     assert queue.updates.prune(hours=0) == 0, "what can be retried is kept"
-    assert queue.put_aside.retry(aside.id) == 1
+    assert queue.deaths.retry(aside.id) == 1
     assert queue.jobs() == [("turns", "handle_update", "todo"), ("control", "apologise", "todo")]
     [(update,)] = queue.rows("SELECT id FROM telegram_updates")
     waiting = queue.updates.find_waiting(update)
@@ -211,13 +209,13 @@ def test_retrying_gives_back_the_update_with_a_clean_count(queue: Queue) -> None
     assert queue.counts() == {}
     queue.die(job, times=2)
     assert queue.counts() == {job: 2}, "it is a suspect again"
-    assert queue.put_aside.retry() == 0
+    assert queue.deaths.retry() == 0
 
 
 def test_erasing_a_user_erases_what_was_counted(queue: Queue) -> None:
     queue.put_aside_one(queue.message(1))
     ErasureRepository(queue.client).erase(USER)
-    assert queue.put_aside.list_all() == [] and queue.counts() == {}
+    assert queue.deaths.list_all() == [] and queue.counts() == {}
 
 
 def test_a_suspect_of_an_erased_user_does_not_stay(queue: Queue) -> None:
@@ -225,7 +223,7 @@ def test_a_suspect_of_an_erased_user_does_not_stay(queue: Queue) -> None:
     queue.die(job, times=2)
     ErasureRepository(queue.client).erase(USER)
     assert queue.die(job).put_aside == []
-    assert queue.deaths.count_suspects() == (0, 0) and queue.put_aside.list_all() == []
+    assert queue.deaths.count_suspects() == (0, 0) and queue.deaths.list_all() == []
 
 
 # --- recurring work
@@ -258,14 +256,14 @@ def test_recurring_work_that_is_put_aside_rests_and_is_tried_again_after_a_growi
         assert queue.deaths.count_suspects()[0] == 0
         queue.rows(age, age="2 minutes")
         assert queue.deaths.count_suspects()[0] == 1
-    assert queue.put_aside.retry() == 1
+    assert queue.deaths.retry() == 1
     assert queue.jobs() == [("memory", "prune", "todo")] and queue.counts() == {}
 
 
 def test_suspects_that_died_together_are_told_apart(queue: Queue) -> None:
     jobs = [queue.message(number, USER + number) for number in range(3)]
     assert queue.die(*jobs, times=3) == Recovered(jobs=3, deaths=3, suspects=3)
-    assert queue.deaths.count_suspects() == (3, 3) and queue.put_aside.count() == 0
+    assert queue.deaths.count_suspects() == (3, 3) and queue.deaths.count() == 0
     assert queue.deaths.acquit(jobs[0]) == 1
     assert [row[0] for row in queue.jobs()] == ["turns", "quarantine", "quarantine"]
     [aside] = queue.die(jobs[1]).put_aside
@@ -279,7 +277,7 @@ async def test_few_suspects_and_those_that_died_together_are_tried_one_by_one(
     queue: Queue, waiting: int, times: int, expected: int
 ) -> None:
     queue.die(*[queue.message(number, USER + number) for number in range(waiting)], times=times)
-    assert await DeadJobs(queue.client, queue.deaths, Metrics()).begin_trial() == expected
+    assert await DeadJobs(queue.client, Metrics()).begin_trial() == expected
 
 
 async def test_a_suspect_that_outlives_its_trial_is_done_again_beside_the_others(
@@ -289,7 +287,7 @@ async def test_a_suspect_that_outlives_its_trial_is_done_again_beside_the_others
     job = queue.message(1)
     queue.die(job, times=2)
     context: Any = SimpleNamespace(job=SimpleNamespace(id=job, attempts=3, queueing_lock=None))
-    jobs = DeadJobs(queue.client, queue.deaths, Metrics())
+    jobs = DeadJobs(queue.client, Metrics())
     assert await jobs.begin_trial() == 1
     queue.take(job)
     with pytest.raises(PostponedError):

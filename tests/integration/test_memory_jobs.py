@@ -14,7 +14,7 @@ from procrastinate.exceptions import AlreadyEnqueued
 
 from src.base.owners import Owner
 from src.memory.tasks import MemoryTasks
-from src.queue.dead_jobs import JobDeathRepository, PutAsideRepository
+from src.queue.dead_jobs import JobDeathRepository
 from src.queue.job_repo import DIGEST_QUEUE, MEMORY_QUEUE, MemoryJobRepository
 from src.queue.workers import build_queue
 from tests.fakes.openai_server import ChatRequest, Reply
@@ -410,7 +410,7 @@ async def test_recurring_work_rests_while_a_job_of_it_is_put_aside(works: Works)
     await works.work()
     assert works.unindexed() == 4
     assert works.jobs() == [("index_messages", "todo")]
-    assert PutAsideRepository(works.rig.client).retry() == 1
+    assert JobDeathRepository(works.rig.client).retry() == 1
     await works.work_off()
     assert works.unindexed() == 0
 

@@ -16,9 +16,10 @@ from tests.integration.person import (
     fact,
     forms,
     named,
+    records,
     saved,
+    solved,
     taught,
-    thought,
 )
 
 LESSONS = (
@@ -119,31 +120,37 @@ async def test_a_fact_known_word_for_word_needs_no_call_about_conflicts(pupil: P
     assert forms(pupil.requests) == ["Understanding"] * 2
 
 
+async def test_a_question_takes_one_call_where_nothing_is_to_be_searched_again(
+    pupil: Person,
+) -> None:
+    await pupil.say(LESSONS[0], taught(FACTS[0]))
+    before = len(pupil.requests)
+    [(number,)] = pupil.rows("SELECT id FROM memories WHERE owner_id = %(owner)s")
+    answer = await pupil.say("Куда я хожу по субботам?", solved(f"На рынок [fact-{number}]"))
+    assert (answer.text, answer.intent) == ("На рынок [1]", "solve")
+    assert forms(pupil.requests[before:]) == ["Understanding"]
+    assert records(pupil.requests[-1], "searched") == []
+    assert [one["text"] for one in records(pupil.requests[-1], "context")] == [LESSONS[0]]
+    assert purposes(pupil) == {"classify": 2}
+
+
 async def test_solving_takes_four_calls_though_the_model_would_search_on(pupil: Person) -> None:
     for lesson, known in zip(LESSONS, FACTS, strict=True):
         await pupil.say(lesson, taught(known))
     before = len(pupil.requests)
-
-    def reply(request: ChatRequest) -> Reply:
-        number = len(pupil.requests)
-        form = {
-            "Understanding": asked("рынок"),
-            "ReasoningStep": thought(f"ещё раз рынок {number}"),
-        }
-        return form.get(*forms([request]), Reply(text="не знаю"))
-
-    pupil.model.reply = reply
+    pupil.model.reply = lambda _request: asked(f"ещё раз рынок {len(pupil.requests)}")
     await pupil.say("Куда я хожу по субботам?")
-    assert forms(pupil.requests[before:]) == [
-        "Understanding", "ReasoningStep", "ReasoningStep", "text",
-    ]  # fmt: skip
+    assert forms(pupil.requests[before:]) == ["Understanding"] * 4
+    left = [records(request, "searched") for request in pupil.requests[before:]]
+    assert [one["searches_left"] for [one] in left[1:]] == [2, 1, 0]
+    assert purposes(pupil) == {"classify": 3, "reason": 3, "conflicts": 1}
 
 
-async def test_solving_takes_three_calls_when_the_context_is_enough(pupil: Person) -> None:
+async def test_solving_takes_two_calls_when_one_search_more_is_enough(pupil: Person) -> None:
     await pupil.say(LESSONS[0], taught(FACTS[0]))
     before = len(pupil.requests)
-    await pupil.say("Куда я хожу по субботам?", asked("рынок"), thought(), "не знаю")
-    assert forms(pupil.requests[before:]) == ["Understanding", "ReasoningStep", "text"]
+    await pupil.say("Куда я хожу по субботам?", asked("рынок"), solved("не знаю"))
+    assert forms(pupil.requests[before:]) == ["Understanding"] * 2
 
 
 async def test_a_question_of_which_nothing_is_known_takes_one_call(pupil: Person) -> None:

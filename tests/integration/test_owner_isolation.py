@@ -234,9 +234,10 @@ def fill(client: PgClient, owner: Owner) -> Filled:
     do.embeddings.add_vectors(do.model, {(number, 0): VECTOR for number in unembedded})
     do.embeddings.add_failure(do.model, documents[0], is_hopeless=True)
     [summary] = do.summaries.list_summaries(conversation)
+    kept = {**{name: [] for name in KEPT}, "texts": [word], "messages": [[asked[0], "", ""]]}
     client.execute(
         "INSERT INTO forgettings (owner_id, kept) VALUES (%(owner)s, %(kept)s)",
-        {**owner.columns(), "kept": json.dumps({**{name: [] for name in KEPT}, "texts": [word]})},
+        {**owner.columns(), "kept": json.dumps(kept)},
     )
     client.execute(
         "INSERT INTO parting_messages (message_id, owner_id, position, content, said_at)"
@@ -496,6 +497,13 @@ CASES: dict[str, Callable[[Stage], Any]] = {
             for number in forgettings_of(s, who)
         ]
     ),
+    "ForgettingRepository.find_forgetting": lambda s: s.write(
+        lambda t: [
+            mine(s, t).find_forgetting(f"msg-{number}", None)
+            for who in (s.them, s.me)
+            for number in who.asked
+        ]
+    ),
     "MemoryRepository.find_source": lambda s: s.both(
         lambda who: [s.do.memories.find_source(s.me.owner, uid) for uid in who.uids]
     ),
@@ -661,7 +669,7 @@ CASES: dict[str, Callable[[Stage], Any]] = {
         ]
     ),
     "ReminderRepository.change_zone": lambda s: s.do.reminders.change_zone(
-        s.me.owner.telegram_user_id, "Asia/Tokyo", now=SAID
+        s.me.owner.telegram_user_id, "Asia/Tokyo", guessed="Europe/Moscow", now=SAID
     ),
     **{
         f"EditRepository.{name}": partial(edited_by, name=name)
@@ -672,6 +680,11 @@ CASES: dict[str, Callable[[Stage], Any]] = {
     "ConversationRepository.find_text": lambda s: [
         s.do.conversations.find_text(s.me.owner, origin_of(s, who)) for who in (s.them, s.me)
     ],
+    "ConversationRepository.find_text_before": lambda s: s.both(
+        lambda who: s.do.conversations.find_text_before(
+            s.me.owner, origin_of(s, who), SAID + timedelta(minutes=5)
+        )
+    ),
     "QuestionRepository.open": open_questions,
     "QuestionRepository.find": lambda s: s.both(
         lambda who: s.do.questions.find(s.me.owner, who.answer)

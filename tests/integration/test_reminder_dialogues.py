@@ -111,7 +111,7 @@ async def test_a_plain_phrase_sets_a_reminder_and_a_button_cancels_it(
     assert phone.last.text == say("reminder_cancelled", language, text=what)
     assert waiting(phone) == [] and labels(confirmed) == []
     await phone.press(data, under=confirmed)  # a double tap
-    assert phone.told == say("reminder_gone", language)
+    assert phone.told == say("reminder_cancelled", language, text=what)
 
 
 async def test_without_a_time_the_bot_asks_and_the_next_message_completes_it(phone: Phone) -> None:
@@ -341,7 +341,10 @@ async def test_the_list_tells_each_time_and_cancels_in_place(phone: Phone) -> No
     cancelled = say("reminder_cancelled", "ru", text="позвонить маме")
     assert page.text.startswith(cancelled) and labels(page) == ["✖ 1"]
     await phone.press(data, under=page)  # a double tap
-    assert page.text.startswith(say("reminder_gone", "ru")) and len(waiting(phone)) == 1
+    assert (
+        page.text.startswith(say("reminder_cancelled", "ru", text="позвонить маме"))
+        and len(waiting(phone)) == 1
+    )
     await phone.tap("✖ 1", under=page)
     assert page.text.endswith(say("reminders_empty", "ru")) and waiting(phone) == []
 
@@ -595,3 +598,21 @@ async def test_a_new_time_zone_moves_what_recurs_and_nothing_else(phone: Phone, 
     await phone.write("/reminders")
     assert "1. таблетки\nкаждый день в 09:00" in phone.last.text
     assert "2. позвонить маме\nв понедельник, 1 марта 2027 года, в 15:00" in phone.last.text
+
+
+@pytest.mark.parametrize(("ask", "cancel", "language"), [
+    ("мои напоминания", "отмени напоминание про маму", "ru"),
+    ("мої нагадування", "скасуй нагадування про маму", "uk"),
+    ("my reminders", "cancel the reminder about mum", "en"),
+])  # fmt: skip
+async def test_what_waits_is_listed_and_where_nothing_does_that_is_said(
+    phone: Phone, ask: str, cancel: str, language: Language
+) -> None:
+    for text in (ask, cancel):  # no tool for either is offered
+        await phone.fake.send_text(USER, text, language_code=language)
+        await phone.work()
+        assert phone.last.text == say("reminders_empty", language)
+    await set_reminder(phone, when=datetime.now(UTC) + timedelta(days=1))
+    await phone.fake.send_text(USER, ask, language_code=language)
+    await phone.work()
+    assert phone.last.text.startswith(say("reminders_title", language, count=1))

@@ -318,6 +318,15 @@ async def test_another_clock_moves_what_recurs_and_nothing_else(desk: Desk) -> N
     assert await desk.service.change_zone(desk.owner, "America/New_York", now=NOW) == 0
 
 
+async def test_what_was_set_by_a_guessed_clock_moves_too(desk: Desk) -> None:
+    once, named = await desk.set(), await desk.set("чай", time_zone="Europe/London")
+    soon = await desk.set("плита", NOW + timedelta(minutes=10, seconds=7))
+    change = desk.service.change_zone
+    assert await change(desk.owner, "America/New_York", guessed="Europe/Kyiv", now=NOW) == 1
+    assert desk.again(once).due_at == TOMORROW + timedelta(hours=7)
+    assert (desk.again(named).due_at, desk.again(soon).due_at) == (named.due_at, soon.due_at)
+
+
 async def test_another_clock_across_a_change_of_the_clocks(desk: Desk) -> None:
     """In March the United States change their clocks two weeks before Europe does."""
     now = datetime(2027, 3, 13, 12, tzinfo=UTC)

@@ -6,6 +6,7 @@ Everything goes through Telegram's wire, without the queue.
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import pytest
 from aiogram import Bot
@@ -14,6 +15,7 @@ from src.base.owners import Called, Owner
 from src.pg.client import PgClient
 from src.reading.gate import MASK
 from src.texts import say
+from tests.fakes.telegram_people import Sender
 from tests.fakes.telegram_server import FakeTelegram
 from tests.integration.person import Agents
 from tests.integration.phone import NOW, USER, Phone, open_phone
@@ -147,6 +149,7 @@ KEPT = [
     ("запам'ятай: код від під'їзду {}", "який код від під'їзду?"),
     ("remember that the wifi password is {}", "what is the wifi password?"),
     ("Remember: the garage code is {}", "I need the code of the garage"),
+    ("we got a new router, remember that the wifi password is {}", "wifi password?"),
 ]
 
 
@@ -205,3 +208,79 @@ async def test_a_correction_keeps_the_words_even_where_only_a_sign_differs(phone
         await phone.fake.send_text(USER, right, reply_to=phone.last.message_id)
         await phone.work()
         assert phone.facts() == [right]
+
+
+@pytest.mark.parametrize(("first", "second"), [
+    ("мой пароль от почты", "qwerty123!"), ("Мой пароль от почты:", "солнышко"),
+    ("мій пін-код від картки", "4821"), ("Мій пароль — ", "ромашка"),
+    ("my password is", "sunflower"), ("the api key", "abc123def"), ("мой пароль", "letmein"),
+    ("паспорт", "4506 123456"), ("my seed phrase", "able " * 11 + "zoo"),
+])  # fmt: skip
+async def test_a_secret_in_a_message_of_its_own_is_masked(
+    phone: Phone, first: str, second: str
+) -> None:
+    await phone.write(first)
+    await phone.write(second)
+    assert say("secret_masked", "ru") in phone.last.text
+    await remember_turns(phone)
+    assert second not in everything(phone)
+    assert phone.rig.rows(
+        "SELECT message_text(content) FROM messages WHERE role = 'user' ORDER BY id OFFSET 1"
+    ) == [("••••",)]
+
+
+@pytest.mark.parametrize(("first", "second"), [
+    ("мой пароль от почты", "спасибо"), ("напомни завтра сменить пароль", "18:30"),
+    ("Какой пароль лучше?", "qwerty123"), ("пароль от почты", "ivan@mail.example"),
+    ("Купи хлеб", "qwerty123!"), ("remind me to change my password", "tomorrow"),
+])  # fmt: skip
+async def test_what_only_follows_the_word_stays(phone: Phone, first: str, second: str) -> None:
+    await phone.write(first)
+    await phone.write(second)
+    assert second in prompts(phone) and say("secret_masked", "ru") not in phone.last.text
+
+
+async def test_a_code_in_a_message_of_its_own_is_remembered_nowhere(phone: Phone) -> None:
+    await phone.write("код от домофона")
+    await phone.write("4512К")
+    await remember_turns(phone)
+    assert phone.rig.rows("SELECT is_private FROM messages WHERE role = 'user' ORDER BY id") == [
+        (False,), (True,),
+    ]  # fmt: skip
+
+
+SECRET = "мой пароль от почты qwerty123!"
+FILE = {"file_id": "file", "file_unique_id": "f"}
+
+
+@pytest.mark.parametrize("content", [
+    {"voice": {**FILE, "duration": 3}}, {"document": {**FILE, "file_name": "note.txt"}},
+    {"document": {**FILE, "file_name": f"{SECRET[:-1]}.txt", "file_id": "rent"}},
+    {"document": {**FILE, "file_name": "a.txt", "file_id": "rent"}, "caption": SECRET},
+    {"text": SECRET, "forward_origin": {"type": "hidden_user", "date": 1,
+                                        "sender_user_name": "X"}},
+    {"text": f"/remind завтра в 9 проверить почту, {SECRET}"}, {"text": f"/search {SECRET}"},
+    {"text": f"напомни завтра в 9: {SECRET}"}, {"text": f"/forget {SECRET}"},
+    {"text": "что это?", "quote": {"text": SECRET, "position": 0}, "reply_to_message": {
+        "message_id": 1, "date": 1, "chat": {"id": USER, "type": "private"}, "text": SECRET,
+        "from": {"id": USER, "is_bot": False, "first_name": "X"}}},
+    {"poll": {"id": "1", "question": SECRET, "options": [], "total_voter_count": 0,
+              "is_closed": False, "is_anonymous": True, "type": "regular",
+              "allows_multiple_answers": False, "allows_revoting": False}},
+])  # fmt: skip
+@pytest.mark.parametrize("group", [0, -1_001_234_567_894])
+async def test_in_whatever_way_it_comes_it_is_masked(
+    client: PgClient, agents: Agents, fake: FakeTelegram, bot: Bot, content: Any, group: int
+) -> None:
+    phone = await open_phone(agents, fake, bot, transcription_model="whisper-1")
+    fake.state.files |= {"file": SECRET.encode(), "rent": b"rent"}
+    if group and "text" in content and not content["text"].startswith("/"):
+        content = {**content, "text": f"Помни, {content['text']}"}
+    place = Sender(chat_id=group, chat_type="supergroup") if group else Sender()
+    await fake.send_message(USER, **place, **content)
+    await phone.work()
+    phone.place = Sender(chat_id=group or USER)
+    await phone.rig.core.memory.digest.remember_turn(
+        phone.rig.core.conversations.get_or_create_conversation(group or USER)
+    )
+    assert "qwerty123" not in everything(phone)

@@ -52,6 +52,21 @@ async def test_the_language_changes_at_once_and_stays(phone: Phone) -> None:
     assert phone.last.text.startswith(say("help", "en", commands="")[:20])
 
 
+@pytest.mark.parametrize(("off", "on", "language"), [
+    ("выключи память", "Включи память!", "ru"), ("вимкни пам’ять", "увімкни пам'ять", "uk"),
+    ("please turn memory off", "Turn your memory back on", "en"),
+])  # fmt: skip
+async def test_memory_is_switched_in_words_without_a_model(
+    phone: Phone, off: str, on: str, language: Language
+) -> None:
+    for said, is_on, switch in ((off, False, "off"), (on, True, "on")):
+        await phone.fake.send_text(USER, said, language_code=language)
+        await phone.work()
+        assert phone.last.text == say(f"memory_switched_{switch}", language)
+        assert phone.rig.core.user_settings.get(USER).memory_on is is_on
+    assert phone.rig.model.requests == []
+
+
 async def test_the_mode_and_back(phone: Phone) -> None:
     screen = await open_choice(phone, "settings_mode")
     assert buttons(screen)[0][0][0].startswith("✓ ")

@@ -467,7 +467,7 @@ async def test_a_spent_button_goes_and_the_sources_stay(phone: Phone) -> None:
     await phone.press(data, under=answer)
     assert buttons(answer) == [[("[1] 3 марта", "source:1")]]
     await phone.press(data, under=answer)
-    assert phone.told == say("undo_nothing", "ru")
+    assert phone.told == say("tap_undone", "ru")
     assert phone.facts() == ["Я живу в городе Краков"]
 
 
@@ -500,7 +500,7 @@ async def test_nobody_brings_back_what_others_replaced(phone: Phone) -> None:
     alien = Phone(phone.fake, phone.bot, phone.rig, phone.dispatcher, IN_TOPIC)
     await alien.write("/help")
     await alien.press(data)
-    assert alien.told == say("undo_nothing", "ru")
+    assert alien.told == say("tap_undone", "ru")
     assert phone.facts() == ["Я живу в городе Киев"]
 
 
@@ -582,7 +582,7 @@ async def test_what_was_forgotten_is_brought_back_by_a_tap(phone: Phone, place: 
     assert (phone.facts(), phone.last.text) == (["Я живу в городе Краков"], DONE)
     assert phone.last.thread_id == place.get("thread_id") and buttons(answer) == []
     await phone.press(data, under=answer)
-    assert phone.told == say("undo_nothing", "ru"), "once"
+    assert phone.told == say("tap_undone", "ru"), "once"
     assert phone.facts() == ["Я живу в городе Краков"]
 
 
@@ -590,7 +590,7 @@ async def test_after_ten_minutes_neither_button_nor_command_brings_it_back(phone
     data = await forget_the_city(phone)
     make_it_late(phone)
     await phone.press(data)
-    assert phone.told == say("undo_nothing", "ru")
+    assert phone.told == say("tap_undone", "ru")
     await phone.write("/undo@pomni_test_bot")
     assert phone.told == say("undo_nothing", "ru") and phone.facts() == []
 
@@ -600,7 +600,7 @@ async def test_nobody_brings_back_what_others_forgot(phone: Phone) -> None:
     alien = Phone(phone.fake, phone.bot, phone.rig, phone.dispatcher, IN_TOPIC)
     await alien.write("/help")
     await alien.press(data)
-    assert alien.told == say("undo_nothing", "ru")
+    assert alien.told == say("tap_undone", "ru")
     assert phone.facts() == [] and alien.facts() == []
     await phone.write("/undo")
     assert phone.last.text == DONE

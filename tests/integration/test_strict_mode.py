@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from src.base.config import Settings
+from src.base.errors import ModelUnavailableError
 from src.base.owners import Owner
 from src.core import Core
 from src.history.conversation_repo import set_conversation_repo_factory
 from src.memory.memory_repo import MemoryRepository
-from src.memory.prompts import ANSWER_PROMPT
+from src.memory.prompts import UNDERSTANDING_PROMPT
 from src.pg.client import PgClient
 from src.texts import Language, detect_language, say
 from tests.fakes.openai_server import ChatRequest, Reply
@@ -30,8 +31,9 @@ from tests.integration.person import (
     forms,
     named,
     new_user,
+    records,
+    solved,
     taught,
-    thought,
 )
 from tests.integration.turns import answer_turn
 from tests.languages import WRITTEN
@@ -141,7 +143,7 @@ async def test_what_was_taught_answers_the_question_with_its_reference(person: P
     await person.say(CAPITAL["text"], taught(CAPITAL))
     [message] = messages(person)
     reply = f"Столиця України - Київ [msg-{message}]"
-    answer = await person.say(QUESTION, asked("столиця України"), thought(), reply)
+    answer = await person.say(QUESTION, solved(reply))
     assert (answer.text, answer.intent) == ("Столиця України - Київ [1]", "solve")
     [source] = answer.sources
     assert (source.number, source.uid, source.text) == (1, f"msg-{message}", CAPITAL["text"])
@@ -157,7 +159,7 @@ async def test_solving_stores_nothing_as_knowledge(person: Person) -> None:
     [message] = messages(person)
     before = sources(person)
     reply = f"Столиця України - Київ, а Франції - Париж [msg-{message}]"
-    await person.say(QUESTION, asked("столиця України"), thought(), reply)
+    await person.say(QUESTION, solved(reply))
     assert sources(person) == before
 
 
@@ -200,7 +202,7 @@ async def test_only_what_holds_now_is_known_afterwards(person: Person) -> None:
     await person.index()
     new = messages(person)[1]
     reply = f"Твоє улюблене місто - Львів [msg-{new}]"
-    answer = await person.say("Яке моє улюблене місто?", asked("улюблене місто"), thought(), reply)
+    answer = await person.say("Яке моє улюблене місто?", solved(reply))
     assert answer.text == "Твоє улюблене місто - Львів [1]"
     assert [record["text"] for record in context_of(person.requests[-1])] == [LVIV["text"]]
 
@@ -215,9 +217,7 @@ async def test_undo_restores_the_fact_that_was_replaced(person: Person) -> None:
         LVIV["text"]: (False, "undone", None),
     }
     [old, _] = messages(person)
-    answer = await person.say(
-        "Яке моє улюблене місто?", asked("улюблене місто"), thought(), f"Харків [msg-{old}]"
-    )
+    answer = await person.say("Яке моє улюблене місто?", solved(f"Харків [msg-{old}]"))
     assert answer.text == "Харків [1]"
     assert [record["text"] for record in context_of(person.requests[-1])] == [KHARKIV["text"]]
     again = await person.rig.command("undo", person.user, language="uk")
@@ -288,7 +288,7 @@ async def test_a_reference_that_was_not_in_the_context_is_dropped(person: Person
     await person.say(CAPITAL["text"], taught(CAPITAL))
     [message] = messages(person)
     made_up = f"Столиця - Київ [msg-{message}] [msg-{message + 999}], стара [mem-1][sum-2]."
-    answer = await person.say(QUESTION, asked("столиця"), thought(), made_up)
+    answer = await person.say(QUESTION, solved(made_up))
     assert answer.text == "Столиця - Київ [1], стара."
     assert [source.uid for source in answer.sources] == [f"msg-{message}"]
 
@@ -301,7 +301,7 @@ async def test_facts_of_one_message_are_cited_apart_and_numbered_as_they_are_men
     [message] = messages(person)
     ids = {text: f"fact-{known_id(person, text)}" for text in (cat["text"], dog["text"])}
     reply = f"Рекс [{ids[dog['text']]}], Мурчик [{ids[cat['text']]}], Рекс [{ids[dog['text']]}]."
-    answer = await person.say("Як звати кота і пса?", asked("кіт пес"), thought(), reply)
+    answer = await person.say("Як звати кота і пса?", solved(reply))
     assert answer.text == "Рекс [1], Мурчик [2], Рекс [1]."
     shown = [(source.number, source.uid, source.text) for source in answer.sources]
     assert shown == [(1, f"msg-{message}", dog["text"]), (2, f"msg-{message}", cat["text"])]
@@ -311,9 +311,9 @@ async def test_a_number_that_nobody_gave_is_no_reference(person: Person) -> None
     await person.say(CAPITAL["text"], taught(CAPITAL))
     [message] = messages(person)
     reply = f"Київ [1] [msg-{message}]"
-    answer = await person.say(QUESTION, asked("столиця"), thought(), reply)
+    answer = await person.say(QUESTION, solved(reply))
     assert answer.text == "Київ [1]" and len(answer.sources) == 1
-    answer = await person.say(QUESTION, asked("столиця"), thought(), "Київ [1]")
+    answer = await person.say(QUESTION, solved("Київ [1]"))
     assert answer.text == say("strict_unknown", "uk")
 
 
@@ -324,24 +324,23 @@ async def test_another_person_s_message_is_no_reference(person: Person) -> None:
     before = len(person.requests)
     await person.say("Львів - місто левів", taught(fact("Львів - місто левів")))
     answer = await person.say(
-        "Львів - це місто чи столиця України?", asked(), thought(), f"Київ [msg-{foreign}]"
+        "Львів - це місто чи столиця України?", solved(f"Київ [msg-{foreign}]")
     )
     assert answer.text == say("strict_unknown", "uk")
     asks = [request.raw for request in person.requests[before:]]
     assert asks and "Київ" not in json.dumps(asks, ensure_ascii=False)
 
 
-@pytest.mark.parametrize("reply", ["Київ.", "Київ [msg-999999999].", "UNKNOWN", "UNKNOWN [%s]"])
+@pytest.mark.parametrize("reply", ["Київ.", "Київ [msg-999999999].", "UNKNOWN", ""])
 async def test_an_answer_without_a_reference_that_holds_becomes_i_do_not_know(
     person: Person, reply: str
 ) -> None:
     await person.say(CAPITAL["text"], taught(CAPITAL))
-    text = reply.replace("%s", f"msg-{messages(person)[0]}")
     for language in WRITTEN:
-        answer = await person.say(QUESTION, asked("столиця"), thought(), text, language=language)
+        answer = await person.say(QUESTION, solved(reply), language=language)
         assert answer.text == say("strict_unknown", language)
         assert answer.sources == () and detect_language(answer.text) == language
-    assert forms(person.requests).count("text") == len(WRITTEN)
+    assert len(person.requests) == 1 + len(WRITTEN)
     assert person.rows(
         "SELECT count(*) FROM answer_sources s JOIN messages m ON m.id = s.answer_id"
         " JOIN conversations c ON c.id = m.conversation_id WHERE c.telegram_user_id = %(user)s"
@@ -349,18 +348,18 @@ async def test_an_answer_without_a_reference_that_holds_becomes_i_do_not_know(
 
 
 async def test_without_any_context_nothing_is_generated(person: Person) -> None:
-    person.model.reply = lambda _request: thought("ще щось")
+    person.model.reply = lambda _request: asked("ще щось")
     for language in WRITTEN:
         answer = await person.say(QUESTION, asked("столиця України"), language=language)
         assert answer.text == say("strict_unknown", language)
         assert (answer.sources, answer.intent) == ((), "solve")
-    assert "text" not in forms(person.requests)
+    assert len(person.requests) == len(WRITTEN), "nothing is known that could be answered from"
 
 
 async def test_nothing_is_shown_before_the_references_are_verified(person: Person) -> None:
     await person.say(CAPITAL["text"], taught(CAPITAL))
     shown: list[str] = []
-    person.model.queue(asked("столиця"), thought(), "Вигадка [msg-999999999]")
+    person.model.queue(solved("Вигадка [msg-999999999]"))
     turn = await person.begin(QUESTION)
     answer = await answer_turn(person.core.agent, turn, on_text=shown.append)
     assert shown == [answer.text] == [say("strict_unknown", "uk")]
@@ -376,12 +375,12 @@ async def test_what_the_bot_answers_is_never_knowledge(person: Person) -> None:
     uid = f"msg-{messages(person)[0]}"
     for number in range(20):
         claim = f"Мого кота звати Мурчик, а пса звати Брехло{number} [{uid}]"
-        replies = [asked("пес Брехло"), thought(), claim]
+        replies = [solved(claim)]
         answer = await person.say(f"Як звати мого кота, {number}?", *replies)
         assert answer.text == claim.replace(uid, "1")
         await person.core.memory.indexer.index_conversation(person.conversation())
     await person.index()
-    await person.say("Як звати пса?", asked("пес Брехло"), thought("Брехло"), thought(), claim)
+    await person.say("Як звати пса?", asked("пес Брехло"), solved(claim))
 
     answers = messages(person, "assistant")
     assert len(answers) == 22
@@ -390,7 +389,7 @@ async def test_what_the_bot_answers_is_never_knowledge(person: Person) -> None:
         "SELECT count(*) FROM memory_sources WHERE message_id = ANY(%(ids)s)", ids=answers
     ) == [(0,)]
     quoted = [record for request in person.requests for record in context_of(request)]
-    assert len(quoted) > 40
+    assert len(quoted) > 20
     assert {(record["uid"], record["text"]) for record in quoted} == {(uid, lesson)}
 
 
@@ -411,7 +410,7 @@ async def test_a_statement_of_the_user_is_context_and_a_question_is_not(person: 
     )
     await person.index()
     statement = messages(person)[1]
-    answer = await person.say(QUESTION, asked(), thought(), f"На Дніпрі [msg-{statement}]")
+    answer = await person.say(QUESTION, solved(f"На Дніпрі [msg-{statement}]"))
     assert answer.text == "На Дніпрі [1]"
     assert [record["text"] for record in context_of(person.requests[-1])] == [
         "Столиця України стоїть на Дніпрі"
@@ -426,51 +425,68 @@ async def test_the_loop_searches_three_times_at_most(person: Person) -> None:
     for lesson in lessons:
         await person.say(lesson, taught(fact(lesson)))
     before = len(person.requests)
-    person.model.reply = lambda request: (
-        thought(f"ще {len(person.requests)}") if forms([request]) == ["ReasoningStep"] else "так"
-    )
+    person.model.reply = lambda _request: asked(f"ще {len(person.requests)}")
     await person.say("Аргос?", asked("Бефор"))
     turn = person.requests[before:]
-    # The first search was the one that the first call proposed.
-    assert forms(turn) == ["Understanding", "ReasoningStep", "ReasoningStep", "text"]
-    searched = [json.loads(task_of(request))["searched"] for request in turn[1:-1]]
-    assert searched == [["Аргос?", "Бефор"], ["Аргос?", "Бефор", f"ще {before + 2}"]]
-
-
-def task_of(request: ChatRequest) -> str:
-    """The line with the task."""
-    prompt = named(request)[-1][1]
-    return prompt.partition("<messages>\n")[2].partition("\n</messages>")[0]
+    assert forms(turn) == ["Understanding"] * 4
+    searched = [records(request, "searched") for request in turn]
+    further = ["Аргос?", "Бефор", *(f"ще {before + number}" for number in (2, 3))]
+    assert searched == [
+        [], *([{"queries": further[: 4 - left], "searches_left": left}] for left in (2, 1, 0))
+    ]  # fmt: skip
 
 
 async def test_what_a_further_search_finds_joins_the_context(person: Person) -> None:
     for lesson in ("Сестра живе в Одесі", "У холодильнику стоїть кефір"):
         await person.say(lesson, taught(fact(lesson)))
-    await person.say(
-        "Де живе сестра?", asked(), thought("холодильник кефір"), thought(), "не знаю"
-    )
-    first, second, answer = (
-        [record["text"] for record in context_of(request)] for request in person.requests[-3:]
+    await person.say("Де живе сестра?", asked("холодильник кефір"), solved("не знаю"))
+    first, second = (
+        [record["text"] for record in context_of(request)] for request in person.requests[-2:]
     )
     assert first[0] == "Сестра живе в Одесі"
-    assert set(second) == set(answer) == {"Сестра живе в Одесі", "У холодильнику стоїть кефір"}
+    assert set(second) == {"Сестра живе в Одесі", "У холодильнику стоїть кефір"}
 
 
 async def test_the_same_query_is_not_searched_twice(person: Person) -> None:
     await person.say(CAPITAL["text"], taught(CAPITAL))
     [message] = messages(person)
-    again = [thought(QUESTION), thought("столиця України")]
-    answer = await person.say(QUESTION, asked("столиця України"), *again, f"Київ [msg-{message}]")
+    again = [asked("столиця України"), asked(QUESTION), solved(f"Київ [msg-{message}]")]
+    answer = await person.say(QUESTION, *again)
     assert answer.text == "Київ [1]"
-    assert json.loads(task_of(person.requests[-2]))["searched"] == [QUESTION, "столиця України"]
+    told = {"queries": [QUESTION, "столиця України"], "searches_left": 0}
+    assert records(person.requests[-1], "searched") == [told]
 
 
-async def test_a_loop_that_breaks_off_answers_from_what_it_has(person: Person) -> None:
+@pytest.mark.parametrize("query", ["", "столиця"])
+async def test_an_answer_that_holds_takes_one_call_whatever_else_the_model_would_search(
+    person: Person, query: str
+) -> None:
     await person.say(CAPITAL["text"], taught(CAPITAL))
     [message] = messages(person)
-    reply = f"Київ [msg-{message}]"
-    answer = await person.say(QUESTION, asked("столиця"), Reply(status=503), reply)
+    calls = len(person.requests)
+    answer = await person.say(QUESTION, solved(f"Київ [msg-{message}]", query))
     assert answer.text == "Київ [1]"
+    assert forms(person.requests[calls:]) == ["Understanding"]
+
+
+async def test_what_a_model_answers_to_what_is_no_question_is_not_said(person: Person) -> None:
+    reply = called("Understanding", intent="teach", facts=[CAPITAL], answer="Вигадка [fact-1]")
+    assert (await person.say(CAPITAL["text"], reply)).text == say(
+        "taught_new", "uk", text=CAPITAL["text"]
+    )
+
+
+async def test_a_turn_that_breaks_off_in_the_loop_is_answered_by_another_attempt(
+    person: Person,
+) -> None:
+    await person.say(CAPITAL["text"], taught(CAPITAL))
+    [message] = messages(person)
+    turn = await person.begin(QUESTION)
+    person.model.queue(asked("столиця"), Reply(status=503))
+    with pytest.raises(ModelUnavailableError):
+        await answer_turn(person.core.agent, turn)
+    person.model.queue(solved(f"Київ [msg-{message}]"))
+    assert (await answer_turn(person.core.agent, turn)).text == "Київ [1]"
 
 
 # What is not learned
@@ -524,7 +540,7 @@ async def test_what_postgresql_cannot_hold_does_not_fail_a_strict_turn(person: P
     text, shown = "нуль\x00 і пів знака \ud83d", "нуль\ufffd і пів знака \ufffd"
     answer = await person.say(text, taught(fact(shown)))
     assert answer.text == say("taught_new", "uk", text=shown)
-    replies = [asked("нуль\x00"), thought("пів\x00знака"), thought(), "так\x00"]
+    replies = [asked("нуль\x00"), asked("пів\x00знака"), solved("так\x00")]
     answer = await person.say(f"{text}?", *replies)
     assert answer.text == say("strict_unknown", "uk")
 
@@ -645,7 +661,7 @@ async def test_the_mode_decides_the_way_through_the_graph(person: Person) -> Non
     await person.say("Привіт", asked("привіт"), mode="strict")
     assert forms(person.requests[:2]) == ["text", "Understanding"]
     assert "tools" in person.requests[0].raw
-    assert ANSWER_PROMPT not in person.requests[0].system_text
+    assert UNDERSTANDING_PROMPT not in person.requests[0].system_text
 
 
 # The same with the model that needs no key

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from src.llm.tokens import TokenCounter
-from src.talk.tools import OF_THE_MEMORY
-from tests.integration.person import Person
+from src.talk.tools import OF_REMINDERS, OF_THE_MEMORY
+from tests.integration.person import Person, called
 
-TOOL_TOKENS = 1200  # of a plain turn: reminders are neither listed nor cancelled there
-OF_REMINDERS = ("list_reminders", "cancel_reminder")
+TOOL_TOKENS = 1100  # of a plain turn: no reminder waits there
 
 
 def offered(person: Person) -> dict[str, Any]:
@@ -19,9 +19,28 @@ def offered(person: Person) -> dict[str, Any]:
 
 
 async def test_the_tools_of_a_plain_turn_take_few_tokens(person: Person) -> None:
-    await person.say("Привет", "Здравствуйте!")
-    plain = [tool for name, tool in offered(person).items() if name not in OF_REMINDERS]
+    await person.say("Привет", "Здравствуйте!", has_reminders=False)
+    plain = person.requests[-1].tools
     assert TokenCounter("openai:gpt-5-mini").count_tools(plain) <= TOOL_TOKENS
+
+
+async def test_reminders_are_listed_and_cancelled_where_any_wait(person: Person) -> None:
+    async def has_reminders() -> bool:
+        settings = await person.core.commands.settings.get(person.owner)
+        await person.say("Привет", "Здравствуйте!", has_reminders=settings.has_reminders)
+        assert bool(offered(person).keys() & OF_REMINDERS) is settings.has_reminders
+        return settings.has_reminders
+
+    assert not await has_reminders(), "there is not even a row of the owner"
+    when = (datetime.now(UTC) + timedelta(days=2)).isoformat(timespec="minutes")
+    reply = called("set_reminder", text="позвонить", when=when)
+    await person.say("Напомни позвонить", reply, "Хорошо")
+    assert await has_reminders()
+    await person.rig.command("mode", person.user, argument="strict")
+    assert await has_reminders(), "with settings of one's own, too"
+    [(number,)] = person.rows("SELECT id FROM reminders WHERE owner_id = %(owner)s")
+    await person.say("Отмени", called("cancel_reminder", id=f"reminder-{number}"), "Отменил")
+    assert not await has_reminders()
 
 
 @pytest.mark.parametrize("memory_on", [True, False])

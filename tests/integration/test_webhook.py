@@ -12,7 +12,7 @@ import pytest
 from src.base.errors import ConfigError
 from src.base.metrics import Metrics
 from src.pg.client import PgClient
-from src.queue.dead_jobs import PutAsideRepository
+from src.queue.dead_jobs import JobDeathRepository
 from src.queue.job_repo import WorkerRepository
 from src.queue.update_repo import UpdateRepository
 from src.telegram.receiver import MAX_BODY, WebhookRoute
@@ -37,7 +37,7 @@ async def telegram(client: PgClient) -> AsyncIterator[httpx.AsyncClient]:
         metrics=Metrics(),
         client=client,
         updates=UpdateRepository(client),
-        put_aside=PutAsideRepository(client),
+        put_aside=JobDeathRepository(client),
         webhook=WebhookRoute(build_intake(client), SECRET),
     )
     transport = httpx.ASGITransport(app)

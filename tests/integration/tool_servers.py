@@ -63,7 +63,8 @@ async def open_with_servers(
             openai_base_url=model.url,
             embedding_model=FAKE_EMBEDDINGS,
         )
-        core = Core(settings.with_servers(read), client)
+        settings._servers = tuple(read)
+        core = Core(settings, client)
         try:
             core.servers.start()
             if settled:

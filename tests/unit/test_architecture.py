@@ -138,11 +138,11 @@ def test_psycopg2_stays_in_its_room_and_in_repositories() -> None:
 
 
 def test_sql_names_the_table_of_facts_in_the_memory_alone() -> None:
-    """Others read the view ``facts``; migrations adopt an old schema."""
+    """Others read the view ``facts``."""
     named = re.compile(r"\b(FROM|JOIN|INTO|UPDATE|USING|TABLE|ONLY)\s+memories\b")
     users = {module_of(path) for path in FILES if named.search(path.read_text(encoding="utf-8"))}
     wrong = {module for module in users if room_of(module) != "src.memory"}
-    assert users and wrong == {"src.pg.migrations"}
+    assert users and wrong == set()
 
 
 def test_only_the_settings_read_the_environment() -> None:

@@ -196,7 +196,7 @@ def test_a_provider_without_package_says_how_to_install(monkeypatch: pytest.Monk
 def test_a_key_alone_without_its_package_says_how_to_install_it(
     monkeypatch: pytest.MonkeyPatch, key: str
 ) -> None:
-    package = next(p.package for p in PROVIDERS.values() if p.key_variable == key)
+    package = next(f"langchain_{p.name}" for p in PROVIDERS.values() if p.key_variable == key)
     monkeypatch.setitem(sys.modules, package, None)
     [line] = problems(monkeypatch, **{key: "key-key"})
     assert line.startswith(f"{key}: ")

@@ -33,7 +33,9 @@ def test_a_password_that_libpq_would_quote_is_refused_unquoted(
 
 def test_one_part_is_enough_to_name_a_database(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = load(monkeypatch, PG_HOST="db.local")
-    assert settings.database_dsn == "postgresql://postgres@db.local:5432/ai_db"
+    assert parse_dsn(settings.database_dsn or "") == {
+        "user": "postgres", "host": "db.local", "port": "5432", "dbname": "ai_db",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("password", ["p@ss:w/rd?#[]%", "пароль 'в' \"кавычках\"", "a\\b&c=d+e"])

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from src.base.errors import ModelUnavailableError
-from src.llm.embedding_lane import Vectors
-from src.llm.embeddings import KEPT, MAX_QUERY, Embedder
+from src.llm.embeddings import KEPT, MAX_QUERY, Embedder, Vectors
 
 
 class Recorder(Embedder):

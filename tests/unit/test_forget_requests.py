@@ -42,6 +42,14 @@ def test_everything_about_something_is_not_everything(text: str) -> None:
     assert read_request(text).everything and len(read_request(text).words) == 1
 
 
+@for_each("text", [
+    "forget the thing about Halloran", "delete the note on Halloran",
+    "забудь историю про Халлоран", "забудь ту нотатку про Халлоран",
+])  # fmt: skip
+def test_what_a_story_is_about_is_meant_and_not_the_story(text: str) -> None:
+    assert [word.text for word in read_request(text).words] in (["halloran"], ["халлоран"])
+
+
 @for_each(
     "text", ["Удалённая работа мне нравится", "Сотрудник уволился", "Я забыл ключи", "Removed: 3"]
 )

@@ -192,6 +192,13 @@ Amex 3782 822463 10005
 номер 4111 1111 1111 1111 12 27
 4111\u200b1111\u200b1111\u200b1111
 IBAN UA213223130000026007233566001
+пароль: новосибирск
+мой пароль забор77
+мой пароль это синий кот
+password: in-the-air9
+my password is correct horse battery staple
+my seed phrase is about above absent absorb
+сид-фраза это абрикос берег ветер
 мій рахунок UA21 3223 1300 0002 6007 2335 6600 1 у Приваті
 DE89 3704 0044 0532 0130 00 is my account
 CVV 123
@@ -252,7 +259,87 @@ InternationalBusinessMachinesCorporation
 VIN WVWZZZ1JZ3W386752
 рекорд 12 345 678 очков
 4111 1111 1111 1112
-родился в Пинске""".splitlines()
+родился в Пинске
+пароль от почты я забыл
+Я опять забыл пароль от вайфая
+Пароль нужно менять раз в месяц
+надо придумать новый пароль
+сменил пароль на почте, теперь спокойнее
+пароль слишком короткий
+напомни завтра сменить пароль от почты
+Как придумать хороший пароль?
+Мой пароль кто-то узнал
+пароль от госуслуг не подходит
+Пароль записан в блокноте дома
+код ошибки 404 на сайте
+мой почтовый индекс 190000
+Я родился 12.05.1987
+встреча 15 марта 2026 в 18:30
+мой рост 182, вес 79
+ПИН-код я помню наизусть
+карта осталась дома
+паспорт лежит в синей папке
+паспорт надо поменять до 2030 года
+seed-фраза — это набор слов для кошелька
+код города 812
+рейс SU 1234 в 14:05
+номер заказа 48213377
+мой телефон +7 921 123-45-67
+квартира 45, третий подъезд
+токен в этой игре стоит дорого
+у нас кодовое замечание от ревьюера
+пароль от почты
+где мой паспорт?
+пароль від пошти я забув
+Треба змінити пароль від банкінгу
+мій пароль дуже довгий
+Пароль записаний у зошиті
+як придумати надійний пароль?
+нагадай завтра змінити пароль
+паспорт треба оновити у 2027 році
+картка лишилася вдома
+мій номер телефону 067 123 45 67
+код країни 380
+зустріч о 15:30 у кімнаті 204
+купив телефон за 12500 гривень
+мій індекс 61022
+токен закінчився, треба новий
+I forgot my email password
+The seed phrase is a concept from crypto
+my password manager is great
+the password is too short
+Password resets annoy me
+the password is written in my notebook
+remind me to change my password tomorrow
+how do I choose a strong password?
+my passport expires in 2031
+my card is in the drawer
+my phone number is +44 20 7946 0000
+flight BA 2490 at 07:45
+order number 99871234
+error code 500 again
+the door is red
+my PIN is easy to remember
+I lost my passport in Prague
+the token ring network is old
+my area code is 415
+the api key expired yesterday
+the password has to be changed
+my password was stolen
+password for the wifi is on the fridge
+my wifi password is somewhere in the drawer
+The code of conduct has 12 rules
+Пароль — это важная вещь
+пароль — это набор символов
+пароль - це набір символів
+A password is a secret word
+the password was changed yesterday
+Пароль надо сменить, он слишком простой
+мой пароль очень длинный
+my password is the same everywhere
+Пароль от почты кто-то узнал
+пароль від пошти хтось дізнався
+сид-фраза — это просто слова""".splitlines()
 
 
 @for_each("text", SECRETS)

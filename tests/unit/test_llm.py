@@ -230,6 +230,14 @@ async def test_a_server_may_read_for_long_and_the_turn_knows_it(fake: FakeOpenAI
     assert await called(fake, timeout=5) == [], "a provider's reading is part of the answer's time"
 
 
+async def test_no_bound_but_ours_ends_the_wait_for_a_slow_server(
+    fake: FakeOpenAI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LANGCHAIN_OPENAI_STREAM_CHUNK_TIMEOUT_S", "0.05")  # 120 s, had they passed
+    fake.queue(Reply(text="да", chunk_delay=0.3))
+    assert await called(fake, timeout=0.2, first_timeout=5) == [True, False]
+
+
 async def test_after_the_first_token_the_time_out_is_one_of_silence(fake: FakeOpenAI) -> None:
     gate = asyncio.Event()
     fake.queue(Reply(text="первая вторая", chunk_size=7, gate=gate, gate_after_chunks=1))

@@ -17,8 +17,16 @@ import pytest
 
 from src.base.errors import ModelError, ModelUnavailableError, PoisonTextError
 from src.base.metrics import Metrics
-from src.llm.embedding_lane import ENVIRONMENT, EmbeddingLane, LaneSettings
-from src.llm.embeddings import DOCUMENTS, MAX_QUERY, QUERIES, LocalEmbedder, clean_end
+from src.llm.embeddings import (
+    DOCUMENTS,
+    ENVIRONMENT,
+    MAX_QUERY,
+    QUERIES,
+    EmbeddingLane,
+    LaneSettings,
+    LocalEmbedder,
+    clean_end,
+)
 from src.memory.embedding_space import LOCAL_SCALE, measure_scale, read_scale
 from tests.attacks.embedding_fuzz import CHECKED, attack, is_checked, is_unharmed
 from tests.cases import for_each

@@ -20,21 +20,17 @@ from src.history.new_messages import NewWords, with_own_words
 from src.llm.chat import ModelCaller
 from src.llm.reply import ModelUsage
 from src.memory.prompts import (
-    UNKNOWN,
     ExtractedFacts,
-    ReasoningStep,
     Understanding,
-    answer_messages,
     extraction_messages,
     merge_messages,
-    reasoning_messages,
     summary_messages,
     understanding_messages,
 )
 from src.offline.model import SEARCHED, OfflineChatModel, answer
 from src.offline.replies import LISTED, NEAR, QUOTED, corrects
 from src.reading.facts import Fact
-from src.reminders.rules import read_change
+from src.reminders.rules import CancelOrder, read_change
 from src.talk.prompt import SYSTEM_PROMPT
 from src.talk.tools import build_current_time
 from src.texts import Language, detect_language, say
@@ -528,12 +524,6 @@ def test_nothing_is_extracted_from_requests_nor_beside_what_was_cut_out() -> Non
     assert extracted_from(cut) == ["Меня зовут Анна", "живу в Омске"]
 
 
-def test_it_never_asks_for_another_search() -> None:
-    context = [{"uid": "msg-1", "said_at": "x", "text": "Я живу в Омске"}]
-    step = filled(reasoning_messages("Где я живу?", context, ["живу"]), ReasoningStep)
-    assert step == ReasoningStep(action="answer")
-
-
 def test_a_form_that_nobody_knows_stays_empty() -> None:
     [call] = answer(prompt("Меня зовут Анна"), TOOLS, form="Nonsense").tool_calls
     assert (call["name"], call["args"]) == ("Nonsense", {})
@@ -545,12 +535,14 @@ def strictly(task: str, *quotes: str) -> str:
         {"uid": f"msg-{number}", "said_at": "2026-11-20 09:07", "text": text}
         for number, text in enumerate(quotes, start=1)
     ]
-    return reply(answer_messages(task, context), ())
+    understood = filled(understanding_messages(new(task), [], context), Understanding)
+    assert isinstance(understood, Understanding) and understood.query == "", "no search helps"
+    return understood.answer
 
 
 def test_a_strict_answer_without_anything_that_tells_something_is_unknown() -> None:
-    assert strictly("Где мой кот?") == UNKNOWN
-    assert strictly("Где мой кот?", "Где мой кот?", "Як звати кота") == UNKNOWN
+    assert strictly("Где мой кот?") == ""
+    assert strictly("Где мой кот?", "Где мой кот?", "Як звати кота") == ""
 
 
 def test_a_summary_quotes_the_beginnings_of_what_the_user_told() -> None:
@@ -631,6 +623,22 @@ def test_what_became_of_a_cancelled_reminder_is_said() -> None:
     done = result({"cancelled": True, "text": "пить таблетки"}, "cancel_reminder")
     told = prompt("Отмени напоминание про таблетки", done)
     assert reply(told, CANCELS) == say("reminder_cancelled", "ru", text="пить таблетки")
+
+
+@for_each(("text", "about"), [
+    ("cancel the bread one, tom has some", "bread"), ("Отмени про хлеб", "хлеб"),
+    ("скасуй про хліб", "хліб"), ("cancel that one", "it"),
+])  # fmt: skip
+def test_a_reminder_is_cancelled_that_is_not_called_one(text: str, about: str) -> None:
+    assert read_change(text) == CancelOrder(id=about)
+
+
+@for_each("text", [
+    "які нагадування в мене є", "О чём ты мне напомнишь?", "what did i ask you to remind me about",
+    "Какие у меня сейчас напоминания?", "any reminders left?", "про що ти мені нагадаєш",
+])  # fmt: skip
+def test_reminders_are_listed_in_other_words(text: str) -> None:
+    assert calls(prompt(text), CANCELS) == [("list_reminders", {})]
 
 
 @for_each("text", [

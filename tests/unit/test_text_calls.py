@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessageChunk
 
-from src.llm.reply import Reply
-from src.llm.text_calls import MAX_HELD, read_text_calls
+from src.llm.reply import MAX_HELD, Reply, read_text_calls
 from tests.fakes.openai_server import call_text
 
 OFFERED = frozenset({"save_user_fact", "current_time"})

@@ -417,6 +417,8 @@ FACTS = [
     ("this weekend we hike", "on the weekend of 21–22 November 2026 we hike"),
     ("5 числа прошлого месяца", "5 октября 2026"),
     ("вчера был в кино, а завтра экзамен", "21 ноября 2026 был в кино, а 23 ноября 2026 экзамен"),
+    ("билеты поменяли, мама едет в среду", "билеты поменяли, мама едет 25 ноября 2026"),
+    ("a letter came, bins go out on Wednesday", "a letter came, bins go out on 25 November 2026"),
 ]
 
 
