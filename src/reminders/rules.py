@@ -51,10 +51,8 @@ MAX_MINUTES = 60 * 24 * 366  # a year; farther moments have a date
 class ReminderOrder(Form):
     """When to remind of what, or to when a reminder moves."""
 
-    text: str = Field(min_length=1, max_length=MAX_TEXT, description="of what, in their words")
-    when: str = Field(
-        default="", max_length=MAX_TEXT, description="2026-11-24T09:00; empty: no time"
-    )
+    text: str = Field(min_length=1, max_length=MAX_TEXT, description="in their words")
+    when: str = Field(default="", max_length=MAX_TEXT, description="2026-11-24T09:00")
     in_minutes: int = Field(default=0, ge=0, le=MAX_MINUTES, description="instead of when")
     repeats: Repeats = "no"
     every: int = Field(default=1, ge=1, le=3650, description="2: every second")
@@ -62,7 +60,7 @@ class ReminderOrder(Form):
     hours: list[int] = Field(default_factory=list)
     day: int = Field(default=0, ge=0, le=31, description="31: the last")
     time_zone: str = Field(default="", max_length=60, description="only if named")
-    moves: str = Field(default="", max_length=MAX_CHANGE, description="id to move")
+    moves: str = Field(default="", max_length=MAX_CHANGE, description="id")
 
     def request(self, now: datetime, time_zone: str, due: datetime | None) -> ReminderRequest:
         """What is asked for; its time may be in words, as small models and the notebook write it.

@@ -21,8 +21,8 @@ from src.texts import detect_language
 from src.texts.plain_text import shortened
 
 SET = """\
-Remind the user at a time; only when they themselves ask. Tell the time that it returns, or why \
-not. Without list_reminders none waits."""
+Remind at a time, only when they ask. Tell the time returned, or why not. Without \
+list_reminders none waits."""
 LIST = "List the user's reminders, the next one first."
 MAX_SHOWN = 200  # characters of each
 CANCEL = "Cancel a reminder, when the user asks; false: there is none, or it is another's."
