@@ -14,7 +14,7 @@ import os
 import sys
 from collections.abc import Callable, Collection, Coroutine, Sequence
 from difflib import get_close_matches
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -128,12 +128,12 @@ async def evaluate(core: Core, arguments: argparse.Namespace) -> None:
     """Measure how well the memory finds what conversations in LoCoMo's format annotate."""
     import json
 
-    from src.operate.evaluation import Evaluation
+    from src.operate import evaluation
 
     await core.warm_up()
     _keep_imports()
-    figures = await Evaluation(core.client, core.conversations, core.memory).run(
-        arguments.file, say=lambda line: print(line, file=sys.stderr)
+    figures = await evaluation.evaluate(
+        core, arguments.file, say=lambda line: print(line, file=sys.stderr)
     )
     print(json.dumps(figures))
 
@@ -249,19 +249,11 @@ def _keep_imports() -> None:
     gc.enable()
 
 
-def _user_id(text: str) -> int:
-    """A Telegram user id: at most 52 significant bits."""
-    number = int(text)
-    if not 0 < number < 2**52:
-        raise argparse.ArgumentTypeError(f"{text} is not a Telegram user id")
-    return number
-
-
-def _owner_id(text: str) -> int:
-    """A Telegram user id, or the negative id of a group."""
-    number = int(text)
-    if number == 0 or abs(number) >= 2**52:
-        raise argparse.ArgumentTypeError(f"{text} is not the id of a Telegram user or group")
+def _telegram_id(text: str, kind: str = "user", least: int = 1) -> int:
+    """The id of a Telegram user, at most 52 significant bits; of a group it is negative."""
+    number = int(text) if text.lstrip("-").isdecimal() else 0
+    if number == 0 or not least <= number < 2**52:
+        raise argparse.ArgumentTypeError(f"{text} is not the id of a Telegram {kind}")
     return number
 
 
@@ -272,7 +264,8 @@ def _put_aside(text: str) -> int | str:
 
 def _owner(what: str) -> dict[str, Any]:
     told = f"{what}; the negative id of a group: all of its topics"
-    return {"type": _owner_id, "required": True, "help": told}
+    whose = partial(_telegram_id, kind="user or group", least=1 - 2**52)
+    return {"type": whose, "required": True, "help": told}
 
 
 COMMANDS: dict[str, Command] = {
@@ -296,7 +289,7 @@ LOGGING = ("run", "worker", "migrate", "doctor")  # the others' output is read b
 BACKUP_FILE = {"type": Path, "help": "the file of the backup"}
 ARGUMENTS: dict[str, dict[str, dict[str, Any]]] = {
     "console": {
-        "--user-id": {"type": _user_id, "default": 1, "help": "whose messages these are"},
+        "--user-id": {"type": _telegram_id, "default": 1, "help": "whose messages these are"},
         "--json": {"action": "store_true", "help": "one JSON object a reply"},
     },
     "export": {

@@ -6,10 +6,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
 
 from src.base.metrics import Metrics
 from src.llm.embeddings import LocalEmbedder
-from src.memory.embedding_space import LOCAL_SCALE, Scale, measure_scale
+from src.memory.embedding_space import LOCAL_SCALE, measure_scale
+from src.memory.search_index_repo import Scale
 
 
 async def measure() -> Scale:
@@ -22,4 +24,4 @@ async def measure() -> Scale:
 
 
 if __name__ == "__main__":
-    LOCAL_SCALE.write_text(asyncio.run(measure()).to_json() + "\n")
+    LOCAL_SCALE.write_text(json.dumps(asyncio.run(measure()).columns()) + "\n")

@@ -24,7 +24,8 @@ from benchmarks.retrieval.__main__ import personal_questions
 from src.base.config import Settings
 from src.base.owners import Owner
 from src.core import Core, open_core
-from src.memory.retriever import Hit, Query
+from src.memory.retrieval_repo import Hit
+from src.memory.retriever import Query
 from src.memory.tools import LEAST, MAX_LIMIT
 from src.offline import replies
 

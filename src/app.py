@@ -7,7 +7,6 @@ import logging
 import random
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 from functools import partial
 from socket import socket
 from typing import Any
@@ -17,7 +16,6 @@ from aiogram.exceptions import AiogramError
 from aiogram.types import Message, User
 from procrastinate import App
 
-from src.base.config import Settings
 from src.base.errors import AppError, ConfigError, DeliveryError
 from src.base.shutdown import Shutdown
 from src.core import Core
@@ -34,21 +32,12 @@ from src.telegram.receiver import UNAUTHORIZED, Poller, UpdateIntake, WebhookRou
 from src.telegram.setup import announce, build_bot, build_dispatcher, get_identity
 from src.telegram.tasks import ReminderTasks, UpdateTasks
 from src.telegram.updates import Access, BotIdentity
-from src.web.http_server import HttpServer, ReadinessChecks, build_http_app
+from src.web.http_server import HttpServer, build_http_app, readiness_checks
 
 logger = logging.getLogger(__name__)
 
 WARM_SECONDS = 5.0  # that a start waits for the embedding model; it takes 0.2
 MAX_PAUSE = 30.0  # seconds between attempts to reach Telegram at start
-
-
-@dataclass(frozen=True)
-class Receiving:
-    """How this process gets updates: by polling, by webhook, or (a worker) not at all."""
-
-    intake: UpdateIntake | None = None
-    poller: Poller | None = None
-    webhook: WebhookRoute | None = None
 
 
 async def run_bot_process(core: Core, shutdown: Shutdown, *, receive: bool) -> None:
@@ -69,8 +58,9 @@ async def run_bot_process(core: Core, shutdown: Shutdown, *, receive: bool) -> N
             concurrency=core.settings.worker_concurrency,
             shutdown_timeout=core.settings.shutdown_timeout,
         )
-        receiving = _build_receiving(core, bot, identity) if receive else Receiving()
-        http = _build_http(core, receiving)
+        intake = UpdateIntake(core.client, core.updates, identity, _access(core), core.metrics)
+        webhook = _build_webhook(core, intake) if receive else None
+        http = _build_http(core, intake if receive else None, webhook)
         listener = _bind(http, required=receive)
         await workers.announce()
         await _warm_up(core)
@@ -79,8 +69,9 @@ async def run_bot_process(core: Core, shutdown: Shutdown, *, receive: bool) -> N
         ]  # fmt: skip
         if receive:
             jobs += [_announce(bot, core), core.read_ahead()]
-        if receiving.poller is not None:
-            jobs.append(receiving.poller.run())
+        if receive and webhook is None:
+            lock = AdvisoryLock(core.dsn, POLLER_LOCK, identity.id)
+            jobs.append(Poller(bot, intake, lock).run())
         started = {"bot": identity.username, "receives": receive, "http_port": http.port}
         jobs.append(_tell_started(workers.opened, started))
         await _run_until(shutdown.drain(), jobs, workers, http)
@@ -118,52 +109,36 @@ def _register_tasks(
     """Tell the queue about every task; returns what has to do with a start as well."""
     dead_jobs = DeadJobs(core.client, core.metrics)
     delivery = Delivery(bot, partial(move_group, core))
-    dispatcher = build_dispatcher(core, bot, delivery, identity)
-    UpdateTasks(core, bot, dispatcher, delivery).register(queue)
+    dispatcher = build_dispatcher(core, delivery, identity)
+    UpdateTasks(core, dispatcher, delivery).register(queue)
     reminders = ReminderTasks(core, delivery)
     reminders.register(queue)
-    Housekeeping(
-        core.client,
-        core.updates,
-        core.memory.settings,
-        core.metrics,
-        core.settings.timezone,
-    ).register(queue)
+    Housekeeping(core).register(queue)
     core.questions.register(queue, core.settings.timezone)
     memory = core.memory
     MemoryTasks(memory.digest, memory.batches, memory.consolidation).register(queue)
     return dead_jobs, reminders
 
 
-def _build_receiving(core: Core, bot: Bot, identity: BotIdentity) -> Receiving:
-    settings = core.settings
-    intake = UpdateIntake(
-        client=core.client,
-        updates=core.updates,
-        bot=identity,
-        access=_access(settings),
-        metrics=core.metrics,
-    )
-    if settings.telegram_webhook_url and settings.telegram_webhook_secret:
-        secret = settings.telegram_webhook_secret.get_secret_value()
-        return Receiving(intake, webhook=WebhookRoute(intake, secret))
-    lock = AdvisoryLock(core.dsn, POLLER_LOCK, identity.id)
-    return Receiving(intake, poller=Poller(bot, intake, lock))
+def _build_webhook(core: Core, intake: UpdateIntake) -> WebhookRoute | None:
+    """The route that Telegram calls; None where the bot polls."""
+    url, secret = core.settings.telegram_webhook_url, core.settings.telegram_webhook_secret
+    return WebhookRoute(intake, secret.get_secret_value()) if url and secret else None
 
 
-def _access(settings: Settings) -> Access:
+def _access(core: Core) -> Access:
     """Who may use the bot; operators always may."""
-    allowed = settings.allowed_user_ids
-    return Access(allowed | settings.admin_user_ids if allowed else allowed)
+    allowed = core.settings.allowed_user_ids
+    return Access(allowed | core.settings.admin_user_ids if allowed else allowed)
 
 
-def _build_http(core: Core, receiving: Receiving) -> HttpServer:
-    intake = receiving.intake
-    checks = ReadinessChecks(
-        client=core.client,
-        workers=WorkerRepository(core.client),
-        last_received=(lambda: intake.last_received) if intake is not None else None,
-        is_polling=receiving.poller is not None,
+def _build_http(
+    core: Core, intake: UpdateIntake | None, webhook: WebhookRoute | None
+) -> HttpServer:
+    checks = readiness_checks(
+        core.client,
+        WorkerRepository(core.client),
+        last_polled=(lambda: intake.last_received) if intake and webhook is None else None,
         data_dir=core.settings.data_dir if core.settings.uses_embedded_database else None,
     )
     app = build_http_app(
@@ -172,7 +147,7 @@ def _build_http(core: Core, receiving: Receiving) -> HttpServer:
         client=core.client,
         updates=core.updates,
         put_aside=core.put_aside,
-        webhook=receiving.webhook,
+        webhook=webhook,
     )
     if password := core.settings.admin_password:
         from src.web.admin_pages import build_admin_app  # 5 MB and 60 ms, for those who want it
@@ -181,8 +156,7 @@ def _build_http(core: Core, receiving: Receiving) -> HttpServer:
     if core.settings.app_url and (token := core.settings.telegram_bot_token):
         from src.web.app_api import build_web_app
 
-        access = _access(core.settings)
-        permits = partial(access.permits, chat_id=None)
+        permits = partial(_access(core).permits, chat_id=None)
         app.mount("/app", build_web_app(core, token.get_secret_value(), permits))
     return HttpServer(app, core.settings.http_host, core.settings.http_port)
 

@@ -15,7 +15,7 @@ import termios
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from io import TextIOWrapper
 from pathlib import Path
@@ -27,7 +27,7 @@ from src.base.zones import first_zone, local_time
 from src.core import Core
 from src.history.turn_repo import AnswerSource, StoredAnswer
 from src.pg.client import storable
-from src.pg.user_settings_repo import Mode
+from src.pg.user_settings_repo import Mode, UserSettings
 from src.reading.relative_dates import resolved_dates
 from src.talk.command_service import COMMANDS, Command, parse_command
 from src.talk.turn_state import AnswerView, IncomingMessage, Teaching, Turn
@@ -176,14 +176,9 @@ class Console:
         if entry is not None and entry.teaches and command.argument:
             await self._run_turn(command.argument, Teaching())
             return
-        known = await self._commands.settings.get(self._owner)
-        language = choose_language(known.language, self._language)
-        zone = known.time_zone or first_zone(language, self._time_zone)
+        called, known = await self._called()
         is_untold = command.name == "remind" and known.time_zone is None
-        called = Called(
-            self._owner, language, datetime.now(UTC), zone, command.argument,
-            has_zone=not is_untold,
-        )  # fmt: skip
+        called = replace(called, argument=command.argument, has_zone=not is_untold)
         reply = await self._commands.run(command.name, called)
         for file in reply.files:
             await asyncio.to_thread(_keep_file, file)
@@ -193,15 +188,19 @@ class Console:
             if is_untold:  # it names the zone
                 text = f"{text}\n{say('console_zone', self._language)}"
         self._reply(text, mode=(await self._commands.settings.get(self._owner)).mode)
-        await self._in_background(self._memory.read_parting())
+        await self._in_background(self._after_command())
+
+    async def _after_command(self) -> None:
+        """Read what /new deleted; index what /undo brought back."""
+        await self._memory.read_parting()
+        await self._memory.index_pending()
+        await self._memory.embed()
 
     async def _run_turn(self, text: str, teaching: Teaching | None = None) -> None:
-        known = await self._commands.settings.get(self._owner)
         self._language = detect_language(text, self._language)
-        language = choose_language(known.language, self._language)
+        called, known = await self._called()
         incoming = IncomingMessage(
-            self._owner, text, datetime.now(UTC), language,
-            known.time_zone or first_zone(language, self._time_zone), known.mode,
+            self._owner, text, called.moment, called.language, called.time_zone, known.mode,
             teaching=teaching, answer_length=known.answer_length, memory_on=known.memory_on,
             has_zone=known.time_zone is not None,
             has_reminders=known.has_reminders,
@@ -209,6 +208,13 @@ class Console:
         turn = Turn(incoming, _ConsoleView(self._reply))
         await self._agent.run_turn(turn)
         await self._in_background(self._memory.remember_turn(turn.conversation_id))
+
+    async def _called(self) -> tuple[Called, UserSettings]:
+        """Who sits here, now, and what they chose."""
+        known = await self._commands.settings.get(self._owner)
+        language = choose_language(known.language, self._language)
+        zone = known.time_zone or first_zone(language, self._time_zone)
+        return Called(self._owner, language, datetime.now(UTC), zone), known
 
     async def _in_background(self, work: Awaitable[None]) -> None:
         """Do what jobs do in the bot; a failure is retried with the next message."""

@@ -13,10 +13,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.forked_workers import forking
+
 CACHE = Path(__file__).resolve().parents[1] / ".pytest_cache"
 FAILED = CACHE / "v/cache/lastfailed"
 SECOND_TRIES = CACHE / "second_tries.json"  # by test: in how many runs in a row
-WORKERS = ("-n", "5", "--dist", "loadfile", "--no-loadscope-reorder", "--durations", "10")
+WORKERS = 6  # on two cores: many tests wait
+MANNER = ("--dist", "loadfile", "--no-loadscope-reorder", "--durations", "10")
 ALONE = ("--last-failed", "--last-failed-no-failures", "none", "-p", "no:xdist")
 MAY_NEED_IT = 2  # runs in a row
 
@@ -28,7 +31,8 @@ def main(arguments: list[str]) -> int:
         arguments: More of them for pytest.
     """
     FAILED.unlink(missing_ok=True)
-    status = run(*WORKERS, *arguments)
+    with forking(arguments) as worker:
+        status = run("--tx", f"{WORKERS}*{worker}", *MANNER, *arguments)
     if status not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
         return status
     failed = read(FAILED)

@@ -29,16 +29,20 @@ from src.base.metrics import Metrics
 from src.llm.embeddings import LocalEmbedder
 from src.memory.embedding_space import EmbeddingSpace
 from src.memory.search_index_repo import EmbeddingRepository
+from src.pg import embedded
 from src.pg.client import PgClient
 from src.pg.embedded import EmbeddedPostgres
 from src.pg.migrations import migrate
 
 STARTED = time.monotonic()
+RUN = "PYTEST_XDIST_TESTRUNUID"
 TEMPLATE, UNFINISHED = "pomni_template", "pomni_unfinished"
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Tests see no settings of the machine: neither its environment nor its .env."""
+    if not hasattr(config, "workerinput"):  # the name that pytest-xdist gives its workers
+        config.option.testrunuid = os.environ[RUN] = uuid.uuid4().hex
     fields = {name.upper() for name in Settings.model_fields}
     for name in [name for name in os.environ if name.upper() in fields]:
         del os.environ[name]
@@ -77,11 +81,9 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         shutil.rmtree(run_folder(), ignore_errors=True)
 
 
-@functools.cache
 def run_folder() -> Path:
     """The folder of this run, which the workers of pytest-xdist share."""
-    run = os.environ.get("PYTEST_XDIST_TESTRUNUID") or f"of-{os.getpid()}"
-    return (fast_folder() or Path(tempfile.gettempdir())) / f"pomni-test-{run}"
+    return (fast_folder() or Path(tempfile.gettempdir())) / f"pomni-test-{os.environ[RUN]}"
 
 
 @pytest.fixture(scope="session")
@@ -96,6 +98,8 @@ def postgres_server() -> Iterator[str]:
             address = prepare(server, address)
     yield address
     server.stop()
+    for child in embedded._STARTED:  # other workers may use it, and Python would warn of it
+        child.returncode = child.poll() or 0
 
 
 def prepare(server: EmbeddedPostgres, address: str) -> str:
@@ -122,6 +126,7 @@ async def register_embeddings(address: str) -> None:
     client.close()
 
 
+@functools.cache
 def fast_folder() -> Path | None:
     """A folder in memory with room for the databases, else the usual one."""
     memory = Path("/dev/shm")

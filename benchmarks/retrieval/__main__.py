@@ -23,7 +23,7 @@ from src.base.config import Settings
 from src.base.owners import Owner
 from src.core import Core, open_core
 from src.memory.ranking import LEXICAL_WEIGHT, RankedQuery, rank
-from src.memory.retrieval_repo import CandidateDocument
+from src.memory.retrieval_repo import Hit
 from src.memory.retriever import Query
 from src.operate.evaluation import (
     FIRST_THROW_AWAY,
@@ -40,7 +40,7 @@ FULL = "full (with priors, as the bot)"
 FOUND = 20  # hits of each ranking that count
 HIT_RATES = ("hit@1", "hit@3", "hit@10")
 TURN_LEVEL = ("questions", "recall@5", "recall@10", "any@10", "all@10")
-Ranking = Callable[[Sequence[CandidateDocument], RankedQuery], list[str]]
+Ranking = Callable[[Sequence[Hit], RankedQuery], list[str]]
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Asked:
     ``plain`` is what plain BM25 finds, of a conversation's ``question``.
     """
 
-    candidates: Sequence[CandidateDocument]
+    candidates: Sequence[Hit]
     query: RankedQuery
     right: frozenset[str]
     kind: str = ""
@@ -58,19 +58,19 @@ class Asked:
     plain: Sequence[str] = ()
 
 
-def by(score: Callable[[CandidateDocument], float]) -> Ranking:
+def by(score: Callable[[Hit], float]) -> Ranking:
     """A ranking by one number."""
 
-    def order(documents: Sequence[CandidateDocument], _query: RankedQuery) -> list[str]:
+    def order(documents: Sequence[Hit], _query: RankedQuery) -> list[str]:
         best_first = sorted(documents, key=lambda d: (-score(d), d.uid))
         return [document.uid for document in best_first]
 
     return order
 
 
-def full(documents: Sequence[CandidateDocument], query: RankedQuery) -> list[str]:
+def full(documents: Sequence[Hit], query: RankedQuery) -> list[str]:
     """What the bot does."""
-    return [entry.document.uid for entry in rank(documents, query)]
+    return [entry.uid for entry in rank(documents, query)]
 
 
 RANKINGS: dict[str, Ranking] = {

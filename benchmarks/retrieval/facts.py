@@ -19,11 +19,15 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from langchain_core.messages import AnyMessage, HumanMessage
+from langgraph.runtime import Runtime
+
 from benchmarks.retrieval.__main__ import FOUND, TURN_LEVEL, show
 from src.base.config import Settings
 from src.base.owners import Owner
 from src.core import Core, open_core
 from src.memory.retriever import Query
+from src.memory.turn_context import TurnContext
 from src.memory.writer import Said
 from src.operate.evaluation import (
     FIRST_THROW_AWAY,
@@ -35,6 +39,8 @@ from src.operate.evaluation import (
 )
 from src.reading.facts import WISH, Fact
 from src.reading.sentences import sentences
+from src.talk import prompt
+from src.talk.turn_state import ConversationState
 from src.texts.morphology import terms
 
 CUT = 10
@@ -83,6 +89,30 @@ async def ask(
     return found
 
 
+async def in_view(
+    core: Core, owner: Owner, conversation: Conversation, question: str
+) -> tuple[set[str], set[str]]:
+    """The messages whose facts a prompt shows unasked, and those that it quotes for a question."""
+    now = conversation.turns[-1].said_at + timedelta(days=1)
+    stored = core.conversations.find_conversation(owner)
+    assert stored is not None
+    beyond = 10**6  # what is asked is the newest message: all others left the window
+    context = TurnContext(
+        owner, stored, 0, question, now, "UTC", "en", "assistant", window_start=beyond
+    )
+    runtime, memories = Runtime(context=context), core.memory.memories
+    messages: list[AnyMessage] = [HumanMessage(question)]
+    asked = ConversationState(messages=messages)
+    facts = await prompt.check_facts(asked, runtime, memories=memories)
+    keys = await prompt.load_facts({**asked, **facts}, runtime, counter=core.counter)
+    state: ConversationState = {**asked, **facts, **keys, "messages": messages}
+    told = await prompt.retrieve_memories(
+        state, runtime, memories=memories, counter=core.counter, system_in_history=True
+    )
+    key = {hit.uid for hit in keys.get("sources", ())}
+    return key, {hit.uid for hit in told.get("sources", ())} - key
+
+
 async def remember(
     core: Core, owner: Owner, conversation: Conversation, told: Mapping[str, Fact],
     uids: Mapping[str, str],
@@ -125,11 +155,16 @@ async def measure_conversation(
         sum_.after.add(question, new)
         was, is_ = question.evidence & {*old[:CUT]}, question.evidence & {*new[:CUT]}
         sum_.moves += Counter(gained=len(is_ - was), lost=len(was - is_))
-    shown = {fact.uid for fact in await core.memory.memories.get_user_facts(owner)}
+        for dia_id in was - is_:
+            place = (new.index(dia_id) if dia_id in new else FOUND) + 1
+            print(f"lost: {dia_id} from {old.index(dia_id) + 1} to {place}: {question.text[:90]}")
     for entry in sample["qa"]:
         if (kind := entry.get("kind")) in PREFERENCES and entry["evidence"]:
-            in_view = any(uids[dia_id] in shown for dia_id in entry["evidence"])
-            sum_.in_view[kind] += Counter(questions=1, in_view=in_view)
+            right = {uids[dia_id] for dia_id in entry["evidence"]}
+            key, found = await in_view(core, owner, conversation, str(entry["question"]))
+            sum_.in_view[kind] += Counter(
+                questions=1, key=bool(right & key), either=bool(right & (key | found))
+            )
 
 
 async def measure(path: Path) -> Outcome:
@@ -147,7 +182,10 @@ async def measure(path: Path) -> Outcome:
     show(f"{path.stem}: the search with and without facts (%)", rows, TURN_LEVEL)
     print(f"facts: {dict(outcome.facts)}; right messages within {CUT}: {dict(outcome.moves)}")
     for kind, counted in outcome.in_view.items():
-        print(f"{kind}: {counted['in_view']} of {counted['questions']} in view as key facts")
+        print(
+            f"{kind}: {counted['questions']} questions, {counted['key']} have the fact among "
+            f"the key facts, {counted['either']} there or among what the message finds"
+        )
     return outcome
 
 

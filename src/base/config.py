@@ -30,7 +30,7 @@ from src.base.addresses import HttpUrl, check_http_url, find_url_problem
 from src.base.env_file import EnvFile, Stray, find_strays, is_of_compose, read_env_file, table
 from src.base.errors import ConfigError
 from src.base.mcp_file import McpServer, find_references, read_servers
-from src.base.providers import PROVIDERS, Provider, ProviderSettings, find_provider
+from src.base.providers import PROVIDERS, ProviderSettings, find_provider
 
 OFFLINE_MODEL = "offline"
 LOCAL_EMBEDDINGS = "local"
@@ -273,6 +273,7 @@ class Settings(ProviderSettings, BaseSettings):
         return own + [secret for server in self.servers for secret in server.secrets]
 
 
+MODELS = ("LLM_MODEL", "SUMMARY_MODEL", "EXTRACTION_MODEL", "VISION_MODEL", "EMBEDDING_MODEL")
 VARIABLES = frozenset(name.upper() for name in Settings.model_fields)
 # Without these everybody may use the bot. ADMIN_USER_IDS allows more, and without
 # TELEGRAM_WEBHOOK_SECRET or ADMIN_PASSWORD there is no webhook and no admin page.
@@ -345,16 +346,11 @@ def _find_strays(settings: Settings, file: EnvFile) -> tuple[list[Stray], tuple[
     if settings.mcp_servers is not None:
         used |= find_references(settings.mcp_servers)
     names = dict.fromkeys((name for name, value in os.environ.items() if value), False)
-    names |= dict.fromkeys(file.values, True)
-    strays = [
-        stray
-        for stray in find_strays(names, VARIABLES)
-        if stray.name not in used and not _is_idle(stray, settings)
-    ]
-    known = used.union(stray.name for stray in strays)
-    unread = (name for name in file.values if name.upper() not in VARIABLES and name not in known)
-    plain = filter(PLAIN_NAME.fullmatch, unread)
-    return strays, tuple(name for name in plain if not is_of_compose(name))
+    every = find_strays(names | dict.fromkeys(file.values, True), VARIABLES)
+    strays = [one for one in every if one.name not in used and not _is_idle(one, settings)]
+    known = VARIABLES | used | {stray.name for stray in strays}
+    unread = (name for name in file.values if not known & {name, name.upper()})
+    return strays, tuple(n for n in unread if PLAIN_NAME.fullmatch(n) and not is_of_compose(n))
 
 
 def _is_idle(stray: Stray, settings: Settings) -> bool:
@@ -395,38 +391,25 @@ def _check_together(settings: Settings) -> list[str]:
 
 
 def _check_providers(settings: Settings) -> list[str]:
+    """What the models' providers lack: a key (or the address of a server that wants none).
+
+    requirements.txt names every provider's package; an installation may lack it still.
+    """
+    named = {variable: getattr(settings, variable.lower()) or "" for variable in MODELS}
+    if settings.llm_model is None and (by_key := find_provider(settings.chat_model_name)):
+        named[by_key.key_variable] = settings.chat_model_name
     problems = []
-    for field in ("llm_model", "summary_model", "extraction_model", "vision_model"):
-        name: str | None = getattr(settings, field)
-        provider = find_provider(name or "")
-        if provider is not None:
-            problems += _check_key(settings, field.upper(), provider)
-            problems += _check_package(field.upper(), provider)
-    by_key = find_provider(settings.chat_model_name)
-    if settings.llm_model is None and by_key is not None:
-        problems += _check_package(by_key.key_variable, by_key)
-    embedding = find_provider(settings.embedding_model)
-    if embedding is not None:
-        problems += _check_key(settings, "EMBEDDING_MODEL", embedding)
-    return list(dict.fromkeys(problems))
-
-
-def _check_key(settings: Settings, variable: str, provider: Provider) -> list[str]:
-    """A model needs a key, or the address of a server that wants none."""
-    if provider.is_configured(settings):
-        return []
-    return [
-        f"{provider.key_variable}: it is missing while {variable} is {provider.name}:…. "
-        f"Write your key, or set {provider.base_url_variable} for a server that needs none"
-    ]
-
-
-def _check_package(variable: str, provider: Provider) -> list[str]:
-    """requirements.txt names every provider's package; an installation may lack it still."""
-    package = f"langchain_{provider.name}"
-    if find_spec(package) is not None:
-        return []
-    return [
-        f"{variable}: {provider.name}:… needs a package that is not installed. "
-        f"Run: .venv/bin/pip install {package.replace('_', '-')}"
-    ]
+    for variable, model in named.items():
+        provider = find_provider(model)
+        if provider is not None and not provider.is_configured(settings):
+            problems.append(
+                f"{provider.key_variable}: it is missing while {variable} is {provider.name}:…. "
+                f"Write your key, or set {provider.base_url_variable} for a server that needs none"
+            )
+        if provider is not None and find_spec(f"langchain_{provider.name}") is None:
+            package = f"langchain-{provider.name.replace('_', '-')}"
+            problems.append(
+                f"{variable}: {provider.name}:… needs a package that is not installed. "
+                f"Run: .venv/bin/pip install {package}"
+            )
+    return problems

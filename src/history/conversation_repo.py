@@ -12,7 +12,7 @@ from uuid import UUID
 
 from src.base.errors import AppError, ConversationGoneError
 from src.base.owners import Owner
-from src.pg.client import Repository, Row, Transaction, storable
+from src.pg.client import Repository, Transaction, storable
 from src.pg.connection import PATIENT
 from src.reading.voices import TYPED, Voice
 
@@ -257,8 +257,7 @@ class ConversationRepository(Repository):
 
     def find_conversation(self, owner: Owner) -> UUID | None:
         """The owner's conversation; None when there is none yet."""
-        row = self._client.fetch_one(SELECT_CONVERSATION, owner)
-        return UUID(str(row[0])) if row else None
+        return self._first(UUID, SELECT_CONVERSATION, owner)
 
     def hold_conversation(self, transaction: Transaction, owner: Owner) -> UUID:
         """The same, and nobody deletes it before the transaction ends.
@@ -315,8 +314,7 @@ class ConversationRepository(Repository):
 
     def find_text(self, owner: Owner, origin: TelegramOrigin) -> str | None:
         """What an earlier attempt stored for a Telegram message; None when nothing."""
-        row = self._client.fetch_one(SELECT_TEXT, owner, **origin.columns())
-        return str(row[0]) if row else None
+        return self._first(str, SELECT_TEXT, owner, **origin.columns())
 
     def find_text_before(
         self, owner: Owner, origin: TelegramOrigin | None, moment: datetime
@@ -330,13 +328,11 @@ class ConversationRepository(Repository):
         self, conversation_id: UUID | str, limit: int = 30, *, within: Transaction | None = None
     ) -> list[HistoryMessage]:
         """The newest ``limit`` messages, in order ``created_at ASC, id ASC``."""
-        rows = (within or self._client).fetch_all(
-            SELECT_LAST_MESSAGES,
-            conversation_id=str(conversation_id),
-            limit=max(0, limit),
-            asked_minutes=ASKED_MINUTES,
-        )
-        return [_history_message(row) for row in rows]
+        wanted = {"conversation_id": str(conversation_id), "limit": max(0, limit)}
+        return self._all(
+            _history_message, SELECT_LAST_MESSAGES, wanted, asked_minutes=ASKED_MINUTES,
+            within=within,
+        )  # fmt: skip
 
     def get_last_position(self, conversation_id: UUID) -> int:
         """The position of the newest message; 0 when there is none."""
@@ -345,10 +341,8 @@ class ConversationRepository(Repository):
 
     def list_messages(self, conversation_id: UUID, first: int, last: int) -> list[PastMessage]:
         """What user and assistant said from position ``first`` to ``last``."""
-        rows = self._client.fetch_all(
-            SELECT_MESSAGES, conversation_id=str(conversation_id), first=first, last=last
-        )
-        return [past_message(row) for row in rows]
+        place = {"conversation_id": str(conversation_id), "first": first, "last": last}
+        return self._all(past_message, SELECT_MESSAGES, place)
 
     def create_new_conversation(
         self, telegram_user_id: int, *, thread_id: int = 0, keep_unread: bool = False
@@ -401,7 +395,7 @@ def _store(transaction: Transaction, parameters: dict[str, object]) -> StoredMes
     return StoredMessage(int(row[0]), False, UUID(row[1]))
 
 
-def _history_message(row: Row) -> HistoryMessage:
+def _history_message(*row: Any) -> HistoryMessage:
     id_, role, content, position, asks, sender_id, is_open, *voice = row
     return HistoryMessage(
         id=id_, role=role, content=content, position=position, asks=asks, sender_id=sender_id,
@@ -409,7 +403,7 @@ def _history_message(row: Row) -> HistoryMessage:
     )  # fmt: skip
 
 
-def past_message(row: Row) -> PastMessage:
+def past_message(*row: Any) -> PastMessage:
     """A row of ``SELECT_MESSAGES``."""
     id_, position, role, text, said_at, *voice = row
     return PastMessage(id_, position, role, text, said_at, Voice(*voice))

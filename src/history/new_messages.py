@@ -130,16 +130,20 @@ def with_own_words(
     return HumanMessage(text, additional_kwargs=known)
 
 
+def _asked_of(messages: Sequence[BaseMessage]) -> HumanMessage:
+    """The last user message of a prompt; an empty one where there is none."""
+    asked = (message for message in reversed(messages) if isinstance(message, HumanMessage))
+    return next(asked, HumanMessage("", additional_kwargs={OWN_WORDS: []}))
+
+
 def language_of(messages: Sequence[BaseMessage]) -> str | None:
     """The language of the sentences for whoever wrote the last user message, if it is known."""
-    asked = [message for message in messages if isinstance(message, HumanMessage)][-1:]
-    return asked[0].additional_kwargs.get(LANGUAGE) if asked else None
+    return _asked_of(messages).additional_kwargs.get(LANGUAGE)
 
 
 def asked_at_of(messages: Sequence[BaseMessage]) -> tuple[datetime, str] | None:
     """When the last user message of a prompt is asked, and in which zone, if that is known."""
-    asked = [message for message in messages if isinstance(message, HumanMessage)][-1:]
-    known = asked[0].additional_kwargs.get(ASKED_AT) if asked else None
+    known = _asked_of(messages).additional_kwargs.get(ASKED_AT)
     return None if known is None else (datetime.fromisoformat(known[0]), str(known[1]))
 
 
@@ -151,19 +155,14 @@ def last_answer(history: Sequence[HistoryMessage]) -> str:
 
 def own_words_of(messages: Sequence[BaseMessage]) -> list[NewWords]:
     """The words of the last user message of a prompt; by default all that stands in it."""
-    for message in reversed(messages):
-        if isinstance(message, HumanMessage):
-            words = message.additional_kwargs.get(OWN_WORDS)
-            if words is not None:
-                return list(words)
-            return [NewWords(uid="", text=strip_time_label(str(message.text)), is_asked=True)]
-    return []
+    asked = _asked_of(messages)
+    default = NewWords(uid="", text=strip_time_label(str(asked.text)), is_asked=True)
+    return list(asked.additional_kwargs.get(OWN_WORDS, [default]))
 
 
 def file_names_of(messages: Sequence[BaseMessage]) -> list[str]:
     """The files that were read with the last user message of a prompt."""
-    asked = [message for message in messages if isinstance(message, HumanMessage)][-1:]
-    return [str(name) for m in asked for name in m.additional_kwargs.get(FILE_NAMES, ())]
+    return list(map(str, _asked_of(messages).additional_kwargs.get(FILE_NAMES, ())))
 
 
 # The rendered window: which of the last messages the model sees.

@@ -67,10 +67,11 @@ class TimelineRepository(Repository):
         limit: int = 40,
     ) -> list[TimelineMessage]:
         """Messages before a place, and said before a moment, the newest first."""
-        rows = self._client.fetch_all(
-            SELECT_PAGE, owner, **before._asdict(), until=until, limit=limit, longest=MAX_TEXT
-        )
-        return [TimelineMessage(Place(position, id_), *row) for position, id_, *row in rows]
+        wanted = {**before._asdict(), "until": until, "limit": limit, "longest": MAX_TEXT}
+        return self._all(
+            lambda at, id_, *row: TimelineMessage(Place(at, id_), *row), SELECT_PAGE, owner,
+            **wanted,
+        )  # fmt: skip
 
 
 KEEP = 50  # newest calls kept per conversation

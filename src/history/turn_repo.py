@@ -66,12 +66,9 @@ class Changes:
     @classmethod
     def from_row(cls, stored: dict[str, Any] | None) -> Changes:
         """As it is stored; None is nothing."""
-        row = stored or {}
-        return cls(
-            tuple(row.get("saved", ())), tuple(row.get("replaced_by", ())), row.get("forgetting"),
-            tuple(row.get("reminders", ())), tuple(row.get("zones", ())),
-            bool(row.get("names_zone")),
-        )  # fmt: skip
+        columns = (stored or {}).items()
+        changes: Any = {name: tuple(v) if isinstance(v, list) else v for name, v in columns}
+        return cls(**changes)
 
     def __add__(self, later: Changes) -> Changes:
         """Both; of two that can be only one, the later."""
@@ -388,10 +385,8 @@ class TurnRepository(Repository):
 
     def find_budget_pause(self, conversation_id: UUID, calls: int) -> float | None:
         """Seconds until the owner has one of ``calls`` background calls an hour; None: now."""
-        row = self._client.fetch_one(
-            SELECT_BUDGET_PAUSE, conversation_id=str(conversation_id), calls=calls
-        )
-        return float(row[0]) if row else None
+        conversation = str(conversation_id)
+        return self._first(float, SELECT_BUDGET_PAUSE, conversation_id=conversation, calls=calls)
 
     def mark_delivered(
         self,
@@ -466,8 +461,7 @@ class TurnRepository(Repository):
             owner: Whose conversation it is in.
             sent_message: A Telegram message that shows the answer.
         """
-        rows = self._client.fetch_all(SELECT_CITED, owner, sent=sent_message)
-        return [(str(uid), str(text)) for uid, text in rows]
+        return self._all(lambda *cited: cited, SELECT_CITED, owner, sent=sent_message)
 
     def was_newest_stopped(self, owner: Owner) -> bool:
         """Whether the answer to the owner's newest message was stopped."""

@@ -49,18 +49,18 @@ def read_vectors(reply: Any, count: int) -> Vectors:
     """The vectors of a reply of ``/embeddings``, in the order of the texts, each of length 1.
 
     Args:
-        reply: Whatever the endpoint sent.
+        reply: Whatever the endpoint sent, as JSON.
         count: How many texts there were.
 
     Raises:
         BadVectorsError: It is not one vector of finite numbers for each text, all of one length.
     """
     try:
-        rows = {row.index: row.embedding for row in reply.data}
-        if len(reply.data) != count or rows.keys() != set(range(count)):
+        rows = {row["index"]: row["embedding"] for row in reply["data"]}
+        if len(reply["data"]) != count or rows.keys() != set(range(count)):
             raise BadVectorsError("the reply holds other vectors than those that were asked for")
         vectors = np.array([rows[index] for index in range(count)], dtype=np.float64)
-    except (AttributeError, TypeError, ValueError, OverflowError) as error:
+    except (LookupError, TypeError, ValueError, OverflowError) as error:
         raise BadVectorsError(f"the reply holds no vectors ({type(error).__name__})") from error
     if vectors.ndim != 2 or not np.isfinite(vectors).all():
         raise BadVectorsError("the reply holds something else than vectors of finite numbers")
@@ -348,10 +348,9 @@ class QuietMoments:
 
     async def wait(self, seconds: float) -> None:
         """Return when none is under way, and after ``seconds`` in any case."""
-        if not self._quiet.is_set():
-            with suppress(TimeoutError):
-                async with asyncio.timeout(seconds):
-                    await self._quiet.wait()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._quiet.wait()
 
 
 # What the local embedding model is given of a text.
@@ -399,8 +398,6 @@ MAX_WAIT = 0.1  # seconds that a document waits for turns to end: ten a second g
 # usual hangs.
 QUERIES = LaneSettings("embed-query", deadline=10.0)
 DOCUMENTS = LaneSettings("embed-documents", deadline=120.0, niceness=10)
-
-
 KEPT = 500  # texts whose vectors are remembered; 1.5 KB each
 
 
@@ -559,11 +556,13 @@ class OpenAIEmbedder(Embedder):
 
     async def _embed(self, texts: Sequence[str]) -> Vectors:
         try:
-            reply = await self._client.embeddings.create(
+            # Raw: the SDK would make an object of each number.
+            answer = await self._client.embeddings.with_raw_response.create(
                 model=self._model,
                 input=[_sendable(text) for text in texts],
                 encoding_format="float",
             )
+            reply = answer.http_response.json()
         except self._api_error as error:
             raise model_error(error) from error
         except Exception as error:

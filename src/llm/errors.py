@@ -103,13 +103,11 @@ def _codes(error: BaseException) -> set[str]:
 
 
 def _is_network(error: BaseException) -> bool:
-    for link in causes(error):
-        if isinstance(link, httpx.TransportError | TimeoutError | OSError):
-            return True
-        names = (base.__name__ for base in type(link).__mro__)
-        if any(part in name for name in names for part in NETWORK_NAMES):
-            return True
-    return False
+    links = list(causes(error))
+    names = (base.__name__ for link in links for base in type(link).__mro__)
+    return any(isinstance(link, httpx.TransportError | OSError) for link in links) or any(
+        part in name for name in names for part in NETWORK_NAMES
+    )
 
 
 def _retry_after(error: BaseException) -> float | None:

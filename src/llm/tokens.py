@@ -116,11 +116,6 @@ class TokenCounter:
         # have 64 bits: the odds of one wrong count are about 1 in 10^15.
         self._known: dict[int, int] = {}
 
-    @property
-    def cached(self) -> int:
-        """How many counts are remembered now."""
-        return len(self._known)
-
     def count(self, text: str) -> int:
         """The tokens of ``text``, as far as is known without any report.
 

@@ -166,10 +166,8 @@ class BatchExtractionService:
             return False
         return True
 
-    async def _question(
-        self, provider: LLMProvider, model: str, window: Window, request_id: UUID | None = None
-    ) -> _Question:
-        request_id = request_id or uuid4()
+    async def _question(self, provider: LLMProvider, model: str, window: Window) -> _Question:
+        request_id = uuid4()
         prompt, known = await self._extraction.build_prompt(window)
         request = BatchRequest(str(request_id), prompt, ExtractedFacts)
         place = window.conversation_id, window.first, window.last
@@ -237,7 +235,7 @@ class BatchExtractionService:
             await self._collect(provider, job)
 
     async def _recover(self, provider: LLMProvider, job: BatchJob) -> None:
-        """Adopt the batch if it was submitted, else submit it now."""
+        """Adopt the batch if it was submitted, else let its windows be gathered anew."""
         windows = await self._client.run(self._batches.list_waiting, job.id)
         ids = frozenset(str(window.id) for window in windows)
         batch_id = None
@@ -247,18 +245,7 @@ class BatchExtractionService:
             await self._client.run(self._batches.set_submitted, job.id, batch_id)
             return
         await provider.delete_batch(None, job_id=str(job.id))
-        questions: list[_Question] = []
-        for asked in windows:
-            window = await self._extraction.find_window_again(asked)
-            if window is not None and window.typed:
-                question = await self._question(provider, job.model, window, asked.id)
-                known = question.window.known_ids
-                await self._client.run(self._batches.set_known, asked.id, known)
-                questions.append(question)
-        if questions:
-            await self._submit(provider, job.id, job.model, questions)
-        else:
-            await self._client.run(self._batches.set_status, job.id, "completed")
+        await self._client.run(self._batches.withdraw, job.id)
 
     async def _collect(self, provider: LLMProvider, job: BatchJob) -> None:
         """Apply the results of a finished batch."""

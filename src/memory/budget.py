@@ -130,20 +130,17 @@ class DailyUsageRepository(Repository):
             is_new: Whether it is to be counted.
         """
         messages = int(is_new)
-        [row] = self._client.fetch_all(
-            COUNT_MESSAGE, sender=sender, owner=owner, zone=zone, messages=messages
+        [usage] = self._all(
+            DailyUsage, COUNT_MESSAGE, sender=sender, owner=owner, zone=zone, messages=messages
         )
-        ends, own, total, tokens = row
-        return DailyUsage(ends, int(own), int(total), int(tokens))
+        return usage
 
     def find_minute_end(
         self, conversation_id: UUID, sender: int, *, limit: int
     ) -> datetime | None:
         """When a user may be answered again; None while there is room within the minute."""
-        row = self._client.fetch_one(
-            SELECT_MINUTE_END, conversation_id=str(conversation_id), sender=sender, limit=limit
-        )
-        return row[0] if row else None
+        place = {"conversation_id": str(conversation_id), "sender": sender}
+        return self._first(lambda end: end, SELECT_MINUTE_END, place, limit=limit)
 
     def sum_spent(self, sender: int, owner: int, *, zone: str, with_total: bool = False) -> Spent:
         """What a user wrote today, and what they spent today and in thirty days."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from src.base.zones import local_time
 from src.memory.prompts import MAX_MEMORY
-from src.memory.retriever import Hit
+from src.memory.retrieval_repo import Hit
 from src.memory.turn_context import TurnContext
 from src.reading.facts import fact_uid
 from src.reading.relative_dates import resolved_dates

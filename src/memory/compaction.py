@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
 from functools import partial
 from math import ceil
 from uuid import UUID
@@ -20,7 +19,6 @@ from src.memory.digest_repo import Summary, SummaryRepository
 from src.memory.prompts import MAX_SUMMARY, merge_messages, summary_messages
 from src.pg.client import PgClient
 from src.pg.global_settings_repo import GlobalSettings, GlobalSettingsRepository
-from src.texts.morphology import terms
 from src.texts.plain_text import shortened
 
 # How much one background call reads: the usual portion, or more when it is far behind.
@@ -122,9 +120,7 @@ class CompactionService:
         summaries = await self._client.run(self._summaries.list_summaries, conversation_id)
         first = max((summary.last_position for summary in summaries), default=0) + 1
         first = max(first, last - MAX_FOLD + 1)
-        found = await self._client.run(
-            self._conversations.list_messages, conversation_id, first, last
-        )
+        found = await self._load(conversation_id, first, last)
         newest = fitting(found, least=1, longest=MAX_TEXT)
         texts = [summary.content for summary in summaries]
         if any(message.role == "user" for message in newest):
@@ -135,7 +131,7 @@ class CompactionService:
         last = await self._client.run(self._conversations.get_last_position, conversation_id)
         left = _start(last + NEXT_TURN, settings) - 1
         summaries = await self._client.run(self._summaries.list_summaries, conversation_id)
-        gap = first_gap(summaries, left, size=left)
+        gap = first_gap(summaries, left)
         if gap is None:
             past = await self._summaries_to_merge(conversation_id, summaries, last, settings)
             return await self._merge(conversation_id, past)
@@ -146,17 +142,17 @@ class CompactionService:
         first, last = gap
         size = portion_size(last - first + 1, usual, far=FAR_BEHIND, most=MAX_FOLD)
         last = min(last, first + size - 1)
-        found = await self._client.run(
-            self._conversations.list_messages, conversation_id, first, last
-        )
+        found = await self._load(conversation_id, first, last)
         messages = fitting(found, least=usual, longest=MAX_TEXT)
         if len(messages) < len(found):
             last = messages[-1].position
         content = await self._summarise(conversation_id, messages, (first, last))
-        said_at = messages[-1].said_at if messages else datetime.now(UTC)
-        document = content, terms(content), said_at
-        replace = partial(self._summaries.replace, conversation_id, document)
+        replace = partial(self._summaries.replace, conversation_id, content)
         return await self._client.run(replace, first=first, last=last, made_of=len(messages))
+
+    async def _load(self, conversation_id: UUID, first: int, last: int) -> list[PastMessage]:
+        load = self._conversations.list_messages
+        return await self._client.run(load, conversation_id, first, last)
 
     async def _summaries_to_merge(
         self,
@@ -173,9 +169,7 @@ class CompactionService:
         past = [summary for summary in summaries if summary.last_position < start]
         if len(past) <= settings.summaries_kept:
             return []
-        turn = await self._client.run(
-            self._conversations.list_messages, conversation_id, last - NEXT_TURN + 1, last
-        )
+        turn = await self._load(conversation_id, last - NEXT_TURN + 1, last)
         asked = max((message.position for message in turn if message.role == "user"), default=0)
         moves = _start(asked, settings) < start
         return past if moves else []
@@ -193,12 +187,8 @@ class CompactionService:
             content = await self._ask(conversation_id, prompt, 2 * MAX_SUMMARY, (first, last))
         if content is None:
             return False  # retried when there is one more of them
-        told = await self._client.run(
-            self._conversations.list_messages, conversation_id, run[-1].first_position, last
-        )
-        said_at = told[-1].said_at if told else datetime.now(UTC)
-        document, merged = (content, terms(content), said_at), [summary.id for summary in run]
-        replace = partial(self._summaries.replace, conversation_id, document)
+        merged = [summary.id for summary in run]
+        replace = partial(self._summaries.replace, conversation_id, content)
         return await self._client.run(replace, first=first, last=last, merged=merged)
 
     async def _summarise(
@@ -227,15 +217,15 @@ class CompactionService:
         return await self._model.ask(conversation_id, gap, question)
 
 
-def first_gap(summaries: Sequence[Summary], last: int, *, size: int) -> tuple[int, int] | None:
-    """The first positions up to ``last`` that no summary covers, at most ``size`` of them."""
+def first_gap(summaries: Sequence[Summary], last: int) -> tuple[int, int] | None:
+    """The first positions up to ``last`` that no summary covers."""
     start = 1
     for summary in summaries:
         if summary.first_position > start:
             break
         start = max(start, summary.last_position + 1)
     after = [s.first_position for s in summaries if s.first_position > start]
-    end = min([last, start + size - 1, *(position - 1 for position in after)])
+    end = min([last, *(position - 1 for position in after)])
     return (start, end) if start <= end else None
 
 

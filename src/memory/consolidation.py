@@ -28,7 +28,6 @@ from src.pg.client import PgClient, Repository, Transaction
 from src.pg.connection import PATIENT
 from src.pg.global_settings_repo import GlobalSettingsRepository
 from src.pg.locks import lock_facts
-from src.reading.facts import Fact
 from src.reading.words import same_name
 
 logger = logging.getLogger(__name__)
@@ -189,13 +188,14 @@ class ConsolidationRepository(Repository):
 
     def list_due(self, *, limit: int) -> list[Due]:
         """Owners whose facts changed since they were looked at, those never looked at first."""
-        rows = self._client.fetch_all(SELECT_DUE, {"limit": limit}, limits=PATIENT)
-        return [Due(Owner(user, thread), since, now) for user, thread, since, now in rows]
+        return self._all(
+            lambda user, thread, *times: Due(Owner(user, thread), *times), SELECT_DUE,
+            limit=limit, limits=PATIENT,
+        )  # fmt: skip
 
     def list_overfull(self, limit: int) -> list[Owner]:
         """Owners with more than ``limit`` living facts."""
-        rows = self._client.fetch_all(SELECT_OVERFULL, {"limit": limit}, limits=PATIENT)
-        return [Owner(*row) for row in rows]
+        return self._all(Owner, SELECT_OVERFULL, limit=limit, limits=PATIENT)
 
     def mark(self, due: Due) -> None:
         """The owner's facts were looked through, as they were then."""
@@ -203,14 +203,11 @@ class ConsolidationRepository(Repository):
 
     def list_changed(self, due: Due, *, limit: int) -> list[int]:
         """Living facts that changed, the newest changes first."""
-        rows = self._client.fetch_all(SELECT_CHANGED, due.owner, since=due.since, limit=limit)
-        return [int(number) for (number,) in rows]
+        return self._all(int, SELECT_CHANGED, due.owner, since=due.since, limit=limit)
 
     def list_entities(self, owner: Owner) -> list[tuple[int, str]]:
         """Whom and what the owner's living facts are about, the oldest first."""
-        return [
-            (int(id_), str(name)) for id_, name in self._client.fetch_all(SELECT_ENTITIES, owner)
-        ]
+        return self._all(lambda *entity: entity, SELECT_ENTITIES, owner)
 
     def link(self, owner: Owner, entity_id: int, kept: int) -> bool:
         """Hang the facts of both on both; False when they do already, or were taken apart."""
@@ -223,8 +220,7 @@ class ConsolidationRepository(Repository):
 
     def list_done(self, owner: Owner, *, limit: int = 50) -> list[Consolidation]:
         """What was put together for the owner, the newest first."""
-        rows = self._client.fetch_all(SELECT_DONE, owner, limit=limit)
-        return [Consolidation(*row) for row in rows]
+        return self._all(Consolidation, SELECT_DONE, owner, limit=limit)
 
     def undo(self, owner: Owner, number: int) -> bool:
         """Take one change back, for good; False when it cannot be, or is not the owner's."""
@@ -263,12 +259,9 @@ class ComparedFacts(StoredFacts):
         *columns, language, origin, content_hash, vector = rows[0]
         memory = Memory(*columns)
         source = Source(memory.message_id or 0, memory.quote or "", memory.said_at)
-        fact = Fact.model_construct(
-            **{name: value for name, value in vars(memory).items() if name in Fact.model_fields}
-        )
         new = NewMemory(
-            fact=fact, language=language, origin=origin, content_hash=content_hash, source=source,
-            terms=fact_terms(fact.text, fact.relation), vector=vector,
+            memory.fact, language, origin, content_hash, source,
+            terms=fact_terms(memory.text, memory.relation), vector=vector,
             speaker_id=memory.speaker_id, speaker=memory.speaker,
         )  # fmt: skip
         return memory, new
@@ -277,9 +270,7 @@ class ComparedFacts(StoredFacts):
         """Living facts that are like it, without those that were taken apart from it."""
         apart = {memory_id, *(number for (number,) in self._rows(SELECT_APART, id=memory_id))}
         similar = self.list_similar(new, model_id)
-        return [
-            one for one in similar if one.memory.retired_at is None and one.memory.id not in apart
-        ]
+        return [one for one in similar if one.retired_at is None and one.id not in apart]
 
     def retire_for(self, gone: Memory, kept: Memory, kind: Kind) -> Kind | None:
         """Retire a fact for another one, which of a duplicate takes the sources."""
@@ -370,11 +361,11 @@ class ConsolidationService:
         memory, new = loaded
         same, rivals = self._writer.compare(new, facts.list_others(memory_id, new, model_id))
         if same:  # the older one stays
-            kept, gone = sorted((memory, same[0].memory), key=lambda fact: fact.id)
+            kept, gone = sorted((memory, same[0]), key=lambda fact: fact.id)
             return [facts.retire_for(gone, kept, "duplicate")]
         found: list[Kind | None] = []
         for rival in rivals:
-            older, newer = sorted((memory, rival.memory), key=lambda m: (m.said_at, m.id))
+            older, newer = sorted((memory, rival), key=lambda m: (m.said_at, m.id))
             if not older.pinned:
                 found.append(facts.retire_for(older, newer, "contradiction"))
                 if older is memory:

@@ -12,11 +12,11 @@ from uuid import UUID
 from src.base.errors import AppError, ModelError, ModelUnavailableError, PostponedError
 from src.history.new_messages import window_start
 from src.memory.compaction import MAX_FOLDS, NEXT_TURN, CompactionService
-from src.memory.digest_repo import BatchRepository, ExtractionRepository
+from src.memory.digest_repo import BatchRepository, DigestState, ExtractionRepository
 from src.memory.extraction import MAX_BATCH_TRIES, MAX_WINDOWS, ExtractionService
 from src.memory.indexer import Indexer
 from src.memory.purge_repo import PurgeRepository
-from src.memory.search_index_repo import Progress, SearchIndexRepository
+from src.memory.search_index_repo import SearchIndexRepository
 from src.pg.client import PgClient
 from src.pg.global_settings_repo import GlobalSettings, GlobalSettingsRepository
 
@@ -72,8 +72,8 @@ class DigestService:
         ]:
             for conversation_id in pending:
                 done.add(conversation_id)
-                progress = await self._indexer.index_conversation(conversation_id)
-                if progress is not None and needs_digest(progress, settings):
+                state = await self._indexer.index_conversation(conversation_id)
+                if state is not None and needs_digest(state, settings):
                     await then(conversation_id)
         for conversation_id in await self._client.run(self._extraction_repo.list_parted):
             await then(conversation_id)
@@ -183,12 +183,12 @@ class DigestService:
         Raises:
             AppError: The database or the model is away.
         """
-        progress = await self._indexer.index_conversation(conversation_id)
+        state = await self._indexer.index_conversation(conversation_id)
         await self.embed()
         if await self.changes_model():
             await self.reembed()
         settings = await self._client.run(self._settings.get)
-        if progress is not None and needs_digest(progress, settings):
+        if state is not None and needs_digest(state, settings):
             with suppress(PostponedError):  # a later turn does it
                 await self.digest(conversation_id)
         await self._client.run(PurgeRepository(self._client).purge_forgotten)
@@ -207,12 +207,13 @@ class DigestService:
         )
 
 
-def needs_digest(progress: Progress, settings: GlobalSettings) -> bool:
+def needs_digest(state: DigestState, settings: GlobalSettings) -> bool:
     """Whether messages left the window, or it moves now, or a window of extraction is full."""
     window, step = settings.history_messages, settings.history_step
     start = partial(window_start, window=window, step=step)
-    left = start(progress.last + NEXT_TURN) - 1
-    moves = start(progress.last + 1) > start(progress.last + 1 - NEXT_TURN)
-    unread = progress.last - progress.extracted
-    is_full = unread >= settings.memory_extraction_window
-    return left > progress.summarised or moves or (is_full and settings.memory_extraction_enabled)
+    last = state.last_position
+    left = start(last + NEXT_TURN) - 1
+    moves = start(last + 1) > start(last + 1 - NEXT_TURN)
+    is_full = last - state.extracted_position >= settings.memory_extraction_window
+    is_closed = is_full and settings.memory_extraction_enabled
+    return left > state.summarised_position or moves or is_closed

@@ -13,6 +13,7 @@ from src.history.conversation_repo import PastMessage, past_message
 from src.memory.search_index_repo import NewDocument, add_documents
 from src.pg.client import Repository, Transaction, storable
 from src.pg.locks import lock_conversations
+from src.texts.morphology import terms
 
 
 @dataclass(frozen=True)
@@ -24,20 +25,6 @@ class Summary:
     last_position: int
     content: str
 
-
-# The newest summaries of what lies before the rendered window, and before them the oldest, into
-# which the others are merged in time: without it all but the last twenty messages would be lost.
-SELECT_SHOWN = """
-SELECT id, first_position, last_position, content FROM (
-    SELECT id, first_position, last_position, content,
-           row_number() OVER (ORDER BY first_position) AS from_oldest,
-           row_number() OVER (ORDER BY first_position DESC) AS from_newest
-    FROM conversation_summaries
-    WHERE conversation_id = %(conversation_id)s AND last_position < %(before)s AND content <> ''
-) AS all_of_them
-WHERE %(limit)s > 0 AND (from_oldest = 1 OR from_newest < %(limit)s)
-ORDER BY first_position
-"""
 
 # All summaries of a conversation: there are never many, since they are merged.
 SELECT_SUMMARIES = """
@@ -62,9 +49,13 @@ SELECT cardinality(%(ids)s::bigint[]) = (
              AND role IN ('user', 'assistant') AND NOT is_forgotten AND NOT is_private))
 """
 
+# It counts as said when the last of its messages was.
 INSERT_SUMMARY = """
 INSERT INTO conversation_summaries (conversation_id, first_position, last_position, content)
-VALUES (%(conversation_id)s, %(first)s, %(last)s, %(content)s) RETURNING id
+VALUES (%(conversation_id)s, %(first)s, %(last)s, %(content)s)
+RETURNING id, coalesce((SELECT max(said_at) FROM messages
+                        WHERE conversation_id = %(conversation_id)s
+                          AND position BETWEEN %(first)s AND %(last)s), now())
 """
 
 # Those that a merged one replaces.
@@ -85,21 +76,26 @@ class SummaryRepository(Repository):
         limit: int = 3,
         within: Transaction | None = None,
     ) -> list[Summary]:
-        """The oldest and the newest summaries of messages before ``before``, in their order."""
-        rows = (within or self._client).fetch_all(
-            SELECT_SHOWN, conversation_id=str(conversation_id), before=before, limit=limit
-        )
-        return [Summary(*row) for row in rows]
+        """The oldest and the newest summaries of messages before ``before``, in their order.
 
-    def list_summaries(self, conversation_id: UUID) -> list[Summary]:
+        The others are merged into the oldest in time: without it all but the last twenty messages
+        would be lost.
+        """
+        found = self.list_summaries(conversation_id, within=within)
+        past = [one for one in found if one.last_position < before and one.content]
+        return [*past[:1], *past[max(1, len(past) - limit + 1) :]][: max(0, limit)]
+
+    def list_summaries(
+        self, conversation_id: UUID, *, within: Transaction | None = None
+    ) -> list[Summary]:
         """Every summary of a conversation, in order."""
-        rows = self._client.fetch_all(SELECT_SUMMARIES, conversation_id=str(conversation_id))
-        return [Summary(*row) for row in rows]
+        conversation = str(conversation_id)
+        return self._all(Summary, SELECT_SUMMARIES, conversation_id=conversation, within=within)
 
     def replace(
         self,
         conversation_id: UUID,
-        document: tuple[str, Sequence[str], datetime],
+        content: str,
         *,
         first: int,
         last: int,
@@ -110,7 +106,7 @@ class SummaryRepository(Repository):
 
         Args:
             conversation_id: Whose history it is.
-            document: The summary, its search terms, and when the last of it was said.
+            content: The summary; empty where there was nothing to tell.
             first: The first position that it covers.
             last: The last one.
             merged: Ids of summaries that it takes in.
@@ -120,7 +116,6 @@ class SummaryRepository(Repository):
             False when a part is covered already, a message was forgotten meanwhile, or the
             conversation is gone: nothing happened.
         """
-        content, terms, said_at = document
         parameters = {
             "conversation_id": str(conversation_id), "first": first, "last": last,
             "content": storable(content), "ids": list(merged), "made_of": made_of,
@@ -131,10 +126,9 @@ class SummaryRepository(Repository):
             if not owners or transaction.fetch_one(MAY_STAND, parameters) != (True,):
                 return False
             transaction.execute(DELETE_SUMMARIES, parameters)
-            added = transaction.fetch_one(INSERT_SUMMARY, parameters)
-            assert added is not None  # INSERT ... RETURNING without a conflict clause
+            [(number, said_at)] = transaction.fetch_all(INSERT_SUMMARY, parameters)
             if content:
-                summary = NewDocument("summary", int(added[0]), "user", said_at, terms)
+                summary = NewDocument("summary", number, "user", said_at, terms(content))
                 add_documents(transaction, owners[0], [summary])
             return True
 
@@ -142,13 +136,14 @@ class SummaryRepository(Repository):
 
 
 @dataclass(frozen=True)
-class ExtractionState:
-    """Where extraction stands in a conversation.
+class DigestState:
+    """How far a conversation is digested; positions of messages.
 
     Attributes:
         owner: Whose conversation it is.
         time_zone: The owner's zone; None for the default.
         extracted_position: Messages up to here have been read.
+        summarised_position: Messages up to here have a summary.
         last_position: Of the newest message.
         silent_seconds: Since when nothing was written.
         is_unanswered: Whether the newest message is one of the user's.
@@ -158,15 +153,23 @@ class ExtractionState:
     owner: Owner
     time_zone: str | None
     extracted_position: int
+    summarised_position: int
     last_position: int
     silent_seconds: float
     is_unanswered: bool = False
     memory_on: bool = True
 
+    @classmethod
+    def of(cls, user: int, thread: int, *state: Any) -> DigestState:
+        """As ``SELECT_STATE`` tells it."""
+        return cls(Owner(user, thread), *state)
 
-# Where extraction stands.
+
+# How far a conversation is digested.
 SELECT_STATE = """
 SELECT c.telegram_user_id, c.thread_id, s.time_zone, c.extracted_position,
+       coalesce((SELECT max(last_position) FROM conversation_summaries
+                 WHERE conversation_id = c.id), 0),
        coalesce(m.position, 0), coalesce(extract(epoch FROM now() - m.created_at), 0)::float,
        coalesce(m.role = 'user', false), coalesce(s.memory_on, true)
 FROM conversations c
@@ -228,13 +231,9 @@ ORDER BY c.owner_id, c.id LIMIT %(limit)s
 class ExtractionRepository(Repository):
     """Keeps the progress of extraction; every method blocks (see ``PgClient.run``)."""
 
-    def find_state(self, conversation_id: UUID) -> ExtractionState | None:
-        """Where extraction stands; None when the conversation is gone."""
-        row = self._client.fetch_one(SELECT_STATE, conversation_id=str(conversation_id))
-        if row is None:
-            return None
-        user, thread, *state = row
-        return ExtractionState(Owner(user, thread), *state)
+    def find_state(self, conversation_id: UUID) -> DigestState | None:
+        """How far a conversation is digested; None when it is gone."""
+        return self._first(DigestState.of, SELECT_STATE, conversation_id=str(conversation_id))
 
     def advance(self, conversation_id: UUID, *, first: int, last: int) -> bool:
         """Positions ``first`` to ``last`` have been read; False when another worker did it."""
@@ -246,16 +245,17 @@ class ExtractionRepository(Repository):
 
         Where ``window`` of them are unread, for one minute.
         """
-        return self._list_unread(minutes=minutes, window=window, after=None, limit=limit)
+        place = {"after": None, "limit": limit}
+        return self._all(UUID, SELECT_UNREAD, place, minutes=minutes, window=window)
 
     def list_closed(self, *, window: int, minutes: int, after: UUID, limit: int) -> list[UUID]:
         """Conversations with something for a batch to read, by their ids from ``after`` on."""
-        return self._list_unread(minutes=minutes, window=window, after=str(after), limit=limit)
+        place = {"after": str(after), "limit": limit}
+        return self._all(UUID, SELECT_UNREAD, place, minutes=minutes, window=window)
 
     def list_parting(self, owner: Owner, *, limit: int) -> list[PastMessage]:
         """What /new left to be read of an owner's messages, oldest first."""
-        rows = self._client.fetch_all(SELECT_PARTING, owner, limit=limit)
-        return [past_message(row) for row in rows]
+        return self._all(past_message, SELECT_PARTING, owner, limit=limit)
 
     def delete_parting(self, owner: Owner, ids: Sequence[int]) -> int:
         """These have been read; returns how many were still there."""
@@ -263,12 +263,7 @@ class ExtractionRepository(Repository):
 
     def list_parted(self, *, limit: int = 50) -> list[UUID]:
         """The new conversations of owners who left something to be read."""
-        rows = self._client.fetch_all(SELECT_PARTED, limit=limit)
-        return [UUID(str(row[0])) for row in rows]
-
-    def _list_unread(self, **wanted: Any) -> list[UUID]:
-        rows = self._client.fetch_all(SELECT_UNREAD, **wanted)
-        return [UUID(str(row[0])) for row in rows]
+        return self._all(UUID, SELECT_PARTED, limit=limit)
 
 
 JobStatus = Literal["intended", "submitted", "collected", "completed", "failed"]
@@ -358,10 +353,8 @@ ON CONFLICT (conversation_id) WHERE status = 'waiting' DO NOTHING
 RETURNING id
 """
 
-# What the model is shown.
-UPDATE_KNOWN = """
-UPDATE batch_requests r SET known_ids = %(known)s::bigint[] WHERE r.id = %(id)s
-"""
+# It was never sent, with its windows; not when another process has sent it meanwhile.
+WITHDRAW = "DELETE FROM batch_jobs WHERE id = %(id)s AND status = 'intended'"
 
 # The provider took it; not when another process was faster.
 SET_SUBMITTED = """
@@ -446,8 +439,7 @@ class BatchRepository(Repository):
 
     def list_given_up(self, tries: int, *, limit: int = 50) -> list[UUID]:
         """Conversations whose next window no batch reads any more."""
-        rows = self._client.fetch_all(SELECT_GIVEN_UP, tries=tries, limit=limit)
-        return [UUID(str(row[0])) for row in rows]
+        return self._all(UUID, SELECT_GIVEN_UP, tries=tries, limit=limit)
 
     def add_job(
         self, job_id: UUID, *, provider: str, model: str, windows: Sequence[BatchWindow]
@@ -466,14 +458,14 @@ class BatchRepository(Repository):
                 known=[f"{{{','.join(map(str, w.known_ids))}}}" for w in windows],
             )  # fmt: skip
             if not rows:
-                transaction.execute("DELETE FROM batch_jobs WHERE id = %(id)s", job)
+                transaction.execute(WITHDRAW, job)
             return frozenset(UUID(str(row[0])) for row in rows)
 
         return self._client.in_transaction(work)
 
-    def set_known(self, request_id: UUID, known: Sequence[int]) -> None:
-        """Which facts the model is shown with this window."""
-        self._client.execute(UPDATE_KNOWN, id=str(request_id), known=list(known))
+    def withdraw(self, job_id: UUID) -> None:
+        """Delete an intent that came to nothing: its windows are gathered again."""
+        self._client.execute(WITHDRAW, id=str(job_id))
 
     def set_submitted(self, job_id: UUID, batch_id: str) -> bool:
         """The provider knows it as ``batch_id``; False when another process was faster."""
@@ -490,13 +482,12 @@ class BatchRepository(Repository):
 
     def list_open(self, *, limit: int = 100) -> list[BatchJob]:
         """Batches that are not over, oldest first."""
-        rows = self._client.fetch_all(SELECT_OPEN, limit=limit)
-        return [BatchJob(UUID(str(row[0])), *row[1:]) for row in rows]
+        return self._all(lambda id_, *job: BatchJob(UUID(id_), *job), SELECT_OPEN, limit=limit)
 
     def find_state(self, tries: int) -> BatchState:
         """What decides whether it is time for another; ``tries`` is how many a window has."""
-        [row] = self._client.fetch_all(SELECT_BATCH_STATE, tries=tries)
-        return BatchState(*row)
+        [state] = self._all(BatchState, SELECT_BATCH_STATE, tries=tries)
+        return state
 
     def list_waiting(self, job_id: UUID) -> list[BatchWindow]:
         """The windows of a batch that still wait."""

@@ -20,8 +20,8 @@ from src.memory.compaction import fitting, portion_size
 from src.memory.digest_repo import (
     BatchRepository,
     BatchWindow,
+    DigestState,
     ExtractionRepository,
-    ExtractionState,
 )
 from src.memory.memories import Memories
 from src.memory.memory_repo import FactQuery
@@ -59,7 +59,7 @@ class Window:
     """
 
     conversation_id: UUID
-    state: ExtractionState
+    state: DigestState
     first: int
     last: int
     messages: Sequence[PastMessage]
@@ -247,7 +247,7 @@ class ExtractionService:
             await self._client.run(self._states.delete_parting, state.owner, ids)
         return MAX_WINDOWS
 
-    async def _find_unread(self, conversation_id: UUID) -> ExtractionState | None:
+    async def _find_unread(self, conversation_id: UUID) -> DigestState | None:
         """The state of a conversation with unread messages; None without any.
 
         Messages written while the memory is off are skipped for good.
@@ -262,7 +262,7 @@ class ExtractionService:
         return state
 
     async def _load(
-        self, conversation_id: UUID, state: ExtractionState, size: int, least: int
+        self, conversation_id: UUID, state: DigestState, size: int, least: int
     ) -> Window:
         """The next ``size`` messages, or as many of them as one call may read."""
         first = state.extracted_position + 1
@@ -276,7 +276,7 @@ class ExtractionService:
         return Window(conversation_id, state, first, last, messages)
 
     async def _is_left_to_batch(
-        self, conversation_id: UUID, state: ExtractionState, settings: GlobalSettings
+        self, conversation_id: UUID, state: DigestState, settings: GlobalSettings
     ) -> bool:
         """Whether this window is in a batch, or will be: batches that failed leave it to us."""
         failures, is_waiting = await self._client.run(

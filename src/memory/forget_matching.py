@@ -8,8 +8,8 @@ tennis" finds no fact about football, although both play.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import islice, pairwise
 
@@ -26,7 +26,6 @@ NOISE = lexicon.Expression(r"\b<match.noise>\b")
 SUBJECT_PRONOUN = lexicon.Expression(r"\b<match.i>\b")
 FIRST_PERSON = lexicon.Expression(r"<match.begins_own>\b")
 OWN_PRONOUN = lexicon.Expression(r"\b<match.own>\b")
-EVERYTHING = lexicon.Expression(r"\b<match.everything>\b.{0,40}?\b<match.everything_about>\b")
 NAME = re.compile(r"(?<![\w'-])[A-ZА-ЯЁІЇЄҐ][\w'-]+")
 # Between a person and their name.
 NAMED = lexicon.Expression(r"(?:'s)?[\s,:—–-]+(?:<match.named>[\s—–-]+)*", re.IGNORECASE)
@@ -36,14 +35,19 @@ HAVING = lexicon.Expression(r"\b<match.has>\b")
 
 @dataclass(frozen=True)
 class Told:
-    """A fact, or a sentence of a message, as far as a request may mean it.
+    """A fact of the owner's, living or retired, or a sentence of a message that told none.
 
     Attributes:
-        text: What it says, with its quotes.
-        subject: Whom it is about; empty when unknown.
+        text: What it says.
+        subject: Whom it is about, canonical; empty when unknown.
         relation: Canonical; empty for a sentence.
-        object: The value.
+        object: The value, as it was said.
         is_fact: Whether it is one.
+        id: Its number; 0 for a sentence.
+        is_living: Whether it holds.
+        superseded_by: What took its place.
+        quotes: The exact words that told it, by ``msg-<id>``.
+        speaker_id: In a group, the member who told it.
     """
 
     text: str
@@ -51,6 +55,11 @@ class Told:
     relation: str = ""
     object: str = ""
     is_fact: bool = True
+    id: int = 0
+    is_living: bool = True
+    superseded_by: int | None = None
+    quotes: Mapping[str, str] = field(default_factory=dict)
+    speaker_id: int | None = None
 
 
 @dataclass(frozen=True)
@@ -63,7 +72,6 @@ class Request:
         is_his_own: "my birthday".
         has_thing: "that I have a dog": the thing is had, not only spoken of.
         is_negative: "that I don't eat meat".
-        everything: Whether everything that matches is meant, unasked.
     """
 
     words: tuple[Word, ...]
@@ -71,7 +79,6 @@ class Request:
     is_his_own: bool
     has_thing: bool
     is_negative: bool
-    everything: bool
 
 
 def read_request(text: str) -> Request:
@@ -79,8 +86,7 @@ def read_request(text: str) -> Request:
     wanted = forget_request(text)
     about = wanted.about if wanted else text
     names = {without_yo(name.lower()) for name in NAME.findall(about)}
-    told = flat(about)
-    bare = NOISE.sub(blank, told)
+    bare = NOISE.sub(blank, flat(about))
     has_thing = HAVING_THAT.search(bare)
     return Request(
         words=tuple(replace(w, is_name=w.text in names) for w in content_words(bare)),
@@ -88,7 +94,6 @@ def read_request(text: str) -> Request:
         is_his_own=OWN_PRONOUN.search(bare) is not None,
         has_thing=has_thing is not None,
         is_negative=NEGATION.search(bare) is not None,
-        everything=bool(wanted and wanted.everything) or EVERYTHING.search(told) is not None,
     )
 
 
@@ -111,17 +116,14 @@ def shared(request: Request, told: Told) -> int:
     return sum(bool(word.lemmas & (known | relation)) for word in request.words)
 
 
-def choose(request: Request, meant: Sequence[tuple[int, Told]]) -> list[int]:
+def choose(request: Request, meant: Sequence[Told]) -> Sequence[Told]:
     """Of several facts that fit, the best: about no other person, and of nothing else."""
-    own = [entry for entry in meant if not _is_of_another(request, entry[1])]
-    candidates = own or meant
+    candidates = [told for told in meant if not _is_of_another(request, told)] or meant
     wanted = frozenset(lemma for word in request.words for lemma in word.lemmas)
     exact = [
-        entry
-        for entry in candidates
-        if all(word.lemmas & wanted for word in content_words(entry[1].text))
+        told for told in candidates if all(w.lemmas & wanted for w in content_words(told.text))
     ]
-    return [number for number, _ in (exact if len(exact) == 1 else candidates)]
+    return exact if len(exact) == 1 else candidates
 
 
 def names_of(request: Request, told: Iterable[Told]) -> frozenset[str]:

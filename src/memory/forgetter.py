@@ -19,12 +19,7 @@ from src.memory.forget_matching import (
     read_request,
     shared,
 )
-from src.memory.forgetting_repo import (
-    Change,
-    ForgettingRepository,
-    KnownFact,
-    TouchedMessage,
-)
+from src.memory.forgetting_repo import Change, ForgettingRepository, OtherQuote, TouchedMessage
 from src.memory.memory_repo import message_number
 from src.pg.client import Transaction
 from src.pg.locks import lock_history
@@ -42,9 +37,6 @@ SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
 GOES_ON = lexicon.Expression(r"(?:<find.clause>\s+)?<find.of_the_same>(?![\w'-])", re.IGNORECASE)
 DASH = re.compile("[—–-]")
 REPEATED = 0.5  # of what a fact says: an answer with so much of it repeats it
-
-
-OtherQuote = tuple[int, int, str, str, int, str]  # id, message, quote, text, fact, object
 
 
 @dataclass(frozen=True)
@@ -102,7 +94,7 @@ class Forgetter:
         self._known = [fact for fact in facts if self._is_own(fact.speaker_id)]
         self._messages: set[int] = set()
         self._sentences: dict[int, list[str]] = {}
-        self._forgotten: list[KnownFact] = []
+        self._forgotten: list[Told] = []
 
     def forget(self, ids: Sequence[str], about: str = "") -> Forgotten:
         """Forget exactly these facts (``fact-12``) and whole messages (``msg-12``).
@@ -115,7 +107,7 @@ class Forgetter:
         facts = {number for uid in ids if (number := fact_number(uid)) is not None}
         for uid in {uid for uid in ids if message_number(uid)} - {f"msg-{self._request_id}"}:
             told = [fact for fact in self._known if uid in fact.quotes]
-            some = [fact for fact in told if shared(request, _told(fact))]
+            some = [fact for fact in told if shared(request, fact)]
             facts |= {fact.id for fact in some or told}
             if len(some) in (0, len(told)):
                 self._messages.add(message_number(uid) or 0)
@@ -145,21 +137,18 @@ class Forgetter:
         """Whether the one who asks said it; in a private chat always."""
         return self._speaker_id is None or speaker_id in (None, self._speaker_id)
 
-    def _find_facts(self, request: Request, *, everything: bool) -> list[KnownFact]:
+    def _find_facts(self, request: Request, *, everything: bool) -> list[Told]:
         """The facts that a request means: living ones first of all."""
         for living in (True, False):
             facts = [fact for fact in self._known if fact.is_living is living or everything]
-            told = {fact.id: _told(fact) for fact in facts}
-            chosen = {id_ for id_, entry in told.items() if is_meant(request, entry)}
+            meant = [fact for fact in facts if is_meant(request, fact)]
             if everything:
-                chosen |= {id_ for id_, entry in told.items() if is_about_person(request, entry)}
-                names = names_of(request, (told[id_] for id_ in chosen))
-                chosen |= {id_ for id_, entry in told.items() if names & lemmas_of(entry.text)}
+                meant += [f for f in facts if f not in meant and is_about_person(request, f)]
+                names = names_of(request, meant)
+                meant = [f for f in facts if f in meant or names & lemmas_of(f.text)]
             else:
-                fitting = [(id_, entry) for id_, entry in told.items() if id_ in chosen]
-                chosen = set(choose(request, fitting))
-            if chosen:
-                meant = [fact for fact in facts if fact.id in chosen]
+                meant = [*choose(request, meant)]
+            if meant:
                 return _with_earlier(self._known, request, meant)
         return []
 
@@ -226,7 +215,8 @@ class Forgetter:
         for message in messages:
             if message.id == self._request_id or message.role != "user":
                 continue
-            after = self._remainder(message, [other for other in others if other[1] == message.id])
+            beside = [other for other in others if other.message_id == message.id]
+            after = self._remainder(message, beside)
             if after != message.text:
                 changes.append(Change(message.id, message.text, after or None))
         cut_ids = {change.message_id for change in changes}
@@ -244,8 +234,8 @@ class Forgetter:
         gone = self._forgotten
         if _asks(text) and not any(uid in fact.quotes for fact in gone):
             return "" if any(_asks_about(text, fact) for fact in gone) else message.text
-        kept = [span for other in others for span in spans(text, other[2])]
-        siblings = lemmas_of(" ".join(f"{other[3]} {other[5]}" for other in others))
+        kept = [span for other in others for span in spans(text, other.quote)]
+        siblings = lemmas_of(" ".join(f"{other.text} {other.object}" for other in others))
         parts = [span for fact in gone for span in _parts(text, fact, uid, kept, siblings)]
         for sentence in self._sentences.get(message.id, ()):
             parts += spans(text, sentence)
@@ -274,9 +264,7 @@ def _meant_clauses(sentence: str, request: Request) -> list[str]:
     return [part for part in told if is_meant(request, Told(part, is_fact=False))] or [sentence]
 
 
-def _with_earlier(
-    known: Sequence[KnownFact], request: Request, meant: Sequence[KnownFact]
-) -> list[KnownFact]:
+def _with_earlier(known: Sequence[Told], request: Request, meant: Sequence[Told]) -> list[Told]:
     """With "where I live" also what held earlier is meant, though nothing replaced it."""
     if len(meant) != 1 or holds_many(meant[0].relation):
         return list(meant)
@@ -287,12 +275,12 @@ def _with_earlier(
         if not fact.is_living
         and fact.id != meant[0].id
         and (fact.subject, fact.relation) == kind
-        and is_meant(request, _told(fact))
+        and is_meant(request, fact)
     ]
     return [*meant, *earlier]
 
 
-def _with_replaced(known: Sequence[KnownFact], ids: Collection[int]) -> list[KnownFact]:
+def _with_replaced(known: Sequence[Told], ids: Collection[int]) -> list[Told]:
     """These facts with all their predecessors."""
     gone = {fact.id for fact in known if fact.id in ids}
     while True:
@@ -303,7 +291,7 @@ def _with_replaced(known: Sequence[KnownFact], ids: Collection[int]) -> list[Kno
 
 
 def _parts(
-    text: str, fact: KnownFact, uid: str, kept: Sequence[tuple[int, int]], siblings: frozenset[str]
+    text: str, fact: Told, uid: str, kept: Sequence[tuple[int, int]], siblings: frozenset[str]
 ) -> list[tuple[int, int]]:
     """Where a message tells a fact: its quote, or the clauses of it that others do not need."""
     quoted = [span for quote in {*fact.quotes.values(), fact.text} for span in spans(text, quote)]
@@ -323,12 +311,12 @@ def _asks(text: str) -> bool:
     return is_question(text) or forget_request(text) is not None
 
 
-def _asks_about(text: str, fact: KnownFact) -> bool:
+def _asks_about(text: str, fact: Told) -> bool:
     """Whether a question, or an earlier request to forget, is about the fact."""
     request = read_request(text)
     if any(word.lemmas & _distinct(fact) for word in request.words):
         return True
-    return bool(request.words) and shared(request, _told(fact)) == len(request.words)
+    return bool(request.words) and shared(request, fact) == len(request.words)
 
 
 def _cut_quotes(
@@ -337,27 +325,22 @@ def _cut_quotes(
     """Quotes of other facts that a cut has removed from their message."""
     after = {change.message_id: change.after for change in changes}
     result: dict[int, tuple[str, str]] = {}
-    for source, message_id, quote, text, _, _ in others:
-        left = after.get(message_id, quote)
-        if message_id in after and not spans(left or "", quote):
-            result[source] = (quote, text)
+    for other in others:
+        if other.message_id in after and not spans(after[other.message_id] or "", other.quote):
+            result[other.source_id] = (other.quote, other.text)
     return result
 
 
-def _distinct(fact: KnownFact) -> frozenset[str]:
+def _distinct(fact: Told) -> frozenset[str]:
     """The words that tell a fact: its object's where it has one, else all of them."""
     is_value = plain(fact.object) != plain(fact.text)
     words = lemmas_of(fact.object) if is_value else frozenset()
     return words or lemmas_of(fact.text)
 
 
-def _told(fact: KnownFact) -> Told:
-    return Told(fact.text, fact.subject, fact.relation, fact.object)
-
-
-def _nearest(known: Sequence[KnownFact], request: Request) -> tuple[Named, ...]:
+def _nearest(known: Sequence[Told], request: Request) -> tuple[Named, ...]:
     """Living facts that share words with the request, best match first."""
-    scored = [(shared(request, _told(fact)), fact) for fact in known if fact.is_living]
+    scored = [(shared(request, fact), fact) for fact in known if fact.is_living]
     near = sorted(scored, key=lambda entry: (-entry[0], -entry[1].id))[:MAX_NEAREST]
     return tuple(Named(fact_uid(fact.id), fact.text) for number, fact in near if number)
 

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from src.history.timeline_repo import DELETE_RESULTS
+from src.memory.forget_matching import Told
 from src.memory.memory_repo import RESTORE, RETIRE, fact_terms, message_number
 from src.memory.purge_repo import UNDO_SECONDS
 from src.memory.question_repo import DELETE_QUESTIONS
@@ -17,33 +18,6 @@ from src.memory.search_index_repo import NewDocument, add_documents, reset_vecto
 from src.pg.client import OwnerSteps, storable
 from src.reading.facts import fact_number
 from src.texts.morphology import terms
-
-
-@dataclass(frozen=True)
-class KnownFact:
-    """A fact of the owner's, living or retired, with the words that told it.
-
-    Attributes:
-        id: Its number.
-        text: What it says.
-        subject: Canonical.
-        relation: Canonical.
-        object: As it was said.
-        is_living: Whether it holds.
-        superseded_by: What took its place.
-        quotes: The exact words, by ``msg-<id>``.
-        speaker_id: In a group, the member who told it.
-    """
-
-    id: int
-    text: str
-    subject: str
-    relation: str
-    object: str
-    is_living: bool
-    superseded_by: int | None
-    quotes: dict[str, str]
-    speaker_id: int | None
 
 
 @dataclass(frozen=True)
@@ -67,6 +41,16 @@ class TouchedMessage:
     sender_id: int | None
 
 
+class OtherQuote(NamedTuple):
+    """What another fact quotes of a message: the ids of source and message, and the fact."""
+
+    source_id: int
+    message_id: int
+    quote: str
+    text: str
+    object: str
+
+
 @dataclass(frozen=True)
 class Change:
     """What becomes of a message: other words; None: it is hidden, or was before."""
@@ -78,7 +62,7 @@ class Change:
 
 # Every fact of the owner with its quotes.
 SELECT_FACTS = """
-SELECT f.id, f.text, f.subject, f.relation, f.object, f.retired_at IS NULL, f.superseded_by,
+SELECT f.text, f.subject, f.relation, f.object, true, f.id, f.retired_at IS NULL, f.superseded_by,
        coalesce((SELECT jsonb_object_agg(s.uid, s.quote) FROM memory_sources s
                  WHERE s.memory_id = f.id), '{}'), f.speaker_id
 FROM memories f
@@ -147,7 +131,7 @@ WHERE m.id = %(message_id)s AND message_text(m.content) = %(before)s
 
 # What others facts quote of the messages that are cut.
 SELECT_OTHER_QUOTES = """
-SELECT s.id, s.message_id, s.quote, f.text, s.memory_id, f.object
+SELECT s.id, s.message_id, s.quote, f.text, f.object
 FROM memory_sources s JOIN memories f ON f.id = s.memory_id
 WHERE s.message_id = ANY(%(ids)s) AND s.memory_id <> ALL(%(facts)s) AND f.owner_id = %(owner)s
 ORDER BY s.id
@@ -348,9 +332,9 @@ class ForgettingRepository(OwnerSteps):
     ``src/memory/forgetter.py`` puts those of forgetting in order.
     """
 
-    def list_facts(self) -> list[KnownFact]:
+    def list_facts(self) -> list[Told]:
         """Every fact, oldest first."""
-        return [KnownFact(*row) for row in self._rows(SELECT_FACTS)]
+        return [Told(*row) for row in self._rows(SELECT_FACTS)]
 
     def list_messages(
         self,
@@ -366,14 +350,10 @@ class ForgettingRepository(OwnerSteps):
 
     def list_other_quotes(
         self, *, facts: Collection[int], ids: Collection[int]
-    ) -> list[tuple[int, int, str, str, int, str]]:
-        """Source id, message id, quote, text, fact id and object of what other facts quote."""
-        return [
-            (source, message, quote, text, fact, object_)
-            for source, message, quote, text, fact, object_ in self._rows(
-                SELECT_OTHER_QUOTES, facts=list(facts), ids=list(ids)
-            )
-        ]
+    ) -> list[OtherQuote]:
+        """What other facts quote of these messages."""
+        rows = self._rows(SELECT_OTHER_QUOTES, facts=list(facts), ids=list(ids))
+        return [OtherQuote(*row) for row in rows]
 
     def forget(
         self,
@@ -443,10 +423,7 @@ class ForgettingRepository(OwnerSteps):
 
     def list_told(self, message_id: int) -> list[tuple[int, str, bool]]:
         """Numbers of living facts that it told, its words for each, and whether others tell it."""
-        return [
-            (int(id_), str(quote), bool(others))
-            for id_, quote, others in self._rows(SELECT_TOLD, message_id=message_id)
-        ]
+        return [(*row,) for row in self._rows(SELECT_TOLD, message_id=message_id)]
 
     def untell(self, message_id: int, memory_id: int, *, has_others: bool) -> None:
         """A message does not tell this fact any more.

@@ -12,12 +12,12 @@ from uuid import UUID
 
 from src.base.errors import BadVectorsError, ModelError, ModelSetupError, PoisonTextError
 from src.base.owners import Owner
+from src.memory.digest_repo import DigestState, ExtractionRepository
 from src.memory.embedding_space import EmbeddingSpace, ServingSpace
 from src.memory.search_index_repo import (
     UNNAMED_SPEAKERS,
     EmbeddingRepository,
     NewDocument,
-    Progress,
     SearchIndexRepository,
     UnembeddedDocument,
     UnindexedMessage,
@@ -49,11 +49,12 @@ class Indexer:
     def __init__(self, client: PgClient, space: ServingSpace) -> None:
         """Embed in ``space``."""
         self._client = client
+        self._states = ExtractionRepository(client)
         self._index = SearchIndexRepository(client)
         self._embeddings = EmbeddingRepository(client)
         self._space = space
 
-    async def index_conversation(self, conversation_id: UUID) -> Progress | None:
+    async def index_conversation(self, conversation_id: UUID) -> DigestState | None:
         """Index every new message of a conversation.
 
         The time label is not a word of the message; the time is kept beside it.
@@ -194,18 +195,18 @@ class Indexer:
         model = await (await self._space.current()).model()
         return await self._client.run(self._embeddings.delete_other_models, model.id)
 
-    def _index_conversation(self, conversation_id: UUID) -> Progress | None:
-        progress = self._index.find_progress(conversation_id)
-        if progress is None:
+    def _index_conversation(self, conversation_id: UUID) -> DigestState | None:
+        state = self._states.find_state(conversation_id)
+        if state is None:
             return None
         while messages := self._index.list_unindexed(conversation_id, INDEX_BATCH):
-            documents = self._documents(progress.owner, conversation_id, messages)
+            documents = self._documents(state.owner, conversation_id, messages)
             self._index.add_messages(
-                progress.owner, conversation_id, documents, [message.id for message in messages]
+                state.owner, conversation_id, documents, [message.id for message in messages]
             )
             if len(messages) < INDEX_BATCH:
                 break
-        return progress
+        return state
 
     def _documents(
         self, owner: Owner, conversation_id: UUID, messages: Sequence[UnindexedMessage]

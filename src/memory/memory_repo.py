@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, fields, replace
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 
 from src.base.owners import Owner
 from src.history.turn_repo import NewAnswer
 from src.memory.search_index_repo import NewDocument, add_documents
-from src.pg.client import OwnerSteps, Repository, Row, Transaction, storable
+from src.pg.client import OwnerSteps, Repository, Transaction, storable
 from src.reading.facts import MEMORY_TYPES, PRIVATE, Fact, Origin, fact_number
 from src.reading.relations import relation_term
 from src.texts.morphology import terms
@@ -83,6 +83,12 @@ class Memory:
     replaced_by: str | None = None
     past: tuple[Replaced, ...] = ()
 
+    @property
+    def fact(self) -> Fact:
+        """As if it were new."""
+        known = vars(self)
+        return Fact.model_construct(**{n: known[n] for n in Fact.model_fields if n in known})
+
 
 def memory_query(sql: str) -> str:
     """A statement on the view ``facts f``, which calls the columns what ``Memory`` does.
@@ -143,12 +149,11 @@ class Telling:
 
 
 @dataclass(frozen=True)
-class Similar:
+class Similar(Memory):
     """A fact that a new one might repeat or replace."""
 
-    memory: Memory
-    content_hash: str
-    cosine: float | None
+    content_hash: str = ""
+    cosine: float | None = None
 
 
 @dataclass(frozen=True)
@@ -488,10 +493,7 @@ class MemoryRepository(Repository):
 
     def list_facts(self, owner: Owner, wanted: FactQuery = FactQuery()) -> list[Memory]:
         """A page of facts."""
-        rows = self._client.fetch_all(
-            SELECT_FACTS[wanted.order], owner, **vars(wanted), kinds=KINDS
-        )
-        return [_memory(row) for row in rows]
+        return self._all(_memory, SELECT_FACTS[wanted.order], owner, **vars(wanted), kinds=KINDS)
 
     def find_fact(self, owner: Owner, memory_id: int) -> Memory | None:
         """A fact, living or retired; None when there is none."""
@@ -520,15 +522,12 @@ class MemoryRepository(Repository):
         number = message_number(uid)
         if number is None:
             return None
-        row = self._client.fetch_one(SELECT_SOURCE, owner, message_id=number)
-        if row is None:
-            row = self._client.fetch_one(SELECT_QUOTE, owner, uid=uid)
-        return SourceMessage(*row) if row else None
+        found = self._first(SourceMessage, SELECT_SOURCE, owner, message_id=number)
+        return found or self._first(SourceMessage, SELECT_QUOTE, owner, uid=uid)
 
     def get_message_uid_by_episode(self, owner: Owner, episode: str) -> str | None:
         """``msg-12`` for ``teach_msg-12``; None when no fact has that source."""
-        row = self._client.fetch_one(SELECT_UID_BY_EPISODE, owner, episode=episode)
-        return str(row[0]) if row else None
+        return self._first(str, SELECT_UID_BY_EPISODE, owner, episode=episode)
 
     def add_rejected(
         self, owner: Owner, message_id: int, *, reason: str, text: str | None, origin: str
@@ -571,7 +570,7 @@ class StoredFacts(OwnerSteps):
             model=model_id, contradicts=list(contradicts), ended=list(ended),
             episode=memory.source.episode,
         )  # fmt: skip
-        return [Similar(Memory(*row[:-2]), *row[-2:]) for row in rows]
+        return [replace(Similar(*known), content_hash=h, cosine=c) for *known, h, c in rows]
 
     def add(self, memory: NewMemory, model_id: int | None) -> int:
         """Store a fact with its source, its entities and its search document; returns its id."""
@@ -615,7 +614,7 @@ class StoredFacts(OwnerSteps):
         return self._run(RETIRE_SURPLUS, limit=limit)
 
 
-def _memory(row: Row) -> Memory:
+def _memory(*row: Any) -> Memory:
     """A fact of ``SELECT_FACTS``; the last three columns, if there, are its past."""
     *columns, ids, texts, untils = row
     if len(row) < len(fields(Memory)):

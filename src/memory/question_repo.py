@@ -256,13 +256,12 @@ class QuestionRepository(Repository):
 
     def list_told(self, owner: Owner, thread: str) -> list[HistoryMessage]:
         """The messages that deny what is known, oldest first."""
-        rows = self._client.fetch_all(SELECT_TOLD, owner, thread=thread)
-        return [
-            HistoryMessage(
-                id=id_, role="user", content=content, position=position, sender_id=sender
-            )
-            for id_, content, position, sender in rows
-        ]
+        return self._all(
+            lambda *row: HistoryMessage(
+                id=row[0], role="user", content=row[1], position=row[2], sender_id=row[3]
+            ),
+            SELECT_TOLD, owner, thread=thread,
+        )  # fmt: skip
 
     def close(
         self,
@@ -308,8 +307,7 @@ class QuestionRepository(Repository):
 
     def list_expired(self, *, limit: int = 100) -> list[ExpiredQuestion]:
         """Questions that have waited for EXPIRE_DAYS, oldest first."""
-        rows = self._client.fetch_all(SELECT_EXPIRED, days=EXPIRE_DAYS, limit=limit)
-        return [
-            ExpiredQuestion(Owner(user, thread), name, answer_id, language)
-            for user, thread, name, answer_id, language in rows
-        ]
+        return self._all(
+            lambda user, thread, *row: ExpiredQuestion(Owner(user, thread), *row),
+            SELECT_EXPIRED, days=EXPIRE_DAYS, limit=limit,
+        )  # fmt: skip

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from src.memory.retrieval_repo import CandidateDocument
+from src.memory.retrieval_repo import Hit
 from src.memory.search_index_repo import UNNAMED_SPEAKERS
 from src.reading import lexicon
 from src.reading.sentences import MAX_SENTENCE, is_wish
@@ -34,6 +34,7 @@ PERIOD_BONUS = 0.15  # said in, or valid in, a period that the query names
 OUTDATED_PENALTY = 0.25  # a message whose fact is retired
 LINK_BONUS = (0.05, 0.02)  # hangs on an entity that the query names, by one or two links
 
+Scored = tuple[Hit, float]
 TIME_WORD = lexicon.Expression(r"\d|\b<find.time_word>\b", re.IGNORECASE)
 
 
@@ -50,25 +51,15 @@ class RankedQuery:
     time: TimeQuery
 
 
-@dataclass(frozen=True)
-class RankedDocument:
-    """A candidate with its score; higher is better."""
-
-    document: CandidateDocument
-    score: float
-
-
-def rank(candidates: Iterable[CandidateDocument], query: RankedQuery) -> list[RankedDocument]:
-    """The candidates, best first; equal scores by uid, so that the order is total."""
+def rank(candidates: Iterable[Hit], query: RankedQuery) -> list[Hit]:
+    """The candidates with their scores, best first; equal scores by uid: the order is total."""
     documents = list(candidates)
     named = _named_speaker(documents, query.words)
-    ranked = [
-        RankedDocument(document, _score(document, query, named=named)) for document in documents
-    ]
-    return sorted(_with_sessions(ranked), key=lambda r: (-r.score, r.document.uid))
+    scored = [(document, _score(document, query, named=named)) for document in documents]
+    return sorted(_with_sessions(scored), key=lambda hit: (-hit.score, hit.uid))
 
 
-def _score(document: CandidateDocument, query: RankedQuery, *, named: str | None) -> float:
+def _score(document: Hit, query: RankedQuery, *, named: str | None) -> float:
     score = (document.cosine or 0.0) + LEXICAL_WEIGHT * document.bm25
     score += SPEAKER_BONUS * (named is not None and document.speaker.lower() == named)
     score += PERIOD_BONUS * _is_within(document, query.time.periods)
@@ -83,18 +74,18 @@ def _score(document: CandidateDocument, query: RankedQuery, *, named: str | None
     return score
 
 
-def _prior_of_user(document: CandidateDocument) -> float:
+def _prior_of_user(document: Hit) -> float:
     return WISH_BONUS * is_wish(document.text[:MAX_SENTENCE])
 
 
-def _prior_among_people(document: CandidateDocument, query: RankedQuery) -> float:
+def _prior_among_people(document: Hit, query: RankedQuery) -> float:
     words = min(len(document.text.split()), LONG_WORDS)
     prior = LENGTH_BONUS * words / LONG_WORDS
     prior -= QUESTION_PENALTY * document.text.rstrip().endswith("?")
     return prior + NUMBER_BONUS * (query.time.asks_when and bool(TIME_WORD.search(document.text)))
 
 
-def _is_within(document: CandidateDocument, periods: Sequence[Period]) -> bool:
+def _is_within(document: Hit, periods: Sequence[Period]) -> bool:
     """Whether it was said, or holds in the world, within one of the periods."""
     begin, until = document.valid_from, document.valid_until
     return any(
@@ -104,27 +95,27 @@ def _is_within(document: CandidateDocument, periods: Sequence[Period]) -> bool:
     )
 
 
-def _named_speaker(documents: Sequence[CandidateDocument], words: frozenset[str]) -> str | None:
+def _named_speaker(documents: Sequence[Hit], words: frozenset[str]) -> str | None:
     """The only speaker that the query names, else None."""
     named = {d.speaker.lower() for d in documents} & words
     return named.pop() if len(named) == 1 else None
 
 
-def _with_sessions(ranked: Sequence[RankedDocument]) -> list[RankedDocument]:
+def _with_sessions(scored: Sequence[Scored]) -> list[Hit]:
     """Messages of a talk in which others fit well gain from it; a fact is a talk of its own."""
-    talks = [[entry] for entry in ranked if entry.document.kind != "message"]
-    messages = [entry for entry in ranked if entry.document.kind == "message"]
+    talks = [[entry] for entry in scored if entry[0].kind != "message"]
+    messages = [entry for entry in scored if entry[0].kind == "message"]
     previous = None
-    for entry in sorted(messages, key=lambda r: (r.document.said_at, r.document.source_id)):
-        said_at = entry.document.said_at
+    for entry in sorted(messages, key=lambda e: (e[0].said_at, e[0].source_id)):
+        said_at = entry[0].said_at
         if previous is None or said_at - previous > SESSION_GAP:
             talks.append([])
         talks[-1].append(entry)
         previous = said_at
-    return [entry for talk in talks for entry in _raise_session(talk)]
+    return [hit for talk in talks for hit in _raise_session(talk)]
 
 
-def _raise_session(session: Sequence[RankedDocument]) -> list[RankedDocument]:
-    best = sorted((r.score for r in session), reverse=True)[:SESSION_BEST]
+def _raise_session(session: Sequence[Scored]) -> list[Hit]:
+    best = sorted((score for _, score in session), reverse=True)[:SESSION_BEST]
     prior = SESSION_WEIGHT * math.fsum(best) / max(len(best), 1)
-    return [replace(entry, score=entry.score + prior) for entry in session]
+    return [replace(document, score=score + prior) for document, score in session]

@@ -51,8 +51,8 @@ class SearchRequest:
 
 
 @dataclass(frozen=True)
-class CandidateDocument:
-    """A document that some channel found.
+class Hit:
+    """Something that a channel of the search found, or that is listed.
 
     Attributes:
         kind: ``message``, ``memory`` or ``summary``.
@@ -69,13 +69,15 @@ class CandidateDocument:
         bm25: BM25F of the query's terms; 0 when none occurs.
         hops: Links from an entity that the query names: 1, 2, or None.
         memory_type: Of a memory.
-        importance: Of a memory, 1 to 10.
         valid_from: Since when a memory holds.
         valid_until: Until when it holds.
         retired_at: Since when it is not believed any more.
         quote: Of a memory: the user's own words behind it.
         starts_at: Of a long message: where the passage that fits best begins.
         tells_fact: Whether a message told a fact that is believed.
+        score: By which it was ranked; higher is better.
+        similarity: Of its meaning, on the model's own scale, 0 to 1.
+        successor: Of what is retired, the fact that holds instead, or tells its end.
     """
 
     kind: Kind
@@ -92,13 +94,43 @@ class CandidateDocument:
     bm25: float = 0.0
     hops: int | None = None
     memory_type: str | None = None
-    importance: int | None = None
     valid_from: datetime | None = None
     valid_until: datetime | None = None
     retired_at: datetime | None = None
     quote: str | None = None
     starts_at: int = 0
     tells_fact: bool = False
+    score: float = 0.0
+    similarity: float = 1.0
+    successor: int | None = None
+
+    @property
+    def retired(self) -> bool:
+        """Whether it is a retired fact, or the message that told one."""
+        return self.retired_at is not None
+
+    @property
+    def is_own(self) -> bool:
+        """Whether its sender typed it."""
+        return self.provenance == "typed"
+
+    @property
+    def words(self) -> str:
+        """What the user said, word for word."""
+        return self.quote or self.text
+
+    def is_of(self, speaker_id: int | None) -> bool:
+        """Whether it tells of the one who asks: of the user, or of this member of the group."""
+        return self.is_own and (speaker_id is None or self.author_id in (None, speaker_id))
+
+
+def hit_of(fact: Memory) -> Hit:
+    """A fact that is listed, or shown unasked, as if it had been found."""
+    return Hit(
+        "memory", fact.id, fact.message_id, fact.uid, "user", fact.said_at, fact.text,
+        author=fact.speaker, author_id=fact.speaker_id, memory_type=fact.memory_type,
+        quote=fact.quote,
+    )  # fmt: skip
 
 
 # BM25F (Robertson, Zaragoza, Taylor 2004) with k1 = 0.9, b = 0.2: the fields of a message are its
@@ -109,7 +141,8 @@ class CandidateDocument:
 # next to nothing and costs most of the time, so it counts only when the query has no rarer one.
 # Dense: the exact nearest neighbours among the owner's vectors; of many passages one is always
 # somewhat near, so that a later one counts a little less. Entities: the facts that hang on an
-# entity whom the query names, and on the entities of those facts. What the bot said is left out
+# entity whom the query names, and on the entities of those facts. Wishes about answers bear on
+# every question, so that no fact which is nearer takes their place. What the bot said is left out
 # by the indexes themselves, unless it is wanted.
 SEARCH = """
 WITH query AS MATERIALIZED (
@@ -199,6 +232,13 @@ WITH query AS MATERIALIZED (
              ORDER BY e.embedding <#> (SELECT vector FROM query), d.said_at DESC, d.id
              LIMIT %(limit)s
          ) AS d
+), wished AS (
+    SELECT d.position
+    FROM memories f JOIN memory_sources s ON s.memory_id = f.id
+    JOIN search_documents d ON d.message_id = s.message_id
+    WHERE f.owner_id = (SELECT id FROM me) AND f.subject = 'user' AND f.relation = 'wish'
+      AND f.retired_at IS NULL
+    LIMIT %(limit)s
 ), candidates AS MATERIALIZED (
     SELECT position, cosine, starts_at, bm25, hops
     FROM (
@@ -206,6 +246,7 @@ WITH query AS MATERIALIZED (
         UNION (SELECT position FROM lexical ORDER BY bm25 DESC, position LIMIT %(limit)s)
         UNION SELECT position FROM linked
         UNION SELECT position FROM timed
+        UNION SELECT position FROM wished
     ) AS chosen
     LEFT JOIN dense USING (position) LEFT JOIN lexical USING (position)
     LEFT JOIN linked USING (position)
@@ -219,7 +260,7 @@ SELECT d.kind, coalesce(d.message_id, d.memory_id, d.summary_id),
        coalesce(m.provenance, 'typed'), coalesce(m.origin, m.speaker, f.speaker),
        CASE WHEN %(user)s < 0 THEN coalesce(m.sender_id, f.speaker_id) END,
        coalesce(c.cosine, e.cosine), coalesce(c.bm25, 0)::float, c.hops,
-       f.memory_type, f.importance, f.valid_from, f.valid_until,
+       f.memory_type, f.valid_from, f.valid_until,
        coalesce(f.retired_at, outdated.retired_at),
        f.quote, coalesce(c.starts_at, e.starts_at, 0), coalesce(tells_fact, false)
 FROM candidates c
@@ -288,34 +329,6 @@ WHERE m.id = ANY(%(ids)s) AND c.owner_id = %(owner)s
 """
 
 
-class RetrievalRepository(Repository):
-    """Searches one owner's documents; the methods block (see ``PgClient.run``)."""
-
-    def search(self, request: SearchRequest) -> list[CandidateDocument]:
-        """What the channels found, in no particular order; a few hundred documents at most."""
-        conversation = request.conversation_id
-        wanted = {
-            **vars(request), **Owner(*request.owner.row).columns(), "model": request.model_id,
-            "terms": list(dict.fromkeys(request.terms)),
-            "entity_terms": list(request.entity_terms),
-            "starts": [start for start, _ in request.periods],
-            "ends": [end for _, end in request.periods],
-            "conversation_id": str(conversation) if conversation else None, "shown": MAX_SHOWN,
-        }  # fmt: skip
-        rows = self._client.fetch_prepared(SEARCH_PREPARED, wanted)
-        return [CandidateDocument(*row) for row in rows]
-
-    def read_texts(self, owner: Owner, messages: Sequence[int]) -> dict[int, str]:
-        """All that these messages of the owner say, by id."""
-        rows = self._client.fetch_all(SELECT_TEXTS, {**owner.columns(), "ids": list(messages)})
-        return {int(id_): str(text) for id_, text in rows}
-
-    def read_private(self, owner: Owner, facts: Sequence[int]) -> dict[int, str]:
-        """Private facts of the owner with their secrets, by id."""
-        rows = self._client.fetch_all(SELECT_PRIVATE, {**owner.columns(), "ids": list(facts)})
-        return {int(id_): str(text) for id_, text in rows}
-
-
 FAMILY = (
     "mother", "father", "parents", "brother", "sister", "son", "daughter", "child", "wife",
     "husband", "partner", "grandmother", "grandfather", "aunt", "uncle", "cousin", "family",
@@ -380,8 +393,30 @@ SELECT kind, id, message_id, uid, 'user', said_at, text, provenance, author, aut
 """
 
 
-class OverviewRepository(Repository):
-    """Lists what is known; every method blocks (see ``PgClient.run``)."""
+class RetrievalRepository(Repository):
+    """Searches one owner's documents, and lists what is known; every method blocks."""
+
+    def search(self, request: SearchRequest) -> list[Hit]:
+        """What the channels found, in no particular order; a few hundred documents at most."""
+        conversation = request.conversation_id
+        wanted = {
+            **vars(request), **Owner(*request.owner.row).columns(), "model": request.model_id,
+            "terms": list(dict.fromkeys(request.terms)),
+            "entity_terms": list(request.entity_terms),
+            "starts": [start for start, _ in request.periods],
+            "ends": [end for _, end in request.periods],
+            "conversation_id": str(conversation) if conversation else None, "shown": MAX_SHOWN,
+        }  # fmt: skip
+        rows = self._client.fetch_prepared(SEARCH_PREPARED, wanted)
+        return [Hit(*row) for row in rows]
+
+    def read_texts(self, owner: Owner, messages: Sequence[int]) -> dict[int, str]:
+        """All that these messages of the owner say, by id."""
+        return dict(self._client.fetch_all(SELECT_TEXTS, owner, ids=list(messages)))
+
+    def read_private(self, owner: Owner, facts: Sequence[int]) -> dict[int, str]:
+        """Private facts of the owner with their secrets, by id."""
+        return dict(self._client.fetch_all(SELECT_PRIVATE, owner, ids=list(facts)))
 
     def list_facts(
         self,
@@ -392,7 +427,7 @@ class OverviewRepository(Repository):
         period: tuple[datetime | None, datetime | None] = (None, None),
         speaker_id: int | None = None,
         limit: int = 20,
-    ) -> list[CandidateDocument]:
+    ) -> list[Hit]:
         """The facts that hold: of certain types, about kin or wishes alone, told in a period.
 
         In a group those that the member ``speaker_id`` told.
@@ -404,20 +439,20 @@ class OverviewRepository(Repository):
             "subjects": list(subjects) if subjects is not None else None,
             "relations": list(relations),
         }  # fmt: skip
-        return [_listed(Memory(*row)) for row in self._client.fetch_all(SELECT_FACTS, wanted)]
+        return self._all(lambda *row: hit_of(Memory(*row)), SELECT_FACTS, wanted)
 
     def find_successors(
         self, owner: Owner, *, facts: Sequence[int], messages: Sequence[int]
-    ) -> dict[tuple[str, int], CandidateDocument]:
+    ) -> dict[tuple[str, int], Hit]:
         """What holds instead of retired facts and of what messages told, by kind and id of those.
 
         A message that told several such facts has the successor of one of them.
         """
         ids = {**owner.columns(), "ids": list(facts), "messages": list(messages)}
         rows = self._client.fetch_all(SELECT_SUCCESSORS, ids)
-        found: dict[tuple[str, int], CandidateDocument] = {}
+        found: dict[tuple[str, int], Hit] = {}
         for retired, told_in, *row in rows:
-            fact = _listed(Memory(*row))
+            fact = hit_of(Memory(*row))
             found["memory", int(retired)] = fact
             found |= {("message", int(id_)): fact for id_ in told_in if id_ is not None}
         return found
@@ -430,19 +465,11 @@ class OverviewRepository(Repository):
         conversation_id: UUID | None = None,
         before_position: int = 0,
         limit: int = 20,
-    ) -> list[CandidateDocument]:
+    ) -> list[Hit]:
         """What the user said in a period, oldest first, before a position of a conversation."""
         wanted = {
             **owner.columns(), "since": period[0], "until": period[1], "limit": limit,
             "conversation_id": str(conversation_id) if conversation_id else None,
             "before_position": before_position,
         }  # fmt: skip
-        return [CandidateDocument(*row) for row in self._client.fetch_all(SELECT_MESSAGES, wanted)]
-
-
-def _listed(fact: Memory) -> CandidateDocument:
-    return CandidateDocument(
-        "memory", fact.id, fact.message_id, fact.uid, "user", fact.said_at, fact.text,
-        memory_type=fact.memory_type, author=fact.speaker, author_id=fact.speaker_id,
-        quote=fact.quote,
-    )  # fmt: skip
+        return self._all(Hit, SELECT_MESSAGES, wanted)

@@ -16,11 +16,10 @@ from src.base.errors import AppError, StorageError
 from src.base.owners import Owner
 from src.llm.endpoints import Reranker
 from src.memory.embedding_space import RELATED, ServingSpace
-from src.memory.ranking import RankedDocument, RankedQuery, rank
+from src.memory.ranking import RankedQuery, rank
 from src.memory.retrieval_repo import (
     MAX_SHOWN,
-    CandidateDocument,
-    OverviewRepository,
+    Hit,
     RetrievalRepository,
     SearchRequest,
 )
@@ -128,40 +127,6 @@ class Query:
         return Overview("period")
 
 
-@dataclass(frozen=True)
-class Hit(CandidateDocument):
-    """Something that was found, or is listed.
-
-    Attributes:
-        score: The sum; higher is better.
-        similarity: Of its meaning, on the model's own scale, 0 to 1.
-        successor: Of what is retired, the fact that holds instead, or tells its end.
-    """
-
-    score: float = 0.0
-    similarity: float = 1.0
-    successor: int | None = None
-
-    @property
-    def retired(self) -> bool:
-        """Whether it is a retired fact, or the message that told one."""
-        return self.retired_at is not None
-
-    @property
-    def is_own(self) -> bool:
-        """Whether its sender typed it."""
-        return self.provenance == "typed"
-
-    @property
-    def words(self) -> str:
-        """What the user said, word for word."""
-        return self.quote or self.text
-
-    def is_of(self, speaker_id: int | None) -> bool:
-        """Whether it tells of the one who asks: of the user, or of this member of the group."""
-        return self.is_own and (speaker_id is None or self.author_id in (None, speaker_id))
-
-
 class Retriever:
     """Searches one owner's messages, facts and summaries together."""
 
@@ -171,7 +136,6 @@ class Retriever:
         """Search in the vectors of ``space``; ``reranker`` has the last word on the order."""
         self._client = client
         self._repository = RetrievalRepository(client)
-        self._overviews = OverviewRepository(client)
         self._space = space
         self._reranker = reranker
         self._ahead: set[asyncio.Task[None]] = set()
@@ -207,7 +171,7 @@ class Retriever:
             logger.warning("nothing could be searched", exc_info=error)
             return []
 
-    async def find_candidates(self, query: Query) -> tuple[list[CandidateDocument], RankedQuery]:
+    async def find_candidates(self, query: Query) -> tuple[list[Hit], RankedQuery]:
         """What the channels find, before it is ranked, and how the query was understood.
 
         Raises:
@@ -242,19 +206,19 @@ class Retriever:
         """Facts by kind, or messages by time; every period that the overview names."""
         limit = max(query.limit, OVERVIEW)
         bounds: list[Bounds] = [(p.start, p.end) for p in overview.periods]
-        entries: Callable[..., list[CandidateDocument]] = partial(
-            self._overviews.list_messages,
+        entries: Callable[..., list[Hit]] = partial(
+            self._repository.list_messages,
             conversation_id=query.conversation_id,
             before_position=query.before_position,
         )
         if overview.kind != "period":
             about = overview.kind if overview.kind != "profile" else None
-            list_facts = partial(self._overviews.list_facts, types=query.types, about=about)
+            list_facts = partial(self._repository.list_facts, types=query.types, about=about)
             entries = partial(list_facts, speaker_id=query.speaker_id)
-        listed: list[CandidateDocument] = []
+        listed: list[Hit] = []
         for period in bounds or [(query.since, query.until)]:
             listed += await self._client.run(entries, query.owner, period=period, limit=limit)
-        return [Hit(**vars(entry)) for entry in listed if not holds_secret(entry.text)][:limit]
+        return [entry for entry in listed if not holds_secret(entry.text)][:limit]
 
     async def _search(self, query: Query) -> list[Hit]:
         if query.limit < 1:
@@ -262,8 +226,8 @@ class Retriever:
         candidates, understood = await self.find_candidates(query)
         time = understood.time
         ranked = rank(_without_private(candidates, query.text), understood)
-        shown = [entry for entry in ranked if self._is_shown(entry.document, query, time)]
-        shown.sort(key=lambda entry: entry.document.memory_type != PRIVATE)  # it was asked for
+        shown = [hit for hit in ranked if self._is_shown(hit, query, time)]
+        shown.sort(key=lambda hit: hit.memory_type != PRIVATE)  # it was asked for
         best = await self._best(query, shown)
         hits = await self._with_passages(query, await self._with_successors(query, best))
         return await self._with_secrets(query, hits)
@@ -305,7 +269,7 @@ class Retriever:
         if not retired:
             return list(hits)
         successors = await self._client.run(
-            self._overviews.find_successors,
+            self._repository.find_successors,
             query.owner,
             facts=[hit.source_id for hit in retired if hit.kind == "memory"],
             messages=[hit.source_id for hit in retired if hit.kind == "message"],
@@ -315,7 +279,7 @@ class Retriever:
         for hit in hits:
             entry = successors.get((hit.kind, hit.source_id)) if hit.retired else None
             if entry is not None:
-                now = found.get(entry.source_id) or Hit(**vars(entry))
+                now = found.get(entry.source_id, entry)
                 ordered.setdefault((now.kind, now.source_id), now)
             successor = entry.source_id if entry is not None else None
             ordered.setdefault((hit.kind, hit.source_id), replace(hit, successor=successor))
@@ -326,7 +290,7 @@ class Retriever:
             if hit.kind != "message" or hit.retired or hit.uid not in told
         ]
 
-    def _is_shown(self, document: CandidateDocument, query: Query, time: TimeQuery) -> bool:
+    def _is_shown(self, document: Hit, query: Query, time: TimeQuery) -> bool:
         if document.kind not in query.kinds or not _is_wanted(document, query):
             return False
         moment = query.now.astimezone(UTC)
@@ -340,8 +304,8 @@ class Retriever:
             return True
         return self._space.similarity(document.cosine or 0.0) >= query.threshold
 
-    async def _best(self, query: Query, ranked: Sequence[RankedDocument]) -> list[Hit]:
-        hits = [self._hit(entry) for entry in _deduped(ranked)]
+    async def _best(self, query: Query, ranked: Sequence[Hit]) -> list[Hit]:
+        hits = _deduped(ranked)
         if self._reranker is not None and len(hits) > 1:
             pool = hits[:RERANKED]
             try:
@@ -351,16 +315,14 @@ class Retriever:
             except AppError as error:
                 logger.warning("the fused order stands", exc_info=error)
         shown = {*list(dict.fromkeys(hit.uid for hit in hits))[: query.limit]}
-        return [hit for hit in hits if hit.uid in shown]
+        return [replace(hit, similarity=self._similarity(hit)) for hit in hits if hit.uid in shown]
 
-    def _hit(self, ranked: RankedDocument) -> Hit:
-        """A hit; without a vector its similarity is 0."""
-        cosine = ranked.document.cosine
-        similarity = self._space.similarity(cosine) if cosine is not None else 0.0
-        return Hit(**vars(ranked.document), score=ranked.score, similarity=similarity)
+    def _similarity(self, hit: Hit) -> float:
+        """Without a vector it is 0."""
+        return self._space.similarity(hit.cosine) if hit.cosine is not None else 0.0
 
 
-def _is_wanted(document: CandidateDocument, query: Query) -> bool:
+def _is_wanted(document: Hit, query: Query) -> bool:
     """Whether it is of the types, and was said in the time, to which the query is bound."""
     said = document.said_at
     if query.since is not None and said < query.since:
@@ -370,9 +332,7 @@ def _is_wanted(document: CandidateDocument, query: Query) -> bool:
     return query.types is None or (document.memory_type or document.kind) in query.types
 
 
-def _without_private(
-    candidates: Sequence[CandidateDocument], text: str
-) -> list[CandidateDocument]:
+def _without_private(candidates: Sequence[Hit], text: str) -> list[Hit]:
     """The candidates; of private facts those that are asked for by name, without their message."""
     private = {
         one.uid: asks_for(text, one.text) for one in candidates if one.memory_type == PRIVATE
@@ -395,11 +355,7 @@ def entity_terms(text: str) -> list[str]:
     return list(dict.fromkeys([*terms(text), *(term for role in roles for term in terms(role))]))
 
 
-def _deduped(ranked: Sequence[RankedDocument]) -> list[RankedDocument]:
+def _deduped(ranked: Sequence[Hit]) -> list[Hit]:
     """Dedupe a message and the facts that it told: whichever kind ranks better stays."""
     kinds: dict[str, str] = {}
-    return [
-        entry
-        for entry in ranked
-        if kinds.setdefault(entry.document.uid, entry.document.kind) == entry.document.kind
-    ]
+    return [hit for hit in ranked if kinds.setdefault(hit.uid, hit.kind) == hit.kind]

@@ -135,10 +135,7 @@ class MemoryScreens:
 
 
 def _gone_reply(called: Called, back: Sequence[int]) -> Reply:
-    return _back_reply(called, back, say("memory_gone", called.language))
-
-
-def _back_reply(called: Called, back: Sequence[int], text: str) -> Reply:
+    text = say("memory_gone", called.language)
     return Reply(text, ((_to_list(called.language, back),),), is_screen=True)
 
 

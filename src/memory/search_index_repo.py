@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal, Self
 from uuid import UUID
 
 from src.base.errors import StorageError
@@ -22,24 +23,44 @@ Vectors = Mapping[tuple[int, int], str]
 
 
 @dataclass(frozen=True)
-class EmbeddingModel:
+class Scale:
+    """What centres the vectors of a model, and gives their cosines a meaning.
+
+    Attributes:
+        means: Of generic texts, by language and form; vectors are centred by them.
+        unrelated_median: Centred cosine of two generic texts, in the middle.
+        unrelated_high: What 95 of 100 such pairs stay below.
+    """
+
+    means: Means
+    unrelated_median: float
+    unrelated_high: float
+
+    @classmethod
+    def of(cls, means: Mapping[str, Sequence[float]], *columns: Any) -> Self:
+        """As it is stored: the means by ``language form``, then the other columns."""
+        by_form: Any = {tuple(key.split()): tuple(mean) for key, mean in means.items()}
+        return cls(by_form, *columns)
+
+    def columns(self) -> dict[str, Any]:
+        """As it is stored; the means with six digits, which ``real`` has."""
+        means = {" ".join(key): [round(v, 6) for v in mean] for key, mean in self.means.items()}
+        return {**vars(self), "means": means}
+
+
+@dataclass(frozen=True)
+class EmbeddingModel(Scale):
     """What is known of an embedding model.
 
     Attributes:
         id: Its number in ``embedding_models``.
         name: As in ``EMBEDDING_MODEL``.
         dimensions: Length of its vectors.
-        means: Of generic texts, by language and form; vectors are centred by them.
-        unrelated_median: Centred cosine of two generic texts, in the middle.
-        unrelated_high: What 95 of 100 such pairs stay below.
     """
 
     id: int
     name: str
     dimensions: int
-    means: Means
-    unrelated_median: float
-    unrelated_high: float
 
 
 @dataclass(frozen=True)
@@ -61,28 +82,25 @@ class UnembeddedDocument:
     before_speaker: str
 
 
-# A model by its name.
+# A model by its name, with what is subtracted from its vectors.
 SELECT_MODEL = """
-SELECT id, name, dimensions, unrelated_median, unrelated_high
-FROM embedding_models WHERE name = %(name)s
-"""
-
-# What is subtracted from its vectors.
-SELECT_MEANS = """
-SELECT language, form, mean FROM embedding_means WHERE model_id = %(model)s
+SELECT (SELECT jsonb_object_agg(language || ' ' || form, mean) FROM embedding_means
+        WHERE model_id = m.id),
+       unrelated_median, unrelated_high, id, name, dimensions
+FROM embedding_models m WHERE name = %(name)s
 """
 
 # A model that this database meets for the first time; of two processes one is first.
 INSERT_MODEL = """
-INSERT INTO embedding_models (name, dimensions, unrelated_median, unrelated_high)
-VALUES (%(name)s, %(dimensions)s, %(unrelated_median)s, %(unrelated_high)s)
-ON CONFLICT (name) DO NOTHING RETURNING id
-"""
-
-# One of its means.
-INSERT_MEAN = """
+WITH model AS (
+    INSERT INTO embedding_models (name, dimensions, unrelated_median, unrelated_high)
+    VALUES (%(name)s, %(dimensions)s, %(unrelated_median)s, %(unrelated_high)s)
+    ON CONFLICT (name) DO NOTHING RETURNING id
+)
 INSERT INTO embedding_means (model_id, language, form, mean)
-VALUES (%(model)s, %(language)s, %(form)s, %(mean)s::real[])
+SELECT id, split_part(key, ' ', 1), split_part(key, ' ', 2),
+       ARRAY(SELECT jsonb_array_elements_text(value)::real)
+FROM model, jsonb_each(%(means)s::jsonb)
 """
 
 # The model that documents shall have from now on.
@@ -213,36 +231,16 @@ class EmbeddingRepository(Repository):
 
     def find_model(self, name: str) -> EmbeddingModel | None:
         """The model of this name, or None when this database has not met it."""
-        row = self._client.fetch_one(SELECT_MODEL, {"name": name})
-        if row is None:
-            return None
-        means = {
-            (language, form): tuple(mean)
-            for language, form, mean in self._client.fetch_all(SELECT_MEANS, {"model": row[0]})
-        }
-        number, name, dimensions, unrelated_median, unrelated_high = row
-        return EmbeddingModel(number, name, dimensions, means, unrelated_median, unrelated_high)
+        return self._first(EmbeddingModel.of, SELECT_MODEL, name=name)
 
-    def add_model(
-        self, name: str, means: Means, *, unrelated_median: float, unrelated_high: float
-    ) -> EmbeddingModel:
+    def add_model(self, name: str, scale: Scale) -> EmbeddingModel:
         """Store what was measured of a model; whoever came first is right."""
-        measured = {
-            "name": name, "dimensions": len(next(iter(means.values()))),
-            "unrelated_median": unrelated_median, "unrelated_high": unrelated_high,
-        }  # fmt: skip
-
-        def add(transaction: Transaction) -> None:
-            row = transaction.fetch_one(INSERT_MODEL, measured)
-            if row is None:
-                return
-            for (language, form), mean in means.items():
-                transaction.execute(
-                    INSERT_MEAN,
-                    {"model": row[0], "language": language, "form": form, "mean": list(mean)},
-                )
-
-        self._client.in_transaction(add, limits=PATIENT)
+        columns = scale.columns()
+        dimensions = len(next(iter(scale.means.values())))
+        means = json.dumps(columns.pop("means"))
+        self._client.execute(
+            INSERT_MODEL, columns, name=name, dimensions=dimensions, means=means, limits=PATIENT
+        )
         model = self.find_model(name)
         if model is None:
             raise StorageError(f"the embedding model {name} was deleted meanwhile")
@@ -259,9 +257,8 @@ class EmbeddingRepository(Repository):
 
         With ``only_embedded``, those without any are left out.
         """
-        parameters = {"model": model_id, "limit": limit, "only_embedded": only_embedded}
-        rows = self._client.fetch_all(SELECT_UNEMBEDDED, parameters, limits=PATIENT)
-        return [UnembeddedDocument(*row) for row in rows]
+        wanted = {"model": model_id, "limit": limit, "only_embedded": only_embedded}
+        return self._all(UnembeddedDocument, SELECT_UNEMBEDDED, wanted, limits=PATIENT)
 
     def add_vectors(self, model_id: int, vectors: Vectors) -> None:
         """Store vectors."""
@@ -274,13 +271,12 @@ class EmbeddingRepository(Repository):
 
     def count_embedded(self, model_id: int) -> tuple[int, int]:
         """How many documents have a vector of the model, and how many there are."""
-        row = self._client.fetch_one(COUNT_EMBEDDED, {"model": model_id}, limits=PATIENT)
-        return (int(row[0]), int(row[1])) if row else (0, 0)
+        [row] = self._client.fetch_all(COUNT_EMBEDDED, model=model_id, limits=PATIENT)
+        return int(row[0]), int(row[1])
 
     def find_serving(self, wanted: str) -> str:
         """The name of the model whose vectors are all there: the wanted one, or the one before."""
-        row = self._client.fetch_one(SELECT_SERVING, {"wanted": wanted}, limits=PATIENT)
-        return str(row[0]) if row else wanted
+        return self._first(str, SELECT_SERVING, wanted=wanted, limits=PATIENT) or wanted
 
     def note_progress(self, model_id: int, done: int, total: int) -> None:
         """So many of all documents have a vector of the model now."""
@@ -341,23 +337,6 @@ class UnindexedMessage:
     speaker: str | None
 
 
-@dataclass(frozen=True)
-class Progress:
-    """How far a conversation is digested; positions of messages.
-
-    Attributes:
-        owner: Whose conversation it is.
-        last: Of the newest message.
-        summarised: Of the last one that a summary covers.
-        extracted: Of the last one that was read for facts.
-    """
-
-    owner: Owner
-    last: int
-    summarised: int
-    extracted: int
-
-
 # One owner's numbers; the row is locked until the transaction ends, so that two workers give out
 # no position twice.
 RESERVE_POSITIONS = """
@@ -406,17 +385,6 @@ FROM messages m
 WHERE m.conversation_id = %(conversation_id)s AND m.indexed_at IS NULL
   AND m.role IN ('user', 'assistant') AND NOT m.is_forgotten AND NOT m.is_private
 ORDER BY m.id LIMIT %(limit)s
-"""
-
-# Whose a conversation is, and how far its history is digested: its newest message, the last one
-# that a summary covers, the last one that was read for facts.
-SELECT_PROGRESS = """
-SELECT c.telegram_user_id, c.thread_id,
-       coalesce((SELECT max(position) FROM messages WHERE conversation_id = c.id), 0),
-       coalesce((SELECT max(last_position) FROM conversation_summaries
-                 WHERE conversation_id = c.id), 0),
-       c.extracted_position
-FROM conversations c WHERE c.id = %(conversation_id)s
 """
 
 # When the newest message of a conversation that is in the index was said, and whether nothing of
@@ -484,15 +452,8 @@ class SearchIndexRepository(Repository):
 
     def list_unindexed(self, conversation_id: UUID, limit: int = 200) -> list[UnindexedMessage]:
         """The oldest messages of a conversation that the search does not know."""
-        rows = self._client.fetch_all(
-            SELECT_UNINDEXED, {"conversation_id": str(conversation_id), "limit": limit}
-        )
-        return [UnindexedMessage(*row) for row in rows]
-
-    def find_progress(self, conversation_id: UUID) -> Progress | None:
-        """Whose conversation it is and how far it is digested; None when it is gone."""
-        row = self._client.fetch_one(SELECT_PROGRESS, {"conversation_id": str(conversation_id)})
-        return Progress(Owner(*row[:2]), *row[2:]) if row else None
+        wanted = {"conversation_id": str(conversation_id), "limit": limit}
+        return self._all(UnindexedMessage, SELECT_UNINDEXED, wanted)
 
     def find_last_said(self, owner: Owner, conversation_id: UUID) -> tuple[datetime, bool] | None:
         """When the newest indexed message was said, and whether nothing was indexed after it."""
@@ -532,8 +493,7 @@ class SearchIndexRepository(Repository):
 
     def list_conversations_to_index(self, limit: int = 200) -> list[UUID]:
         """Conversations with messages that are not indexed yet."""
-        rows = self._client.fetch_all(SELECT_CONVERSATIONS_TO_INDEX, {"limit": limit})
-        return [UUID(str(row[0])) for row in rows]
+        return self._all(UUID, SELECT_CONVERSATIONS_TO_INDEX, limit=limit)
 
 
 def add_documents(

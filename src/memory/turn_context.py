@@ -17,7 +17,8 @@ from src.history.turn_repo import NO_CHANGES, Asks, Changes
 from src.llm.reply import ModelUsage
 from src.memory.memories import Memories
 from src.memory.memory_repo import Memory
-from src.memory.retriever import Hit, Query
+from src.memory.retrieval_repo import Hit
+from src.memory.retriever import Query
 from src.memory.writer import Outcome, Said
 from src.pg.user_settings_repo import AnswerLength, Mode
 from src.reading import lexicon
@@ -83,15 +84,6 @@ def numbered(sources: Collection[Hit], hits: Iterable[Hit]) -> tuple[list[int], 
             places[hit.kind, hit.source_id] = len(known)
         numbers.append(places[hit.kind, hit.source_id])
     return numbers, known
-
-
-def hit_of(fact: Memory) -> Hit:
-    """A fact that is shown unasked, as if it had been found."""
-    return Hit(
-        "memory", fact.id, fact.message_id, fact.uid, "user", fact.said_at, fact.text,
-        author=fact.speaker, author_id=fact.speaker_id, memory_type=fact.memory_type,
-        importance=fact.importance, quote=fact.quote,
-    )  # fmt: skip
 
 
 def facts_among(hits: Sequence[Hit]) -> frozenset[int]:

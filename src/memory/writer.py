@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -105,10 +105,6 @@ def is_important(memory: Memory) -> bool:
     return memory.pinned or memory.importance >= IMPORTANT
 
 
-def _spares_none(_memory: Memory) -> bool:
-    return False
-
-
 @dataclass(frozen=True)
 class _Compared:
     """A new fact among those that are like it.
@@ -127,6 +123,11 @@ class _Compared:
     def older(self) -> list[Similar]:
         """The rivals that it takes the place of."""
         return [rival for rival in self.rivals if not _said_later(rival, self.memory)]
+
+    def without_important(self, expected: Collection[int]) -> _Compared:
+        """The same without important rivals, but for those that are ``expected``."""
+        kept = [r for r in self.rivals if r.id in expected or not is_important(r)]
+        return replace(self, rivals=kept)
 
 
 class MemoryWriter:
@@ -149,7 +150,7 @@ class MemoryWriter:
         *,
         origin: Origin,
         contradicts: Collection[int] = (),
-        spares: Callable[[Memory], bool] = _spares_none,
+        spares_important: bool = False,
     ) -> Outcome:
         """Store a fact, unless the gate refuses it or it is known.
 
@@ -160,7 +161,8 @@ class MemoryWriter:
             origin: What kind of call this is.
             contradicts: Ids of facts that it takes the place of: those of ``fact.replaces`` that
                 the model was shown, or those that it found in another way.
-            spares: Which known facts stay, though this one denies them.
+            spares_important: Whether important facts stay that it denies unexpectedly: those that
+                are not in ``contradicts``.
 
         Raises:
             StorageError: The database is away; nothing is stored.
@@ -168,18 +170,8 @@ class MemoryWriter:
         resolved, reason = _resolved(fact, said)
         if reason is not None:
             return await self._refuse(owner, fact, said, origin, reason)
-        memory, model_id = await self._proposed(resolved, said, origin)
-
-        def work(transaction: Transaction) -> Outcome:
-            lock_facts(transaction, owner)
-            facts = StoredFacts(transaction, owner)
-            found = self._compare(facts, memory, model_id, contradicts)
-            if isinstance(found, Outcome):
-                return found
-            rivals = [rival for rival in found.rivals if not spares(rival.memory)]
-            return self._store(facts, replace(found, rivals=rivals), model_id)
-
-        outcome: Outcome = await self._client.run(self._client.in_transaction, work)
+        new = await self._proposed(resolved, said, origin)
+        outcome = await self._write(owner, *new, contradicts, spares_important=spares_important)
         if outcome.reason == OTHERS_WORDS:
             return await self._refuse(owner, fact, said, origin, OTHERS_WORDS)
         return outcome
@@ -212,15 +204,25 @@ class MemoryWriter:
         private = replace(
             memory, private_text=private_text, content_hash=content_hash(private_text), entities=()
         )
+        return await self._write(owner, private, model_id, contradicts)
+
+    async def _write(
+        self, owner: Owner, memory: NewMemory, model_id: int | None,
+        contradicts: Collection[int], *, spares_important: bool = False,
+    ) -> Outcome:  # fmt: skip
+        """Compare and store in one transaction."""
 
         def work(transaction: Transaction) -> Outcome:
             lock_facts(transaction, owner)
             facts = StoredFacts(transaction, owner)
-            found = self._compare(facts, private, model_id, contradicts)
-            return found if isinstance(found, Outcome) else self._store(facts, found, model_id)
+            found = self._compare(facts, memory, model_id, contradicts)
+            if isinstance(found, Outcome):
+                return found
+            if spares_important:
+                found = found.without_important(contradicts)
+            return self._store(facts, found, model_id)
 
-        outcome: Outcome = await self._client.run(self._client.in_transaction, work)
-        return outcome
+        return await self._client.run(self._client.in_transaction, work)
 
     async def find_important_rivals(
         self, owner: Owner, fact: Fact, said: Said, *, contradicts: Collection[int] = ()
@@ -239,7 +241,7 @@ class MemoryWriter:
             lambda t: self._compare(StoredFacts(t, owner), memory, model_id, contradicts),
         )
         rivals = [] if isinstance(found, Outcome) else found.older
-        return [rival.memory for rival in rivals if is_important(rival.memory)]
+        return [rival for rival in rivals if is_important(rival)]
 
     def compare(
         self, memory: NewMemory, similar: Sequence[Similar]
@@ -280,7 +282,7 @@ class MemoryWriter:
 
     def _store(self, facts: StoredFacts, found: _Compared, model_id: int | None) -> Outcome:
         """Insert the fact, or another source of the known one; retire what it contradicts."""
-        older, known = found.older, found.known.memory if found.known else None
+        older, known = found.older, found.known
         memory = _inheriting(found.memory, older)
         text, uid, said_at = memory.fact.text, memory.source.uid, memory.source.said_at
         if known is None:
@@ -291,32 +293,32 @@ class MemoryWriter:
             number, text = known.id, known.text
             facts.add_source(number, memory.source)
             facts.touch(number, memory.fact)
-        newer = [rival.memory for rival in found.rivals if _said_later(rival, memory)]
+        newer = [rival for rival in found.rivals if _said_later(rival, memory)]
         if newer and known is None:  # an old message is read late: newer statements stand
             successor, until = newer[0].id, newer[0].said_at
             facts.retire([number], successor=successor, reason="outdated", until=until)
             return Outcome("outdated", text, uid, number)
         if older:
-            ids = [rival.memory.id for rival in older]
+            ids = [rival.id for rival in older]
             facts.retire(ids, successor=number, reason="replaced", until=said_at)
         if known is None:
             limit = self._settings.last_known.max_memories_per_user
             facts.retire_surplus(limit)
         kind: Kind = "update" if older else "same" if known else "new"
-        replaced = tuple(rival.memory.text for rival in older)
+        replaced = tuple(rival.text for rival in older)
         return Outcome(kind, text, uid, number, replaced)
 
     def _is_same(self, memory: NewMemory, known: Similar) -> bool:
         if known.content_hash == memory.content_hash:
             return True
-        if PRIVATE in (memory.fact.memory_type, known.memory.memory_type):
+        if PRIVATE in (memory.fact.memory_type, known.memory_type):
             return False
         return is_same(
             memory.fact.text,
-            known.memory.text,
+            known.text,
             similarity=self._space.similarity(known.cosine or 0.0),
             threshold=self._settings.last_known.memory_update_threshold,
-            subjects=(memory.fact.subject, known.memory.subject),
+            subjects=(memory.fact.subject, known.subject),
         )
 
     async def _proposed(
@@ -405,51 +407,44 @@ def _inheriting(memory: NewMemory, replaced: Sequence[Similar]) -> NewMemory:
     if not replaced:
         return memory
     inherited = {
-        "importance": max(memory.fact.importance, *(k.memory.importance for k in replaced)),
-        "pinned": memory.fact.pinned or any(k.memory.pinned for k in replaced),
+        "importance": max(memory.fact.importance, *(k.importance for k in replaced)),
+        "pinned": memory.fact.pinned or any(k.pinned for k in replaced),
     }
     return replace(memory, fact=memory.fact.model_copy(update=inherited))
 
 
 def _is_rival(memory: NewMemory, known: Similar, contradicts: Collection[int]) -> bool:
     """Whether the two contradict each other, by the model's word or by a rule."""
-    if known.memory.retired_at is not None:
+    if known.retired_at is not None:
         return False
-    if known.memory.id in contradicts:
+    if known.id in contradicts:
         return True
-    if PRIVATE in (memory.fact.memory_type, known.memory.memory_type):
-        kinds = {memory.fact.memory_type, known.memory.memory_type}
-        return len(kinds) == 1 and normalise(memory.fact.text) == normalise(known.memory.text)
+    kinds = {memory.fact.memory_type, known.memory_type}
+    if PRIVATE in kinds:
+        return len(kinds) == 1 and normalise(memory.fact.text) == normalise(known.text)
     if not _overlap(memory, known):
         return False
-    old = _as_fact(known.memory)
-    if known.memory.uid == memory.source.uid:  # one message tells both: "quit, a driver now"
-        return is_update(memory.fact, old)
-    return replaces(memory.fact, old)
+    if known.uid == memory.source.uid:  # one message tells both: "quit, a driver now"
+        return is_update(memory.fact, known.fact)
+    return replaces(memory.fact, known.fact)
 
 
 def _is_reworded(memory: NewMemory, known: Similar, contradicts: Collection[int]) -> bool:
     """Whether the user corrects how a known fact is written."""
-    is_corrected = memory.origin == "command" and known.memory.id in contradicts
-    return is_corrected and known.memory.text != memory.fact.text
-
-
-def _as_fact(memory: Memory) -> Fact:
-    return Fact(
-        text=memory.text, subject=memory.subject, relation=memory.relation, object=memory.object
-    )
+    is_corrected = memory.origin == "command" and known.id in contradicts
+    return is_corrected and known.text != memory.fact.text
 
 
 def _overlap(memory: NewMemory, known: Similar) -> bool:
     """Whether the validity periods overlap; an open end overlaps everything."""
-    new, old = memory.fact, known.memory
+    new, old = memory.fact, known
     starts_after = new.valid_from and old.valid_until and new.valid_from >= old.valid_until
     ends_before = new.valid_until and old.valid_from and new.valid_until <= old.valid_from
     return not (starts_after or ends_before)
 
 
 def _said_later(known: Similar, memory: NewMemory) -> bool:
-    return known.memory.said_at > memory.source.said_at
+    return known.said_at > memory.source.said_at
 
 
 def _numbers(text: str) -> list[str]:

@@ -18,17 +18,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from src.reading import lexicon
-from src.reading.sentences import FOLD, is_question
+from src.reading.sentences import FOLD, TAG, is_question
 from src.texts.morphology import parts_of_speech, words
 
 Vector = NDArray[np.float32]
 
 WEIGHTS = Path(__file__).with_name("line_weights.json")
 NOTE, QUESTION, REQUEST, AGREEMENT = "note", "question", "request", "agreement"
+UNSURE = "unsure"  # a note or a question
 MAX_LINE = 500  # characters that tell what it is
 PLACES = 512  # for the pieces of words
 PIECES = (3, 4)  # letters of a piece
 SHORT = (1, 2, 4)  # words of a very short line, of a short one, of one that is not long
+DOUBT = 0.15  # between the scores of a note and of a question, below which a line may be either
 LEAN = 0.1  # towards a note, by letters alone: what is none is quoted, rather than a note lost
 NOTHING: Vector = np.zeros(0, dtype=np.float32)
 SHARE = 0.2  # of pieces and marks, beside a vector of length 1
@@ -63,26 +65,30 @@ def shipped_weights() -> Weights:
 
 
 def kind_of(text: str, vector: Vector | None, weights: Weights | None = None) -> str:
-    """What a line is: a kind of ``lexicon/lines``.
+    """What a line is: a kind of ``lexicon/lines``, or ``UNSURE``.
 
     Args:
         text: What was typed.
         vector: Its embedding by the local model, not centred; None: it goes by letters and marks.
         weights: By default the shipped ones.
     """
-    weights, text = weights or shipped_weights(), text[:MAX_LINE]
+    weights, text = weights or shipped_weights(), TAG.sub("", text[:MAX_LINE])
+    asks = text.rstrip().endswith("?")
     if vector is None or vector.shape != weights.mean.shape:
-        asks, rows, lean, vector = is_question(text), weights.letters, LEAN, NOTHING
         if len(words(text)) > SHORT[-1]:
-            return QUESTION if asks else NOTE
+            return QUESTION if is_question(text) else NOTE
+        rows, lean, centred = weights.letters, LEAN, NOTHING
+        asks = is_question(text)
     else:
-        asks, rows, lean = text.rstrip().endswith("?"), weights.rows, 0.0
-        vector = vector - weights.mean
-    seen = features(text, vector)
+        rows, lean, centred = weights.rows, 0.0, vector - weights.mean
+    seen = features(text, centred)
     scores = {kind: float(row @ seen) for kind, row in rows.items()}
     scores[NOTE] += lean
     kind = max(scores, key=lambda one: scores[one])
-    return QUESTION if asks and kind in (NOTE, REQUEST, AGREEMENT) else kind
+    if asks and kind in (NOTE, REQUEST, AGREEMENT):
+        return QUESTION
+    is_either = vector is not None and not asks and kind in (NOTE, QUESTION)
+    return UNSURE if is_either and abs(scores[NOTE] - scores[QUESTION]) < DOUBT else kind
 
 
 def features(text: str, centred: Vector) -> Vector:

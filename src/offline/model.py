@@ -10,7 +10,7 @@ import asyncio
 import json
 import re
 import uuid
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -39,33 +39,10 @@ from src.history.new_messages import (
     strip_time_label,
 )
 from src.llm.chat import build_provider_model
-from src.offline.lines import NOTE, QUESTION, Vector, kind_of
-from src.offline.replies import (
-    corrects,
-    describe_forgotten,
-    describe_saved,
-    is_note,
-    quote_found,
-)
-from src.offline.tasks import (
-    TOLD,
-    UNDERSTANDING,
-    do_task,
-    explicit_facts,
-    fill_form,
-    is_task,
-    line_of,
-)
-from src.reading import lexicon
+from src.offline import replies, tasks
+from src.offline.lines import NOTE, QUESTION, UNSURE, Vector, kind_of
+from src.reading import lexicon, requests
 from src.reading.gate import holds_secret
-from src.reading.requests import (
-    ForgetRequest,
-    asked_place,
-    asks_to_keep_private,
-    describe_time,
-    forget_request,
-    overview_of,
-)
 from src.reading.sentences import FOLD, is_question, sentences
 from src.reading.words import shared
 from src.reminders import rules as reminders
@@ -76,12 +53,16 @@ CONTEXT = 5  # messages that tell the language of a short one
 MAX_CALLS = 8  # of one reply; more would not run
 OPTION = re.compile(r"^• [«“](.+)[»”]$", re.MULTILINE)
 ALL_OF_THEM = lexicon.Expression(r"<answers.all_of_them>[.! ]*", re.IGNORECASE)
-TAKES_BACK = lexicon.Expression(r"\W*<lines.takes_back>[\s.!)(]*", re.IGNORECASE)
+TAKES_BACK = lexicon.Expression(
+    r"\W*<lines.takes_back>(?![\w'-])(?:\W*<lines.laugh>)*\W*(?P<more>.*)",
+    re.IGNORECASE | re.DOTALL,
+)
 ASK_ME = lexicon.Expression(r"^\W*<lines.ask_me>[\s,]+", re.IGNORECASE)
-THE_NEXT = lexicon.Expression(r"\b<lines.the_next>(?:\s+[\w']+){0,2}\W*$", re.IGNORECASE)
 Call = tuple[str, dict[str, Any]]
 Prompt = Sequence[BaseMessage]
 Embed = Callable[[str], Awaitable[Vector | None]]
+NO_KINDS: Mapping[str, str] = {}
+NO_VECTORS: Mapping[str, Vector | None] = {}
 
 
 class OfflineChatModel(BaseChatModel):
@@ -117,9 +98,12 @@ class OfflineChatModel(BaseChatModel):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,  # noqa: ARG002
         **kwargs: Any,
     ) -> ChatResult:
-        line = judged_line(messages, kwargs.get("form"))
-        vector = await self.embed(line) if self.embed is not None and line else None
-        return await asyncio.to_thread(self._generate, messages, stop, vector=vector, **kwargs)
+        vectors: dict[str, Vector | None] = {}
+        if self.embed is not None:
+            lines = judged_lines(messages, kwargs.get("form"))
+            found = await asyncio.gather(*map(self.embed, lines))  # each has a deadline
+            vectors = dict(zip(lines, found, strict=True))
+        return await asyncio.to_thread(self._generate, messages, stop, vectors=vectors, **kwargs)
 
     def _generate(
         self,
@@ -128,20 +112,25 @@ class OfflineChatModel(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,  # noqa: ARG002
         tool_names: Sequence[str] = (),
         form: str | None = None,
-        vector: Vector | None = None,
+        vectors: Mapping[str, Vector | None] = NO_VECTORS,
         **kwargs: Any,  # noqa: ARG002
     ) -> ChatResult:
-        found = answer(messages, tool_names, form=form, vector=vector)
+        kinds = {line: kind_of(line, vector) for line, vector in vectors.items()}
+        found = answer(messages, tool_names, form=form, kinds=kinds)
         return ChatResult(generations=[ChatGeneration(message=found)])
 
 
-def judged_line(messages: Prompt, form: str | None) -> str:
-    """The line of a prompt of which it is to be told what it is; empty: none is."""
-    if form is None and not is_task(_system_text(messages)):
-        line = _asked_text(own_words_of(messages))
+def judged_lines(messages: Prompt, form: str | None) -> list[str]:
+    """The lines of a prompt of which it is to be told what they are: asked, or about to be quoted.
+
+    None of a line that is to be remembered nowhere.
+    """
+    text = _asked_text(own_words_of(messages))
+    if form is None and tasks.do_task(_system_text(messages), "") is None:
+        lines = [text, *(str(r.get("text", "")) for m in _results(messages) for r in _memories(m))]
     else:
-        line = line_of(_last_text(messages)) if form == UNDERSTANDING else ""
-    return "" if asks_to_keep_private(line) else line.strip()
+        lines = [tasks.line_of(text)] if form == tasks.UNDERSTANDING else []
+    return [one for one in lines if one.strip() and not requests.asks_to_keep_private(one)]
 
 
 def answer(
@@ -149,7 +138,7 @@ def answer(
     tool_names: Sequence[str] = (),
     *,
     form: str | None = None,
-    vector: Vector | None = None,
+    kinds: Mapping[str, str] = NO_KINDS,
 ) -> AIMessage:
     """What the notebook says to a prompt: tool calls, a filled form, or text.
 
@@ -157,14 +146,15 @@ def answer(
         messages: The prompt as any model gets it, the user's message last (or tool results).
         tool_names: The tools that may be called.
         form: The schema that must be filled, as a call of that name.
-        vector: The embedding of ``judged_line``.
+        kinds: Of ``judged_lines``; of others the letters tell it.
     """
+    text = _asked_text(own_words_of(messages))
     if form is not None:
-        return _message([(form, fill_form(form, _last_text(messages), vector))])
-    task = do_task(_system_text(messages), _last_text(messages))
+        return _message([(form, tasks.fill_form(form, text, kinds))])
+    task = tasks.do_task(_system_text(messages), text)
     if task is not None:
         return AIMessage(content=task)
-    turn = Turn.read(messages, vector)
+    turn = Turn.read(messages, kinds)
     if reminders.asks_in_vain(turn.text, tool_names):
         return AIMessage(content=say("reminders_empty", turn.language))
     results = _results(messages)
@@ -185,6 +175,7 @@ class Turn:
         said: What was typed, also by others of a group; only the one who asks asks for something.
         text: What the one who asks typed.
         kind: What that is.
+        kinds: What that and the lines that were found are.
         language: Of the reply.
         before: What stood before it: what the user and the bot said, oldest first.
     """
@@ -193,11 +184,12 @@ class Turn:
     said: Sequence[NewWords]
     text: str
     kind: str
+    kinds: Mapping[str, str]
     language: Language
     before: Sequence[BaseMessage]
 
     @classmethod
-    def read(cls, messages: Prompt, vector: Vector | None) -> Turn:
+    def read(cls, messages: Prompt, kinds: Mapping[str, str]) -> Turn:
         """The turn at the end of a prompt."""
         said = own_words_of(messages)
         text = _asked_text(said)
@@ -207,7 +199,8 @@ class Turn:
         context = " ".join(own[:-1][-CONTEXT:] or own)  # a file that comes first speaks for itself
         known = choose_language(language_of(messages))
         language = detect_language(text, detect_language(context, known))
-        return cls(messages, said, text, kind_of(text, vector), language, talk[:last])
+        kind = kinds.get(text) or kind_of(text, None)
+        return cls(messages, said, text, kind, kinds, language, talk[:last])
 
     @property
     def own(self) -> list[HumanMessage]:
@@ -217,25 +210,25 @@ class Turn:
     @property
     def notes(self) -> list[HumanMessage]:
         """What of it tells something."""
-        return [message for message in self.own if is_note(_text_of(message))]
+        return [message for message in self.own if replies.is_note(_text_of(message))]
 
     @property
     def question(self) -> str:
         """What it asks, if it may ask at all; empty: nothing."""
         parts = sentences(self.text)
         asked = " ".join(part for part in parts if "?" in part and is_question(part))
-        if overview_of(self.text):
+        if requests.overview_of(self.text):
             return asked or self.text
-        if self.kind == QUESTION or (self.kind == NOTE and is_question(self.text)):
+        if self.kind in (QUESTION, UNSURE) or (self.kind == NOTE and is_question(self.text)):
             asked = asked or self.text
-        return ASK_ME.sub("", asked) if self.kind in (NOTE, QUESTION) else ""
+        return ASK_ME.sub("", asked) if self.kind in (NOTE, QUESTION, UNSURE) else ""
 
     def calls(self) -> list[Call]:
         """What is to be done, in order: what is asked for, else what is told and searched."""
         done = self._asked_for()
         told = [words for words in self.said if not (words["is_asked"] and done is not None)]
-        facts = [_named(fact.model_dump(include=TOLD), w)
-                 for w in told for fact in explicit_facts(w["text"])]  # fmt: skip
+        facts = [_named(fact.model_dump(include=tasks.TOLD), w)
+                 for w in told for fact in tasks.explicit_facts(w["text"])]  # fmt: skip
         calls: list[Call] = [("save_user_fact", fact) for fact in facts]
         return calls + (self._searches() if done is None else done)
 
@@ -250,19 +243,21 @@ class Turn:
         """What a message asks to have done: to keep quiet, forget, tell the time, remind."""
         if of_reminders := reminders.reminder_calls(self.text, self.messages):
             return of_reminders
-        if asks_to_keep_private(self.text):
-            return [] if self._is_of_next() else [("keep_private", {})]
+        before = _text_of(self.own[-1]) if self.own else ""
+        if requests.asks_to_keep_private(self.text) or requests.announces_private(before):
+            return [("keep_private", {})]
         forgetting = self._forgetting()
         if forgetting is not None:
             return forgetting
-        place = asked_place(self.text)
+        place = requests.asked_place(self.text)
         return [("current_time", {"time_zone": place})] if place is not None else None
 
     def _forgetting(self) -> list[Call] | None:
         """The calls of a request to forget; none where it is not said what; None: no request."""
-        if TAKES_BACK.fullmatch(self.text.translate(FOLD)):
-            return _forget_message(self.notes)
-        wanted = forget_request(self.text) or self._chosen()
+        taken = TAKES_BACK.match(self.text.translate(FOLD))
+        if taken is not None:
+            return None if taken["more"] else _forget_message(self.notes)
+        wanted = requests.forget_request(self.text) or self._chosen()
         if wanted is None:
             return None
         if wanted.about:
@@ -271,7 +266,7 @@ class Turn:
             return [("forget_everything", {})]
         return _forget_message(self.own if wanted.is_last else ())
 
-    def _chosen(self) -> ForgetRequest | None:
+    def _chosen(self) -> requests.ForgetRequest | None:
         """What is to be forgotten, when the bot has just asked which of several is meant.
 
         It is said in other words, by its place ("второе"), or as all of them.
@@ -283,32 +278,33 @@ class Turn:
         options = OPTION.findall(asked)
         place = lexicon.key_of("answers.place", self.text.lower().strip(" .!"))
         if place is not None and int(place) < len(options):
-            return ForgetRequest(options[int(place)])
+            return requests.ForgetRequest(options[int(place)])
         if ALL_OF_THEM.fullmatch(self.text) is None:
-            return ForgetRequest(self.text)
-        wanted = [request for one in self.own if (request := forget_request(_text_of(one)))]
+            return requests.ForgetRequest(self.text)
+        wanted = [
+            request for one in self.own if (request := requests.forget_request(_text_of(one)))
+        ]
         return replace(wanted[-1], everything=True) if wanted else None
-
-    def _is_of_next(self) -> bool:
-        """Whether it speaks of a message that is yet to come, of which nothing is promised."""
-        return THE_NEXT.search(self.text) is not None
 
     def _searches(self) -> list[Call]:
         """The search for what is asked; for an overview the newest messages as well."""
         if not self.question:
             return []
         calls: list[Call] = [("search_memory", {"query": self.question, "limit": SEARCHED})]
-        if overview_of(self.question) in ("profile", "family"):
+        if requests.overview_of(self.question) in ("profile", "family"):
             calls.append(("search_memory", {"kinds": ["message"], "limit": SEARCHED}))
         return calls
 
     def _after_tools(self, results: Sequence[ToolMessage]) -> list[str]:
         """What is said to what the tools returned."""
         saved = [_read(result) for result in results if result.name == "save_user_fact"]
-        found = [_read(result) for result in results if result.name == "search_memory"]
-        parts = [describe_saved(saved, self.language)] if saved else []
+        found = [{**_read(one), "memories": [
+            {**record, "kind": self.kinds.get(str(record.get("text")))}
+            for record in _memories(one)
+        ]} for one in results if one.name == "search_memory"]  # fmt: skip
+        parts = [replies.describe_saved(saved, self.language)] if saved else []
         if found:
-            quoted = quote_found(found, self.question, self.language)
+            quoted = replies.quote_found(found, self.question, self.language)
             parts.append(quoted or ("" if saved else self._unknown()))
         parts += [self._said_to(result) for result in results]
         return list(filter(None, parts))
@@ -318,7 +314,7 @@ class Turn:
         found, language = _read(result), self.language
         match result.name:
             case "forget_fact":
-                return describe_forgotten(found, language)
+                return replies.describe_forgotten(found, language)
             case "forget_everything":
                 return say(
                     "forget_everything_ask" if found.get("confirm") else "forget_group", language
@@ -326,30 +322,33 @@ class Turn:
             case "set_reminder" | "list_reminders" | "cancel_reminder":
                 return reminders.describe_reminder(found, language)
             case "keep_private":
-                return say("kept_private", language)
+                is_next = requests.announces_private(self.text)
+                return say("private_next" if is_next else "kept_private", language)
             case "current_time" if result.status == "error":
                 return say("offline_no_city", language)
             case "current_time":
-                time = describe_time(str(result.text), language)
+                time = requests.describe_time(str(result.text), language)
                 return say("offline_time", language, time=time)
         return ""
 
     def _unknown(self) -> str:
         """What is said when nothing is near; a line that may be a note is kept, too."""
-        is_sure = is_question(self.text) or overview_of(self.text) is not None
+        if self.kind == UNSURE and not is_question(self.text):
+            return self._noted()
+        is_sure = is_question(self.text) or requests.overview_of(self.text) is not None
         return self._with_hint(
             say("offline_unknown" if is_sure else "offline_unsure", self.language)
         )
 
     def _small_reply(self) -> str:
         """The reply to a line for which no tool is called."""
-        if asks_to_keep_private(self.text):
-            return say("private_next" if self._is_of_next() else "kept_private", self.language)
+        if requests.asks_to_keep_private(self.text):
+            return say("kept_private", self.language)
         if self._forgetting() is not None:
             return say("forget_what", self.language)
         if self.question:  # no tool may be called
             return self._unknown()
-        if self.kind == NOTE:
+        if self.kind in (NOTE, UNSURE):
             return self._noted()
         reply = say(f"offline_{self.kind}", self.language)
         return self._with_hint(reply, always=self.kind == "identity")
@@ -364,7 +363,7 @@ class Turn:
 
     def _beside(self) -> str | None:
         """The note that it puts right: the last about the same, or the line before it."""
-        if not corrects(self.text):
+        if not replies.corrects(self.text):
             return None
         same = [text for one in self.notes if shared(self.text, text := _text_of(one))]
         near = [_text_of(one) for one in self.notes if one is self.own[-1]]
@@ -391,7 +390,7 @@ def _forget_message(messages: Sequence[HumanMessage]) -> list[Call]:
         return []
     text = _text_of(messages[-1])
     ids = [words["uid"] for words in own_words_of(messages[-1:]) if words["uid"]]
-    return [("forget_fact", {"ids": ids} if ids and is_note(text) else {"about": text})]
+    return [("forget_fact", {"ids": ids} if ids and replies.is_note(text) else {"about": text})]
 
 
 def _text_of(message: BaseMessage) -> str:
@@ -416,16 +415,15 @@ def _read(result: ToolMessage) -> dict[str, Any]:
     return record if isinstance(record, dict) else {}
 
 
+def _memories(result: ToolMessage) -> list[dict[str, Any]]:
+    """What a search found."""
+    return list(_read(result).get("memories") or ()) if result.name == "search_memory" else []
+
+
 def _results(messages: Prompt) -> list[ToolMessage]:
     """What the tools of this turn returned."""
     last = max((n for n, m in enumerate(messages) if isinstance(m, HumanMessage)), default=0)
     return [message for message in messages[last:] if isinstance(message, ToolMessage)]
-
-
-def _last_text(messages: Prompt) -> str:
-    """What the last user message of a prompt says."""
-    asked = [message for message in messages if isinstance(message, HumanMessage)][-1:]
-    return _text_of(asked[0]).strip() if asked else ""
 
 
 def _system_text(messages: Prompt) -> str:

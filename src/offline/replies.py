@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import datetime
+from functools import cache, lru_cache
+from itertools import pairwise
 from typing import Any
 
-from src.offline.lines import NOTE, QUESTION, REQUEST, kind_of
+from src.offline.lines import NOTE, UNSURE, kind_of
 from src.reading import lexicon
-from src.reading.plain_facts import plain_facts
 from src.reading.relations import asked_relations, relation_term
 from src.reading.requests import asks_to_keep_private, forget_request
 from src.reading.sentences import FOLD, best_passage, is_question
-from src.reading.words import content, kin_of, shared
+from src.reading.words import Lemmas, content, kin_of, shared
 from src.texts import Language, say
-from src.texts.morphology import parts_of_speech, stem_english, terms, words
+from src.texts.morphology import lemmas, parts_of_speech, stem_english, terms, words
 from src.texts.plain_text import CUT
 
 QUOTED = 3  # quotes of one answer
@@ -24,14 +25,21 @@ FILE_QUOTE = 240  # characters of what is quoted of a file
 # How near a question must be what is quoted: its similarity in meaning, and WORDS for all of the
 # question's words. ``python -m benchmarks.irrelevance`` counts what it lets pass.
 NEAR, WORDS = 0.78, 0.1
+ONE_WORD = 0.18  # for the only word of a question
+LONG, WORDS_OF_LONG = 120, 0.2  # characters of a note whose meaning is of many things
+GAP = 0.15  # below the nearest, from which on a note is left out
 SURE = 2  # words of a question that are enough, if they are all of its words
-SHARED = 0.5  # of the words of a question, in what has no vector (yet)
-SHORT = 2  # words that may be small talk
+SHARED = 0.5  # of the words of a question, in a file; more of them in what has no vector (yet)
 BESIDE = 3  # messages behind a note in which one that puts it right is looked for
-CORRECTS = lexicon.Expression(r"\W*<lines.corrects>(?![\w'-])", re.IGNORECASE)
-CONTINUES = lexicon.Expression(r"\W*<lines.continues>(?![\w'-])", re.IGNORECASE)
-NAMED = lexicon.Expression(r"\W*<lines.named>\W*", re.IGNORECASE)
-NAME = relation_term("name")
+CORRECTS = lexicon.Expression(r"\W*(?:<lines.corrects>|<lines.takes_back>)(?![\w'-])", re.I)
+CONTINUES = lexicon.Expression(r"\W*<lines.continues>(?![\w'-])", re.I)
+NAMED = lexicon.Expression(r"\W*<lines.named>\W*", re.I)
+ASKS_WHO = lexicon.Expression(
+    r"\W*(?:<lines.question_preposition> )?(?:who|кто|кого|кому|кем)", re.I
+)
+# What else a word may be that is also a name: "люба", "слава".
+ME_ALONE = frozenset({"i", "i'm", "im", "я"})  # "we" may be both
+NO_NAME = frozenset({"VERB", "ADJF", "ADJS", "ADVB", "INTJ", "PREP", "CONJ", "NPRO"})
 Record = dict[str, Any]
 
 
@@ -40,12 +48,18 @@ def corrects(text: str) -> bool:
     return CORRECTS.match(text.translate(FOLD)) is not None
 
 
-def is_note(text: str) -> bool:
-    """Whether a stored message tells something: a note is rather quoted in vain than lost."""
+def is_note(text: str, kind: str | None = None) -> bool:
+    """Whether a stored message tells something.
+
+    Args:
+        text: The message.
+        kind: What it is; by default, what its letters tell.
+    """
     text = text.replace(CUT, " ").strip()
-    if is_question(text) or forget_request(text) is not None or asks_to_keep_private(text):
+    if asks_to_keep_private(text) or (forget_request(text) is not None and not corrects(text)):
         return False
-    return len(words(text)) > SHORT or kind_of(text, None) in (NOTE, QUESTION, REQUEST)
+    kind = kind or kind_of(text, None)
+    return kind == NOTE or (kind == UNSURE and not is_question(text))
 
 
 def quote_found(found: Sequence[Record], question: str, language: Language) -> str | None:
@@ -69,56 +83,63 @@ def quote_found(found: Sequence[Record], question: str, language: Language) -> s
     return f"{title}\n\n" + "\n".join(_line(record, language) for record in ordered)
 
 
-def near(records: Sequence[Record], question: str, *, least: float | None = None) -> list[Record]:
+def near(records: Sequence[Record], question: str, *, least: float = NEAR) -> list[Record]:
     """The notes that are nearest to a question, if they are near, with what puts them right.
 
     Args:
         records: What the search found.
         question: As it was asked.
-        least: By default ``NEAR``.
+        least: How near they must be.
     """
-    least = NEAR if least is None else least
     told = [r for r in records if _tells(r) and (r.get("of_asker", True) or not _is_own(question))]
     told = [r for r in told if not _repeats(r, question)]
-    scored = [(_nearness(r, question), n) for n, r in enumerate(told)]
-    scored.sort(key=lambda one: -one[0])
-    best = [n for nearness, n in scored if nearness >= least][:QUOTED]
-    chosen = [_narrowed(told[n], question) for n in best]
-    rest = [told[n] for _, n in scored if n not in best]
-    belonging = [r for r in rest if _belongs(r, chosen)]
-    later = [r for r in rest if r not in belonging and _is_later_about_same(r, chosen)]
-    return [*chosen[: QUOTED - bool(later)], *belonging, *later[:1]]
+    scores = {id(r): _nearness(r, question) for r in told}
+    told.sort(key=lambda r: -scores[id(r)])
+    floor = max(least, max(scores.values(), default=0.0) - GAP)
+    best = [r for r in told if scores[id(r)] >= floor][:QUOTED]
+    rest = [r for r in told if r not in best]
+    beside = [r for r in rest if _belongs(r, best, told)]
+    later = [r for r in rest if r not in beside and _is_later_about_same(r, best, question)]
+    quoted = [_narrowed(r, question) for r in best]
+    return [*quoted[: QUOTED - bool(later)], *beside, *later[:1]]
 
 
 def _repeats(record: Record, question: str) -> bool:
     """Whether it may be the same question, asked before."""
-    asked = frozenset[str]().union(*content(question))
-    text = str(record["text"])
-    is_known = all(forms & asked for forms in content(text))
-    return is_known and kind_of(text, None) == QUESTION
-
-
-def _is_later_about_same(record: Record, chosen: Sequence[Record]) -> bool:
-    """Whether it was said after the nearest that is chosen, and shares a word with it."""
-    if not chosen or _order(record) <= _order(chosen[0]):
+    text = _text(record)
+    if record.get("kind") != UNSURE and not is_question(text):
         return False
-    return bool(shared(str(record["text"]), str(chosen[0]["text"])))
+    asked = frozenset[str]().union(*content(question))
+    return all(forms & asked for forms in content(text))
 
 
-def _belongs(record: Record, chosen: Sequence[Record]) -> bool:
+def _is_later_about_same(record: Record, best: Sequence[Record], question: str) -> bool:
+    """Whether it was said after the nearest, and speaks of half of what that tells of it."""
+    if not best or _order(record) <= _order(best[0]) or _is_of_another(_text(record), question):
+        return False
+    if _differ(_people(_text(record)), _people(_text(best[0]))):
+        return False
+    same = shared(question, _text(best[0]))
+    both = [forms for forms in shared(question, _text(record)) if forms in same]
+    return bool(both) and len(both) >= SHARED * len(same)
+
+
+def _belongs(record: Record, best: Sequence[Record], told: Sequence[Record]) -> bool:
     """Whether a record puts right what is chosen, goes on with it, or took its place."""
-    if record.get("id") in {one.get("replaced_by", "") for one in chosen}:
+    if record.get("id") in {one.get("replaced_by", "") for one in best}:
         return True
-    place = _order(record)[1]
-    behind = (place - _order(one)[1] for one in chosen)
-    text = str(record["text"]).translate(FOLD)
-    goes_on = corrects(text) or CONTINUES.match(text) is not None
-    return goes_on and any(0 < step <= BESIDE for step in behind)
+    text, place = _text(record), _order(record)[1]
+    before = sorted((r for r in told if _order(r) < _order(record)), key=_order)
+    beside = [r for r in before[-1:] if place - _order(r)[1] <= BESIDE]
+    if corrects(text):
+        same = [r for r in before if shared(text, _text(r))]
+        return any(r in best for r in same[-1:] or beside)
+    return CONTINUES.match(text.translate(FOLD)) is not None and any(r in best for r in beside)
 
 
 def describe_saved(results: Sequence[Record], language: Language) -> str:
     """What became of each fact, each outcome once."""
-    return "\n".join(dict.fromkeys(line for one in results for line in _saved(one, language)))
+    return "\n".join(dict.fromkeys(_saved(one, language) for one in results))
 
 
 def describe_forgotten(found: Record, language: Language) -> str:
@@ -139,20 +160,14 @@ def _quotes(entries: Sequence[Record], language: Language) -> str:
     return "\n".join(f"• {say('quoted', language, text=entry['text'])}" for entry in entries)
 
 
-def _saved(result: Record, language: Language) -> Iterator[str]:
-    text = str(result.get("text", ""))
-    if result.get("outcome") == "same":
-        yield say("offline_known", language, text=text)
-    elif result.get("replaced"):
-        yield say("offline_replaced", language, text=text, old="; ".join(result["replaced"]))
-    elif result.get("outcome") == "outdated":
-        yield say("taught_outdated", language, text=text)
-    elif result.get("saved"):
-        yield say("offline_saved", language, text=text)
-    else:
-        key = f"refused_{result.get('reason')}"
-        known = ("refused_secret", "refused_unclear_date", "refused_memory_off")
-        yield say(key if key in known else "refused_other", language)
+def _saved(result: Record, language: Language) -> str:
+    outcome, text = result.get("outcome"), str(result.get("text", ""))
+    if outcome in ("new", "same", "update", "outdated"):
+        key = f"taught_{outcome}"
+        return say(key, language, text=text, old="; ".join(result.get("replaced", ())))
+    key = f"refused_{result.get('reason')}"
+    known = ("refused_secret", "refused_unclear_date", "refused_memory_off")
+    return say(key if key in known else "refused_other", language)
 
 
 def _listed(records: Sequence[Record], kind: str) -> list[Record]:
@@ -160,29 +175,75 @@ def _listed(records: Sequence[Record], kind: str) -> list[Record]:
     what speaks of kin.
     """
     told = [r for r in records if r.get("holds", True) and r.get("of_asker", True) and _tells(r)]
-    facts = {r["uid"] for r in told if str(r.get("id", "")).startswith("fact-")}
-    told = [
-        r
-        for r in told
-        if str(r.get("id", "")).startswith("fact-")
-        or (r["uid"] not in facts and kind_of(str(r["text"]), None) in (NOTE, QUESTION, REQUEST))
-    ]
+    facts = {r["uid"] for r in told if _is_fact(r)}
+    told = [r for r in told if _is_fact(r) or r["uid"] not in facts]
     if kind == "family":
         told = [r for r in told if any(map(kin_of, words(r["text"])))]
     return sorted(told, key=_order, reverse=True)[:LISTED]
 
 
+def _is_fact(record: Record) -> bool:
+    return str(record.get("id", "")).startswith("fact-")
+
+
 def _tells(record: Record) -> bool:
     """A question or a request tells nothing; a summary is nobody's words."""
-    id_ = str(record.get("id", record["uid"]))
-    if id_.startswith("fact-") or record.get("from_file"):
+    if _is_fact(record) or record.get("from_file"):
         return True
-    return not id_.startswith("summary") and is_note(str(record["text"]))
+    is_summary = str(record.get("id", record["uid"])).startswith("summary")
+    return not is_summary and is_note(str(record["text"]), record.get("kind"))
 
 
-def _is_own(question: str) -> bool:
-    """Whether the one who asks speaks of himself, for whom no other member of a group answers."""
-    return not lexicon.words("lines.me").isdisjoint(words(question.translate(FOLD).lower()))
+def _text(record: Record) -> str:
+    return str(record["text"])
+
+
+def _is_of_another(text: str, question: str) -> bool:
+    """Whether it tells of another person than who is asked about.
+
+    That is another relative, another name; or whoever a note begins with ("jakes size is 44",
+    "у лёхи 45"), where the one who asks asks about themselves.
+    """
+    asked, told = _people(question), _people(text)
+    if asked and told:
+        return _differ(asked, told)
+    if asked or not _is_own(question) or _is_own(text) or ASKS_WHO.match(question):
+        return False
+    said = words(text.lower())
+    first = [word for word in said[:4] if not lemmas(word) & _empty()][:2]
+    is_whose = bool(first) and (said[0] in ("у", "в") or said[0] == first[0][:-1] + "s")
+    if first and _people(first[0]):
+        return is_whose or not ME_ALONE.isdisjoint(words(question.lower()))
+    return is_whose and [bool(shared(word, question)) for word in first] == [False, True]
+
+
+def _differ(one: frozenset[str], other: frozenset[str]) -> bool:
+    """Whether these are other relatives, or other names; a relative may have any name."""
+    return bool(one) and one.isdisjoint(other) and {p[0] for p in one} == {p[0] for p in other}
+
+
+@cache
+def _empty() -> frozenset[str]:
+    return lexicon.words("meaning.empty") | lexicon.words("lines.me")
+
+
+@lru_cache(maxsize=2_000)
+def _people(text: str) -> frozenset[str]:
+    """The relatives (``@brother``) and the names (``~тарас``) in a text."""
+    found = {f"@{role}" for word in words(text) if (role := kin_of(word))}
+    for place, word in enumerate(words(text)):
+        tags = parts_of_speech(word)
+        is_name = "Name" in tags and tags.isdisjoint(NO_NAME)
+        if (is_name or (place and word.istitle() and not tags)) and not kin_of(word):
+            found |= {f"~{form}" for form in lemmas(word)}
+    return frozenset(found)
+
+
+def _is_own(text: str) -> bool:
+    """Whether "I" or "my" is said, but not only to say whose relative somebody is."""
+    said = [*words(text.translate(FOLD).lower()), ""]
+    me, owners = lexicon.words("lines.me"), lexicon.words("people.owners")
+    return any(w in me and not (w in owners and kin_of(after)) for w, after in pairwise(said))
 
 
 def _nearness(record: Record, question: str) -> float:
@@ -190,34 +251,52 @@ def _nearness(record: Record, question: str) -> float:
 
     What no search found, but stands in for what it found, has no score.
     """
-    if not record.get("score", 1):
+    text = _text(record)
+    if not record.get("score", 1) or _is_of_another(text, question):
         return 0.0
-    asked = content(question)
-    same = shared(question, f"{record.get('from_file', '')} {record['text']}")
-    share = len(same) / len(asked) if asked else 0.0
-    if len(same) == len(asked) >= SURE or _tells_what_is_asked(str(record["text"]), question):
+    there = frozenset[str]().union(*content(f"{record.get('from_file', '')} {text}"))
+    asked = _asked_words(question)
+    share = sum(bool(forms & there) for forms in asked) / len(asked) if asked else 0.0
+    if (share == 1 and len(asked) >= SURE) or _answers(text, question):
         return 1.0
     similarity = float(record.get("similarity", 0))
-    if similarity and not record.get("from_file"):  # of a file the vector is of its beginning
-        return similarity + WORDS * share
-    return float(share >= SHARED)
+    if record.get("from_file"):  # the vector is of its beginning
+        return float(share >= SHARED)
+    if not similarity:
+        return float(share > SHARED)
+    weight = WORDS_OF_LONG if len(text) >= LONG else WORDS
+    return similarity + (ONE_WORD if share == 1 else weight * share)
 
 
-def _tells_what_is_asked(text: str, question: str) -> bool:
-    """Whether it tells beyond doubt what the one who asks wants to know: "where do I live?"."""
-    asked = asked_relations(question)
-    if NAME in asked and _names(text):
+@lru_cache(maxsize=100)
+def _asked_words(question: str) -> list[Lemmas]:
+    """The words of a question that its answer may hold; all, where no others are left."""
+    forms = frozenset[str]().union(*map(lemmas, lexicon.words("lines.asking")))
+    return [one for one in content(question) if not one & forms] or list(content(question))
+
+
+def _answers(text: str, question: str) -> bool:
+    """Whether it tells what the one who asks wants to know of themselves: "where do I live?"."""
+    asked = asked_relations(question) if _is_own(question) else ()
+    folded = text.translate(FOLD)
+    if relation_term("name") in asked and _is_name_alone(folded):
         return True
-    asks_of_self = not lexicon.words("match.i").isdisjoint(words(question.lower()))
-    return asks_of_self and any(
-        relation_term(fact.relation) in asked for fact in plain_facts(text)
-    )
+    return any(term in asked and one.search(folded) for term, one in _answering().items())
 
 
-def _names(text: str) -> bool:
+@cache
+def _answering() -> dict[str, re.Pattern[str]]:
+    """What tells each relation, by its search term."""
+    told = lexicon.rules("facts.answers", {})
+    return {
+        relation_term(name): re.compile(rf"(?<!\w)(?:{'|'.join(found)})(?!\w)", re.I)
+        for name, found in told.items()
+    }
+
+
+def _is_name_alone(folded: str) -> bool:
     """Whether it is such as "im tom": no word of a dictionary, and no form of a verb."""
-    named = NAMED.fullmatch(text.translate(FOLD))
-    word = words(text)[-1].lower() if named is not None else ""
+    word = words(folded)[-1].lower() if NAMED.fullmatch(folded) else ""
     known = parts_of_speech(word)
     return bool(word) and ("Name" in known if known else stem_english(word) == word)
 

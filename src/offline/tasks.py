@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from src.memory.prompts import MERGE_PROMPT, SUMMARY_PROMPT
-from src.offline.lines import NOTE, Vector, kind_of
+from src.offline.lines import NOTE, kind_of
 from src.offline.replies import Record, is_note, near
 from src.reading.facts import Fact
 from src.reading.plain_facts import plain_facts, to_remember
@@ -32,18 +32,13 @@ def explicit_facts(text: str) -> list[Fact]:
     return plain_facts(wanted) or [Fact(text=wanted.rstrip(" .!…"))]
 
 
-def is_task(system: str) -> bool:
-    """Whether a system prompt sets a task that needs no tools."""
-    return system in _TASKS
-
-
 def do_task(system: str, prompt: str) -> str | None:
     """The text for a task that the system prompt sets; None when it sets none."""
     task = _TASKS.get(system)
     return task(prompt) if task is not None else None
 
 
-def fill_form(form: str, prompt: str, vector: Vector | None = None) -> dict[str, Any]:
+def fill_form(form: str, prompt: str, kinds: Mapping[str, str]) -> dict[str, Any]:
     """The arguments of the call that a structured prompt demands; empty for any other form.
 
     Conflicts stays empty: nothing but what the memory's own rules find contradicts.
@@ -51,11 +46,11 @@ def fill_form(form: str, prompt: str, vector: Vector | None = None) -> dict[str,
     Args:
         form: Its name.
         prompt: What it is filled from.
-        vector: The embedding of the line that is to be understood.
+        kinds: What the line is that is to be understood; see ``kind_of``.
     """
     match form:
         case "Understanding":
-            return _understanding(prompt, vector)
+            return _understanding(prompt, kinds)
         case "ExtractedFacts":
             return {"facts": list(_extracted(prompt))}
         case "Forgetting":
@@ -69,7 +64,7 @@ def line_of(prompt: str) -> str:
     return str(records[-1].get("text", "")) if records else ""
 
 
-def _understanding(prompt: str, vector: Vector | None) -> dict[str, Any]:
+def _understanding(prompt: str, kinds: Mapping[str, str]) -> dict[str, Any]:
     text = line_of(prompt)
     wanted = forget_request(text)
     if wanted is not None:
@@ -77,7 +72,7 @@ def _understanding(prompt: str, vector: Vector | None) -> dict[str, Any]:
     if asks_for_reminder(text):
         return {"intent": "remind"}
     facts = list(_extracted(prompt))
-    if not facts and text.strip() and kind_of(text, vector) == NOTE:
+    if not facts and text.strip() and (kinds.get(text) or kind_of(text, None)) == NOTE:
         record = list(_records(prompt, "messages"))[-1]
         facts = [_told(Fact(text=text.strip().rstrip(".!…")), record)]
     return {"intent": "teach", "facts": facts} if facts else _solved(prompt, text)

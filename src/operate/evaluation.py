@@ -12,20 +12,20 @@ import secrets
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
+from statistics import fmean
 from typing import Any, Literal
 
 from src.base.errors import AppError
 from src.base.owners import Owner
-from src.core import MemoryRoom
+from src.core import Core
 from src.history.conversation_repo import ConversationRepository
 from src.history.new_messages import add_time_label
 from src.memory.retriever import Query
 from src.memory.search_index_repo import NewDocument, SearchIndexRepository
-from src.pg.client import PgClient
 from src.privacy.erasure_repo import ErasureRepository
 from src.texts.morphology import terms
 
@@ -79,115 +79,80 @@ class Conversation:
     questions: Sequence[Question]
 
 
-@dataclass
-class Scores:
-    """Sums over questions, of one category or of all."""
-
-    questions: int = 0
-    sums: dict[str, float] = field(default_factory=lambda: defaultdict(float))
-
-    def add(self, found: Sequence[str], evidence: frozenset[str]) -> None:
-        """One question: the ids that were found, best first, and those that answer it."""
-        self.questions += 1
-        for cut in CUTS:
-            hits = len(evidence & set(found[:cut]))
-            self.sums[f"recall@{cut}"] += hits / len(evidence)
-            self.sums[f"any@{cut}"] += hits > 0
-            self.sums[f"all@{cut}"] += hits == len(evidence)
-        sessions = {session_of(dia_id) for dia_id in evidence}
-        nearest = list(dict.fromkeys(session_of(dia_id) for dia_id in found))[:5]
-        self.sums["session_any@5"] += bool(sessions & set(nearest))
-
-    def percentages(self) -> dict[str, float]:
-        """The figures in percent, with the number of questions."""
-        names = [f"{kind}@{cut}" for kind in ("recall", "any", "all") for cut in CUTS]
-        result: dict[str, float] = {"questions": self.questions}
-        for name in [*names, "session_any@5"]:
-            result[name] = round(100 * self.sums[name] / max(self.questions, 1), 2)
-        return result
+def measures(found: Sequence[str], evidence: frozenset[str]) -> dict[str, float]:
+    """How well the ids that were found, best first, hold those that answer a question."""
+    hits = {cut: len(evidence.intersection(found[:cut])) for cut in CUTS}
+    sessions = {session_of(dia_id) for dia_id in evidence}
+    nearest = list(dict.fromkeys(session_of(dia_id) for dia_id in found))[:5]
+    return {
+        **{f"recall@{cut}": hits[cut] / len(evidence) for cut in CUTS},
+        **{f"any@{cut}": float(hits[cut] > 0) for cut in CUTS},
+        **{f"all@{cut}": float(hits[cut] == len(evidence)) for cut in CUTS},
+        "session_any@5": float(bool(sessions.intersection(nearest))),
+    }
 
 
-@dataclass
 class Report:
-    """The scores of all questions, by category, and by how many messages answer them."""
+    """The measures of all questions, by category, and by how many messages answer them."""
 
-    overall: Scores = field(default_factory=Scores)
-    categories: dict[str, Scores] = field(default_factory=lambda: defaultdict(Scores))
-    evidence: dict[str, Scores] = field(default_factory=lambda: defaultdict(Scores))
+    def __init__(self) -> None:
+        """Nothing is asked yet."""
+        self._groups: dict[tuple[str, str], list[dict[str, float]]] = defaultdict(list)
 
     def add(self, question: Question, found: Sequence[str]) -> None:
         """One question, and the ids that were found, best first."""
-        parts = (self.overall, self.categories[str(question.category)])
-        for scores in (*parts, self.evidence[question.pieces]):
-            scores.add(found, question.evidence)
+        measured = measures(found, question.evidence)
+        category = str(question.category)
+        for group in (("overall", ""), ("categories", category), ("evidence", question.pieces)):
+            self._groups[group].append(measured)
 
     def percentages(self) -> dict[str, Any]:
-        """All figures, ready for JSON."""
-        groups = {"categories": self.categories, "evidence": self.evidence}
-        return {"overall": self.overall.percentages()} | {
-            name: {key: group[key].percentages() for key in sorted(group)}
-            for name, group in groups.items()
-        }
+        """The means in percent with the number of questions, ready for JSON."""
+        figures: dict[str, Any] = {"overall": {}, "categories": {}, "evidence": {}}
+        for (kind, key), asked in sorted(self._groups.items()):
+            means = {name: round(100 * fmean(m[name] for m in asked), 2) for name in asked[0]}
+            group = {"questions": len(asked), **means}
+            figures |= {kind: group if kind == "overall" else {**figures[kind], key: group}}
+        return figures
 
 
-class Evaluation:
-    """Stores conversations, asks, measures, deletes."""
+async def evaluate(
+    core: Core, path: Path, *, say: Callable[[str], None] = lambda _line: None
+) -> dict[str, Any]:
+    """Store the conversations of a file, ask, measure, delete; returns figures, ready for JSON.
 
-    def __init__(
-        self, client: PgClient, conversations: ConversationRepository, memory: MemoryRoom
-    ) -> None:
-        """Ask the retriever of ``memory``; everything is stored as the bot stores it."""
-        self._client = client
-        self._conversations = conversations
-        self._index = memory.index
-        self._indexer = memory.indexer
-        self._retriever = memory.retriever
-        self._erasure = ErasureRepository(client)
+    Args:
+        core: Everything is stored and asked as the bot does it.
+        path: A JSON file in LoCoMo's format.
+        say: Gets a line about the progress now and then.
 
-    async def run(
-        self, path: Path, *, say: Callable[[str], None] = lambda _line: None
-    ) -> dict[str, Any]:
-        """Evaluate a file; returns the figures, ready for JSON.
-
-        Args:
-            path: A JSON file in LoCoMo's format.
-            say: Gets a line about the progress now and then.
-
-        Raises:
-            AppError: The file cannot be read or is not in that format.
-        """
-        conversations = load_conversations(path)
-        report = Report()
-        times: list[float] = []
-        for number, conversation in enumerate(conversations, start=1):
-            size = len(conversation.turns)
-            say(f"conversation {number} of {len(conversations)}, {size} messages")
-            owner = Owner(FIRST_THROW_AWAY + secrets.randbelow(2**60))
-            try:
-                store = partial(store_conversation, self._conversations, self._index)
-                ids = await self._client.run(store, owner, conversation)
-                await self._indexer.embed_pending()
-                for question in conversation.questions:
-                    found, seconds = await self._ask(owner, question, ids, conversation)
-                    times.append(1000 * seconds)
-                    report.add(question, found)
-            finally:
-                await self._client.run(self._erasure.erase, owner.telegram_user_id)
-        return {
-            "conversations": len(conversations),
-            **report.percentages(),
-            "milliseconds": {"p50": percentile(times, 0.5), "p95": percentile(times, 0.95)},
-        }
-
-    async def _ask(
-        self, owner: Owner, question: Question, ids: Mapping[str, str], conversation: Conversation
-    ) -> tuple[list[str], float]:
-        """The ids that the retriever finds, best first, and the seconds that it took."""
-        now = conversation.turns[-1].said_at + timedelta(days=1)
-        start = time.perf_counter()
-        hits = await self._retriever.search(Query(owner, question.text, now, limit=max(CUTS)))
-        seconds = time.perf_counter() - start
-        return list(dict.fromkeys(ids[hit.uid] for hit in hits if hit.uid in ids)), seconds
+    Raises:
+        AppError: The file cannot be read or is not in that format.
+    """
+    conversations, run = load_conversations(path), core.client.run
+    report, times = Report(), list[float]()
+    for number, conversation in enumerate(conversations, start=1):
+        size = len(conversation.turns)
+        say(f"conversation {number} of {len(conversations)}, {size} messages")
+        owner = Owner(FIRST_THROW_AWAY + secrets.randbelow(2**60))
+        try:
+            store = partial(store_conversation, core.conversations, core.memory.index)
+            ids = await run(store, owner, conversation)
+            await core.memory.indexer.embed_pending()
+            now = conversation.turns[-1].said_at + timedelta(days=1)
+            for question in conversation.questions:
+                start = time.perf_counter()
+                query = Query(owner, question.text, now, limit=max(CUTS))
+                hits = await core.memory.retriever.search(query)
+                times.append(1000 * (time.perf_counter() - start))
+                report.add(question, list(dict.fromkeys(ids[h.uid] for h in hits if h.uid in ids)))
+        finally:
+            await run(ErasureRepository(core.client).erase, owner.telegram_user_id)
+    return {
+        "conversations": len(conversations),
+        **report.percentages(),
+        "milliseconds": {"p50": percentile(times, 0.5), "p95": percentile(times, 0.95)},
+    }
 
 
 def store_conversation(

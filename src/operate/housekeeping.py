@@ -6,15 +6,12 @@ import logging
 
 from procrastinate import App, JobContext
 
-from src.base.metrics import Metrics
+from src.core import Core
 from src.llm.prompt_cache import CachedContentRepository
 from src.memory.budget import DailyUsageRepository
 from src.memory.purge_repo import PurgeRepository
-from src.pg.client import PgClient
-from src.pg.global_settings_repo import GlobalSettingsRepository
 from src.pg.records_repo import RecordsRepository
 from src.queue.job_repo import HOUSEKEEPING_QUEUE
-from src.queue.update_repo import UpdateRepository
 from src.reminders.reminder_repo import ReminderRepository
 
 logger = logging.getLogger(__name__)
@@ -30,28 +27,11 @@ KEEP_JOBS_HOURS = 24 * 7  # of failed and aborted jobs; finished ones go at once
 class Housekeeping:
     """What has to be done every minute or hour, by whichever worker comes first."""
 
-    def __init__(
-        self,
-        client: PgClient,
-        updates: UpdateRepository,
-        settings: GlobalSettingsRepository,
-        metrics: Metrics,
-        zone: str,
-    ) -> None:
-        """Prune and recover through ``updates``, as ``settings`` say.
-
-        The days of usage are those of ``zone``.
-        """
-        self._zone = zone
-        self._client = client
-        self._settings = settings
-        self._metrics = metrics
-        self._contents = CachedContentRepository(client)
-        self._records = RecordsRepository(client)
-        self._reminders = ReminderRepository(client)
-        self._updates = updates
-        self._forgotten = PurgeRepository(client)
-        self._daily = DailyUsageRepository(client)
+    def __init__(self, core: Core) -> None:
+        """Prune and recover what ``core`` keeps."""
+        self._core = core
+        self._run = core.client.run
+        self._purge = PurgeRepository(core.client)
 
     def register(self, app: App) -> None:
         """Tell the queue about the tasks and their times."""
@@ -72,43 +52,44 @@ class Housekeeping:
 
     async def recover_jobs(self, context: JobContext, timestamp: int) -> None:  # noqa: ARG002
         """See that no update is forgotten."""
-        forgotten = await self._client.run(
-            self._updates.defer_forgotten, older_than=FORGOTTEN_AFTER
-        )
+        recover = self._core.updates.defer_forgotten
+        forgotten = await self._run(recover, older_than=FORGOTTEN_AFTER)
         if forgotten:
             logger.warning("updates had lost their jobs", extra={"updates": forgotten})
 
     async def purge_forgotten(self, context: JobContext, timestamp: int) -> None:  # noqa: ARG002
         """Delete for good what users asked to forget some minutes ago."""
-        if gone := await self._client.run(self._forgotten.purge_forgotten):
+        if gone := await self._run(self._purge.purge_forgotten):
             logger.info("purged what was forgotten", extra={"messages": gone})
 
     async def prune(self, context: JobContext, timestamp: int) -> None:  # noqa: ARG002
         """Delete handled updates and finished jobs that have served their time."""
-        gone = await self._client.run(self._updates.prune, hours=KEEP_UPDATES_HOURS)
+        run, client = self._run, self._core.client
+        gone = await run(self._core.updates.prune, hours=KEEP_UPDATES_HOURS)
         await context.app.job_manager.delete_old_jobs(
             nb_hours=KEEP_JOBS_HOURS,
             include_failed=True,
             include_cancelled=True,
             include_aborted=True,
         )
-        await self._client.run(self._daily.delete_old, days=KEEP_DAYS)
-        await self._client.run(self._reminders.prune, days=KEEP_REMINDERS_DAYS)
-        await self._client.run(self._contents.prune)
-        await self._client.run(self._records.prune, days=KEEP_RECORDS_DAYS)
-        await self._client.run(self._records.sum_up, zone=self._zone, days=KEEP_RECORDS_DAYS)
+        await run(DailyUsageRepository(client).delete_old, days=KEEP_DAYS)
+        await run(ReminderRepository(client).prune, days=KEEP_REMINDERS_DAYS)
+        await run(CachedContentRepository(client).prune)
+        records, zone = RecordsRepository(client), self._core.settings.timezone
+        await run(records.prune, days=KEEP_RECORDS_DAYS)
+        await run(records.sum_up, zone=zone, days=KEEP_RECORDS_DAYS)
         logger.info("pruned", extra={"updates": gone})
 
     async def delete_aged(self, context: JobContext, timestamp: int) -> None:  # noqa: ARG002
         """Delete messages that are older than the operator keeps them."""
-        settings = await self._client.run(self._settings.get)
+        settings = await self._run(self._core.memory.settings.get)
         if not settings.message_retention_days:
             return
-        deleted = await self._client.run(
-            self._forgotten.delete_aged,
+        deleted = await self._run(
+            self._purge.delete_aged,
             days=settings.message_retention_days,
             reads=settings.memory_extraction_enabled,
         )
-        self._metrics.expired.inc(deleted)
+        self._core.metrics.expired.inc(deleted)
         if deleted:
             logger.info("deleted old messages", extra={"messages": deleted})

@@ -229,13 +229,16 @@ async def _open_process(server: McpServer, fail: Fail) -> AsyncIterator[Any]:
         process.stdin.close()  # the guard ends the server in ``END_SECONDS``
         for task in tasks:
             task.cancel()
-        with anyio.CancelScope(shield=True):  # what is left in the pipe would keep it open
-            await asyncio.wait(tasks)
-            for stream in (heard, read, write, said):
-                stream.close()
-            while await process.stdout.read(CHUNK):
-                pass
-            await process.wait()
+        try:
+            with anyio.CancelScope(shield=True):  # what is left in the pipe would keep it open
+                await asyncio.wait(tasks)
+                for stream in (heard, read, write, said):
+                    stream.close()
+                while await process.stdout.read(CHUNK):
+                    pass
+                await process.wait()
+        finally:  # though even this is given up; it kills what is left
+            process._transport.close()  # type: ignore[attr-defined]
 
 
 async def _hear(process: Process, stdout: asyncio.StreamReader, heard: Any, fail: Fail) -> None:

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from typing import Any, TypeVar
 
 import psycopg2
@@ -183,13 +183,13 @@ class PgClient:
         with self._open_lock:
             threads, self._threads = self._threads, None  # from here on ``run`` refuses
             self._is_closing = True
-            for connection in self._pool.list_used() if self._pool is not None else ():
+            if self._pool is None or threads is None:
+                return
+            for connection in self._pool.list_used():
                 connection.hurry(CLOSE_SECONDS)
-            if threads is not None:
-                threads.shutdown(wait=True)
-            pool, self._pool = self._pool, None
-            if pool is not None:
-                pool.closeall()
+            threads.shutdown(wait=True)
+            self._pool.closeall()
+            self._pool = None
 
     async def run(self, function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
         """Call a blocking repository method in the client's own threads.
@@ -236,8 +236,7 @@ class PgClient:
         self, sql: str, params: Params = None, /, *, limits: Limits | None = None, **named: Any
     ) -> Row | None:
         """Like ``fetch_all``, for the first row or None."""
-        rows = self.fetch_all(sql, params, limits=limits, **named)
-        return rows[0] if rows else None
+        return next(iter(self.fetch_all(sql, params, limits=limits, **named)), None)
 
     def execute(
         self, sql: str, params: Params = None, /, *, limits: Limits | None = None, **named: Any
@@ -311,12 +310,10 @@ class PgClient:
         """Wait, within bounds, for a server that is restarting; then let the attempt decide."""
         deadline = time.monotonic() + RECONNECT_SECONDS
         while not self._is_closing and time.monotonic() < deadline:
-            try:
+            with suppress(StorageUnavailableError):
                 connect(self.dsn).close()
-            except StorageUnavailableError:
-                time.sleep(RECONNECT_PAUSE)
-            else:
                 return
+            time.sleep(RECONNECT_PAUSE)
 
     @contextmanager
     def _connection(self) -> Iterator[PgConnection]:
@@ -333,11 +330,9 @@ class PgClient:
             try:
                 with wrapped_errors():
                     yield connection
-            except StorageFullError:
-                self.full_at = time.monotonic()
-                _roll_back(connection)
-                raise
-            except BaseException:
+            except BaseException as error:
+                if isinstance(error, StorageFullError):
+                    self.full_at = time.monotonic()
                 _roll_back(connection)
                 raise
             finally:
@@ -388,8 +383,7 @@ class Transaction:
 
     def fetch_one(self, sql: str, params: Params = None, /, **named: Any) -> Row | None:
         """Run a statement and return its first row or None."""
-        rows = self.fetch_all(sql, params, **named)
-        return rows[0] if rows else None
+        return next(iter(self.fetch_all(sql, params, **named)), None)
 
     def fetch_prepared(
         self, statement: PreparedStatement, params: Params = None, /, **named: Any
@@ -456,6 +450,21 @@ class Repository:
     def __init__(self, client: PgClient) -> None:
         """Nothing is asked yet."""
         self._client = client
+
+    def _all(
+        self, row: Callable[..., T], sql: str, params: Params = None, /,
+        *, within: Transaction | None = None, limits: Limits | None = None, **named: Any,
+    ) -> list[T]:  # fmt: skip
+        """The rows of a statement, each as ``row`` makes it of its columns."""
+        if within is not None:
+            return [row(*columns) for columns in within.fetch_all(sql, params, **named)]
+        return [row(*r) for r in self._client.fetch_all(sql, params, limits=limits, **named)]
+
+    def _first(
+        self, row: Callable[..., T], sql: str, params: Params = None, /, **named: Any
+    ) -> T | None:
+        """The first row of a statement, or None; parameters as in ``_all``."""
+        return next(iter(self._all(row, sql, params, **named)), None)
 
 
 class OwnerSteps:

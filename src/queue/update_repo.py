@@ -104,8 +104,8 @@ class WaitingUpdate:
     @property
     def sender_language(self) -> str | None:
         """The language of the sender's Telegram."""
-        sent = self.payload.get("message") or self.payload.get("callback_query") or {}
-        sender = sent.get("from", {})
+        sent = next((one for one in self.payload.values() if isinstance(one, dict)), {})
+        sender = sent.get("from") or sent.get("user")  # the latter of a reaction
         return sender.get("language_code") if isinstance(sender, dict) else None
 
 

@@ -24,6 +24,9 @@ ENDED = re.compile(
     "|".join((endings.LEFT_WORK, endings.LEFT_SCHOOL, endings.PARTED_WITH, endings.DIED,
               endings.GIVEN_UP, endings.MOVED_OUT, endings.FINISHED))
 )  # fmt: skip
+MOST_DENIED = 10  # words of a statement for each word of what denies it
+MOST_BESIDE = 2  # words of a denial, with what stands beside it, for each word that is denied
+ONE_WORD = "address"  # the kind of wish of which every word is the value
 KIN_LETTERS = 5  # that words of one root have in common
 LIKING, DISLIKING, QUITTING = (
     lexicon.Expression(rf"\b<change.{group}>\b") for group in ("liking", "disliking", "quitting")
@@ -41,12 +44,14 @@ class Stance:
         is_attitude: Whether it says what somebody likes.
         words: What it speaks of.
         governed: Places of the words that stand after a preposition.
+        size: How many words the whole text speaks of, with what stands beside a denial.
     """
 
     is_positive: bool
     is_attitude: bool
     words: tuple[Word, ...]
     governed: frozenset[int]
+    size: int
 
 
 def replaces(new: Fact, old: Fact) -> bool:
@@ -56,7 +61,10 @@ def replaces(new: Fact, old: Fact) -> bool:
 
 
 def denies(new: Fact, old: Fact) -> bool:
-    """Whether one affirms what the other denies: the one that denies speaks of nothing more."""
+    """Whether one affirms what the other denies: the one that denies speaks of nothing more.
+
+    Of a long text that says other things as well ("…, but I'm not sure") nothing is denied.
+    """
     if canonical_subject(new.subject) != canonical_subject(old.subject):
         return False
     mine, theirs = stance(new.text), stance(old.text)
@@ -64,6 +72,8 @@ def denies(new: Fact, old: Fact) -> bool:
         return False
     no, yes = (theirs, mine) if mine.is_positive else (mine, theirs)
     if not no.words or any(word.is_kin and not _has(no.words, word) for word in yes.words):
+        return False
+    if len(no.words) * (MOST_BESIDE if no is theirs else MOST_DENIED) < theirs.size:
         return False
     return all(_speaks_of(yes, word, is_governed=place in no.governed)
                for place, word in enumerate(no.words))  # fmt: skip
@@ -138,6 +148,7 @@ def ended_relations(text: str) -> list[str]:
 def stance(text: str) -> Stance:
     """Whether a statement affirms or denies, and of what."""
     lower = text.replace("ё", "е").replace("’", "'").lower()
+    size = len(content_words(_blanked(lower)))
     marked = [part for part in CLAUSE.split(lower) if _is_denial(part)]
     lower = " , ".join(marked) or lower  # what else is said beside it denies nothing
     lower, disliked = DISLIKING.subn(blank, lower)
@@ -149,7 +160,13 @@ def stance(text: str) -> Stance:
         place for place, word in enumerate(words) if _is_governed(lower, word.start)
     )
     negatives = bool(disliked) + bool(stopped) + negations
-    return Stance(negatives % 2 == 0, bool(disliked or liked), words, governed)
+    return Stance(negatives % 2 == 0, bool(disliked or liked), words, governed, size)
+
+
+def _blanked(text: str) -> str:
+    for sign in (DISLIKING, LIKING, QUITTING, NEGATION):
+        text = sign.sub(blank, text)
+    return text
 
 
 def _is_denial(part: str) -> bool:
@@ -176,14 +193,28 @@ def _has(words: Iterable[Word], word: Word) -> bool:
 def _is_wish_about_same(new: Fact, old: Fact) -> bool:
     if not canonical_relation(new.relation) == canonical_relation(old.relation) == "wish":
         return False
-    kind = _kind_of_wish(new.text)
-    return kind is not None and kind == _kind_of_wish(old.text) and new.text != old.text
+    kind, matter = _read_wish(new.text)
+    known, known_matter = _read_wish(old.text)
+    if kind is None or kind != known or new.text == old.text:
+        return False
+    pairs = ((matter, known_matter), (known_matter, matter))
+    return kind == ONE_WORD or all(_has(others, word) for one, others in pairs for word in one)
 
 
-def _kind_of_wish(text: str) -> str | None:
-    """What a wish is about; later wishes of a kind replace it."""
+def _read_wish(text: str) -> tuple[str | None, list[Word]]:
+    """What a wish is about, and for which answers: none for all; later wishes replace it."""
     told = flat(text)
-    return next((kind for kind, words in _kinds_of_wishes() if words.search(told)), None)
+    for kind, words in _kinds_of_wishes():
+        if words.search(told):
+            rest = content_words(words.sub(" ", told))
+            return kind, [word for word in rest if not word.lemmas & _wishing()]
+    return None, []
+
+
+@cache
+def _wishing() -> frozenset[str]:
+    """Lemmas of words that every wish about answers may have: "answer", "use"."""
+    return frozenset(one for word in lexicon.words("change.wishing") for one in word_lemmas(word))
 
 
 @cache

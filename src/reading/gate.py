@@ -269,12 +269,6 @@ def secrets_of(text: str) -> list[str]:
     return [whole[places[one.start] : places[one.end - 1] + 1] for one in _found(written)]
 
 
-def holds_household(text: str) -> bool:
-    """Whether the text holds a secret of daily life, and no other."""
-    found = _found(_seen(text))
-    return bool(found) and all(one.is_household for one in found)
-
-
 def asks_for(text: str, name: str) -> bool:
     """Whether a text asks for a private fact by its name: the code, and of which door.
 

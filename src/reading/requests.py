@@ -155,6 +155,14 @@ def asks_to_keep_private(text: str) -> bool:
     return first is not None or last is not None
 
 
+THE_NEXT = lexicon.Expression(r"\b<lines.the_next>(?:\s+[\w']+){0,2}\W*$", re.IGNORECASE)
+
+
+def announces_private(text: str) -> bool:
+    """Whether a message asks not to remember the one that comes after it."""
+    return asks_to_keep_private(text) and THE_NEXT.search(text) is not None
+
+
 # What each overview is asked for by, in the order of trial.
 OVERVIEWS = {
     kind: lexicon.Expression(rf"(?<!\w)<ask.{kind}>(?!\w)", re.IGNORECASE)

@@ -15,7 +15,11 @@ MAX_TEXT = 400  # characters; a longer message tells other things
 MAX_CLAUSES = 6
 PLACE = r"(?<!\w)(?P<place>[^\s,;:!?()][^,;!?()]{0,38})"
 CLAUSES = re.compile(r"[.!;)\n]+(?=\s|$)|,\s+")
-FEW = 2  # words beside a told zone that want no answer: "haha kidding"
+# What stands beside a told zone and wants no answer: "haha kidding".
+SMALL_TALK = lexicon.Expression(
+    r"\W*(?:(?:<lines.opener>|<lines.takes_back>|<reminder.greeting>)(?![\w'-])\W*)*",
+    re.IGNORECASE,
+)
 NAME_WORDS = 3  # of a zone named beside an hour: "San Francisco Bay"
 MAX_CANDIDATES = 3
 WORD = re.compile(r"[ (]*([^\s,.;:!?()]+)")
@@ -54,7 +58,7 @@ def told_zone(text: str) -> ToldZone | None:
             zones = _zones_in(kind, clause)
             if zones or (zones is not None and kind == "told" and len(clauses) == 1):
                 rest = text.replace(clause, "", 1).strip(" .,!;)\n")
-                return ToldZone(tuple(zones or ()), rest if len(rest.split()) > FEW else "")
+                return ToldZone(tuple(zones or ()), "" if SMALL_TALK.fullmatch(rest) else rest)
     return None
 
 

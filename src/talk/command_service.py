@@ -16,7 +16,8 @@ from src.memory.forgetter import Forgotten, Named
 from src.memory.forgetting_repo import Undone
 from src.memory.memories import NEAR, Memories
 from src.memory.memory_repo import FactQuery, message_number
-from src.memory.retriever import Hit, Query
+from src.memory.retrieval_repo import Hit
+from src.memory.retriever import Query
 from src.memory.screens import MemoryScreens
 from src.outside.servers import McpServers, ServerState
 from src.pg.client import PgClient

@@ -20,7 +20,7 @@ from src.history.turn_repo import AnswerSource, Changes, TurnRepository
 from src.llm.chat import WAITING
 from src.llm.reply import ModelUsage
 from src.memory.citations import References, number_references, reference_names
-from src.memory.retriever import Hit
+from src.memory.retrieval_repo import Hit
 from src.memory.turn_context import TurnContext
 from src.pg.client import PgClient
 from src.pg.global_settings_repo import GlobalSettingsRepository

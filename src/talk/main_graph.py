@@ -37,7 +37,7 @@ from src.llm.tokens import TokenCounter
 from src.memory.memories import Memories
 from src.memory.memory_repo import Memory
 from src.memory.prompts import Intent
-from src.memory.retriever import Hit
+from src.memory.retrieval_repo import Hit
 from src.memory.turn_context import TurnContext
 from src.memory.writer import Outcome
 from src.reading.facts import Fact
@@ -54,6 +54,7 @@ KEPT_TYPES = (Fact, Hit, Memory, Outcome, Voice)  # in the state, beside LangCha
 # Where earlier versions had them: a question that they asked names these modules.
 FORMER_MODULES = {
     "src.facts.fact": Fact,
+    "src.memory.retriever": Hit,
     "src.storage.memory_rows": Memory,
     "src.gate.voices": Voice,
 }

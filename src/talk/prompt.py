@@ -23,11 +23,11 @@ from src.memory import prompts
 from src.memory.citations import memory_record
 from src.memory.memories import Memories
 from src.memory.memory_repo import Memory
-from src.memory.retriever import Hit, Query
+from src.memory.retrieval_repo import Hit, hit_of
+from src.memory.retriever import Query
 from src.memory.turn_context import (
     TurnContext,
     facts_among,
-    hit_of,
     key_facts,
     numbered,
     recall,

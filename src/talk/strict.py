@@ -7,9 +7,8 @@ uses facts and the user's own words, nothing that a model wrote.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from langgraph.runtime import Runtime
@@ -30,12 +29,12 @@ from src.llm.chat import ModelCaller
 from src.memory import prompts
 from src.memory.citations import context_records, hit_id, number_references, reference_names
 from src.memory.memories import Memories
-from src.memory.memory_repo import Memory
-from src.memory.retriever import Hit, Query
+from src.memory.retrieval_repo import Hit
+from src.memory.retriever import Query
 from src.memory.search_index_repo import Kind
 from src.memory.tools import find_said
 from src.memory.turn_context import TurnContext, changes_of, recall, refusal
-from src.memory.writer import Outcome, is_important
+from src.memory.writer import Outcome
 from src.reading.facts import Fact, content_hash
 from src.reading.requests import asks_to_forget_all
 from src.reminders.reminder_service import ReminderService, confirmation
@@ -391,7 +390,7 @@ async def store_knowledge(
         accepted = {c["memory_id"] for c in _of(state.get("accepted_conflicts", ()), number)}
         outcome = await memories.writer.remember(
             context.owner, fact, said, origin="teach", contradicts=accepted,
-            spares=partial(_is_spared, accepted=accepted),
+            spares_important=True,
         )  # fmt: skip
         context.on_change(changes_of([outcome]))
         is_stored = outcome.kind in ("new", "same")
@@ -403,10 +402,6 @@ async def store_knowledge(
 
 def _of(conflicts: Sequence[Conflict], number: int) -> list[Conflict]:
     return [conflict for conflict in conflicts if conflict["new"] == number]
-
-
-def _is_spared(known: Memory, *, accepted: Collection[int]) -> bool:
-    return is_important(known) and known.id not in accepted
 
 
 def _kept(fact: Fact, message_id: int, denied: Sequence[Conflict]) -> Outcome:

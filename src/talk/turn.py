@@ -30,7 +30,7 @@ from src.memory.budget import DailyCeilings
 from src.memory.digest_repo import SummaryRepository
 from src.memory.memories import Memories
 from src.memory.memory_repo import count_recalls
-from src.memory.retriever import Hit
+from src.memory.retrieval_repo import Hit
 from src.memory.turn_context import is_private_answer
 from src.pg.client import PgClient, Transaction, storable
 from src.pg.global_settings_repo import GlobalSettings, GlobalSettingsRepository

@@ -24,7 +24,7 @@ from src.llm.reply import ModelUsage
 from src.media.attachments import Enclosed
 from src.memory.memory_repo import Memory
 from src.memory.prompts import Intent
-from src.memory.retriever import Hit
+from src.memory.retrieval_repo import Hit
 from src.memory.turn_context import wants_privacy
 from src.memory.writer import Outcome
 from src.pg.client import storable
@@ -263,12 +263,18 @@ class IncomingMessage:
     def _keeping_private(self) -> IncomingMessage:
         if not (self.voice.is_own and self.memory_on and holds_secret(self.text)):
             return self
-        asked = [self.text[m.end() :] for m in CLAUSE_START.finditer(self.text)]
-        private = self.text if self.teaching else next(filter(None, map(to_remember, asked)), None)
+        private = self.text if self.teaching is not None else self._asked_to_keep()
         if not private:
             return self
         masked, teaching = redact(self.text, household=True), self.teaching or Teaching()
         return replace(self, text=masked, kept_private=private, teaching=teaching)
+
+    def _asked_to_keep(self) -> str:
+        """What it asks to remember: "remember that my code is X", "my code is X, запомни его"."""
+        for start in CLAUSE_START.finditer(self.text):
+            if wanted := to_remember(self.text[start.end() :]):
+                return wanted if holds_secret(wanted) else self.text[: start.start()]
+        return ""
 
     def noting_mask(self) -> IncomingMessage:
         """The same, whose answer says that a secret was masked."""

@@ -118,6 +118,11 @@ class Address:
     thread_id: int = 0
     reply_to: int | None = None
 
+    @property
+    def place(self) -> dict[str, Any]:
+        """Chat and topic, as requests of Telegram's name them."""
+        return {"chat_id": self.chat_id, "message_thread_id": self.thread_id or None}
+
 
 @dataclass(frozen=True)
 class Form:
@@ -154,13 +159,20 @@ class OpenFile(types.InputFile):
 
 
 class Delivery:
-    """Sends answers of a bot."""
+    """Sends answers of a bot.
+
+    Attributes:
+        bot: Sends.
+        knows_drafts: Whether the server does; learnt from its first refusal.
+        renderer: Formats.
+    """
 
     def __init__(self, bot: Bot, on_migration: Callable[[int, int], Awaitable[None]]) -> None:
         """Send through ``bot``; ``on_migration(old, new)`` learns of groups that moved."""
-        self._bot = bot
-        self._on_migration = on_migration
+        self.bot = bot
+        self.knows_drafts = True
         self.renderer = rendering.Renderer()
+        self._on_migration = on_migration
 
     async def send_answer(  # noqa: PLR0913  (how far an earlier attempt got)
         self,
@@ -236,15 +248,12 @@ class Delivery:
             await self._send_part(address, part)
 
     async def _send_file(self, address: Address, file: ReplyFile) -> None:
-        async def send() -> None:
-            await self._bot.send_document(
-                chat_id=address.chat_id,
-                document=OpenFile(file),
-                message_thread_id=address.thread_id or None,
-                request_timeout=FILE_TIMEOUT,
+        document = OpenFile(file)
+        await _with_quick_retries(
+            lambda: self.bot.send_document(
+                **address.place, document=document, request_timeout=FILE_TIMEOUT
             )
-
-        await _with_quick_retries(send)
+        )
 
     async def show_reply(
         self, address: Address, reply: Reply, *, replacing: int | None = None
@@ -276,9 +285,9 @@ class Delivery:
 
         async def change() -> None:
             if text is None:
-                await self._bot.edit_message_reply_markup(chat_id=chat_id, message_id=message_id)
+                await self.bot.edit_message_reply_markup(chat_id=chat_id, message_id=message_id)
             else:
-                await edit_message(self._bot, Address(chat_id), message_id, Part(text, []))
+                await self.edit_once(Address(chat_id), message_id, Part(text, []))
 
         with contextlib.suppress(errors.DeliveryRefusedError):
             await _with_quick_retries(change)
@@ -291,12 +300,66 @@ class Delivery:
         """
         part = Part(text, [])
         try:
-            await _with_quick_retries(
-                lambda: send_message(self._bot, address, part, must_reply=True)
-            )
+            await _with_quick_retries(lambda: self.send_once(address, part, must_reply=True))
         except errors.DeliveryRefusedError:  # or it stayed in the group that moved
             return False
         return True
+
+    async def send_once(
+        self,
+        address: Address,
+        part: Part,
+        *,
+        must_reply: bool = False,
+        timeout: int = SEND_TIMEOUT,  # noqa: ASYNC109  (it is aiogram's)
+    ) -> int:
+        """Send one message, once; returns its id.
+
+        Args:
+            address: Where to; with ``reply_to`` it is a reply.
+            part: What.
+            must_reply: Refuse to send it as anything but a reply.
+            timeout: Seconds.
+
+        Raises:
+            AiogramError: Telegram refused, or cannot be reached.
+        """
+        reply = None
+        if address.reply_to is not None:
+            reply = types.ReplyParameters(
+                message_id=address.reply_to,
+                chat_id=address.chat_id if must_reply else None,
+                allow_sending_without_reply=not must_reply,
+            )
+        message = await self.bot.send_message(
+            **address.place,
+            text=part.text,
+            entities=part.entities or None,
+            reply_markup=part.keyboard,
+            reply_parameters=reply,
+            request_timeout=timeout,
+        )
+        return message.message_id
+
+    async def edit_once(
+        self,
+        address: Address,
+        message_id: int,
+        part: Part,
+        *,
+        timeout: int = SEND_TIMEOUT,  # noqa: ASYNC109  (it is aiogram's)
+    ) -> None:
+        """Let a message of the bot's show the part, once; raises as ``send_once``."""
+        await self.bot.edit_message_text(
+            text=part.text,
+            chat_id=address.chat_id,
+            message_id=message_id,
+            entities=part.entities or None,
+            reply_markup=part.keyboard
+            if isinstance(part.keyboard, types.InlineKeyboardMarkup)
+            else None,
+            request_timeout=timeout,
+        )
 
     async def _edit(self, address: Address, message_id: int, part: Part) -> int:
         """Make the message show the part; when Telegram does not let us, send it.
@@ -304,7 +367,7 @@ class Delivery:
         Returns the id of the message that shows it.
         """
         try:
-            await _with_quick_retries(lambda: edit_message(self._bot, address, message_id, part))
+            await _with_quick_retries(lambda: self.edit_once(address, message_id, part))
         except errors.AppError as error:
             if is_not_modified(error.__cause__):
                 return message_id
@@ -329,7 +392,7 @@ class Delivery:
     async def _formatted_or_plain(self, address: Address, part: Part) -> int:
         """Send the part; if Telegram refuses it for any odd reason, its bare text."""
         try:
-            return await _with_quick_retries(lambda: send_message(self._bot, address, part))
+            return await _with_quick_retries(lambda: self.send_once(address, part))
         except errors.DeliveryRefusedError as error:
             known = _is_refusal(error.__cause__, "can't parse entities", "entity", "entities")
             bare = replace(part, entities=[], keyboard=part.keyboard if known else None)
@@ -340,67 +403,7 @@ class Delivery:
                 "Telegram refused a message; sending plain text", exc_info=error.__cause__
             )
             place = address if known else replace(address, reply_to=None)
-            return await _with_quick_retries(lambda: send_message(self._bot, place, bare))
-
-
-async def send_message(
-    bot: Bot,
-    address: Address,
-    part: Part,
-    *,
-    must_reply: bool = False,
-    timeout: int = SEND_TIMEOUT,  # noqa: ASYNC109  (it is aiogram's)
-) -> int:
-    """Send one message, once; returns its id.
-
-    Args:
-        bot: Sends.
-        address: Where to; with ``reply_to`` it is a reply.
-        part: What.
-        must_reply: Refuse to send it as anything but a reply.
-        timeout: Seconds.
-
-    Raises:
-        AiogramError: Telegram refused, or cannot be reached.
-    """
-    reply = None
-    if address.reply_to is not None:
-        reply = types.ReplyParameters(
-            message_id=address.reply_to,
-            chat_id=address.chat_id if must_reply else None,
-            allow_sending_without_reply=not must_reply,
-        )
-    message = await bot.send_message(
-        chat_id=address.chat_id,
-        text=part.text,
-        message_thread_id=address.thread_id or None,
-        entities=part.entities or None,
-        reply_markup=part.keyboard,
-        reply_parameters=reply,
-        request_timeout=timeout,
-    )
-    return message.message_id
-
-
-async def edit_message(
-    bot: Bot,
-    address: Address,
-    message_id: int,
-    part: Part,
-    *,
-    timeout: int = SEND_TIMEOUT,  # noqa: ASYNC109  (it is aiogram's)
-) -> None:
-    """Let a message of the bot's show the part, once; raises as ``send_message``."""
-    await bot.edit_message_text(
-        text=part.text,
-        chat_id=address.chat_id,
-        message_id=message_id,
-        entities=part.entities or None,
-        reply_markup=part.keyboard
-        if isinstance(part.keyboard, types.InlineKeyboardMarkup)
-        else None,
-        request_timeout=timeout,
-    )
+            return await _with_quick_retries(lambda: self.send_once(place, bare))
 
 
 async def _with_quick_retries(send: Callable[[], Awaitable[T]]) -> T:

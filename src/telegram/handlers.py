@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 
-from aiogram import Bot, F, Router, types
+from aiogram import F, Router, types
 from aiogram.enums import ChatMemberStatus, ChatType
 from aiogram.exceptions import AiogramError, TelegramBadRequest, TelegramForbiddenError
 
@@ -18,16 +18,15 @@ from src.queue.job_repo import MemoryJobRepository
 from src.queue.update_repo import UpdateOutcome, WaitingUpdate
 from src.talk.command_service import COMMANDS, FOR_ADMINS, Command, parse_command
 from src.talk.settings import asks_for_zone, names_place
-from src.talk.turn_state import TurnControl
 from src.telegram.delivery import (
     Address,
     Delivery,
-    best_effort,
     delivery_error,
     other_rows,
     pop_up,
     remove_button,
 )
+from src.telegram.incoming import Arrived
 from src.telegram.messages import TurnHandler
 from src.telegram.updates import GROUP_ANONYMOUS_BOT, BotIdentity
 from src.texts import say
@@ -41,18 +40,16 @@ ADMIN_TIMEOUT = 15  # seconds
 
 
 class Handlers:
-    """What each kind of update is handled by; messages to answer are ``turns``' own."""
+    """What each kind of update is handled by; messages to answer are ``TurnHandler``'s."""
 
-    def __init__(
-        self, core: Core, bot: Bot, delivery: Delivery, identity: BotIdentity, turns: TurnHandler
-    ) -> None:
+    def __init__(self, core: Core, delivery: Delivery, identity: BotIdentity) -> None:
         """Reply through ``delivery``, as the bot of ``identity``."""
         self._core = core
         self._run = core.client.run
-        self._bot = bot
+        self._bot = delivery.bot
         self._delivery = delivery
         self._identity = identity
-        self._turns = turns
+        self._turns = TurnHandler(core, delivery, identity)
 
     def register(self, router: Router) -> None:
         """Add the handlers; the first whose filters match takes an update, refusals come first."""
@@ -65,22 +62,25 @@ class Handlers:
         router.message.register(self._turns.answer_text, F.text)
         router.message.register(self._turns.answer_content)
         router.edited_message.register(self._turns.take_edit, F.text | F.caption)
-        router.callback_query.register(self.show_source, F.data.startswith("source:"))
-        router.callback_query.register(self.unsend, F.data.startswith("unsend:"))
+        router.callback_query.register(self.refuse_tap, is_refused)
         router.callback_query.register(self.press_button)
         router.my_chat_member.register(self.note_membership)
         router.stopped_message_generation.register(note_stop_button)
         router.message_reaction.register(self.take_dislike)
 
-    async def refuse(
-        self, _message: types.Message, stored: WaitingUpdate, called: Called
-    ) -> UpdateOutcome:
+    async def refuse(self, _message: types.Message, it: Arrived) -> UpdateOutcome:
         """Tell a stranger, once a day, that the bot is private."""
-        if await self._run(self._core.updates.was_refused_lately, stored):
+        if await self._run(self._core.updates.was_refused_lately, it.stored):
             return "refused silently"
-        sentence = say("not_allowed", called.language, user_id=stored.user_id)
-        await self._delivery.send_text(Address(*called.owner), sentence)
+        sentence = say("not_allowed", it.called.language, user_id=it.stored.user_id)
+        await self._delivery.send_text(Address(*it.called.owner), sentence)
         return "refused"
+
+    async def refuse_tap(self, query: types.CallbackQuery, it: Arrived) -> UpdateOutcome:
+        """Tell a stranger who pressed a button in somebody else's chat the same."""
+        sentence = say("not_allowed", it.called.language, user_id=it.stored.user_id)
+        await pop_up(query, sentence, stays=True)
+        return "refused silently"
 
     async def is_command(self, message: types.Message) -> bool | dict[str, Command]:
         """A command for this bot, read as the receiver reads it; handed on as ``command``."""
@@ -90,99 +90,84 @@ class Handlers:
         return {"command": command}
 
     async def run_command(
-        self,
-        message: types.Message,
-        stored: WaitingUpdate,
-        called: Called,
-        command: Command,
-        control: TurnControl,
+        self, message: types.Message, it: Arrived, command: Command
     ) -> UpdateOutcome:
         """Run a command and send its reply; one that teaches a text is a turn without a model."""
         entry = COMMANDS.get(command.name)
         if entry is not None and entry.teaches and (taught := command.argument or _own(message)):
-            return await self._turns.teach(message, taught, stored, called, control)
-        called = called.asking(command.argument)
+            return await self._turns.teach(message, taught, it)
+        called = it.called.asking(command.argument)
         if entry is not None and entry.is_for_admins:
-            called = await self._with_rights(stored, called)
+            called = await self._with_rights(it.stored, called)
         reply = await self._core.commands.run(command.name, called)
         if entry is not None and entry.deletes_messages:  # which a job reads for facts
             await self._run(MemoryJobRepository(self._core.client).defer_indexing)
         await self._show(called, reply)
-        return "done"
+        return "asked for zone" if asks_for_zone(reply.text) else "done"
 
-    async def take_zone(self, message: types.Message, called: Called) -> UpdateOutcome:
+    async def take_zone(self, message: types.Message, it: Arrived) -> UpdateOutcome:
         """Set the zone that is meant, or ask again."""
         settings, place = self._core.commands.settings, message.location
         if place is not None:
-            reply = await settings.find_zone_at(called, place.latitude, place.longitude)
+            reply = await settings.find_zone_at(it.called, place.latitude, place.longitude)
         else:
-            reply = await settings.find_zone(called, message.text or "")
-        await self._show(called, reply)
+            reply = await settings.find_zone(it.called, message.text or "")
+        await self._show(it.called, reply)
         return "asked for zone" if asks_for_zone(reply.text) else "explained"
 
     async def take_dislike(
-        self, reaction: types.MessageReactionUpdated, called: Called
+        self, reaction: types.MessageReactionUpdated, it: Arrived
     ) -> UpdateOutcome:
         """Show what the answer cited, with a button for each; nothing where it cited nothing.
 
         Only dislikes are stored (``updates.classify``).
         """
         offer = self._core.commands.offer_to_forget
-        reply = await offer(called, reaction.message_id)
+        reply = await offer(it.called, reaction.message_id)
         if reply is None:
             return "ignored"
-        await self._show(called, reply)
+        await self._show(it.called, reply)
         return "done"
 
-    async def press_button(
-        self, query: types.CallbackQuery, stored: WaitingUpdate, called: Called
-    ) -> UpdateOutcome:
-        """Do what the button stands for (``command_service.ACTIONS``); show a screen or a reply.
+    async def press_button(self, query: types.CallbackQuery, it: Arrived) -> UpdateOutcome:
+        """Do what the button stands for: ``command_service.ACTIONS``, or one of Telegram's own.
 
         A pop-up says what came of it; that alone, where nothing in the chat changes.
         """
-        action = Action.unpack(query.data or "")
+        # Buttons of earlier versions name a source as references do: msg-12.
+        action = Action.unpack((query.data or "").replace(":msg-", ":"))
+        called, ours = it.called, {"source": self._show_source, "unsend": self._unsend}
         try:
+            if action is not None and action.name in ours:
+                return await ours[action.name](query, it, action.number(0))
             if action is not None and action.name in FOR_ADMINS:
-                called = await self._with_rights(stored, called)
+                called = await self._with_rights(it.stored, called)
             reply = await self._core.commands.press(action, called)
         except AppError:  # another attempt does it; the button does not seem stuck
-            await best_effort(query.answer())
+            await pop_up(query, say("tap_later", called.language))
             raise
         await pop_up(query, reply.tapped, stays=reply.is_note)
+        if reply.keeps_others:
+            reply = replace(reply, rows=(*reply.rows, *other_rows(query, reply.rows)))
         if not reply.is_note:
-            await self._show_tapped(query, called, reply)
+            screen = query.message.message_id if query.message and reply.is_screen else None
+            await self._show(called, reply, replacing=screen)
         if not (reply.is_screen or reply.keeps_button or reply.asks or reply.corrects):
             await remove_button(query)
         return "asked for zone" if asks_for_zone(reply.text) else "done"
 
-    async def _show_tapped(self, query: types.CallbackQuery, called: Called, reply: Reply) -> None:
-        screen = query.message.message_id if query.message and reply.is_screen else None
-        if reply.keeps_others:
-            reply = replace(reply, rows=(*reply.rows, *other_rows(query, reply.rows)))
-        await self._show(called, reply, replacing=screen)
-
-    async def show_source(
-        self, query: types.CallbackQuery, stored: WaitingUpdate, called: Called
+    async def _show_source(
+        self, query: types.CallbackQuery, it: Arrived, number: int
     ) -> UpdateOutcome:
         """Reply to the source message; quote it when it is gone from the chat but still stored."""
-        # Buttons of earlier versions name the message as references do: msg-12.
-        action = Action.unpack((query.data or "").replace(":msg-", ":"))
-        address, language = Address(*called.owner), called.language
-        if action is None:
-            await pop_up(query, say("tap_unknown", language), stays=True)
-            return "done"
+        called, address, language = it.called, Address(*it.called.owner), it.called.language
         find = self._core.memory.memories.facts.find_source
-        try:
-            source = await self._run(find, called.owner, f"msg-{action.number(0)}")
-        except AppError:
-            await best_effort(query.answer())
-            raise
+        source = await self._run(find, called.owner, f"msg-{number}")
         if source is None:
             await pop_up(query, say("source_gone", language), stays=True)
             return "done"
         await pop_up(query, say("tap_source", language, day=called.day(source.said_at)))
-        there = _place_of(source, address, stored.bot_id)
+        there = _place_of(source, address, it.stored.bot_id)
         here = say("source_here_bot" if source.is_bots else "source_here", language)
         if there is None or not await self._delivery.send_reply(there, here):
             key = "source_quote_bot" if source.is_bots else "source_quote"
@@ -190,27 +175,25 @@ class Handlers:
             await self._delivery.send_text(address, quote)
         return "done"
 
-    async def unsend(self, query: types.CallbackQuery, called: Called) -> UpdateOutcome:
+    async def _unsend(self, query: types.CallbackQuery, it: Arrived, number: int) -> UpdateOutcome:
         """Delete a message in which a secret was masked, where Telegram lets us.
 
         In a group it is the sender's own: the one that the answer under which the button stands
         replies to.
         """
-        action, shown = Action.unpack(query.data or ""), query.message
-        number = action.number(0) if action else 0
+        shown, is_gone = query.message, False
         answered = shown.reply_to_message if isinstance(shown, types.Message) else None
         is_own = answered is not None and answered.message_id == number
         is_own = is_own and answered is not None and answered.from_user == query.from_user
-        is_gone = False
-        if number and (is_own or not called.owner.is_group):
-            chat_id = called.owner.telegram_user_id
+        if number and (is_own or not it.called.owner.is_group):
+            chat_id = it.stored.chat_id or 0
             try:
                 await self._bot.delete_message(chat_id, number, request_timeout=ADMIN_TIMEOUT)
                 is_gone = True
             except AiogramError as error:
                 is_gone = "message to delete not found" in str(error)
-        sentence = say("unsend_done" if is_gone else "unsend_failed", called.language)
-        await best_effort(query.answer(sentence, show_alert=not is_gone))
+        sentence = say("unsend_done" if is_gone else "unsend_failed", it.called.language)
+        await pop_up(query, sentence, stays=not is_gone)
         await remove_button(query)
         return "done"
 
@@ -222,15 +205,13 @@ class Handlers:
             await move_group(self._core, message.migrate_from_chat_id, message.chat.id)
         return "done"
 
-    async def note_membership(
-        self, event: types.ChatMemberUpdated, called: Called
-    ) -> UpdateOutcome:
+    async def note_membership(self, event: types.ChatMemberUpdated, it: Arrived) -> UpdateOutcome:
         """The user blocked or unblocked the bot; a group added or removed it.
 
         A group is told how to talk to it, and what it sees there. What was said before stays.
         """
         is_gone = event.new_chat_member.status in GONE
-        settings, bot, language = self._core.user_settings, self._identity, called.language
+        settings, bot, language = self._core.user_settings, self._identity, it.called.language
         await self._run(settings.mark_inactive if is_gone else settings.mark_active, event.chat.id)
         is_new = event.old_chat_member.status in GONE and not is_gone
         if is_new and event.chat.type in (ChatType.GROUP, ChatType.SUPERGROUP):
@@ -268,20 +249,20 @@ class Handlers:
 # aiogram runs filters that are plain functions in a thread, so these are coroutines.
 
 
-async def is_refused(_message: types.Message, stored: WaitingUpdate) -> bool:
-    """A stranger's message."""
-    return stored.kind == "refused"
+async def is_refused(_event: types.TelegramObject, it: Arrived) -> bool:
+    """A stranger's message, or tap."""
+    return it.stored.kind == "refused"
 
 
-async def answers_zone_question(message: types.Message, stored: WaitingUpdate) -> bool:
+async def answers_zone_question(message: types.Message, it: Arrived) -> bool:
     """What answers our question for a time zone: a reply to it, or the next message.
 
     Not a reply, it is a place on the map, or a few words that may be its name.
     """
-    if stored.zone_asked and message.reply_to_message is None:
+    if it.stored.zone_asked and message.reply_to_message is None:
         return message.location is not None or names_place(message.text or "")
     asked = message.reply_to_message
-    if asked is None or asked.from_user is None or asked.from_user.id != stored.bot_id:
+    if asked is None or asked.from_user is None or asked.from_user.id != it.stored.bot_id:
         return False
     has_place = message.text is not None or message.location is not None
     return has_place and asks_for_zone(asked.text or "")

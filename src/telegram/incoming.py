@@ -12,9 +12,12 @@ from aiogram.types import Message
 from aiogram.types.message_origin_union import MessageOriginUnion
 
 from src.base.errors import DeliveryError, DocumentBrokenError, DocumentTooLargeError
+from src.base.owners import Called
 from src.media.attachments import Attachment, AttachmentKind
 from src.media.document_reader import MAX_BYTES
+from src.queue.update_repo import WaitingUpdate
 from src.reading.voices import Provenance, Voice, clean_name, clean_quote
+from src.talk.turn_state import TurnControl
 from src.telegram.delivery import delivery_error
 from src.texts import Language, say
 
@@ -24,6 +27,15 @@ MAX_PLACES = 5  # decimal ones of a coordinate: a metre
 GET_TIMEOUT = 15  # seconds
 FETCH_TIMEOUT = 120  # seconds for 20 MB
 CHUNK = 1 << 16
+
+
+@dataclass(frozen=True)
+class Arrived:
+    """An update that is handled: as it is stored, who calls, and what stops its answer."""
+
+    stored: WaitingUpdate
+    called: Called
+    control: TurnControl
 
 
 def read_voice(message: Message) -> Voice:

@@ -16,12 +16,11 @@ from dataclasses import replace
 from datetime import UTC
 from functools import partial
 
-from aiogram import Bot, types
+from aiogram import types
 from aiogram.enums import ChatAction
 from aiogram.exceptions import AiogramError, TelegramRetryAfter
 
 from src.base.errors import AppError
-from src.base.owners import Called
 from src.core import Core
 from src.history.conversation_repo import TelegramOrigin
 from src.history.turn_repo import StoredAnswer
@@ -29,15 +28,16 @@ from src.media.attachments import Attachment, Heard
 from src.memory.screens import corrected_by
 from src.pg.client import storable
 from src.queue.update_repo import UpdateOutcome, WaitingUpdate
+from src.reading.gate import redact
 from src.reading.voices import clean_name
 from src.talk.command_service import COMMANDS, parse_command
 from src.talk.corrections import ChangeNotes
-from src.talk.turn_state import AnswerView, IncomingMessage, Teaching, Turn, TurnControl
+from src.talk.turn_state import AnswerView, IncomingMessage, Teaching, Turn
 from src.talk.zones import zone_note
 from src.telegram import delivery
 from src.telegram.delivery import Address, Delivery
-from src.telegram.incoming import author_of, fetch_file, read_content, read_voice
-from src.telegram.rendering import MAX_UTF16, Part, Renderer, keep_words
+from src.telegram.incoming import Arrived, author_of, fetch_file, read_content, read_voice
+from src.telegram.rendering import MAX_UTF16, Part, keep_words
 from src.telegram.updates import BotIdentity
 from src.texts import say
 
@@ -61,39 +61,25 @@ REQUEST_TIMEOUT = 10  # seconds
 DRAFT_WINDOW, EDIT_WINDOW = MAX_UTF16 - 500, 2 * MAX_UTF16
 
 
-class DraftSupport:
-    """What all growing answers share: who formats them, and whether the server knows drafts.
-
-    Attributes:
-        available: Whether it does; learnt from its first refusal.
-    """
-
-    def __init__(self, renderer: Renderer) -> None:
-        """Assume that it does."""
-        self.renderer = renderer
-        self.available = True
-
-
 class AnswerStream(AnswerView):
     """One answer on its way: ``feed`` it, and ``close`` it before the final message."""
 
-    def __init__(self, bot: Bot, address: Address, *, drafts: DraftSupport, draft_id: int) -> None:
+    def __init__(self, delivery: Delivery, address: Address, draft_id: int) -> None:
         """Stream to ``address``.
 
         Args:
-            bot: Sends.
+            delivery: Sends, formats, and knows whether drafts may be used in a private chat.
             address: Where to; a group's id is negative.
-            drafts: Whether drafts may be used in a private chat.
             draft_id: Names the draft; a press of its Stop button brings it back.
         """
         super().__init__()
-        self._bot = bot
+        self._delivery = delivery
+        self._bot = delivery.bot
         self._address = address
-        self._drafts = drafts
         self._draft_id = draft_id
         self._on_message: Callable[[int], Awaitable[None]] | None = None
         self.message_id: int | None = None
-        self._uses_drafts = address.chat_id > 0 and drafts.available
+        self._uses_drafts = address.chat_id > 0 and delivery.knows_drafts
         self._pieces: list[str] = []
         self._news = asyncio.Event()
         self._shown: Part | None = None
@@ -150,7 +136,7 @@ class AnswerStream(AnswerView):
             await asyncio.sleep(max(interval, self._quiet_until - time.monotonic()))
             is_reminder = not self._news.is_set()
             self._news.clear()
-            part = await self._drafts.renderer.render_start(self._window())
+            part = await self._delivery.renderer.render_start(self._window())
             if part is not None and (part != self._shown or (is_reminder and self._uses_drafts)):
                 await self._show(part)
 
@@ -185,18 +171,17 @@ class AnswerStream(AnswerView):
         if delivery.is_not_modified(error):
             return
         if self._uses_drafts and delivery.is_unknown_method(error):
-            self._drafts.available = False
+            self._delivery.knows_drafts = False
             logger.warning("this Bot API server knows no drafts; answers are edited instead")
         self._quiet_until = time.monotonic() + EDIT_SECONDS * 2
         self._news.set()
 
     async def _send_draft(self, part: Part) -> None:
-        if not self._drafts.available:
+        if not self._delivery.knows_drafts:
             return
         await self._bot.send_message_draft(
-            chat_id=self._address.chat_id,
+            **self._address.place,
             draft_id=self._draft_id,
-            message_thread_id=self._address.thread_id or None,
             text=part.text,
             entities=part.entities or None,
             can_stop=True,
@@ -206,12 +191,12 @@ class AnswerStream(AnswerView):
     async def _send_or_edit(self, part: Part) -> None:
         """Into a message of its own, or the one of an earlier attempt."""
         if self.message_id is not None:
-            await delivery.edit_message(
-                self._bot, self._address, self.message_id, part, timeout=REQUEST_TIMEOUT
+            await self._delivery.edit_once(
+                self._address, self.message_id, part, timeout=REQUEST_TIMEOUT
             )
             return
-        self.message_id = await delivery.send_message(
-            self._bot, self._address, part, timeout=REQUEST_TIMEOUT
+        self.message_id = await self._delivery.send_once(
+            self._address, part, timeout=REQUEST_TIMEOUT
         )
         if self._on_message is not None and self.message_id != delivery.UNKNOWN_ID:
             await self._on_message(self.message_id)
@@ -224,9 +209,8 @@ class AnswerStream(AnswerView):
             pause = TYPING_EVERY
             try:
                 await self._bot.send_chat_action(
-                    self._address.chat_id,
-                    ChatAction.TYPING,
-                    message_thread_id=self._address.thread_id or None,
+                    **self._address.place,
+                    action=ChatAction.TYPING,
                     request_timeout=REQUEST_TIMEOUT,
                 )
             except TelegramRetryAfter as error:
@@ -239,68 +223,52 @@ class AnswerStream(AnswerView):
 class TurnHandler:
     """Messages to answer: who answers them, and where that is shown."""
 
-    def __init__(self, core: Core, bot: Bot, delivery: Delivery, identity: BotIdentity) -> None:
-        """Show through ``bot``, deliver through ``delivery``."""
-        self.bot = bot
+    def __init__(self, core: Core, delivery: Delivery, identity: BotIdentity) -> None:
+        """Show and deliver through ``delivery``."""
         self.delivery = delivery
-        self.drafts = DraftSupport(delivery.renderer)
         self.settings = core.memory.settings
         self.notes = ChangeNotes(core.client)
         self.is_slow = core.settings.is_own_server(core.settings.chat_model_name)
         self._core = core
         self._identity = identity
-        core.attachments.fetch_again = partial(fetch_file, bot)
+        core.attachments.fetch_again = partial(fetch_file, delivery.bot)
 
-    async def answer_text(
-        self, message: types.Message, stored: WaitingUpdate, called: Called, control: TurnControl
-    ) -> UpdateOutcome:
+    async def answer_text(self, message: types.Message, it: Arrived) -> UpdateOutcome:
         """Answer a text; raises what ``AgentService.run_turn`` raises, as all of these do."""
         text = without_address(message.text or "", self._identity)
         if len(text) >= LONG_PASTE:
             await asyncio.sleep(SETTLE_SECONDS)
-        return await self._run(_incoming(message, text, stored, called), stored, control)
+        return await self._run(_incoming(message, text, it), it)
 
-    async def teach(
-        self,
-        message: types.Message,
-        text: str,
-        stored: WaitingUpdate,
-        called: Called,
-        control: TurnControl,
-    ) -> UpdateOutcome:
+    async def teach(self, message: types.Message, text: str, it: Arrived) -> UpdateOutcome:
         """Remember a text as it stands; a turn without a model."""
-        incoming = _incoming(message, text, stored, called, Teaching())
-        return await self._run(incoming, stored, control)
+        return await self._run(_incoming(message, text, it, Teaching()), it)
 
-    async def answer_content(
-        self, message: types.Message, stored: WaitingUpdate, called: Called, control: TurnControl
-    ) -> UpdateOutcome:
+    async def answer_content(self, message: types.Message, it: Arrived) -> UpdateOutcome:
         """Answer what a message holds beside, or instead of, a text: said, shown or written.
 
         A part of an album leaves the answer to the last of them. A second attempt finds what the
         first one stored, and does not read the attachment again.
         """
-        content = read_content(message, called.language)
+        content = read_content(message, it.called.language)
         text = without_address(content.text, self._identity)
-        incoming = _incoming(message, text, stored, called)
+        incoming = _incoming(message, text, it)
         find = self._core.conversations.find_text
         known = await self._core.client.run(find, incoming.owner, incoming.origin)
-        heard = Heard(problem=say(content.problem, called.language) if content.problem else "")
+        heard = Heard(problem=say(content.problem, it.called.language) if content.problem else "")
         if content.attachment is not None and known is None:
             heard = await self._read(content.attachment, incoming)
-        if stored.media_group_id is not None and stored.newer is None:
+        if it.stored.media_group_id is not None and it.stored.newer is None:
             await asyncio.sleep(SETTLE_SECONDS)
         text = known or "\n".join(filter(None, (text, heard.spoken)))
         if text or heard.enclosed is not None:
-            return await self._run(with_heard(incoming, text, heard), stored, control)
+            return await self._run(with_heard(incoming, text, heard), it)
         if await self._core.agent.is_left_to_newer(incoming):
             return "left to a later message"
-        await self.delivery.send_text(Address(*called.owner), heard.problem)
+        await self.delivery.send_text(Address(*it.called.owner), heard.problem)
         return "explained"
 
-    async def take_edit(
-        self, message: types.Message, stored: WaitingUpdate, called: Called, control: TurnControl
-    ) -> UpdateOutcome:
+    async def take_edit(self, message: types.Message, it: Arrived) -> UpdateOutcome:
         """History and memory follow the new words; the last message is answered anew, in place."""
         text = without_address(message.text or message.caption or "", self._identity)
         teaching = None
@@ -309,7 +277,7 @@ class TurnHandler:
             if entry is None or not entry.teaches:
                 return "ignored"  # what a command did is done
             text, teaching = command.argument, Teaching()
-        incoming = _incoming(message, text, stored, called, teaching)
+        incoming = _incoming(message, text, it, teaching)
         outcome = await self._core.client.run(
             self._core.edits.take, incoming.owner, incoming.origin, incoming.text,
             is_own=incoming.voice.is_own,
@@ -318,30 +286,28 @@ class TurnHandler:
             return "done" if outcome.what == "older" else "ignored"
         if leftover := list(outcome.leftover):
             chat_id = incoming.owner.telegram_user_id
-            await delivery.best_effort(self.bot.delete_messages(chat_id, leftover))
-        return await self._run(incoming, stored, control)
+            await delivery.best_effort(self.delivery.bot.delete_messages(chat_id, leftover))
+        return await self._run(incoming, it)
 
     async def _read(self, attachment: Attachment, incoming: IncomingMessage) -> Heard:
         return await self._core.attachments.read(
             attachment,
-            partial(fetch_file, self.bot, attachment.file_id),
-            caption=incoming.text,
+            partial(fetch_file, self.delivery.bot, attachment.file_id),
+            caption=redact(incoming.text),
             language=incoming.language,
             conversation_id=await self._core.agent.conversation_of(incoming.owner),
         )
 
-    async def _run(
-        self, incoming: IncomingMessage, stored: WaitingUpdate, control: TurnControl
-    ) -> UpdateOutcome:
+    async def _run(self, incoming: IncomingMessage, it: Arrived) -> UpdateOutcome:
         """A turn; in groups the answer quotes the message.
 
         Unless the message stayed in the old chat of a group that moved.
         """
-        owner = incoming.owner
+        owner, stored = incoming.owner, it.stored
         is_quoting = owner.is_group and owner.telegram_user_id == stored.chat_id
         address = Address(*owner, reply_to=stored.message_id if is_quoting else None)
         view = TelegramView(self, address, (stored.message_id or 1) % MAX_DRAFT_ID or 1)
-        return await self._core.agent.run_turn(Turn(incoming, view, control))
+        return await self._core.agent.run_turn(Turn(incoming, view, it.control))
 
 
 class TelegramView(AnswerStream):
@@ -349,7 +315,7 @@ class TelegramView(AnswerStream):
 
     def __init__(self, turns: TurnHandler, address: Address, draft_id: int) -> None:
         """Show at ``address``; a press of the Stop button brings ``draft_id`` back."""
-        super().__init__(turns.bot, address, drafts=turns.drafts, draft_id=draft_id)
+        super().__init__(turns.delivery, address, draft_id)
         self._turns = turns
 
     async def open(self, turn: Turn, on_message: Callable[[int], Awaitable[None]]) -> None:
@@ -398,13 +364,10 @@ def with_heard(incoming: IncomingMessage, text: str, heard: Heard) -> IncomingMe
 
 
 def _incoming(
-    message: types.Message,
-    text: str,
-    stored: WaitingUpdate,
-    called: Called,
-    teaching: Teaching | None = None,
+    message: types.Message, text: str, it: Arrived, teaching: Teaching | None = None
 ) -> IncomingMessage:
     """The message as the service takes it."""
+    stored, called = it.stored, it.called
     return IncomingMessage(
         owner=called.owner,
         text=text,

@@ -78,14 +78,9 @@ class UpdateIntake:
     """Stores raw updates; what polling and the webhook have in common."""
 
     def __init__(
-        self,
-        *,
-        client: PgClient,
-        updates: UpdateRepository,
-        bot: BotIdentity,
-        access: Access,
+        self, client: PgClient, updates: UpdateRepository, bot: BotIdentity, access: Access,
         metrics: Metrics,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Store through ``updates``, for the bot and those who may use it."""
         self._client = client
         self._updates = updates

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections import OrderedDict
-from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime
+from functools import lru_cache
 from http import HTTPStatus
 from types import SimpleNamespace
 from typing import Any, cast
 
-from aiogram import BaseMiddleware, Bot, Dispatcher, exceptions, types
+from aiogram import Bot, Dispatcher, exceptions, types
 from aiogram.client.session.aiohttp import AiohttpSession
 from aiogram.client.session.middlewares.base import (
     BaseRequestMiddleware,
@@ -26,17 +24,13 @@ from aiolimiter import AsyncLimiter
 from src.base.config import Settings
 from src.base.errors import ConfigError, DeliveryError
 from src.base.metrics import Metrics
-from src.base.owners import Called
-from src.base.zones import first_zone
 from src.core import Core
-from src.queue.update_repo import WaitingUpdate
 from src.talk.command_service import COMMANDS
 from src.talk.turn_state import wait_unless_stopped
 from src.telegram.delivery import UNKNOWN_ID, Delivery
 from src.telegram.handlers import Handlers
-from src.telegram.messages import TurnHandler
 from src.telegram.updates import ALLOWED_UPDATES, BotIdentity
-from src.texts import LANGUAGES, choose_language, say
+from src.texts import LANGUAGES, say
 
 # The HTTP session to Telegram: whatever is answered becomes a result or aiogram's own error.
 #
@@ -166,7 +160,7 @@ class ThrottleMiddleware(BaseRequestMiddleware):
     def __init__(self, messages_per_second: int, metrics: Metrics) -> None:
         """Allow so many messages a second over all chats (Telegram's default is 30)."""
         self._all = AsyncLimiter(messages_per_second, 1.0)
-        self._chats: OrderedDict[int, AsyncLimiter] = OrderedDict()
+        self._limiter_of = lru_cache(MAX_CHATS)(_chat_limiter)
         self._metrics = metrics
 
     async def __call__(
@@ -187,54 +181,14 @@ class ThrottleMiddleware(BaseRequestMiddleware):
             self._metrics.requests.labels(method.__api_method__, result).inc()
 
     async def _wait_for_place(self, chat_id: int | str | None) -> None:
-        await self._chat_limiter(chat_id).acquire()
+        await self._limiter_of(chat_id if isinstance(chat_id, int) else 0).acquire()
         await self._all.acquire()
 
-    def _chat_limiter(self, chat_id: int | str | None) -> AsyncLimiter:
-        key = chat_id if isinstance(chat_id, int) else 0
-        limiter = self._chats.get(key)
-        if limiter is None:
-            is_group = key < 0
-            limiter = AsyncLimiter(
-                GROUP_BURST if is_group else PRIVATE_BURST,
-                GROUP_SECONDS if is_group else PRIVATE_SECONDS,
-            )
-            self._chats[key] = limiter
-            if len(self._chats) > MAX_CHATS:
-                self._chats.popitem(last=False)
-        self._chats.move_to_end(key)
-        return limiter
 
-
-class CalledMiddleware(BaseMiddleware):
-    """Adds ``called``: who calls, in which language and zone.
-
-    The language is the user's own choice, else that of their Telegram.
-    """
-
-    def __init__(self, time_zone: str) -> None:
-        """``time_zone`` is where those live who have not said where they do."""
-        self._time_zone = time_zone
-
-    async def __call__(
-        self,
-        handler: Callable[[types.TelegramObject, dict[str, Any]], Awaitable[Any]],
-        event: types.TelegramObject,
-        data: dict[str, Any],
-    ) -> Any:
-        """Find out, and go on."""
-        stored: WaitingUpdate = data["stored"]
-        user: types.User | None = data.get("event_from_user")
-        language = choose_language(stored.language, user.language_code if user else None)
-        data["called"] = Called(
-            stored.owner,
-            language,
-            datetime.now(UTC),
-            stored.time_zone or first_zone(language, self._time_zone),
-            member=stored.user_id,
-            has_zone=stored.time_zone is not None,
-        )
-        return await handler(event, data)
+def _chat_limiter(chat_id: int) -> AsyncLimiter:
+    if chat_id < 0:
+        return AsyncLimiter(GROUP_BURST, GROUP_SECONDS)
+    return AsyncLimiter(PRIVATE_BURST, PRIVATE_SECONDS)
 
 
 STARTUP_TIMEOUT = 15  # seconds for each request at start
@@ -250,21 +204,10 @@ def build_bot(settings: Settings, metrics: Metrics) -> Bot:
     return Bot(settings.telegram_bot_token.get_secret_value(), session=session)
 
 
-def build_dispatcher(
-    core: Core, bot: Bot, delivery: Delivery, identity: BotIdentity
-) -> Dispatcher:
-    """The dispatcher with all handlers, which show through ``bot`` and ``delivery``."""
+def build_dispatcher(core: Core, delivery: Delivery, identity: BotIdentity) -> Dispatcher:
+    """The dispatcher with all handlers, which show through ``delivery``."""
     dispatcher = Dispatcher(disable_fsm=True)
-    for observer in (
-        dispatcher.message,
-        dispatcher.edited_message,
-        dispatcher.callback_query,
-        dispatcher.my_chat_member,
-        dispatcher.message_reaction,
-    ):
-        observer.middleware(CalledMiddleware(core.settings.timezone))
-    turns = TurnHandler(core, bot, delivery, identity)
-    Handlers(core, bot, delivery, identity, turns).register(dispatcher)
+    Handlers(core, delivery, identity).register(dispatcher)
     return dispatcher
 
 

@@ -9,13 +9,15 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Literal, cast
 
-from aiogram import Bot, Dispatcher
+from aiogram import Dispatcher
 from aiogram.types import Update
 from procrastinate import App, JobContext
 from procrastinate.job_context import AbortReason
 
 from src.base import errors
 from src.base.metrics import Metrics
+from src.base.owners import Called
+from src.base.zones import first_zone
 from src.core import Core
 from src.memory.question_repo import SHOW_ENDING, QuestionRepository
 from src.queue.job_repo import COMMANDS_QUEUE, CONTROL_QUEUE, REMINDERS_QUEUE, TURNS_QUEUE
@@ -25,6 +27,7 @@ from src.reminders.reminder_repo import REMIND, DueReminder, ReminderRepository
 from src.reminders.screens import LATE, arrival
 from src.talk.turn_state import TurnControl
 from src.telegram.delivery import Address, Delivery
+from src.telegram.incoming import Arrived
 from src.telegram.rendering import split_text
 from src.texts import choose_language, say
 
@@ -40,9 +43,9 @@ NONSENSE_CHANCES = 2  # more, for what is answered in a way that is not understo
 class UpdateTasks:
     """Handles stored updates; every object it needs is handed in."""
 
-    def __init__(self, core: Core, bot: Bot, dispatcher: Dispatcher, delivery: Delivery) -> None:
-        """Feed ``dispatcher`` with the updates of ``bot``; apologise through ``delivery``."""
-        self._bot = bot
+    def __init__(self, core: Core, dispatcher: Dispatcher, delivery: Delivery) -> None:
+        """Feed ``dispatcher`` with updates; apologise through ``delivery``."""
+        self._bot = delivery.bot
         self._dispatcher = dispatcher
         self._delivery = delivery
         self._client = core.client
@@ -51,6 +54,7 @@ class UpdateTasks:
         self._user_settings = core.user_settings
         self._metrics = core.metrics
         self._questions = QuestionRepository(core.client)
+        self._time_zone = core.settings.timezone
 
     def register(self, app: App) -> None:
         """Tell the queue about the tasks, under the names that the stored jobs carry."""
@@ -79,7 +83,7 @@ class UpdateTasks:
             message_id: Telegram's number of the message, for ``interrupt_turn`` to compare.
         """
         control = TurnControl()
-        work = asyncio.ensure_future(self._find_and_handle(update, control, context.job.attempts))
+        work = asyncio.ensure_future(self._handle(update, control, context.job.attempts))
         while not work.done():
             try:
                 await asyncio.shield(work)
@@ -157,16 +161,14 @@ class UpdateTasks:
         except errors.ChatUnavailableError:
             logger.info("the end of a question is shown to nobody", extra={"answer": answer})
 
-    async def _find_and_handle(self, update: int, control: TurnControl, attempts: int) -> None:
-        stored = await self._client.run(self._updates.find_waiting, update)
-        if stored is not None:
-            await self._handle(stored, control, attempts)
-
-    async def _handle(self, stored: WaitingUpdate, control: TurnControl, attempts: int) -> None:
+    async def _handle(self, update: int, control: TurnControl, attempts: int) -> None:
         start = time.monotonic()
+        stored = await self._client.run(self._updates.find_waiting, update)
+        if stored is None:
+            return
         log = {"update": stored.id, "kind": stored.kind, "chat": stored.chat_id}
         try:
-            outcome = await self._feed(stored, control)
+            outcome = await self.feed(stored, control)
         except Exception as error:
             if await self._may_retry(error, stored, control, attempts):
                 log["attempt"] = attempts
@@ -178,12 +180,19 @@ class UpdateTasks:
         milliseconds = round((time.monotonic() - start) * 1000)
         logger.info("handled", extra={**log, "outcome": outcome, "ms": milliseconds})
 
-    async def _feed(self, stored: WaitingUpdate, control: TurnControl) -> UpdateOutcome:
+    async def feed(self, stored: WaitingUpdate, control: TurnControl) -> UpdateOutcome:
+        """Let the handlers have an update, and tell them who calls; raises what they raise."""
         if stored.is_inactive and stored.kind != "member" and stored.chat_id is not None:
             await self._client.run(self._user_settings.mark_active, stored.chat_id)
         update = Update.model_validate(stored.payload, context={"bot": self._bot})
+        language = choose_language(stored.language, stored.sender_language)
+        zone = stored.time_zone or first_zone(language, self._time_zone)
+        called = Called(
+            stored.owner, language, datetime.now(UTC), zone, member=stored.user_id,
+            has_zone=stored.time_zone is not None,
+        )  # fmt: skip
         result = await self._dispatcher.feed_update(
-            self._bot, update, stored=stored, control=control
+            self._bot, update, it=Arrived(stored, called, control)
         )
         return cast("UpdateOutcome", result) if isinstance(result, str) else "ignored"
 
@@ -207,7 +216,11 @@ class UpdateTasks:
     async def _conclude(
         self, error: Exception, stored: WaitingUpdate, control: TurnControl
     ) -> UpdateOutcome:
-        """End an update that failed for good; returns its outcome."""
+        """End an update that failed for good: apologise; its message stays in the history.
+
+        Raises:
+            DeliveryError: The apology did not go out either; worth another try, for a day.
+        """
         if isinstance(error, errors.ConversationGoneError):
             return "wiped"
         if isinstance(error, errors.ChatUnavailableError):
@@ -215,14 +228,6 @@ class UpdateTasks:
         if isinstance(error, errors.TransientError) and control.stopped:
             await self._client.run(self._turns.mark_delivery_stopped, stored.id)
             return "stopped"  # the user does not want this answer any more
-        return await self._give_up(stored, error)
-
-    async def _give_up(self, stored: WaitingUpdate, error: Exception) -> UpdateOutcome:
-        """Apologise, and mark the message; it stays in the history.
-
-        Raises:
-            DeliveryError: The apology did not go out either; worth another try, for a day.
-        """
         log = {"update": stored.id, "kind": stored.kind, "chat": stored.chat_id}
         logger.error("gave up on an update", extra=log, exc_info=error)
         self._metrics.turns.labels("failed").inc()

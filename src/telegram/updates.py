@@ -28,15 +28,6 @@ MAX_UPDATE_ID = 2**62
 GROUP_ANONYMOUS_BOT = 1087968824  # @GroupAnonymousBot
 DISLIKE = "👎"
 MAX_DEPTH = 60  # nesting of an update; a true one has a fraction of it
-# What Telegram is asked to send; the other kinds of updates have no handler.
-ALLOWED_UPDATES = [
-    "message",
-    "edited_message",
-    "callback_query",
-    "my_chat_member",
-    "stopped_message_generation",
-    "message_reaction",
-]
 MEDIA = (
     "photo", "voice", "audio", "video", "video_note", "document", "sticker", "animation",
     "location", "venue", "contact", "poll", "dice", "story", "paid_media", "game", "checklist",
@@ -272,13 +263,16 @@ _READERS = {
     "stopped_message_generation": _read_stop,
     "message_reaction": _read_reaction,
 }
+# What Telegram is asked to send; the other kinds of updates have no handler.
+ALLOWED_UPDATES = list(_READERS)
 
 
 def _validated(update: NewUpdate, content: Json, access: Access) -> NewUpdate | None:
     """The update, if aiogram can read it; else its essence; strangers' without content."""
     message = update.payload.get("message")
     if not access.permits(update.user_id, update.chat_id) and not _is_migration(message):
-        return _refused(update) if message is not None and update.kind != "member" else None
+        is_told = update.kind != "member" and (message or update.kind == "callback")
+        return _refused(update) if is_told else None
     if _is_readable(update.payload):
         return update
     if update.kind not in ("message", "command", "new", "stop"):
@@ -287,11 +281,16 @@ def _validated(update: NewUpdate, content: Json, access: Access) -> NewUpdate | 
 
 
 def _refused(update: NewUpdate) -> NewUpdate | None:
-    """A stranger's message without what was written: only what the refusal needs."""
-    kept = {"date": 0, **_essence(update.payload["message"], ("message_id",))}
+    """A stranger's message or tap without what was written: only what the refusal needs."""
     refused = replace(
         update, kind="refused", media_group_id=None, interrupts=False, draft_id=None, at_once=True
     )
+    if query := update.payload.get("callback_query"):
+        sender = _essence({**query, "chat": {}}, ())["from"]
+        tap = {"id": query["id"], "from": sender, "chat_instance": "-"}
+        payload = {"update_id": update.update_id, "callback_query": tap}
+        return replace(refused, payload=payload) if _is_readable(payload) else None
+    kept = {"date": 0, **_essence(update.payload["message"], ("message_id",))}
     return _with_message(refused, kept)
 
 

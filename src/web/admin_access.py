@@ -6,19 +6,17 @@ import asyncio
 import hashlib
 import hmac
 import secrets
-import time
-from collections import OrderedDict
-from dataclasses import dataclass
 
 from argon2 import PasswordHasher
 from argon2.exceptions import VerifyMismatchError
 from itsdangerous import BadSignature, URLSafeTimedSerializer
 
+from src.web.app_gate import Allowance
+
 SESSION_SECONDS = 12 * 3600
 COOKIE = "pomni_admin"
 FREE_GUESSES = 3  # of an address, before it has to wait
-LONGEST_PAUSE = 60.0  # seconds; all operators behind one proxy have one address
-MAX_ADDRESSES = 10_000  # that are remembered
+PAUSE = 20.0  # seconds for each guess then; all operators behind one proxy have one address
 MAX_WAITING = 4  # guesses that wait for their turn to be checked; checking one takes 30 ms
 MAX_PASSWORD = 1024  # characters that are looked at
 
@@ -36,14 +34,6 @@ class TooManyGuessesError(Exception):
         self.seconds = max(1, round(seconds))
 
 
-@dataclass
-class _Guesses:
-    """Wrong guesses of an address, and until when it waits."""
-
-    wrong: int = 0
-    until: float = 0.0
-
-
 class Access:
     """Checks the password, and what a browser brings back after that."""
 
@@ -54,7 +44,7 @@ class Access:
         key = hashlib.scrypt(password.encode(), salt=b"pomni admin", n=2**14, r=8, p=1)
         self._signer = URLSafeTimedSerializer(key, salt="session")
         self._key = key
-        self._guesses: OrderedDict[str, _Guesses] = OrderedDict()
+        self._guesses = Allowance(burst=FREE_GUESSES, per_second=1 / PAUSE)
         self._checking = asyncio.Lock()
         self._waiting = 0
 
@@ -64,12 +54,10 @@ class Access:
         Raises:
             TooManyGuessesError: It was not looked at.
         """
-        now = time.monotonic()
-        guesses = self._guesses.get(address, _Guesses())
-        if guesses.until > now:
-            raise TooManyGuessesError(guesses.until - now)
         if self._waiting >= MAX_WAITING:
             raise TooManyGuessesError(1)
+        if not self._guesses.take(address):
+            raise TooManyGuessesError(PAUSE)
         self._waiting += 1
         try:
             async with self._checking:
@@ -77,9 +65,7 @@ class Access:
         finally:
             self._waiting -= 1
         if is_right:
-            self._guesses.pop(address, None)
-        else:
-            self._note_wrong(address)
+            self._guesses.fill(address)
         return is_right
 
     def new_session(self) -> str:
@@ -107,13 +93,3 @@ class Access:
             return self._hasher.verify(self._hash, password)
         except VerifyMismatchError:
             return False
-
-    def _note_wrong(self, address: str) -> None:
-        guesses = self._guesses.setdefault(address, _Guesses())
-        guesses.wrong += 1
-        over = guesses.wrong - FREE_GUESSES
-        if over >= 0:
-            guesses.until = time.monotonic() + min(LONGEST_PAUSE, 2.0**over)
-        self._guesses.move_to_end(address)
-        while len(self._guesses) > MAX_ADDRESSES:
-            self._guesses.popitem(last=False)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
@@ -37,38 +38,6 @@ from src.web.app_gate import is_number
 from src.web.http_server import WithHeaders, read_body
 
 logger = logging.getLogger(__name__)
-
-WIDTH, HEIGHT, GAP = 640, 120, 2  # units of the drawing
-PARTS = 3  # kinds of bars that the style sheet has colours for
-
-
-def bars(title: str, columns: Sequence[tuple[str, Sequence[float]]]) -> dict[str, Any] | None:
-    """A chart of stacked bars for ``usage.html``; None when all of it is 0.
-
-    Args:
-        title: What it shows.
-        columns: ``(label, values stacked upon each other)``, from left to right.
-    """
-    most = max((sum(values) for _label, values in columns), default=0.0)
-    if not most:
-        return None
-    step = WIDTH / len(columns)
-    rectangles: list[dict[str, Any]] = []
-    for number, (label, values) in enumerate(columns):
-        top = float(HEIGHT)
-        for part, value in enumerate(values):
-            height = HEIGHT * value / most
-            top -= height
-            rectangles.append({
-                "x": round(number * step, 1), "y": round(top, 1),
-                "width": round(max(step - GAP, 1), 1), "height": round(height, 1),
-                "part": part % PARTS, "title": f"{label}: {value:,.0f}",
-            })  # fmt: skip
-    return {
-        "title": title, "rectangles": rectangles, "labels": (columns[0][0], columns[-1][0]),
-        "most": f"{most:,.0f}", "width": WIDTH, "height": HEIGHT,
-    }  # fmt: skip
-
 
 # Every page but the login asks for a session, and every form brings the session's token. Texts of
 # users are shown as text: the templates escape everything, and the browser is told to run nothing.
@@ -351,15 +320,14 @@ class AdminPages:
         days = _number(request, "days") or 7
         days = days if days in DAYS else 7
         lines = await self._rows(sql.SELECT_USAGE, days=days, zone=self._zone)
-        by_day: dict[str, list[int]] = {}
+        by_day: dict[str, Counter[str]] = {}
         for line in reversed(lines):
-            sums = by_day.setdefault(f"{line['day']:%d.%m.}", [0, 0, 0])
-            sums[0] += line["cached"]
-            sums[1] += line["prompt"] - line["cached"]
-            sums[2] += line["completion"]
+            sums = by_day.setdefault(f"{line['day']:%d.%m.}", Counter())
+            sums.update({part: line[part] for part in ("cached", "prompt", "completion")})
         return self._render(
             request, "usage.html", lines=lines, days=days, choices=DAYS,
-            chart=bars("Tokens by day", list(by_day.items())),
+            by_day=by_day,
+            most=max((one["prompt"] + one["completion"] for one in by_day.values()), default=0),
             prices=await self._rows(sql.SELECT_PRICES),
             spenders=await self._rows(sql.SELECT_SPENDERS, days=days),
             problem=request.query_params.get("problem") == "price",
@@ -410,24 +378,19 @@ class AdminPages:
         """Something that is done by a form of ours, in a session; then a page is shown."""
 
         async def do(request: Request) -> Response:
-            cookie = request.cookies.get(COOKIE)
-            root = request.scope["root_path"]
-            if not self._access.is_session(cookie):
-                return RedirectResponse(f"{root}/login", 303)
+            cookie, root = request.cookies.get(COOKIE, ""), request.scope["root_path"]
             form = await _read_form(request)
-            if not self._access.is_form_token(cookie or "", form.get("token", "")):
+            if not self._access.is_form_token(cookie, form.get("token", "")):
                 raise HTTPException(403)
             try:
                 response: Response = RedirectResponse(f"{root}{await action(request, form)}", 303)
             except SettingsError as error:
                 return await self.settings(request, error.problems, form)
-            except AppError as error:
-                return self._failure(request, error)
             if action == self.logout:
                 response.delete_cookie(COOKIE, path=root or "/")
             return response
 
-        return do
+        return self._shown(do)
 
     def _failure(self, request: Request, error: AppError) -> Response:
         logger.warning("an admin page failed", exc_info=error)

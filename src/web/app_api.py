@@ -22,7 +22,7 @@ from src.core import Core
 from src.history.timeline_repo import LAST, Place, TimelineMessage, TimelineRepository
 from src.memory.forgetting_repo import Undone
 from src.memory.memory_repo import FactQuery, Memory
-from src.memory.retriever import Hit
+from src.memory.retrieval_repo import Hit
 from src.reading.facts import MEMORY_TYPES, fact_uid
 from src.talk.command_service import undone_text
 from src.talk.corrections import CorrectionService

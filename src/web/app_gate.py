@@ -12,7 +12,7 @@ import json
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Hashable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -36,23 +36,34 @@ MAX_PEOPLE = 10_000  # that are remembered
 
 
 class Allowance:
-    """A bucket for each person, from which requests take; one process keeps its own."""
+    """A bucket for each person or address, from which requests take; each process has its own."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        """Everybody's is full; ``clock`` tells the seconds."""
+    def __init__(
+        self,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        burst: float = BURST,
+        per_second: float = PER_SECOND,
+    ) -> None:
+        """Everybody's is full with ``burst``; ``clock`` tells the seconds."""
         self._clock = clock
-        self._left: OrderedDict[int, tuple[float, float]] = OrderedDict()
+        self._burst, self._per_second = burst, per_second
+        self._left: OrderedDict[Hashable, tuple[float, float]] = OrderedDict()
 
-    def take(self, user_id: int, cost: float = 1.0) -> bool:
-        """Take ``cost`` from a person's bucket; False, and nothing is taken, when it lacks it."""
+    def take(self, whose: Hashable, cost: float = 1.0) -> bool:
+        """Take ``cost`` from a bucket; False, and nothing is taken, when it lacks it."""
         now = self._clock()
-        left, at = self._left.pop(user_id, (BURST, now))
-        left = min(BURST, left + (now - at) * PER_SECOND)
+        left, at = self._left.pop(whose, (self._burst, now))
+        left = min(self._burst, left + (now - at) * self._per_second)
         is_enough = left >= cost
-        self._left[user_id] = (left - cost if is_enough else left, now)
+        self._left[whose] = (left - cost if is_enough else left, now)
         if len(self._left) > MAX_PEOPLE:
             self._left.popitem(last=False)
         return is_enough
+
+    def fill(self, whose: Hashable) -> None:
+        """A bucket is full again."""
+        self._left.pop(whose, None)
 
 
 MAX_CHARACTERS = 8192  # Telegram's has about 700

@@ -145,7 +145,7 @@ def _encoded(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
     return [(name.lower().encode(), value.encode()) for name, value in headers.items()]
 
 
-POLL_SECONDS = 90.0  # a getUpdates answers within 25; a webhook may be quiet for ever
+POLL_SECONDS = 90.0  # a getUpdates answers within 25
 HEARTBEAT_SECONDS = 30.0
 CHECK_SECONDS = 2.0  # whoever probes does not wait long either
 FULL_SECONDS = 60.0  # how long a statement that failed for a full disk is told
@@ -155,80 +155,56 @@ MAX_WEBHOOK_CALLS = 100  # side by side, of which Telegram makes 40 by default
 Check = Callable[[], Awaitable[str | None]]
 
 
-class ReadinessChecks:
-    """What ``/readyz`` looks at: each check returns None, or what is wrong."""
+def readiness_checks(
+    client: PgClient,
+    workers: WorkerRepository,
+    *,
+    last_polled: Callable[[], float | None] | None = None,
+    data_dir: Path | None = None,
+) -> Mapping[str, Check]:
+    """What ``/readyz`` looks at, by name: each returns None, or what is wrong.
 
-    def __init__(
-        self,
-        *,
-        client: PgClient,
-        workers: WorkerRepository,
-        last_received: Callable[[], float | None] | None,
-        is_polling: bool,
-        data_dir: Path | None = None,
-    ) -> None:
-        """Look at these.
+    Args:
+        client: Of the database.
+        workers: Their heartbeats.
+        last_polled: When Telegram last answered, if we ask it; a webhook may be quiet for ever.
+        data_dir: Where the embedded database lies, if it is that one.
+    """
 
-        Args:
-            client: Of the database.
-            workers: Their heartbeats.
-            last_received: When Telegram was last heard, if we receive.
-            is_polling: Whether we ask Telegram, or are called.
-            data_dir: Where the embedded database lies, if it is that one.
-        """
-        self._data_dir = data_dir
-        self._client = client
-        self._workers = workers
-        self._last_received = last_received
-        self._is_polling = is_polling
-        self._started = time.monotonic()
+    async def database() -> str | None:
+        shortage = _find_shortage(client, data_dir)
+        if shortage is None:
+            await client.run(client.fetch_one, "SELECT 1")
+        return shortage
 
-    def checks(self) -> Mapping[str, Check]:
-        """The checks by name."""
-        return {"database": self._database, "telegram": self._telegram, "worker": self._worker}
-
-    async def _database(self) -> str | None:
-        shortage = self._find_shortage()
-        if shortage is not None:
-            return shortage
-        try:
-            await self._client.run(self._client.fetch_one, "SELECT 1")
-        except StorageError as error:
-            return str(error)
-        return None
-
-    def _find_shortage(self) -> str | None:
-        """Reading goes on when the disk is full, so a question would be answered."""
-        if self._data_dir is not None:
-            return find_shortage(self._data_dir)
-        full_at = self._client.full_at
-        if full_at is None or time.monotonic() > full_at + FULL_SECONDS:
-            return None
-        return "the disk is full: PostgreSQL could not write (53100)"
-
-    async def _telegram(self) -> str | None:
-        """Polling must have heard from Telegram lately; a webhook is called when there is news."""
-        if self._last_received is None or not self._is_polling:
-            return None
-        last = self._last_received()
+    async def telegram() -> str | None:
+        last = time.monotonic() if last_polled is None else last_polled()
         if last is None:
             return "Telegram has not answered getUpdates yet"
         silence = time.monotonic() - last
         return f"no answer to getUpdates for {silence:.0f} s" if silence > POLL_SECONDS else None
 
-    async def _worker(self) -> str | None:
-        try:
-            age = await self._client.run(self._workers.seconds_since_heartbeat)
-        except StorageError as error:
-            return str(error)
+    async def worker() -> str | None:
+        age = await client.run(workers.seconds_since_heartbeat)
         if age is None:
             return "no worker is running"
         return f"no heartbeat of a worker for {age:.0f} s" if age > HEARTBEAT_SECONDS else None
 
+    return {"database": database, "telegram": telegram, "worker": worker}
+
+
+def _find_shortage(client: PgClient, data_dir: Path | None) -> str | None:
+    """Reading goes on when the disk is full, so a question would be answered."""
+    if data_dir is not None:
+        return find_shortage(data_dir)
+    if client.full_at is None or time.monotonic() > client.full_at + FULL_SECONDS:
+        return None
+    return "the disk is full: PostgreSQL could not write (53100)"
+
 
 def build_http_app(
     *,
-    checks: ReadinessChecks,
+    checks: Mapping[str, Check],
     metrics: Metrics,
     client: PgClient,
     updates: UpdateRepository,
@@ -241,9 +217,8 @@ def build_http_app(
         return PlainTextResponse("ok")
 
     async def readyz(_request: Request) -> Response:
-        named = checks.checks()
-        problems = await asyncio.gather(*(_within_deadline(check) for check in named.values()))
-        found = dict(zip(named, problems, strict=True))
+        problems = await asyncio.gather(*(_within_deadline(check) for check in checks.values()))
+        found = dict(zip(checks, problems, strict=True))
         ready = all(problem is None for problem in found.values())
         body = {name: problem or "ok" for name, problem in found.items()}
         return JSONResponse({"ready": ready, **body}, 200 if ready else 503)
@@ -283,6 +258,8 @@ async def _within_deadline(check: Check) -> str | None:
             return await check()
     except TimeoutError:
         return f"no answer within {CHECK_SECONDS:g} s"
+    except StorageError as error:
+        return str(error)
 
 
 def _describe_bind(error: Exception) -> str:

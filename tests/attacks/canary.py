@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any
 
 from aiogram import Bot, Dispatcher
-from aiogram.types import Update
 
 from src.base.errors import AppError
 from src.base.owners import Owner
@@ -35,6 +34,7 @@ from src.privacy.erasure_repo import ErasureRepository
 from src.talk.turn_state import TurnControl
 from src.telegram.delivery import Delivery
 from src.telegram.setup import build_dispatcher
+from src.telegram.tasks import UpdateTasks
 from src.telegram.updates import BotIdentity
 from tests.conftest import TEMPLATE, database_url, execute, new_client, query
 from tests.fakes.openai_server import ChatRequest, Reply
@@ -159,11 +159,9 @@ class World:
         stored = self.rig.core.updates.find_waiting(row)
         if stored is None:
             return
-        update = Update.model_validate(stored.payload, context={"bot": self.bot})
+        tasks = UpdateTasks(self.rig.core, self.dispatcher, Delivery(self.bot, _never))
         try:
-            outcome = await self.dispatcher.feed_update(
-                self.bot, update, stored=stored, control=TurnControl()
-            )
+            outcome: str = await tasks.feed(stored, TurnControl())
         except AppError as error:
             outcome = type(error).__name__
         self.rig.core.updates.mark_handled(stored.id, str(outcome))
@@ -329,7 +327,7 @@ async def open_world(server: str, seed: int) -> AsyncIterator[World]:
             async with open_rig(client, **settings) as rig:
                 rig.model.reply = answer
                 identity = BotIdentity(BOT, NAME.removeprefix("@"))
-                dispatcher = build_dispatcher(rig.core, bot, Delivery(bot, _never), identity)
+                dispatcher = build_dispatcher(rig.core, Delivery(bot, _never), identity)
                 yield World(rig, bot, dispatcher, random.Random(seed))
 
 

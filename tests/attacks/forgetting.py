@@ -168,7 +168,8 @@ def _without_rivals(pool: Sequence[Stored], meant: Stored) -> list[Stored]:
 def by_rules(request: str, facts: Sequence[Told]) -> list[int]:
     """What ``Forgetter.forget_about`` would choose among living facts."""
     read = read_request(request)
-    return choose(read, [(n, fact) for n, fact in enumerate(facts) if is_meant(read, fact)])
+    chosen = choose(read, [fact for fact in facts if is_meant(read, fact)])
+    return [number for number, fact in enumerate(facts) if fact in chosen]
 
 
 def main() -> int:

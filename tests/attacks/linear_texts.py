@@ -114,7 +114,7 @@ def summarised(text: str) -> object:
 
 def extracted(text: str) -> object:
     records = [{"uid": "msg-1", "role": "user", "text": text}]
-    return tasks.fill_form("ExtractedFacts", block("messages", records))
+    return tasks.fill_form("ExtractedFacts", block("messages", records), {})
 
 
 def repeated(text: str) -> object:

@@ -45,7 +45,7 @@ async def test_a_bare_machine_remembers_a_name_also_in_new_processes(
     first = await bare_machine.start("console")
     assert await say_to(first, "/stop") == say("stop_nothing", "ru")
     second = await bare_machine.start("console", "--user-id", "2")
-    boris = say("offline_saved", "ru", text="Меня зовут Борис")
+    boris = say("taught_new", "ru", text="Меня зовут Борис")
     assert await say_to(second, "Меня зовут Борис") == boris
     out, err = await first.communicate("Как меня зовут?".encode())  # no newline at the end
     assert (list(filter(None, out.decode().splitlines())), err) == (done.replies[1:], b"")

@@ -22,7 +22,7 @@ PROGRAM = Path(__file__).with_name("on_terminal.py")
 PROMPT = "> "
 COLOUR = re.compile(rb"\x1b\[[?\d;]*[a-zA-Z]")
 CTRL_C, CTRL_D, UP, BACKSPACE = "\x03", "\x04", "\x1b[A", "\x7f"
-STORED = say("offline_saved", "ru", text="Меня зовут Анна")
+STORED = say("taught_new", "ru", text="Меня зовут Анна")
 
 
 @dataclass

@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 from aiogram import Bot, Dispatcher
-from aiogram.types import Update
 
 from src.base.owners import Owner
 from src.history.conversation_repo import TelegramOrigin
@@ -17,6 +16,7 @@ from src.talk.turn_state import TurnControl
 from src.telegram.delivery import Delivery
 from src.telegram.receiver import GetRawUpdates
 from src.telegram.setup import build_dispatcher
+from src.telegram.tasks import UpdateTasks
 from src.telegram.updates import ALLOWED_UPDATES, BotIdentity
 from tests.fakes.telegram_people import Sender
 from tests.fakes.telegram_server import FakeTelegram
@@ -78,10 +78,8 @@ class Phone:
     async def _handle(self, row_id: int) -> str:
         stored = self.rig.core.updates.find_waiting(row_id)
         assert stored is not None
-        update = Update.model_validate(stored.payload, context={"bot": self.bot})
-        outcome: str = await self.dispatcher.feed_update(
-            self.bot, update, stored=stored, control=TurnControl()
-        )
+        tasks = UpdateTasks(self.rig.core, self.dispatcher, Delivery(self.bot, never))
+        outcome = await tasks.feed(stored, TurnControl())
         self.rig.core.updates.mark_handled(row_id, outcome)
         return outcome
 
@@ -144,7 +142,7 @@ async def open_phone(agents: Agents, fake: FakeTelegram, bot: Bot, **settings: A
     """A phone whose owner has never written to the bot of these settings."""
     rig = await agents.get(timezone="Europe/Moscow", **settings)
     identity = BotIdentity(42, "pomni_test_bot", "Помни")
-    dispatcher = build_dispatcher(rig.core, bot, Delivery(bot, never), identity)
+    dispatcher = build_dispatcher(rig.core, Delivery(bot, never), identity)
     return Phone(fake, bot, rig, dispatcher)
 
 

@@ -44,11 +44,11 @@ async def open_bot(fake: FakeTelegram, token: str | None = None) -> AsyncIterato
 def build_intake(client: PgClient, access: Access | None = None) -> UpdateIntake:
     """What stores the updates of the fake's bot."""
     return UpdateIntake(
-        client=client,
-        updates=UpdateRepository(client),
-        bot=BotIdentity(42, "pomni_test_bot", "Помни"),
-        access=access or Access(),
-        metrics=Metrics(),
+        client,
+        UpdateRepository(client),
+        BotIdentity(42, "pomni_test_bot", "Помни"),
+        access or Access(),
+        Metrics(),
     )
 
 

@@ -8,11 +8,11 @@ import pytest
 from aiogram import Bot
 
 from src.telegram import messages
-from src.telegram.delivery import Address
-from src.telegram.messages import EDIT_SECONDS, TYPING_AFTER, AnswerStream, DraftSupport
-from src.telegram.rendering import Renderer
+from src.telegram.delivery import Address, Delivery
+from src.telegram.messages import EDIT_SECONDS, TYPING_AFTER, AnswerStream
 from tests.fakes.telegram_checks import utf16_length
 from tests.fakes.telegram_server import FakeTelegram
+from tests.integration.phone import never
 from tests.integration.polling import eventually
 
 USER = 2**41 + 7
@@ -23,16 +23,16 @@ DRAFT_ID = 99
 class Shown:
     """Streams of one bot, and the messages that they made."""
 
-    def __init__(self, bot: Bot, drafts: DraftSupport | None = None) -> None:
+    def __init__(self, bot: Bot, delivery: Delivery | None = None) -> None:
         self.bot = bot
-        self.drafts = drafts or DraftSupport(Renderer())
+        self.delivery = delivery or Delivery(bot, never)
         self.messages: list[int] = []
 
     async def note(self, message_id: int) -> None:
         self.messages.append(message_id)
 
     async def open(self, address: Address, message_id: int | None = None) -> AnswerStream:
-        stream = AnswerStream(self.bot, address, drafts=self.drafts, draft_id=DRAFT_ID)
+        stream = AnswerStream(self.delivery, address, DRAFT_ID)
         await stream.begin(self.note, message_id)
         return stream
 
@@ -114,7 +114,7 @@ async def test_a_server_without_drafts_costs_nothing_and_later_answers_are_edite
     first.feed("первый")
     await fake.wait_for(lambda: fake.calls_of("sendMessageDraft"))
     await first.close()
-    assert not shown.drafts.available and fake.sent == []
+    assert not shown.delivery.knows_drafts and fake.sent == []
 
     second = await shown.open(Address(USER))
     second.feed("второй")
@@ -221,7 +221,7 @@ async def test_a_model_that_reads_slowly_says_so_once_and_the_answer_takes_that_
     fake: FakeTelegram, shown: Shown, monkeypatch: pytest.MonkeyPatch, owner: int
 ) -> None:
     monkeypatch.setattr(messages, "SLOW_AFTER", 0.1)
-    stream = AnswerStream(shown.bot, Address(owner), drafts=shown.drafts, draft_id=DRAFT_ID)
+    stream = AnswerStream(shown.delivery, Address(owner), DRAFT_ID)
     await stream.begin(shown.note, slow_line="медленно")
 
     def texts() -> list[str]:
@@ -242,7 +242,7 @@ async def test_a_model_that_answers_soon_says_nothing_of_it(
     fake: FakeTelegram, shown: Shown, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(messages, "SLOW_AFTER", 0.05)
-    stream = AnswerStream(shown.bot, Address(USER), drafts=shown.drafts, draft_id=DRAFT_ID)
+    stream = AnswerStream(shown.delivery, Address(USER), DRAFT_ID)
     await stream.begin(shown.note, slow_line="медленно")
     stream.feed("ответ")
     await fake.wait_for(lambda: fake.drafts)

@@ -164,6 +164,7 @@ async def test_a_paused_process_that_wakes_up_leaves_one_batch(scene: Scene) -> 
     sleeper._submit = sleep  # type: ignore[method-assign,assignment]
     await sleeper.gather()
     await waker.poll()
+    await waker.gather()
     assert server.submitted == 1
     await submit(*hold)  # type: ignore[arg-type]
     assert server.submitted == 2

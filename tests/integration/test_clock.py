@@ -102,6 +102,16 @@ def test_a_zone_is_read_in_words(zone: str) -> None:
     } == dict.fromkeys(read, (zone,))
 
 
+@for_each(("text", "rest"), [
+    ("haha kidding. my time zone is London", ""), ("жартую) мій часовий пояс Київ", ""),
+    ("Привет! Мой часовой пояс Киев", ""), ("мой часовой пояс Киев, отмени напоминание",
+     "отмени напоминание"),
+])  # fmt: skip
+def test_what_else_a_message_with_a_zone_wants_is_answered(text: str, rest: str) -> None:
+    told = told_zone(text)
+    assert told is not None and told.rest == rest
+
+
 @for_each("text", NOT_TOLD)
 def test_other_words_about_time_tell_no_zone(text: str) -> None:
     assert told_zone(text) is None
@@ -246,6 +256,13 @@ async def test_settings_take_a_city_as_an_ordinary_message(
     assert say("zone_unknown", language) in phone.last.text and zone_of(phone) is None
     await write(phone, "Kiev", language)
     assert zone_of(phone) == "Europe/Kyiv" and phone.rig.model.requests == []
+
+
+async def test_a_place_that_is_not_known_is_asked_for_again(phone: Phone) -> None:
+    await phone.write("/settings Мухосранск")
+    assert say("zone_unknown", "ru") in phone.last.text
+    await phone.write("Самара")
+    assert zone_of(phone) == "Europe/Samara" and phone.rig.model.requests == []
 
 
 async def test_what_is_no_city_is_answered_as_ever(phone: Phone) -> None:

@@ -596,7 +596,7 @@ def at(*ranges: tuple[int, int]) -> list[Summary]:
 
 
 @pytest.mark.parametrize(("summaries", "last", "gap"), [
-    ([], 0, None), ([], 4, (1, 4)), ([], 10, (1, 6)), (at((1, 6)), 10, (7, 10)),
+    ([], 0, None), ([], 4, (1, 4)), ([], 10, (1, 10)), (at((1, 6)), 10, (7, 10)),
     (at((1, 6), (7, 10)), 10, None), (at((1, 6), (7, 10)), 8, None), (at((7, 10)), 10, (1, 6)),
     (at((4, 6)), 10, (1, 3)), (at((1, 6), (13, 18)), 30, (7, 12)),
     (at((1, 6), (9, 18)), 30, (7, 8)), (at((1, 6), (13, 18)), 9, (7, 9)),
@@ -604,7 +604,7 @@ def at(*ranges: tuple[int, int]) -> list[Summary]:
 def test_the_first_gap_is_closed_first(
     summaries: list[Summary], last: int, gap: tuple[int, int] | None
 ) -> None:
-    assert first_gap(summaries, last, size=6) == gap
+    assert first_gap(summaries, last) == gap
 
 
 def test_every_gap_is_found_whatever_is_missing() -> None:
@@ -618,8 +618,8 @@ def test_every_gap_is_found_whatever_is_missing() -> None:
                 taken.append((position, end))
             position = end + 1
         summaries, last = at(*taken), chance.randint(1, 70)
-        while gap := first_gap(summaries, last, size=6):
-            assert gap[1] - gap[0] < 6 and gap[1] <= last
+        while gap := first_gap(summaries, last):
+            assert gap[1] <= last
             assert not any(f <= gap[1] and t >= gap[0] for f, t in taken), "nothing twice"
             taken = sorted([*taken, gap])
             summaries = at(*taken)

@@ -20,7 +20,7 @@ from tests.integration.person import Person
 
 pytestmark = pytest.mark.core(llm_model="offline")
 
-STORED = say("offline_saved", "ru", text="Меня зовут Анна")
+STORED = say("taught_new", "ru", text="Меня зовут Анна")
 FOUND = say("offline_quote_one", "ru")
 SOURCES = say("sources_title", "ru")
 MOSCOW = pytz.timezone("Europe/Moscow")
@@ -125,8 +125,8 @@ async def test_a_fact_is_replaced_brought_back_and_forgotten(person: Person) -> 
     omsk, tomsk = "Я живу в Омске", "Я живу в Томске"
     lines = (omsk, omsk, tomsk, "/undo", "Забудь, где я живу", "Где я живу?")
     assert await replies_to(person, *lines) == [
-        say("offline_saved", "ru", text=omsk), say("offline_known", "ru", text=omsk),
-        say("offline_replaced", "ru", text=tomsk, old=omsk),
+        say("taught_new", "ru", text=omsk), say("taught_same", "ru", text=omsk),
+        *say("taught_update", "ru", text=tomsk, old=omsk).splitlines(),
         say("undo_done", "ru", text=tomsk, restored=omsk), say("forgot", "ru", text=omsk),
         say("forgot_undo", "ru"), UNKNOWN, HINT,
     ]  # fmt: skip
@@ -229,9 +229,10 @@ async def test_the_reply_is_in_the_language_of_the_message(person: Person) -> No
     ann, olena = "My name is Ann", "Мене звати Олена"
     replies = await replies_to(person, "/stop", ann, "/stop", olena, "/stop")
     languages: list[Language] = ["ru", "en", "uk"]
-    assert replies[::2] == [say("stop_nothing", language) for language in languages]
-    replaced = say("offline_replaced", "uk", text=olena, old=ann)
-    assert replies[1::2] == [say("offline_saved", "en", text=ann), replaced]
+    stopped = [say("stop_nothing", language) for language in languages]
+    replaced = say("taught_update", "uk", text=olena, old=ann).splitlines()
+    told = [say("taught_new", "en", text=ann)]
+    assert replies == [stopped[0], *told, stopped[1], *replaced, stopped[2]]
 
 
 async def test_the_time_zone_of_the_user_counts(person: Person) -> None:

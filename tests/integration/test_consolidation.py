@@ -244,13 +244,7 @@ async def test_what_is_not_read_for_facts_yet_waits_a_week(teller: Person) -> No
 async def test_by_default_messages_stay_for_ever(teller: Person) -> None:
     await aged(teller, "давно", 4000)
     core = teller.core
-    keeping = Housekeeping(
-        teller.client,
-        core.updates,
-        core.memory.settings,
-        core.metrics,
-        "UTC",
-    )
+    keeping = Housekeeping(core)
     await keeping.delete_aged(None, 0)  # type: ignore[arg-type]
     assert texts(teller) == ["давно"]
     teller.rig.set(message_retention_days=3000, memory_extraction_enabled=False)

@@ -27,6 +27,7 @@ from src.pg.locks import lock_facts
 from src.pg.user_settings_repo import UserSettingsRepository
 from src.privacy.erasure_repo import ErasureRepository
 from src.reading.facts import Fact
+from src.texts.morphology import terms
 from tests.integration.person import edit
 from tests.tables import OF_QUESTIONS, ROWS_OF_OWNER, rows_of
 
@@ -66,7 +67,7 @@ def fill(client: PgClient, owner: int, *, thread_id: int = 0, message_id: int = 
     ToolResultRepository(client).add(
         conversation, question, ToolResult("search", {"q": "cat"}, "found", 12)
     )
-    summary = (f"cats of {owner}", ["cats"], NOON)
+    summary = f"cats of {owner}"
     assert SummaryRepository(client).replace(conversation, summary, first=1, last=1)
     index(client, Owner(owner, thread_id), conversation)
     UserSettingsRepository(client).change(owner, mode="strict")
@@ -243,7 +244,7 @@ def test_the_search_of_one_owner_finds_nothing_of_another_s(client: PgClient) ->
     for conversation in (None, mine, theirs):
         request = SearchRequest(
             Owner(ME),
-            ["cats"],
+            ["cats", *terms("cats")],
             ["cat"],
             conversation_id=conversation,
             before_position=100,

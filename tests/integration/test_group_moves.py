@@ -66,7 +66,7 @@ class Group:
         return number
 
     def summarise(self, first: int, last: int) -> None:
-        made = (f"{self.owner.telegram_user_id}:{first}-{last}", ["words"], NOON)
+        made = f"{self.owner.telegram_user_id}:{first}-{last}"
         assert SummaryRepository(self.client).replace(
             self.conversation, made, first=first, last=last
         )

@@ -34,9 +34,9 @@ from src.memory.indexer import (
 )
 from src.memory.memories import KEY_FACTS
 from src.memory.memory_repo import FactQuery
-from src.memory.retrieval_repo import SearchRequest
-from src.memory.retriever import PASSAGE, Hit, Query
-from src.memory.search_index_repo import NewDocument
+from src.memory.retrieval_repo import Hit, SearchRequest
+from src.memory.retriever import PASSAGE, Query
+from src.memory.search_index_repo import NewDocument, Scale
 from src.reading.facts import MEMORY_TYPES
 from src.texts.morphology import terms
 from tests.conftest import TEMPLATE, new_database
@@ -360,7 +360,7 @@ async def test_a_memory_whose_vectors_are_of_another_model_is_found_by_words(des
     await desk.index()
     embeddings = desk.core.memory.embeddings
     model = await desk.core.memory.space.model()
-    other = embeddings.add_model("other", model.means, unrelated_median=0.0, unrelated_high=0.1)
+    other = embeddings.add_model("other", Scale(model.means, 0.0, 0.1))
     desk.client.execute("UPDATE document_embeddings SET model_id = %(model)s", {"model": other.id})
     assert await desk.found("собака") == ["У меня есть собака Рекс"]
 
@@ -475,7 +475,7 @@ async def test_a_text_that_kills_the_model_is_tried_again_only_by_another(desk: 
     assert await desk.indexer.embed_pending() == 0
     assert await desk.found("яд") == ["яд"]
     embeddings, model = desk.core.memory.embeddings, await space.model()
-    other = embeddings.add_model("other", model.means, unrelated_median=0.0, unrelated_high=0.1)
+    other = embeddings.add_model("other", Scale(model.means, 0.0, 0.1))
     waiting = embeddings.list_unembedded(other.id)
     assert [document.text for document in waiting] == ["номер один", "яд"]
     embeddings.add_vectors(other.id, {(waiting[1].id, 0): as_literal(np.ones(256, np.float32))})
@@ -782,9 +782,6 @@ def parameters_of(connection: psycopg2.extensions.connection) -> dict[str, Any]:
             id="list_conversations_to_index",
         ),
         pytest.param(
-            search_index_repo.SELECT_PROGRESS, {"messages_by_position"}, id="find_progress"
-        ),
-        pytest.param(
             search_index_repo.SELECT_LAST_SAID, {"search_documents_in_order"}, id="find_last_said"
         ),
         pytest.param(
@@ -813,7 +810,6 @@ def parameters_of(connection: psycopg2.extensions.connection) -> dict[str, Any]:
             {"messages_by_position"},
             id="get_last_position",
         ),
-        pytest.param(summary_repo.SELECT_SHOWN, {"conversation_summaries_once"}, id="list_shown"),
         pytest.param(
             summary_repo.SELECT_SUMMARIES, {"conversation_summaries_once"}, id="list_summaries"
         ),

@@ -13,6 +13,7 @@ from procrastinate import App
 from procrastinate.exceptions import AlreadyEnqueued
 
 from src.base.owners import Owner
+from src.memory.search_index_repo import Scale
 from src.memory.tasks import MemoryTasks
 from src.queue.dead_jobs import JobDeathRepository
 from src.queue.job_repo import DIGEST_QUEUE, MEMORY_QUEUE, MemoryJobRepository
@@ -437,7 +438,7 @@ async def test_vectors_of_a_replaced_model_are_deleted_an_hour_later(works: Work
     client, embeddings = works.rig.client, works.rig.core.memory.embeddings
     current = await works.rig.core.memory.space.model()
     old, chosen_now, half_done = (
-        embeddings.add_model(name, current.means, unrelated_median=0.0, unrelated_high=0.1)
+        embeddings.add_model(name, Scale(current.means, 0.0, 0.1))
         for name in ("old", "new", "half")
     )
     documents = [number for (number,) in client.fetch_all("SELECT id FROM search_documents")]

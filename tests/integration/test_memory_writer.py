@@ -11,8 +11,10 @@ import pytest
 
 from src.base.errors import ModelUnavailableError, StorageError
 from src.base.owners import Owner
+from src.memory.retrieval_repo import RetrievalRepository, SearchRequest
 from src.memory.retriever import Query
 from src.pg.client import PgClient
+from src.texts.morphology import terms
 from tests.fakes.openai_server import Reply
 from tests.integration.person import FAKE_EMBEDDINGS, ME, SATURDAY, Agents, Person, open_teller
 from tests.tables import columns_that_hold
@@ -618,6 +620,17 @@ async def test_two_links_lead_from_my_brother_to_his_city(
     assert hits[first].hops == 1
     assert hits[second].hops == 2
     assert set(hits) == {first, second}
+
+
+async def test_the_message_of_a_wish_is_a_candidate_whatever_is_nearer(teller: Person) -> None:
+    await teller.tell("Отвечай коротко", relation="wish")
+    for number in range(3):
+        await teller.tell(f"Число {number} мне снилось", object=f"сон {number}")
+    await teller.core.memory.indexer.index_conversation(teller.conversation())
+    request = SearchRequest(ME, terms("Что мне снилось?"), limit=1)
+    found = RetrievalRepository(teller.client).search(request)
+    assert ("message", "Отвечай коротко") in {(hit.kind, hit.text) for hit in found}
+    assert len(found) == 2, "the wish takes no place of what is asked for"
 
 
 async def test_without_its_embedder_a_fact_is_stored_and_embedded_later(teller: Person) -> None:

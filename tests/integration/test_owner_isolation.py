@@ -46,7 +46,12 @@ from src.memory.memory_repo import (
 from src.memory.question_repo import QuestionRepository
 from src.memory.retrieval_repo import RetrievalRepository, SearchRequest
 from src.memory.retriever import Query
-from src.memory.search_index_repo import EmbeddingRepository, NewDocument, SearchIndexRepository
+from src.memory.search_index_repo import (
+    EmbeddingRepository,
+    NewDocument,
+    Scale,
+    SearchIndexRepository,
+)
 from src.pg.client import PgClient, Transaction
 from src.pg.user_settings_repo import UserSettingsRepository
 from src.privacy.erasure_repo import ErasureRepository
@@ -91,9 +96,7 @@ def shared(postgres_server: str) -> Iterator[PgClient]:
             for language in ("ru", "uk", "en")
             for form in ("statement", "question")
         }
-        EmbeddingRepository(opened).add_model(
-            "three numbers", means, unrelated_median=0.0, unrelated_high=0.3
-        )  # type: ignore[arg-type]
+        EmbeddingRepository(opened).add_model("three numbers", Scale(means, 0.0, 0.3))  # type: ignore[arg-type]
         yield opened
 
 
@@ -215,8 +218,7 @@ def fill(client: PgClient, owner: Owner) -> Filled:
         )
     )  # fmt: skip
     open_question(client.dsn, owner, asked[0])
-    said = (f"Somebody hid {word}", terms(f"hid {word}"), SAID)
-    assert do.summaries.replace(conversation, said, first=1, last=2)
+    assert do.summaries.replace(conversation, f"Somebody hid {word}", first=1, last=2)
     tool = ToolResult("search_memory", {"query": word}, f"found {word}", 5)
     ToolResultRepository(client).add(conversation, asked[0], tool)
     UserSettingsRepository(client).change(chat, mode="strict")
@@ -511,7 +513,6 @@ CASES: dict[str, Callable[[Stage], Any]] = {
         lambda who: s.do.memories.get_message_uid_by_episode(s.me.owner, f"teach_{who.uids[0]}")
     ),
     "SearchIndexRepository.list_unindexed": lambda s: s.do.index.list_unindexed(s.me.conversation),
-    "SearchIndexRepository.find_progress": lambda s: s.do.index.find_progress(s.me.conversation),
     "SearchIndexRepository.find_last_said": lambda s: s.both(
         lambda who: s.do.index.find_last_said(s.me.owner, who.conversation)
     ),
@@ -532,12 +533,23 @@ CASES: dict[str, Callable[[Stage], Any]] = {
     "RetrievalRepository.read_private": lambda s: s.both(
         lambda who: s.do.retrieval.read_private(s.me.owner, who.facts)
     ),
+    "RetrievalRepository.list_facts": lambda s: s.do.retrieval.list_facts(s.me.owner),
+    "RetrievalRepository.find_successors": lambda s: s.both(
+        lambda who: s.do.retrieval.find_successors(
+            s.me.owner, facts=who.facts, messages=who.asked
+        )
+    ),
+    "RetrievalRepository.list_messages": lambda s: s.both(
+        lambda who: s.do.retrieval.list_messages(
+            s.me.owner, period=(None, None), conversation_id=who.conversation, before_position=2
+        )
+    ),
     "RetrievalRepository.read_texts": lambda s: s.both(
         lambda who: s.do.retrieval.read_texts(s.me.owner, who.asked)
     ),
     "EmbeddingRepository.find_model": lambda s: s.do.embeddings.find_model("three numbers"),
     "EmbeddingRepository.add_model": lambda s: s.do.embeddings.add_model(
-        "three numbers", {("en", "question"): (0.5,)}, unrelated_median=0.0, unrelated_high=0.1
+        "three numbers", Scale({("en", "question"): (0.5,)}, 0.0, 0.1)
     ),
     "EmbeddingRepository.add_vectors": lambda s: s.do.embeddings.add_vectors(
         s.do.model, {(number, 0): "[0,1,0]" for number in s.me.documents}
@@ -561,7 +573,7 @@ CASES: dict[str, Callable[[Stage], Any]] = {
     ),
     "SummaryRepository.replace": lambda s: [
         s.do.summaries.replace(
-            s.me.conversation, ("new", ["new"], SAID), first=1, last=2, merged=merged
+            s.me.conversation, "new", first=1, last=2, merged=merged
         )
         for merged in ([s.them.summary], [s.me.summary, s.them.summary], [s.me.summary])
     ],
@@ -748,7 +760,7 @@ SAY_LITTLE = frozenset(
     {
         "TurnRepository.find_budget_pause", "MemoryRepository.count", "ReminderRepository.count",
         "MemoryRepository.count_kinds", "ExportRepository.get_settings",
-        "MemoryRepository.get_message_uid_by_episode", "SearchIndexRepository.find_progress",
+        "MemoryRepository.get_message_uid_by_episode",
         "SearchIndexRepository.find_last_said", "EmbeddingRepository.find_model",
         "EmbeddingRepository.add_model", "EmbeddingRepository.count_embedded",
         "ConversationRepository.get_last_position", "ExtractionRepository.find_state",

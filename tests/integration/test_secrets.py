@@ -19,6 +19,7 @@ from tests.fakes.telegram_people import Sender
 from tests.fakes.telegram_server import FakeTelegram
 from tests.integration.person import Agents
 from tests.integration.phone import NOW, USER, Phone, open_phone
+from tests.integration.test_attachments import JPEG
 
 WORD = "zq{}Kx7w"  # every password begins with it
 
@@ -149,15 +150,17 @@ KEPT = [
     ("запам'ятай: код від під'їзду {}", "який код від під'їзду?"),
     ("remember that the wifi password is {}", "what is the wifi password?"),
     ("Remember: the garage code is {}", "I need the code of the garage"),
+    ("код від під'їзду {}, запам'ятай його", "який код від під'їзду?"),
     ("we got a new router, remember that the wifi password is {}", "wifi password?"),
 ]
 
 
+@pytest.mark.parametrize("codes", [2, pytest.param(10, marks=pytest.mark.proof)])
 @pytest.mark.parametrize(("told", "asked"), KEPT)
 async def test_a_code_is_kept_on_request_and_shown_when_asked_for_by_name(
-    phone: Phone, told: str, asked: str
+    phone: Phone, told: str, asked: str, codes: int
 ) -> None:
-    for number in range(10):
+    for number in range(codes):
         code = f"45{number}12К"
         await phone.write(told.format(code))
         assert MASK in phone.last.text and code not in phone.last.text
@@ -257,6 +260,7 @@ FILE = {"file_id": "file", "file_unique_id": "f"}
     {"voice": {**FILE, "duration": 3}}, {"document": {**FILE, "file_name": "note.txt"}},
     {"document": {**FILE, "file_name": f"{SECRET[:-1]}.txt", "file_id": "rent"}},
     {"document": {**FILE, "file_name": "a.txt", "file_id": "rent"}, "caption": SECRET},
+    {"photo": [{**FILE, "file_id": "photo", "width": 9, "height": 9}], "caption": SECRET},
     {"text": SECRET, "forward_origin": {"type": "hidden_user", "date": 1,
                                         "sender_user_name": "X"}},
     {"text": f"/remind завтра в 9 проверить почту, {SECRET}"}, {"text": f"/search {SECRET}"},
@@ -273,7 +277,7 @@ async def test_in_whatever_way_it_comes_it_is_masked(
     client: PgClient, agents: Agents, fake: FakeTelegram, bot: Bot, content: Any, group: int
 ) -> None:
     phone = await open_phone(agents, fake, bot, transcription_model="whisper-1")
-    fake.state.files |= {"file": SECRET.encode(), "rent": b"rent"}
+    fake.state.files |= {"file": SECRET.encode(), "rent": b"rent", "photo": JPEG}
     if group and "text" in content and not content["text"].startswith("/"):
         content = {**content, "text": f"Помни, {content['text']}"}
     place = Sender(chat_id=group, chat_type="supergroup") if group else Sender()

@@ -509,7 +509,7 @@ async def test_what_a_person_wrote_is_no_formatting(
 ) -> None:
     phone = await open_phone(agents, fake, bot, llm_model="offline")
     await phone.write("Запомни: Мой файл называется __init__")
-    assert phone.last.text == say("offline_saved", "ru", text="Мой файл называется __init__")
+    assert phone.last.text == say("taught_new", "ru", text="Мой файл называется __init__")
     await phone.write("Как называется мой файл?")
     assert "«Мой файл называется __init__» [1]" in phone.last.text
     assert not phone.last.entities

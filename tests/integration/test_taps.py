@@ -11,14 +11,19 @@ from datetime import UTC, datetime
 import pytest
 from aiogram import Bot
 
+from src.base.errors import DeliveryError
 from src.pg.client import PgClient
 from src.talk.command_service import ACTIONS
+from src.telegram.receiver import GetRawUpdates
+from src.telegram.updates import Access
 from src.texts import LANGUAGES, say
 from src.texts.reply import Action
+from tests.fakes.telegram_people import Sender
 from tests.fakes.telegram_server import FakeTelegram
 from tests.fakes.telegram_types import SentMessage
 from tests.integration.person import Agents
-from tests.integration.phone import USER, Phone, buttons, open_phone
+from tests.integration.phone import STRANGER, USER, Phone, buttons, open_phone
+from tests.integration.polling import build_intake
 from tests.integration.test_memory_commands import open_card
 from tests.integration.test_reminder_dialogues import DAILY, arrive, set_reminder
 
@@ -28,6 +33,7 @@ async def phone(client: PgClient, agents: Agents, fake: FakeTelegram, bot: Bot) 
     return await open_phone(agents, fake, bot, llm_model="offline")
 
 
+GROUP = -1_001_234_567_895
 CAT = "Мою кошку зовут Муся"
 Scene = Callable[[Phone], Awaitable[SentMessage]]
 
@@ -224,6 +230,25 @@ async def test_of_a_list_to_forget_the_others_stay(phone: Phone) -> None:
     assert len(phone.facts()) == 2 and buttons(listed) == []
 
 
+async def test_a_stranger_in_a_group_is_told_so_and_changes_nothing(phone: Phone) -> None:
+    phone.place = Sender(chat_id=GROUP, chat_type="supergroup")
+    await phone.write("/remember Встречаемся по вторникам")
+    under = await open_card(phone, "вторникам")
+    before = (under.text, buttons(under))
+    data = data_of(under, "forget", "")
+    await phone.fake.press_button(STRANGER, under.message_id, data, chat_id=GROUP)
+    [raw] = [
+        one
+        for one in await phone.bot(GetRawUpdates(offset=phone.offset, timeout=0))
+        if "callback_query" in one
+    ]
+    await build_intake(phone.rig.client, Access(frozenset({USER}))).store([raw])
+    phone.offset = raw["update_id"] + 1
+    assert await phone.work() == ["refused silently"]
+    assert phone.popups[-1] == say("not_allowed", "ru", user_id=STRANGER)
+    assert (under.text, buttons(under)) == before and len(phone.facts()) == 1
+
+
 FORGED = [
     "", "?", "x" * 64, "nonsense", "nonsense:1", "forget", "forget:-1", "forget:1:2:3:4:5",
     "fact:99999999999999999999", "settle:0:0", "drop:1:1", "undo:0", "recall:0", "later:1:99:1",
@@ -243,3 +268,13 @@ async def test_forged_and_outdated_data_get_one_sentence(phone: Phone, language:
         assert told.strip() and "\n" not in told
     told_in_chat = phone.fake.sent_to(USER)[before:]
     assert len(told_in_chat) <= 1, "a question that is gone says so below itself"
+
+
+async def test_a_tap_that_has_to_wait_says_so(phone: Phone) -> None:
+    """Telegram does not say whether they may: it is asked once more, by another attempt."""
+    phone.place = Sender(chat_id=GROUP, chat_type="supergroup")
+    await phone.write("/help")
+    phone.fake.fail_next("getChatMember", status=502)
+    with pytest.raises(DeliveryError):
+        await phone.press("mode:0")
+    assert phone.popups[-1] == say("tap_later", "ru")

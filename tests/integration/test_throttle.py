@@ -94,9 +94,8 @@ async def test_edits_count_as_messages_and_typing_does_not(
 async def test_the_limiters_of_many_chats_do_not_pile_up(bot: Bot, metrics: Metrics) -> None:
     throttle = limit(bot, metrics, 1000)
     for chat_id in range(1, MAX_CHATS + 50):
-        throttle._chat_limiter(chat_id)
-    assert len(throttle._chats) == MAX_CHATS
-    assert 1 not in throttle._chats and MAX_CHATS + 49 in throttle._chats
+        throttle._limiter_of(chat_id)
+    assert throttle._limiter_of.cache_info().currsize == MAX_CHATS
 
 
 async def test_requests_are_counted_by_method_and_result(

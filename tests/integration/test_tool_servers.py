@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import logging
 import os
@@ -469,6 +470,32 @@ async def test_a_start_that_is_given_up_in_its_middle_leaves_no_process(
         time.sleep(0.01)  # noqa: ASYNC251  (the loop stands still, the process does not)
     opening.cancel()
     await asyncio.wait((opening,))
+    await until(lambda: not living(pids), "the processes to be gone")
+    del opening
+    gc.collect()  # now, and not in the test of somebody else
+
+
+@pytest.mark.parametrize("kind", ["deaf", "mute"])
+async def test_an_end_that_is_given_up_leaves_neither_a_process_nor_its_pipes(
+    tmp_path: Path, kind: str
+) -> None:
+    pids = tmp_path / "pids"
+    pids.mkdir()
+    file = file_of(tmp_path, one=fake(kind, env={"PIDS": str(pids)}))
+    [server], _ = read_servers(file, os.environ)
+
+    async def stay() -> None:
+        async with open_session(server):
+            await asyncio.Event().wait()
+
+    running = asyncio.create_task(stay())
+    await until(lambda: living(pids), "the process")
+    for _ in range(2):
+        running.cancel()
+        await asyncio.wait((running,), timeout=0.1)
+    assert running.cancelled()
+    del running
+    gc.collect()  # what is left open is told, and fails the test
     await until(lambda: not living(pids), "the processes to be gone")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, cast
 
 from aiogram import Bot, Dispatcher
 from procrastinate import App, JobContext
@@ -12,9 +11,11 @@ from procrastinate.jobs import Job
 from procrastinate.testing import InMemoryConnector
 
 from src.queue.update_repo import NewUpdate
+from src.telegram.delivery import Delivery
 from src.telegram.tasks import UpdateTasks
 from tests.conftest import query
 from tests.integration.person import Rig
+from tests.integration.phone import never
 
 BOT = 555
 LOCKS = "SELECT 1 FROM pg_locks WHERE relation = 'telegram_updates'::regclass AND NOT granted"
@@ -27,8 +28,8 @@ async def test_a_stop_at_the_very_beginning_does_not_lose_the_job(rig: Rig) -> N
     payload = {"update_id": 1, "message": message}
     core.updates.store(BOT, [NewUpdate(1, "other", payload, chat_id=7)])
     [(update,)] = rig.rows("SELECT id FROM telegram_updates WHERE bot_id = %(bot)s", bot=BOT)
-    delivery = cast("Any", None)  # nothing is delivered
-    tasks = UpdateTasks(core, Bot("1:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"), Dispatcher(), delivery)
+    delivery = Delivery(Bot("1:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"), never)
+    tasks = UpdateTasks(core, Dispatcher(), delivery)
     job = Job(id=1, status="doing", queue="turns", lock=None, queueing_lock=None, task_name="x")
     context = JobContext(
         app=App(connector=InMemoryConnector()), job=job,

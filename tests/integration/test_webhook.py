@@ -16,7 +16,7 @@ from src.queue.dead_jobs import JobDeathRepository
 from src.queue.job_repo import WorkerRepository
 from src.queue.update_repo import UpdateRepository
 from src.telegram.receiver import MAX_BODY, WebhookRoute
-from src.web.http_server import ReadinessChecks, build_http_app
+from src.web.http_server import build_http_app, readiness_checks
 from tests.conftest import query
 from tests.hostile_updates import message, update
 from tests.integration.polling import build_intake, texts
@@ -29,11 +29,8 @@ PATH = "/telegram/webhook"
 @pytest.fixture
 async def telegram(client: PgClient) -> AsyncIterator[httpx.AsyncClient]:
     """Telegram's side: it knows the secret."""
-    checks = ReadinessChecks(
-        client=client, workers=WorkerRepository(client), last_received=None, is_polling=False
-    )
     app = build_http_app(
-        checks=checks,
+        checks=readiness_checks(client, WorkerRepository(client)),
         metrics=Metrics(),
         client=client,
         updates=UpdateRepository(client),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import subprocess
 import sys
@@ -41,8 +42,13 @@ def module_of(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-TREES = {module_of(path): ast.parse(path.read_text(encoding="utf-8")) for path in FILES}
-MODULES = [name for name in TREES if name != "src"]
+PATHS = {module_of(path): path for path in FILES}
+MODULES = [name for name in PATHS if name != "src"]
+
+
+@functools.cache  # and not for every worker that only collects
+def tree_of(module: str) -> ast.Module:
+    return ast.parse(PATHS[module].read_text(encoding="utf-8"))
 
 
 def imports(tree: ast.AST) -> Iterator[str]:
@@ -70,12 +76,12 @@ def floor_of(name: str) -> int:
 
 def own_imports(module: str) -> set[str]:
     """What a module imports of ours, by full names."""
-    return {name for name in imports(TREES[module]) if name.startswith("src.")}
+    return {name for name in imports(tree_of(module)) if name.startswith("src.")}
 
 
 def defined_in(name: str) -> str:
     """The module of a full name: ``src.base.errors.AppError`` is in ``src.base.errors``."""
-    return name if name in TREES else name.rpartition(".")[0]
+    return name if name in PATHS else name.rpartition(".")[0]
 
 
 def crossings(rooms: tuple[str, ...]) -> Iterator[tuple[str, str]]:
@@ -124,14 +130,14 @@ def test_features_know_of_the_memory_alone() -> None:
 
 def test_every_entry_of_the_table_exists() -> None:
     for room in (room for floor in FLOORS for room in floor):
-        assert room in TREES, room
+        assert room in PATHS, room
 
 
 def test_psycopg2_stays_in_its_room_and_in_repositories() -> None:
     users = {
         module
-        for module, tree in TREES.items()
-        if any(name.split(".")[0] == "psycopg2" for name in imports(tree))
+        for module in PATHS
+        if any(name.split(".")[0] == "psycopg2" for name in imports(tree_of(module)))
     }
     wrong = {m for m in users if room_of(m) != "src.pg" and not m.endswith("_repo")}
     assert users and wrong == set()
@@ -147,8 +153,8 @@ def test_sql_names_the_table_of_facts_in_the_memory_alone() -> None:
 
 def test_only_the_settings_read_the_environment() -> None:
     readers = set()
-    for module, tree in TREES.items():
-        reads = (n for n in ast.walk(tree) if isinstance(n, ast.Attribute | ast.Name))
+    for module in PATHS:
+        reads = (n for n in ast.walk(tree_of(module)) if isinstance(n, ast.Attribute | ast.Name))
         names = {n.attr if isinstance(n, ast.Attribute) else n.id for n in reads}
         if names & {"environ", "environb", "getenv", "BaseSettings", "load_dotenv"}:
             readers.add(module)
@@ -159,7 +165,7 @@ def nodes_of_graph() -> set[str]:
     """The nodes that the graphs add, each under the name of its function."""
     tables = (
         node.value
-        for node in TREES[GRAPH].body
+        for node in tree_of(GRAPH).body
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]).endswith("NODES")
     )
     nodes = (node for table in tables for node in ast.walk(table))
@@ -167,7 +173,7 @@ def nodes_of_graph() -> set[str]:
 
 
 def functions_of(module: str) -> dict[str, ast.FunctionDef | ast.AsyncFunctionDef]:
-    return {n.name: n for n in TREES[module].body if isinstance(n, FUNCTIONS)}
+    return {n.name: n for n in tree_of(module).body if isinstance(n, FUNCTIONS)}
 
 
 def test_a_node_is_one_function_that_says_what_it_reads_and_changes() -> None:
@@ -219,7 +225,7 @@ def undocumented(tree: ast.Module | ast.ClassDef, prefix: str) -> Iterator[str]:
 
 
 def test_everything_public_has_a_docstring() -> None:
-    assert [name for module, tree in TREES.items() for name in undocumented(tree, module)] == []
+    assert [name for module in PATHS for name in undocumented(tree_of(module), module)] == []
 
 
 IMPORT_ALL = """
@@ -235,13 +241,19 @@ sys.addaudithook(refuse)
 for name in sys.argv[1:]:
     importlib.import_module(name)
 print(len(sys.argv) - 1)
+print(*sorted({name.partition(".")[0] for name in sys.modules}))
 """
+PROVIDERS = {
+    "anthropic", "google", "langchain_anthropic", "langchain_google_genai", "langchain_openai",
+}  # fmt: skip
 
 
-def test_importing_connects_to_nothing_and_reads_no_settings(tmp_path: Path) -> None:
+def test_importing_connects_to_nothing_reads_no_settings_and_loads_no_provider(
+    tmp_path: Path,
+) -> None:
     (tmp_path / ".env").write_text("HTTP_PORT=not a port\n")
     done = subprocess.run(
-        [sys.executable, "-c", IMPORT_ALL, *TREES],
+        [sys.executable, "-c", IMPORT_ALL, *PATHS],
         env={"PYTHONPATH": str(ROOT)},
         cwd=tmp_path,
         capture_output=True,
@@ -250,5 +262,7 @@ def test_importing_connects_to_nothing_and_reads_no_settings(tmp_path: Path) -> 
         timeout=60,
     )
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == f"{len(TREES)}\n"
+    count, loaded = done.stdout.splitlines()
+    assert int(count) == len(PATHS)
+    assert "langchain_core" in loaded.split() and not PROVIDERS & set(loaded.split())
     assert [path.name for path in tmp_path.iterdir()] == [".env"]

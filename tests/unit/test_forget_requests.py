@@ -39,7 +39,8 @@ def test_everything_is_meant(text: str) -> None:
 )  # fmt: skip
 def test_everything_about_something_is_not_everything(text: str) -> None:
     assert not asks_to_forget_all(text)
-    assert read_request(text).everything and len(read_request(text).words) == 1
+    wanted = forget_request(text)
+    assert wanted is not None and wanted.everything and len(read_request(text).words) == 1
 
 
 @for_each("text", [
@@ -102,6 +103,13 @@ def known(text: str, relation: str = "other", subject: str = "user", value: str 
     (known("Продал машину"), known("Езжу на Тойоте", "car", value="Тойота")),
     (known("Мурзик умер", subject="Мурзик"), known("У меня есть кот Мурзик", "has_pet")),
     (known("Отвечай подробно", "wish"), known("Отвечай коротко", "wish")),
+    *((known(new, "wish"), known(old, "wish")) for new, old in (
+        ("Пиши подробнее, пожалуйста", "Отвечай коротко"), ("Call me Captain", "Call me Max"),
+        ("Будь краток", "Всегда пиши развёрнуто"), ("Use imperial units", "Use metric units"),
+        ("Please reply in English", "Always answer in Russian"),
+        ("In code reviews be brief", "In code reviews answer in detail"),
+        ("Відповідай стисло", "Відповідай докладно"),
+    )),
     (known("We broke up"), known("I'm dating Sam", "partner", value="Sam")),
     (known("Я звільнилася"), known("Працюю вчителькою", "works_as")),
 ])  # fmt: skip
@@ -120,6 +128,12 @@ def test_a_statement_ends_or_denies_what_was_said_before(new: Fact, old: Fact) -
     (known("I lost my keys"), known("I have a cat Tom", "has_pet", value="Tom")),
     (known("Отвечай коротко", "wish"), known("Use metric units", "wish")),
     (known("Я не ем рыбу"), known("Я ем мясо")),
+    *((known(new, "wish"), known(old, "wish")) for new, old in (
+        ("Always include short examples", "Keep your answers brief"),
+        ("Always include a summary table", "Always include code in bullet lists"),
+        ("In code reviews be brief", "Answer in detail"),
+        ("Always include the language of the book", "Answer in English"),
+    )),
 ])  # fmt: skip
 def test_what_speaks_of_something_else_ends_nothing(new: Fact, old: Fact) -> None:
     assert not replaces(new, old)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import os
 import signal
@@ -27,7 +28,8 @@ from src.llm.embeddings import (
     LocalEmbedder,
     clean_end,
 )
-from src.memory.embedding_space import LOCAL_SCALE, measure_scale, read_scale
+from src.memory.embedding_space import LOCAL_SCALE, measure_scale
+from src.memory.search_index_repo import Scale
 from tests.attacks.embedding_fuzz import CHECKED, attack, is_checked, is_unharmed
 from tests.cases import for_each
 from tests.e2e.bot_process import eventually
@@ -47,7 +49,8 @@ async def embedder() -> AsyncIterator[LocalEmbedder]:
 
 async def test_the_shipped_scale_is_that_of_the_model(embedder: LocalEmbedder) -> None:
     """``python -m benchmarks.embedding_scale`` writes it anew."""
-    shipped, measured = read_scale(LOCAL_SCALE.read_text()), await measure_scale(embedder)
+    shipped = Scale.of(*json.loads(LOCAL_SCALE.read_text()).values())
+    measured = await measure_scale(embedder)
     assert shipped.means.keys() == measured.means.keys()
     for key, mean in measured.means.items():
         np.testing.assert_allclose(shipped.means[key], mean, atol=1e-3)

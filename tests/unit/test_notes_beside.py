@@ -65,6 +65,50 @@ def test_what_goes_on_with_a_note_is_quoted_with_it(question: str, older: str, n
     assert quoted(question, record(1, older), record(9, newer)) == [older]
 
 
+@pytest.mark.parametrize(
+    ("question", "others", "own"),
+    [
+        ("what is my shoe size", "jakes shoe size is 44", "my shoe size is 38"),
+        ("where do i work", "my sister works at a bank", "i work at a bakery"),
+        ("какой у меня размер ноги", "у тараса размер ноги 45", "у меня размер ноги 37"),
+        ("коли день народження у марічки", "у тараса день народження 4 січня",
+         "у марічки день народження 22 листопада"),
+        ("where does my brother live", "my sister lives in leeds", "my brother lives in york"),
+    ],
+)  # fmt: skip
+def test_what_is_told_of_another_answers_nothing(question: str, others: str, own: str) -> None:
+    told = record(1, own, 0.85), record(3, others, 0.85)
+    assert quoted(question, *told) == [own]
+    assert quoted(question, told[1]) == []
+
+
+@pytest.mark.parametrize(
+    ("question", "note"),
+    [
+        ("where do i live", "so we got the keys, moved to a flat in walthamstow"),
+        ("где я живу", "снимаем двушку на уралмаше"),
+        ("звідки я", "я з полтави, вчуся в харкові"),
+        ("how old am i", "my name is margaret and i am 78"),
+    ],
+)
+def test_who_and_where_one_is_is_quoted_whatever_the_words(question: str, note: str) -> None:
+    assert quoted(question, record(1, note, 0.3), record(9, "купил чайник", 0.3)) == [note]
+
+
+def test_a_question_that_was_asked_before_is_no_answer() -> None:
+    asked = {**record(1, "who is theos teacher", 0.9), "kind": "unsure"}
+    assert quoted("whos theos teacher", asked) == []
+    note = {**record(3, "did couch to 5k with ewa", 0.9), "kind": "note"}
+    assert quoted("who did i do couch to 5k with", note) == [note["text"]]
+
+
+def test_what_is_far_below_the_nearest_stays_out() -> None:
+    near_one = record(1, "spare key is under the green pot", 0.85)
+    assert quoted("where is the spare key", near_one, record(9, "the shed is locked", 0.8)) == [
+        near_one["text"]
+    ]
+
+
 def test_what_puts_right_stands_beside_the_note_about_the_same() -> None:
     text = beside("love thai food", "whats my wifi password", "actually i hate thai food now")
     assert say("offline_beside", "en", text="love thai food") in text

@@ -52,6 +52,11 @@ def prompt(text: str, *more: BaseMessage) -> list[BaseMessage]:
     return [SystemMessage(SYSTEM_PROMPT), facts, *earlier, HumanMessage(LABEL + text), *more]
 
 
+def human(uid: str, said: str) -> HumanMessage:
+    """A message with its uid."""
+    return with_own_words(said, [NewWords(uid=uid, text=said, is_asked=True)], NOW)
+
+
 def result(record: object, name: str, *, failed: bool = False) -> ToolMessage:
     """What a tool returned: an object as JSON, or a text."""
     text = record if isinstance(record, str) else json.dumps(record, ensure_ascii=False)
@@ -142,9 +147,6 @@ def test_a_note_that_puts_another_right_is_said_to_stand_beside_it() -> None:
     "text", ["я пошутил", "scratch that", "I was joking!", "це був жарт", "забудь, что я сказал"]
 )
 def test_what_is_taken_back_is_the_note_before_it_as_a_whole(text: str) -> None:
-    def human(uid: str, said: str) -> HumanMessage:
-        return with_own_words(said, [NewWords(uid=uid, text=said, is_asked=True)], NOW)
-
     talk = [
         human("msg-3", "отдал дрель соседу на неделю"),
         AIMessage("Записано."),
@@ -154,12 +156,28 @@ def test_what_is_taken_back_is_the_note_before_it_as_a_whole(text: str) -> None:
     assert reply(talk[2:]) == say("forget_what", detect_language(text))
 
 
-@for_each(("text", "key"), [
-    ("не записывай следующее", "private_next"), ("не записуй наступне", "private_next"),
-    ("don't remember the next message", "private_next"),
+@for_each("text", [
+    "не записывай следующее", "не записуй наступне", "don't remember the next message",
+    "dont save the next thing",
 ])  # fmt: skip
-def test_nothing_is_promised_of_the_next_message(text: str, key: str) -> None:
-    assert reply(prompt(text)) == say(key, detect_language(text))
+def test_of_the_next_message_it_keeps_nothing_when_that_is_asked(text: str) -> None:
+    private = ("keep_private", {})
+    announced = prompt(text)
+    assert calls(announced) == [private]
+    promised = reply([*announced, result({"private": True}, "keep_private")])
+    assert promised == say("private_next", detect_language(text))
+    told = [*announced, AIMessage(promised), human("msg-9", "весной уволюсь")]
+    assert calls(told) == [private]
+    after = [*told, AIMessage("Хорошо."), human("msg-11", "купил чайник")]
+    assert calls(after) == []
+
+
+@for_each("text", ["scratch that, we stay in york", "я пошутил, просто хотел проверить"])
+def test_what_is_told_behind_taking_back_is_a_note_beside_it(text: str) -> None:
+    talk = [human("msg-3", "мы переезжаем в лидс"), AIMessage("Записано."), human("msg-5", text)]
+    assert calls(talk) == []
+    said = say("offline_beside", detect_language(text), text="мы переезжаем в лидс")
+    assert reply(talk).startswith(said)
 
 
 def test_that_no_model_is_connected_is_said_with_the_first_reply_of_a_day() -> None:
@@ -186,7 +204,7 @@ def test_what_is_told_is_saved_and_what_is_asked_besides_is_searched() -> None:
 
 
 @for_each("language", WRITTEN)
-@for_each(("outcome", "key"), [("new", "offline_saved"), ("same", "offline_known")])
+@for_each(("outcome", "key"), [("new", "taught_new"), ("same", "taught_same")])
 def test_what_was_saved_or_known_is_told(language: Language, outcome: str, key: str) -> None:
     text = {"ru": "Меня зовут Анна", "uk": "Мене звати Олена", "en": "My name is Ann"}[language]
     assert reply(prompt(text, saved(outcome, text))) == say(key, language, text=text)
@@ -200,7 +218,7 @@ def test_what_was_replaced_is_told_with_what_it_was_before(language: Language) -
         "en": ("I live in Leeds", "I live in York"),
     }[language]
     told = reply(prompt(now, saved("update", now, replaced=[before, "?"])))
-    assert told == say("offline_replaced", language, text=now, old=f"{before}; ?")
+    assert told == say("taught_update", language, text=now, old=f"{before}; ?")
 
 
 @for_each("language", WRITTEN)
@@ -221,9 +239,9 @@ def test_the_outcomes_of_several_facts_are_lines_in_the_order_in_which_they_were
         saved("outdated", "Я жил в Туле"),
     )
     assert reply(prompt("Я люблю чай …", *results)).split("\n") == [
-        say("offline_saved", "ru", text="Я люблю чай"),
+        say("taught_new", "ru", text="Я люблю чай"),
         say("refused_secret", "ru"),
-        say("offline_known", "ru", text="Я живу в Омске"),
+        say("taught_same", "ru", text="Я живу в Омске"),
         say("taught_outdated", "ru", text="Я жил в Туле"),
     ], "each outcome is said once"
 

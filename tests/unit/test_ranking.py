@@ -8,25 +8,23 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from src.memory.ranking import RankedQuery, rank
-from src.memory.retrieval_repo import CandidateDocument
+from src.memory.retrieval_repo import Hit
 from src.reading.time_expressions import read_time
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 LONG = "We went there together and saw the old harbour with all of its many little boats"
 
 
-def said(number: int, text: str, speaker: str) -> CandidateDocument:
+def said(number: int, text: str, speaker: str) -> Hit:
     """A message of a talk of its own, as near to the question as all others."""
     moment = NOON + timedelta(days=number)
-    return CandidateDocument(
-        "message", number, number, f"msg-{number}", speaker, moment, text, cosine=0.3
-    )
+    return Hit("message", number, number, f"msg-{number}", speaker, moment, text, cosine=0.3)
 
 
 def order(speaker: str, *texts: str, question: str = "Where were we?") -> list[str]:
     documents = [said(number, text, speaker) for number, text in enumerate(texts)]
     query = RankedQuery(frozenset(), read_time(question, NOON))
-    return [entry.document.text for entry in rank(documents, query)]
+    return [entry.text for entry in rank(documents, query)]
 
 
 def test_among_people_long_turns_come_first_and_questions_last() -> None:
@@ -58,10 +56,10 @@ def test_a_wish_that_was_taken_back_gains_nothing() -> None:
     wish = said(2, "Always answer in one sentence.", "user")
     query = RankedQuery(frozenset(), read_time("Where were we?", NOON))
     ranked = rank([said(1, LONG, "user"), replace(wish, retired_at=NOON)], query)
-    assert ranked[0].document.text == LONG
+    assert ranked[0].text == LONG
 
 
 def test_a_message_from_which_a_fact_was_taken_comes_first() -> None:
     query = RankedQuery(frozenset(), read_time("Where were we?", NOON))
     told = replace(said(2, "We were in Rome.", "user"), tells_fact=True)
-    assert rank([said(1, LONG, "user"), told], query)[0].document == told
+    assert rank([said(1, LONG, "user"), told], query)[0].text == told.text

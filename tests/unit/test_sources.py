@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from src.memory.retriever import Hit
+from src.memory.retrieval_repo import Hit
 from src.memory.search_index_repo import Kind
 from src.talk.graph_run import GrowingReferences, cited_sources
 from tests.cases import for_each

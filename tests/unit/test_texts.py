@@ -85,7 +85,8 @@ KEYS_OF_FILE = {
     "tasks.py": TEXT_KEYS,
     "strict.py": set(REFUSALS),
     "replies.py": {
-        "refused_secret", "refused_unclear_date", "refused_memory_off",
+        "refused_secret", "refused_unclear_date", "refused_memory_off", "taught_new",
+        "taught_same", "taught_update", "taught_outdated",
     },
     "command_service.py": {
         "erase_kept", "erase_late", "erase_done", "tools_away", "tools_connecting",
