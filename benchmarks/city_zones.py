@@ -102,4 +102,4 @@ if __name__ == "__main__":
     source = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
     cities = read_cities(list(source.values()))
     namesakes = take_namesakes(cities)
-    TABLE.write_text(table(namesakes) + table(cities), encoding="utf-8")
+    TABLE.write_text(f"{table(namesakes)}\n{table(cities)}", encoding="utf-8")

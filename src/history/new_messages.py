@@ -147,6 +147,12 @@ def asked_at_of(messages: Sequence[BaseMessage]) -> tuple[datetime, str] | None:
     return None if known is None else (datetime.fromisoformat(known[0]), str(known[1]))
 
 
+def last_answer(history: Sequence[HistoryMessage]) -> str:
+    """What the bot answered last; empty when nothing."""
+    answers = (message for message in reversed(history) if message["role"] == "assistant")
+    return next((text_of(message) for message in answers), "")
+
+
 def own_words_of(messages: Sequence[BaseMessage]) -> list[NewWords]:
     """The words of the last user message of a prompt; by default all that stands in it."""
     asked = _asked_of(messages)

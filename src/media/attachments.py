@@ -7,28 +7,32 @@ import base64
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 from uuid import UUID
 
 from babel import Locale
 from langchain_core.messages import BaseMessage, HumanMessage
+from pydantic import Field
 
 from src.base.errors import (
     AppError,
     DocumentBrokenError,
     DocumentTooLargeError,
     ModelError,
+    ModelSetupError,
     PostponedError,
     TransientError,
 )
+from src.base.owners import Owner
 from src.history.turn_repo import TurnRepository
 from src.llm.chat import ModelCaller
 from src.llm.endpoints import Transcriber
-from src.llm.quoting import prompt
+from src.llm.quoting import Form, prompt
 from src.llm.reply import ModelUsage
 from src.media.document_reader import MAX_BYTES, DocumentReader
 from src.memory.budget import DailyCeilings
-from src.pg.client import PgClient
+from src.pg.client import PgClient, Repository
 from src.texts import Language, say
 
 logger = logging.getLogger(__name__)
@@ -52,6 +56,14 @@ PICTURES = {
     b"GIF89a": "image/gif",
 }
 MAX_PICTURE = 8 << 20  # bytes; providers take 5 to 20 MB, in base64 a third more
+
+
+class LookOrder(Form):
+    """What is looked for, and in which picture."""
+
+    question: str = Field(description="in the user's language")
+    uid: str = Field(default="", description="such as msg-12; empty: the newest")
+    back: int = Field(default=0, description="1: the one before")
 
 
 @dataclass(frozen=True)
@@ -78,10 +90,12 @@ class Enclosed:
     Attributes:
         name: What it is read from: a file's name, "photo".
         text: The words.
+        file_id: Of a picture: under which the bot may fetch it again.
     """
 
     name: str
     text: str
+    file_id: str | None = None
 
 
 def picture_type(data: bytes) -> str | None:
@@ -89,6 +103,37 @@ def picture_type(data: bytes) -> str | None:
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
         return "image/webp"
     return next((mime for start, mime in PICTURES.items() if data.startswith(start)), None)
+
+
+# A picture of the owner's: that of a message, or else the newest but so many of the conversation.
+SELECT_PICTURE = """
+SELECT m.file_id, message_text(m.content)
+FROM messages m JOIN conversations c ON c.id = m.conversation_id
+WHERE c.owner_id = %(owner)s AND m.file_id IS NOT NULL AND NOT m.is_forgotten
+  AND CASE WHEN %(uid)s = '' THEN c.id = %(conversation_id)s ELSE 'msg-' || m.id = %(uid)s END
+ORDER BY m.created_at DESC, m.id DESC LIMIT 1 OFFSET %(back)s
+"""
+
+
+class PictureRepository(Repository):
+    """Finds pictures that were described; the method blocks (see ``PgClient.run``)."""
+
+    def find(
+        self, owner: Owner, conversation_id: UUID, *, uid: str = "", back: int = 0
+    ) -> tuple[str, str] | None:
+        """The file id of a picture and its description; None: there is none.
+
+        Args:
+            owner: Whose it is.
+            conversation_id: Where the newest one is looked for.
+            uid: Of the message that describes it; empty: the newest one.
+            back: So many pictures before the newest one.
+        """
+        row = self._client.fetch_one(
+            SELECT_PICTURE, owner, conversation_id=str(conversation_id), uid=uid,
+            back=0 if uid else max(0, back),
+        )  # fmt: skip
+        return None if row is None else (str(row[0]), str(row[1]))
 
 
 AT_ONCE = 4  # attachments, of at most MAX_BYTES each
@@ -111,8 +156,24 @@ class Heard:
     problem: str = ""
 
 
+class UnreadError(AppError):
+    """An attachment says nothing that the bot can have."""
+
+    def __init__(self, text_key: str) -> None:
+        """``text_key`` is that of the sentence for the user."""
+        super().__init__(text_key)
+        self.text_key = text_key
+
+
 class AttachmentService:
-    """Turns attachments into words, a few at a time."""
+    """Turns attachments into words, a few at a time.
+
+    Attributes:
+        sees: Whether a model looks at pictures.
+        fetch_again: Brings the bytes of a file by its id, where there is a door to Telegram.
+    """
+
+    fetch_again: Callable[[str], Awaitable[bytes]] | None = None
 
     def __init__(
         self,
@@ -130,6 +191,9 @@ class AttachmentService:
         self._vision = vision
         self._reader = DocumentReader()
         self._places = asyncio.Semaphore(AT_ONCE)
+        self._pictures = PictureRepository(client)
+        self._logged: set[str] = set()
+        self.sees = vision is not None
 
     async def read(
         self,
@@ -152,54 +216,96 @@ class AttachmentService:
         Raises:
             TransientError: Worth another try.
         """
-        if problem := self._find_problem(attachment, language):
-            return Heard(problem=problem)
-        async with self._places:
-            try:
-                await self._ceilings.check_background(conversation_id)
-            except PostponedError:
-                return Heard(problem=say("attachment_limit", language))
-            try:
-                data = await fetch()
-                if len(data) > MAX_BYTES:
-                    raise DocumentTooLargeError("more bytes than Telegram said")
+        try:
+            self._check(attachment)
+            async with self._places:
+                data = await self._fetched(fetch, conversation_id)
+                if attachment.kind == "sound":
+                    return Heard(spoken=await self._listen(data, attachment))
                 if attachment.kind == "document" and picture_type(data) is None:
                     return await self._read_document(data, attachment, language)
-                if attachment.kind == "sound":
-                    return await self._listen(data, attachment, language)
-                return await self._look(data, caption, language, conversation_id)
-            except TransientError:
-                raise
-            except AppError as error:
-                logger.info(
-                    "an attachment could not be read",
-                    extra={"kind": attachment.kind, "error": type(error).__name__},
-                )
-                return Heard(problem=_error_sentence(error, attachment, language))
+                text = await self._look(data, caption, language, conversation_id)
+        except PostponedError:
+            return Heard(problem=say("attachment_limit", language))
+        except TransientError:
+            raise
+        except AppError as error:
+            self._log(error, attachment.kind)
+            key = _text_key(error, attachment.kind)
+            return Heard(problem=say(key, language))
+        return Heard(enclosed=Enclosed(say("picture_name", language), text, attachment.file_id))
 
-    def _find_problem(self, attachment: Attachment, language: Language) -> str:
-        """Why it need not be fetched."""
+    async def look_again(
+        self, owner: Owner, conversation_id: UUID, order: LookOrder, language: Language
+    ) -> dict[str, str | bool]:
+        """What a picture shows, asked anew; its description where it cannot be seen any more.
+
+        Args:
+            owner: Whose picture it is.
+            conversation_id: Where the newest one is looked for; whose owner pays.
+            order: Which picture, and what is asked.
+            language: Of the answer.
+        """
+        find, fetch = self._pictures.find, self.fetch_again
+        found = await self._client.run(
+            find, owner, conversation_id, uid=order.uid.strip(), back=order.back
+        )
+        if found is None or fetch is None:
+            return {"seen": False, **({"description": found[1]} if found else {})}
+        file_id, description = found
+        try:
+            async with self._places:
+                data = await self._fetched(partial(fetch, file_id), conversation_id)
+                answer = await self._look(data, order.question[:1000], language, conversation_id)
+        except AppError as error:
+            self._log(error, "picture")
+            return {"seen": False, "description": description}
+        return {"seen": True, "answer": answer}
+
+    def _check(self, attachment: Attachment) -> None:
+        """Raise where it need not be fetched."""
         if attachment.size > MAX_BYTES:
-            return say(DocumentTooLargeError.text_key, language)
+            raise DocumentTooLargeError("more bytes than a bot may fetch")
         if attachment.kind == "sound" and self._transcriber is None:
-            return say("sound_unheard", language)
+            raise UnreadError("sound_unheard")
         if attachment.kind == "picture" and self._vision is None:
-            return say("picture_unseen", language)
-        return ""
+            raise UnreadError("picture_unseen")
 
-    async def _listen(self, data: bytes, attachment: Attachment, language: Language) -> Heard:
+    async def _fetched(self, fetch: Fetch, conversation_id: UUID) -> bytes:
+        await self._ceilings.check_background(conversation_id)
+        data = await fetch()
+        if len(data) > MAX_BYTES:
+            raise DocumentTooLargeError("more bytes than Telegram said")
+        return data
+
+    def _log(self, error: AppError, kind: AttachmentKind) -> None:
+        """Tell the operator of a service that refuses: of each cause once, then not aloud."""
+        cause = f"{kind}: {error}"
+        is_new = isinstance(error, ModelError) and cause not in self._logged
+        self._logged.add(cause)
+        logger.log(
+            logging.WARNING if is_new else logging.INFO,
+            "an attachment could not be read",
+            extra={"kind": kind, "cause": str(error)},
+            exc_info=error,
+        )
+
+    async def _listen(self, data: bytes, attachment: Attachment) -> str:
         assert self._transcriber is not None
         text = await self._transcriber.transcribe(data, attachment.name)
-        return Heard(spoken=text) if text else Heard(problem=say("sound_silent", language))
+        if not text:
+            raise UnreadError("sound_silent")
+        return text
 
     async def _look(
         self, data: bytes, caption: str, language: Language, conversation_id: UUID
-    ) -> Heard:
+    ) -> str:
+        """The description of a picture."""
         mime_type = picture_type(data)
         if mime_type is None:
             raise DocumentBrokenError("it is no picture that a model sees")
         if self._vision is None:
-            return Heard(problem=say("picture_unseen", language))
+            raise UnreadError("picture_unseen")
         if len(data) > MAX_PICTURE:
             raise DocumentTooLargeError("the picture is too large for a model")
         messages = _picture_messages(data, mime_type, asked=caption, language=language)
@@ -209,8 +315,8 @@ class AttachmentService:
         finally:
             await self._client.run(self._turns.add_usage, conversation_id, tuple(usage))
         if not text:
-            return Heard(problem=say("picture_unseen", language))
-        return Heard(enclosed=Enclosed(say("picture_name", language), text[:MAX_DESCRIPTION]))
+            raise UnreadError("picture_unseen")
+        return text[:MAX_DESCRIPTION]
 
     async def _read_document(
         self, data: bytes, attachment: Attachment, language: Language
@@ -233,9 +339,10 @@ def _picture_messages(
     return [system, HumanMessage([str(words.content), image])]
 
 
-def _error_sentence(error: AppError, attachment: Attachment, language: Language) -> str:
-    """What the user is told; a model may simply not take pictures, or sounds."""
-    if isinstance(error, ModelError):
-        key = "sound_unheard" if attachment.kind == "sound" else "picture_unseen"
-        return say(key, language)
-    return say(error.text_key, language)
+def _text_key(error: AppError, kind: AttachmentKind) -> str:
+    """The sentence for the user; a model may simply not take pictures."""
+    if not isinstance(error, ModelError):
+        return error.text_key
+    if kind != "sound":
+        return "picture_unseen"
+    return "sound_locked" if isinstance(error, ModelSetupError) else "sound_refused"

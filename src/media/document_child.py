@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import resource
 import signal
 import sys
@@ -27,7 +26,7 @@ from src.base.errors import (
     DocumentTooFullError,
     DocumentWithoutTextError,
 )
-from src.media.document_text import DocumentKind, EnoughTextError, TextCollector
+from src.media.document_text import EnoughTextError, TextCollector
 
 MAX_MEMORY = 512 << 20  # bytes of address space; the libraries begin with some 60 MB of them
 MAX_CPU_SECONDS = 10  # a thousand pages take half a second
@@ -41,12 +40,6 @@ ZIP = (b"PK\x03\x04", b"PK\x05\x06")
 OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"  # Office files of old, and new ones with a password
 ENCRYPTED = "EncryptedPackage".encode("utf-16-le")  # the stream that holds those (MS-OFFCRYPTO)
 RTF = b"{\\rtf"  # its words stand between commands, in codes
-# The main part of an Office file; Word on the web calls it "document2.xml".
-MAIN_PARTS: dict[DocumentKind, re.Pattern[str]] = {
-    "docx": re.compile(r"word/document\d{0,3}\.xml"),
-    "xlsx": re.compile(r"xl/workbook\d{0,3}\.(xml|bin)"),
-    "pptx": re.compile(r"ppt/presentation\d{0,3}\.xml"),
-}
 
 
 def main(hint: str = "") -> None:
@@ -86,12 +79,12 @@ def _bound() -> None:
 def _answer(data: bytes, hint: str) -> dict[str, object]:
     """What the other side reads: the fields of a ``DocumentText``, or ``error`` and ``cause``."""
     try:
-        kind, read = choose_reader(data, hint)
+        read = choose_reader(data, hint)
         shut_in()
         collector = TextCollector()
         with suppress(EnoughTextError):
             read(collector)
-        return asdict(collector.finish(kind))
+        return asdict(collector.finish())
     except Exception as error:  # noqa: BLE001  (a library that met what its authors did not think of)
         return {"error": _meant_by(error).__name__, "cause": type(error).__name__}
 
@@ -105,52 +98,34 @@ def _meant_by(error: Exception) -> type[AppError]:
     return DocumentTooFullError if is_too_full else DocumentBrokenError
 
 
-def choose_reader(data: bytes, hint: str) -> tuple[DocumentKind, Reader]:
-    """The file's kind, and the function that hands its text on.
+def choose_reader(data: bytes, hint: str) -> Reader:
+    """The function that hands the file's text on.
 
     Args:
         data: The file.
         hint: "html" or "pdf", when it is named so: this decides where the content leaves a doubt.
 
     Raises:
-        DocumentError: There is nothing to read, it is broken, or it needs a password.
+        DocumentError: There is nothing to read, or it needs a password.
     """
     if not data:
         raise DocumentWithoutTextError("an empty file")
     if data.lstrip()[: len(PDF)] == PDF or (hint == "pdf" and PDF in data[:HEAD]):
         from src.media.pdf_text import read_pdf
 
-        return "pdf", partial(read_pdf, data)
+        return partial(read_pdf, data)
     if data.startswith(ZIP):
-        return _office_reader(data)
+        from src.media.office_text import read_office
+
+        return partial(read_office, data)
     if data.startswith(OLE) and ENCRYPTED in data:
         raise DocumentProtectedError("an Office file with a password")
     if data.startswith((OLE, RTF)):
         raise DocumentKindError("a format of old")
-    return _text_reader(data, hint)
-
-
-def _office_reader(data: bytes) -> tuple[DocumentKind, Reader]:
-    from src.media.office_text import Package, read_docx, read_pptx, read_xlsx
-
-    package = Package(data)
-    for kind, main_part in MAIN_PARTS.items():
-        if main := next(filter(main_part.fullmatch, sorted(package.names)), None):
-            readers: dict[DocumentKind, Reader] = {
-                "docx": partial(read_docx, package, main),
-                "xlsx": partial(read_xlsx, data),
-                "pptx": partial(read_pptx, package),
-            }
-            return kind, readers[kind]
-    raise DocumentKindError("an archive")
-
-
-def _text_reader(data: bytes, hint: str) -> tuple[DocumentKind, Reader]:
     from src.media.plain_text import is_html, read_html, read_plain_text
 
-    if is_html(data, is_named_so=hint == "html"):
-        return "html", partial(read_html, data)
-    return "text", partial(read_plain_text, data)
+    is_page = is_html(data, is_named_so=hint == "html")
+    return partial(read_html if is_page else read_plain_text, data)
 
 
 if __name__ == "__main__":

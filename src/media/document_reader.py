@@ -12,7 +12,6 @@ import sys
 from asyncio.subprocess import Process
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -27,7 +26,7 @@ from src.base.errors import (
     DocumentWithoutTextError,
     TransientError,
 )
-from src.media.document_text import KINDS, DocumentText, is_storable
+from src.media.document_text import DocumentText, is_storable
 
 logger = logging.getLogger(__name__)
 
@@ -57,25 +56,17 @@ DEATHS: Mapping[int, type[AppError]] = {
 }
 
 
-@dataclass(frozen=True)
-class ReaderSettings:
-    """What a test may want otherwise.
-
-    Attributes:
-        program: The child, and its arguments but the last.
-        deadline: Seconds for one file, from start to end; a small one takes 0.1.
-    """
-
-    program: tuple[str, ...] = PROGRAM
-    deadline: float = 20.0
-
-
 class DocumentReader:
     """Reads files, two at a time; others wait. It holds nothing between them."""
 
-    def __init__(self, settings: ReaderSettings | None = None) -> None:
-        """Nothing starts yet."""
-        self._settings = settings or ReaderSettings()
+    def __init__(self, program: tuple[str, ...] = PROGRAM, *, deadline: float = 20.0) -> None:
+        """Nothing starts yet; tests have another program.
+
+        Args:
+            program: The child, and its arguments but the last.
+            deadline: Seconds for one file, from start to end; a small one takes 0.1.
+        """
+        self._program, self._deadline = program, deadline
         self._places = asyncio.Semaphore(AT_ONCE)
 
     async def read(self, data: bytes, *, file_name: str) -> DocumentText:
@@ -108,7 +99,7 @@ class DocumentReader:
         child = await self._start(hint)
         assert child.stdin and child.stdout
         try:
-            async with asyncio.timeout(self._settings.deadline):
+            async with asyncio.timeout(self._deadline):
                 child.stdin.write(data)
                 child.stdin.close()
                 answer = await _read(child.stdout, MAX_ANSWER)
@@ -124,7 +115,7 @@ class DocumentReader:
     async def _start(self, hint: str) -> Process:
         try:
             return await asyncio.create_subprocess_exec(
-                *self._settings.program,
+                *self._program,
                 hint,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -171,12 +162,12 @@ def _understand(answer: bytes) -> DocumentText:
         said: Any = json.loads(answer)
         if "error" in said:
             raise _named(said)
-        text, is_cut, kind = said["text"], said["is_cut"], said["kind"]
+        text, is_cut = said["text"], said["is_cut"]
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise _NoAnswerError from error
-    if not (isinstance(text, str) and is_storable(text) and kind in KINDS):
+    if not (isinstance(text, str) and is_storable(text)):
         raise _NoAnswerError
-    return DocumentText(text, bool(is_cut), kind)
+    return DocumentText(text, bool(is_cut))
 
 
 def _named(said: Any) -> AppError:

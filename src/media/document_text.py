@@ -5,12 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, get_args
 
 from src.base.errors import DocumentWithoutTextError
 
-DocumentKind = Literal["text", "html", "pdf", "docx", "xlsx", "pptx"]
-KINDS: tuple[DocumentKind, ...] = get_args(DocumentKind)
 MAX_CHARACTERS = 60_000  # of a text: some 30 pages, which a model still reads in one go
 SLACK = MAX_CHARACTERS // 10  # that are given up to end with a paragraph, or at least a line
 
@@ -32,12 +29,10 @@ class DocumentText:
         text: Not empty, at most ``MAX_CHARACTERS``; a row of a table is a line, its cells stand
             between vertical bars.
         is_cut: Whether the file holds more.
-        kind: What the file is, by its content.
     """
 
     text: str
     is_cut: bool
-    kind: DocumentKind
 
 
 class EnoughTextError(Exception):
@@ -72,7 +67,7 @@ class TextCollector:
         """Know that the reader leaves something out: the text is cut, however short it is."""
         self._has_more = True
 
-    def finish(self, kind: DocumentKind) -> DocumentText:
+    def finish(self) -> DocumentText:
         """The text that came together.
 
         Raises:
@@ -83,7 +78,7 @@ class TextCollector:
         text = text.strip()
         if not text:
             raise DocumentWithoutTextError("the file holds no text")
-        return DocumentText(text, self._has_more, kind)
+        return DocumentText(text, self._has_more)
 
 
 def is_storable(text: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import datetime
 import io
 import re
@@ -14,7 +15,12 @@ from xml.parsers import expat
 
 from python_calamine import CalamineError, CalamineWorkbook, PasswordError
 
-from src.base.errors import DocumentBrokenError, DocumentProtectedError, DocumentTooFullError
+from src.base.errors import (
+    DocumentBrokenError,
+    DocumentKindError,
+    DocumentProtectedError,
+    DocumentTooFullError,
+)
 from src.media.document_text import (
     BETWEEN_CELLS,
     BLOCK,
@@ -39,6 +45,7 @@ MAX_RATIO = 200  # unpacked to packed, of an entry that is large; a large table 
 LARGE = 20 << 20  # bytes; smaller ones may be white pictures, which pack a thousand times
 PIECE = 1 << 16  # bytes
 FLAG_ENCRYPTED = 1
+codecs.lookup("cp437")  # of names in archives; later no file can be opened to read it from
 # What zipfile raises for what is no archive; it has no error of its own for much of it.
 BROKEN = (
     zipfile.BadZipFile, zlib.error, struct.error, EOFError, KeyError, NotImplementedError,
@@ -105,38 +112,41 @@ OF_OFFICE: Tags = {
     "br": "\n", "cr": "\n", "tab": " ", "noBreakHyphen": "-", "numPr": "- ",
     **dict.fromkeys(("Fallback", "moveFrom", "tabs"), SKIPPED),
 }  # fmt: skip
+# The main part of each kind of file; Word on the web calls it "document2.xml".
+DOCUMENT = re.compile(r"word/document\d{0,3}\.xml")
+WORKBOOK = re.compile(r"xl/workbook\d{0,3}\.(xml|bin)")
+SLIDES = re.compile(r"ppt/presentation\d{0,3}\.xml")
 NOTES = ("word/footnotes.xml", "word/endnotes.xml")
 SLIDE = re.compile(r"ppt/slides/slide(\d{1,9})\.xml")
 RELATIONS = "ppt/slides/_rels/slide{}.xml.rels"
 SPEAKER_NOTES = re.compile(rb"notesSlides/notesSlide\d{1,9}\.xml")
 
 
-def read_docx(package: Package, main: str, collector: TextCollector) -> None:
-    """Hand a document's text, then that of its notes, to ``collector``.
-
-    Args:
-        package: The file.
-        main: The name of its main part.
-        collector: Takes the text.
+def read_office(data: bytes, collector: TextCollector) -> None:
+    """Hand the text of a document, a workbook or a presentation to ``collector``.
 
     Raises:
-        DocumentBrokenError: A part is no XML.
+        DocumentError: It is none of them, broken, or needs a password.
         EnoughTextError: The text is full.
     """
-    names = package.names
-    for part in (main, *(note for note in NOTES if note in names)):
+    package = Package(data)
+    for main_part, read in (
+        (DOCUMENT, _read_docx), (WORKBOOK, partial(_read_xlsx, data)), (SLIDES, _read_pptx),
+    ):  # fmt: skip
+        if main := next(filter(main_part.fullmatch, sorted(package.names)), None):
+            read(package, main, collector)
+            return
+    raise DocumentKindError("an archive")
+
+
+def _read_docx(package: Package, main: str, collector: TextCollector) -> None:
+    """The text of a document, then that of its notes."""
+    for part in (main, *(note for note in NOTES if note in package.names)):
         read_xml(package.pieces(part), collector)
 
 
-def read_pptx(package: Package, collector: TextCollector) -> None:
-    """Hand the text of the slides to ``collector``, in the order of their numbers.
-
-    What the speaker wrote below a slide follows it.
-
-    Raises:
-        DocumentBrokenError: A part is no XML.
-        EnoughTextError: The text is full.
-    """
+def _read_pptx(package: Package, _main: str, collector: TextCollector) -> None:
+    """The slides in the order of their numbers; what the speaker wrote below one follows it."""
     found = (SLIDE.fullmatch(name) for name in package.names)
     for number in sorted(int(slide[1]) for slide in found if slide):
         for part in _parts_of_slide(package, number):
@@ -187,16 +197,8 @@ MAX_SHEETS = 200
 MAX_ROWS, MAX_COLUMNS = 1_048_576, 16_384  # Excel's own; calamine believes what stands there
 
 
-def read_xlsx(data: bytes, collector: TextCollector) -> None:
-    """Hand the text to ``collector``: the name of a sheet, then its rows, without empty ones.
-
-    A formula is what it came to when the file was saved.
-
-    Raises:
-        DocumentBrokenError: It is no workbook.
-        DocumentProtectedError: It needs a password.
-        EnoughTextError: The text is full.
-    """
+def _read_xlsx(data: bytes, _package: Package, _main: str, collector: TextCollector) -> None:
+    """The name of each sheet, then its rows, without empty ones; of a formula its last result."""
     try:
         workbook = CalamineWorkbook.from_filelike(io.BytesIO(data))
         if len(workbook.sheet_names) > MAX_SHEETS:

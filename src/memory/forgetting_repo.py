@@ -122,7 +122,8 @@ WHERE (m.id = ANY(%(ids)s) OR m.reply_to_id = %(request)s) AND c.id = m.conversa
 # A message with other words behind its time label, unless it was edited meanwhile.
 UPDATE_TEXT = """
 UPDATE messages m
-SET content = left(m.content, length(m.content) - length(message_text(m.content))) || %(after)s
+SET file_id = NULL,
+    content = left(m.content, length(m.content) - length(message_text(m.content))) || %(after)s
 FROM conversations c
 WHERE m.id = %(message_id)s AND message_text(m.content) = %(before)s
   AND c.id = m.conversation_id AND c.owner_id = %(owner)s

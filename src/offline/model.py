@@ -152,16 +152,15 @@ def answer(
     if form is not None:
         return _message([(form, tasks.fill_form(form, text, kinds))])
     task = tasks.do_task(_system_text(messages), text)
-    task = reminders.problem_text(messages, tool_names) if task is None else task
     if task is not None:
         return AIMessage(content=task)
     turn = Turn.read(messages, kinds)
     if reminders.asks_in_vain(turn.text, tool_names):
         return AIMessage(content=say("reminders_empty", turn.language))
     results = _results(messages)
-    calls = [call for call in turn.calls() if call[0] in tool_names][len(results) :]
-    if reminders.CANCEL_REMINDER in tool_names:
-        calls = reminders.cancel_calls(turn.text, [_read(one) for one in results]) or calls
+    waits = reminders.LIST_REMINDERS in tool_names  # else there is none to move
+    wanted = (call for call in turn.calls() if waits or "moves" not in call[1])
+    calls = [call for call in wanted if call[0] in tool_names][len(results) :]
     if calls:
         return _message(calls[:MAX_CALLS])
     return AIMessage(content=turn.reply(results))
@@ -242,6 +241,8 @@ class Turn:
 
     def _asked_for(self) -> list[Call] | None:
         """What a message asks to have done: to keep quiet, forget, tell the time, remind."""
+        if of_reminders := reminders.reminder_calls(self.text, self.messages):
+            return of_reminders
         before = _text_of(self.own[-1]) if self.own else ""
         if requests.asks_to_keep_private(self.text) or requests.announces_private(before):
             return [("keep_private", {})]
@@ -249,9 +250,7 @@ class Turn:
         if forgetting is not None:
             return forgetting
         place = requests.asked_place(self.text)
-        if place is not None:
-            return [("current_time", {"time_zone": place})]
-        return reminders.reminder_calls(self.text, self.messages) or None
+        return [("current_time", {"time_zone": place})] if place is not None else None
 
     def _forgetting(self) -> list[Call] | None:
         """The calls of a request to forget; none where it is not said what; None: no request."""
@@ -298,8 +297,6 @@ class Turn:
 
     def _after_tools(self, results: Sequence[ToolMessage]) -> list[str]:
         """What is said to what the tools returned."""
-        if any(result.name == reminders.CANCEL_REMINDER for result in results):
-            results = results[1:]  # the list of all
         saved = [_read(result) for result in results if result.name == "save_user_fact"]
         found = [{**_read(one), "memories": [
             {**record, "kind": self.kinds.get(str(record.get("text")))}

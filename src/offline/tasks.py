@@ -108,10 +108,16 @@ def _solved(prompt: str, asked: str) -> dict[str, Any]:
 def _summary(prompt: str) -> str:
     """The beginnings of what the user noted; of questions only where there is nothing else."""
     records = [r for r in _records(prompt, "messages") if r.get("role") == "user"]
-    texts = [text for record in records if (text := str(record.get("text", "")).strip())]
-    told = list(filter(is_note, texts)) or texts
-    quotes = (f"«{shortened(text, SUMMARY_QUOTE)}»" for text in told)
+    texts = [(text, r) for r in records if (text := str(r.get("text", "")).strip())]
+    told = [(text, r) for text, r in texts if is_note(text)] or texts
+    quotes = (f"{_whose(record)}«{shortened(text, SUMMARY_QUOTE)}»" for text, record in told)
     return "; ".join(dict.fromkeys(quotes)) or "—"
+
+
+def _whose(record: dict[str, Any]) -> str:
+    """Whose words a record holds, where they are not the user's."""
+    names = [str(record[key]) for key in record if key.endswith("_from")]
+    return f"{names[0]}: " if names else ""
 
 
 def _merged(prompt: str) -> str:

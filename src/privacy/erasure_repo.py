@@ -116,7 +116,8 @@ WHERE conversation_id = ANY(%(rooms)s::uuid[])
   AND mentions @> jsonb_build_array(jsonb_build_object('id', %(user)s))
 """
 UPDATE_MENTIONING = """
-UPDATE messages SET content = %(content)s, mentions = %(mentions)s, indexed_at = NULL
+UPDATE messages SET content = %(content)s, mentions = %(mentions)s, file_id = NULL,
+                    indexed_at = NULL
 WHERE id = %(id)s
 """
 
@@ -264,20 +265,15 @@ DELETE_OWN = (
     "DELETE FROM chat_moves WHERE new_chat_id = %(user)s",
 )
 
-# The server gives the places of the deleted rows out again.
-VACUUM = """
-VACUUM messages, telegram_updates, reminders, memories, memory_sources, entities, rejected_facts,
-       conversation_summaries, tool_results, search_documents, search_postings,
-       document_embeddings
+# The server gives the places of the deleted rows out again, and the planner's statistics, which
+# quote frequent values of each column, are made anew.
+TABLES = """
+messages, telegram_updates, reminders, memories, memory_sources, entities, rejected_facts,
+conversation_summaries, tool_results, search_documents, search_postings, document_embeddings,
+parting_messages, forgettings, consolidations, checkpoints, checkpoint_blobs, checkpoint_writes,
+procrastinate_jobs
 """
-
-# The planner's statistics quote frequent values of each column until the next ANALYZE.
-ANALYZE = """
-ANALYZE messages, telegram_updates, reminders, memories, memory_sources, entities, rejected_facts,
-        conversation_summaries, tool_results, search_documents, search_postings,
-        document_embeddings, parting_messages, forgettings, consolidations, checkpoints,
-        checkpoint_blobs, checkpoint_writes, procrastinate_jobs
-"""
+VACUUM, ANALYZE = "VACUUM " + TABLES, "ANALYZE " + TABLES
 # ANALYZE leaves the statistics of an empty table as they were.
 CLEAR_STATISTICS = """
 SELECT pg_clear_attribute_stats(s.schemaname::text, s.tablename::text, s.attname::text,

@@ -18,6 +18,7 @@ from src.base.zones import local_time, long_day
 from src.pg.client import Repository
 from src.pg.connection import PATIENT
 from src.reading.facts import MEMORY_TYPES
+from src.reading.voices import words_of
 from src.texts import Language, say
 from src.texts.reply import ReplyFile
 
@@ -268,7 +269,11 @@ def _local(moment: str, time_zone: str) -> datetime:
 def _speaker(message: Record, language: Language) -> str:
     if message["role"] == "assistant":
         return say("export_bot", language)
-    return _plain(message.get("speaker") or say("export_you", language))
+    speaker, name = message.get("speaker"), message.get("origin")
+    whose = words_of(message.get("provenance", "typed"), name, language)
+    if whose:
+        return _plain(f"{speaker}: {whose}" if speaker else whose)
+    return _plain(speaker or say("export_you", language))
 
 
 def _plain(text: str) -> str:

@@ -11,7 +11,8 @@ the wall shows them; it knows no gaps in a clock, so ``first_moment`` says when 
 from __future__ import annotations
 
 from calendar import monthrange
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time
 from typing import Literal, cast
 
@@ -23,6 +24,9 @@ from src.base.zones import DAY, first_moment, local_time
 Frequency = Literal["daily", "weekly", "monthly", "yearly"]
 
 MAX_INTERVALS: dict[Frequency, int] = {"daily": 3650, "weekly": 520, "monthly": 120, "yearly": 10}
+FREQUENCIES: dict[str, Frequency] = {
+    "day": "daily", "week": "weekly", "month": "monthly", "year": "yearly",
+}  # fmt: skip
 SHORTEST_MONTH = 28  # days
 DAY_HOURS = 24
 DAY_NAMES = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")
@@ -74,15 +78,62 @@ class Recurrence:
             raise ValueError("no recurrence")
 
     @classmethod
-    def hourly(cls, interval: int, hour: int, minute: int) -> Recurrence:
-        """Every few hours, at one of which it is ``hour:minute``.
+    def of(
+        cls,
+        unit: str,
+        first: datetime,
+        *,
+        interval: int = 1,
+        hours: Iterable[int] = (),
+        weekdays: Iterable[int] = (),
+        date: tuple[int, int] = (0, 0),
+    ) -> Recurrence:
+        """What comes every so many units; what is not said is as at its first time.
+
+        Args:
+            unit: ``hour``, ``day``, ``week``, ``month`` or ``year``.
+            first: By the clock on the user's wall, naive.
+            interval: So many units.
+            hours: Of the day.
+            weekdays: Of a week; every day on certain weekdays is weekly.
+            date: The day of the month, and the month; 0 where it is not said.
 
         Raises:
-            ValueError: They do not fill a day evenly.
+            ValueError: These make no recurrence; hours that do not fill a day evenly, too.
         """
-        if DAY_HOURS % interval:
-            raise ValueError("no recurrence")
-        return cls("daily", tuple(range(hour % interval, DAY_HOURS, interval)), minute)
+        if unit == "hour":
+            if DAY_HOURS % interval:
+                raise ValueError("no recurrence")
+            times = range(first.hour % interval, DAY_HOURS, interval)
+            return cls("daily", tuple(times), first.minute)
+        days = tuple(sorted(set(weekdays)))
+        if unit in ("day", "week"):
+            unit = "day" if len(days) == 7 or (unit == "day" and not days) else "week"
+        is_weekly, is_dated = unit == "week", unit in ("month", "year")
+        return cls(
+            FREQUENCIES[unit], tuple(sorted(set(hours) or {first.hour})), first.minute,
+            weekdays=(days or (first.weekday(),)) if is_weekly else (),
+            day=(date[0] or first.day) if is_dated else 0,
+            month=(date[1] or first.month) if unit == "year" else 0,
+            interval=interval, start=first.date() if interval > 1 else None,
+        )  # fmt: skip
+
+    def moved(self, old: datetime, new: datetime) -> Recurrence:
+        """The same, all of it so much later or earlier as one time of it moves.
+
+        Args:
+            old: That time, by the clock on the user's wall.
+            new: When it comes instead.
+        """
+        hours = tuple(sorted((hour + new.hour - old.hour) % DAY_HOURS for hour in self.hours))
+        days = (new.date() - old.date()) // DAY
+        weekdays = tuple(sorted((day + days) % 7 for day in self.weekdays))
+        return replace(
+            self, hours=hours, minute=new.minute, weekdays=weekdays,
+            day=new.day if self.day and days else self.day,
+            month=new.month if self.month and days else self.month,
+            start=new.date() if self.start else None,
+        )  # fmt: skip
 
     def to_text(self) -> str:
         """The recurrence for a column of the database; ``from_text`` reads it."""

@@ -24,14 +24,14 @@ The conventions, where people differ:
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Literal, NamedTuple, cast
 
 from src.base.zones import DAY, first_moment, local_time
 from src.reading import lexicon, times
-from src.reading.recurrences import DAY_HOURS, Frequency, Recurrence, next_after
+from src.reading.recurrences import DAY_HOURS, Recurrence, next_after
 from src.reading.time_expressions import days_of, months_later, shifted
 from src.reading.times import Span, Unit, month_number, number_in
 
@@ -48,15 +48,16 @@ LATE = 10  # "в 10 ночи" is before midnight, "в 5 ночи" after it
 HOUR = 60  # minutes
 FARTHEST = 10  # years
 TOO_MANY = 10**6  # of any unit is too far, or no number
-ALL_WEEK = tuple(range(7))
 WORKDAYS, WEEKEND = (0, 1, 2, 3, 4), (5, 6)
 SECONDS: dict[Unit, int] = {
     "second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 604_800,
     "month": 2_629_746, "year": 31_556_952,
 }  # fmt: skip
-FREQUENCIES: dict[Unit, Frequency] = {
-    "day": "daily", "week": "weekly", "month": "monthly", "year": "yearly",
-}  # fmt: skip
+# A length of time by which a reminder moves, at the end of a text: "на час", "two days earlier".
+SHIFT = lexicon.Expression(
+    rf"(?<!\S)(?P<to><move.to> )?{times.LENGTH}"
+    r"(?P<way> (?:<move.later>|(?P<earlier><move.earlier>)))?(?(way)|(?(to)|(?!)))$"
+)
 MANY_DAYS = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)*")
 RANGE_OF_DAYS = lexicon.Expression(f" ?- ?|{times.THROUGH}")
 PART_GROUPS = (
@@ -133,6 +134,7 @@ class _Request:
     pieces: Sequence[Span]
     now: datetime
     time_zone: str
+    due: datetime | None = None  # of one that moves: a day alone keeps its hour
 
     def of(self, slot: str) -> list[Span]:
         return [piece for piece in self.pieces if piece.slot == slot]
@@ -168,11 +170,41 @@ class _Request:
     def clock(self) -> Clock | None:
         """The first of them, or the time of a part of the day."""
         named = [Clock(PART_HOURS[self.part] * HOUR)] if self.part is not None else []
-        return next(iter([*self.clocks, *named]), None)
+        kept = [] if self.due is None else [Clock(self.due.hour * HOUR + self.due.minute)]
+        return next(iter([*self.clocks, *named, *kept]), None)
+
+
+def read_new_time(
+    said: str, due: datetime, now: datetime, time_zone: str
+) -> ReminderRequest | None:
+    """When a reminder shall come instead: "friday", "10:30", "an hour later"; None: no time.
+
+    A day alone keeps its hour, an hour alone its day.
+
+    Args:
+        said: The new time, in words.
+        due: When it would come (aware).
+        now: Aware.
+        time_zone: Of the user.
+    """
+    folded = times.fold(said)
+    if (shift := SHIFT.fullmatch(folded)) is None:
+        pieces = times.find_reminder_spans(folded)
+        return read_timing("", pieces, now, time_zone, due=due) if pieces else None
+    words = {name: word for name, word in shift.groupdict().items() if word}
+    later = read_timing("", [Span(0, 0, "after", words, "after")], due, time_zone)
+    if later.when is None or "earlier" not in words:
+        return later
+    return replace(later, when=due - (later.when - due))
 
 
 def read_timing(
-    what: str, pieces: Sequence[Span], now: datetime, time_zone: str
+    what: str,
+    pieces: Sequence[Span],
+    now: datetime,
+    time_zone: str,
+    *,
+    due: datetime | None = None,
 ) -> ReminderRequest:
     """The request for a reminder at the time that its pieces of time say.
 
@@ -181,8 +213,10 @@ def read_timing(
         pieces: Those that belong together, in their order.
         now: Aware; the time is after it.
         time_zone: Of the user, a name of the tz database.
+        due: The time (aware) from which a reminder moves.
     """
-    request = _Request(pieces, local_time(now, time_zone).replace(tzinfo=None), time_zone)
+    moments = [one and local_time(one, time_zone).replace(tzinfo=None) for one in (now, due)]
+    request = _Request(pieces, moments[0] or now, time_zone, moments[1])
     try:
         repeats, when = (
             _recurring(request, now) if request.of("every") else (None, _once(request, now))
@@ -259,6 +293,8 @@ def _once(request: _Request, now: datetime) -> datetime:
     clock = request.clock
     if dates:
         return _on_day(_day(dates, request), clock, request)
+    if request.due is not None:
+        return _on_day(request.due.date(), clock, request)
     if clock is None:
         raise _ProblemError("no_time")
     today = request.now.date()
@@ -374,7 +410,8 @@ def _recurring(request: _Request, now: datetime) -> tuple[Recurrence, datetime]:
         raise _ProblemError("too_far")
     if period.unit == "minute":
         period = _Length(period.number / HOUR, "hour")
-    if period.number != int(period.number) or period.unit == "second":
+    is_uneven = period.unit == "hour" and DAY_HOURS % max(1, period.number)
+    if period.number != int(period.number) or period.unit == "second" or is_uneven:
         raise _ProblemError("no_time")
     begin, first = now, request.now.date()
     dates = request.of("date")
@@ -419,34 +456,21 @@ def _recurrence(
     by_weekday = any("weekday" in date.words for date in request.of("date"))
     if any("nth" in habit.words for habit in habits) or (period.unit == "month" and by_weekday):
         raise _ProblemError("no_time")  # "the second Friday of the month"
-    if period.unit == "hour":
-        return _hourly(interval, request)
-    clocks = _clocks_of_habit(habits, request)
-    minute = clocks[0].minutes % HOUR
-    hours = tuple(
-        sorted({c.minutes // HOUR % DAY_HOURS for c in clocks if c.minutes % HOUR == minute})
-    )
-    weekdays = tuple(sorted({day for habit in habits for day in _weekdays_of(habit)}))
-    unit: Unit = "week" if weekdays and period.unit == "day" else period.unit
-    if unit == "week" and not weekdays:
-        weekdays = (first.weekday(),)
-    if unit == "week" and weekdays == ALL_WEEK:
-        unit, weekdays = "day", ()
-    day, month = _day_of_habit(habits, first)
-    return Recurrence(
-        FREQUENCIES[unit],
-        hours,
-        minute,
-        weekdays=weekdays if unit == "week" else (),
-        day=day if unit in ("month", "year") else 0,
-        month=month if unit == "year" else 0,
-        interval=interval,
-        start=_start(first, weekdays, clocks, request) if interval > 1 else None,
-    )
+    clocks = request.clocks if period.unit == "hour" else _clocks_of_habit(habits, request)
+    minutes = clocks[0].minutes if clocks else request.minutes
+    weekdays = {day for habit in habits for day in _weekdays_of(habit)}
+    date = _day_of_habit(habits, first)
+    if interval > 1 and period.unit != "hour":
+        first = _start(first, weekdays, clocks, request)
+    moment = datetime.combine(first, time(*divmod(minutes % (DAY_HOURS * HOUR), HOUR)))
+    same = (c.minutes // HOUR % DAY_HOURS for c in clocks if c.minutes % HOUR == moment.minute)
+    return Recurrence.of(
+        period.unit, moment, interval=interval, hours=same, weekdays=weekdays, date=date,
+    )  # fmt: skip
 
 
 def _start(
-    first: date, weekdays: Sequence[int], clocks: Sequence[Clock], request: _Request
+    first: date, weekdays: Collection[int], clocks: Sequence[Clock], request: _Request
 ) -> date:
     """The first day that counts: the coming weekday, or tomorrow when the time has passed."""
     last = max(clock.minutes for clock in clocks)
@@ -471,15 +495,6 @@ def _times(habit: Span) -> int:
         return 2
     said = words.get("times") or words.get("n_times")
     return int(_number(said)) if said else 1
-
-
-def _hourly(interval: int, request: _Request) -> Recurrence:
-    clocks = request.clocks
-    minutes = clocks[0].minutes if clocks else request.minutes
-    try:
-        return Recurrence.hourly(interval, *divmod(minutes, HOUR))
-    except ValueError:
-        raise _ProblemError("no_time") from None
 
 
 def _weekdays_of(habit: Span) -> tuple[int, ...]:

@@ -12,7 +12,7 @@ from typing import Literal
 
 from src.reading import lexicon
 from src.reading.gate import escaped
-from src.texts import detect_language
+from src.texts import LANGUAGES, Language, detect_language, say
 
 Provenance = Literal["typed", "forwarded", "bot", "file"]
 
@@ -72,6 +72,21 @@ class Voice:
 
 
 TYPED = Voice()
+
+
+def words_of(provenance: Provenance, name: str | None, language: Language) -> str:
+    """Whose words they are that the sender did not type, as users are told; else nothing.
+
+    Args:
+        provenance: Of the words.
+        name: What their author is called, or their file.
+        language: Of the sentence.
+    """
+    if provenance == "typed":
+        return ""
+    if provenance == "file" and name in {say("picture_name", one) for one in LANGUAGES}:
+        return say("words_of_picture", language)
+    return say(f"words_of_{provenance}", language, name=name or UNKNOWN)
 
 
 def clean_name(name: str | None) -> str | None:

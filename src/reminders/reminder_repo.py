@@ -87,11 +87,11 @@ WHERE owner_id = %(owner)s AND is_waiting
   AND (snooze_of = %(id)s OR (id = %(id)s AND recurrence IS NULL))
 """
 
-# One that comes once comes again, or later.
-UPDATE_SNOOZED = f"""
-UPDATE reminders r SET is_waiting = true, due_at = %(due_at)s, time_zone = %(time_zone)s
-WHERE r.id = %(id)s AND r.owner_id = %(owner)s
-  AND r.recurrence IS NULL AND r.cancelled_at IS NULL
+# It comes (again) at another time, and perhaps by another rule.
+UPDATE_MOVED = f"""
+UPDATE reminders r SET is_waiting = true, due_at = %(due_at)s, time_zone = %(time_zone)s,
+                       recurrence = %(recurrence)s, attempts = 0
+WHERE r.id = %(id)s AND r.owner_id = %(owner)s AND r.cancelled_at IS NULL
 RETURNING {COLUMNS}
 """  # noqa: S608  (it holds a constant of ours)
 
@@ -116,7 +116,7 @@ WHERE r.owner_id IN (SELECT id FROM owners WHERE telegram_user_id = %(user)s)
        OR (r.time_zone = %(guessed)s AND r.due_at = date_trunc('minute', r.due_at)))
 ORDER BY r.id FOR UPDATE
 """  # noqa: S608  (it holds a constant of ours)
-UPDATE_MOVED = """
+UPDATE_DUE = """
 UPDATE reminders SET due_at = %(due_at)s
 WHERE id = %(id)s AND owner_id IN (SELECT id FROM owners WHERE telegram_user_id = %(user)s)
 """
@@ -156,11 +156,7 @@ JOIN owners o ON o.id = r.owner_id
 LEFT JOIN owners chat ON chat.telegram_user_id = o.telegram_user_id AND chat.thread_id = 0
 LEFT JOIN user_settings s ON s.owner_id = chat.id
 LEFT JOIN messages m ON m.id = r.message_id
-WHERE r.id = %(id)s AND r.due_at = %(due_at)s AND r.is_waiting
-"""  # noqa: S608  (it holds a constant of ours)
-LOCK_DUE = f"""
-SELECT {COLUMNS} FROM reminders r
-WHERE r.id = %(id)s AND r.due_at = %(due_at)s AND r.is_waiting FOR UPDATE
+WHERE r.id = %(id)s AND r.due_at = %(due_at)s AND r.is_waiting FOR UPDATE OF r
 """  # noqa: S608  (it holds a constant of ours)
 
 # It was sent (or given up): the next time, or none.
@@ -219,6 +215,11 @@ class NewReminder:
     language: Language
     asker_id: int | None = None
     message_id: int | None = None
+
+    def columns(self, owner: Owner) -> dict[str, Any]:
+        """The parameters of the statements that store it."""
+        recurrence = self.repeats.to_text() if self.repeats else None
+        return {**owner.columns(), **vars(self), "repeats": None, "recurrence": recurrence}
 
 
 @dataclass(frozen=True)
@@ -300,9 +301,7 @@ class ReminderRepository(Repository):
 
         The very same one that waits already is found instead.
         """
-        recurrence = new.repeats.to_text() if new.repeats else None
-        values = {**owner.columns(), **vars(new), "recurrence": recurrence}
-        del values["repeats"]
+        values = new.columns(owner)
 
         def work(transaction: Transaction) -> Reminder | None:
             lock_reminders(transaction, owner)
@@ -359,9 +358,23 @@ class ReminderRepository(Repository):
             known = _found(transaction.fetch_one(SELECT_ONE, owner, id=number))
             if known is None:
                 return None
-            sql = UPSERT_SNOOZED if known.repeats is not None else UPDATE_SNOOZED
-            due = due_at.replace(microsecond=0)
-            row = transaction.fetch_one(sql, owner, id=number, due_at=due, time_zone=time_zone)
+            sql = UPSERT_SNOOZED if known.repeats is not None else UPDATE_MOVED
+            row = transaction.fetch_one(
+                sql, owner, id=number, due_at=due_at.replace(microsecond=0), time_zone=time_zone,
+                recurrence=None,
+            )  # fmt: skip
+            return None if row is None else _deferred(transaction, row, now)
+
+        return self._client.in_transaction(work)
+
+    def move(
+        self, owner: Owner, number: int, new: NewReminder, *, now: datetime
+    ) -> Reminder | None:
+        """Let one that waits come at the times of ``new``; None when it was cancelled."""
+        values = {**new.columns(owner), "id": number}
+
+        def work(transaction: Transaction) -> Reminder | None:
+            row = transaction.fetch_one(UPDATE_MOVED, values)
             return None if row is None else _deferred(transaction, row, now)
 
         return self._client.in_transaction(work)
@@ -385,7 +398,7 @@ class ReminderRepository(Repository):
                     due_at = first_moment(shown, time_zone)
                 if due_at not in (None, reminder.due_at) and due_at > now:
                     moved += transaction.execute(
-                        UPDATE_MOVED, id=reminder.id, due_at=due_at, user=user
+                        UPDATE_DUE, id=reminder.id, due_at=due_at, user=user
                     )
                     _defer(transaction, now, reminder.id)
             transaction.execute(UPDATE_ZONE, user=user, time_zone=time_zone)
@@ -426,9 +439,10 @@ class ReminderRepository(Repository):
         """
 
         def work(transaction: Transaction) -> datetime | None:
-            found = _found(transaction.fetch_one(LOCK_DUE, _at(number, due)))
-            if found is None:
+            row = transaction.fetch_one(SELECT_DUE, _at(number, due))
+            if row is None:
                 return None  # the user was faster: it is snoozed, or done
+            found = Reminder.from_row(row[:-3])
             after = max(now, found.due_at)
             next_time = _next(found, after, found.time_zone)
             transaction.execute(

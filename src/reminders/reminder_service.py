@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import Literal
+from typing import Any, Literal
 
 from babel.dates import format_date
 from babel.lists import format_list
@@ -14,11 +15,27 @@ from src.base.owners import Called, Owner
 from src.base.zones import DAY, is_shown_twice, local_time, place_of_zone
 from src.pg.client import PgClient, storable
 from src.reading import lexicon
+from src.reading.facts import fact_number
 from src.reading.recurrences import DAY_HOURS, Recurrence, next_after
 from src.reading.reminder_moments import WEEKEND, WORKDAYS, Problem, ReminderRequest
-from src.reading.reminder_phrases import read_reminder
-from src.reminders.reminder_repo import NewReminder, Reminder, ReminderRepository
-from src.reminders.rules import MAX_TEXT
+from src.reading.words import shared
+from src.reminders.reminder_repo import (
+    MAX_WAITING,
+    REMINDER_UID,
+    NewReminder,
+    Reminder,
+    ReminderRepository,
+)
+from src.reminders.rules import (
+    ALL,
+    IT,
+    MAX_TEXT,
+    NO_TEXT,
+    CancelOrder,
+    ReminderOrder,
+    describe_reminder,
+    read_words,
+)
 from src.texts import Language, say
 
 FEW_TIMES = 4  # of a day that are listed; more are "every three hours"
@@ -158,7 +175,7 @@ def _listed(names: list[str], language: Language) -> str:
     return str(format_list(names, locale=language))
 
 
-Refusal = Problem | Literal["too_many", "not_own"]
+Refusal = Problem | Literal["too_many", "not_own", "gone", "not_yours", "which"]
 
 MAX_DAYS = 3654  # ten years, as the readers of phrases have it, and their last day
 SECOND = timedelta(seconds=1)
@@ -166,10 +183,20 @@ SECOND = timedelta(seconds=1)
 
 @dataclass(frozen=True)
 class ReminderResult:
-    """What came of a request: a reminder, or why there is none."""
+    """What came of a request.
+
+    Attributes:
+        reminder: That was set, moved or cancelled; None: see ``refusal``.
+        refusal: Why none was.
+        done: What was asked for.
+        others: What was cancelled beside it; or those among which it is not clear ``which`` is
+            meant.
+    """
 
     reminder: Reminder | None = None
     refusal: Refusal | None = None
+    done: Literal["set", "moved", "cancelled"] = "set"
+    others: tuple[Reminder, ...] = ()
 
 
 class ReminderService:
@@ -188,45 +215,112 @@ class ReminderService:
     async def set(
         self,
         called: Called,
-        text: str,
-        when: datetime | None,
-        repeats: Recurrence | None = None,
+        asked: ReminderRequest,
         *,
         message_id: int | None = None,
+        moves: Reminder | None = None,
     ) -> ReminderResult:
-        """Set a reminder.
+        """Set a reminder, or move one.
 
         Args:
             called: Who asks, and when: "in ten minutes" counts from it.
-            text: Of what.
-            when: The first time (aware); of what recurs, the first time is not before it.
-            repeats: How it comes again.
+            asked: Of what and when; of what recurs, the first time is not before it.
             message_id: The message that asks, if it is stored.
+            moves: The one that moves.
 
         Raises:
             StorageError: The database is away; a second attempt sets nothing twice.
         """
-        text = storable(text).strip()[:MAX_TEXT].strip()
-        due = _first_time(called, when, repeats)
-        refusal = _refusal(called, text, due)
+        text = storable(asked.what).strip()[:MAX_TEXT].strip()
+        due = _first_time(called, asked.when, asked.repeats)
+        refusal = asked.problem or _refusal(called, text, due)
         if due is None or refusal is not None:
             return ReminderResult(refusal=refusal)
         new = NewReminder(
-            text, due, repeats, called.time_zone, called.language, called.asker, message_id
+            text, due, asked.repeats, called.time_zone, called.language, called.asker, message_id
         )
-        reminder = await self.run(self.rows.add, called.owner, new, now=datetime.now(UTC))
+        now, owner = datetime.now(UTC), called.owner
+        if moves is not None:
+            moved = await self.run(self.rows.move, owner, moves.id, new, now=now)
+            return ReminderResult(moved, None if moved is not None else "gone", "moved")
+        reminder = await self.run(self.rows.add, owner, new, now=now)
         return ReminderResult(reminder, None if reminder is not None else "too_many")
 
     async def set_by_words(
         self, called: Called, words: str, *, message_id: int | None = None
     ) -> ReminderResult:
         """Set what a phrase asks for, with "remind me" in it or without; no model is asked."""
-        request = _request_in(words, called)
-        if request is None or request.problem is not None:
-            return ReminderResult(refusal="no_time" if request is None else request.problem)
+        request = read_words(words, called.moment, called.time_zone)
+        if request is None:
+            return ReminderResult(refusal="no_time")
         called = replace(called, time_zone=request.time_zone or called.time_zone)
-        what, when, repeats = request.what, request.when, request.repeats
-        return await self.set(called, what, when, repeats, message_id=message_id)
+        return await self.set(called, request, message_id=message_id)
+
+    async def take(
+        self,
+        called: Called,
+        order: ReminderOrder | CancelOrder,
+        *,
+        said_before: str = "",
+        message_id: int | None = None,
+    ) -> ReminderResult:
+        """Set, move or cancel what is ordered; what recurs moves as a whole.
+
+        Args:
+            called: Who asks, and when.
+            order: It names a reminder by its id or by words of it.
+            said_before: What the bot answered last: "move it" means what that spoke of.
+            message_id: The message that asks, if it is stored.
+
+        Raises:
+            ValueError: The times of the order are none.
+        """
+        if isinstance(order, CancelOrder):
+            found = await self._find(called, order.id, said_before)
+            for one in (found.reminder, *found.others) if found.reminder else ():
+                await self.run(self.rows.cancel, called.owner, one.id)
+            return replace(found, done="cancelled")
+        zone = order.own_zone() or called.time_zone
+        if not order.moves:
+            asked = order.request(called.moment, zone, None)
+            setter = replace(called, time_zone=asked.time_zone or zone)
+            return await self.set(setter, asked, message_id=message_id)
+        found = await self._find(called, order.moves, said_before)
+        known = found.reminder
+        if known is None:
+            return found
+        asked = order.request(called.moment, zone, known.due_at)
+        repeats = asked.repeats
+        if repeats is None and known.repeats is not None and asked.when is not None:
+            its = known.repeats.zone or zone
+            old, new = local_time(known.due_at, its), local_time(asked.when, its)
+            repeats = known.repeats.moved(old, new)
+        asked = replace(asked, what=known.text, repeats=repeats)
+        return await self.set(replace(called, time_zone=zone), asked, moves=known)
+
+    async def _find(self, called: Called, said: str, said_before: str) -> ReminderResult:
+        """The reminder that is meant by its id or by words of it, as ``reminder``; or why not.
+
+        Words mean the caller's own; "it" is the one of which the bot spoke last.
+        """
+        waiting = await self.run(self.rows.list_waiting, called.owner, limit=MAX_WAITING)
+        own = tuple(one for one in waiting if one.may_be_changed_by(called.asker))
+        number = fact_number(said, REMINDER_UID)
+        if number is not None:
+            listed = next((one for one in waiting if one.id == number), None)
+            refusal: Refusal = "gone" if listed is None else "not_yours"
+            return ReminderResult(listed) if listed in own else ReminderResult(refusal=refusal)
+        meant = own
+        if said == IT:
+            spoken_of = tuple(one for one in own if one.text in said_before)
+            meant = spoken_of if len(spoken_of) == 1 else own
+        elif said != ALL:
+            shares = {one: len(shared(said, one.text)) for one in own}
+            most = max(shares.values(), default=0)
+            meant = tuple(one for one, share in shares.items() if share == most > 0)
+        if not meant or (len(meant) > 1 and said != ALL):
+            return ReminderResult(refusal="which", others=own)
+        return ReminderResult(meant[0], others=meant[1:])
 
     async def change_zone(
         self,
@@ -265,11 +359,24 @@ class ReminderService:
 
 def confirmation(asked: ReminderResult, called: Called) -> str:
     """What a request is answered with where no model words it."""
+    return describe_reminder(told(asked, called), called.language)
+
+
+def told(asked: ReminderResult, called: Called) -> dict[str, Any]:
+    """What came of a request, as models are told of it."""
+    key = "cancelled" if asked.done == "cancelled" else "set"
     if asked.reminder is None:
-        refusal = asked.refusal or "no_time"
-        return say(f"reminder_{refusal}", called.language)
-    text, time = asked.reminder.text, describe(asked.reminder, called)
-    return say("reminder_set", called.language, text=text, time=time)
+        others = {"reminders": records(asked.others, called)} if asked.refusal == "which" else {}
+        return {key: False, "reason": asked.refusal, **others}
+    if asked.done == "cancelled":
+        return {key: True, "text": "; ".join(one.text for one in (asked.reminder, *asked.others))}
+    moved = {"moved": True} if asked.done == "moved" else {}
+    return {key: True, **moved, **records([asked.reminder], called)[0]}
+
+
+def records(reminders: Iterable[Reminder], called: Called) -> list[dict[str, str]]:
+    """Reminders as models are told of them."""
+    return [{"id": r.uid, "text": r.text, "time": describe(r, called)} for r in reminders]
 
 
 def describe(reminder: Reminder, called: Called) -> str:
@@ -298,25 +405,10 @@ def _first_time(
 
 
 def _refusal(called: Called, text: str, due: datetime | None) -> Refusal | None:
-    if not text:
+    if text in ("", NO_TEXT):
         return "no_text"
     if due is None:
         return "no_time"
     if due <= called.moment:
         return "past"
     return "too_far" if due > called.moment + timedelta(days=MAX_DAYS) else None
-
-
-def _request_in(words: str, called: Called) -> ReminderRequest | None:
-    """The request in a phrase: as it is, or as what would stand behind an order."""
-    words = words.strip()
-    found = read_reminder(words, called.moment, called.time_zone)
-    if found is not None:
-        return found
-    # What makes a request of a phrase that only says what and when, as people write after /remind.
-    for order in (order for _, orders in lexicon.by_language("cancel.remind") for order in orders):
-        request = read_reminder(f"{order}{words}", called.moment, called.time_zone)
-        if request is not None and request.problem is None:
-            return request
-        found = found or request
-    return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, cast, get_args
 
@@ -13,15 +13,22 @@ from pydantic import Field
 
 from src.base.zone_names import find_time_zone
 from src.base.zones import first_moment, local_time
-from src.history.new_messages import asked_at_of, own_words_of, strip_time_label
+from src.history.new_messages import strip_time_label
 from src.llm.quoting import Form
 from src.reading import lexicon
-from src.reading.recurrences import Frequency, Recurrence
-from src.reading.reminder_moments import WORKDAYS, ReminderRequest
+from src.reading.recurrences import Recurrence
+from src.reading.reminder_moments import (
+    PART_HOURS,
+    SHIFT,
+    WORKDAYS,
+    Part,
+    ReminderRequest,
+    read_new_time,
+)
 from src.reading.reminder_phrases import read_reminder
-from src.reading.sentences import FOLD, is_question
-from src.reading.words import shared
-from src.texts import LANGUAGES, Language, detect_language, say
+from src.reading.sentences import is_question
+from src.reading.times import find_reminder_spans, fold
+from src.texts import LANGUAGES, Language, say
 
 Repeats = Literal["no", "hourly", "daily", "workdays", "weekly", "monthly", "yearly"]
 Weekday = Literal[
@@ -29,22 +36,57 @@ Weekday = Literal[
 ]  # fmt: skip
 
 MAX_TEXT = 1000  # characters; the bound of the column
+MAX_CHANGE = 150  # characters of a request to cancel or to move one
+# In place of an id: that of which the bot spoke last, and all that wait.
+IT, ALL = "it", "all"
+NO_TEXT = "-"  # in the place of what to remind of
 WEEKDAYS: tuple[Weekday, ...] = get_args(Weekday)
+UNITS = {
+    "hourly": "hour", "daily": "day", "workdays": "week", "weekly": "week", "monthly": "month",
+    "yearly": "year",
+}  # fmt: skip
 MAX_MINUTES = 60 * 24 * 366  # a year; farther moments have a date
 
 
 class ReminderOrder(Form):
-    """When to remind of what."""
+    """When to remind of what, or to when a reminder moves."""
 
-    text: str = Field(min_length=1, max_length=MAX_TEXT, description="of what, in their words")
-    when: str = Field(default="", max_length=40, description="2026-11-24T09:00; empty: no time")
+    text: str = Field(min_length=1, max_length=MAX_TEXT, description="in their words")
+    when: str = Field(default="", max_length=MAX_TEXT, description="2026-11-24T09:00")
     in_minutes: int = Field(default=0, ge=0, le=MAX_MINUTES, description="instead of when")
     repeats: Repeats = "no"
     every: int = Field(default=1, ge=1, le=3650, description="2: every second")
     weekdays: list[Weekday] = Field(default_factory=list)
     hours: list[int] = Field(default_factory=list)
     day: int = Field(default=0, ge=0, le=31, description="31: the last")
-    time_zone: str = Field(default="", max_length=60, description="only one named for this one")
+    time_zone: str = Field(default="", max_length=60, description="only if named")
+    moves: str = Field(default="", max_length=MAX_CHANGE, description="id")
+
+    def request(self, now: datetime, time_zone: str, due: datetime | None) -> ReminderRequest:
+        """What is asked for; its time may be in words, as small models and the notebook write it.
+
+        Args:
+            now: Aware.
+            time_zone: By whose clock.
+            due: The time of the reminder that moves.
+
+        Raises:
+            ValueError: It is no time, or these do not make a recurrence.
+        """
+        try:
+            when = self.moment(now, time_zone)
+        except ValueError:
+            words = self.when
+            said = (
+                read_words(words, now, time_zone)
+                if due is None
+                else read_new_time(words, due, now, time_zone)
+            )
+            if said is None or (said.when is None and not asks_for_reminder(words)):
+                raise
+            return replace(said, what=self.text, problem=None if said.when else said.problem)
+        again = self.recurrence(when, time_zone) if when is not None else None
+        return ReminderRequest(self.text, when, again, None if when else "no_time")
 
     def own_zone(self) -> str:
         """The zone that is named for this one; empty: none is.
@@ -84,61 +126,28 @@ class ReminderOrder(Form):
         """
         if self.repeats == "no":
             return None
+        days = [WEEKDAYS.index(one) for one in self.weekdays]
         try:
-            return replace(self._recurrence(local_time(first, time_zone)), zone=self.own_zone())
+            again = Recurrence.of(
+                UNITS[self.repeats], local_time(first, time_zone), interval=self.every,
+                hours=self.hours, weekdays=WORKDAYS if self.repeats == "workdays" else days,
+                date=(self.day, 0),
+            )  # fmt: skip
         except ValueError:
             raise ValueError("repeats, every, weekdays, hours, day: they do not fit") from None
-
-    def _recurrence(self, local: datetime) -> Recurrence:
-        hours = tuple(sorted(set(self.hours) or {local.hour}))
-        values: dict[str, Any] = {"minute": local.minute}
-        if self.every > 1 and self.repeats != "hourly":
-            values |= {"interval": self.every, "start": local.date()}
-        weekdays = tuple(sorted({WEEKDAYS.index(one) for one in self.weekdays}))
-        match self.repeats:
-            case "hourly":
-                return Recurrence.hourly(self.every, local.hour, local.minute)
-            case "workdays":
-                return Recurrence("weekly", hours, weekdays=WORKDAYS, **values)
-            case "weekly":
-                values["weekdays"] = weekdays or (local.weekday(),)
-            case "monthly":
-                values["day"] = self.day or local.day
-            case "yearly":
-                values |= {"day": self.day or local.day, "month": local.month}
-        return Recurrence(cast(Frequency, self.repeats), hours, **values)
+        return replace(again, zone=self.own_zone())
 
 
-def order_arguments(request: ReminderRequest, time_zone: str) -> dict[str, Any]:
-    """The arguments that order what a phrase asks for; its time is exact, with its offset.
+class CancelOrder(Form):
+    """Which reminder is to be cancelled."""
 
-    Args:
-        request: One without a problem.
-        time_zone: The user's.
-    """
-    assert request.when is not None
-    when = local_time(request.when.replace(microsecond=0), time_zone)
-    arguments: dict[str, Any] = {"text": request.what[:MAX_TEXT], "when": when.isoformat()}
-    again = request.repeats
-    if request.time_zone:
-        arguments["time_zone"] = request.time_zone
-    if again is None:
-        return arguments
-    its: dict[str, Any] = {
-        "repeats": again.frequency,
-        "every": again.interval,
-        "hours": list(again.hours),
-        "weekdays": [WEEKDAYS[number] for number in again.weekdays],
-        "day": again.day,
-    }
-    return arguments | {name: value for name, value in its.items() if value}
+    id: str = Field(max_length=MAX_CHANGE, description="such as reminder-12")
 
 
 # The tools.
 SET_REMINDER, LIST_REMINDERS, CANCEL_REMINDER = "set_reminder", "list_reminders", "cancel_reminder"
 MAX_LISTED = 20  # lines; /reminders has the rest
 MAX_QUESTION = 80  # characters of a question for them
-MAX_CANCELLING = 150  # characters of a request to cancel one
 # Questions for what is set: "какие у меня напоминания?", "show my reminders".
 ASKS_FOR_LIST = lexicon.Expression(
     r"\W*(?:(?:<cancel.list>\b[\w ,']{0,30} )?<cancel.reminders>(?: <cancel.are_set>)*"
@@ -163,76 +172,82 @@ CANCEL = tuple(
 )
 
 
-@dataclass(frozen=True)
-class Cancelling:
-    """Which reminders shall not come.
+# "Перенеси на пятницу", "move the dentist reminder to 10", "відклади на годину".
+MOVE = lexicon.Expression(
+    r"\W*(?:<requests.please>[ ,]+)?(?:<cancel.and>[ ,]+)?<move.verb>(?!\w)[ ,]*", re.IGNORECASE
+)
+NOUN = lexicon.Expression(r"\b<cancel.noun>(?!\w)", re.IGNORECASE)
+BEFORE_ABOUT = lexicon.Expression(
+    r"\W*(?:(?:<cancel.whose>|<move.it>|<cancel.about>|the)(?!\w)\W*)*", re.IGNORECASE
+)
+TO = lexicon.Expression(r"\b<move.to> (?P<word>\d{1,2}|[^\W\d]+)(?=\W*$)", re.IGNORECASE)
+TO_END = lexicon.Expression(r"[ ,]*(?:\b(?:<move.to>|<cancel.and>))?[ ,]*$", re.IGNORECASE)
+BETWEEN_TIMES = lexicon.Expression(r"[ ,]*(?:(?:<move.to>|<cancel.and>) )?", re.IGNORECASE)
 
-    Attributes:
-        about: Words of theirs; empty: none are named.
-        is_all: Whether all are meant.
-    """
 
-    about: str
-    is_all: bool
-
-
-def read_cancelling(text: str) -> Cancelling | None:
-    """What a message wants to be reminded of no more; None: it wants nothing of the kind."""
-    if len(text) > MAX_CANCELLING or is_question(text):
+def read_change(text: str) -> CancelOrder | ReminderOrder | None:
+    """What a message wants to be cancelled, or moved and to when, in its words; None: nothing."""
+    if len(text) > MAX_CHANGE or is_question(text):
         return None
-    folded = POLITE.sub(" ", text.translate(FOLD)).strip()
+    folded = POLITE.sub(" ", fold(text)).strip().rstrip(" .!")
     for pattern in CANCEL:
         if match := pattern.fullmatch(folded):
             groups = match.groupdict()
-            return Cancelling(groups["about"] or "", bool(groups.get("all")))
-    return None
+            return CancelOrder(id=ALL if groups.get("all") else groups["about"] or IT)
+    begin = MOVE.match(folded)
+    return _moving(folded[begin.end() :]) if begin else None
 
 
-def cancel_calls(
-    text: str, results: Sequence[Mapping[str, Any]]
-) -> list[tuple[str, dict[str, Any]]]:
-    """What cancels what a message no more wants: the list of all first, then those meant.
-
-    Nothing where it wants nothing of the kind, several may be meant, or none is.
-
-    Args:
-        text: What was typed.
-        results: What the tools of this turn returned, the list first.
-    """
-    wanted = read_cancelling(text)
-    if wanted is None or len(results) > 1:
-        return []
-    if not results:
-        return [(LIST_REMINDERS, {})]
-    found = results[0]
-    listed = found.get("reminders") or []
-    chosen = listed
-    if wanted.about:
-        shares = [len(shared(wanted.about, str(one["text"]))) for one in listed]
-        most = max(shares, default=0)
-        chosen = [one for one, share in zip(listed, shares, strict=True) if share == most > 0]
-    if not wanted.is_all and len(chosen) != 1:
-        return []
-    return [(CANCEL_REMINDER, {"id": one["id"]}) for one in chosen]
+def _moving(said: str) -> ReminderOrder | None:
+    """The order in what stands behind "move": which one, then the new time."""
+    shift = SHIFT.search(said)
+    about, when = (said[: shift.start()], shift[0]) if shift else _before_time(said)
+    is_named = NOUN.search(about) is not None
+    about = NOUN.sub(" ", about)
+    about = about[found.end() :] if (found := BEFORE_ABOUT.match(about)) else about
+    about = about.strip(" ,") or IT
+    return ReminderOrder(text=about, when=when, moves=about) if when or is_named else None
 
 
-def reminder_request(text: str, messages: Sequence[BaseMessage]) -> ReminderRequest | None:
-    """What a new message asks to be reminded of; None: nothing.
+def _before_time(said: str) -> tuple[str, str]:
+    """What stands before the time at the end, and that; empty where none is said."""
+    said = TO.sub(_as_time, said)
+    start = len(said)
+    for span in reversed(find_reminder_spans(said)):
+        if BETWEEN_TIMES.fullmatch(said, span.end, start) is None:
+            break
+        start = span.start
+    return TO_END.sub("", said[:start]), said[start:]
 
-    It may be the answer to our question when, which completes the request before it.
 
-    Args:
-        text: What was typed.
-        messages: The prompt, with the time at which it was.
-    """
-    asked_at = asked_at_of(messages)
-    if asked_at is None:
-        return None
-    request = read_reminder(text, *asked_at)
-    begun = _without_time(messages)
-    if request is None and begun:
-        request = read_reminder(f"{begun.rstrip('.! ')} {text}", *asked_at)
-    return request
+def _as_time(found: re.Match[str]) -> str:
+    """A bare hour, or a part of the day, behind "to": "на 10", "на вечер"."""
+    if found["word"].isdigit():
+        return f"at {found['word']}"
+    part = lexicon.values("move.part").get(found["word"].lower())
+    return f"{PART_HOURS[cast(Part, part)]}:00" if part else found[0]
+
+
+def names_reminder(text: str) -> bool:
+    """Whether a message surely wants a reminder changed: it says so, and of nothing else."""
+    wanted = read_change(text)
+    is_of_other = isinstance(wanted, ReminderOrder) and wanted.moves != IT
+    return wanted is not None and not (is_of_other and NOUN.search(text) is None)
+
+
+def read_words(said: str, now: datetime, time_zone: str) -> ReminderRequest | None:
+    """The request in a phrase: as it is, or as what would stand behind an order."""
+    said = said.strip()
+    found = read_reminder(said, now, time_zone)
+    if found is not None:
+        return found
+    # What makes a request of a phrase that only says what and when, as people write after /remind.
+    for order in (order for _, orders in lexicon.by_language("cancel.remind") for order in orders):
+        request = read_reminder(f"{order}{said}", now, time_zone)
+        if request is not None and request.problem in (None, "no_text"):
+            return request
+        found = found or request
+    return found
 
 
 def asks_for_reminder(text: str) -> bool:
@@ -240,27 +255,10 @@ def asks_for_reminder(text: str) -> bool:
     return read_reminder(text, datetime.now(UTC), "UTC") is not None
 
 
-def problem_text(messages: Sequence[BaseMessage], tool_names: Sequence[str]) -> str | None:
-    """What is said to a request that cannot be fulfilled as it is; None to all else.
-
-    Args:
-        messages: The prompt.
-        tool_names: The tools that may be called.
-    """
-    said = [words["text"].strip() for words in own_words_of(messages) if words["is_asked"]]
-    text = "\n".join(said)
-    if SET_REMINDER in tool_names and BARE_ORDER.fullmatch(text):
-        return say("reminder_no_time", detect_language(text))
-    request = reminder_request(text, messages) if SET_REMINDER in tool_names else None
-    if request is None or request.problem is None:
-        return None
-    return say(f"reminder_{request.problem}", detect_language(text))
-
-
 def asks_in_vain(text: str, tool_names: Sequence[str]) -> bool:
-    """Whether a message wants to see those that wait, or to be rid of any, and none waits."""
+    """Whether a message wants to see those that wait, or to change any, and none waits."""
     none_waits = SET_REMINDER in tool_names and LIST_REMINDERS not in tool_names
-    return none_waits and (_asks_for_list(text) or read_cancelling(text) is not None)
+    return none_waits and (_asks_for_list(text) or names_reminder(text))
 
 
 def _asks_for_list(text: str) -> bool:
@@ -268,29 +266,43 @@ def _asks_for_list(text: str) -> bool:
 
 
 def reminder_calls(text: str, messages: Sequence[BaseMessage]) -> list[tuple[str, dict[str, Any]]]:
-    """The call of the tool that fulfils a request, or lists them; nothing to other messages."""
+    """Without a model: the call that does what a message asks of reminders; else nothing.
+
+    It may be the answer to our question when, which completes the request before it.
+
+    Args:
+        text: What was typed.
+        messages: The prompt.
+    """
     if _asks_for_list(text):
         return [(LIST_REMINDERS, {})]
-    request, asked_at = reminder_request(text, messages), asked_at_of(messages)
-    if request is None or request.problem is not None or asked_at is None:
-        return []
-    return [(SET_REMINDER, order_arguments(request, asked_at[1]))]
+    if wanted := read_change(text):
+        name = CANCEL_REMINDER if isinstance(wanted, CancelOrder) else SET_REMINDER
+        return [(name, wanted.model_dump(exclude_defaults=True))]
+    if BARE_ORDER.fullmatch(text):
+        return [(SET_REMINDER, {"text": NO_TEXT})]
+    begun = _without_time(messages).rstrip(".! ")
+    for words in (text, f"{begun} {text}" if begun else ""):
+        if request := read_reminder(words, datetime.now(UTC), "UTC"):
+            what = request.what[:MAX_TEXT] or NO_TEXT
+            return [(SET_REMINDER, {"text": what, "when": words[:MAX_TEXT]})]
+    return []
 
 
 def describe_reminder(found: Mapping[str, Any], language: Language) -> str:
-    """What is said to the result of either tool."""
+    """What is said to the result of a tool, where no model words it."""
     listed = found.get("reminders")
-    if listed is not None:
+    if listed:
         title = say("reminders_title", language, count=len(listed))
-        lines = [f"• {one['text']}: {one['time']}" for one in listed[:MAX_LISTED]]
-        lines += [say("reminders_where", language)]
-        return "\n".join([title, *lines]) if listed else say("reminders_empty", language)
-    if "cancelled" in found:
-        key = "reminder_cancelled" if found["cancelled"] else "reminder_gone"
-        return say(key, language, text=found.get("text", ""))
-    if found.get("set"):
-        return say("reminder_set", language, text=found["text"], time=found["time"])
-    return say(f"reminder_{found.get('reason', 'no_time')}", language)
+        lines = [say("reminder_which", language) if "reason" in found else title]
+        lines += [f"• {one['text']}: {one['time']}" for one in listed[:MAX_LISTED]]
+        return "\n".join([*lines, say("reminders_where", language)])
+    if listed is not None:
+        return say("reminders_empty", language)
+    done = next((one for one in ("moved", "set", "cancelled") if found.get(one)), None)
+    text, time = found.get("text", ""), found.get("time", "")
+    outcome = done or found.get("reason", "no_time")
+    return say(f"reminder_{outcome}", language, text=text, time=time)
 
 
 def _without_time(messages: Sequence[BaseMessage]) -> str:

@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from collections.abc import Mapping
 from typing import Any
 
 from langchain_core.tools import BaseTool
 from langgraph.prebuilt import ToolRuntime
-from pydantic import Field
 
 from src.base.owners import Called
-from src.history.new_messages import new_messages, own_words
+from src.history.new_messages import last_answer, new_messages, own_words
 from src.history.turn_repo import Changes
-from src.llm.quoting import Form, NoArguments, form_tool
+from src.llm.quoting import NoArguments, form_tool
 from src.memory.turn_context import NOTHING, Finding, TurnContext
-from src.reading.facts import fact_number
-from src.reminders.reminder_repo import MAX_WAITING, REMINDER_UID, Reminder
-from src.reminders.reminder_service import ReminderResult, ReminderService, describe
-from src.reminders.rules import ReminderOrder
+from src.reminders.reminder_repo import MAX_WAITING
+from src.reminders.reminder_service import ReminderResult, ReminderService, records, told
+from src.reminders.rules import CancelOrder, ReminderOrder
 from src.texts import detect_language
 from src.texts.plain_text import shortened
 
 SET = """\
-Remind the user at a time; only when they themselves ask. Tell the time that it returns, or why \
-not. Without list_reminders none waits."""
+Remind at a time, only when they ask. Tell the time returned, or why not. Without \
+list_reminders none waits."""
 LIST = "List the user's reminders, the next one first."
+MAX_SHOWN = 200  # characters of each
 CANCEL = "Cancel a reminder, when the user asks; false: there is none, or it is another's."
 
 
@@ -38,15 +37,13 @@ def build_set_reminder(reminders: ReminderService) -> BaseTool:
         context: TurnContext = runtime.context
         called = called_in(context)
         if not _asks_himself(runtime):
-            return _told(ReminderResult(refusal="not_own"), called), NOTHING
-        setter = replace(called, time_zone=order.own_zone() or called.time_zone)
-        when = order.moment(setter.moment, setter.time_zone)
-        repeats = None if when is None else order.recurrence(when, setter.time_zone)
-        asked = await reminders.set(
-            setter, order.text, when, repeats, message_id=context.message_id
+            return _written(told(ReminderResult(refusal="not_own"), called)), NOTHING
+        said_before = last_answer(runtime.state.get("history") or ())
+        asked = await reminders.take(
+            called, order, said_before=said_before, message_id=context.message_id
         )
         ids = () if asked.reminder is None else (asked.reminder.id,)
-        return _told(asked, called), Finding(changes=Changes(reminders=ids))
+        return _written(told(asked, called)), Finding(changes=Changes(reminders=ids))
 
     return form_tool(set_reminder, ReminderOrder, SET)
 
@@ -65,17 +62,11 @@ def _asks_himself(runtime: ToolRuntime[Any, Any]) -> bool:
     return not history or any(one["is_asked"] and one["text"].strip() for one in words)
 
 
-def _told(asked: ReminderResult, called: Called) -> str:
-    if asked.reminder is None:
-        return json.dumps({"set": False, "reason": asked.refusal})
-    return json.dumps({"set": True, **_record(asked.reminder, called)}, ensure_ascii=False)
-
-
-def _record(reminder: Reminder, called: Called) -> dict[str, str]:
-    return {"id": reminder.uid, "text": reminder.text, "time": describe(reminder, called)}
-
-
-MAX_SHOWN = 200  # characters of each
+def _written(found: Mapping[str, Any]) -> str:
+    listed = found.get("reminders", ())
+    short = [{**one, "text": shortened(one["text"], MAX_SHOWN)} for one in listed]
+    known = {**found, "reminders": short} if "reminders" in found else found
+    return json.dumps(known, ensure_ascii=False)
 
 
 def build_list_reminders(reminders: ReminderService) -> BaseTool:
@@ -83,35 +74,20 @@ def build_list_reminders(reminders: ReminderService) -> BaseTool:
 
     async def list_reminders(runtime: ToolRuntime[Any, Any], _: NoArguments) -> str:
         context: TurnContext = runtime.context
-        called = called_in(context)
         waiting = await reminders.run(
             reminders.rows.list_waiting, context.owner, limit=MAX_WAITING
         )
-        found = [
-            {**_record(one, called), "text": shortened(one.text, MAX_SHOWN)} for one in waiting
-        ]
-        return json.dumps({"reminders": found}, ensure_ascii=False)
+        return _written({"reminders": records(waiting, called_in(context))})
 
     return form_tool(list_reminders, NoArguments, LIST, with_finding=False)
-
-
-class CancelOrder(Form):
-    """Which reminder is to be cancelled."""
-
-    id: str = Field(description="such as reminder-12")
 
 
 def build_cancel_reminder(reminders: ReminderService) -> BaseTool:
     """The tool ``cancel_reminder``."""
 
     async def cancel_reminder(runtime: ToolRuntime[Any, Any], order: CancelOrder) -> str:
-        context: TurnContext = runtime.context
-        run, rows, owner = reminders.run, reminders.rows, context.owner
-        known = await run(rows.find, owner, fact_number(order.id, REMINDER_UID) or 0)
-        if known is None or not known.may_be_changed_by(context.speaker_id):
-            return json.dumps({"cancelled": False})
-        if not await run(rows.cancel, owner, known.id):
-            return json.dumps({"cancelled": False})
-        return json.dumps({"cancelled": True, "text": known.text}, ensure_ascii=False)
+        called, history = called_in(runtime.context), runtime.state.get("history") or ()
+        asked = await reminders.take(called, order, said_before=last_answer(history))
+        return _written(told(asked, called))
 
     return form_tool(cancel_reminder, CancelOrder, CANCEL, with_finding=False)

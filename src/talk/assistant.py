@@ -13,7 +13,7 @@ from langchain_core.tools import BaseTool
 from langgraph.runtime import Runtime
 
 from src.base.errors import ModelError, ModelSetupError
-from src.history.new_messages import LabelFilter, strip_time_label
+from src.history.new_messages import LabelFilter, strip_time_label, voice_of
 from src.llm.chat import ModelCaller
 from src.llm.prompt_cache import ChatRunnable
 from src.llm.reply import ending_of
@@ -131,7 +131,10 @@ async def assistant(
             conversation_id=context.conversation_id,
         )
 
-    useless = useless_tools(memory_on=context.memory_on, has_reminders=context.has_reminders)
+    has_files = any(voice_of(entry).provenance == "file" for entry in state["history"])
+    useless = useless_tools(
+        memory_on=context.memory_on, has_reminders=context.has_reminders, has_files=has_files
+    )
     bound = offer.begin(state.get("lent_tools"), useless)
     try:
         message = await ask(bound)

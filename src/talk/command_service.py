@@ -27,6 +27,7 @@ from src.reading import lexicon
 from src.reading.gate import redact
 from src.reading.sentences import best_passage
 from src.reading.time_expressions import read_time
+from src.reading.voices import words_of
 from src.reminders.screens import ReminderScreens, cancel_button
 from src.talk.questions import QuestionService
 from src.talk.settings import SettingsScreens
@@ -554,7 +555,9 @@ def _listed(text: str, named: Sequence[Named]) -> Reply:
 def _found_line(place: int, hit: Hit, called: Called) -> str:
     who = say("search_bot" if hit.speaker == "assistant" else "search_you", called.language)
     if called.owner.is_group and hit.speaker != "assistant":
-        who = ""
+        who = f", {hit.author}" if hit.author else ""
+    if whose := words_of(hit.provenance, hit.author, called.language):
+        who = f", {whose}"
     said = f"{called.day(hit.said_at)}{who}"
     text = best_passage(hit.words, terms(called.argument), MAX_SNIPPET)
     return f"{place}. {said}: {say('quoted', called.language, text=shortened(text, MAX_SNIPPET))}"

@@ -17,7 +17,13 @@ from langgraph.types import interrupt
 from src.base.errors import AppError
 from src.base.owners import Called
 from src.history.conversation_repo import HistoryMessage
-from src.history.new_messages import new_messages, own_words, record, strip_time_label
+from src.history.new_messages import (
+    last_answer,
+    new_messages,
+    own_words,
+    record,
+    strip_time_label,
+)
 from src.history.turn_repo import Asks, Changes
 from src.llm.chat import ModelCaller
 from src.memory import prompts
@@ -32,6 +38,7 @@ from src.memory.writer import Outcome
 from src.reading.facts import Fact, content_hash
 from src.reading.requests import asks_to_forget_all
 from src.reminders.reminder_service import ReminderService, confirmation
+from src.reminders.rules import names_reminder, read_change
 from src.talk.turn_state import RESOLUTIONS, Conflict, ConversationState, new_turn
 from src.texts import Language, say
 from src.texts.plain_text import shortened
@@ -148,11 +155,13 @@ async def classify_intent(
 
     Reads: ``history``, ``retrieved_context``.
     Updates: ``intent``, ``extracted_facts``, ``search_query``, ``answer``.
-    Side effects: one model call.
+    Side effects: one model call; none where a rule reads that a reminder is to change.
     """
     context = runtime.context
-    read = await _understand(state["history"], state["retrieved_context"], context, caller)
     is_own = bool(own_words(new_messages(state["history"])))
+    if is_own and names_reminder(context.text):
+        return {"intent": "remind", "extracted_facts": [], "search_query": "", "answer": ""}
+    read = await _understand(state["history"], state["retrieved_context"], context, caller)
     intent = read.intent if is_own else "solve"  # what others say wishes nothing
     return {
         "intent": intent,
@@ -549,23 +558,24 @@ async def _forget(
 
 
 async def set_reminder(
-    state: ConversationState,  # noqa: ARG001  (LangGraph passes the state first)
-    runtime: Runtime[TurnContext],
-    *,
-    reminders: ReminderService,
+    state: ConversationState, runtime: Runtime[TurnContext], *, reminders: ReminderService
 ) -> ConversationState:
-    """Set what the message asks for, read by rule; where no time can be read, ask for it.
+    """Set, move or cancel what the message names, read by rule; ask for what cannot be read.
 
-    Reads: nothing.
+    Reads: ``history``.
     Updates: ``answer``, ``references``.
-    Side effects: a reminder is stored.
+    Side effects: reminders are stored or changed.
     """
     context = runtime.context
     called = Called(
         context.owner, context.language, context.moment, context.time_zone,
         member=context.speaker_id,
     )  # fmt: skip
-    asked = await reminders.set_by_words(called, context.text, message_id=context.message_id)
-    if asked.reminder is not None:
+    wanted = read_change(context.text)
+    if wanted is None:
+        asked = await reminders.set_by_words(called, context.text, message_id=context.message_id)
+    else:
+        asked = await reminders.take(called, wanted, said_before=last_answer(state["history"]))
+    if asked.reminder is not None and asked.done != "cancelled":
         context.on_change(Changes(reminders=(asked.reminder.id,)))
     return {"answer": confirmation(asked, called), "references": []}

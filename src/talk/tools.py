@@ -27,6 +27,8 @@ from src.history.timeline_repo import ToolResult, ToolResultRepository
 from src.history.turn_repo import NO_CHANGES
 from src.llm.quoting import Form, form_tool
 from src.llm.reply import UNREADABLE
+from src.media.attachments import AttachmentService
+from src.media.tools import build_look_at_picture
 from src.memory import tools as memory_tools
 from src.memory.memories import Memories
 from src.memory.turn_context import TurnContext, finding_of
@@ -82,10 +84,20 @@ def build_current_time() -> BaseTool:
 
 
 def build_tools(
-    memories: Memories, reminders: ReminderService, zones: ZoneService
+    memories: Memories,
+    reminders: ReminderService,
+    zones: ZoneService,
+    attachments: AttachmentService | None = None,
 ) -> list[BaseTool]:
-    """Every tool, in the order in which the model is told of them."""
-    return [
+    """Every tool, in the order in which the model is told of them.
+
+    Args:
+        memories: What they remember.
+        reminders: What they remind of.
+        zones: Whose clock they read.
+        attachments: Whether a model sees pictures.
+    """
+    tools = [
         build_current_time(),
         build_set_time_zone(zones),
         memory_tools.build_save_user_fact(memories),
@@ -97,6 +109,9 @@ def build_tools(
         reminder_tools.build_list_reminders(reminders),
         reminder_tools.build_cancel_reminder(reminders),
     ]
+    if attachments is not None and attachments.sees:
+        tools.append(build_look_at_picture(attachments))
+    return tools
 
 
 # While the memory is off these could only refuse; all may still be erased.
@@ -104,10 +119,11 @@ OF_THE_MEMORY = frozenset({"save_user_fact", "search_memory", "forget_fact", "ke
 OF_REMINDERS = frozenset({"list_reminders", "cancel_reminder"})  # which wait
 
 
-def useless_tools(*, memory_on: bool, has_reminders: bool) -> frozenset[str]:
+def useless_tools(*, memory_on: bool, has_reminders: bool, has_files: bool) -> frozenset[str]:
     """Names of those that a turn has no use for."""
     useless = frozenset() if memory_on else OF_THE_MEMORY
-    return useless if has_reminders else useless | OF_REMINDERS
+    useless = useless if has_reminders else useless | OF_REMINDERS
+    return useless if has_files else useless | {"look_at_picture"}
 
 
 class ToolHistoryService:

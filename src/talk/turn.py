@@ -221,7 +221,8 @@ class Intake:
         enclosed, origin = incoming.enclosed, incoming.origin
         if enclosed is None or origin is None:
             return
-        origin = replace(origin, message_id=-origin.message_id, mentions=())
+        number, file_id = -origin.message_id, enclosed.file_id
+        origin = replace(origin, message_id=number, mentions=(), file_id=file_id)
         voice = replace(
             incoming.voice, provenance="file", origin=clean_name(enclosed.name), quoted=None
         )

@@ -244,7 +244,8 @@ class IncomingMessage:
             self,
             text=redact(self.text),
             heard=redact(self.heard),
-            enclosed=enclosed and Enclosed(redact(enclosed.name), redact(enclosed.text)),
+            enclosed=enclosed
+            and replace(enclosed, name=redact(enclosed.name), text=redact(enclosed.text)),
             voice=replace(
                 self.voice, quoted=quoted and redact(quoted), origin=origin and redact(origin)
             ),

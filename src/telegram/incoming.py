@@ -169,11 +169,20 @@ def _said(message: Message, language: Language) -> str:
     if message.poll is not None:
         options = "; ".join(option.text for option in message.poll.options[:MAX_OPTIONS])
         return say("said_poll", language, question=message.poll.question, options=options)
+    if message.checklist is not None:
+        title = say("said_checklist", language, title=message.checklist.title)
+        tasks = (f"{'✅' if is_done(one) else '⬜'} {one.text}" for one in message.checklist.tasks)
+        return "\n".join([title, *tasks])
     if message.sticker is not None and message.sticker.emoji:
         return message.sticker.emoji
     if message.dice is not None:
         return f"{message.dice.emoji} {message.dice.value}"
     return ""
+
+
+def is_done(task: types.ChecklistTask) -> bool:
+    """Whether a task of a checklist is marked as done; Telegram has no year but 0 for others."""
+    return bool(task.completed_by_user or task.completed_by_chat or task.completion_date)
 
 
 def _coordinates(location: types.Location) -> str:

@@ -231,6 +231,7 @@ class TurnHandler:
         self.is_slow = core.settings.is_own_server(core.settings.chat_model_name)
         self._core = core
         self._identity = identity
+        core.attachments.fetch_again = partial(fetch_file, delivery.bot)
 
     async def answer_text(self, message: types.Message, it: Arrived) -> UpdateOutcome:
         """Answer a text; raises what ``AgentService.run_turn`` raises, as all of these do."""
@@ -358,7 +359,8 @@ def with_heard(incoming: IncomingMessage, text: str, heard: Heard) -> IncomingMe
         return replace(said, enclosed=heard.enclosed)
     name = clean_name(heard.enclosed.name)
     voice = replace(incoming.voice, provenance="file", origin=name)
-    return replace(said, text=heard.enclosed.text, voice=voice)
+    origin = said.origin and replace(said.origin, file_id=heard.enclosed.file_id)
+    return replace(said, text=heard.enclosed.text, voice=voice, origin=origin)
 
 
 def _incoming(

@@ -47,11 +47,12 @@ from src.reading.facts import Fact, content_hash, is_same
 from src.reading.gate import holds_secret, refuse
 from src.reading.relations import asked_relations
 from src.reading.relative_dates import resolve_dates, when_valid
+from src.reading.reminder_moments import read_new_time
 from src.reading.reminder_phrases import read_reminder
 from src.reading.time_expressions import read_time
 from src.reading.voices import Voice
 from src.reading.words import content_words
-from src.reminders import rules as reminders_by_rule
+from src.reminders.rules import read_change, read_words
 from src.talk.command_service import parse_command
 from src.talk.turn import reads_as_yes
 from src.telegram.messages import without_address
@@ -173,6 +174,11 @@ READERS: dict[str, Reader] = {
     "reminder_phrases.read_reminder": lambda text: read_reminder(
         f"напомни {text}"[:1000], NOW, "Europe/Kyiv"
     ),
+    "rules.read_words": lambda text: read_words(text[:1000], NOW, "Europe/Kyiv"),
+    "rules.read_change": lambda text: read_change(f"перенеси {text}"[:150]),
+    "reminder_moments.read_new_time": lambda text: read_new_time(
+        text[:1000], NOW, NOW, "Europe/Kyiv"
+    ),
     "relative_dates.resolve_dates": lambda text: resolve_dates(text, NOW),
     "relative_dates.when_valid": lambda text: when_valid(text, NOW),
     "compaction.shortened": lambda text: shortened(text, 500),
@@ -194,7 +200,6 @@ READERS: dict[str, Reader] = {
     "plain_facts.plain_facts": plain_facts.plain_facts,
     "plain_facts.to_remember": plain_facts.to_remember,
     "passages.best_passage": lambda text: passages.best_passage(text, ["а", "a", "1"], 240),
-    "reminders_by_rule.read_cancelling": reminders_by_rule.read_cancelling,
     "lines.kind_of": lambda text: lines.kind_of(text, None),
     "replies.is_note": replies.is_note,
     "replies.corrects": replies.corrects,

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import base64
+import json
 from typing import Any
 
 import pytest
 from aiogram import Bot
 
 from src.base.errors import DeliveryError, ModelUnavailableError
+from src.base.owners import Called
 from src.media.attachments import MAX_DOCUMENT
 from src.memory.citations import memory_record
 from src.memory.retriever import Query
@@ -16,7 +19,7 @@ from src.texts import LANGUAGES, Language, say
 from tests.fakes.openai_server import Reply
 from tests.fakes.telegram_server import FakeTelegram
 from tests.integration.person import Agents
-from tests.integration.phone import NOW, USER, Phone, buttons, open_phone
+from tests.integration.phone import NOW, STRANGER, USER, Phone, buttons, open_phone
 
 JPEG = b"\xff\xd8\xff\xe0 a picture"
 SPEECH = "Мою дочь зовут Вера"
@@ -99,13 +102,25 @@ async def test_a_long_speech_stands_before_the_answer(phone: Phone) -> None:
     assert len(shown) == 2 and answer == "Понял."
 
 
-async def test_silence_and_a_refusal_are_said(phone: Phone) -> None:
+async def test_silence_is_said(phone: Phone) -> None:
     phone.fake.state.files["voice"] = b"  "
     await send(phone, **voice())
-    assert phone.last.text == say("sound_silent", "ru")
-    phone.rig.model.transcription_status = 400
-    await send(phone, **voice())
-    assert phone.last.text == say("sound_unheard", "ru") and said(phone) == []
+    assert phone.last.text == say("sound_silent", "ru") and said(phone) == []
+
+
+@pytest.mark.parametrize(("status", "key"), [
+    (400, "sound_refused"), (413, "sound_refused"), (401, "sound_locked"), (404, "sound_locked"),
+])  # fmt: skip
+async def test_a_refusal_of_the_endpoint_has_its_own_sentence_and_is_logged_once(
+    phone: Phone, caplog: pytest.LogCaptureFixture, status: int, key: str
+) -> None:
+    phone.rig.model.transcription_status = status
+    for language in LANGUAGES:
+        assert await send(phone, **voice(), language_code=language) == ["explained"]
+        assert phone.last.text == say(key, language) and said(phone) == []
+    warned = [r for r in caplog.records if r.name == "src.media.attachments" and r.levelno >= 30]
+    [cause] = [str(vars(record)["cause"]) for record in warned]
+    assert f"HTTP {status}" in cause
 
 
 async def test_an_endpoint_that_is_away_is_asked_again(phone: Phone) -> None:
@@ -146,6 +161,137 @@ async def test_a_picture_can_be_talked_about_later_and_led_to(phone: Phone) -> N
             await phone.press(data, under=found)
             led_to.append(phone.last.reply_to)
     assert message in led_to and None not in led_to
+
+
+def looking(**arguments: Any) -> Reply:
+    return Reply(tool_calls=[("look_at_picture", {"question": "Что ещё на фото?", **arguments})])
+
+
+def looked(phone: Phone) -> dict[str, Any]:
+    """What the tool told the model that answers."""
+    [*_, result] = [m for m in phone.rig.model.requests[-1].messages if m["role"] == "tool"]
+    found: dict[str, Any] = json.loads(result["content"])
+    return found
+
+
+@pytest.mark.parametrize("caption", [{}, {"caption": CAPTION}])
+async def test_a_picture_is_looked_at_again(phone: Phone, caption: dict[str, str]) -> None:
+    phone.rig.model.queue(SEEN, "Красивый дом!")
+    await send(phone, photo=PHOTO, **caption)
+    phone.rig.model.queue(looking(), "Слева собака.", "Ещё собака.")
+    await phone.write("А что ещё на фото?")
+    assert phone.last.text == "Ещё собака."
+    assert looked(phone) == {"seen": True, "answer": "Слева собака."}
+    [words, image] = phone.rig.model.requests[-2].messages[-1]["content"]
+    assert "Что ещё на фото?" in str(words) and image["type"] == "image_url"
+    purposes = phone.rig.rows("SELECT count(*) FROM model_usage WHERE purpose = 'picture'")
+    assert purposes == [(2,)]
+
+
+async def test_an_earlier_picture_is_looked_at_by_its_place_or_its_message(phone: Phone) -> None:
+    phone.fake.state.files["second"] = JPEG + b" of a cat"
+    phone.rig.model.queue(SEEN, "Красивый дом!", "Кот.", "Красивый кот!")
+    await send(phone, photo=PHOTO)
+    await send(phone, photo=[{**PHOTO[1], "file_id": "second"}])
+    [(first,)] = phone.rig.rows("SELECT min(id) FROM messages WHERE file_id IS NOT NULL")
+    for arguments in ({"back": 1}, {"uid": f"msg-{first}"}, {"uid": f"msg-{first}", "back": 3}):
+        phone.rig.model.queue(looking(**arguments), "Дом.", "Дом.")
+        await phone.write("Что на первом фото?")
+        url = phone.rig.model.requests[-2].messages[-1]["content"][1]["image_url"]["url"]
+        assert base64.b64decode(url.partition(",")[2]) == JPEG
+    for arguments in ({"back": 2}, {"uid": "msg-999999999"}, {"uid": "x"}):
+        phone.rig.model.queue(looking(**arguments), "Нет такого.")
+        await phone.write("А на третьем?")
+        assert looked(phone) == {"seen": False}
+
+
+async def test_of_a_picture_that_is_gone_the_description_serves(phone: Phone) -> None:
+    phone.rig.model.queue(SEEN, "Красивый дом!")
+    await send(phone, photo=PHOTO)
+    del phone.fake.state.files["photo"]
+    phone.rig.model.queue(looking(), "Больше не вижу.")
+    await phone.write("А что ещё на фото?")
+    assert looked(phone) == {"seen": False, "description": SEEN}
+
+
+async def test_a_model_that_refuses_to_look_again_has_the_description(phone: Phone) -> None:
+    phone.rig.model.queue(SEEN, "Красивый дом!", looking(), Reply(status=400), "Дом.")
+    await send(phone, photo=PHOTO)
+    await phone.write("А что ещё на фото?")
+    assert looked(phone) == {"seen": False, "description": SEEN} and phone.last.text == "Дом."
+
+
+async def test_nobody_looks_at_a_picture_that_was_erased_or_is_another_s(phone: Phone) -> None:
+    phone.rig.model.queue(SEEN, "Красивый дом!")
+    await send(phone, photo=PHOTO)
+    [(first,)] = phone.rig.rows("SELECT min(id) FROM messages WHERE file_id IS NOT NULL")
+    phone.rig.model.queue(looking(uid=f"msg-{first}"), "Нет.")
+    await phone.fake.send_text(STRANGER, "Что на фото?")
+    await phone.work()
+    assert looked(phone) == {"seen": False}
+    await phone.write("/new")
+    phone.rig.model.queue(looking(), "Нет.")
+    await phone.write("Что на фото?")
+    assert looked(phone) == {"seen": False}
+    assert phone.rig.rows("SELECT 1 FROM messages WHERE file_id IS NOT NULL") == []
+
+
+WORDS = {  # told, and looked for
+    "ru": ("Чек: аренда.", "Аренда до мая", "Аренда моя", "Аренда кончилась", "аренда"),
+    "uk": ("Чек: оренда.", "Оренда до травня", "Оренда моя", "Оренда скінчилась", "оренда"),
+    "en": ("Bill: the rent.", "Rent until May", "My rent is low", "The rent is paid", "rent"),
+}
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+async def test_the_search_and_the_export_say_whose_words_they_are(
+    phone: Phone, language: Language
+) -> None:
+    seen, read, forwarded, own, wanted = WORDS[language]
+    origin = {"type": "hidden_user", "sender_user_name": "Оля", "date": 0}
+    phone.fake.state.files["text"] = read.encode()
+    phone.rig.model.queue(seen, "1.", "2.", "3.", "4.")
+    await send(phone, photo=PHOTO, language_code=language)
+    await send(phone, **document("договор.txt"), language_code=language)
+    await send(phone, text=forwarded, forward_origin=origin, language_code=language)
+    await send(phone, text=own, language_code=language)
+    await phone.rig.core.memory.digest.remember_turn(phone.rig.conversation(USER))
+    await send(phone, text=f"/search {wanted}", language_code=language)
+    whose = {
+        seen: say("words_of_picture", language),
+        read: say("words_of_file", language, name="договор.txt"),
+        forwarded: say("words_of_forwarded", language, name="Оля"),
+    }
+    for text, words in whose.items():
+        assert f", {words}: {say('quoted', language, text=text)}" in phone.last.text
+    quote = say("quoted", language, text=own)
+    assert f"{say('search_you', language)}: {quote}" in phone.last.text
+    called = Called(phone.owner, language, NOW, "Europe/Moscow")
+    with phone.rig.core.exports.write_file("md", called).content as file:
+        file.seek(0)
+        lines = file.read().decode().splitlines()
+    for text, words in {**whose, own: say("export_you", language)}.items():
+        assert lines[lines.index(f"> {text}") - 1].startswith(f"**{words}** ")
+
+
+NEAR = {
+    "ru": ("Кот Барсик съел сметану", "Моя кошка любит рыбу", "Котёнок пьёт молоко", "сметана"),
+    "uk": ("Кіт Барсик з'їв сметану", "Моя кішка любить рибу", "Кошеня п'є молоко", "сметана"),
+    "en": ("Barsik ate the sour cream", "My cat loves fish", "The kitten drinks milk", "cream"),
+}
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+async def test_a_search_whose_words_match_shows_nothing_that_is_only_near(
+    phone: Phone, language: Language
+) -> None:
+    meant, *near, wanted = NEAR[language]
+    phone.rig.model.queue("1.", "2.", "3.")
+    for text in (meant, *near):
+        await phone.write(text)
+    await phone.rig.core.memory.digest.remember_turn(phone.rig.conversation(USER))
+    await phone.write(f"/search {wanted}")
+    assert meant in phone.last.text and not any(text in phone.last.text for text in near)
 
 
 async def test_what_stands_in_a_picture_is_no_fact_and_no_order(phone: Phone) -> None:
@@ -291,6 +437,11 @@ async def test_a_file_that_does_not_come_is_fetched_again(phone: Phone) -> None:
     ({"dice": {"emoji": "🎲", "value": 5}}, "🎲 5"),
     ({"venue": {"location": {"latitude": 1.0, "longitude": 2.0}, "title": "Кафе", "address": "Б"}},
      "📍 Кафе, Б (1.00000, 2.00000)"),
+    ({"checklist": {"title": "Поход", "tasks": [
+        {"id": 1, "text": "палатка", "completion_date": 1, "completed_by_user": {
+            "id": USER, "is_bot": False, "first_name": "Петя"}},
+        {"id": 2, "text": "спальник"}]}},
+     "📋 Список: Поход\n✅ палатка\n⬜ спальник"),
 ])  # fmt: skip
 async def test_what_speaks_for_itself_is_answered(
     phone: Phone, content: dict[str, Any], text: str

@@ -264,14 +264,24 @@ async def test_odd_bytes_and_empty_lines_do_not_stop_it(
 
 async def test_reminders_are_set_and_listed_but_delivered_elsewhere(person: Person) -> None:
     note = say("console_reminder", "ru")
-    first, said, second, also_said, *listed = await replies_to(
+    first, said, zone, second, also_said, *listed = await replies_to(
         person, "напомни завтра в 9 позвонить маме", "/remind послезавтра в 10 чай", "/reminders"
     )
+    assert zone.startswith("🕒 ") and "Москва" in zone, "the first one tells by which clock"
+    assert zone.endswith(say("console_zone", "ru"))
     assert re.fullmatch(r"⏰ Напомню завтра, .+, в 09:00: позвонить маме", first)
     assert re.fullmatch(r"⏰ Напомню .+, в 10:00: чай", second)
     assert [said, also_said] == [note, note]
     assert listed[0] == say("reminders_title", "ru", count=2)
     assert ("1. позвонить маме" in listed, "2. чай" in listed) == (True, True)
+
+
+async def test_a_first_reminder_by_command_names_the_zone_too(person: Person) -> None:
+    first = await output_of(person, "/remind послезавтра в 10 чай")
+    assert "Москва" in first and first.rstrip().endswith(say("console_zone", "ru"))
+    moved = "мой часовой пояс Владивосток"
+    again = await output_of(person, moved, "/remind послезавтра в 11 чай")
+    assert say("console_zone", "ru") not in again
 
 
 async def test_the_page_of_tools_says_where_servers_are_named(person: Person) -> None:

@@ -79,6 +79,7 @@ from tests.tables import (
 BOT = 555
 SAID = datetime(2026, 11, 21, 9, tzinfo=UTC)
 DUE = datetime(2032, 11, 21, 9, tzinfo=UTC)
+LATER = DUE + timedelta(hours=1)
 DAILY = Recurrence("daily", (9,))
 USAGE = ModelUsage("answer", "gpt", 10, 4, 3, 250)
 VECTOR = "[1,0,0]"
@@ -664,6 +665,14 @@ CASES: dict[str, Callable[[Stage], Any]] = {
     ),
     "ReminderRepository.snooze": lambda s: s.both(
         lambda who: [put_off(s, number) for number in who.reminders]
+    ),
+    "ReminderRepository.move": lambda s: s.both(
+        lambda who: [
+            s.do.reminders.move(
+                s.me.owner, number, NewReminder("", LATER, None, "Europe/Moscow", "ru"), now=SAID
+            )
+            for number in who.reminders
+        ]
     ),
     "ReminderRepository.finish": lambda s: s.both(
         lambda who: [

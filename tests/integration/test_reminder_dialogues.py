@@ -18,6 +18,7 @@ from src.memory.group_moves import GroupMoveRepository
 from src.pg.client import PgClient
 from src.queue.workers import build_queue
 from src.reading.recurrences import Recurrence
+from src.reading.reminder_moments import ReminderRequest
 from src.reading.voices import MAX_NAME
 from src.reminders.reminder_repo import Reminder
 from src.reminders.reminder_service import describe_reminder_time
@@ -65,7 +66,7 @@ async def set_reminder(
 ) -> Reminder:
     """As a tool does it, some time before."""
     asking = Called(phone.owner, "ru", when - timedelta(hours=5), ZONE, member=asker)
-    asked = await phone.rig.core.reminders.set(asking, text, when, repeats)
+    asked = await phone.rig.core.reminders.set(asking, ReminderRequest(text, when, repeats))
     assert asked.reminder is not None
     return asked.reminder
 
@@ -187,6 +188,98 @@ async def test_without_a_model_one_is_cancelled_in_words(
     await phone.write(text)
     assert phone.last.text == say("reminder_cancelled", language, text=what)
     assert [text for text, _ in waiting(phone)] == ["позвонить маме"]
+
+
+FRIDAY = datetime(2027, 3, 5, 6, tzinfo=UTC)
+WEEKLY = Recurrence("weekly", (9,), weekdays=(0,))
+
+
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize(("text", "what", "language"), [
+    ("перенеси на пятницу 5 марта", "купить хлеб", "ru"),
+    ("Перенеси напоминание про хлеб на 5 марта", "купить хлеб", "ru"),
+    ("перенеси на п'ятницю, 5 березня", "купити хліб", "uk"),
+    ("Перенеси, будь ласка, нагадування про хліб на 5 березня о 9", "купити хліб", "uk"),
+    ("move it to Friday, 5 March", "buy bread", "en"),
+    ("move the bread reminder to march 5", "buy bread", "en"),
+])  # fmt: skip
+async def test_without_a_model_one_is_moved_in_words(
+    phone: Phone, text: str, what: str, language: Language, strict: bool
+) -> None:
+    if strict:
+        await phone.write("/mode strict")
+    await set_reminder(phone, what)
+    await phone.fake.send_text(USER, text, language_code=language)
+    await phone.work()
+    assert waiting(phone) == [(what, FRIDAY)]
+    time = describe_reminder_time(
+        FRIDAY, None, language=language, time_zone=ZONE, now=datetime.now(UTC)
+    )
+    assert phone.last.text == say("reminder_moved", language, text=what, time=time)
+    assert labels(phone.last) == [say("reminder_cancel_button", language)]
+
+
+@pytest.mark.parametrize(("text", "due", "rule"), [
+    ("перенеси на пятницу 5 марта", FRIDAY, "BYDAY=FR;BYHOUR=9;BYMINUTE=0"),
+    ("перенеси на 10:30", NINE + timedelta(hours=1.5), "BYDAY=MO;BYHOUR=10;BYMINUTE=30"),
+    ("move it two hours later", NINE + timedelta(hours=2), "BYDAY=MO;BYHOUR=11;BYMINUTE=0"),
+    ("відклади на день", NINE + timedelta(days=1), "BYDAY=TU;BYHOUR=9;BYMINUTE=0"),
+    ("перенеси на час раньше", NINE - timedelta(hours=1), "BYDAY=MO;BYHOUR=8;BYMINUTE=0"),
+    ("перенеси на вечер", NINE + timedelta(hours=10), "BYDAY=MO;BYHOUR=19;BYMINUTE=0"),
+])  # fmt: skip
+async def test_what_recurs_moves_as_a_whole(
+    phone: Phone, text: str, due: datetime, rule: str
+) -> None:
+    reminder = await set_reminder(phone, repeats=WEEKLY, when=NINE)
+    far = "UPDATE reminders SET due_at = %(due)s WHERE id = %(id)s RETURNING id"
+    phone.rig.rows(far, due=NINE, id=reminder.id)
+    await phone.write(text)
+    recurrences = phone.rig.rows("SELECT recurrence FROM reminders WHERE is_waiting")
+    assert recurrences == [(f"FREQ=WEEKLY;{rule}",)]
+    moved = waiting(phone)[0][1]
+    assert (moved - due) % timedelta(days=7) == timedelta()
+
+
+@pytest.mark.parametrize(("text", "what", "language"), [
+    ("Отмени напоминание про хлеб", "купить хлеб", "ru"),
+    ("не нагадуй більше про хліб", "купити хліб", "uk"),
+    ("cancel the bread reminder", "buy bread", "en"),
+])  # fmt: skip
+async def test_strict_mode_cancels_one_in_words(
+    phone: Phone, text: str, what: str, language: Language
+) -> None:
+    await phone.write("/mode strict")
+    await set_reminder(phone)
+    await set_reminder(phone, what)
+    await phone.fake.send_text(USER, text, language_code=language)
+    await phone.work()
+    assert phone.last.text == say("reminder_cancelled", language, text=what)
+    assert [text for text, _ in waiting(phone)] == ["позвонить маме"]
+
+
+@pytest.mark.parametrize("strict", [False, True])
+async def test_what_is_not_clear_is_asked_and_nothing_changes(phone: Phone, strict: bool) -> None:
+    if strict:
+        await phone.write("/mode strict")
+    await set_reminder(phone)
+    await set_reminder(phone, "купить хлеб")
+    before = waiting(phone)
+    for text in (
+        "перенеси на пятницу",
+        "отмени напоминание",
+        "перенеси напоминание про цветы на 10",
+    ):
+        await phone.write(text)
+        title, *lines, hint = phone.last.text.splitlines()
+        assert title == say("reminder_which", "ru") and hint == say("reminders_where", "ru")
+        assert len(lines) == 2 and waiting(phone) == before
+
+
+async def test_it_is_the_reminder_of_which_the_bot_spoke_last(phone: Phone) -> None:
+    await set_reminder(phone)
+    await phone.write("напомни 4 марта 2027 в 9 купить хлеб")
+    await phone.write("перенеси на 5 марта 2027")
+    assert waiting(phone) == [("позвонить маме", NINE), ("купить хлеб", FRIDAY)]
 
 
 @pytest.mark.parametrize("text", [

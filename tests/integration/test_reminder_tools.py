@@ -80,7 +80,7 @@ async def test_what_cannot_be_set_is_told_with_the_reason(
 
 
 @pytest.mark.parametrize("arguments", [
-    {"when": "завтра"}, {"repeats": "often"}, {"text": ""}, {"every": -1},
+    {"when": "скоро"}, {"repeats": "often"}, {"text": ""}, {"every": -1},
     {"repeats": "hourly", "every": 7},
 ])  # fmt: skip
 async def test_arguments_that_nobody_understands_go_back_to_the_model(
@@ -120,12 +120,85 @@ async def test_a_model_lists_and_cancels(person: Person) -> None:
     }]}  # fmt: skip
     for id_, is_cancelled in (
         ("reminder-999999", False), (f"reminder-{number}", True), (f"reminder-{number}", False),
-        ("мама", False),
     ):  # fmt: skip
         await person.say("отмени", called("cancel_reminder", id=id_), "Готово")
-        text = {"text": "позвонить маме"} if is_cancelled else {}
-        assert told(person) == {"cancelled": is_cancelled, **text}
+        outcome = {"text": "позвонить маме"} if is_cancelled else {"reason": "gone"}
+        assert told(person) == {"cancelled": is_cancelled, **outcome}
     assert stored(person) == []
+
+
+@pytest.mark.parametrize(("first", "moving", "recurrence", "time"), [
+    ({}, {"when": "2026-11-27T10:00"}, None, "в пятницу, 27 ноября, в 10:00"),
+    ({"repeats": "weekly"}, {"when": "2026-11-27T09:00"},
+     "FREQ=WEEKLY;BYDAY=FR;BYHOUR=9;BYMINUTE=0",
+     "каждую пятницу в 09:00 (ближайшее: 27 ноября)"),
+    ({"repeats": "daily", "hours": [9, 21]}, {"when": "2026-11-24T10:30"},
+     "FREQ=DAILY;BYHOUR=10,22;BYMINUTE=30",
+     "каждый день в 10:30 и 22:30 (ближайшее: 24 ноября в 10:30)"),
+    ({"repeats": "monthly"}, {"when": "2026-12-05T09:00"},
+     "FREQ=MONTHLY;BYMONTHDAY=5;BYHOUR=9;BYMINUTE=0",
+     "каждый месяц, 5-го числа в 09:00 (ближайшее: 5 декабря)"),
+    ({}, {"when": "2026-11-27T09:00", "repeats": "weekly"},
+     "FREQ=WEEKLY;BYDAY=FR;BYHOUR=9;BYMINUTE=0", "каждую пятницу в 09:00 (ближайшее: 27 ноября)"),
+])  # fmt: skip
+async def test_a_model_moves_a_reminder_and_what_recurs_as_a_whole(
+    person: Person, first: dict[str, Any], moving: dict[str, Any],
+    recurrence: str | None, time: str,
+) -> None:  # fmt: skip
+    await person.say("напомни во вторник в 9 позвонить маме", order(**first), "Хорошо")
+    [(number, *_)] = stored(person)
+    move = order(text="мама", moves=f"reminder-{number}", **moving)
+    answer = await person.say("перенеси", move, "Готово")
+    assert told(person) == {
+        "set": True, "moved": True, "id": f"reminder-{number}", "text": "позвонить маме",
+        "time": time,
+    }  # fmt: skip
+    [(same, text, _, rule, *_)] = stored(person)
+    assert (same, text, rule) == (number, "позвонить маме", recurrence)
+    assert answer.changes.reminders == (number,)
+
+
+async def test_a_model_may_name_a_reminder_by_its_words(person: Person) -> None:
+    await person.say("напомни во вторник в 9 позвонить маме", order(), "Хорошо")
+    await person.say("и про хлеб", order(text="купить хлеб", when="2026-11-25T09:00"), "Хорошо")
+    await person.say("перенеси", order(moves="мама", when="в пятницу"), "Готово")
+    assert told(person)["time"] == "в пятницу, 27 ноября, в 09:00"
+    await person.say("отмени", called("cancel_reminder", id="хлеб"), "Готово")
+    assert told(person) == {"cancelled": True, "text": "купить хлеб"}
+    await person.say("отмени", called("cancel_reminder", id="цветы"), "Какое?")
+    unclear = told(person)
+    assert unclear.pop("reminders")[0]["text"] == "позвонить маме"
+    assert unclear == {"cancelled": False, "reason": "which"} and len(stored(person)) == 1
+
+
+@pytest.mark.parametrize(("uid", "when", "reason"), [
+    (None, "2026-11-19T09:00", "past"), ("reminder-999999", "2026-11-27T09:00", "gone"),
+    (None, "", "no_time"),
+])  # fmt: skip
+async def test_what_cannot_be_moved_is_told_with_the_reason(
+    person: Person, uid: str | None, when: str, reason: str
+) -> None:
+    await person.say("напомни во вторник в 9 позвонить маме", order(), "Хорошо")
+    [(number, _, due, *_)] = stored(person)
+    moving = order(moves=uid or f"reminder-{number}", when=when)
+    await person.say("перенеси", moving, "Нет")
+    assert told(person) == {"set": False, "reason": reason}
+    assert [row[2] for row in stored(person)] == [due]
+
+
+async def test_in_a_group_nobody_moves_for_another(person: Person) -> None:
+    person.user = -person.user
+
+    def by(member: int) -> dict[str, Any]:
+        return {"origin": TelegramOrigin(42, person.user, next_number(person), member)}
+
+    await person.say("напомни во вторник в 9 позвонить маме", order(), "Хорошо", **by(11))
+    [(number, *_)] = stored(person)
+    moving = order(moves=f"reminder-{number}", when="2026-11-27T09:00")
+    await person.say("перенеси", moving, "Нет", **by(12))
+    assert told(person) == {"set": False, "reason": "not_yours"}
+    await person.say("перенеси", moving, "Да", **by(11))
+    assert told(person)["moved"]
 
 
 async def test_in_a_group_nobody_cancels_for_another(person: Person) -> None:
@@ -139,7 +212,7 @@ async def test_in_a_group_nobody_cancels_for_another(person: Person) -> None:
     [(number, *_)] = stored(person)
     cancelling = called("cancel_reminder", id=f"reminder-{number}")
     await person.say("отмени", cancelling, "Нет", **by(12))
-    assert told(person) == {"cancelled": False}
+    assert told(person) == {"cancelled": False, "reason": "not_yours"}
     await person.say("отмени", cancelling, "Да", **by(11))
     assert told(person) == {"cancelled": True, "text": "позвонить маме"}
 

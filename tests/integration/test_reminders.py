@@ -15,6 +15,7 @@ from src.pg.user_settings_repo import UserSettingsRepository
 from src.privacy.erasure_repo import ErasureRepository
 from src.queue.dead_jobs import JobDeathRepository
 from src.reading.recurrences import Recurrence
+from src.reading.reminder_moments import ReminderRequest
 from src.reminders.reminder_repo import AHEAD, MAX_WAITING, Reminder, ReminderRepository
 from src.reminders.reminder_service import ReminderResult, ReminderService, confirmation
 from tests.integration.person import new_user
@@ -49,7 +50,8 @@ class Desk:
         repeats: Recurrence | None = None,
         **asking: Any,
     ) -> Reminder:
-        asked = await self.service.set(self.asking(**asking), text, when, repeats)
+        request = ReminderRequest(text, when, repeats)
+        asked = await self.service.set(self.asking(**asking), request)
         assert asked.reminder is not None, asked.refusal
         return asked.reminder
 
@@ -134,7 +136,7 @@ async def test_what_cannot_be_set_is_said_with_what_to_do(
 async def test_a_model_cannot_set_what_makes_no_sense(
     desk: Desk, when: datetime | None, text: str, refusal: str
 ) -> None:
-    asked = await desk.service.set(desk.asking(), text, when)
+    asked = await desk.service.set(desk.asking(), ReminderRequest(text, when))
     assert asked == ReminderResult(refusal=refusal)  # type: ignore[arg-type]
 
 
@@ -163,7 +165,7 @@ async def test_a_turn_that_runs_again_sets_nothing_twice(desk: Desk) -> None:
 async def test_nobody_has_more_than_so_many_however_many_are_asked_for_at_once(desk: Desk) -> None:
     await asyncio.gather(*(desk.set(str(number)) for number in range(MAX_WAITING - 3)))
     asked = await asyncio.gather(
-        *(desk.service.set(desk.asking(), f"и {n}", TOMORROW) for n in range(8))
+        *(desk.service.set(desk.asking(), ReminderRequest(f"и {n}", TOMORROW)) for n in range(8))
     )
     assert sorted(str(one.refusal) for one in asked) == ["None"] * 3 + ["too_many"] * 5
     assert desk.repository.count(desk.owner) == MAX_WAITING
@@ -360,9 +362,12 @@ async def test_reminders_survive_new_and_go_with_an_erasure(desk: Desk) -> None:
     await desk.set()
     group = Owner(-desk.owner.telegram_user_id)
     his = await desk.service.set(
-        Called(group, "ru", NOW, "UTC", member=desk.owner.telegram_user_id), "его", TOMORROW
+        Called(group, "ru", NOW, "UTC", member=desk.owner.telegram_user_id),
+        ReminderRequest("его", TOMORROW),
     )
-    other = await desk.service.set(Called(group, "ru", NOW, "UTC", member=5), "её", TOMORROW)
+    other = await desk.service.set(
+        Called(group, "ru", NOW, "UTC", member=5), ReminderRequest("её", TOMORROW)
+    )
     assert his.reminder is not None and other.reminder is not None
     ErasureRepository(desk.client).erase(desk.owner.telegram_user_id)
     assert desk.repository.list_waiting(desk.owner, limit=10) == []
@@ -372,7 +377,7 @@ async def test_reminders_survive_new_and_go_with_an_erasure(desk: Desk) -> None:
 
 async def test_reminders_move_with_their_group(desk: Desk) -> None:
     old, new = Owner(-desk.owner.telegram_user_id, 3), -desk.owner.telegram_user_id - 2**50
-    asked = await desk.service.set(Called(old, "ru", NOW, "UTC"), "чай", TOMORROW)
+    asked = await desk.service.set(Called(old, "ru", NOW, "UTC"), ReminderRequest("чай", TOMORROW))
     GroupMoveRepository(desk.client).migrate_owner(old.telegram_user_id, new)
     [moved] = desk.repository.list_waiting(Owner(new, 3), limit=10)
     assert asked.reminder is not None and moved.id == asked.reminder.id

@@ -9,7 +9,6 @@ import subprocess
 import sys
 import uuid
 from collections.abc import Callable
-from dataclasses import replace
 
 import psutil
 import pytest
@@ -26,7 +25,7 @@ from src.base.errors import (
     TransientError,
 )
 from src.media.document_child import MAX_CPU_SECONDS, MAX_MEMORY
-from src.media.document_reader import MAX_BYTES, ROOT, DocumentReader, ReaderSettings
+from src.media.document_reader import MAX_BYTES, ROOT, DocumentReader
 from src.media.document_text import MAX_CHARACTERS, DocumentText
 from tests.cases import for_each
 from tests.e2e.bot_process import eventually
@@ -67,8 +66,8 @@ async def text_of(data: bytes, name: str = "file") -> str:
 
 def program(code: str, **changes: float) -> DocumentReader:
     """A reader whose child runs this code."""
-    settings = ReaderSettings((sys.executable, "-I", "-S", "-c", f"import os, sys, time\n{code}"))
-    return DocumentReader(replace(settings, **changes))
+    program = (sys.executable, "-I", "-S", "-c", f"import os, sys, time\n{code}")
+    return DocumentReader(program, **changes)
 
 
 LINES = (RUSSIAN, UKRAINIAN.replace("’", "'").replace("Ґ", "Г"), ENGLISH)
@@ -87,7 +86,7 @@ async def test_a_text_is_read_in_whatever_encoding(
         if encoding == "cp866":
             line = line.replace("і", "и")  # it has no such letter
         read = await reader.read(f"{line}\r\n{line}".encode(encoding), file_name="a.txt")
-        assert read == DocumentText(f"{line}\n{line}", is_cut=False, kind="text")
+        assert read == DocumentText(f"{line}\n{line}", is_cut=False)
 
 
 @for_each("name", ["a.md", "b.csv", "c.json", "d.log", "e.py", "f.pdf", "g.docx", ""])
@@ -106,7 +105,7 @@ async def test_colours_of_a_terminal_are_left_out() -> None:
 
 async def test_a_pdf_is_read_page_by_page() -> None:
     read = await DocumentReader().read(pdf_file([LINES, ["Second"], []]), file_name="a")
-    assert read == DocumentText("\n".join(LINES) + "\n\nSecond", is_cut=False, kind="pdf")
+    assert read == DocumentText("\n".join(LINES) + "\n\nSecond", is_cut=False)
 
 
 async def test_a_word_that_is_divided_at_the_end_of_a_line_is_put_together() -> None:
@@ -121,7 +120,7 @@ async def test_a_pdf_whose_password_only_forbids_changes_is_read() -> None:
 
 async def test_a_word_file_is_read_with_its_tables() -> None:
     read = await DocumentReader().read(word_file(LINES, RENT), file_name="a.docx")
-    assert read == DocumentText("\n".join(LINES) + "\n" + RENT_LINES, is_cut=False, kind="docx")
+    assert read == DocumentText("\n".join(LINES) + "\n" + RENT_LINES, is_cut=False)
 
 
 async def test_of_a_word_file_is_read_what_a_reader_sees() -> None:
@@ -154,7 +153,7 @@ async def test_an_excel_file_is_read_sheet_by_sheet() -> None:
         ],
     })  # fmt: skip
     read = await DocumentReader().read(data, file_name="a.xlsx")
-    assert read.kind == "xlsx" and not read.is_cut
+    assert not read.is_cut
     assert read.text == (
         f"# Аренда\n{RENT_LINES}\n\n# Числа\n1 | 0.3 | TRUE | 42\n2026-11-03 | a b\nx | … | y"
     )
@@ -163,7 +162,6 @@ async def test_an_excel_file_is_read_sheet_by_sheet() -> None:
 async def test_slides_are_read_in_their_order_with_what_the_speaker_says() -> None:
     slides = [[f"Слайд {number}", "їжак"] for number in range(1, 12)]
     read = await DocumentReader().read(slides_file(slides, {10: "сказати"}), file_name="a.pptx")
-    assert read.kind == "pptx"
     assert read.text.split("\n\n") == [
         part for number in range(1, 12)
         for part in (f"Слайд {number}\nїжак", *(["сказати"] if number == 10 else []))
@@ -181,7 +179,7 @@ async def test_a_page_is_read_as_a_browser_shows_it(encoding: str) -> None:
     read = await DocumentReader().read(page.encode(encoding), file_name="a")
     assert read == DocumentText(
         "Оренда\nЇжак & ёж\nі другий рядок\n- раз\n- два\nперенос\nМесяц | Сума\nянв арь | 15 000",
-        is_cut=False, kind="html",
+        is_cut=False,
     )  # fmt: skip
 
 
@@ -211,7 +209,7 @@ async def test_a_long_text_is_cut_at_the_end_of_a_line(
 @for_each(("length", "is_cut"), [(MAX_CHARACTERS, False), (MAX_CHARACTERS + 1, True)])
 async def test_a_text_without_an_end_is_cut_anywhere(length: int, is_cut: bool) -> None:
     read = await DocumentReader().read("я".encode() * length, file_name="a.txt")
-    assert read == DocumentText("я" * MAX_CHARACTERS, is_cut, "text")
+    assert read == DocumentText("я" * MAX_CHARACTERS, is_cut)
 
 
 async def test_what_postgresql_refuses_is_left_out() -> None:
@@ -299,14 +297,12 @@ async def test_a_child_that_dies_says_what_of(code: str, error: type[AppError]) 
     "nonsense", "[]", "{}", "null", "7", '"error"',
     '{"error": "KeyboardInterrupt", "cause": "x"}',
     '{"error": [], "cause": "x"}',
-    '{"text": 7, "is_cut": false, "kind": "pdf"}',
-    '{"text": "", "is_cut": false, "kind": "pdf"}',
-    '{"text": "a\\u0000", "is_cut": false, "kind": "pdf"}',
-    '{"text": "\\ud800", "is_cut": false, "kind": "pdf"}',
-    '{"text": "a", "is_cut": false, "kind": []}',
-    '{"text": "a", "is_cut": false, "kind": "doc"}',
+    '{"text": 7, "is_cut": false}',
+    '{"text": "", "is_cut": false}',
+    '{"text": "a\\u0000", "is_cut": false}',
+    '{"text": "\\ud800", "is_cut": false}',
     pytest.param(
-        '{"text": "' + "a" * (MAX_CHARACTERS + 1) + '", "is_cut": 0, "kind": "pdf"}', id="long"
+        '{"text": "' + "a" * (MAX_CHARACTERS + 1) + '", "is_cut": 0}', id="long"
     ),
 ])  # fmt: skip
 async def test_a_child_is_believed_nothing(said: str) -> None:
@@ -337,7 +333,7 @@ async def test_a_child_s_cause_is_logged_as_a_name_only() -> None:
 
 
 async def test_no_room_for_a_process_passes() -> None:
-    reader = DocumentReader(ReaderSettings(("/nowhere/python",)))
+    reader = DocumentReader(("/nowhere/python",))
     with pytest.raises(TransientError):
         await reader.read(b"text", file_name="a.txt")
 

@@ -47,7 +47,7 @@ TEXT_KEYS = {
     "error_document_without_text", "app_unauthorized", "app_expired",
 }  # fmt: skip
 TALK = shipped_weights().rows.keys() - {"note", "question"}  # what has a sentence of its own
-REFUSALS_OF_REMINDERS = {*get_args(Problem), "too_many", "not_own"}
+REFUSALS_OF_REMINDERS = {*get_args(Problem), "too_many", "not_own", "gone", "not_yours", "which"}
 OUTCOMES = get_args(get_type_hints(Outcome)["kind"])
 BUILT = {
     "f'command_{entry.name}'": {f"command_{name}" for name in COMMANDS},
@@ -68,9 +68,11 @@ BUILT = {
     "f'in_weekday_{number}'": {f"in_weekday_{number}" for number in range(7)},
     "f'every_weekday_{weekdays[0]}'": {f"every_weekday_{number}" for number in range(7)},
     "f'every_{unit}'": {f"every_{unit}" for unit in PERIODS.values()},
-    "f'reminder_{refusal}'": {f"reminder_{refusal}" for refusal in REFUSALS_OF_REMINDERS},
     "f'reminder_{request.problem}'": {f"reminder_{problem}" for problem in get_args(Problem)},
-    "f\"reminder_{found.get('reason', 'no_time')}\"": set(),  # as the tool refuses
+    "f'reminder_{outcome}'": {
+        f"reminder_{one}" for one in {*REFUSALS_OF_REMINDERS, "moved", "set", "cancelled"}
+    },
+    "f'words_of_{provenance}'": {f"words_of_{kind}" for kind in ("forwarded", "bot", "file")},
     "f'{PAGE_TEXT}{name}'": {f"page_{name}" for name in page_names()},
     "f'offline_{self.kind}'": {f"offline_{kind}" for kind in TALK},
     "f'offline_overview_{kind}'": {f"offline_overview_{kind}" for kind in get_args(OverviewKind)},
@@ -90,11 +92,12 @@ KEYS_OF_FILE = {
         "erase_kept", "erase_late", "erase_done", "tools_away", "tools_connecting",
         "undo_button", "undo_saved_button", "delete_ask", "delete_ask_again",
     },
-    "rules.py": {"reminder_cancelled", "reminder_gone"},
     "turn.py": {"limit_user", "limit_bot", "limit_minute"},
     "handlers.py": {"source_quote", "source_quote_bot"},
     "delivery.py": {"erase_yes", "erase_no"},
-    "attachments.py": {"sound_unheard", "picture_unseen"},
+    "attachments.py": {
+        "sound_locked", "sound_refused", "picture_unseen", "sound_unheard", "sound_silent",
+    },
     "app_gate.py": {
         "app_bad_request", "app_empty_text", "app_too_long", "memory_gone", "undo_nothing",
     },

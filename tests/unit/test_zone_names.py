@@ -14,7 +14,8 @@ CITIES = {
     "Europe/Moscow": "Сочи, Москва, в Москве, в Нижнем Новгороде, Ростове-на-Дону, "
     "Ростов-на-Дону, Санкт-Петербурге, "
     "питер, спб, Казань, из Казани, Краснодаре, Туле, я живу в Сочи, Sochi",
-    "Europe/Kyiv": "Київ, в Киеве, Kyiv, Kiev, Києві, Львів, во Львове, Lviv, Харків, в Харькове, "
+    "Europe/Kyiv": "Київ, Львові, у Львові, "
+    "в Киеве, Kyiv, Kiev, Києві, Львів, во Львове, Lviv, Харків, в Харькове, "
     "Харкові, Дніпро, у Дніпрі, в Днепре, Запоріжжі, Івано-Франківську, Одеса, в Одессе",
     "Europe/Lisbon": "Lisbon, Лиссабон, из Лиссабона, в Лиссабоне, у Лісабоні",
     "America/New_York": "Нью-Йорк, в Нью-Йорке, New York City",
@@ -26,6 +27,11 @@ CITIES = {
     "Europe/Samara": "Самара, живу в городе Самара",
     "Europe/Minsk": "Минск, в Гомеле",
     "America/Sao_Paulo": "São Paulo, Sao Paulo, Сан-Паулу",
+    "Asia/Makassar": "Бали, на Бали, на Балі, Bali, Денпасар",
+    "Asia/Nicosia": "Кипр, на Кипре, на Кіпрі, Cyprus",
+    "Atlantic/Canary": "на Тенерифе, Tenerife",
+    "Asia/Kolkata": "Гоа, Goa, Мумбаи",
+    "Asia/Colombo": "на Шри-Ланке, Sri Lanka",
     "Europe/Warsaw": "Варшаве, Краків, в Кракове",
 }
 NAMES = {
@@ -58,6 +64,10 @@ def test_an_offset_and_a_name_of_the_database_are_known(name: str) -> None:
 @for_each("name", UNKNOWN)
 def test_what_names_no_zone_is_not_guessed(name: str) -> None:
     assert find_time_zones(name) == []
+
+
+def test_a_form_of_one_name_is_not_the_form_of_another() -> None:
+    assert find_time_zones("Львові") == ["Europe/Kyiv"]
 
 
 def test_of_cities_of_one_name_all_zones_are_offered() -> None:
