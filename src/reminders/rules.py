@@ -174,8 +174,11 @@ CANCEL = tuple(
 
 # "Перенеси на пятницу", "move the dentist reminder to 10", "відклади на годину".
 MOVE = lexicon.Expression(
-    r"\W*(?:<requests.please>[ ,]+)?(?:<cancel.and>[ ,]+)?<move.verb>(?!\w)[ ,]*", re.IGNORECASE
+    r"\W*(?:(?:<lines.opener>|<reminder.greeting>|<requests.please>|<cancel.and>)[ ,.!]+)*"
+    r"<move.verb>(?!\w)[ ,]*",
+    re.IGNORECASE,
 )
+REASON = lexicon.Expression(r"(?:[,;.!(]| <move.because>) .*", re.IGNORECASE)
 NOUN = lexicon.Expression(r"\b<cancel.noun>(?!\w)", re.IGNORECASE)
 BEFORE_ABOUT = lexicon.Expression(
     r"\W*(?:(?:<cancel.whose>|<move.it>|<cancel.about>|the)(?!\w)\W*)*", re.IGNORECASE
@@ -195,7 +198,11 @@ def read_change(text: str) -> CancelOrder | ReminderOrder | None:
             groups = match.groupdict()
             return CancelOrder(id=ALL if groups.get("all") else groups["about"] or IT)
     begin = MOVE.match(folded)
-    return _moving(folded[begin.end() :]) if begin else None
+    if begin is None:
+        return None
+    said = folded[begin.end() :]
+    moved = _moving(said)
+    return moved if moved and moved.when else _moving(REASON.sub("", said)) or moved
 
 
 def _moving(said: str) -> ReminderOrder | None:

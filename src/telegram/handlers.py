@@ -166,13 +166,13 @@ class Handlers:
         if source is None:
             await pop_up(query, say("source_gone", language), stays=True)
             return "done"
-        await pop_up(query, say("tap_source", language, day=called.day(source.said_at)))
         there = _place_of(source, address, it.stored.bot_id)
         here = say("source_here_bot" if source.is_bots else "source_here", language)
         if there is None or not await self._delivery.send_reply(there, here):
             key = "source_quote_bot" if source.is_bots else "source_quote"
             quote = say(key, language, said_at=called.day(source.said_at), text=source.text)
             await self._delivery.send_text(address, quote)
+        await pop_up(query, say("tap_source", language, day=called.day(source.said_at)))
         return "done"
 
     async def _unsend(self, query: types.CallbackQuery, it: Arrived, number: int) -> UpdateOutcome:

@@ -30,7 +30,7 @@ from src.memory.prompts import (
 from src.offline.model import SEARCHED, OfflineChatModel, answer
 from src.offline.replies import LISTED, NEAR, QUOTED, corrects
 from src.reading.facts import Fact
-from src.reminders.rules import CancelOrder, read_change
+from src.reminders.rules import CancelOrder, ReminderOrder, read_change
 from src.talk.prompt import SYSTEM_PROMPT
 from src.talk.tools import build_current_time
 from src.texts import Language, detect_language, say
@@ -649,6 +649,18 @@ def test_what_became_of_a_cancelled_reminder_is_said() -> None:
 ])  # fmt: skip
 def test_a_reminder_is_cancelled_that_is_not_called_one(text: str, about: str) -> None:
     assert read_change(text) == CancelOrder(id=about)
+
+
+@for_each(("text", "about", "when"), [
+    ("ugh ok then move it to 11am", "it", "11am"),
+    ("перенеси на 12:30, утром не успею", "it", "12:30"),
+    ("перенеси на 7:30 бо корки", "it", "7:30"),
+    ("move the rent one to 10, payday moved", "rent one", "at 10"),
+])  # fmt: skip
+def test_a_reminder_is_moved_whatever_is_said_around_it(text: str, about: str, when: str) -> None:
+    order = read_change(text)
+    assert isinstance(order, ReminderOrder)
+    assert (order.moves, order.when.removeprefix("на ").removeprefix("to ")) == (about, when)
 
 
 @for_each("text", [

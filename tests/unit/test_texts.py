@@ -83,6 +83,7 @@ BUILT = {
 # What say(key, ...) can hold, by file.
 KEYS_OF_FILE = {
     "tasks.py": TEXT_KEYS,
+    "teaching.py": {"private_kept", "private_kept_group"},
     "strict.py": set(REFUSALS),
     "replies.py": {
         "refused_secret", "refused_unclear_date", "refused_memory_off", "taught_new",
