@@ -162,6 +162,19 @@ class WokenWorker(Worker):
             self._is_woken = False
             await super()._fetch_and_process_jobs()  # type: ignore[no-untyped-call]
 
+    async def _persist_job_status(self, *args: Any, **kwargs: Any) -> None:
+        """Say how a job ended as often as it takes: while we live nobody else gives it back."""
+        while True:
+            try:
+                await super()._persist_job_status(*args, **kwargs)
+            except ConnectorException as error:
+                if self._stop_event.is_set() or not isinstance(error.__cause__, OperationalError):
+                    raise
+                logger.debug("the end of a job waits for the database", exc_info=error)
+                await asyncio.sleep(RESTART_PAUSE)
+            else:
+                return
+
     async def _process_job(self, context: JobContext) -> None:
         try:
             await super()._process_job(context)

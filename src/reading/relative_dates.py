@@ -237,7 +237,12 @@ class _Fact:
         return cls(source, times.fold(source), said_at.replace(tzinfo=None))
 
     def is_past_at(self, span: Span) -> bool:
-        """Whether the clause around an expression is in the past tense; a bare one goes by all."""
+        """Whether the clause around an expression is in the past tense; a bare one goes by all.
+
+        What was "booked for Friday" is still to come.
+        """
+        if "weekday" in span.words and span.preposition in lexicon.words("time.planned"):
+            return False
         ends = [0, *(m.end() for m in CLAUSE_END.finditer(self.folded)), len(self.folded)]
         start = max(end for end in ends if end <= span.start)
         end = min(end for end in ends if end >= span.end)
