@@ -266,6 +266,7 @@ async def test_a_server_at_an_address_that_ends_in_mid_call_ends_the_call_at_onc
         path, kind = ("sse", "sse") if transport == "sse" else ("mcp", "http")
         entry = {"type": kind, "url": f"http://127.0.0.1:{port}/{path}", "timeout": 60}
         async with open_with_servers(shared, tmp_path, good=entry) as person:
+            await until(is_ready(person, "good"), "it to be there, at the second try perhaps")
             began = time.monotonic()
             await person.say("?", called("good__die"), "не вышло")
             assert "is away now" in results(person.requests[-1])[0]

@@ -421,7 +421,7 @@ FACTS = [
     ("a letter came, bins go out on Wednesday", "a letter came, bins go out on 25 November 2026"),
     ("booked a haircut for friday", "booked a haircut for 27 November 2026"),
     ("в субботу купила билеты на среду", "21 ноября 2026 купила билеты на 25 ноября 2026"),
-    ("записалася на п'ятницю", "записалася на 27 листопада 2026"),
+    ("записалася до лікаря на п'ятницю", "записалася до лікаря на 27 листопада 2026"),
 ]
 
 
