@@ -67,11 +67,11 @@ class Works:
         """Put the clock forward to when the next jobs are due."""
         self.rig.client.execute("UPDATE procrastinate_jobs SET scheduled_at = NULL")
 
-    async def work_off(self) -> None:
+    async def work_off(self, **options: Any) -> None:
         """Work until nothing waits, pauses included."""
         for _ in range(20):
             self.skip_pauses()
-            await self.work()
+            await self.work(**options)
             if not self.jobs():
                 return
         raise AssertionError(f"there is no end to it: {self.jobs()}")
@@ -364,8 +364,7 @@ async def test_a_job_that_a_shutdown_interrupts_begins_again_though_another_wait
         await works.turn(f"реплика {number}")
     model = works.rig.model
     model.reply = lambda request: Reply(hang=not is_answer(request), text="ответ")
-    works.skip_pauses()
-    worker = asyncio.ensure_future(works.work(shutdown_graceful_timeout=0.05))
+    worker = asyncio.ensure_future(works.work_off(shutdown_graceful_timeout=0.05))
     await model.wait_for(lambda: works.digests, timeout=30)
     await works.turn("ещё")
     conversation = works.rig.rows("SELECT id::text FROM conversations")[0][0]
