@@ -166,6 +166,10 @@ class ModelCaller:
                 raise
             call, reply = whole, self._expected(whole)
             first_ms = await self._read(call, reply, on_text, start)
+        except asyncio.CancelledError:
+            if reply.has_begun:  # it is cut short, and was paid for all the same
+                on_usage(ModelUsage(purpose, self.name, *_tokens_of(reply.usage), 0))
+            raise
         milliseconds = round((time.perf_counter() - start) * 1000)
         spent = ModelUsage(purpose, self.name, *_tokens_of(reply.usage), milliseconds, first_ms)
         if self._metrics is not None:
