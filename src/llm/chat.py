@@ -168,18 +168,23 @@ class ModelCaller:
             first_ms = await self._read(call, reply, on_text, start)
         except asyncio.CancelledError:
             if reply.has_begun:  # it is cut short, and was paid for all the same
-                on_usage(ModelUsage(purpose, self.name, *_tokens_of(reply.usage), 0))
+                spent = ModelUsage(purpose, self.name, *_tokens_of(reply.usage), 0)
+                self._count(spent)
+                on_usage(spent)
             raise
         milliseconds = round((time.perf_counter() - start) * 1000)
         spent = ModelUsage(purpose, self.name, *_tokens_of(reply.usage), milliseconds, first_ms)
-        if self._metrics is not None:
-            spent.count(self._metrics)
+        self._count(spent)
         on_usage(spent)
         if conversation_id is not None:
             self._cache.learn(call, spent.cached_tokens or 0)
         if self._counter is not None and reply.usage is not None:
             self._counter.learn(messages, whole.tools, reply.usage["input_tokens"])
         return reply.message()
+
+    def _count(self, spent: ModelUsage) -> None:
+        if self._metrics is not None:
+            spent.count(self._metrics)
 
     def _expected(self, call: Call) -> Reply:
         """The reply to a call, before anything of it is there."""
