@@ -13,6 +13,7 @@ from src.base.errors import AppError, ModelError, ModelUnavailableError, Postpon
 from src.history.new_messages import window_start
 from src.memory.compaction import MAX_FOLDS, NEXT_TURN, CompactionService
 from src.memory.digest_repo import BatchRepository, DigestState, ExtractionRepository
+from src.memory.embedding_space import EmbeddingSpace
 from src.memory.extraction import MAX_BATCH_TRIES, MAX_WINDOWS, ExtractionService
 from src.memory.indexer import Indexer
 from src.memory.purge_repo import PurgeRepository
@@ -143,9 +144,7 @@ class DigestService:
         Raises:
             StorageError: The database is away.
         """
-        if time.monotonic() < self._refused_until:
-            return False
-        return await self._indexer.find_coming() is not None
+        return await self._find_coming() is not None
 
     async def reembed(self) -> bool:
         """Give some documents a vector of the wanted model; returns whether more may be left.
@@ -153,7 +152,7 @@ class DigestService:
         Raises:
             TransientError: The database or the endpoint is away.
         """
-        space = await self._indexer.find_coming()
+        space = await self._find_coming()  # a job may have been due before the model refused
         if space is None:
             return False
 
@@ -168,6 +167,12 @@ class DigestService:
             log = {"model": space.name}
             logger.warning("it embeds nothing: the model before serves", extra=log, exc_info=error)
             return False
+
+    async def _find_coming(self) -> EmbeddingSpace | None:
+        """The wanted model while another one serves, unless it has just refused everything."""
+        if time.monotonic() < self._refused_until:
+            return None
+        return await self._indexer.find_coming()
 
     async def delete_unused_vectors(self) -> int:
         """Delete the vectors of replaced models; returns how many models there were.
