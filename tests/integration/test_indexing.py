@@ -13,7 +13,13 @@ import numpy as np
 import psycopg2
 import pytest
 
-from src.base.errors import AppError, ModelError, ModelUnavailableError, PoisonTextError
+from src.base.errors import (
+    AppError,
+    ModelError,
+    ModelUnavailableError,
+    PoisonTextError,
+    StorageError,
+)
 from src.base.owners import Owner
 from src.history import conversation_repo
 from src.history.conversation_repo import TelegramOrigin
@@ -255,6 +261,26 @@ async def test_a_secret_is_not_indexed_not_embedded_and_not_looked_at_again(
     assert secret not in str(desk.embedded())
     assert not desk.postings() & (set(terms(secret)) - set(terms("Запиши для меня")))
     assert secret not in await desk.found(secret, threshold=0.0, limit=50)
+
+
+async def test_who_dies_before_the_digest_is_booked_finds_the_messages_again(desk: Desk) -> None:
+    desk.client.execute("UPDATE global_settings SET memory_extraction_window = 2")
+    desk.core.memory.settings.refresh()
+    desk.add("Купила хлеба")
+    desk.add("И молока")
+    booked: list[UUID] = []
+
+    async def die(_conversation_id: UUID) -> None:
+        raise StorageError("the database is away")
+
+    async def book(conversation_id: UUID) -> None:
+        booked.append(conversation_id)
+
+    with pytest.raises(StorageError):
+        await desk.core.memory.digest.index_pending(die)
+    assert desk.unindexed() == 2
+    await desk.core.memory.digest.index_pending(book)
+    assert (booked, desk.unindexed()) == ([desk.id], 0)
 
 
 # --- edits
