@@ -379,6 +379,8 @@ async def test_words_are_found_while_the_endpoint_is_away(desk: Desk) -> None:
     for failure in (Reply(status=503), Reply(status=401), Reply(status=400)):
         desk.model.embeddings_error = failure
         assert await desk.found("собака") == ["У меня есть собака Рекс"]
+    counted = desk.core.metrics.registry.get_sample_value("pomni_searches_by_words_total")
+    assert counted and counted >= 3
 
 
 async def test_a_memory_whose_vectors_are_of_another_model_is_found_by_words(desk: Desk) -> None:
