@@ -194,7 +194,7 @@ class Console:
         """Read what /new deleted; index what /undo brought back."""
         await self._memory.read_parting()
         await self._memory.index_pending()
-        await self._memory.embed()
+        await self._memory.indexer.embed_pending()
 
     async def _run_turn(self, text: str, teaching: Teaching | None = None) -> None:
         self._language = detect_language(text, self._language)
