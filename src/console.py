@@ -3,8 +3,6 @@
 On a terminal the arrow keys recall what was typed before.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

@@ -3,8 +3,6 @@
 Whom the operator trusts is exempt.
 """
 
-from __future__ import annotations
-
 import logging
 import time
 from collections import Counter

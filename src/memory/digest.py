@@ -1,7 +1,5 @@
 """After a turn: index it, fold old messages into summaries, read closed windows for facts."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial

@@ -1,7 +1,5 @@
 """Fills the search index: words at once, vectors in batches afterwards."""
 
-from __future__ import annotations
-
 import logging
 import math
 import time

@@ -1,7 +1,5 @@
 """The jobs of the memory: indexing, embedding in batches, digesting a conversation."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import AsyncIterator
