@@ -15,15 +15,7 @@ from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
 
-from src.base.errors import (
-    AppError,
-    DocumentBrokenError,
-    DocumentError,
-    DocumentKindError,
-    DocumentProtectedError,
-    DocumentTooFullError,
-    DocumentWithoutTextError,
-)
+from src.base import errors
 from src.media.document_text import EnoughTextError, TextCollector
 
 MAX_MEMORY = 512 << 20  # bytes of address space; the libraries begin with some 60 MB of them
@@ -87,13 +79,13 @@ def _answer(data: bytes, hint: str) -> dict[str, object]:
         return {"error": _meant_by(error).__name__, "cause": type(error).__name__}
 
 
-def _meant_by(error: Exception) -> type[AppError]:
-    if isinstance(error, DocumentError):
+def _meant_by(error: Exception) -> type[errors.AppError]:
+    if isinstance(error, errors.DocumentError):
         return type(error)
     if isinstance(error, ImportError):
-        return AppError
+        return errors.AppError
     is_too_full = isinstance(error, MemoryError | RecursionError)
-    return DocumentTooFullError if is_too_full else DocumentBrokenError
+    return errors.DocumentTooFullError if is_too_full else errors.DocumentBrokenError
 
 
 def choose_reader(data: bytes, hint: str) -> Reader:
@@ -107,7 +99,7 @@ def choose_reader(data: bytes, hint: str) -> Reader:
         DocumentError: There is nothing to read, or it needs a password.
     """
     if not data:
-        raise DocumentWithoutTextError("an empty file")
+        raise errors.DocumentWithoutTextError("an empty file")
     if data.lstrip()[: len(PDF)] == PDF or (hint == "pdf" and PDF in data[:HEAD]):
         from src.media.pdf_text import read_pdf
 
@@ -117,9 +109,9 @@ def choose_reader(data: bytes, hint: str) -> Reader:
 
         return partial(read_office, data)
     if data.startswith(OLE) and ENCRYPTED in data:
-        raise DocumentProtectedError("an Office file with a password")
+        raise errors.DocumentProtectedError("an Office file with a password")
     if data.startswith((OLE, RTF)):
-        raise DocumentKindError("a format of old")
+        raise errors.DocumentKindError("a format of old")
     from src.media.plain_text import is_html, read_html, read_plain_text
 
     is_page = is_html(data, is_named_so=hint == "html")

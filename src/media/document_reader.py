@@ -13,17 +13,7 @@ from contextlib import suppress
 from pathlib import Path, PurePath
 from typing import Any
 
-from src.base.errors import (
-    AppError,
-    DocumentBrokenError,
-    DocumentKindError,
-    DocumentProtectedError,
-    DocumentTooFullError,
-    DocumentTooLargeError,
-    DocumentTooSlowError,
-    DocumentWithoutTextError,
-    TransientError,
-)
+from src.base import errors
 from src.media.document_text import DocumentText, is_storable
 
 logger = logging.getLogger(__name__)
@@ -37,20 +27,21 @@ ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = (sys.executable, "-E", "-s", "-B", "-X", "utf8", "-m", "src.media.document_child")
 # By the end of a name, what decides where the content leaves a doubt.
 HINTS = {".html": "html", ".htm": "html", ".xhtml": "html", ".pdf": "pdf"}
-ERRORS: Mapping[str, type[AppError]] = {
+ERRORS: Mapping[str, type[errors.AppError]] = {
     error.__name__: error
     for error in (
-        AppError, DocumentBrokenError, DocumentKindError, DocumentProtectedError,
-        DocumentTooFullError, DocumentWithoutTextError,
+        errors.AppError, errors.DocumentBrokenError, errors.DocumentKindError,
+        errors.DocumentProtectedError, errors.DocumentTooFullError,
+        errors.DocumentWithoutTextError,
     )
 }  # fmt: skip
 # What signals mean that the child dies of: the bounds that it sets itself, Rust's and C++'s end
 # of memory, the kernel's. Any other is a fault in a library.
-DEATHS: Mapping[int, type[AppError]] = {
-    -signal.SIGXCPU: DocumentTooSlowError,
-    -signal.SIGALRM: DocumentTooSlowError,
-    -signal.SIGABRT: DocumentTooFullError,
-    -signal.SIGKILL: DocumentTooFullError,
+DEATHS: Mapping[int, type[errors.AppError]] = {
+    -signal.SIGXCPU: errors.DocumentTooSlowError,
+    -signal.SIGALRM: errors.DocumentTooSlowError,
+    -signal.SIGABRT: errors.DocumentTooFullError,
+    -signal.SIGKILL: errors.DocumentTooFullError,
 }
 
 
@@ -80,14 +71,14 @@ class DocumentReader:
             AppError: The libraries are not installed as they should be.
         """
         if len(data) > MAX_BYTES:
-            raise DocumentTooLargeError(f"{len(data)} bytes")
+            raise errors.DocumentTooLargeError(f"{len(data)} bytes")
         hint = HINTS.get(PurePath(file_name).suffix.lower(), "")
         async with self._places:
             status, answer = await self._ask(data, hint)
         try:
             return _understand(answer)
         except _NoAnswerError:
-            error = DEATHS.get(status, DocumentBrokenError)
+            error = DEATHS.get(status, errors.DocumentBrokenError)
         log = {"status": status, "bytes": len(data), "error": error.__name__}
         logger.warning("the process that read a file died", extra=log)
         raise error(f"the reading process ended with {status}")
@@ -105,7 +96,7 @@ class DocumentReader:
                     await child.wait()
         except TimeoutError as error:
             logger.warning("reading a file took too long", extra={"bytes": len(data)})
-            raise DocumentTooSlowError("the deadline has passed") from error
+            raise errors.DocumentTooSlowError("the deadline has passed") from error
         finally:
             await _end(child, child.stdout)
         return child.returncode or 0, answer
@@ -123,7 +114,9 @@ class DocumentReader:
                 start_new_session=True,
             )
         except OSError as error:
-            raise TransientError(f"no process for a file ({type(error).__name__})") from error
+            raise errors.TransientError(
+                f"no process for a file ({type(error).__name__})"
+            ) from error
 
 
 async def _read(stream: asyncio.StreamReader, most: int) -> bytes:
@@ -168,9 +161,9 @@ def _understand(answer: bytes) -> DocumentText:
     return DocumentText(text, bool(is_cut))
 
 
-def _named(said: Any) -> AppError:
+def _named(said: Any) -> errors.AppError:
     """The error that the child names, with the name of its cause, if that is a name."""
     error, cause = ERRORS[said["error"]], str(said["cause"])[:60]
-    if error is AppError:
+    if error is errors.AppError:
         logger.error("a library for reading files is missing")
     return error(cause if cause.isidentifier() else "a cause without a name")

@@ -13,12 +13,7 @@ from psycopg2 import errors as pg_errors
 from psycopg2.extensions import cursor as Cursor
 from psycopg2.pool import PoolError, ThreadedConnectionPool
 
-from src.base.errors import (
-    StorageFullError,
-    StorageRejectedError,
-    StorageTimeoutError,
-    StorageUnavailableError,
-)
+from src.base import errors
 from src.base.owners import Owner
 from src.pg.connection import Limits, PgConnection, connect, statement_failure
 
@@ -115,7 +110,7 @@ RECONNECT_PAUSE = 0.1
 CLOSE_SECONDS = 0.5  # what a running statement gets when the client is closed
 
 
-class _NoFreeConnectionError(StorageUnavailableError):
+class _NoFreeConnectionError(errors.StorageUnavailableError):
     """Every connection of the pool stayed in use."""
 
 
@@ -242,7 +237,7 @@ class PgClient:
         connections, so a burst of coroutines queues here and not in front of the pool.
         """
         if self._threads is None:
-            raise StorageUnavailableError("the database client is closed")
+            raise errors.StorageUnavailableError("the database client is closed")
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._threads, lambda: function(*args, **kwargs))
 
@@ -342,9 +337,9 @@ class PgClient:
     def _repeat_once(self, attempt: Callable[[], T]) -> T:
         try:
             return attempt()
-        except (_NoFreeConnectionError, StorageFullError, StorageTimeoutError):
+        except (_NoFreeConnectionError, errors.StorageFullError, errors.StorageTimeoutError):
             raise  # the server answers, and trying again at once would change nothing
-        except StorageUnavailableError:
+        except errors.StorageUnavailableError:
             if self._is_closing:
                 raise
         self._wait_until_reachable()
@@ -354,7 +349,7 @@ class PgClient:
         """Wait, within bounds, for a server that is restarting; then let the attempt decide."""
         deadline = time.monotonic() + RECONNECT_SECONDS
         while not self._is_closing and time.monotonic() < deadline:
-            with suppress(StorageUnavailableError):
+            with suppress(errors.StorageUnavailableError):
                 connect(self.dsn).close()
                 return
             time.sleep(RECONNECT_PAUSE)
@@ -363,7 +358,7 @@ class PgClient:
     def _connection(self) -> Iterator[PgConnection]:
         pool = self._pool
         if pool is None:
-            raise StorageUnavailableError("the database client is closed")
+            raise errors.StorageUnavailableError("the database client is closed")
         if not self._slots.acquire(timeout=self._wait_timeout):
             raise _NoFreeConnectionError(
                 f"no database connection became free within {self._wait_timeout:g} s "
@@ -375,7 +370,7 @@ class PgClient:
                 with wrapped_errors():
                     yield connection
             except BaseException as error:
-                if isinstance(error, StorageFullError):
+                if isinstance(error, errors.StorageFullError):
                     self.full_at = time.monotonic()
                 _roll_back(connection)
                 raise
@@ -390,7 +385,7 @@ class PgClient:
             try:
                 connection = pool.getconn()
             except PoolError as error:
-                raise StorageUnavailableError("the database client is closed") from error
+                raise errors.StorageUnavailableError("the database client is closed") from error
             if not connection.has_hung_up() and connection.answered_at >= self._silent_since:
                 if self._is_closing:
                     connection.hurry(CLOSE_SECONDS)
@@ -420,7 +415,7 @@ def wrapped_errors() -> Iterator[None]:
     except psycopg2.Error as error:
         raise statement_failure(error) from error
     except ValueError as error:  # psycopg2 refuses NUL bytes itself
-        raise StorageRejectedError(f"a value cannot be stored: {error}", None) from error
+        raise errors.StorageRejectedError(f"a value cannot be stored: {error}", None) from error
 
 
 def storable(text: str) -> str:
