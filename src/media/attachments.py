@@ -255,7 +255,7 @@ class AttachmentService:
     def _check(self, attachment: Attachment) -> None:
         """Raise where it need not be fetched."""
         if attachment.size > MAX_BYTES:
-            raise errors.DocumentTooLargeError("more bytes than a bot may fetch")
+            raise errors.DocumentError("too_large", "more bytes than a bot may fetch")
         if attachment.kind == "sound" and self._transcriber is None:
             raise UnreadError("sound_unheard")
         if attachment.kind == "picture" and self._vision is None:
@@ -265,7 +265,7 @@ class AttachmentService:
         await self._ceilings.check_background(conversation_id)
         data = await fetch()
         if len(data) > MAX_BYTES:
-            raise errors.DocumentTooLargeError("more bytes than Telegram said")
+            raise errors.DocumentError("too_large", "more bytes than Telegram said")
         return data
 
     def _log(self, error: errors.AppError, kind: AttachmentKind) -> None:
@@ -293,11 +293,11 @@ class AttachmentService:
         """The description of a picture."""
         mime_type = picture_type(data)
         if mime_type is None:
-            raise errors.DocumentBrokenError("it is no picture that a model sees")
+            raise errors.DocumentError("broken", "it is no picture that a model sees")
         if self._vision is None:
             raise UnreadError("picture_unseen")
         if len(data) > MAX_PICTURE:
-            raise errors.DocumentTooLargeError("the picture is too large for a model")
+            raise errors.DocumentError("too_large", "the picture is too large for a model")
         messages = _picture_messages(data, mime_type, asked=caption, language=language)
         usage: list[ModelUsage] = []
         try:

@@ -11,10 +11,10 @@ from asyncio.subprocess import Process
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path, PurePath
-from typing import Any
+from typing import Any, get_args
 
-from src.base import errors
-from src.media.document_text import DocumentText, is_storable
+from src.base.errors import AppError, DocumentError, DocumentProblem, TransientError
+from src.media.document_text import MISSING, DocumentText, is_storable
 
 logger = logging.getLogger(__name__)
 
@@ -27,21 +27,14 @@ ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = (sys.executable, "-E", "-s", "-B", "-X", "utf8", "-m", "src.media.document_child")
 # By the end of a name, what decides where the content leaves a doubt.
 HINTS = {".html": "html", ".htm": "html", ".xhtml": "html", ".pdf": "pdf"}
-ERRORS: Mapping[str, type[errors.AppError]] = {
-    error.__name__: error
-    for error in (
-        errors.AppError, errors.DocumentBrokenError, errors.DocumentKindError,
-        errors.DocumentProtectedError, errors.DocumentTooFullError,
-        errors.DocumentWithoutTextError,
-    )
-}  # fmt: skip
+PROBLEMS = frozenset(get_args(DocumentProblem))
 # What signals mean that the child dies of: the bounds that it sets itself, Rust's and C++'s end
 # of memory, the kernel's. Any other is a fault in a library.
-DEATHS: Mapping[int, type[errors.AppError]] = {
-    -signal.SIGXCPU: errors.DocumentTooSlowError,
-    -signal.SIGALRM: errors.DocumentTooSlowError,
-    -signal.SIGABRT: errors.DocumentTooFullError,
-    -signal.SIGKILL: errors.DocumentTooFullError,
+DEATHS: Mapping[int, DocumentProblem] = {
+    -signal.SIGXCPU: "too_slow",
+    -signal.SIGALRM: "too_slow",
+    -signal.SIGABRT: "too_full",
+    -signal.SIGKILL: "too_full",
 }
 
 
@@ -71,17 +64,17 @@ class DocumentReader:
             AppError: The libraries are not installed as they should be.
         """
         if len(data) > MAX_BYTES:
-            raise errors.DocumentTooLargeError(f"{len(data)} bytes")
+            raise DocumentError("too_large", f"{len(data)} bytes")
         hint = HINTS.get(PurePath(file_name).suffix.lower(), "")
         async with self._places:
             status, answer = await self._ask(data, hint)
         try:
             return _understand(answer)
         except _NoAnswerError:
-            error = DEATHS.get(status, errors.DocumentBrokenError)
-        log = {"status": status, "bytes": len(data), "error": error.__name__}
+            problem = DEATHS.get(status, "broken")
+        log = {"status": status, "bytes": len(data), "error": problem}
         logger.warning("the process that read a file died", extra=log)
-        raise error(f"the reading process ended with {status}")
+        raise DocumentError(problem, f"the reading process ended with {status}")
 
     async def _ask(self, data: bytes, hint: str) -> tuple[int, bytes]:
         """The child's status, negative for a signal, and what it wrote."""
@@ -96,7 +89,7 @@ class DocumentReader:
                     await child.wait()
         except TimeoutError as error:
             logger.warning("reading a file took too long", extra={"bytes": len(data)})
-            raise errors.DocumentTooSlowError("the deadline has passed") from error
+            raise DocumentError("too_slow", "the deadline has passed") from error
         finally:
             await _end(child, child.stdout)
         return child.returncode or 0, answer
@@ -114,9 +107,7 @@ class DocumentReader:
                 start_new_session=True,
             )
         except OSError as error:
-            raise errors.TransientError(
-                f"no process for a file ({type(error).__name__})"
-            ) from error
+            raise TransientError(f"no process for a file ({type(error).__name__})") from error
 
 
 async def _read(stream: asyncio.StreamReader, most: int) -> bytes:
@@ -161,9 +152,17 @@ def _understand(answer: bytes) -> DocumentText:
     return DocumentText(text, bool(is_cut))
 
 
-def _named(said: Any) -> errors.AppError:
-    """The error that the child names, with the name of its cause, if that is a name."""
-    error, cause = ERRORS[said["error"]], str(said["cause"])[:60]
-    if error is errors.AppError:
+def _named(said: Any) -> AppError:
+    """The error that the child names, with the name of its cause, if that is a name.
+
+    Raises:
+        KeyError: It is none.
+    """
+    problem, cause = said["error"], str(said["cause"])[:60]
+    cause = cause if cause.isidentifier() else "a cause without a name"
+    if problem == MISSING:
         logger.error("a library for reading files is missing")
-    return error(cause if cause.isidentifier() else "a cause without a name")
+        return AppError(cause)
+    if problem not in PROBLEMS:
+        raise KeyError(problem)
+    return DocumentError(problem, cause)

@@ -13,7 +13,7 @@ from xml.parsers import expat
 
 from python_calamine import CalamineError, CalamineWorkbook, PasswordError
 
-from src.base import errors
+from src.base.errors import DocumentError
 from src.media import document_text as marks
 
 # Office files are archives (zip): what is in them, once it is sure that it may be unpacked.
@@ -51,33 +51,33 @@ class Package:
             self._archive = zipfile.ZipFile(io.BytesIO(data))
             _check(self._archive.infolist(), len(data))
         except BROKEN as error:
-            raise errors.DocumentBrokenError("a broken archive") from error
+            raise DocumentError("broken", "a broken archive") from error
         self.names = frozenset(self._archive.namelist())
 
     def pieces(self, name: str) -> Iterator[bytes]:
         """What an entry holds, bit by bit.
 
         Raises:
-            DocumentBrokenError: There is no such entry, or it is broken.
+            DocumentError: There is no such entry, or it is broken.
         """
         try:
             with self._archive.open(name) as entry:
                 yield from iter(partial(entry.read, PIECE), b"")
         except BROKEN as error:
-            raise errors.DocumentBrokenError("a broken entry of an archive") from error
+            raise DocumentError("broken", "a broken entry of an archive") from error
 
 
 def _check(entries: list[zipfile.ZipInfo], size: int) -> None:
     """Raise for what the directory alone tells."""
     if any(entry.flag_bits & FLAG_ENCRYPTED for entry in entries):
-        raise errors.DocumentProtectedError("an entry is encrypted")
+        raise DocumentError("protected", "an entry is encrypted")
     if len(entries) > MAX_ENTRIES:
-        raise errors.DocumentTooFullError("too many entries")
+        raise DocumentError("too_full", "too many entries")
     if sum(entry.file_size for entry in entries) > MAX_UNPACKED:
-        raise errors.DocumentTooFullError("too much inside")
+        raise DocumentError("too_full", "too much inside")
     for entry in entries:
         if entry.file_size > max(LARGE, MAX_RATIO * min(entry.compress_size, size)):
-            raise errors.DocumentTooFullError("packed too well to be honest")
+            raise DocumentError("too_full", "packed too well to be honest")
 
 
 # The text of Word's and PowerPoint's files, from their XML as it streams by.
@@ -117,7 +117,7 @@ def read_office(data: bytes, collector: marks.TextCollector) -> None:
         if main := next(filter(main_part.fullmatch, sorted(package.names)), None):
             read(package, main, collector)
             return
-    raise errors.DocumentKindError("an archive")
+    raise DocumentError("kind", "an archive")
 
 
 def _read_docx(package: Package, main: str, collector: marks.TextCollector) -> None:
@@ -148,7 +148,7 @@ def read_xml(pieces: Iterable[bytes], collector: marks.TextCollector) -> None:
     """Hand the text of one part to ``collector``.
 
     Raises:
-        DocumentBrokenError: It is no XML, or declares a document type.
+        DocumentError: It is no XML, or declares a document type.
         EnoughTextError: The text is full.
     """
     marked = marks.MarkedText(OF_OFFICE, collector)
@@ -162,12 +162,12 @@ def read_xml(pieces: Iterable[bytes], collector: marks.TextCollector) -> None:
             parser.Parse(piece)
         parser.Parse(b"", True)
     except expat.ExpatError as error:
-        raise errors.DocumentBrokenError("a part is no XML") from error
+        raise DocumentError("broken", "a part is no XML") from error
     marked.finish()
 
 
 def _refuse(*_: object) -> None:
-    raise errors.DocumentBrokenError("a part declares a document type")
+    raise DocumentError("broken", "a part declares a document type")
 
 
 # Excel's files: the values of the cells, sheet by sheet.
@@ -187,9 +187,9 @@ def _read_xlsx(data: bytes, _package: Package, _main: str, collector: marks.Text
         for index, name in enumerate(workbook.sheet_names[:MAX_SHEETS]):
             _read_sheet(workbook, index, f"# {_line(name)}\n", collector)
     except PasswordError as error:
-        raise errors.DocumentProtectedError("a workbook with a password") from error
+        raise DocumentError("protected", "a workbook with a password") from error
     except (CalamineError, OSError, ValueError) as error:
-        raise errors.DocumentBrokenError("a broken workbook") from error
+        raise DocumentError("broken", "a broken workbook") from error
 
 
 def _read_sheet(
@@ -198,7 +198,7 @@ def _read_sheet(
     sheet = workbook.get_sheet_by_index(index)
     row, column = sheet.end or (0, 0)
     if row >= MAX_ROWS or column >= MAX_COLUMNS:
-        raise errors.DocumentBrokenError("a cell beyond the last")
+        raise DocumentError("broken", "a cell beyond the last")
     for cells in sheet.iter_rows():
         if line := _row(cells):
             collector.add(title + line + "\n")

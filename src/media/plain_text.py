@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 
 from charset_normalizer import from_bytes
 
-from src.base.errors import DocumentKindError
+from src.base.errors import DocumentError
 from src.media import document_text as marks
 
 MAX_READ = 1 << 20  # bytes of a text: 60,000 characters take 240,000 at most
@@ -37,7 +37,7 @@ def read_plain_text(data: bytes, collector: marks.TextCollector) -> None:
     """Hand the text to ``collector``.
 
     Raises:
-        DocumentKindError: It is none.
+        DocumentError: It is none.
         EnoughTextError: The text is full.
     """
     if len(data) > MAX_READ:
@@ -53,13 +53,13 @@ def decode(data: bytes, declared: str | None = None) -> str:
         declared: The encoding's name, when the text itself tells it; Unicode needs none.
 
     Raises:
-        DocumentKindError: It is no text.
+        DocumentError: It is no text.
     """
     for name in _candidates(data, declared):
         text = codecs.getincrementaldecoder(name)("replace").decode(data)
         if _is_text(text, name):
             return text
-    raise DocumentKindError("neither text nor a format that is read")
+    raise DocumentError("kind", "neither text nor a format that is read")
 
 
 def _candidates(data: bytes, declared: str | None) -> Iterator[str]:
@@ -112,7 +112,7 @@ def read_html(data: bytes, collector: marks.TextCollector) -> None:
     """Hand the text of a page to ``collector``. Nothing that the page points to is looked at.
 
     Raises:
-        DocumentKindError: It is no text.
+        DocumentError: It is no text.
         EnoughTextError: The text is full.
     """
     if len(data) > MAX_PAGE:
