@@ -155,35 +155,31 @@ class UnreadError(errors.AppError):
         self.text_key = text_key
 
 
+@dataclass(eq=False)
 class AttachmentService:
     """Turns attachments into words, a few at a time.
 
     Attributes:
+        transcriber: Hears; without it the user is told what is missing.
+        vision: Looks at pictures; the same.
         sees: Whether a model looks at pictures.
         fetch_again: Brings the bytes of a file by its id, where there is a door to Telegram.
     """
 
+    _client: PgClient
+    _ceilings: DailyCeilings
+    transcriber: Transcriber | None
+    vision: ModelCaller | None
     fetch_again: Callable[[str], Awaitable[bytes]] | None = None
 
-    def __init__(
-        self,
-        client: PgClient,
-        ceilings: DailyCeilings,
-        *,
-        transcriber: Transcriber | None,
-        vision: ModelCaller | None,
-    ) -> None:
-        """Without ``transcriber`` or ``vision`` the user is told what is missing."""
-        self._client = client
-        self._turns = TurnRepository(client)
-        self._ceilings = ceilings
-        self._transcriber = transcriber
-        self._vision = vision
+    def __post_init__(self) -> None:
+        """Build what it needs on the client."""
+        self._turns = TurnRepository(self._client)
         self._reader = DocumentReader()
         self._places = asyncio.Semaphore(AT_ONCE)
-        self._pictures = PictureRepository(client)
+        self._pictures = PictureRepository(self._client)
         self._logged: set[str] = set()
-        self.sees = vision is not None
+        self.sees = self.vision is not None
 
     async def read(
         self,
@@ -256,9 +252,9 @@ class AttachmentService:
         """Raise where it need not be fetched."""
         if attachment.size > MAX_BYTES:
             raise errors.DocumentError("too_large", "more bytes than a bot may fetch")
-        if attachment.kind == "sound" and self._transcriber is None:
+        if attachment.kind == "sound" and self.transcriber is None:
             raise UnreadError("sound_unheard")
-        if attachment.kind == "picture" and self._vision is None:
+        if attachment.kind == "picture" and self.vision is None:
             raise UnreadError("picture_unseen")
 
     async def _fetched(self, fetch: Fetch, conversation_id: UUID) -> bytes:
@@ -281,8 +277,8 @@ class AttachmentService:
         )
 
     async def _listen(self, data: bytes, attachment: Attachment) -> str:
-        assert self._transcriber is not None
-        text = await self._transcriber.transcribe(data, attachment.name)
+        assert self.transcriber is not None
+        text = await self.transcriber.transcribe(data, attachment.name)
         if not text:
             raise UnreadError("sound_silent")
         return text
@@ -294,14 +290,14 @@ class AttachmentService:
         mime_type = picture_type(data)
         if mime_type is None:
             raise errors.DocumentError("broken", "it is no picture that a model sees")
-        if self._vision is None:
+        if self.vision is None:
             raise UnreadError("picture_unseen")
         if len(data) > MAX_PICTURE:
             raise errors.DocumentError("too_large", "the picture is too large for a model")
         messages = _picture_messages(data, mime_type, asked=caption, language=language)
         usage: list[ModelUsage] = []
         try:
-            text = await self._vision.text(messages, purpose="picture", on_usage=usage.append)
+            text = await self.vision.text(messages, purpose="picture", on_usage=usage.append)
         finally:
             await self._client.run(self._turns.add_usage, conversation_id, tuple(usage))
         if not text:

@@ -63,33 +63,27 @@ class Window:
         return [m for m in self.messages if m.role == "user" and m.voice.is_own]
 
 
+@dataclass(eq=False)
 class ExtractionService:
-    """Extracts facts from messages that no window has covered yet."""
+    """Extracts facts from messages that no window has covered yet.
 
-    def __init__(
-        self,
-        client: PgClient,
-        settings: GlobalSettingsRepository,
-        memories: Memories,
-        callers: Callable[[str], ModelCaller],
-        ceilings: DailyCeilings,
-        *,
-        time_zone: str,
-    ) -> None:
-        """Ask below ``ceilings``; ``time_zone`` is that of users without their own.
+    ``_callers`` returns the caller of a model by ``provider:model``, the environment's without a
+    name; ``_time_zone`` is that of users without their own.
+    """
 
-        ``callers`` returns the caller of a model, by ``provider:model``; of the environment's
-        without a name.
-        """
-        self._client = client
-        self._settings = settings
-        self._conversations = ConversationRepository(client)
-        self._states = digest_repo.ExtractionRepository(client)
-        self._batches = digest_repo.BatchRepository(client)
-        self._memories = memories
-        self._callers = callers
-        self._time_zone = time_zone
-        self._model = BackgroundModel(client, ceilings, "a window was not understood")
+    _client: PgClient
+    _settings: GlobalSettingsRepository
+    _memories: Memories
+    _callers: Callable[[str], ModelCaller]
+    _ceilings: DailyCeilings
+    _time_zone: str
+
+    def __post_init__(self) -> None:
+        """Build what it needs on the client."""
+        self._conversations = ConversationRepository(self._client)
+        self._states = digest_repo.ExtractionRepository(self._client)
+        self._batches = digest_repo.BatchRepository(self._client)
+        self._model = BackgroundModel(self._client, self._ceilings, "a window was not understood")
 
     async def extract(self, conversation_id: UUID) -> int:
         """Read every closed window: full ones, and a shorter one after a long silence.
