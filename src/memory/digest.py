@@ -63,9 +63,8 @@ class DigestService:
         ]:
             for conversation_id in pending:
                 done.add(conversation_id)
-                state = await self.indexer.index_conversation(conversation_id)
-                if state is not None and needs_digest(state, settings):
-                    await then(conversation_id)
+                note = partial(_note_need, then, conversation_id, settings)
+                await self.indexer.index_conversation(conversation_id, note)
         for conversation_id in await self._client.run(self._extraction_repo.list_parted):
             await then(conversation_id)
 
@@ -147,6 +146,13 @@ class DigestService:
             settings.memory_extraction_silence_minutes,
             window=settings.memory_extraction_window,
         )
+
+
+async def _note_need(
+    then: Then, conversation_id: UUID, settings: GlobalSettings, state: DigestState
+) -> None:
+    if needs_digest(state, settings):
+        await then(conversation_id)
 
 
 def needs_digest(state: DigestState, settings: GlobalSettings) -> bool:
