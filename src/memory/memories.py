@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 # The facts that hold now, the pinned first, then the most important: more than a prompt has room
 # for.
-KEY_FACTS = FactQuery("weight", importance=1, limit=60)
+KEY_FACTS = FactQuery("weight", is_valid=True, limit=60)
 NEAR = 0.72  # least similarity of a fact that is named as the nearest when none fits
 
 
