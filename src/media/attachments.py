@@ -155,7 +155,7 @@ class UnreadError(errors.AppError):
         self.text_key = text_key
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class AttachmentService:
     """Turns attachments into words, a few at a time.
 

@@ -51,7 +51,7 @@ class _Question:
         return len(json.dumps(self.encoded).encode())
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class BatchExtractionService:
     """Submits windows in batches, and applies the results.
 

@@ -151,7 +151,7 @@ class ReachedCeiling:
         return self.ceiling.endswith("_per_user")
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class DailyCeilings:
     """Counts, where there is a ceiling; a bot without any pays nothing for them.
 

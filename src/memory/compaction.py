@@ -66,7 +66,7 @@ MAX_TEXT = 1500  # characters of one message that the model reads
 NEXT_TURN = 3  # messages that a turn adds at most: question, answer, tools used
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class CompactionService:
     """Summarises with SUMMARY_MODEL what lies before the window, in a sentence or two."""
 

@@ -292,7 +292,7 @@ FACTS = 300  # of one owner in one night, those that changed last
 MAX_NAMES = 300  # of one owner that are compared
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class ConsolidationService:
     """Compares changed facts by the rules of ``MemoryWriter``.
 

@@ -25,7 +25,7 @@ async def do_nothing(_conversation_id: UUID) -> None:
     """Where nothing is to be digested afterwards."""
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class DigestService:
     """The background work on new messages; every step is idempotent.
 

@@ -193,7 +193,7 @@ GIVEN_UP_AFTER = 5  # failed queries in a row of the model before
 LINGER = 30.0  # seconds before a replaced one is closed: searches may be running
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class ServingSpace:
     """Serves with the model that the operator wants as soon as every document has its vector.
 

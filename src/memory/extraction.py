@@ -63,7 +63,7 @@ class Window:
         return [m for m in self.messages if m.role == "user" and m.voice.is_own]
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class ExtractionService:
     """Extracts facts from messages that no window has covered yet.
 

@@ -28,7 +28,7 @@ KEY_FACTS = FactQuery("weight", is_valid=True, limit=60)
 NEAR = 0.72  # least similarity of a fact that is named as the nearest when none fits
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Memories:
     """One owner at a time: search, remember, forget, undo.
 

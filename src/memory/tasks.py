@@ -30,7 +30,7 @@ KEEP_DAYS = 90  # of batches that are over
 MAX_WAITS = 12  # of five seconds each for a flood to end
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class MemoryTasks:
     """The memory's jobs, for all users."""
 

@@ -184,7 +184,7 @@ def help_page(language: Language) -> str:
     return say("help", language, commands="\n".join(lines))
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class CommandService:
     """Runs users' commands and the actions of their buttons.
 

@@ -204,7 +204,7 @@ class Progress:
         )
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class GraphRun:
     """Runs the graph on the last 30 messages of a turn."""
 

@@ -132,7 +132,7 @@ CHOICES: Mapping[str, Sequence[Any]] = {
 COLUMNS = {"length": "answer_length", "memory": "memory_on"}
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class SettingsScreens:
     """The page of settings, and what its buttons do; in a group they are the group's."""
 

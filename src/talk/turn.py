@@ -72,7 +72,7 @@ def until_answered(answer: Callable[[Turn], Awaitable[TurnResult | None]]) -> St
     return step
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Intake:
     """Stores a message and loads its context in one transaction; looks up newer updates.
 
