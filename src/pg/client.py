@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import psycopg2
@@ -160,40 +161,32 @@ class Transaction:
         return int(self._cursor.rowcount)
 
 
+@dataclass(eq=False, repr=False)
 class PgClient:
     """A pool of PostgreSQL connections for threads, with a bridge for coroutines.
 
     Attributes:
+        dsn: A libpq address.
+        min_connections: Connections opened at once.
+        max_connections: The most that are ever open.
+        wait_timeout: Seconds that a caller waits for a free connection.
         statements: How many statements went to the server, for tests and benchmarks; that one
             is prepared, once per connection, is not counted.
         transactions: How many transactions these were (a statement alone is one).
         full_at: When a statement last failed for a full disk, on the monotonic clock, or None.
     """
 
-    def __init__(
-        self,
-        dsn: str,
-        *,
-        min_connections: int = 1,
-        max_connections: int = 10,
-        wait_timeout: float = 10.0,
-    ) -> None:
-        """Nothing connects yet; see ``open``.
+    dsn: str
+    min_connections: int = 1
+    max_connections: int = 10
+    wait_timeout: float = 10.0
 
-        Args:
-            dsn: A libpq address.
-            min_connections: Connections opened at once.
-            max_connections: The most that are ever open.
-            wait_timeout: Seconds that a caller waits for a free connection.
-        """
-        self.dsn = dsn
+    def __post_init__(self) -> None:
+        """Nothing connects yet; see ``open``."""
         self.statements = 0
         self.transactions = 0
         self.full_at: float | None = None
-        self._min = min_connections
-        self._max = max_connections
-        self._wait_timeout = wait_timeout
-        self._slots = threading.BoundedSemaphore(max_connections)
+        self._slots = threading.BoundedSemaphore(self.max_connections)
         self._pool: PgPool | None = None
         self._silent_since = 0.0
         self._is_closing = False
@@ -209,8 +202,8 @@ class PgClient:
         with self._open_lock:
             if self._pool is not None:
                 return
-            self._pool = PgPool(self._min, self._max, self.dsn)
-            self._threads = ThreadPoolExecutor(self._max, thread_name_prefix="pg")
+            self._pool = PgPool(self.min_connections, self.max_connections, self.dsn)
+            self._threads = ThreadPoolExecutor(self.max_connections, thread_name_prefix="pg")
             self._is_closing = False
 
     def close(self) -> None:
@@ -359,10 +352,10 @@ class PgClient:
         pool = self._pool
         if pool is None:
             raise errors.StorageUnavailableError("the database client is closed")
-        if not self._slots.acquire(timeout=self._wait_timeout):
+        if not self._slots.acquire(timeout=self.wait_timeout):
             raise _NoFreeConnectionError(
-                f"no database connection became free within {self._wait_timeout:g} s "
-                f"(PG_POOL_MAX is {self._max})"
+                f"no database connection became free within {self.wait_timeout:g} s "
+                f"(PG_POOL_MAX is {self.max_connections})"
             )
         try:
             connection = self._take(pool)
