@@ -64,7 +64,7 @@ def shipped_weights() -> Weights:
     return Weights(told["learnt"], np.array(told["mean"], dtype=np.float32), rows, letters)
 
 
-def kind_of(text: str, vector: Vector | None, weights: Weights | None = None) -> str:
+def kind_of(text: str, vector: Vector | None = None, weights: Weights | None = None) -> str:
     """What a line is: a kind of ``lexicon/lines``, or ``UNSURE``.
 
     Args:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import cache, lru_cache
 from itertools import pairwise
@@ -41,6 +41,7 @@ ASKS_WHO = lexicon.Expression(
 ME_ALONE = frozenset({"i", "i'm", "im", "я"})  # "we" may be both
 NO_NAME = frozenset({"VERB", "ADJF", "ADJS", "ADVB", "INTJ", "PREP", "CONJ", "NPRO"})
 Record = dict[str, Any]
+Kind = Callable[[str], str]
 
 
 def corrects(text: str) -> bool:
@@ -58,11 +59,13 @@ def is_note(text: str, kind: str | None = None) -> bool:
     text = text.replace(CUT, " ").strip()
     if asks_to_keep_private(text) or (forget_request(text) is not None and not corrects(text)):
         return False
-    kind = kind or kind_of(text, None)
+    kind = kind or kind_of(text)
     return kind == NOTE or (kind == UNSURE and not is_question(text))
 
 
-def quote_found(found: Sequence[Record], question: str, language: Language) -> str | None:
+def quote_found(
+    found: Sequence[Record], question: str, language: Language, kind: Kind = kind_of
+) -> str | None:
     """What was said about a question, newest first; None when nothing is near.
 
     What does not hold any more stands below, marked.
@@ -71,15 +74,17 @@ def quote_found(found: Sequence[Record], question: str, language: Language) -> s
         found: The results of the searches.
         question: As it was asked.
         language: Of the words around the quotes.
+        kind: Tells what a line is, by default by its letters.
     """
     records = [r for one in found for r in one.get("memories") or () if r.get("text")]
-    kind = next((str(one["overview"]) for one in found if one.get("overview")), "")
-    chosen = _listed(records, kind) if kind else near(records, question)
+    records = [{**r, "kind": kind(r["text"])} for r in records]
+    overview = next((str(one["overview"]) for one in found if one.get("overview")), "")
+    chosen = _listed(records, overview) if overview else near(records, question)
     ordered = sorted(chosen, key=lambda r: (r.get("holds", True), _order(r)), reverse=True)
     ordered = list({record["text"]: record for record in reversed(ordered)}.values())[::-1]
     if not ordered:
         return None
-    title = say(f"offline_overview_{kind}" if kind else "offline_quote_one", language)
+    title = say(f"offline_overview_{overview}" if overview else "offline_quote_one", language)
     return f"{title}\n\n" + "\n".join(_line(record, language) for record in ordered)
 
 
@@ -135,39 +140,6 @@ def _belongs(record: Record, best: Sequence[Record], told: Sequence[Record]) -> 
         same = [r for r in before if shared(text, _text(r))]
         return any(r in best for r in same[-1:] or beside)
     return CONTINUES.match(text.translate(FOLD)) is not None and any(r in best for r in beside)
-
-
-def describe_saved(results: Sequence[Record], language: Language) -> str:
-    """What became of each fact, each outcome once."""
-    return "\n".join(dict.fromkeys(_saved(one, language) for one in results))
-
-
-def describe_forgotten(found: Record, language: Language) -> str:
-    """What is forgotten; or which of several is meant; or what is nearest to what is not there."""
-    if found.get("forgotten"):
-        lines = [say("forgot", language, text=text) for text in dict.fromkeys(found["forgotten"])]
-        return "\n".join([*lines, say("forgot_undo", language)])
-    if found.get("ask"):
-        return f"{say('forget_which', language)}\n{_quotes(found['ask'], language)}"
-    nothing = say("forgot_nothing", language)
-    if found.get("nearest"):
-        nearest = _quotes(found["nearest"][:3], language)
-        return f"{nothing} {say('forget_nearest', language)}\n{nearest}"
-    return nothing
-
-
-def _quotes(entries: Sequence[Record], language: Language) -> str:
-    return "\n".join(f"• {say('quoted', language, text=entry['text'])}" for entry in entries)
-
-
-def _saved(result: Record, language: Language) -> str:
-    outcome, text = result.get("outcome"), str(result.get("text", ""))
-    if outcome in ("new", "same", "update", "outdated"):
-        key = f"taught_{outcome}"
-        return say(key, language, text=text, old="; ".join(result.get("replaced", ())))
-    key = f"refused_{result.get('reason')}"
-    known = ("refused_secret", "refused_unclear_date", "refused_memory_off")
-    return say(key if key in known else "refused_other", language)
 
 
 def _listed(records: Sequence[Record], kind: str) -> list[Record]:
@@ -315,7 +287,8 @@ def _line(record: Record, language: Language) -> str:
     told = str(record.get("quote") or record["text"])
     author = record.get("words_of") or record.get("from_file") or record.get("speaker")
     text = f"{author}: {told}" if author else told
-    line = say("offline_quote", language, said_at=_day(record["said_at"]), text=text)
+    day = datetime.strptime(record["said_at"], "%Y-%m-%d %H:%M")  # noqa: DTZ007
+    line = say("offline_quote", language, said_at=f"{day:%d.%m.%Y %H:%M}", text=text)
     if not record.get("holds", True):
         line = f"{say('offline_earlier', language)} {line[2:]}"
     dates = f" ({', '.join(record['dates'])})" if record.get("dates") else ""
@@ -326,11 +299,3 @@ def _order(record: Record) -> tuple[str, int]:
     """By time, and within a minute by the number of the message."""
     number = str(record["uid"]).rpartition("-")[2]
     return str(record["said_at"]), int(number) if number.isdigit() else 0
-
-
-def _day(said_at: str) -> str:
-    """``2026-11-21 14:05`` as people write it."""
-    try:
-        return f"{datetime.fromisoformat(said_at):%d.%m.%Y %H:%M}"
-    except ValueError:
-        return said_at

@@ -145,7 +145,8 @@ class CancelOrder(Form):
 
 
 # The tools.
-SET_REMINDER, LIST_REMINDERS, CANCEL_REMINDER = "set_reminder", "list_reminders", "cancel_reminder"
+TOOLS = ("set_reminder", "list_reminders", "cancel_reminder")
+SET_REMINDER, LIST_REMINDERS, CANCEL_REMINDER = TOOLS
 MAX_LISTED = 20  # lines; /reminders has the rest
 MAX_QUESTION = 80  # characters of a question for them
 # Questions for what is set: "какие у меня напоминания?", "show my reminders".

@@ -22,7 +22,6 @@ from src.reading.reminder_moments import Problem
 from src.reminders.reminder_service import PERIODS
 from src.talk.command_service import COMMANDS, help_page
 from src.talk.settings import LENGTHS, WHAT
-from src.talk.strict import REFUSALS
 from src.talk.turn_state import RESOLUTIONS
 from src.texts import (
     LANGUAGES,
@@ -62,7 +61,7 @@ BUILT = {
     "f'settings_{kind}'": {f"settings_{kind}" for kind in WHAT},
     "f'kind_{kind}'": {f"kind_{kind}" for kind in KINDS},
     "f'{pin}_button'": {"pin_button", "unpin_button"},
-    "f'taught_{outcome.kind}'": {f"taught_{kind}" for kind in OUTCOMES if kind != "refused"},
+    "f'taught_{outcome}'": {f"taught_{kind}" for kind in OUTCOMES if kind != "refused"},
     "f'on_weekday_{number}'": {f"on_weekday_{number}" for number in range(7)},
     "f'on_weekday_{n}'": {f"on_weekday_{number}" for number in range(7)},
     "f'in_weekday_{number}'": {f"in_weekday_{number}" for number in range(7)},
@@ -74,8 +73,10 @@ BUILT = {
     },
     "f'words_of_{provenance}'": {f"words_of_{kind}" for kind in ("forwarded", "bot", "file")},
     "f'{PAGE_TEXT}{name}'": {f"page_{name}" for name in page_names()},
-    "f'offline_{self.kind}'": {f"offline_{kind}" for kind in TALK},
-    "f'offline_overview_{kind}'": {f"offline_overview_{kind}" for kind in get_args(OverviewKind)},
+    "f'offline_{self._kind}'": {f"offline_{kind}" for kind in TALK},
+    "f'offline_overview_{overview}'": {
+        f"offline_overview_{kind}" for kind in get_args(OverviewKind)
+    },
     "error.text_key": TEXT_KEYS,
     "DocumentTooLargeError.text_key": {"error_document_too_large"},
     "content.problem": {"cannot_read"},
@@ -84,11 +85,6 @@ BUILT = {
 KEYS_OF_FILE = {
     "tasks.py": TEXT_KEYS,
     "teaching.py": {"private_kept", "private_kept_group"},
-    "strict.py": set(REFUSALS),
-    "replies.py": {
-        "refused_secret", "refused_unclear_date", "refused_memory_off", "taught_new",
-        "taught_same", "taught_update", "taught_outdated",
-    },
     "command_service.py": {
         "erase_kept", "erase_late", "erase_done", "tools_away", "tools_connecting",
         "undo_button", "undo_saved_button", "delete_ask", "delete_ask_again",
