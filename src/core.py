@@ -103,7 +103,7 @@ class MemoryRoom:
             settings.embedding_model,
             client,
         )
-        self.retriever = Retriever(client, self.space, reranker=build_reranker(settings))
+        self.retriever = Retriever(client, self.space, metrics, reranker=build_reranker(settings))
         writer = MemoryWriter(client, self.space, stored)
         self.memories = Memories(client, self.retriever, writer, stored)
         self.index = SearchIndexRepository(client)

@@ -82,6 +82,10 @@ class Metrics:
             "pomni_last_receive_timestamp_seconds",
             "When Telegram last answered getUpdates or called the webhook",
         )
+        self.searches_by_words = counter(
+            "pomni_searches_by_words_total",
+            "Searches that went by words alone, since the embedding was not there in time",
+        )
         self.engine_deaths = counter(
             "pomni_embedding_engine_deaths_total",
             "How often the local embedding engine died or hung with a text in hand",

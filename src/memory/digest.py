@@ -13,6 +13,7 @@ from src.base.errors import AppError, ModelError, ModelUnavailableError, Postpon
 from src.history.new_messages import window_start
 from src.memory.compaction import MAX_FOLDS, NEXT_TURN, CompactionService
 from src.memory.digest_repo import BatchRepository, DigestState, ExtractionRepository
+from src.memory.embedding_space import EmbeddingSpace
 from src.memory.extraction import MAX_BATCH_TRIES, MAX_WINDOWS, ExtractionService
 from src.memory.indexer import Indexer
 from src.memory.purge_repo import PurgeRepository
@@ -72,9 +73,8 @@ class DigestService:
         ]:
             for conversation_id in pending:
                 done.add(conversation_id)
-                state = await self._indexer.index_conversation(conversation_id)
-                if state is not None and needs_digest(state, settings):
-                    await then(conversation_id)
+                note = partial(_note_need, then, conversation_id, settings)
+                await self._indexer.index_conversation(conversation_id, note)
         for conversation_id in await self._client.run(self._extraction_repo.list_parted):
             await then(conversation_id)
 
@@ -143,9 +143,7 @@ class DigestService:
         Raises:
             StorageError: The database is away.
         """
-        if time.monotonic() < self._refused_until:
-            return False
-        return await self._indexer.find_coming() is not None
+        return await self._find_coming() is not None
 
     async def reembed(self) -> bool:
         """Give some documents a vector of the wanted model; returns whether more may be left.
@@ -153,7 +151,7 @@ class DigestService:
         Raises:
             TransientError: The database or the endpoint is away.
         """
-        space = await self._indexer.find_coming()
+        space = await self._find_coming()  # a job may have been due before the model refused
         if space is None:
             return False
 
@@ -168,6 +166,12 @@ class DigestService:
             log = {"model": space.name}
             logger.warning("it embeds nothing: the model before serves", extra=log, exc_info=error)
             return False
+
+    async def _find_coming(self) -> EmbeddingSpace | None:
+        """The wanted model while another one serves, unless it has just refused everything."""
+        if time.monotonic() < self._refused_until:
+            return None
+        return await self._indexer.find_coming()
 
     async def delete_unused_vectors(self) -> int:
         """Delete the vectors of replaced models; returns how many models there were.
@@ -205,6 +209,13 @@ class DigestService:
             settings.memory_extraction_silence_minutes,
             window=settings.memory_extraction_window,
         )
+
+
+async def _note_need(
+    then: Then, conversation_id: UUID, settings: GlobalSettings, state: DigestState
+) -> None:
+    if needs_digest(state, settings):
+        await then(conversation_id)
 
 
 def needs_digest(state: DigestState, settings: GlobalSettings) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from itertools import count, islice, pairwise
@@ -54,13 +54,17 @@ class Indexer:
         self._embeddings = EmbeddingRepository(client)
         self._space = space
 
-    async def index_conversation(self, conversation_id: UUID) -> DigestState | None:
+    async def index_conversation(
+        self, conversation_id: UUID, before: Callable[[DigestState], Awaitable[None]] | None = None
+    ) -> DigestState | None:
         """Index every new message of a conversation.
 
         The time label is not a word of the message; the time is kept beside it.
 
         Args:
             conversation_id: The conversation.
+            before: Told how far it is digested before anything is indexed: whoever dies in
+                between finds the messages again.
 
         Returns:
             How far the conversation is digested otherwise; None when it is gone.
@@ -68,7 +72,13 @@ class Indexer:
         Raises:
             StorageError: The database is away; what went in stays in.
         """
-        return await self._client.run(self._index_conversation, conversation_id)
+        state = await self._client.run(self._states.find_state, conversation_id)
+        if state is None:
+            return None
+        if before is not None:
+            await before(state)
+        await self._client.run(self._index_conversation, conversation_id, state.owner)
+        return state
 
     async def embed_pending(self, on_progress: Callable[[int], None] = lambda _done: None) -> int:
         """Embed every document without a vector of the serving model; returns how many.
@@ -195,18 +205,14 @@ class Indexer:
         model = await (await self._space.current()).model()
         return await self._client.run(self._embeddings.delete_other_models, model.id)
 
-    def _index_conversation(self, conversation_id: UUID) -> DigestState | None:
-        state = self._states.find_state(conversation_id)
-        if state is None:
-            return None
+    def _index_conversation(self, conversation_id: UUID, owner: Owner) -> None:
         while messages := self._index.list_unindexed(conversation_id, INDEX_BATCH):
-            documents = self._documents(state.owner, conversation_id, messages)
+            documents = self._documents(owner, conversation_id, messages)
             self._index.add_messages(
-                state.owner, conversation_id, documents, [message.id for message in messages]
+                owner, conversation_id, documents, [message.id for message in messages]
             )
             if len(messages) < INDEX_BATCH:
                 break
-        return state
 
     def _documents(
         self, owner: Owner, conversation_id: UUID, messages: Sequence[UnindexedMessage]

@@ -13,7 +13,13 @@ import numpy as np
 import psycopg2
 import pytest
 
-from src.base.errors import AppError, ModelError, ModelUnavailableError, PoisonTextError
+from src.base.errors import (
+    AppError,
+    ModelError,
+    ModelUnavailableError,
+    PoisonTextError,
+    StorageError,
+)
 from src.base.owners import Owner
 from src.history import conversation_repo
 from src.history.conversation_repo import TelegramOrigin
@@ -257,6 +263,26 @@ async def test_a_secret_is_not_indexed_not_embedded_and_not_looked_at_again(
     assert secret not in await desk.found(secret, threshold=0.0, limit=50)
 
 
+async def test_who_dies_before_the_digest_is_booked_finds_the_messages_again(desk: Desk) -> None:
+    desk.client.execute("UPDATE global_settings SET memory_extraction_window = 2")
+    desk.core.memory.settings.refresh()
+    desk.add("Купила хлеба")
+    desk.add("И молока")
+    booked: list[UUID] = []
+
+    async def die(_conversation_id: UUID) -> None:
+        raise StorageError("the database is away")
+
+    async def book(conversation_id: UUID) -> None:
+        booked.append(conversation_id)
+
+    with pytest.raises(StorageError):
+        await desk.core.memory.digest.index_pending(die)
+    assert desk.unindexed() == 2
+    await desk.core.memory.digest.index_pending(book)
+    assert (booked, desk.unindexed()) == ([desk.id], 0)
+
+
 # --- edits
 
 ORIGIN = TelegramOrigin(bot_id=1, chat_id=USER, message_id=7, sender_id=USER)
@@ -353,6 +379,8 @@ async def test_words_are_found_while_the_endpoint_is_away(desk: Desk) -> None:
     for failure in (Reply(status=503), Reply(status=401), Reply(status=400)):
         desk.model.embeddings_error = failure
         assert await desk.found("собака") == ["У меня есть собака Рекс"]
+    counted = desk.core.metrics.registry.get_sample_value("pomni_searches_by_words_total")
+    assert counted and counted >= 3
 
 
 async def test_a_memory_whose_vectors_are_of_another_model_is_found_by_words(desk: Desk) -> None:

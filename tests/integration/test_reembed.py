@@ -148,3 +148,21 @@ async def test_a_model_that_answers_no_more_is_left_at_once(
         await rig.ask("Как зовут мою собаку?")
         assert "Как зовут мою собаку?" in model.embedded["new"]
         assert DOG in memories(model.requests[-1])
+
+
+async def test_a_model_that_has_just_refused_is_not_asked_again(
+    client: PgClient, model: TwoModels, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The next job may have been due before the refusal."""
+    model.gone.add("new")
+    there = {"openai_base_url": model.url}
+    async with open_rig(client, **there, embedding_model="openai:old") as rig:
+        rig.core.conversations.append_message(rig.conversation(), "user", "Мою собаку зовут Рекс")
+        await rig.core.memory.indexer.index_conversation(rig.conversation())
+        await rig.core.memory.indexer.embed_pending()
+    async with open_rig(client, **there, embedding_model="openai:new") as rig:
+        digest = rig.core.memory.digest
+        assert await digest.changes_model()
+        assert not await digest.reembed() and not await digest.reembed()
+        assert not await digest.changes_model()
+    assert sum("it embeds nothing" in text for text in caplog.messages) == 1
