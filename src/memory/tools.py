@@ -93,8 +93,8 @@ def describe_saved(told: Mapping[str, Any], language: Language) -> str:
     if (outcome := told.get("outcome", "refused")) != "refused":
         old = "; ".join(told["replaced"])
         return say(f"taught_{outcome}", language, text=told["text"], old=old)
-    is_named = told.get("reason") in REFUSALS
-    return say(f"refused_{told['reason']}" if is_named else "refused_other", language)
+    reason = told.get("reason")
+    return say(f"refused_{reason}" if reason in REFUSALS else "refused_other", language)
 
 
 def find_said(history: Sequence[HistoryMessage], fact: Fact, context: TurnContext) -> Said:

@@ -16,23 +16,18 @@ from typing import Any
 
 from langchain_core.language_models import BaseChatModel, LanguageModelInput
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.messages.tool import tool_call
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
 from pydantic import Field
 
-from src.history.new_messages import (
-    NewWords,
-    file_names_of,
-    language_of,
-    own_words_of,
-    split_time_label,
-    strip_time_label,
-)
+from src.history import new_messages as history
 from src.llm.quoting import RECORDS
 from src.memory.tools import describe_forgotten, describe_saved
 from src.offline import replies, tasks
 from src.offline.lines import NOTE, QUESTION, UNSURE, Vector, kind_of
+from src.offline.replies import Kind
 from src.reading import lexicon, requests
 from src.reading.gate import holds_secret
 from src.reading.sentences import FOLD, is_question, sentences
@@ -40,6 +35,7 @@ from src.reading.words import shared
 from src.reminders import rules as reminders
 from src.texts import LANGUAGES, Language, choose_language, detect_language, say
 
+SAVE, SEARCH = "save_user_fact", "search_memory"
 SEARCHED = 20  # results that are looked at
 CONTEXT = 5  # messages that tell the language of a short one
 MAX_CALLS = 8  # of one reply; more would not run
@@ -53,6 +49,7 @@ TAKES_BACK = lexicon.Expression(
 ASK_ME = lexicon.Expression(r"^\W*<lines.ask_me>[\s,]+", re.IGNORECASE)
 Call = tuple[str, dict[str, Any]]
 Prompt = Sequence[BaseMessage]
+Names = Sequence[str]
 Embed = Callable[[str], Awaitable[Vector | None]]
 # What is said to the results of tools, but for those of saving, searching and the clock.
 DESCRIBED: Mapping[str | None, Callable[[Mapping[str, Any], Language], str]] = {
@@ -78,53 +75,43 @@ class OfflineChatModel(BaseChatModel):
         self, tools: Sequence[Any], *, tool_choice: str | None = None, **kwargs: Any
     ) -> Runnable[LanguageModelInput, AIMessage]:
         """Keep the names of the tools that may be called, and the one that must be."""
-        if tool_choice == "none":
-            return self.bind(**kwargs)
         names = [tool.name for tool in tools if isinstance(tool, BaseTool)]
-        return self.bind(tool_names=names, form=tool_choice, **kwargs)
+        offered = {} if tool_choice == "none" else {"tool_names": names, "form": tool_choice}
+        return self.bind(offered=offered, **kwargs)
 
-    async def _agenerate(
-        self,
-        messages: list[BaseMessage],
-        *_: Any,
-        tool_names: Sequence[str] = (),
-        form: str | None = None,
-        **__: Any,
-    ) -> ChatResult:
-        lines = judged_lines(messages, form) if self.embed is not None else []
+    async def _agenerate(self, messages: list[BaseMessage], *_: Any, **bound: Any) -> ChatResult:
+        lines = judged_lines(messages) if self.embed is not None else []
         found = await asyncio.gather(*map(self.embed, lines)) if self.embed else []
         vectors = dict(zip(lines, found, strict=True))  # each has a deadline
 
         def kind(line: str) -> str:
             return kind_of(line, vectors.get(line))
 
-        said = await asyncio.to_thread(answer, messages, tool_names, form=form, kind=kind)
+        offered = bound.get("offered", {})
+        said = await asyncio.to_thread(answer, messages, kind=kind, **offered)
         return ChatResult(generations=[ChatGeneration(message=said)])
 
     def _generate(self, *args: Any, **kwargs: Any) -> ChatResult:
         return asyncio.run(self._agenerate(*args, **kwargs))
 
 
-def judged_lines(messages: Prompt, form: str | None) -> list[str]:
+def judged_lines(messages: Prompt) -> list[str]:
     """The lines of a prompt of which it is to be told what they are: asked, or about to be quoted.
 
     None of a line that is to be remembered nowhere.
     """
-    records = _records(messages)
+    records, asked = _records(messages), _asked_text(history.own_words_of(messages))
     if records is None:
-        found = (memory for result in _results(messages) for memory in _memories(result))
-        lines = [_asked_text(own_words_of(messages)), *(str(one.get("text", "")) for one in found)]
+        found = (one for tool in _results(messages) for one in _read(tool).get("memories") or ())
+        told = [{"text": asked}, *found]
     else:
-        lines = [records["messages"][-1]["text"]] if form == tasks.UNDERSTANDING else []
+        told = [*records.get("messages", ())[-1:]]
+    lines = (str(one.get("text", "")) for one in told)
     return [one for one in lines if one.strip() and not requests.asks_to_keep_private(one)]
 
 
 def answer(
-    messages: Prompt,
-    tool_names: Sequence[str] = (),
-    *,
-    form: str | None = None,
-    kind: replies.Kind = kind_of,
+    messages: Prompt, tool_names: Names = (), *, form: str | None = None, kind: Kind = kind_of
 ) -> AIMessage:
     """What the notebook says to a prompt: tool calls, a filled form, or text.
 
@@ -139,13 +126,11 @@ def answer(
         return _calling([(form, tasks.fill_form(form, records or {}, kind))])
     if records is not None:
         return AIMessage(tasks.summary_of(records))
-    turn = Turn(messages, kind)
+    turn = Turn(messages, tool_names, kind)
     if reminders.asks_in_vain(turn.text, tool_names):
         return AIMessage(say("reminders_empty", turn.language))
     results = _results(messages)
-    waits = reminders.LIST_REMINDERS in tool_names  # else there is none to move
-    wanted = (call for call in turn.calls() if waits or "moves" not in call[1])
-    calls = [call for call in wanted if call[0] in tool_names][len(results) :]
+    calls = [call for call in turn.calls() if call[0] in tool_names][len(results) :]
     return _calling(calls[:MAX_CALLS]) if calls else AIMessage(turn.reply(results))
 
 
@@ -157,10 +142,10 @@ class Turn:
         language: Of the reply.
     """
 
-    def __init__(self, messages: Prompt, kind: replies.Kind) -> None:
+    def __init__(self, messages: Prompt, tool_names: Names, kind: Kind) -> None:
         """Read the end of a prompt; ``kind`` tells what a line is."""
-        self._messages, self._kind_of = messages, kind
-        self._said = own_words_of(messages)  # also by others of a group
+        self._messages, self._tool_names, self._kind_of = messages, tool_names, kind
+        self._said = history.own_words_of(messages)  # also by others of a group
         self.text = _asked_text(self._said)
         self._kind = kind(self.text)
         talk = [m for m in messages if isinstance(m, HumanMessage | AIMessage) and str(m.text)]
@@ -173,26 +158,29 @@ class Turn:
         )
         # A file that comes first speaks for itself.
         context = " ".join(map(_text_of, self._own[-CONTEXT:] or self._last))
-        known = choose_language(language_of(messages))
+        known = choose_language(history.language_of(messages))
         self.language = detect_language(self.text, detect_language(context, known))
 
     def calls(self) -> list[Call]:
         """What is to be done, in order: what is asked for, else what is told and searched."""
         done = self._asked_for()
         told = [words for words in self._said if not (words["is_asked"] and done is not None)]
-        calls: list[Call] = [
-            ("save_user_fact", fact.model_dump(include=tasks.TOLD) | _source(words))
-            for words in told
-            for fact in tasks.explicit_facts(words["text"])
-        ]
+        facts = (fact for words in told for fact in tasks.facts_of(words))
+        calls: list[Call] = [(SAVE, fact) for fact in facts]
         return calls + (self._searches() if done is None else done)
 
     def reply(self, results: Sequence[ToolMessage]) -> str:
         """What is said when nothing is left to do."""
-        names = dict.fromkeys(file_names_of(self._messages))
-        read = [say("offline_file", self.language, name=name) for name in names]
-        told = [*self._after_tools(results), *read] or [self._small_reply()]
-        return "\n\n".join(told)
+        language, names = self.language, dict.fromkeys(history.file_names_of(self._messages))
+        saved = [describe_saved(_read(one), language) for one in results if one.name == SAVE]
+        found = [_read(one) for one in results if one.name == SEARCH]
+        parts = [
+            "\n".join(dict.fromkeys(saved)),
+            replies.quote_found(found, self._question, language, self._kind_of),
+            *map(self._said_to, results),
+            *(say("offline_file", language, name=name) for name in names),
+        ]
+        return "\n\n".join(filter(None, parts)) or self._small_reply()
 
     @property
     def _notes(self) -> list[HumanMessage]:
@@ -212,12 +200,12 @@ class Turn:
 
     def _asked_for(self) -> list[Call] | None:
         """What a message asks to have done: to keep quiet, forget, tell the time, remind."""
-        if of_reminders := reminders.reminder_calls(self.text, self._messages):
-            return of_reminders
+        calls = reminders.reminder_calls(self.text, self._messages, self._tool_names)
+        if calls:
+            return calls
         if self._is_private:
             return [("keep_private", {})]
-        forgetting = self._forgetting()
-        if forgetting is not None:
+        if (forgetting := self._forgetting()) is not None:
             return forgetting
         place = requests.asked_place(self.text)
         return [("current_time", {"time_zone": place})] if place is not None else None
@@ -257,20 +245,10 @@ class Turn:
         """The search for what is asked; for an overview the newest messages as well."""
         if not self._question:
             return []
-        calls: list[Call] = [("search_memory", {"query": self._question, "limit": SEARCHED})]
+        calls: list[Call] = [(SEARCH, {"query": self._question, "limit": SEARCHED})]
         if requests.overview_of(self._question) in ("profile", "family"):
-            calls.append(("search_memory", {"kinds": ["message"], "limit": SEARCHED}))
+            calls.append((SEARCH, {"kinds": ["message"], "limit": SEARCHED}))
         return calls
-
-    def _after_tools(self, results: Sequence[ToolMessage]) -> list[str]:
-        """What is said to what the tools returned."""
-        saved = [_read(one) for one in results if one.name == "save_user_fact"]
-        parts = ["\n".join(dict.fromkeys(describe_saved(one, self.language) for one in saved))]
-        found = [_read(one) for one in results if one.name == "search_memory"]
-        if found:
-            quoted = replies.quote_found(found, self._question, self.language, self._kind_of)
-            parts.append(quoted or ("" if saved else self._unknown()))
-        return list(filter(None, [*parts, *map(self._said_to, results)]))
 
     def _said_to(self, result: ToolMessage) -> str:
         if result.name == "current_time":
@@ -279,27 +257,21 @@ class Turn:
         describe = DESCRIBED.get(result.name)
         return describe(_read(result), self.language) if describe else ""
 
-    def _unknown(self) -> str:
-        """What is said when nothing is near; a line that may be a note is kept, too."""
-        if self._kind == UNSURE and not is_question(self.text):
-            return self._noted()
-        is_sure = is_question(self.text) or requests.overview_of(self.text) is not None
-        return self._with_hint(
-            say("offline_unknown" if is_sure else "offline_unsure", self.language)
-        )
-
     def _small_reply(self) -> str:
-        """The reply to a line for which no tool is called."""
+        """The reply to a line for which no tool is called, or finds anything."""
         if self._is_private:
             is_next = requests.announces_private(self.text)
             return say("private_next" if is_next else "kept_private", self.language)
         if self._forgetting() is not None:
             return say("forget_what", self.language)
-        if self._question:  # no tool may be called
-            return self._unknown()
-        if self._kind in (NOTE, UNSURE):
+        asks = is_question(self.text)
+        if (self._kind == UNSURE and not asks) or (self._kind == NOTE and not self._question):
             return self._noted()
-        return self._with_hint(say(f"offline_{self._kind}", self.language))
+        if not self._question:
+            return self._with_hint(say(f"offline_{self._kind}", self.language))
+        is_sure = asks or requests.overview_of(self.text) is not None
+        key = "offline_unknown" if is_sure else "offline_unsure"
+        return self._with_hint(say(key, self.language))
 
     def _noted(self) -> str:
         if holds_secret(self.text):  # no memory keeps it
@@ -318,7 +290,7 @@ class Turn:
     def _with_hint(self, reply: str) -> str:
         """The reply; with the first one of a day, that no model is connected."""
         talk = [*self._own[-1:], *self._last[:1]]
-        days = {split_time_label(str(one.text))[0][:DAY] for one in talk}
+        days = {history.split_time_label(str(one.text))[0][:DAY] for one in talk}
         if self._own and len(days) == 1:
             return reply
         return f"{reply}\n\n{say('offline_note', self.language)}"
@@ -329,35 +301,24 @@ def _forget_message(messages: Sequence[HumanMessage]) -> list[Call]:
     if not messages:
         return []
     text = _text_of(messages[-1])
-    ids = [words["uid"] for words in own_words_of(messages[-1:]) if words["uid"]]
+    ids = [words["uid"] for words in history.own_words_of(messages[-1:]) if words["uid"]]
     return [("forget_fact", {"ids": ids} if ids and replies.is_note(text) else {"about": text})]
 
 
 def _text_of(message: BaseMessage) -> str:
-    return strip_time_label(str(message.text))
+    return history.strip_time_label(str(message.text))
 
 
-def _asked_text(said: Sequence[NewWords]) -> str:
+def _asked_text(said: Sequence[history.NewWords]) -> str:
     return "\n".join(words["text"].strip() for words in said if words["is_asked"])
 
 
-def _source(words: NewWords) -> dict[str, Any]:
-    """The message that tells a fact."""
-    return {"message": words["uid"]} if words["uid"] else {}
-
-
-def _read(result: ToolMessage) -> dict[str, Any]:
+def _read(result: ToolMessage) -> Any:
     """A tool's JSON; nothing where it failed."""
     try:
-        record = json.loads(str(result.text))
+        return json.loads(str(result.text))
     except ValueError:
         return {}
-    return record if isinstance(record, dict) else {}
-
-
-def _memories(result: ToolMessage) -> list[dict[str, Any]]:
-    """What a search found."""
-    return list(_read(result).get("memories") or ()) if result.name == "search_memory" else []
 
 
 def _results(messages: Prompt) -> list[ToolMessage]:
@@ -372,8 +333,5 @@ def _records(messages: Prompt) -> tasks.Records | None:
 
 
 def _calling(calls: Sequence[Call]) -> AIMessage:
-    named = [
-        {"name": name, "args": arguments, "id": f"call_{uuid.uuid4().hex}", "type": "tool_call"}
-        for name, arguments in calls
-    ]
-    return AIMessage(content="", tool_calls=named)
+    named = [tool_call(name=name, args=args, id=uuid.uuid4().hex) for name, args in calls]
+    return AIMessage("", tool_calls=named)

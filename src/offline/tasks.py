@@ -17,18 +17,19 @@ from src.texts.plain_text import CUT, shortened
 SUMMARY_QUOTE = 70  # characters of each message in a summary
 # What the rules know of a fact.
 TOLD = {"text", "quote", "memory_type", "importance", "subject", "relation", "object"}
-UNDERSTANDING = "Understanding"
 Records = Mapping[str, Sequence[Record]]  # the blocks of a prompt, by their names
 
 
-def explicit_facts(text: str) -> list[Fact]:
+def facts_of(said: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The facts of a message: what is to be remembered, or what it tells beyond doubt."""
+    text = said["text"]
     if forget_request(text) is not None or asks_to_keep_private(text):
         return []
-    wanted = to_remember(text)
-    if wanted is None:
-        return [fact for part in text.split(CUT) for fact in plain_facts(part)]
-    return plain_facts(wanted) or [Fact(text=wanted.rstrip(" .!…"))]
+    if wanted := to_remember(text):
+        facts = plain_facts(wanted) or [Fact(text=wanted.rstrip(" .!…"))]
+    else:
+        facts = [fact for part in text.split(CUT) for fact in plain_facts(part)]
+    return [_told(fact, said) for fact in facts]
 
 
 def fill_form(form: str, records: Records, kind: Kind) -> dict[str, Any]:
@@ -41,14 +42,11 @@ def fill_form(form: str, records: Records, kind: Kind) -> dict[str, Any]:
         records: What it is filled from.
         kind: Tells what a line is.
     """
-    match form:
-        case "Understanding":
-            return _understanding(records, kind)
-        case "ExtractedFacts":
-            return {"facts": list(_extracted(records["messages"]))}
-        case "Forgetting":
-            return {"uids": list(_meant(records))}
-    return {}
+    if form == "Understanding":
+        return _understanding(records, kind)
+    if form == "ExtractedFacts":
+        return {"facts": _extracted(records["messages"])}
+    return {"uids": list(_meant(records))} if form == "Forgetting" else {}
 
 
 def summary_of(records: Records) -> str:
@@ -77,7 +75,7 @@ def _understanding(records: Records, kind: Kind) -> dict[str, Any]:
         return {"intent": "forget", "query": wanted.about}
     if asks_for_reminder(text):
         return {"intent": "remind"}
-    facts = list(_extracted(records["messages"]))
+    facts = _extracted(records["messages"])
     if not facts and text and kind(asked["text"]) == NOTE:
         facts = [_told(Fact(text=text.rstrip(".!…")), asked)]
     if facts:
@@ -88,14 +86,13 @@ def _understanding(records: Records, kind: Kind) -> dict[str, Any]:
     return {"intent": "solve", "answer": "\n".join(lines)}
 
 
-def _told(fact: Fact, record: Record) -> dict[str, Any]:
+def _told(fact: Fact, record: Mapping[str, Any]) -> dict[str, Any]:
     return {**fact.model_dump(include=TOLD), "message": record["uid"]}
 
 
-def _extracted(messages: Sequence[Record]) -> Iterator[dict[str, Any]]:
-    for record in messages:
-        if record["role"] == "user" and not _whose(record):
-            yield from (_told(fact, record) for fact in explicit_facts(record["text"]))
+def _extracted(messages: Sequence[Record]) -> list[dict[str, Any]]:
+    typed = [one for one in messages if one["role"] == "user" and not _whose(one)]
+    return [fact for one in typed for fact in facts_of(one)]
 
 
 def _meant(records: Records) -> Iterator[str]:

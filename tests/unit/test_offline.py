@@ -114,7 +114,7 @@ def test_what_the_user_tells_is_saved_with_his_own_words_as_the_quote(
 ) -> None:
     fact = {
         "text": statement, "quote": statement, "memory_type": "user_fact", "importance": 10,
-        "subject": "user", "relation": "name", "object": name,
+        "subject": "user", "relation": "name", "object": name, "message": "",
     }  # fmt: skip
     assert calls(prompt(text)) == [("save_user_fact", fact)]
 
@@ -385,7 +385,7 @@ def test_an_overview_lists_facts_and_notes_the_newest_first(kind: str) -> None:
 
 
 @for_each("nothing", [
-    found(), result("not json", "search_memory"), result("[1, 2]", "search_memory"),
+    found(), result("not json", "search_memory"),
     result({"memories": None}, "search_memory"),
     result("The tool failed.", "search_memory", failed=True),
 ])  # fmt: skip

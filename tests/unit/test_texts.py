@@ -15,6 +15,7 @@ import pytest
 import src.texts
 from src.memory.memory_repo import KINDS
 from src.memory.retriever import OverviewKind
+from src.memory.tools import REFUSALS
 from src.memory.writer import Outcome
 from src.offline.lines import shipped_weights
 from src.pg.user_settings_repo import Mode
@@ -61,6 +62,7 @@ BUILT = {
     "f'settings_{kind}'": {f"settings_{kind}" for kind in WHAT},
     "f'kind_{kind}'": {f"kind_{kind}" for kind in KINDS},
     "f'{pin}_button'": {"pin_button", "unpin_button"},
+    "f'refused_{reason}'": {f"refused_{reason}" for reason in REFUSALS},
     "f'taught_{outcome}'": {f"taught_{kind}" for kind in OUTCOMES if kind != "refused"},
     "f'on_weekday_{number}'": {f"on_weekday_{number}" for number in range(7)},
     "f'on_weekday_{n}'": {f"on_weekday_{number}" for number in range(7)},
@@ -84,6 +86,7 @@ BUILT = {
 # What say(key, ...) can hold, by file.
 KEYS_OF_FILE = {
     "tasks.py": TEXT_KEYS,
+    "model.py": {"offline_unknown", "offline_unsure"},
     "teaching.py": {"private_kept", "private_kept_group"},
     "command_service.py": {
         "erase_kept", "erase_late", "erase_done", "tools_away", "tools_connecting",
