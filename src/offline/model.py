@@ -282,10 +282,11 @@ class Turn:
         return say("offline_beside", self.language, text=beside)
 
     def _corrected(self) -> str | None:
-        """The note that it puts right: the last about the same, or the line before it."""
-        same = [text for one in self._notes if shared(self.text, text := _text_of(one))]
-        near = [_text_of(one) for one in self._notes if one is self._own[-1]]
-        return next(reversed(same or near), None)
+        """The note that it puts right: the last about the same, or about the line before it."""
+        texts, before = map(_text_of, self._notes), map(_text_of, self._own[-1:])
+        notes = list(reversed(list(texts)))
+        said = (self.text, *before)
+        return next((note for one in said for note in notes if shared(one, note)), None)
 
     def _with_hint(self, reply: str) -> str:
         """The reply; with the first one of a day, that no model is connected."""
