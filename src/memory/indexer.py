@@ -24,6 +24,7 @@ from src.memory.search_index_repo import (
 )
 from src.pg.client import PgClient
 from src.reading.gate import holds_secret
+from src.reading.sentences import PLEASANTRY
 from src.texts.morphology import terms
 
 logger = logging.getLogger(__name__)
@@ -36,7 +37,7 @@ EMBED_BATCH = 64  # documents of one request to the embedder
 # must not crowd out the message itself.
 MAX_BEFORE = 100
 MIN_BEFORE = 80  # of an answer: "Noted." and its like say nothing of what comes next
-MAX_ANSWER = 600  # of what the bot said
+MAX_PLEASANTRY = 60
 MAX_WHOLE = 1400  # of a message in its first vector; the model reads 1,500
 PASSAGE = 800  # of each further one, about
 MAX_PASSAGES = 7
@@ -186,14 +187,14 @@ class Indexer:
         self, space: EmbeddingSpace, batch: Sequence[UnembeddedDocument]
     ) -> None:
         model_id = (await space.model()).id
+        of_each = {document.id: embedded_texts(document) for document in batch}
         texts = {
-            (document.id, start): text
-            for document in batch
-            for start, text in embedded_texts(document).items()
+            (id_, start): text for id_, found in of_each.items() for start, text in found.items()
         }
         vectors = await space.embed_documents([*texts.values()])
         by_place = dict(zip(texts, vectors, strict=True))
-        await self._client.run(self._embeddings.add_vectors, model_id, by_place)
+        without = [id_ for id_, found in of_each.items() if not found]
+        await self._client.run(self._embeddings.add_vectors, model_id, by_place, without)
 
     async def delete_unused_vectors(self) -> int:
         """Delete models without documents; returns how many.
@@ -245,10 +246,11 @@ def embedded_texts(document: UnembeddedDocument) -> dict[int, str]:
     """What is embedded, by the character of the text at which it begins.
 
     The end of the message before, and its own text; of a long one what does not fit once more, in
-    passages; names where several talk. Of an answer of the bot only its beginning.
+    passages; names where several talk. Nothing of what is asked for rarely, and found by its words
+    then: what the bot said, pleasantries, commands.
     """
-    if document.speaker == "assistant":
-        return {0: document.text[:MAX_ANSWER]}
+    if document.speaker == "assistant" or is_small_talk(document.text):
+        return {}
     texts = {
         start: _spoken(document.speaker, passage)
         for start, passage in passages(document.text).items()
@@ -258,6 +260,12 @@ def embedded_texts(document: UnembeddedDocument) -> dict[int, str]:
         before = _spoken(document.before_speaker, document.before[-MAX_BEFORE:])
         texts[0] = f"{before}\n{texts[0]}"
     return texts
+
+
+def is_small_talk(text: str) -> bool:
+    """Whether a message is a greeting, thanks, a farewell or a command, and nothing else."""
+    is_short = len(text) <= MAX_PLEASANTRY
+    return text.startswith("/") or (is_short and PLEASANTRY.fullmatch(text) is not None)
 
 
 def passages(text: str) -> dict[int, str]:

@@ -30,7 +30,6 @@ from src.memory import search_index_repo as embedding_repo
 from src.memory.embedding_space import EmbeddingSpace, as_literal
 from src.memory.indexer import (
     EMBED_BATCH,
-    MAX_ANSWER,
     MAX_BEFORE,
     MAX_PASSAGES,
     MAX_WHOLE,
@@ -220,11 +219,31 @@ async def test_a_long_answer_before_it_does_not_crowd_out_the_message(desk: Desk
     desk.add(answer, role="assistant")
     desk.add("Мне сорок два")
     await desk.index()
-    [[own, answered, asked]] = desk.embedded()
+    [[own, asked]] = desk.embedded()
     assert asked == "Посоветуй отпуск"
-    assert answer.startswith(answered) and len(answered) == MAX_ANSWER
     assert own.endswith(" А сколько вам лет?\nМне сорок два")
     assert len(own) <= MAX_BEFORE + len("\nМне сорок два")
+
+
+@pytest.mark.parametrize("text", [
+    "привет!", "спасибо большое 🙏", "добрый вечер, бот", "дякую", "на добраніч!", "thanks a lot",
+    "hi there", "see you tomorrow", "/memory",
+])  # fmt: skip
+async def test_what_nobody_looks_for_gets_no_vector_and_is_found_by_its_words(
+    desk: Desk, text: str
+) -> None:
+    message = desk.add(text)
+    desk.add("Всегда рад помочь", "assistant")
+    desk.add("Спасибо, мама приезжает завтра")
+    await desk.index()
+    [embedded] = desk.embedded()
+    assert embedded == ["Спасибо, мама приезжает завтра"]
+    assert len(desk.documents()) == 3
+    left = desk.rows("SELECT 1 FROM search_documents WHERE model_id IS NULL")
+    assert (left, len(desk.rows("SELECT 1 FROM document_embeddings"))) == ([], 1)
+    words = " ".join(terms(text))
+    found = await desk.search(words or text, by_words_only=True)
+    assert not words or message in {hit.source_id for hit in found}
 
 
 async def test_an_hour_long_text_is_indexed_within_bounds(desk: Desk) -> None:

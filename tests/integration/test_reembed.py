@@ -53,7 +53,7 @@ class TwoModels(FakeOpenAI):
         name, texts = body["model"], body["input"]
         if name in self.gone:
             return web.json_response({"error": {"message": "no such model"}}, status=404)
-        if name == "new" and len(texts) == 64:
+        if name == "new" and len(texts) > 60:  # but for answers
             self._batches += 1
             if self._batches == 2:
                 self.is_held = True
