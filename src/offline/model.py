@@ -24,9 +24,9 @@ from pydantic import Field
 
 from src.history import new_messages as history
 from src.llm.quoting import RECORDS
+from src.memory.line_kinds import NOTE, QUESTION, UNSURE, Vector, kind_of
 from src.memory.tools import describe_forgotten, describe_saved
 from src.offline import replies, tasks
-from src.offline.lines import NOTE, QUESTION, UNSURE, Vector, kind_of
 from src.offline.replies import Kind
 from src.reading import lexicon, requests
 from src.reading.gate import holds_secret

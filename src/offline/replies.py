@@ -9,7 +9,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
-from src.offline.lines import NOTE, UNSURE, kind_of
+from src.memory.line_kinds import NOTE, UNSURE, kind_of
 from src.reading import lexicon
 from src.reading.relations import asked_relations, relation_term
 from src.reading.requests import asks_to_keep_private, forget_request

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from src.offline.lines import NOTE
+from src.memory.line_kinds import NOTE
 from src.offline.replies import Kind, Record, is_note, near
 from src.reading.facts import Fact
 from src.reading.plain_facts import plain_facts, to_remember

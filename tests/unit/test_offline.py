@@ -196,6 +196,7 @@ def test_that_no_model_is_connected_is_said_with_the_first_reply_of_a_day() -> N
     assert ask("2026-11-21 11:05") == f"{noted}\n\n{hint}"
     assert ask("2026-11-21 08:00", "2026-11-21 11:05") == noted
     assert ask("2026-11-20 23:00", "2026-11-21 11:05") == f"{noted}\n\n{hint}"
+    assert reply(prompt("ты кто")) == say("offline_identity", "ru"), "nor with who it is"
 
 
 def test_what_is_told_is_saved_and_what_is_asked_besides_is_searched() -> None:

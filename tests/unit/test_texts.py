@@ -13,11 +13,11 @@ from typing import get_args, get_type_hints
 import pytest
 
 import src.texts
+from src.memory.line_kinds import shipped_weights
 from src.memory.memory_repo import KINDS
 from src.memory.retriever import OverviewKind
 from src.memory.tools import REFUSALS
 from src.memory.writer import Outcome
-from src.offline.lines import shipped_weights
 from src.pg.user_settings_repo import Mode
 from src.reading.reminder_moments import Problem
 from src.reminders.reminder_service import PERIODS
