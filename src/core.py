@@ -1,7 +1,5 @@
 """The objects that every command shares, built once: database, repositories, model, agent."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Sequence

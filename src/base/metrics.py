@@ -1,7 +1,5 @@
 """Prometheus metrics, in a registry of their own, one for each ``Metrics``."""
 
-from __future__ import annotations
-
 from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any

@@ -4,8 +4,6 @@ What the model is given of a text, when it works, and the embedding of a message
 The local model has lanes: threads that ask a child process, and outlive it.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import socket

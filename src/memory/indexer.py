@@ -1,9 +1,8 @@
 """Fills the search index: words at once, vectors in batches afterwards."""
 
-from __future__ import annotations
-
 import logging
 import math
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
 from functools import partial
@@ -33,6 +32,8 @@ logger = logging.getLogger(__name__)
 TALK_GAP = timedelta(hours=6)  # a longer silence ends a talk
 INDEX_BATCH = 200  # messages of one transaction
 EMBED_BATCH = 64  # documents of one request to the embedder
+REEMBED_BATCHES = 20  # of one job: others take their turns
+REFUSED_SECONDS = 600.0  # of back-off after an embedding model refused everything
 # Characters that are embedded of the message before, which is often a long answer of the bot's: it
 # must not crowd out the message itself.
 MAX_BEFORE = 100
@@ -54,6 +55,7 @@ class Indexer:
         self._index = SearchIndexRepository(client)
         self._embeddings = EmbeddingRepository(client)
         self._space = space
+        self._refused_until = float("-inf")
 
     async def index_conversation(
         self, conversation_id: UUID, before: Callable[[DigestState], Awaitable[None]] | None = None
@@ -107,11 +109,37 @@ class Indexer:
     async def find_coming(self) -> EmbeddingSpace | None:
         """The space of the wanted model while another one serves, else None.
 
+        For a while also None after that model has refused everything.
+
         Raises:
             StorageError: The database is away.
         """
+        if time.monotonic() < self._refused_until:
+            return None
         await self._space.current()
         return self._space.coming()
+
+    async def change_model(self) -> bool:
+        """Give some documents a vector of the wanted model; returns whether more may be left.
+
+        Raises:
+            TransientError: The database or the endpoint is away.
+        """
+        space = await self.find_coming()  # a job may have been due before the model refused
+        if space is None:
+            return False
+
+        def report(done: int, total: int) -> None:
+            log = {"model": space.name, "done": done, "documents": total}
+            logger.info("embedded anew", extra=log)
+
+        try:
+            return await self.reembed(space, batches=REEMBED_BATCHES, on_progress=report)
+        except ModelError as error:
+            self._refused_until = time.monotonic() + REFUSED_SECONDS
+            log = {"model": space.name}
+            logger.warning("it embeds nothing: the model before serves", extra=log, exc_info=error)
+            return False
 
     async def reembed(
         self,

@@ -1,7 +1,5 @@
 """Finds what was said earlier, and what is known: by words, by meaning, by time, by kind."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Callable, Sequence

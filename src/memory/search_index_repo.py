@@ -1,7 +1,5 @@
 """The search index: embedding models, vectors, and its documents: messages, facts, summaries."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """The pages of ``/admin``: rendered on the server, without a script, each a few statements."""
 
-from __future__ import annotations
-
 import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping

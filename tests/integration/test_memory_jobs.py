@@ -296,7 +296,7 @@ async def test_an_embedder_that_is_down_is_asked_again_and_later_succeeds(works:
 async def test_turns_during_an_outage_do_not_stop_the_embedding_for_ever(works: Works) -> None:
     """The job that fails finds another one waiting under the queueing lock."""
     gate = asyncio.Event()
-    embed, calls = works.rig.core.memory.digest.embed, 0
+    embed, calls = works.rig.core.memory.indexer.embed_pending, 0
 
     async def embed_slowly() -> int:
         nonlocal calls
@@ -307,7 +307,7 @@ async def test_turns_during_an_outage_do_not_stop_the_embedding_for_ever(works: 
         return await embed()
 
     second = asyncio.Event()
-    works.rig.core.memory.digest.embed = embed_slowly  # type: ignore[method-assign]
+    works.rig.core.memory.indexer.embed_pending = embed_slowly  # type: ignore[method-assign]
     works.rig.model.embeddings_error = Reply(status=503)
     await works.turn("у меня есть хорёк")
     works.skip_pauses()

@@ -161,8 +161,8 @@ async def test_a_model_that_has_just_refused_is_not_asked_again(
         await rig.core.memory.indexer.index_conversation(rig.conversation())
         await rig.core.memory.indexer.embed_pending()
     async with open_rig(client, **there, embedding_model="openai:new") as rig:
-        digest = rig.core.memory.digest
-        assert await digest.changes_model()
-        assert not await digest.reembed() and not await digest.reembed()
-        assert not await digest.changes_model()
+        indexer = rig.core.memory.indexer
+        assert await indexer.find_coming()
+        assert not await indexer.change_model() and not await indexer.change_model()
+        assert not await indexer.find_coming()
     assert sum("it embeds nothing" in text for text in caplog.messages) == 1
