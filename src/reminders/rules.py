@@ -272,7 +272,7 @@ def _asks_for_list(text: str) -> bool:
 
 
 def reminder_calls(
-    text: str, messages: Sequence[BaseMessage], tool_names: Sequence[str]
+    text: str, messages: Sequence[BaseMessage], tool_names: Sequence[str] = TOOLS
 ) -> list[tuple[str, dict[str, Any]]]:
     """Without a model: the call that does what a message asks of reminders; else nothing.
 
