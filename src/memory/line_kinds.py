@@ -5,8 +5,6 @@ A ridge regression over the embedding, the letters and a few marks of the lines 
 a test compares them.
 """
 
-from __future__ import annotations
-
 import json
 import zlib
 from collections.abc import Mapping

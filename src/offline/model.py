@@ -4,8 +4,6 @@ It decides what a line is, calls the tool for it, and says what came of it in th
 It never pretends to be a language model, and claims nothing that it has not read.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

@@ -1,7 +1,5 @@
 """What the notebook says to the results of its tools: quotes, newest first, and what was done."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from datetime import datetime

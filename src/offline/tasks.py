@@ -1,7 +1,5 @@
 """The notebook in structured calls and in tasks without tools: strict mode, summaries."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What a person asks in plain words: to forget, to keep quiet, what is known, what time it is."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from datetime import datetime
