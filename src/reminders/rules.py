@@ -150,21 +150,30 @@ MAX_LISTED = 20  # lines; /reminders has the rest
 MAX_QUESTION = 80  # characters of a question for them
 # Questions for what is set: "какие у меня напоминания?", "show my reminders".
 ASKS_FOR_LIST = lexicon.Expression(
-    r"\W*(?:(?:<cancel.list>\b[\w ,']{0,30} )?<cancel.reminders>(?: <cancel.are_set>)*"
-    r"|(?:<lines.opener>[ ,]+)?<cancel.asked>(?: <cancel.are_set>)*)\W*",
+    r"\W*(?:(?:<lines.opener>|<reminder.greeting>)[ ,.]+)*"
+    r"(?:(?:<cancel.list>\b[\w ,']{0,30} )?<cancel.reminders>|<cancel.asked>)"
+    r"(?: <cancel.are_set>)*\W*",
     re.IGNORECASE,
 )
 # "Remind me": of what, and when? The answer completes it.
 BARE_ORDER = lexicon.Expression("<cancel.bare_order>[.! ]*", re.IGNORECASE)
-POLITE = lexicon.Expression(r"[ ,]*\b<requests.please>\b[ ,]*", re.IGNORECASE)
+POLITE = lexicon.Expression(
+    r"[ ,]*\b(?:<requests.please>|<move.instead>)\b[ ,]*", re.IGNORECASE
+)
+# "Can you move it", which is no question.
+ASKING = lexicon.Expression(
+    r"^\W*(?:<lines.opener>[ ,]+)?(?:<requests.you_may>[ ,]+|<requests.you_may_english> "
+    r"|<move.may> )"
+)
+CLAUSE_END = lexicon.Expression(r"(?:[.!?;,)(]+|\b<cancel.and>) ")
 _OF = "(?:(?: <cancel.about>)? (?P<about>.{1,80}?))?"
 # "Отмени напоминание про хлеб", "cancel the bread reminder", "больше не напоминай о хлебе".
 CANCEL = tuple(
     lexicon.Expression(rf"\W*(?:<cancel.and>[ ,]+)?{source}\W*", re.IGNORECASE)
     for source in (
         "<cancel.stop> (?:<cancel.whose> )?(?:(?P<all><cancel.all>) )?(?:<cancel.whose> )?"
-        "<cancel.noun>(?: (?:<cancel.about> )?(?P<about>.{1,80}?))?",
-        "<cancel.stop> (?:<cancel.whose> )?(?P<about>.{1,40}?) reminders?",
+        "<cancel.noun>(?: (?:<cancel.about> )?(?P<about>.{1,80}?))??(?: <cancel.again>)?",
+        "<cancel.stop> (?:<cancel.whose> )?(?P<about>.{1,40}?) reminders?(?: <cancel.again>)?",
         "<cancel.surely> (?:<cancel.whose> )?(?:(?P<about>.{1,40}?) )?ones?(?:[,.;!(].{0,80})?",
         "<cancel.surely> (?:<cancel.about>|<cancel.whose> <cancel.about>) (?P<about>.{1,80}?)",
         f"<cancel.no_more>{_OF}(?: <cancel.again>)?",
@@ -180,6 +189,7 @@ MOVE = lexicon.Expression(
 )
 REASON = lexicon.Expression(r"(?:[,;.!(]| <move.because>) .*", re.IGNORECASE)
 NOUN = lexicon.Expression(r"\b<cancel.noun>(?!\w)", re.IGNORECASE)
+FROM = lexicon.Expression(r"\b(?:<move.from> .{1,30}?|ones?) (?=<move.to> )", re.IGNORECASE)
 BEFORE_ABOUT = lexicon.Expression(
     r"\W*(?:(?:<cancel.whose>|<move.it>|<cancel.about>|the)(?!\w)\W*)*", re.IGNORECASE
 )
@@ -190,11 +200,17 @@ BETWEEN_TIMES = lexicon.Expression(r"[ ,]*(?:(?:<move.to>|<cancel.and>) )?", re.
 
 def read_change(text: str) -> CancelOrder | ReminderOrder | None:
     """What a message wants to be cancelled, or moved and to when, in its words; None: nothing."""
-    if len(text) > MAX_CHANGE or is_question(text):
+    folded = POLITE.sub(" ", fold(text)).strip().rstrip(" .!?)")
+    if len(text) > MAX_CHANGE or (is_question(text) and ASKING.match(folded) is None):
         return None
-    folded = POLITE.sub(" ", fold(text)).strip().rstrip(" .!")
+    begins = [0, *(end.end() for end in CLAUSE_END.finditer(folded))]
+    return next(filter(None, (_change(ASKING.sub("", folded[at:])) for at in begins)), None)
+
+
+def _change(folded: str) -> CancelOrder | ReminderOrder | None:
+    """What a clause wants to be changed, with what follows it."""
     for pattern in CANCEL:
-        if match := pattern.fullmatch(folded):
+        if match := pattern.fullmatch(REASON.sub("", folded)) or pattern.fullmatch(folded):
             groups = match.groupdict()
             return CancelOrder(id=ALL if groups.get("all") else groups["about"] or IT)
     begin = MOVE.match(folded)
@@ -207,6 +223,7 @@ def read_change(text: str) -> CancelOrder | ReminderOrder | None:
 
 def _moving(said: str) -> ReminderOrder | None:
     """The order in what stands behind "move": which one, then the new time."""
+    said = FROM.sub("", said)
     shift = SHIFT.search(said)
     about, when = (said[: shift.start()], shift[0]) if shift else _before_time(said)
     is_named = NOUN.search(about) is not None
@@ -269,7 +286,8 @@ def asks_in_vain(text: str, tool_names: Sequence[str]) -> bool:
 
 
 def _asks_for_list(text: str) -> bool:
-    return len(text) <= MAX_QUESTION and ASKS_FOR_LIST.fullmatch(text) is not None
+    asked = POLITE.sub(" ", text)
+    return len(text) <= MAX_QUESTION and ASKS_FOR_LIST.fullmatch(asked) is not None
 
 
 def reminder_calls(text: str, messages: Sequence[BaseMessage]) -> list[tuple[str, dict[str, Any]]]:
