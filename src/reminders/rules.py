@@ -37,6 +37,7 @@ Weekday = Literal[
 
 MAX_TEXT = 1000  # characters; the bound of the column
 MAX_CHANGE = 150  # characters of a request to cancel or to move one
+MAX_CLAUSES = 3  # at its end, where it may begin
 # In place of an id: that of which the bot spoke last, and all that wait.
 IT, ALL = "it", "all"
 NO_TEXT = "-"  # in the place of what to remind of
@@ -157,9 +158,7 @@ ASKS_FOR_LIST = lexicon.Expression(
 )
 # "Remind me": of what, and when? The answer completes it.
 BARE_ORDER = lexicon.Expression("<cancel.bare_order>[.! ]*", re.IGNORECASE)
-POLITE = lexicon.Expression(
-    r"[ ,]*\b(?:<requests.please>|<move.instead>)\b[ ,]*", re.IGNORECASE
-)
+POLITE = lexicon.Expression(r"[ ,]*\b(?:<requests.please>|<move.instead>)\b[ ,]*", re.IGNORECASE)
 # "Can you move it", which is no question.
 ASKING = lexicon.Expression(
     r"^\W*(?:<lines.opener>[ ,]+)?(?:<requests.you_may>[ ,]+|<requests.you_may_english> "
@@ -203,8 +202,9 @@ def read_change(text: str) -> CancelOrder | ReminderOrder | None:
     folded = POLITE.sub(" ", fold(text)).strip().rstrip(" .!?)")
     if len(text) > MAX_CHANGE or (is_question(text) and ASKING.match(folded) is None):
         return None
-    begins = [0, *(end.end() for end in CLAUSE_END.finditer(folded))]
-    return next(filter(None, (_change(ASKING.sub("", folded[at:])) for at in begins)), None)
+    begins = [0, *[end.end() for end in CLAUSE_END.finditer(folded)][-MAX_CLAUSES:]]
+    changes = (_change(ASKING.sub("", folded[begin:])) for begin in begins)
+    return next((change for change in changes if change is not None), None)
 
 
 def _change(folded: str) -> CancelOrder | ReminderOrder | None:
