@@ -220,14 +220,16 @@ class Undone(NamedTuple):
     restored: list[str]
 
 
-# The last change that can be taken back: of facts that replaced others, or how a certain one came
-# about, and of forgettings; in a group of what the one who asks told, or wanted forgotten.
+# The last change that can be taken back: of facts that replaced others or were just kept with
+# /remember, or how a certain one came about, and of forgettings; in a group of what the one who
+# asks told, or wanted forgotten.
 SELECT_LAST = """
-SELECT 'replacement' AS kind, f.id, f.text, max(old.retired_at) AS at
+SELECT 'replacement' AS kind, f.id, f.text, coalesce(max(old.retired_at), f.created_at) AS at
 FROM memories f LEFT JOIN memories old ON old.superseded_by = f.id
      AND old.retired_reason = 'replaced' AND old.owner_id = %(owner)s
 WHERE f.owner_id = %(owner)s AND f.retired_at IS NULL
-  AND (f.id = %(memory_id)s OR %(memory_id)s::bigint IS NULL AND old.id IS NOT NULL)
+  AND (f.id = %(memory_id)s OR %(memory_id)s::bigint IS NULL AND (old.id IS NOT NULL
+       OR f.origin = 'command' AND f.created_at > now() - make_interval(secs => %(seconds)s)))
   AND (f.speaker_id IS NULL OR f.speaker_id = %(asker)s)
 GROUP BY f.id, f.text
 UNION ALL

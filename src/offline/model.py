@@ -40,7 +40,7 @@ from src.history.new_messages import (
 )
 from src.llm.chat import build_provider_model
 from src.offline import replies, tasks
-from src.offline.lines import NOTE, QUESTION, UNSURE, Vector, kind_of
+from src.offline.lines import NOTE, QUESTION, REQUEST, UNSURE, Vector, kind_of
 from src.reading import lexicon, requests
 from src.reading.gate import holds_secret
 from src.reading.sentences import FOLD, is_question, sentences
@@ -215,13 +215,18 @@ class Turn:
     @property
     def question(self) -> str:
         """What it asks, if it may ask at all; empty: nothing."""
-        parts = sentences(self.text)
-        asked = " ".join(part for part in parts if "?" in part and is_question(part))
+        *before, last = list(sentences(self.text)) or [""]
+        asked = " ".join(part for part in (*before, last) if "?" in part and is_question(part))
         if requests.overview_of(self.text):
             return asked or self.text
-        if self.kind in (QUESTION, UNSURE) or (self.kind == NOTE and is_question(self.text)):
+        if before and is_question(last):
+            return ASK_ME.sub("", asked or last)  # "lol ok fair. what was it called"
+        is_wanted = self.kind == REQUEST and ASK_ME.match(self.text) is not None
+        is_asked = self.kind == NOTE and is_question(self.text)
+        if self.kind in (QUESTION, UNSURE) or is_wanted or is_asked:
             asked = asked or self.text
-        return ASK_ME.sub("", asked) if self.kind in (NOTE, QUESTION, UNSURE) else ""
+        is_told = self.kind in (NOTE, QUESTION, UNSURE) or is_wanted
+        return ASK_ME.sub("", asked) if is_told else ""
 
     def calls(self) -> list[Call]:
         """What is to be done, in order: what is asked for, else what is told and searched."""
@@ -291,7 +296,8 @@ class Turn:
         if not self.question:
             return []
         calls: list[Call] = [("search_memory", {"query": self.question, "limit": SEARCHED})]
-        if requests.overview_of(self.question) in ("profile", "family"):
+        is_of_self = replies.asks_of_self(self.question)
+        if is_of_self or requests.overview_of(self.question) in ("profile", "family"):
             calls.append(("search_memory", {"kinds": ["message"], "limit": SEARCHED}))
         return calls
 
@@ -333,8 +339,10 @@ class Turn:
 
     def _unknown(self) -> str:
         """What is said when nothing is near; a line that may be a note is kept, too."""
-        if self.kind == UNSURE and not is_question(self.text):
+        if self.kind in (NOTE, UNSURE) and not is_question(self.text):
             return self._noted()
+        if self.kind == REQUEST:
+            return say("offline_request", self.language)
         is_sure = is_question(self.text) or requests.overview_of(self.text) is not None
         return self._with_hint(
             say("offline_unknown" if is_sure else "offline_unsure", self.language)

@@ -72,11 +72,13 @@ def quote_found(found: Sequence[Record], question: str, language: Language) -> s
         question: As it was asked.
         language: Of the words around the quotes.
     """
-    records = [r for one in found for r in one.get("memories") or () if r.get("text")]
-    kind = next((str(one["overview"]) for one in found if one.get("overview")), "")
+    every = [r for one in reversed(found) for r in one.get("memories") or () if r.get("text")]
+    records = list({r["uid"] if not _is_fact(r) else r["id"]: r for r in every}.values())
+    kind = str(found[0].get("overview") or "")
     chosen = _listed(records, kind) if kind else near(records, question)
-    ordered = sorted(chosen, key=lambda r: (r.get("holds", True), _order(r)), reverse=True)
-    ordered = list({record["text"]: record for record in reversed(ordered)}.values())[::-1]
+    ordered = list({record["text"]: record for record in reversed(newest_first(chosen))}.values())[
+        ::-1
+    ]
     if not ordered:
         return None
     title = say(f"offline_overview_{kind}" if kind else "offline_quote_one", language)
@@ -98,7 +100,7 @@ def near(records: Sequence[Record], question: str, *, least: float = NEAR) -> li
     floor = max(least, max(scores.values(), default=0.0) - GAP)
     best = [r for r in told if scores[id(r)] >= floor][:QUOTED]
     rest = [r for r in told if r not in best]
-    beside = [r for r in rest if _belongs(r, best, told)]
+    beside = [r for r in rest if _belongs(r, best, told) or _corrects_answer(r, best, records)]
     later = [r for r in rest if r not in beside and _is_later_about_same(r, best, question)]
     quoted = [_narrowed(r, question) for r in best]
     return [*quoted[: QUOTED - bool(later)], *beside, *later[:1]]
@@ -135,6 +137,16 @@ def _belongs(record: Record, best: Sequence[Record], told: Sequence[Record]) -> 
         same = [r for r in before if shared(text, _text(r))]
         return any(r in best for r in same[-1:] or beside)
     return CONTINUES.match(text.translate(FOLD)) is not None and any(r in best for r in beside)
+
+
+def _corrects_answer(record: Record, best: Sequence[Record], records: Sequence[Record]) -> bool:
+    """Whether it puts right what was answered right before: "how much is it?", "no, it's 7"."""
+    place = _order(record)
+    before = max((r for r in records if _order(r) < place), key=_order, default=record)
+    is_after_question = is_question(_text(before)) and place[1] - _order(before)[1] <= BESIDE
+    asked = content(_text(before)) if is_after_question and corrects(_text(record)) else ()
+    told = frozenset[str]().union(*(forms for r in best for forms in content(_text(r))))
+    return any(forms & told for forms in asked)
 
 
 def describe_saved(results: Sequence[Record], language: Language) -> str:
@@ -251,15 +263,19 @@ def _is_own(text: str) -> bool:
 def _nearness(record: Record, question: str) -> float:
     """How near it is in meaning and words; without a vector, whether enough words are the same.
 
-    What no search found, but stands in for what it found, has no score.
+    What no search found, but stands in for what it found or was only listed, has no score.
     """
     text = _text(record)
-    if not record.get("score", 1) or _is_of_another(text, question):
+    if _is_of_another(text, question):
+        return 0.0
+    if _answers(text, question):
+        return 1.0
+    if not record.get("score", 1):
         return 0.0
     there = frozenset[str]().union(*content(f"{record.get('from_file', '')} {text}"))
     asked = _asked_words(question)
     share = sum(bool(forms & there) for forms in asked) / len(asked) if asked else 0.0
-    if (share == 1 and len(asked) >= SURE) or _answers(text, question):
+    if share == 1 and len(asked) >= SURE:
         return 1.0
     similarity = float(record.get("similarity", 0))
     if record.get("from_file"):  # the vector is of its beginning
@@ -277,9 +293,13 @@ def _asked_words(question: str) -> list[Lemmas]:
     return [one for one in content(question) if not one & forms] or list(content(question))
 
 
+def asks_of_self(question: str) -> list[str]:
+    """What the one who asks wants to know of themselves ("where do I live?"), as search terms."""
+    return asked_relations(question) if _is_own(question) else []
+
+
 def _answers(text: str, question: str) -> bool:
-    """Whether it tells what the one who asks wants to know of themselves: "where do I live?"."""
-    asked = asked_relations(question) if _is_own(question) else ()
+    asked = asks_of_self(question)
     folded = text.translate(FOLD)
     if relation_term("name") in asked and _is_name_alone(folded):
         return True
@@ -294,6 +314,13 @@ def _answering() -> dict[str, re.Pattern[str]]:
         relation_term(name): re.compile(rf"(?<!\w)(?:{'|'.join(found)})(?!\w)", re.I)
         for name, found in told.items()
     }
+
+
+def covers(records: Sequence[Record], question: str) -> bool:
+    """Whether they hold every word of a question, or tell what the user asks of themselves."""
+    there = frozenset[str]().union(*(forms for r in records for forms in content(_text(r))))
+    holds = all(forms & there for forms in _asked_words(question))
+    return holds or any(_answers(_text(r), question) for r in records)
 
 
 def _is_name_alone(folded: str) -> bool:
@@ -320,6 +347,11 @@ def _line(record: Record, language: Language) -> str:
         line = f"{say('offline_earlier', language)} {line[2:]}"
     dates = f" ({', '.join(record['dates'])})" if record.get("dates") else ""
     return f"{line}{dates} [{record['n']}]"
+
+
+def newest_first(records: Sequence[Record]) -> list[Record]:
+    """What holds, then what does not any more; of both the newest first."""
+    return sorted(records, key=lambda r: (r.get("holds", True), _order(r)), reverse=True)
 
 
 def _order(record: Record) -> tuple[str, int]:

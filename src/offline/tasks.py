@@ -8,12 +8,13 @@ from typing import Any
 
 from src.memory.prompts import MERGE_PROMPT, SUMMARY_PROMPT
 from src.offline.lines import NOTE, kind_of
-from src.offline.replies import Record, is_note, near
+from src.offline.replies import Record, covers, is_note, near, newest_first
 from src.reading.facts import Fact
 from src.reading.plain_facts import plain_facts, to_remember
 from src.reading.requests import asks_to_keep_private, forget_request
 from src.reading.words import shared
 from src.reminders.rules import asks_for_reminder
+from src.texts import detect_language, say
 from src.texts.plain_text import CUT, shortened
 
 SUMMARY_QUOTE = 70  # characters of each message in a summary
@@ -99,9 +100,16 @@ def _meant(prompt: str) -> Iterator[str]:
 
 
 def _solved(prompt: str, asked: str) -> dict[str, Any]:
-    """The quotes that are near a question, as they are, each with its reference."""
+    """The quotes that are near a question, the newest first, each with its reference."""
     quotes = [{**r, "text": str(r.get("text", ""))} for r in _records(prompt, "context")]
-    lines = (f"{r['text']} [{r.get('id', r['uid'])}]" for r in near(quotes, asked))
+    found = newest_first(near(quotes, asked))
+    language = detect_language(asked)
+    told = (
+        say("quoted", language, text=r["text"]) if len(found) > 1 else r["text"] for r in found
+    )
+    lines = [f"{text} [{r.get('id', r['uid'])}]" for text, r in zip(told, found, strict=True)]
+    if found and not covers(found, asked):
+        lines.insert(0, say("offline_only_this", language))
     return {"intent": "solve", "answer": "\n".join(lines)}
 
 
