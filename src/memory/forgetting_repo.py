@@ -220,16 +220,21 @@ class Undone(NamedTuple):
     restored: list[str]
 
 
-# The last change that can be taken back: of facts that replaced others or were just kept with
-# /remember, or how a certain one came about, and of forgettings; in a group of what the one who
-# asks told, or wanted forgotten.
+# The last change that can be taken back: of facts that replaced others, of one kept with /remember
+# after which nothing was said, or how a certain one came about, and of forgettings; in a group of
+# what the one who asks told, or wanted forgotten.
 SELECT_LAST = """
 SELECT 'replacement' AS kind, f.id, f.text, coalesce(max(old.retired_at), f.created_at) AS at
 FROM memories f LEFT JOIN memories old ON old.superseded_by = f.id
      AND old.retired_reason = 'replaced' AND old.owner_id = %(owner)s
 WHERE f.owner_id = %(owner)s AND f.retired_at IS NULL
   AND (f.id = %(memory_id)s OR %(memory_id)s::bigint IS NULL AND (old.id IS NOT NULL
-       OR f.origin = 'command' AND f.created_at > now() - make_interval(secs => %(seconds)s)))
+       OR f.origin = 'command' AND f.created_at > now() - make_interval(secs => %(seconds)s)
+          AND NOT EXISTS (
+              SELECT 1 FROM memory_sources s JOIN messages told ON told.id = s.message_id
+              JOIN messages later ON later.conversation_id = told.conversation_id
+                   AND later.position > told.position AND later.role = 'user'
+              WHERE s.memory_id = f.id)))
   AND (f.speaker_id IS NULL OR f.speaker_id = %(asker)s)
 GROUP BY f.id, f.text
 UNION ALL
@@ -382,7 +387,7 @@ class ForgettingRepository(OwnerSteps):
         for number, (_, after) in quotes.items():
             self._run(UPDATE_QUOTE, source_id=number, quote=after)
         self._run(DELETE_FACTS, facts=list(facts))
-        self._change(changes)
+        self.change(changes)
         gone = [*texts, *(change.before for change in changes)]
         gone += [row["text"] for row in kept["facts"]]
         self._run(CLEAR_QUOTED, gone=[text for text in gone if text])
@@ -473,11 +478,11 @@ class ForgettingRepository(OwnerSteps):
             add_documents(self._transaction, self._owner, documents)
         for source, before, _ in kept["quotes"]:
             self._run(UPDATE_QUOTE, source_id=source, quote=before)
-        self._change([Change(id_, after, before) for id_, before, after in kept["messages"]])
+        self.change([Change(id_, after, before) for id_, before, after in kept["messages"]])
         self._run(DELETE_RESULTS)
         return Undone(None, [str(text) for text in kept["texts"]])
 
-    def _change(self, changes: Sequence[Change]) -> None:
+    def change(self, changes: Sequence[Change]) -> None:
         """Let messages say something else, hide them, or show them again."""
         ids = [change.message_id for change in changes]
         reset_vectors(self._transaction, self._owner, ids)

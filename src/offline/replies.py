@@ -31,7 +31,11 @@ GAP = 0.15  # below the nearest, from which on a note is left out
 SURE = 2  # words of a question that are enough, if they are all of its words
 SHARED = 0.5  # of the words of a question, in a file; more of them in what has no vector (yet)
 BESIDE = 3  # messages behind a note in which one that puts it right is looked for
-CORRECTS = lexicon.Expression(r"\W*(?:<lines.corrects>|<lines.takes_back>)(?![\w'-])", re.I)
+CORRECTS = lexicon.Expression(
+    r"\W*(?:(?:<lines.laugh>|<lines.opener>)(?![\w'-])\W+){0,3}?"
+    r"(?:<lines.corrects>|<lines.takes_back>)(?![\w'-])",
+    re.I,
+)
 CONTINUES = lexicon.Expression(r"\W*<lines.continues>(?![\w'-])", re.I)
 NAMED = lexicon.Expression(r"\W*<lines.named>\W*", re.I)
 ASKS_WHO = lexicon.Expression(

@@ -199,6 +199,9 @@ ALONE = re.compile(r"\S{4,64}|\d[\d -]{2,24}|(?:[^\W\d_]+ ){7,23}[^\W\d_]+")
 PUBLIC = re.compile(r"\d{1,2}[:.]\d\d|[\w.+-]+@[\w-]+\.\w+|\w+://\S*|[#@/]\S*")
 PLAIN_WORD = re.compile(r"\W*[^\W\d_]+(?:[-'][^\W\d_]+)*\W*")
 ANNOUNCED = lexicon.Expression(r"(?:[:=-]|\b<secrets.is>)$", re.IGNORECASE)
+THIS_IS = lexicon.Expression(
+    r"\W*(?:<lines.opener>[ ,]+)*<secrets.this_is>(?![\w'-])", re.IGNORECASE
+)
 MAX_ANNOUNCED = 200  # characters of a message that may announce a secret at its end
 
 MASK = "••••"  # stands in a message in the place of a secret
@@ -260,6 +263,11 @@ def completes(before: str, text: str) -> Secret | None:
     told = told.rstrip(" :-.,!")
     found = [one for one in _found(f"{told}: {seen}") if one.start > len(told)]
     return found[-1] if found else None
+
+
+def refers_back(text: str) -> bool:
+    """Whether a message says what the one before it is: "that's my password"."""
+    return THIS_IS.match(_seen(text)) is not None
 
 
 def secrets_of(text: str) -> list[str]:

@@ -176,6 +176,8 @@ CANCEL = tuple(
         "<cancel.surely> (?:<cancel.whose> )?(?:(?P<about>.{1,40}?) )?ones?(?:[,.;!(].{0,80})?",
         "<cancel.surely> (?:<cancel.about>|<cancel.whose> <cancel.about>) (?P<about>.{1,80}?)",
         f"<cancel.no_more>{_OF}(?: <cancel.again>)?",
+        "<cancel.surely> (?P<all><cancel.all_of_them>)",
+        "(?:<cancel.about> )?(?P<about>[^,.;]{1,40}) <cancel.no_more>",
     )
 )
 

@@ -28,6 +28,7 @@ from src.history.turn_repo import Asks, Changes, NewAnswer, StoredAnswer, TurnRe
 from src.llm.embeddings import QuietMoments
 from src.memory.budget import DailyCeilings
 from src.memory.digest_repo import SummaryRepository
+from src.memory.forgetting_repo import ForgettingRepository
 from src.memory.memories import Memories
 from src.memory.memory_repo import count_recalls
 from src.memory.retrieval_repo import Hit
@@ -39,7 +40,7 @@ from src.privacy.erasure_repo import ErasureRepository
 from src.queue.update_repo import Behind, UpdateOutcome, UpdateRepository
 from src.reading import lexicon
 from src.reading.facts import PRIVATE
-from src.reading.gate import MASK, is_alone, redact, secrets_of
+from src.reading.gate import MASK, is_alone, redact, refers_back, secrets_of
 from src.reading.requests import asked_place
 from src.reading.voices import Voice, clean_name
 from src.reading.zone_phrases import home_zones, told_zone
@@ -113,12 +114,12 @@ class Intake:
             StorageError: The database is away.
         """
         turn.incoming = turn.incoming.without_secrets()
-        if is_alone(turn.incoming.text):
+        if is_alone(turn.incoming.text) or refers_back(turn.incoming.text):
             find = self._conversations.find_text_before
-            before = await self._client.run(
+            before, number = await self._client.run(
                 find, turn.incoming.owner, turn.incoming.origin, turn.incoming.moment
             )
-            turn.incoming = turn.incoming.following(before)
+            turn.incoming = turn.incoming.following(before, number)
         if _is_searched(turn.incoming):
             self._memories.retriever.prepare(turn.incoming.text)  # as long as all the rest
         with self._metrics.stage("store"):
@@ -182,6 +183,9 @@ class Intake:
             )
         self._store_enclosed(transaction, turn.incoming)
         self._store_message(transaction, turn)
+        if turn.incoming.gives_away is not None:
+            owner = turn.incoming.owner
+            ForgettingRepository(transaction, owner).change([turn.incoming.gives_away])
         ids = turn.conversation_id, turn.message_id
         if not turn.is_new:
             if MASK in turn.incoming.text and not turn.incoming.is_masked:

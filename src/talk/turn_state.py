@@ -22,6 +22,7 @@ from src.history.new_messages import asked_text, new_messages
 from src.history.turn_repo import NO_CHANGES, AnswerSource, Asks, Changes, StoredAnswer
 from src.llm.reply import ModelUsage
 from src.media.attachments import Enclosed
+from src.memory.forgetting_repo import Change
 from src.memory.memory_repo import Memory
 from src.memory.prompts import Intent
 from src.memory.retrieval_repo import Hit
@@ -31,7 +32,7 @@ from src.pg.client import storable
 from src.pg.user_settings_repo import AnswerLength, Mode
 from src.queue.update_repo import UpdateKind
 from src.reading.facts import Fact
-from src.reading.gate import MASK, completes, holds_secret, redact
+from src.reading.gate import MASK, completes, holds_secret, redact, refers_back
 from src.reading.plain_facts import to_remember
 from src.reading.voices import TYPED, Voice
 from src.texts import Language, say
@@ -208,6 +209,7 @@ class IncomingMessage:
         is_masked: Whether a secret in it was masked.
         is_code: Whether it is the code of a door that the message before it announced.
         told_apart: The secret that it was, where the message before announced it.
+        gives_away: The message before it, of which it says that it was a secret.
         kept_private: What ``text`` said before the code of a door was masked in it, to be kept.
         problem: A sentence about its attachment, to be shown under the answer.
     """
@@ -232,6 +234,7 @@ class IncomingMessage:
     is_masked: bool = False
     is_code: bool = False
     told_apart: str = field(default="", repr=False)
+    gives_away: Change | None = field(default=None, repr=False)
     kept_private: str = field(default="", repr=False)
 
     def without_secrets(self) -> IncomingMessage:
@@ -252,8 +255,15 @@ class IncomingMessage:
         )
         return (clean if clean == self else clean.noting_mask())._keeping_private()
 
-    def following(self, before: str) -> IncomingMessage:
-        """The same, masked where the message before it announced the secret that it is."""
+    def following(self, before: str, number: int = 0) -> IncomingMessage:
+        """The same, masked where the message before it announced the secret that it is.
+
+        Or that one is to be masked, where this says that it was a secret.
+        """
+        if refers_back(self.text):
+            is_secret = completes(f"{self.text}:", before) is not None
+            masked = replace(self, gives_away=Change(number, before, MASK))
+            return masked.noting_mask() if is_secret else self
         found = completes(before, self.text)
         if found is None or found.is_household:
             return replace(self, is_code=found is not None)
