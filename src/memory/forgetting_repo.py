@@ -229,12 +229,10 @@ FROM memories f LEFT JOIN memories old ON old.superseded_by = f.id
      AND old.retired_reason = 'replaced' AND old.owner_id = %(owner)s
 WHERE f.owner_id = %(owner)s AND f.retired_at IS NULL
   AND (f.id = %(memory_id)s OR %(memory_id)s::bigint IS NULL AND (old.id IS NOT NULL
-       OR f.origin = 'command' AND f.created_at > now() - make_interval(secs => %(seconds)s)
-          AND NOT EXISTS (
-              SELECT 1 FROM memory_sources s JOIN messages told ON told.id = s.message_id
-              JOIN messages later ON later.conversation_id = told.conversation_id
-                   AND later.position > told.position AND later.role = 'user'
-              WHERE s.memory_id = f.id)))
+       OR f.origin = 'command' AND f.created_at >= (
+           SELECT max(said.created_at) FROM messages said
+           JOIN conversations c ON c.id = said.conversation_id
+           WHERE c.owner_id = %(owner)s AND said.role = 'user')))
   AND (f.speaker_id IS NULL OR f.speaker_id = %(asker)s)
 GROUP BY f.id, f.text
 UNION ALL

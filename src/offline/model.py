@@ -217,15 +217,15 @@ class Turn:
         """What it asks, if it may ask at all; empty: nothing."""
         *before, last = list(sentences(self.text)) or [""]
         asked = " ".join(part for part in (*before, last) if "?" in part and is_question(part))
+        if before and not asked and is_question(last):  # "lol ok. what was it called"
+            asked = last
         if requests.overview_of(self.text):
             return asked or self.text
-        if before and is_question(last):
-            return ASK_ME.sub("", asked or last)  # "lol ok fair. what was it called"
         is_wanted = self.kind == REQUEST and ASK_ME.match(self.text) is not None
-        is_asked = self.kind == NOTE and is_question(self.text)
-        if self.kind in (QUESTION, UNSURE) or is_wanted or is_asked:
+        is_asked = is_wanted or (self.kind == NOTE and is_question(self.text))
+        if is_asked or self.kind in (QUESTION, UNSURE):
             asked = asked or self.text
-        is_told = self.kind in (NOTE, QUESTION, UNSURE) or is_wanted
+        is_told = is_wanted or self.kind in (NOTE, QUESTION, UNSURE)
         return ASK_ME.sub("", asked) if is_told else ""
 
     def calls(self) -> list[Call]:

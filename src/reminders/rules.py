@@ -40,6 +40,7 @@ MAX_CHANGE = 150  # characters of a request to cancel or to move one
 MAX_CLAUSES = 3  # at its end, where it may begin
 # In place of an id: that of which the bot spoke last, and all that wait.
 IT, ALL = "it", "all"
+CLOCK = "⏰"  # begins an answer about reminders
 NO_TEXT = "-"  # in the place of what to remind of
 WEEKDAYS: tuple[Weekday, ...] = get_args(Weekday)
 UNITS = {
@@ -190,6 +191,13 @@ MOVE = lexicon.Expression(
 )
 REASON = lexicon.Expression(r"(?:[,;.!(]| <move.because>) .*", re.IGNORECASE)
 NOUN = lexicon.Expression(r"\b<cancel.noun>(?!\w)", re.IGNORECASE)
+BARE_CANCEL = lexicon.Expression(
+    r"\W*(?:(?:<lines.opener>|<cancel.and>)[ ,]+)*<cancel.surely>"
+    r"(?: (?:<move.it>|(?:<cancel.whose> )?(?P<about>[^,.;]{1,40})))?"
+)
+BEFORE_TIME = lexicon.Expression(
+    r"^\W*(?:(?:<lines.opener>|<lines.corrects>|<lines.takes_back>|<move.rather>)(?!\w)\W*)*"
+)
 FROM = lexicon.Expression(r"\b(?:<move.from> .{1,30}?|ones?) (?=<move.to> )", re.IGNORECASE)
 BEFORE_ABOUT = lexicon.Expression(
     r"\W*(?:(?:<cancel.whose>|<move.it>|<cancel.about>|the)(?!\w)\W*)*", re.IGNORECASE
@@ -221,6 +229,15 @@ def _change(folded: str) -> CancelOrder | ReminderOrder | None:
     said = folded[begin.end() :]
     moved = _moving(said)
     return moved if moved and moved.when else _moving(REASON.sub("", said)) or moved
+
+
+def _change_in_passing(text: str) -> CancelOrder | ReminderOrder | None:
+    """What is to become of the reminder that was spoken of: "no sorry, at 10", "cancel it"."""
+    folded = POLITE.sub(" ", fold(text[:MAX_CHANGE])).strip().rstrip(" .!?)")
+    if match := BARE_CANCEL.fullmatch(folded):
+        return CancelOrder(id=match["about"] or IT)
+    about, when = _before_time(f"to {BEFORE_TIME.sub('', folded)}")
+    return ReminderOrder(text=IT, when=when, moves=IT) if when and not about else None
 
 
 def _moving(said: str) -> ReminderOrder | None:
@@ -303,7 +320,9 @@ def reminder_calls(text: str, messages: Sequence[BaseMessage]) -> list[tuple[str
     """
     if _asks_for_list(text):
         return [(LIST_REMINDERS, {})]
-    if wanted := read_change(text):
+    answer = _answer_before(messages)
+    spoken_of = answer.startswith(CLOCK)
+    if wanted := read_change(text) or (_change_in_passing(text) if spoken_of else None):
         name = CANCEL_REMINDER if isinstance(wanted, CancelOrder) else SET_REMINDER
         return [(name, wanted.model_dump(exclude_defaults=True))]
     if BARE_ORDER.fullmatch(text):
@@ -334,8 +353,15 @@ def describe_reminder(found: Mapping[str, Any], language: Language) -> str:
 
 def _without_time(messages: Sequence[BaseMessage]) -> str:
     """The request of which the bot has just asked when."""
-    talk = [m for m in messages if isinstance(m, HumanMessage | AIMessage) and str(m.text)]
-    if len(talk) < 3 or not isinstance(talk[-2], AIMessage):  # request, question, answer
-        return ""
-    asked = any(str(talk[-2].text) == say("reminder_no_time", one) for one in LANGUAGES)
-    return strip_time_label(str(talk[-3].text)) if asked else ""
+    asked = any(_answer_before(messages) == say("reminder_no_time", one) for one in LANGUAGES)
+    return strip_time_label(str(_talk(messages)[-3].text)) if asked else ""
+
+
+def _answer_before(messages: Sequence[BaseMessage]) -> str:
+    """What the bot said right before the newest message, if something was asked before it."""
+    talk = _talk(messages)
+    return str(talk[-2].text) if len(talk) > 2 and isinstance(talk[-2], AIMessage) else ""
+
+
+def _talk(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
+    return [m for m in messages if isinstance(m, HumanMessage | AIMessage) and str(m.text)]
