@@ -61,6 +61,7 @@ ASK_ME = lexicon.Expression(r"^\W*<lines.ask_me>[\s,]+", re.IGNORECASE)
 Call = tuple[str, dict[str, Any]]
 Prompt = Sequence[BaseMessage]
 Embed = Callable[[str], Awaitable[Vector | None]]
+NEWEST: Call = ("search_memory", {"kinds": ["message"], "limit": SEARCHED})
 NO_KINDS: Mapping[str, str] = {}
 NO_VECTORS: Mapping[str, Vector | None] = {}
 
@@ -161,6 +162,8 @@ def answer(
     waits = reminders.LIST_REMINDERS in tool_names  # else there is none to move
     wanted = (call for call in turn.calls() if waits or "moves" not in call[1])
     calls = [call for call in wanted if call[0] in tool_names][len(results) :]
+    if not calls and turn.is_missed(results):
+        calls = [NEWEST]
     if calls:
         return _message(calls[:MAX_CALLS])
     return AIMessage(content=turn.reply(results))
@@ -237,6 +240,13 @@ class Turn:
         calls: list[Call] = [("save_user_fact", fact) for fact in facts]
         return calls + (self._searches() if done is None else done)
 
+    def is_missed(self, results: Sequence[ToolMessage]) -> bool:
+        """Whether the search found nothing of what is asked of the user themselves."""
+        found = [record for result in results for record in _memories(result)]
+        is_searched = [result.name for result in results] == ["search_memory"]
+        is_of_self = is_searched and bool(replies.asks_of_self(self.question))
+        return is_of_self and not replies.near(found, self.question)
+
     def reply(self, results: Sequence[ToolMessage]) -> str:
         """What is said when nothing is left to do."""
         names = dict.fromkeys(file_names_of(self.messages))
@@ -296,9 +306,8 @@ class Turn:
         if not self.question:
             return []
         calls: list[Call] = [("search_memory", {"query": self.question, "limit": SEARCHED})]
-        is_of_self = replies.asks_of_self(self.question)
-        if is_of_self or requests.overview_of(self.question) in ("profile", "family"):
-            calls.append(("search_memory", {"kinds": ["message"], "limit": SEARCHED}))
+        if requests.overview_of(self.question) in ("profile", "family"):
+            calls.append(NEWEST)
         return calls
 
     def _after_tools(self, results: Sequence[ToolMessage]) -> list[str]:

@@ -195,7 +195,8 @@ WORD_END = re.compile(r"\S*")
 TAIL = re.compile(r"(?:\s(?=\S{0,60}\d)\S+)*")
 
 # A message that may be a secret: one word, digits in groups, the words of a wallet.
-ALONE = re.compile(r"\S{4,64}|\d[\d -]{2,24}|(?:[^\W\d_]+ ){7,23}[^\W\d_]+")
+WORDS = re.compile(r"(?:[^\W\d_]+ ){7,23}[^\W\d_]+")
+ALONE = re.compile(rf"\S{{4,64}}|\d[\d -]{{2,24}}|{WORDS.pattern}")
 PUBLIC = re.compile(r"\d{1,2}[:.]\d\d|[\w.+-]+@[\w-]+\.\w+|\w+://\S*|[#@/]\S*")
 PLAIN_WORD = re.compile(r"\W*[^\W\d_]+(?:[-'][^\W\d_]+)*\W*")
 ANNOUNCED = lexicon.Expression(r"(?:[:=-]|\b<secrets.is>)$", re.IGNORECASE)
@@ -261,7 +262,10 @@ def completes(before: str, text: str) -> Secret | None:
     if PLAIN_WORD.fullmatch(seen) and not is_other and not ANNOUNCED.search(told):
         return None
     told = told.rstrip(" :-.,!")
-    found = [one for one in _found(f"{told}: {seen}") if one.start > len(told)]
+    both = f"{told}: {seen}"
+    if WORDS.fullmatch(seen) and SEEDS.search(both) is None:
+        return None
+    found = [one for one in _found(both) if one.start > len(told)]
     return found[-1] if found else None
 
 

@@ -352,7 +352,7 @@ def test_what_holds_no_more_stands_below_marked_with_what_took_its_place() -> No
 
 def test_in_a_group_nobody_answers_for_another() -> None:
     others = {"text": "Я живу в Омске", "of_asker": False, "speaker": "Анна"}
-    assert reply(prompt("Где я живу?", found(others))) == UNKNOWN_RU
+    assert reply(prompt("Где я живу?", found(others), found(others))) == UNKNOWN_RU
     assert "Анна: Я живу в Омске" in reply(prompt("Где живёт Анна?", found(others)))
 
 
