@@ -1,7 +1,5 @@
 """The bot at work: receiver, workers and HTTP server in one process, started and drained."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import random

@@ -3,8 +3,6 @@
 On a terminal the arrow keys recall what was typed before.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json
@@ -194,7 +192,7 @@ class Console:
         """Read what /new deleted; index what /undo brought back."""
         await self._memory.read_parting()
         await self._memory.index_pending()
-        await self._memory.embed()
+        await self._memory.indexer.embed_pending()
 
     async def _run_turn(self, text: str, teaching: Teaching | None = None) -> None:
         self._language = detect_language(text, self._language)

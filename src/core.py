@@ -1,7 +1,5 @@
 """The objects that every command shares, built once: database, repositories, model, agent."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Sequence
@@ -103,7 +101,7 @@ class MemoryRoom:
             settings.embedding_model,
             client,
         )
-        self.retriever = Retriever(client, self.space, reranker=build_reranker(settings))
+        self.retriever = Retriever(client, self.space, metrics, reranker=build_reranker(settings))
         writer = MemoryWriter(client, self.space, stored)
         self.memories = Memories(client, self.retriever, writer, stored)
         self.index = SearchIndexRepository(client)

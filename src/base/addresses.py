@@ -4,8 +4,6 @@ A wrong ``DATABASE_URL`` is refused in our words before libpq refuses it in its 
 pieces of it.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Annotated
 from urllib.parse import urlsplit

@@ -4,8 +4,6 @@
 one line for every variable that is missing or malformed, all of them at once.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Callable, Mapping

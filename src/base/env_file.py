@@ -1,7 +1,5 @@
 """The file ``.env`` and the names in it: lines that set nothing, settings that are misspelt."""
 
-from __future__ import annotations
-
 import io
 import re
 import tomllib

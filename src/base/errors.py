@@ -4,8 +4,6 @@ An ``AppError`` carries two things: a message for the operator (it never holds w
 user wrote, a token or a key) and the key of the sentence that the user is shown.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 
 

@@ -3,8 +3,6 @@
 On a terminal they are coloured lines, elsewhere one JSON object a line.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import re

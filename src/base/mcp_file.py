@@ -5,8 +5,6 @@ It has the form that other programs use: ``{"mcpServers": {"name": {...}}}``, wh
 value stands for a variable of the environment. Whatever stands in it may be a secret.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping

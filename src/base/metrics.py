@@ -1,7 +1,5 @@
 """Prometheus metrics, in a registry of their own, one for each ``Metrics``."""
 
-from __future__ import annotations
-
 from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any
@@ -81,6 +79,10 @@ class Metrics:
         self.last_poll = gauge(
             "pomni_last_receive_timestamp_seconds",
             "When Telegram last answered getUpdates or called the webhook",
+        )
+        self.searches_by_words = counter(
+            "pomni_searches_by_words_total",
+            "Searches that went by words alone, since the embedding was not there in time",
         )
         self.engine_deaths = counter(
             "pomni_embedding_engine_deaths_total",

@@ -1,10 +1,8 @@
 """Owners: whose rows (a person's, or a group and topic's), and who called a command for one."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from src.base.zones import day_text
 from src.texts import Language
@@ -52,7 +50,7 @@ class _OwnerId:
     def __init__(self, telegram_user_id: int, thread_id: int) -> None:
         self._user, self._thread = int(telegram_user_id), int(thread_id)
 
-    def __conform__(self, _protocol: object) -> _OwnerId:
+    def __conform__(self, _protocol: object) -> Self:
         """How psycopg2 asks an object for its SQL."""
         return self
 
@@ -93,7 +91,7 @@ class Called:
         """Who wants something of a group's memory; None in a private chat: all of it is theirs."""
         return self.member if self.owner.is_group else None
 
-    def asking(self, text: str) -> Called:
+    def asking(self, text: str) -> Self:
         """The same, about another text."""
         return replace(self, argument=text)
 

@@ -5,8 +5,6 @@ A new one needs a record, its two settings, their lines in ``.env.example``, and
 OpenAI's clients speak needs none of this, but ``OPENAI_BASE_URL``.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Mapping
 from contextlib import suppress

@@ -5,8 +5,6 @@ A signal only wakes a thread; the thread asks the event loop to end, and when th
 the process itself. Nothing is lost by that: every step of a turn is made to survive ``kill -9``.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import os

@@ -6,8 +6,6 @@ them behind an empty line. A line is the zones of some names, those of the large
 tab, and these names with ``|`` between them. ``benchmarks/city_zones.py`` makes it anew.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable
 from difflib import SequenceMatcher

@@ -1,7 +1,5 @@
 """Time zones: times in a zone, the zone of a place or a city's name, days as people say them."""
 
-from __future__ import annotations
-
 import math
 import subprocess
 import sys

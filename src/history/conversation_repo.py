@@ -1,7 +1,5 @@
 """Conversations and their messages."""
 
-from __future__ import annotations
-
 import json
 import threading
 from collections.abc import Callable

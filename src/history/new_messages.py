@@ -4,8 +4,6 @@ Several messages, when they came one after the other; what the user typed in the
 the text that a model reads.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from datetime import datetime

@@ -1,7 +1,5 @@
 """What was said and called in a conversation: messages page by page, and the results of tools."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from datetime import datetime

@@ -1,12 +1,10 @@
 """What belongs to one turn: the answer, its delivery, and the tokens that it cost."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, Self
 from uuid import UUID
 
 from src.base import errors
@@ -64,13 +62,13 @@ class Changes:
     names_zone: bool = False
 
     @classmethod
-    def from_row(cls, stored: dict[str, Any] | None) -> Changes:
+    def from_row(cls, stored: dict[str, Any] | None) -> Self:
         """As it is stored; None is nothing."""
         columns = (stored or {}).items()
         changes: Any = {name: tuple(v) if isinstance(v, list) else v for name, v in columns}
         return cls(**changes)
 
-    def __add__(self, later: Changes) -> Changes:
+    def __add__(self, later: "Changes") -> "Changes":
         """Both; of two that can be only one, the later."""
         both = {
             name: first + second if isinstance(first, tuple) else second or first

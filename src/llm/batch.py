@@ -4,8 +4,6 @@ A provider stores what users wrote until it is told to delete it; ``delete_batch
 repeated.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress

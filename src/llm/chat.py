@@ -1,7 +1,5 @@
 """A provider's chat model, and the one way to call any."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence

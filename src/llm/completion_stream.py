@@ -6,8 +6,6 @@ LangChain trust what they read, and fail in the middle of it. So the body is rea
 goes on to LangChain has the documented fields and types only.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 from collections.abc import AsyncIterator, Iterator, Mapping

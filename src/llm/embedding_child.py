@@ -7,8 +7,6 @@ its memory and the time that it takes to start, and it is given neither the bot'
 its files.
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 import resource

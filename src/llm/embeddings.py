@@ -4,8 +4,6 @@ What the model is given of a text, when it works, and the embedding of a message
 The local model has lanes: threads that ask a child process, and outlive it.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import socket
@@ -16,9 +14,9 @@ import threading
 import time
 import unicodedata
 from abc import ABC, abstractmethod
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from hashlib import blake2b
@@ -200,6 +198,9 @@ class LaneSettings:
 class EmbeddingLane:
     """Embeds one text after another. The child process starts with the first of them.
 
+    The newest goes first, and one that nobody waits for any more is passed over: under load most
+    questions are answered in time, instead of all too late.
+
     When it dies, or takes too long, it is started again and gets the text once more. A text of
     which it dies twice is poison, unless the new one does not even embed the warm-up: then the
     engine is at fault, and not the text. One that takes too long twice may be tried again later.
@@ -210,6 +211,7 @@ class EmbeddingLane:
         self._settings = settings
         self._metrics = metrics
         self._threads = ThreadPoolExecutor(1, thread_name_prefix=settings.name)
+        self._waiting: list[tuple[str, Future[Vectors]]] = []
         self._guard = threading.Lock()  # of the next two, which the event loop's thread also uses
         self._engine: EngineProcess | None = None
         self._is_closed = False
@@ -233,7 +235,10 @@ class EmbeddingLane:
         """
         if self._is_closed:
             raise ModelUnavailableError("the local embedding model is closed")
-        return await asyncio.get_running_loop().run_in_executor(self._threads, self._embed, text)
+        asked: Future[Vectors] = Future()
+        self._waiting.append((text, asked))
+        self._threads.submit(self._embed_newest)
+        return await asyncio.wrap_future(asked)
 
     async def close(self) -> None:
         """End the child process, whatever it does, and the thread."""
@@ -245,6 +250,15 @@ class EmbeddingLane:
                 self._engine.kill()
         await asyncio.get_running_loop().run_in_executor(self._threads, self._end)
         self._threads.shutdown(wait=False)
+
+    def _embed_newest(self) -> None:
+        text, asked = self._waiting.pop()
+        if not asked.set_running_or_notify_cancel():
+            return
+        try:
+            asked.set_result(self._embed(text))
+        except Exception as error:  # noqa: BLE001  (whatever it is, the caller hears of it)
+            asked.set_exception(error)
 
     def _embed(self, text: str) -> Vectors:
         key = blake2b(text.encode(), digest_size=16).digest()
@@ -393,7 +407,7 @@ def _clean(text: str) -> str:
 # Characters that the local model reads; it takes 512 tokens, and a second for as many.
 MAX_QUERY = 300
 MAX_DOCUMENT = 1500
-MAX_WAIT = 0.1  # seconds that a document waits for turns to end: ten a second go on beside them
+MAX_WAIT = 1.0  # seconds that a document waits for turns to end: one a second goes on beside them
 # Documents wait for the bot, not the bot for documents. What takes hundreds of times as long as
 # usual hangs.
 QUERIES = LaneSettings("embed-query", deadline=10.0)
@@ -415,12 +429,13 @@ class Embedder(ABC):
     def __init__(self) -> None:
         """Nothing is remembered yet."""
         self._queries: OrderedDict[str, asyncio.Task[Vectors]] = OrderedDict()
+        self._waiters: Counter[asyncio.Task[Vectors]] = Counter()
 
     async def embed_query(self, text: str) -> Vectors:
         """One vector, shape (dimensions,); in the hot path.
 
-        Who asks meanwhile for the same text waits for the same vector, and a caller that gives up
-        does not take it away from the others.
+        Who asks meanwhile for the same text waits for the same vector. A caller that gives up
+        does not take it away from the others; the last one who does ends the work.
 
         Raises:
             ModelError: The endpoint refused; the local model dies of the text.
@@ -434,7 +449,14 @@ class Embedder(ABC):
                 self._queries[text] = task
                 if len(self._queries) > KEPT:
                     self._queries.popitem(last=False)
-        return await asyncio.shield(task)
+        self._waiters[task] += 1
+        try:
+            return await asyncio.shield(task)
+        finally:
+            self._waiters[task] -= 1
+            if not self._waiters[task]:
+                del self._waiters[task]
+                task.cancel()
 
     async def embed_documents(self, texts: Sequence[str]) -> Vectors:
         """Vectors of shape (len(texts), dimensions); in background jobs.

@@ -4,8 +4,6 @@ A reranker is Cohere's, Jina's, or a server of BGE models; a transcriber is any 
 speaks OpenAI's ``/audio/transcriptions``.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Errors of any provider's SDK as our own two: worth another try, or not."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import httpx

@@ -6,8 +6,6 @@ beginnings finds nearly all of it again. Most providers do that unasked; the oth
 Gemini's cached contents are made, renewed and deleted, each with a row of ``cached_contents``.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import json

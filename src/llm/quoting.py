@@ -3,8 +3,6 @@
 Also tools whose arguments are a form: described to a model in few words, and checked by the form.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import cache

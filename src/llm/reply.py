@@ -3,8 +3,6 @@
 Its text as it may be shown, its calls as they may be run.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -11,8 +11,6 @@ earlier. Prompts as the bot builds them come out within 10 %, hostile texts at n
 what they take; ``tests/unit/test_tokens.py`` holds both.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """What is read out of an attachment: a picture described, a voice heard, a document read."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import logging

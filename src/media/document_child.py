@@ -5,8 +5,6 @@ in C, and the files come from strangers. Here they find no settings, keys or use
 open a file or a connection, start nothing, and end within bounds of memory and time.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import resource

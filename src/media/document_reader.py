@@ -1,7 +1,5 @@
 """The text of a file that a user sent, read by a child process that may die of it."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import logging

@@ -1,7 +1,5 @@
 """The text of a file: bounded, storable in PostgreSQL, and in lines where the file has tags."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Office documents: packages that are unpacked within bounds, and the text in them."""
 
-from __future__ import annotations
-
 import codecs
 import datetime
 import io

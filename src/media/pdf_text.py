@@ -1,7 +1,5 @@
 """The text of PDF files, page by page, in the order in which it was written."""
 
-from __future__ import annotations
-
 import re
 
 import pypdfium2

@@ -1,7 +1,5 @@
 """Plain text in the encoding that it is in, and the text of HTML without what is not shown."""
 
-from __future__ import annotations
-
 import codecs
 import re
 from collections.abc import Iterator

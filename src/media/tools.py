@@ -1,7 +1,5 @@
 """Tools: look at a picture again, for what its description does not say."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -6,8 +6,6 @@ that it was; and only then is the provider's copy deleted. Whatever was begun, `
 again.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence

@@ -3,14 +3,12 @@
 Whom the operator trusts is exempt.
 """
 
-from __future__ import annotations
-
 import logging
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Literal, TypeVar, get_args
 from uuid import UUID
 
@@ -26,60 +24,31 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class DailyUsage:
-    """What there was since midnight.
-
-    Attributes:
-        ends_at: The next midnight.
-        user_messages: Messages of the one who writes, this one among them.
-        messages: Of all users.
-        user_tokens: Model tokens, prompts and replies, of the owner of the conversation.
-    """
-
-    ends_at: datetime
-    user_messages: int
-    messages: int
-    user_tokens: int
-
-
-@dataclass(frozen=True)
 class Spent:
-    """What a user has used.
+    """What a user, and the bot, has used.
 
     Attributes:
         messages: Their messages of today that were counted.
         tokens: Model tokens of today, prompts and replies, of the owner of the conversation.
         tokens_in_month: The same of thirty days.
-        total: Tokens of today of all owners, where it was asked for.
-        seconds_left: Until the day ends.
+        all_messages: Messages of today of all users.
+        all_tokens: Tokens of today of all owners, where it was asked for.
+        ends_at: The next midnight.
     """
 
     messages: int
     tokens: int
     tokens_in_month: int
-    total: int
-    seconds_left: int
+    all_messages: int
+    all_tokens: int
+    ends_at: datetime
 
 
-# Count a message (or none) of a user; the figures of today, the user's and all.
+# One more message of a user today.
 COUNT_MESSAGE = """
-WITH today AS (
-    SELECT day, day::timestamp AT TIME ZONE %(zone)s AS begins,
-           (day + 1)::timestamp AT TIME ZONE %(zone)s AS ends
-    FROM (SELECT (now() AT TIME ZONE %(zone)s)::date AS day) AS here
-), counted AS (
-    INSERT INTO daily_messages AS m (day, owner_id, messages)
-    SELECT day, add_owner(%(sender)s, 0), %(messages)s FROM today
-    ON CONFLICT (day, owner_id) DO UPDATE SET messages = m.messages + EXCLUDED.messages
-    RETURNING owner_id, messages
-)
-SELECT t.ends, c.messages,
-       c.messages + (SELECT coalesce(sum(m.messages), 0) FROM daily_messages m
-                     WHERE m.day = t.day AND m.owner_id <> c.owner_id),
-       (SELECT coalesce(sum(coalesce(u.prompt_tokens, 0) + coalesce(u.completion_tokens, 0)), 0)
-        FROM owners o JOIN model_usage u ON u.owner_id = o.id
-        WHERE o.telegram_user_id = %(owner)s AND u.created_at >= t.begins)
-FROM today t, counted c
+INSERT INTO daily_messages AS m (day, owner_id, messages)
+VALUES ((now() AT TIME ZONE %(zone)s)::date, add_owner(%(sender)s, 0), 1)
+ON CONFLICT (day, owner_id) DO UPDATE SET messages = m.messages + 1
 """
 
 # When the oldest answer of the last minute to a user is a minute old, refusals apart; no row where
@@ -93,24 +62,34 @@ WHERE a.conversation_id = %(conversation_id)s AND a.role = 'assistant'
 HAVING count(*) >= %(limit)s
 """
 
-# Messages and tokens of a user today, tokens of thirty days, and the total of today, which
-# is slow to add up; seconds until the day ends.
+# Messages and tokens of a user today, tokens of thirty days, messages of all, and tokens of all,
+# which are slow to add up; when the day ends.
 SELECT_SPENT = """
-SELECT (SELECT coalesce(sum(m.messages), 0) FROM daily_messages m
-        WHERE m.day = (now() AT TIME ZONE %(zone)s)::date
-          AND m.owner_id = (SELECT id FROM owners
-                            WHERE telegram_user_id = %(sender)s AND thread_id = 0)),
-       coalesce(sum(s.tokens) FILTER (
-           WHERE s.created_at >= date_trunc('day', now(), %(zone)s)), 0),
-       coalesce(sum(s.tokens), 0),
+WITH today AS (
+    SELECT day, day::timestamp AT TIME ZONE %(zone)s AS begins,
+           (day + 1)::timestamp AT TIME ZONE %(zone)s AS ends
+    FROM (SELECT (now() AT TIME ZONE %(zone)s)::date AS day) AS here
+), written AS (
+    SELECT coalesce(sum(m.messages), 0)::int AS of_all,
+           coalesce(sum(m.messages) FILTER (
+               WHERE o.telegram_user_id = %(sender)s AND o.thread_id = 0), 0)::int AS own
+    FROM today JOIN daily_messages m USING (day) JOIN owners o ON o.id = m.owner_id
+), used AS (
+    SELECT coalesce(sum(tokens) FILTER (WHERE created_at >= begins), 0)::bigint AS in_day,
+           coalesce(sum(tokens), 0)::bigint AS in_month
+    FROM today, (
+        SELECT u.created_at,
+               coalesce(u.prompt_tokens, 0) + coalesce(u.completion_tokens, 0) AS tokens
+        FROM owners o JOIN model_usage u ON u.owner_id = o.id
+        WHERE o.telegram_user_id = %(owner)s
+          AND u.created_at > now() - interval '30 days') AS calls
+)
+SELECT own, in_day, in_month, of_all,
        CASE WHEN %(with_total)s THEN (
            SELECT coalesce(sum(coalesce(prompt_tokens, 0) + coalesce(completion_tokens, 0)), 0)
-           FROM model_usage WHERE created_at >= date_trunc('day', now(), %(zone)s)) ELSE 0 END,
-       extract(epoch FROM ((now() AT TIME ZONE %(zone)s)::date + 1)::timestamp
-                          AT TIME ZONE %(zone)s - now())
-FROM (SELECT u.created_at, coalesce(prompt_tokens, 0) + coalesce(completion_tokens, 0) AS tokens
-      FROM owners o JOIN model_usage u ON u.owner_id = o.id
-      WHERE o.telegram_user_id = %(owner)s AND u.created_at > now() - interval '30 days') AS s
+           FROM model_usage WHERE created_at >= begins) ELSE 0 END::bigint,
+       ends
+FROM today, written, used
 """
 
 # Counts that no ceiling needs.
@@ -120,20 +99,9 @@ DELETE_OLD = "DELETE FROM daily_messages WHERE day < current_date - %(days)s"
 class DailyUsageRepository(Repository):
     """Counts and adds up; every method blocks (see ``PgClient.run``)."""
 
-    def count_message(self, sender: int, owner: int, *, zone: str, is_new: bool) -> DailyUsage:
-        """Count a message unless it was counted before; what there was today with it.
-
-        Args:
-            sender: Who wrote it.
-            owner: Whose conversation it is in: the same person, or a group.
-            zone: In whose midnight the day begins.
-            is_new: Whether it is to be counted.
-        """
-        messages = int(is_new)
-        [usage] = self._all(
-            DailyUsage, COUNT_MESSAGE, sender=sender, owner=owner, zone=zone, messages=messages
-        )
-        return usage
+    def count_message(self, sender: int, *, zone: str) -> None:
+        """Count a message of today; the day begins at midnight in ``zone``."""
+        self._client.execute(COUNT_MESSAGE, sender=sender, zone=zone)
 
     def find_minute_end(
         self, conversation_id: UUID, sender: int, *, limit: int
@@ -143,11 +111,18 @@ class DailyUsageRepository(Repository):
         return self._first(lambda end: end, SELECT_MINUTE_END, place, limit=limit)
 
     def sum_spent(self, sender: int, owner: int, *, zone: str, with_total: bool = False) -> Spent:
-        """What a user wrote today, and what they spent today and in thirty days."""
-        [row] = self._client.fetch_all(
-            SELECT_SPENT, sender=sender, owner=owner, zone=zone, with_total=with_total
+        """What a user wrote today, and what was spent today and in thirty days.
+
+        Args:
+            sender: Who writes.
+            owner: Whose conversation it is in: the same person, or a group.
+            zone: In whose midnight the day begins.
+            with_total: Whether the tokens of all are added up.
+        """
+        [spent] = self._all(
+            Spent, SELECT_SPENT, sender=sender, owner=owner, zone=zone, with_total=with_total
         )
-        return Spent(*map(int, row))
+        return spent
 
     def delete_old(self, *, days: int) -> int:
         """Delete the counts of days before the last ``days``."""
@@ -224,14 +199,14 @@ class DailyCeilings:
             )
             if until is not None:
                 return self._reached("messages_per_minute_per_user", until)
-        today = await self._client.run(
-            self._usage.count_message, sender, owner, zone=self._time_zone, is_new=is_new
-        )
+        if is_new:
+            await self._client.run(self._usage.count_message, sender, zone=self._time_zone)
+        today = await self.sum_spent(sender, owner)
         tokens = await self._sum_tokens(owner) if settings.daily_tokens else 0
         checks: tuple[tuple[Ceiling, bool], ...] = (
-            ("daily_messages_per_user", today.user_messages > settings.daily_messages_per_user),
-            ("daily_tokens_per_user", today.user_tokens >= settings.daily_tokens_per_user),
-            ("daily_messages", today.messages > settings.daily_messages),
+            ("daily_messages_per_user", today.messages > settings.daily_messages_per_user),
+            ("daily_tokens_per_user", today.tokens >= settings.daily_tokens_per_user),
+            ("daily_messages", today.all_messages > settings.daily_messages),
             ("daily_tokens", tokens >= settings.daily_tokens),
         )
         for ceiling, is_reached in checks:
@@ -239,9 +214,11 @@ class DailyCeilings:
                 return self._reached(ceiling, today.ends_at)
         return None
 
-    async def sum_spent(self, sender: int, owner: int) -> Spent:
+    async def sum_spent(self, sender: int, owner: int, *, with_total: bool = False) -> Spent:
         """A user's own figures; see ``DailyUsageRepository.sum_spent``."""
-        return await self._client.run(self._usage.sum_spent, sender, owner, zone=self._time_zone)
+        add = self._usage.sum_spent
+        zone = self._time_zone
+        return await self._client.run(add, sender, owner, zone=zone, with_total=with_total)
 
     async def check_background(self, conversation_id: UUID) -> None:
         """Whether the background may ask a model about what was said there.
@@ -258,11 +235,9 @@ class DailyCeilings:
         owner = state.owner.telegram_user_id if state is not None else 0
         if owner in self._exempt:
             return
-        today = await self._client.run(
-            self._usage.sum_spent, owner, owner, zone=self._time_zone, with_total=limit > 0
-        )
-        if 0 < limit <= today.total or 0 < own_limit <= today.tokens:
-            seconds = max(LEAST_PAUSE, today.seconds_left)
+        today = await self.sum_spent(owner, owner, with_total=limit > 0)
+        if 0 < limit <= today.all_tokens or 0 < own_limit <= today.tokens:
+            seconds = max(LEAST_PAUSE, (today.ends_at - datetime.now(UTC)).total_seconds())
             raise PostponedError("the tokens of this day are used up", seconds=seconds)
 
     async def check_call(self, conversation_id: UUID) -> None:
@@ -282,10 +257,8 @@ class DailyCeilings:
     async def _sum_tokens(self, owner: int) -> int:
         """The total of today, cached."""
         if time.monotonic() - self._total_at > TOTAL_SECONDS:
-            sums = await self._client.run(
-                self._usage.sum_spent, owner, owner, zone=self._time_zone, with_total=True
-            )
-            self._total, self._total_at = sums.total, time.monotonic()
+            sums = await self.sum_spent(owner, owner, with_total=True)
+            self._total, self._total_at = sums.all_tokens, time.monotonic()
         return self._total
 
     def _reached(self, ceiling: Ceiling, until: datetime) -> ReachedCeiling:

@@ -1,7 +1,5 @@
 """What was found, as a model sees it, and the references by which an answer cites it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any

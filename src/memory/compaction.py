@@ -1,7 +1,5 @@
 """Compaction: what leaves the window of recent messages is summarised, portion by portion."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 from math import ceil

@@ -1,7 +1,5 @@
 """Consolidation: repeated facts, contradicted ones, and names of one person are merged."""
 
-from __future__ import annotations
-
 import json
 import logging
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Cutting what is forgotten out of what was said: ``[…]`` stands in its place."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence

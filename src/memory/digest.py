@@ -1,9 +1,5 @@
 """After a turn: index it, fold old messages into summaries, read closed windows for facts."""
 
-from __future__ import annotations
-
-import logging
-import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
@@ -20,10 +16,6 @@ from src.memory.search_index_repo import SearchIndexRepository
 from src.pg.client import PgClient
 from src.pg.global_settings_repo import GlobalSettings, GlobalSettingsRepository
 
-logger = logging.getLogger(__name__)
-
-REFUSED_SECONDS = 600.0  # of back-off after an embedding model refused everything
-REEMBED_BATCHES = 20  # of 64 documents, in one job: others take their turns
 Then = Callable[[UUID], Awaitable[None]]
 QUIET_SECONDS = 5.0  # without a new message, after which a flood counts as over
 
@@ -33,7 +25,11 @@ async def do_nothing(_conversation_id: UUID) -> None:
 
 
 class DigestService:
-    """The background work on new messages; every step is idempotent."""
+    """The background work on new messages; every step is idempotent.
+
+    Attributes:
+        indexer: Indexes and embeds them.
+    """
 
     def __init__(
         self,
@@ -49,10 +45,9 @@ class DigestService:
         self._extraction_repo = ExtractionRepository(client)
         self._batches = BatchRepository(client)
         self._index = SearchIndexRepository(client)
-        self._indexer = indexer
+        self.indexer = indexer
         self._compaction = compaction
         self._extraction = extraction
-        self._refused_until = float("-inf")
 
     async def index_pending(self, then: Then = do_nothing) -> None:
         """Index the new messages of every conversation.
@@ -72,9 +67,8 @@ class DigestService:
         ]:
             for conversation_id in pending:
                 done.add(conversation_id)
-                state = await self._indexer.index_conversation(conversation_id)
-                if state is not None and needs_digest(state, settings):
-                    await then(conversation_id)
+                note = partial(_note_need, then, conversation_id, settings)
+                await self.indexer.index_conversation(conversation_id, note)
         for conversation_id in await self._client.run(self._extraction_repo.list_parted):
             await then(conversation_id)
 
@@ -129,64 +123,15 @@ class DigestService:
             raise failures[0]
         return is_bounded
 
-    async def embed(self) -> int:
-        """Embed what has no vector yet; returns how many documents.
-
-        Raises:
-            TransientError: The database or the endpoint is away.
-        """
-        return await self._indexer.embed_pending()
-
-    async def changes_model(self) -> bool:
-        """Whether documents are to be embedded with another model than the serving one.
-
-        Raises:
-            StorageError: The database is away.
-        """
-        if time.monotonic() < self._refused_until:
-            return False
-        return await self._indexer.find_coming() is not None
-
-    async def reembed(self) -> bool:
-        """Give some documents a vector of the wanted model; returns whether more may be left.
-
-        Raises:
-            TransientError: The database or the endpoint is away.
-        """
-        space = await self._indexer.find_coming()
-        if space is None:
-            return False
-
-        def report(done: int, total: int) -> None:
-            log = {"model": space.name, "done": done, "documents": total}
-            logger.info("embedded anew", extra=log)
-
-        try:
-            return await self._indexer.reembed(space, batches=REEMBED_BATCHES, on_progress=report)
-        except ModelError as error:
-            self._refused_until = time.monotonic() + REFUSED_SECONDS
-            log = {"model": space.name}
-            logger.warning("it embeds nothing: the model before serves", extra=log, exc_info=error)
-            return False
-
-    async def delete_unused_vectors(self) -> int:
-        """Delete the vectors of replaced models; returns how many models there were.
-
-        Raises:
-            AppError: The database or the endpoint is away.
-        """
-        return await self._indexer.delete_unused_vectors()
-
     async def remember_turn(self, conversation_id: UUID) -> None:
         """Do all of it for one conversation, where no jobs run (the console).
 
         Raises:
             AppError: The database or the model is away.
         """
-        state = await self._indexer.index_conversation(conversation_id)
-        await self.embed()
-        if await self.changes_model():
-            await self.reembed()
+        state = await self.indexer.index_conversation(conversation_id)
+        await self.indexer.embed_pending()
+        await self.indexer.change_model()
         settings = await self._client.run(self._settings.get)
         if state is not None and needs_digest(state, settings):
             with suppress(PostponedError):  # a later turn does it
@@ -205,6 +150,13 @@ class DigestService:
             settings.memory_extraction_silence_minutes,
             window=settings.memory_extraction_window,
         )
+
+
+async def _note_need(
+    then: Then, conversation_id: UUID, settings: GlobalSettings, state: DigestState
+) -> None:
+    if needs_digest(state, settings):
+        await then(conversation_id)
 
 
 def needs_digest(state: DigestState, settings: GlobalSettings) -> bool:

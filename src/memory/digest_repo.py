@@ -1,11 +1,9 @@
 """The background's progress: summaries, how far facts were extracted, and batches of providers."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, Self
 from uuid import UUID
 
 from src.base.owners import Owner
@@ -160,7 +158,7 @@ class DigestState:
     memory_on: bool = True
 
     @classmethod
-    def of(cls, user: int, thread: int, *state: Any) -> DigestState:
+    def of(cls, user: int, thread: int, *state: Any) -> Self:
         """As ``SELECT_STATE`` tells it."""
         return cls(Owner(user, thread), *state)
 

@@ -1,7 +1,5 @@
 """The embedding space: a model with the centre of its vectors, and the one that serves."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import logging

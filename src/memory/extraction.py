@@ -1,7 +1,5 @@
 """Extraction in the background: one model call for each closed window of a conversation."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace

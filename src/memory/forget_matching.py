@@ -5,8 +5,6 @@ relative, or a word for its relation ("where I live" finds ``lives_in``). "Forge
 tennis" finds no fact about football, although both play.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

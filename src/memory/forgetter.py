@@ -1,7 +1,5 @@
 """Forgets exactly: a fact with what it had replaced, and its words wherever they stand."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass

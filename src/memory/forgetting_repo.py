@@ -1,7 +1,5 @@
 """Forgetting, and taking it back: the steps of one transaction, put in order by its callers."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ sent; the new chat may have spoken before. So nothing is dropped: what both have
 both have a conversation the old one stays, because turns that are under way belong to it.
 """
 
-from __future__ import annotations
-
 from src.pg.client import Repository, Transaction
 from src.pg.connection import PATIENT
 from src.pg.locks import lock_chats, lock_moves

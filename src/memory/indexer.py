@@ -1,10 +1,9 @@
 """Fills the search index: words at once, vectors in batches afterwards."""
 
-from __future__ import annotations
-
 import logging
 import math
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from itertools import count, islice, pairwise
@@ -24,6 +23,7 @@ from src.memory.search_index_repo import (
 )
 from src.pg.client import PgClient
 from src.reading.gate import holds_secret
+from src.reading.sentences import PLEASANTRY
 from src.texts.morphology import terms
 
 logger = logging.getLogger(__name__)
@@ -32,11 +32,13 @@ logger = logging.getLogger(__name__)
 TALK_GAP = timedelta(hours=6)  # a longer silence ends a talk
 INDEX_BATCH = 200  # messages of one transaction
 EMBED_BATCH = 64  # documents of one request to the embedder
+REEMBED_BATCHES = 20  # of one job: others take their turns
+REFUSED_SECONDS = 600.0  # of back-off after an embedding model refused everything
 # Characters that are embedded of the message before, which is often a long answer of the bot's: it
 # must not crowd out the message itself.
 MAX_BEFORE = 100
 MIN_BEFORE = 80  # of an answer: "Noted." and its like say nothing of what comes next
-MAX_ANSWER = 600  # of what the bot said
+MAX_PLEASANTRY = 60
 MAX_WHOLE = 1400  # of a message in its first vector; the model reads 1,500
 PASSAGE = 800  # of each further one, about
 MAX_PASSAGES = 7
@@ -53,14 +55,19 @@ class Indexer:
         self._index = SearchIndexRepository(client)
         self._embeddings = EmbeddingRepository(client)
         self._space = space
+        self._refused_until = float("-inf")
 
-    async def index_conversation(self, conversation_id: UUID) -> DigestState | None:
+    async def index_conversation(
+        self, conversation_id: UUID, before: Callable[[DigestState], Awaitable[None]] | None = None
+    ) -> DigestState | None:
         """Index every new message of a conversation.
 
         The time label is not a word of the message; the time is kept beside it.
 
         Args:
             conversation_id: The conversation.
+            before: Told how far it is digested before anything is indexed: whoever dies in
+                between finds the messages again.
 
         Returns:
             How far the conversation is digested otherwise; None when it is gone.
@@ -68,7 +75,13 @@ class Indexer:
         Raises:
             StorageError: The database is away; what went in stays in.
         """
-        return await self._client.run(self._index_conversation, conversation_id)
+        state = await self._client.run(self._states.find_state, conversation_id)
+        if state is None:
+            return None
+        if before is not None:
+            await before(state)
+        await self._client.run(self._index_conversation, conversation_id, state.owner)
+        return state
 
     async def embed_pending(self, on_progress: Callable[[int], None] = lambda _done: None) -> int:
         """Embed every document without a vector of the serving model; returns how many.
@@ -96,11 +109,37 @@ class Indexer:
     async def find_coming(self) -> EmbeddingSpace | None:
         """The space of the wanted model while another one serves, else None.
 
+        For a while also None after that model has refused everything.
+
         Raises:
             StorageError: The database is away.
         """
+        if time.monotonic() < self._refused_until:
+            return None
         await self._space.current()
         return self._space.coming()
+
+    async def change_model(self) -> bool:
+        """Give some documents a vector of the wanted model; returns whether more may be left.
+
+        Raises:
+            TransientError: The database or the endpoint is away.
+        """
+        space = await self.find_coming()  # a job may have been due before the model refused
+        if space is None:
+            return False
+
+        def report(done: int, total: int) -> None:
+            log = {"model": space.name, "done": done, "documents": total}
+            logger.info("embedded anew", extra=log)
+
+        try:
+            return await self.reembed(space, batches=REEMBED_BATCHES, on_progress=report)
+        except ModelError as error:
+            self._refused_until = time.monotonic() + REFUSED_SECONDS
+            log = {"model": space.name}
+            logger.warning("it embeds nothing: the model before serves", extra=log, exc_info=error)
+            return False
 
     async def reembed(
         self,
@@ -176,14 +215,14 @@ class Indexer:
         self, space: EmbeddingSpace, batch: Sequence[UnembeddedDocument]
     ) -> None:
         model_id = (await space.model()).id
+        of_each = {document.id: embedded_texts(document) for document in batch}
         texts = {
-            (document.id, start): text
-            for document in batch
-            for start, text in embedded_texts(document).items()
+            (id_, start): text for id_, found in of_each.items() for start, text in found.items()
         }
         vectors = await space.embed_documents([*texts.values()])
         by_place = dict(zip(texts, vectors, strict=True))
-        await self._client.run(self._embeddings.add_vectors, model_id, by_place)
+        without = [id_ for id_, found in of_each.items() if not found]
+        await self._client.run(self._embeddings.add_vectors, model_id, by_place, without)
 
     async def delete_unused_vectors(self) -> int:
         """Delete models without documents; returns how many.
@@ -195,18 +234,14 @@ class Indexer:
         model = await (await self._space.current()).model()
         return await self._client.run(self._embeddings.delete_other_models, model.id)
 
-    def _index_conversation(self, conversation_id: UUID) -> DigestState | None:
-        state = self._states.find_state(conversation_id)
-        if state is None:
-            return None
+    def _index_conversation(self, conversation_id: UUID, owner: Owner) -> None:
         while messages := self._index.list_unindexed(conversation_id, INDEX_BATCH):
-            documents = self._documents(state.owner, conversation_id, messages)
+            documents = self._documents(owner, conversation_id, messages)
             self._index.add_messages(
-                state.owner, conversation_id, documents, [message.id for message in messages]
+                owner, conversation_id, documents, [message.id for message in messages]
             )
             if len(messages) < INDEX_BATCH:
                 break
-        return state
 
     def _documents(
         self, owner: Owner, conversation_id: UUID, messages: Sequence[UnindexedMessage]
@@ -239,10 +274,11 @@ def embedded_texts(document: UnembeddedDocument) -> dict[int, str]:
     """What is embedded, by the character of the text at which it begins.
 
     The end of the message before, and its own text; of a long one what does not fit once more, in
-    passages; names where several talk. Of an answer of the bot only its beginning.
+    passages; names where several talk. Nothing of what is asked for rarely, and found by its words
+    then: what the bot said, pleasantries, commands.
     """
-    if document.speaker == "assistant":
-        return {0: document.text[:MAX_ANSWER]}
+    if document.speaker == "assistant" or is_small_talk(document.text):
+        return {}
     texts = {
         start: _spoken(document.speaker, passage)
         for start, passage in passages(document.text).items()
@@ -252,6 +288,12 @@ def embedded_texts(document: UnembeddedDocument) -> dict[int, str]:
         before = _spoken(document.before_speaker, document.before[-MAX_BEFORE:])
         texts[0] = f"{before}\n{texts[0]}"
     return texts
+
+
+def is_small_talk(text: str) -> bool:
+    """Whether a message is a greeting, thanks, a farewell or a command, and nothing else."""
+    is_short = len(text) <= MAX_PLEASANTRY
+    return text.startswith("/") or (is_short and PLEASANTRY.fullmatch(text) is not None)
 
 
 def passages(text: str) -> dict[int, str]:

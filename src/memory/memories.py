@@ -1,7 +1,5 @@
 """The memory as the graph, its tools and the commands use it."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime

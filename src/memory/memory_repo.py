@@ -1,7 +1,5 @@
 """Facts: stored once, with their sources, and retired rather than overwritten."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
 from datetime import datetime

@@ -3,8 +3,6 @@
 Extraction of facts, intents, contradictions, forgetting, answers from what was taught, summaries.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 

@@ -3,8 +3,6 @@
 So is what /new left behind.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 from typing import Any

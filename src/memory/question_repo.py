@@ -4,8 +4,6 @@ The paused run of the graph hangs on its question (migration 0105), so nothing e
 it: it goes with the question, and that with the messages and facts whose words it holds.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime

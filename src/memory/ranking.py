@@ -3,8 +3,6 @@
 ``make bench`` prints how well the weights do.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterable, Sequence

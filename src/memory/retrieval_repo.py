@@ -1,7 +1,5 @@
 """Candidates for an answer in one round trip, and what is known, listed by kind and by time."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime

@@ -1,7 +1,5 @@
 """Finds what was said earlier, and what is known: by words, by meaning, by time, by kind."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
@@ -13,6 +11,7 @@ from typing import Literal, cast
 from uuid import UUID
 
 from src.base.errors import AppError, StorageError
+from src.base.metrics import Metrics
 from src.base.owners import Owner
 from src.llm.endpoints import Reranker
 from src.memory.embedding_space import RELATED, ServingSpace
@@ -131,9 +130,15 @@ class Retriever:
     """Searches one owner's messages, facts and summaries together."""
 
     def __init__(
-        self, client: PgClient, space: ServingSpace, *, reranker: Reranker | None = None
+        self,
+        client: PgClient,
+        space: ServingSpace,
+        metrics: Metrics,
+        *,
+        reranker: Reranker | None = None,
     ) -> None:
         """Search in the vectors of ``space``; ``reranker`` has the last word on the order."""
+        self._metrics = metrics
         self._client = client
         self._repository = RetrievalRepository(client)
         self._space = space
@@ -152,8 +157,9 @@ class Retriever:
         task.add_done_callback(self._ahead.discard)
 
     async def _embed_ahead(self, text: str) -> None:
-        with suppress(AppError):  # the search itself logs it
-            await self._space.embed_query(text)
+        with suppress(AppError, TimeoutError):  # the search itself logs it
+            async with asyncio.timeout(EMBED_DEADLINE):
+                await self._space.embed_query(text)
 
     async def search(self, query: Query) -> list[Hit]:
         """The best hits, best first; never fails: what is broken is logged and left out.
@@ -184,6 +190,8 @@ class Retriever:
             vector, model_id = await self._space.embed_within(
                 EMBED_DEADLINE, text, is_query=True, otherwise="the search goes by words alone"
             )
+            if vector is None:
+                self._metrics.searches_by_words.inc()
         candidates = await self._client.run(
             self._repository.search,
             SearchRequest(

@@ -1,7 +1,5 @@
 """The memory screens: pages of facts, and a card for each with its actions."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

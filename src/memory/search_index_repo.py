@@ -1,7 +1,5 @@
 """The search index: embedding models, vectors, and its documents: messages, facts, summaries."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -147,25 +145,26 @@ LEFT JOIN messages b ON b.id = n.message_id
 ORDER BY d.id DESC
 """
 
-# Vectors of one model; a document that was deleted meanwhile is passed over. What failed before
-# has not failed any more.
+# Vectors of one model, for documents that are done with: also those that get none. One that was
+# deleted meanwhile is passed over. What failed before has not failed any more.
 INSERT_VECTORS = """
-WITH added AS (
+WITH done AS MATERIALIZED (
+    SELECT id, owner_id, position, speaker FROM search_documents
+    WHERE id = ANY(%(done)s::bigint[]) ORDER BY id FOR UPDATE
+), added AS (
     INSERT INTO document_embeddings (owner_id, model_id, is_answer, position, document_id,
                                      starts_at, embedding)
     SELECT d.owner_id, %(model)s, d.speaker = 'assistant', d.position, d.id, v.starts_at,
            v.vector::halfvec
     FROM unnest(%(documents)s::bigint[], %(starts)s::int[], %(vectors)s::text[])
          AS v (document, starts_at, vector)
-    JOIN search_documents d ON d.id = v.document
-    ORDER BY d.id FOR UPDATE OF d
+    JOIN done d ON d.id = v.document
     ON CONFLICT (document_id, model_id, starts_at) DO UPDATE SET embedding = EXCLUDED.embedding
-    RETURNING document_id
 ), mended AS (
-    DELETE FROM embedding_failures f USING added
-    WHERE f.document_id = added.document_id AND f.model_id = %(model)s
+    DELETE FROM embedding_failures f USING done
+    WHERE f.document_id = done.id AND f.model_id = %(model)s
 )
-UPDATE search_documents SET model_id = %(model)s FROM added WHERE id = added.document_id
+UPDATE search_documents d SET model_id = %(model)s FROM done WHERE d.id = done.id
 """
 
 # A model did not take a document: it is tried again after a minute, and then after twice as long
@@ -260,9 +259,9 @@ class EmbeddingRepository(Repository):
         wanted = {"model": model_id, "limit": limit, "only_embedded": only_embedded}
         return self._all(UnembeddedDocument, SELECT_UNEMBEDDED, wanted, limits=PATIENT)
 
-    def add_vectors(self, model_id: int, vectors: Vectors) -> None:
-        """Store vectors."""
-        self._client.execute(INSERT_VECTORS, vector_columns(model_id, vectors))
+    def add_vectors(self, model_id: int, vectors: Vectors, without: Sequence[int] = ()) -> None:
+        """Store vectors; the documents ``without`` any are done with, too."""
+        self._client.execute(INSERT_VECTORS, vector_columns(model_id, vectors, without))
 
     def add_failure(self, model_id: int, document_id: int, *, is_hopeless: bool) -> None:
         """The model did not take this document: try it later, or when hopeless never again."""
@@ -292,9 +291,16 @@ class EmbeddingRepository(Repository):
         return self._client.execute(DELETE_OTHER_MODELS, {"model": model_id}, limits=PATIENT)
 
 
-def vector_columns(model_id: int, vectors: Vectors) -> dict[str, object]:
+def vector_columns(
+    model_id: int, vectors: Vectors, without: Sequence[int] = ()
+) -> dict[str, object]:
     """The parameters of ``INSERT_VECTORS``."""
-    places = {"documents": [id_ for id_, _ in vectors], "starts": [start for _, start in vectors]}
+    documents = [id_ for id_, _ in vectors]
+    places = {
+        "done": [*documents, *without],
+        "documents": documents,
+        "starts": [start for _, start in vectors],
+    }
     return {"model": model_id, **places, "vectors": [*vectors.values()]}
 
 

@@ -1,7 +1,5 @@
 """The jobs of the memory: indexing, embedding in batches, digesting a conversation."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import AsyncIterator
@@ -41,7 +39,7 @@ class MemoryTasks:
         consolidation: ConsolidationService,
     ) -> None:
         """Do the work with ``memory``; read in ``batches`` where the operator wants it."""
-        self._memory = memory
+        self._memory, self._indexer = memory, memory.indexer
         self._batches = batches
         self._consolidation = consolidation
 
@@ -75,16 +73,16 @@ class MemoryTasks:
     async def embed_documents(self, context: JobContext, attempts: int = 0) -> None:
         """Embed everything that has no vector yet, of all users, in batches."""
         async with _retry_later(context, attempts):
-            done = await self._memory.embed()
+            done = await self._indexer.embed_pending()
             if done:
                 logger.info("embedded", extra={"documents": done})
-            if await self._memory.changes_model():
+            if await self._indexer.find_coming():
                 await _defer(context.app, REEMBED)
 
     async def reembed(self, context: JobContext, attempts: int = 0) -> None:
         """Embed documents with the model that the operator has chosen, some at a time."""
         async with _retry_later(context, attempts):
-            if await self._memory.reembed():
+            if await self._indexer.change_model():
                 await _defer(context.app, REEMBED)
 
     async def digest_conversation(
@@ -105,7 +103,7 @@ class MemoryTasks:
     async def remember_missed(self, context: JobContext, timestamp: int) -> None:  # noqa: ARG002
         """Every minute: re-queue messages whose index job is gone, and silent conversations."""
         await _defer(context.app, INDEX_MESSAGES)
-        if await self._memory.changes_model():
+        if await self._indexer.find_coming():
             await _defer(context.app, REEMBED)
         for conversation_id in await self._memory.list_silent():
             await _defer(context.app, DIGEST_CONVERSATION, conversation_id)
@@ -133,7 +131,7 @@ class MemoryTasks:
         timestamp: int,  # noqa: ARG002
     ) -> None:
         """Every hour: delete vectors of replaced embedding models."""
-        models = await self._memory.delete_unused_vectors()
+        models = await self._indexer.delete_unused_vectors()
         if models:
             logger.info("deleted the vectors of unused models", extra={"models": models})
 

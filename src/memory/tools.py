@@ -1,7 +1,5 @@
 """Tools: remember a fact, search what is known, forget one thing or all, keep it private."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """What one run of the graph is about, what its tools have done, what is remembered of it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime

@@ -1,14 +1,12 @@
 """Writes facts: the gate, then duplicates and contradictions, in one transaction per fact."""
 
-from __future__ import annotations
-
 import logging
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
-from typing import Literal
+from typing import Literal, Self
 
 from src.base.owners import Owner
 from src.memory.cutting import spans
@@ -124,7 +122,7 @@ class _Compared:
         """The rivals that it takes the place of."""
         return [rival for rival in self.rivals if not _said_later(rival, self.memory)]
 
-    def without_important(self, expected: Collection[int]) -> _Compared:
+    def without_important(self, expected: Collection[int]) -> Self:
         """The same without important rivals, but for those that are ``expected``."""
         kept = [r for r in self.rivals if r.id in expected or not is_important(r)]
         return replace(self, rivals=kept)

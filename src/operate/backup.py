@@ -4,8 +4,6 @@ The bot may run while it is backed up: the file holds one moment. It is restored
 database only, and the next migration brings an older one to the newest schema.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

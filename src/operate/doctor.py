@@ -1,7 +1,5 @@
 """``python bot.py doctor``: check what the bot needs, and say how to mend what is missing."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import time

@@ -4,8 +4,6 @@ Conversations are stored under throw-away owners, every question is asked of the
 model answers), and everything is deleted again.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import secrets

@@ -1,7 +1,5 @@
 """Periodic tasks: recover the jobs of dead workers, prune what is done."""
 
-from __future__ import annotations
-
 import logging
 
 from procrastinate import App, JobContext

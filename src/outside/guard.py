@@ -10,8 +10,6 @@ the connection or died, however that happened::
 UNSET is the name of a variable that the server must not see, or empty.
 """
 
-from __future__ import annotations
-
 import os
 import select
 import signal

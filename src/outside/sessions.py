@@ -3,8 +3,6 @@
 Only this module and ``tools`` import the protocol's packages.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import subprocess

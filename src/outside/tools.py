@@ -1,7 +1,5 @@
 """Tools of servers as a model may see and call them: names, schemas and words within bounds."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

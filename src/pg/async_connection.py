@@ -1,13 +1,11 @@
 """Connections of asyncio (psycopg): the queue's."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import socket
 import time
 from contextlib import suppress
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 from weakref import WeakSet
 
 import psycopg
@@ -39,7 +37,7 @@ class QueueConnection(AsyncConnection[Any]):
     of them would cost its time-out.
     """
 
-    _living: ClassVar[WeakSet[QueueConnection]] = WeakSet()
+    _living: ClassVar["WeakSet[QueueConnection]"] = WeakSet()
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         """Made by ``connect``."""
@@ -48,7 +46,7 @@ class QueueConnection(AsyncConnection[Any]):
         self._living.add(self)
 
     @classmethod
-    async def connect(cls, *args: Any, **kwargs: Any) -> QueueConnection:
+    async def connect(cls, *args: Any, **kwargs: Any) -> Self:
         """See psycopg.
 
         Raises:

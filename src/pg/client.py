@@ -1,7 +1,5 @@
 """The PostgreSQL client: a bounded pool, transactions, repositories, the one bridge to asyncio."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 import time
@@ -119,6 +117,52 @@ CLOSE_SECONDS = 0.5  # what a running statement gets when the client is closed
 
 class _NoFreeConnectionError(StorageUnavailableError):
     """Every connection of the pool stayed in use."""
+
+
+class Transaction:
+    """What the block of ``PgClient.transaction`` runs its statements on."""
+
+    def __init__(self, client: "PgClient", cursor: Cursor) -> None:
+        """Made by ``PgClient`` alone."""
+        self._client = client
+        self._cursor = cursor
+
+    def fetch_all(self, sql: str, params: Params = None, /, **named: Any) -> list[Row]:
+        """Run a statement and return its rows; parameters as in ``PgClient.fetch_all``."""
+        self.execute(sql, params, **named)
+        return self._cursor.fetchall() if self._cursor.description else []
+
+    def fetch_records(self, sql: str, params: Params = None, /, **named: Any) -> list[Record]:
+        """Run a statement and return its rows by the names of their columns."""
+        rows = self.fetch_all(sql, params, **named)
+        names = [column.name for column in self._cursor.description or ()]
+        return [dict(zip(names, row, strict=True)) for row in rows]
+
+    def fetch_one(self, sql: str, params: Params = None, /, **named: Any) -> Row | None:
+        """Run a statement and return its first row or None."""
+        return next(iter(self.fetch_all(sql, params, **named)), None)
+
+    def fetch_prepared(
+        self, statement: PreparedStatement, params: Params = None, /, **named: Any
+    ) -> list[Row]:
+        """The same with a prepared statement, which has to be the transaction's only one."""
+        self._client.statements += 1
+        connection: Any = self._cursor.connection
+        values = joined(params, named)
+        try:
+            if statement.name not in connection.prepared:
+                self._cursor.execute(statement.prepare)
+                connection.prepared.add(statement.name)
+            self._cursor.execute(statement.execute, values)
+        except (pg_errors.InvalidSqlStatementName, pg_errors.DuplicatePreparedStatement):
+            self._cursor.execute(statement.sql, values)  # a pooler gave us another connection
+        return self._cursor.fetchall()
+
+    def execute(self, sql: str, params: Params = None, /, **named: Any) -> int:
+        """Run a statement and return how many rows it touched."""
+        self._client.statements += 1
+        self._cursor.execute(sql, joined(params, named))
+        return int(self._cursor.rowcount)
 
 
 class PgClient:
@@ -360,52 +404,6 @@ class PgClient:
             pool.putconn(connection, close=bool(connection.closed))
         except PoolError:  # the client was closed meanwhile
             connection.close()
-
-
-class Transaction:
-    """What the block of ``PgClient.transaction`` runs its statements on."""
-
-    def __init__(self, client: PgClient, cursor: Cursor) -> None:
-        """Made by ``PgClient`` alone."""
-        self._client = client
-        self._cursor = cursor
-
-    def fetch_all(self, sql: str, params: Params = None, /, **named: Any) -> list[Row]:
-        """Run a statement and return its rows; parameters as in ``PgClient.fetch_all``."""
-        self.execute(sql, params, **named)
-        return self._cursor.fetchall() if self._cursor.description else []
-
-    def fetch_records(self, sql: str, params: Params = None, /, **named: Any) -> list[Record]:
-        """Run a statement and return its rows by the names of their columns."""
-        rows = self.fetch_all(sql, params, **named)
-        names = [column.name for column in self._cursor.description or ()]
-        return [dict(zip(names, row, strict=True)) for row in rows]
-
-    def fetch_one(self, sql: str, params: Params = None, /, **named: Any) -> Row | None:
-        """Run a statement and return its first row or None."""
-        return next(iter(self.fetch_all(sql, params, **named)), None)
-
-    def fetch_prepared(
-        self, statement: PreparedStatement, params: Params = None, /, **named: Any
-    ) -> list[Row]:
-        """The same with a prepared statement, which has to be the transaction's only one."""
-        self._client.statements += 1
-        connection: Any = self._cursor.connection
-        values = joined(params, named)
-        try:
-            if statement.name not in connection.prepared:
-                self._cursor.execute(statement.prepare)
-                connection.prepared.add(statement.name)
-            self._cursor.execute(statement.execute, values)
-        except (pg_errors.InvalidSqlStatementName, pg_errors.DuplicatePreparedStatement):
-            self._cursor.execute(statement.sql, values)  # a pooler gave us another connection
-        return self._cursor.fetchall()
-
-    def execute(self, sql: str, params: Params = None, /, **named: Any) -> int:
-        """Run a statement and return how many rows it touched."""
-        self._client.statements += 1
-        self._cursor.execute(sql, joined(params, named))
-        return int(self._cursor.rowcount)
 
 
 def joined(params: Params, named: Mapping[str, Any]) -> dict[str, Any] | None:

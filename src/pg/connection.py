@@ -1,7 +1,5 @@
 """Connections whose every call ends, and what PostgreSQL's errors mean in our own words."""
 
-from __future__ import annotations
-
 import os
 import re
 import select

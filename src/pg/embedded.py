@@ -7,8 +7,6 @@ it: when the server was killed, gave up on a full disk, or is frozen, the first 
 starts it again, and the others join it.
 """
 
-from __future__ import annotations
-
 import fcntl
 import logging
 import re

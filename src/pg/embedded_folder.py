@@ -1,7 +1,5 @@
 """The data folder of the embedded PostgreSQL and its ``server.log``: made, checked, bounded."""
 
-from __future__ import annotations
-
 import errno
 import fcntl
 import os

@@ -1,12 +1,10 @@
 """What an operator may change while the bot runs: one row of ``global_settings``."""
 
-from __future__ import annotations
-
 import logging
 import threading
 import time
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -64,7 +62,7 @@ class GlobalSettings(BaseModel):
     message_retention_days: int = Field(0, ge=0, le=36_500)
 
     @model_validator(mode="after")
-    def _check_together(self) -> GlobalSettings:
+    def _check_together(self) -> Self:
         if self.history_step >= self.history_messages:
             raise ValueError("history_step must be less than history_messages")
         if (self.embedding_provider == "openai") != bool(self.embedding_model):

@@ -1,7 +1,5 @@
 """Locks: those on what is an owner's, until a transaction ends, and one that a process holds."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Collection

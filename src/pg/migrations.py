@@ -3,8 +3,6 @@
 Also databases that an older program made, and poolers that keep no session.
 """
 
-from __future__ import annotations
-
 import logging
 import re
 import time

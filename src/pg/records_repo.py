@@ -1,7 +1,5 @@
 """Records for the operator: usage, and what was done on the admin page."""
 
-from __future__ import annotations
-
 from src.pg.client import Repository
 from src.pg.connection import PATIENT
 

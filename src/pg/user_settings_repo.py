@@ -1,7 +1,5 @@
 """What is known of a user (or group) besides what was said: language, zone, reachability."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

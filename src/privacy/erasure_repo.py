@@ -1,7 +1,5 @@
 """Erasing everything of one owner, a person or a group: every table, every column."""
 
-from __future__ import annotations
-
 import json
 import logging
 import re

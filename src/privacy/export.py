@@ -1,7 +1,5 @@
 """The export: everything of one owner, page by page, as files."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import tempfile

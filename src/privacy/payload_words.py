@@ -4,8 +4,6 @@ A waiting update of another user may quote a person's message, forward it, menti
 their name and phone number. What is left can still be handled.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 

@@ -27,6 +27,7 @@ OPENER = lexicon.Expression(r"(?:<lines.opener>(?![\w'-])[\s,.!:—–-]*)+", re
 # "Always answer briefly", "обращайся ко мне на ты".
 WISH = lexicon.Expression(r"\W{0,4}<lines.standing>(?![\w'-])", re.IGNORECASE)
 # "…, ладно?" asks for no answer.
+PLEASANTRY = lexicon.Expression(r"\W*(?:<lines.pleasantry>(?![\w'-])\W*)+", re.IGNORECASE)
 TAG = lexicon.Expression(r"(?<![\s,])[\s,]++<lines.tag>\s*+\?++\s*+$", re.IGNORECASE)
 # A full stop behind them ends no sentence.
 ABBREVIATION = lexicon.Expression(r"(?:^|[\s(])<lines.abbreviation>\.$", re.IGNORECASE)

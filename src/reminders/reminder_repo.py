@@ -7,12 +7,10 @@ that lost theirs). A job says which reminder, and which time of it: one for anot
 stands in the row does nothing, so moving a reminder needs no search for its job.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Self
 
 from src.base.errors import StorageRejectedError
 from src.base.owners import Owner
@@ -261,7 +259,7 @@ class Reminder:
         return None in (member, self.asker_id) or member == self.asker_id
 
     @classmethod
-    def from_row(cls, row: Sequence[Any]) -> Reminder:
+    def from_row(cls, row: Sequence[Any]) -> Self:
         """The row of ``COLUMNS``."""
         id_, user, thread, asker, text, due, recurrence, zone, language, *state = row
         snooze_of, is_waiting, cancelled_at = state

@@ -1,7 +1,5 @@
 """Reminders set, listed, moved and cancelled, and when they come, as people say it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta

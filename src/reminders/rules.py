@@ -1,7 +1,5 @@
 """A reminder as a model orders it, and without a model: the request read by rules."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Reminders in their owner's hands: set by a command, listed, put off, cancelled, and arriving."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 

@@ -1,7 +1,5 @@
 """Tools: remind the user of something later, list the reminders that wait, cancel one."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """The nodes of assistant mode: ask the model, offer it tools, and count what they did."""
 
-from __future__ import annotations
-
 import json
 import logging
 from collections import Counter

@@ -1,7 +1,5 @@
 """Commands and buttons: the tables of them, and the replies of those that need no screen."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -150,7 +148,7 @@ class CommandEntry:
     """
 
     name: str
-    run: Callable[[CommandService, Called], Awaitable[Reply]]
+    run: Callable[["CommandService", Called], Awaitable[Reply]]
     kind: UpdateKind = "command"
     is_at_once: bool = False
     is_in_help: bool = True

@@ -1,7 +1,5 @@
 """Corrections of facts by their owner, and the notes that tell what an answer changed."""
 
-from __future__ import annotations
-
 from src.base.owners import Called
 from src.history.turn_repo import StoredAnswer
 from src.memory.memory_repo import FactQuery, Memory, MemoryRepository

@@ -1,7 +1,5 @@
 """Messages that their writers edited: the words, and what was made of the words before."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal

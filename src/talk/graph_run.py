@@ -1,7 +1,5 @@
 """The graph in a turn: run, watched, bounded, with references that lead somewhere."""
 
-from __future__ import annotations
-
 import logging
 import re
 from collections.abc import Callable, Sequence

@@ -15,8 +15,6 @@ own, the only one with a checkpointer: a turn that asks nothing writes no checkp
 question: confirm_conflicts ‖ → [auto_resolve] → store_knowledge → generate_confirmation → END
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass

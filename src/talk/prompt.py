@@ -1,7 +1,5 @@
 """The nodes that build the prompt: history, key facts, memories, and what is summarised."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """Settings: an operator's, which change while the bot runs, and the screens of the user's own."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections.abc import Mapping, Sequence

@@ -4,8 +4,6 @@ Teaching writes no word by a model: what is told or asked of facts are sentences
 uses facts and the user's own words, nothing that a model wrote.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Facts that users want remembered as written: /remember, and the correction of a fact."""
 
-from __future__ import annotations
-
 import re
 from itertools import pairwise
 

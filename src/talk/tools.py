@@ -3,8 +3,6 @@
 What was asked of a tool, what came back and how long it took is kept in ``tool_results``.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import time

@@ -5,8 +5,6 @@ returns nothing, to go on, or the outcome with which it ends there. Any of them 
 a process that dies: the next attempt goes through the same list, and nothing is done twice.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """A turn: the message, who shows its answer, what stops it, the graph's state, the result."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
@@ -9,7 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Annotated, Any, Literal, NotRequired, TypedDict, TypeVar
+from typing import Annotated, Any, Literal, NotRequired, Self, TypedDict, TypeVar
 from uuid import UUID
 
 from langchain_core.messages import AnyMessage, RemoveMessage
@@ -237,7 +235,7 @@ class IncomingMessage:
     gives_away: Change | None = field(default=None, repr=False)
     kept_private: str = field(default="", repr=False)
 
-    def without_secrets(self) -> IncomingMessage:
+    def without_secrets(self) -> Self:
         """The same with ``MASK`` in the place of every secret, and a sentence that says so.
 
         The code of a door goes to ``kept_private`` where the user asks to have it remembered.
@@ -255,7 +253,7 @@ class IncomingMessage:
         )
         return (clean if clean == self else clean.noting_mask())._keeping_private()
 
-    def following(self, before: str, number: int = 0) -> IncomingMessage:
+    def following(self, before: str, number: int = 0) -> Self:
         """The same, masked where the message before it announced the secret that it is.
 
         Or that one is to be masked, where this says that it was a secret.
@@ -270,7 +268,7 @@ class IncomingMessage:
         heard = MASK if self.heard else ""
         return replace(self, text=MASK, heard=heard, told_apart=self.text).noting_mask()
 
-    def _keeping_private(self) -> IncomingMessage:
+    def _keeping_private(self) -> Self:
         if not (self.voice.is_own and self.memory_on and holds_secret(self.text)):
             return self
         private = self.text if self.teaching is not None else self._asked_to_keep()
@@ -286,7 +284,7 @@ class IncomingMessage:
                 return wanted if holds_secret(wanted) else self.text[: start.start()]
         return ""
 
-    def noting_mask(self) -> IncomingMessage:
+    def noting_mask(self) -> Self:
         """The same, whose answer says that a secret was masked."""
         note = "\n".join(filter(None, (self.problem, say("secret_masked", self.language))))
         return replace(self, is_masked=True, problem=note)
@@ -336,7 +334,7 @@ class AnswerView:
         """Nothing is shown yet."""
         self.sent_ids: list[int] = []
 
-    async def open(self, turn: Turn, on_message: Callable[[int], Awaitable[None]]) -> None:
+    async def open(self, turn: "Turn", on_message: Callable[[int], Awaitable[None]]) -> None:
         """The model begins.
 
         Args:
@@ -355,7 +353,7 @@ class AnswerView:
 
     async def deliver(
         self,
-        turn: Turn,  # noqa: ARG002
+        turn: "Turn",  # noqa: ARG002
         answer: StoredAnswer,  # noqa: ARG002
         on_part: Callable[[int], Awaitable[None]],  # noqa: ARG002
     ) -> int:

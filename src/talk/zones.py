@@ -1,7 +1,5 @@
 """The zone of an owner: kept, told in a sentence, offered with buttons, set by the model."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Sending answers and replies: formatted, split, with buttons, retried, plain when refused."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging

@@ -1,7 +1,5 @@
 """Handlers of updates: commands, buttons, reactions, chats, strangers; messages are turns."""
 
-from __future__ import annotations
-
 import logging
 from dataclasses import replace
 

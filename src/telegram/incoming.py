@@ -1,7 +1,5 @@
 """What an incoming message holds: whose words they are, and what it says or encloses."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import dataclass
 from typing import Any

@@ -7,8 +7,6 @@ deferral: a model builds itself at its first use, through ``model_rebuild``. The
 fourth of the time and of the memory then.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager

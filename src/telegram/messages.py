@@ -4,8 +4,6 @@ Showing the growth is best effort: whatever goes wrong with it is passed over, b
 message is stored and sent by itself.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging

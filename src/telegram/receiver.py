@@ -4,8 +4,6 @@ Two ways in, one way on: our own ``getUpdates`` loop, or the webhook's route. Ne
 arrives, and neither confirms anything while PostgreSQL is away.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hmac
 import json

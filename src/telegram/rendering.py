@@ -1,7 +1,5 @@
 """An answer as Telegram messages: Markdown to entities first, split second, within bounds."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging

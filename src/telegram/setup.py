@@ -1,7 +1,5 @@
 """The aiogram side of the bot: session with its limits, dispatcher, commands, webhook."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """Tasks of the queue: handle updates or interrupt their answers, send reminders, end questions."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import time

@@ -4,8 +4,6 @@ Whatever arrives here may be malformed. An update that nobody handles is not sto
 who may not use the bot only who and where is kept, never what was written.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

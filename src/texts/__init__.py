@@ -5,8 +5,6 @@ and are written by hand in each language. What a language lacks is said in Engli
 one may begin with one sentence: it takes a line there, and its code in ``Language``.
 """
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections.abc import Mapping

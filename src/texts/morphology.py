@@ -1,7 +1,5 @@
 """Words of a text: the terms of the lexical index, dictionary forms and parts of speech."""
 
-from __future__ import annotations
-
 import re
 import threading
 from functools import cache, lru_cache

@@ -1,7 +1,5 @@
 """Text without what only looks different: invisible characters, kinds of quotes, case."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 

@@ -1,10 +1,8 @@
 """What a command or a button says: a text, and buttons under it, wherever it is shown."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import BinaryIO
+from typing import BinaryIO, Self
 
 MAX_DATA = 64  # bytes of a button's data; a limit of Telegram's
 MAX_NUMBER = 2**63  # of what a button names: PostgreSQL's bigint
@@ -30,7 +28,7 @@ class Action:
         return ":".join((self.name, *map(str, self.numbers)))
 
     @classmethod
-    def unpack(cls, data: str) -> Action | None:
+    def unpack(cls, data: str) -> Self | None:
         """The action of a button's data; None for what ``pack`` did not write."""
         name, *numbers = data.split(":")
         is_ours = len(data) <= MAX_DATA and name.isascii() and name.isalpha()
@@ -114,12 +112,12 @@ class Reply:
         return f"{self.text}\n\n{self.hint}" if self.hint else self.text
 
     @classmethod
-    def note(cls, text: str) -> Reply:
+    def note(cls, text: str) -> Self:
         """A pop-up alone, for a button that stays."""
         return cls(text, is_note=True, keeps_button=True)
 
     @classmethod
-    def gone(cls, text: str) -> Reply:
+    def gone(cls, text: str) -> Self:
         """A pop-up alone, for a button that has nothing to do any more."""
         return cls(text, is_note=True)
 
@@ -128,7 +126,7 @@ class Reply:
         """What the pop-up says to who pressed the button."""
         return self.popup or self.text.strip().partition("\n")[0]
 
-    def in_place(self) -> Reply:
+    def in_place(self) -> Self:
         """The same, as a screen."""
         return replace(self, is_screen=True)
 

@@ -1,7 +1,5 @@
 """Who may see the admin page: one password, guesses slowed down, a signed cookie, a form token."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import hmac

@@ -1,7 +1,5 @@
 """The pages of ``/admin``: rendered on the server, without a script, each a few statements."""
 
-from __future__ import annotations
-
 import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
@@ -147,6 +145,7 @@ class AdminPages:
             request, "overview.html", waiting=waiting, oldest=oldest,
             usage=await self._rows(sql.SELECT_USAGE, days=1, zone=self._zone),
             put_aside=await run(self._core.put_aside.count),
+            by_words=self._core.metrics.registry.get_sample_value("pomni_searches_by_words_total"),
             tables=await self._rows(sql.ESTIMATE),
             batches=await self._rows(sql.SELECT_BATCHES, limit=3),
             settings=await self._core.live_settings.get(),

@@ -3,8 +3,6 @@
 The columns have the names by which the templates know them.
 """
 
-from __future__ import annotations
-
 from src.pg.records_repo import usage_query
 
 FIRST, LAST = -(2**62), 2**62  # before and behind every id and position

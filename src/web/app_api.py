@@ -1,7 +1,5 @@
 """``/app``: the page of the Mini App and its API, which serves only the memory of its caller."""
 
-from __future__ import annotations
-
 import html
 from collections.abc import Awaitable, Callable, Iterator
 from datetime import date, datetime, time, timedelta

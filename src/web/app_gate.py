@@ -3,8 +3,6 @@
 ``initData`` is what Telegram tells a page about who opened it, signed with the bot's token.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import hmac

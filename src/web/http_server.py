@@ -1,7 +1,5 @@
 """The HTTP server: health, readiness, metrics, webhook; it closes half-open connections."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import errno

@@ -50,7 +50,7 @@ async def test_everything_comes_back_and_the_bot_remembers(
     there = contents(empty_dsn)
     assert there == contents(rig.client.dsn)
     assert len(there) > 20
-    assert query(empty_dsn, "SELECT count(*) FROM document_embeddings") == [(2,)]
+    assert query(empty_dsn, "SELECT count(*) FROM document_embeddings") == [(1,)]
     assert os.listdir(tmp_path) == [file.name]
 
 

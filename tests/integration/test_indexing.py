@@ -13,7 +13,13 @@ import numpy as np
 import psycopg2
 import pytest
 
-from src.base.errors import AppError, ModelError, ModelUnavailableError, PoisonTextError
+from src.base.errors import (
+    AppError,
+    ModelError,
+    ModelUnavailableError,
+    PoisonTextError,
+    StorageError,
+)
 from src.base.owners import Owner
 from src.history import conversation_repo
 from src.history.conversation_repo import TelegramOrigin
@@ -24,7 +30,6 @@ from src.memory import search_index_repo as embedding_repo
 from src.memory.embedding_space import EmbeddingSpace, as_literal
 from src.memory.indexer import (
     EMBED_BATCH,
-    MAX_ANSWER,
     MAX_BEFORE,
     MAX_PASSAGES,
     MAX_WHOLE,
@@ -214,11 +219,31 @@ async def test_a_long_answer_before_it_does_not_crowd_out_the_message(desk: Desk
     desk.add(answer, role="assistant")
     desk.add("Мне сорок два")
     await desk.index()
-    [[own, answered, asked]] = desk.embedded()
+    [[own, asked]] = desk.embedded()
     assert asked == "Посоветуй отпуск"
-    assert answer.startswith(answered) and len(answered) == MAX_ANSWER
     assert own.endswith(" А сколько вам лет?\nМне сорок два")
     assert len(own) <= MAX_BEFORE + len("\nМне сорок два")
+
+
+@pytest.mark.parametrize("text", [
+    "привет!", "спасибо большое 🙏", "добрый вечер, бот", "дякую", "на добраніч!", "thanks a lot",
+    "hi there", "see you tomorrow", "/memory",
+])  # fmt: skip
+async def test_what_nobody_looks_for_gets_no_vector_and_is_found_by_its_words(
+    desk: Desk, text: str
+) -> None:
+    message = desk.add(text)
+    desk.add("Всегда рад помочь", "assistant")
+    desk.add("Спасибо, мама приезжает завтра")
+    await desk.index()
+    [embedded] = desk.embedded()
+    assert embedded == ["Спасибо, мама приезжает завтра"]
+    assert len(desk.documents()) == 3
+    left = desk.rows("SELECT 1 FROM search_documents WHERE model_id IS NULL")
+    assert (left, len(desk.rows("SELECT 1 FROM document_embeddings"))) == ([], 1)
+    words = " ".join(terms(text))
+    found = await desk.search(words or text, by_words_only=True)
+    assert not words or message in {hit.source_id for hit in found}
 
 
 async def test_an_hour_long_text_is_indexed_within_bounds(desk: Desk) -> None:
@@ -255,6 +280,26 @@ async def test_a_secret_is_not_indexed_not_embedded_and_not_looked_at_again(
     assert secret not in str(desk.embedded())
     assert not desk.postings() & (set(terms(secret)) - set(terms("Запиши для меня")))
     assert secret not in await desk.found(secret, threshold=0.0, limit=50)
+
+
+async def test_who_dies_before_the_digest_is_booked_finds_the_messages_again(desk: Desk) -> None:
+    desk.client.execute("UPDATE global_settings SET memory_extraction_window = 2")
+    desk.core.memory.settings.refresh()
+    desk.add("Купила хлеба")
+    desk.add("И молока")
+    booked: list[UUID] = []
+
+    async def die(_conversation_id: UUID) -> None:
+        raise StorageError("the database is away")
+
+    async def book(conversation_id: UUID) -> None:
+        booked.append(conversation_id)
+
+    with pytest.raises(StorageError):
+        await desk.core.memory.digest.index_pending(die)
+    assert desk.unindexed() == 2
+    await desk.core.memory.digest.index_pending(book)
+    assert (booked, desk.unindexed()) == ([desk.id], 0)
 
 
 # --- edits
@@ -353,6 +398,8 @@ async def test_words_are_found_while_the_endpoint_is_away(desk: Desk) -> None:
     for failure in (Reply(status=503), Reply(status=401), Reply(status=400)):
         desk.model.embeddings_error = failure
         assert await desk.found("собака") == ["У меня есть собака Рекс"]
+    counted = desk.core.metrics.registry.get_sample_value("pomni_searches_by_words_total")
+    assert counted and counted >= 3
 
 
 async def test_a_memory_whose_vectors_are_of_another_model_is_found_by_words(desk: Desk) -> None:

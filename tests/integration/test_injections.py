@@ -199,7 +199,7 @@ async def test_retrieved_orders_stay_in_the_one_block_of_memories(
     rig.fill(conversation, *(("user", f"{LABEL} {text}") for text in texts))
     rig.fill(conversation, *(("assistant", f"ответ {number}") for number in range(40)))
     await rig.core.memory.digest.index_pending()
-    await rig.core.memory.digest.embed()
+    await rig.core.memory.indexer.embed_pending()
     unseen = []
     for text in texts:
         if read_overview(text, NOON) is not None:
@@ -313,7 +313,7 @@ async def test_poisoned_knowledge_stays_in_its_block_in_strict_mode(teller: Pers
     rig.fill(conversation, *(("user", text) for text in said), ("assistant", "ага"))
     [(first,)] = rig.rows("SELECT min(id) FROM messages")
     await rig.core.memory.digest.index_pending()
-    await rig.core.memory.digest.embed()
+    await rig.core.memory.indexer.embed_pending()
     rig.model.queue(
         Reply(tool_calls=[("Understanding", {"intent": "solve", "query": "кот"})]),
         solved(f"Кот здесь [msg-{first}]."),

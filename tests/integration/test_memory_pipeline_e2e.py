@@ -14,6 +14,7 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemM
 from langgraph.runtime import Runtime
 
 from src.base.errors import StorageError, StorageUnavailableError
+from src.base.metrics import Metrics
 from src.base.owners import Owner
 from src.core import build_caller
 from src.memory.memories import Memories
@@ -77,7 +78,7 @@ def memories_of(kind: type[M], person: Person, client: PgClient | None = None) -
     core = person.core.memory
     return kind(
         client,
-        Retriever(client, core.space),
+        Retriever(client, core.space, Metrics()),
         MemoryWriter(client, core.space, core.settings),
         core.settings,
     )

@@ -187,7 +187,7 @@ async def test_two_workers_indexing_one_conversation_make_one_document_of_each_m
     assert first.rows("SELECT count(*) FROM messages WHERE indexed_at IS NULL") == [(0,)]
     assert await asyncio.gather(*(turn.embed() for turn in turns))
     assert first.rows("SELECT count(*), count(DISTINCT document_id) FROM document_embeddings") == [
-        (500, 500)
+        (250, 250)
     ]
 
 

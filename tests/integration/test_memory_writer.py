@@ -506,7 +506,7 @@ async def test_a_secret_stands_nowhere_but_in_the_message_itself(
     ]
     assert {outcome.reason for outcome in outcomes} == {"secret"}
     await teller.core.memory.digest.index_pending()
-    await teller.core.memory.digest.embed()
+    await teller.core.memory.indexer.embed_pending()
     assert columns_that_hold(teller.core.dsn, secret) == {"messages.content"}
     reasons = teller.rows("SELECT reason, text, message_id FROM rejected_facts")
     assert reasons == [("secret", None, said.message_id)]

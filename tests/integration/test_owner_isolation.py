@@ -1033,7 +1033,7 @@ async def test_the_secret_of_another_as_a_question_finds_nothing_of_his(client: 
             await teller.tell(secret, subject="дача", object="камень")
             await asker.tell("Ключ от гаража лежит дома", subject="гараж", object="дом")
             await rig.core.memory.digest.index_pending()
-            await rig.core.memory.digest.embed()
+            await rig.core.memory.indexer.embed_pending()
             everything = {"limit": 50, "threshold": 0.0, "with_assistant": True}
             assert secret in [hit.text for hit in await teller.find(secret, **everything)]
             for question in (secret, f"{secret} 22 ноября 2026", "дача", "камень"):

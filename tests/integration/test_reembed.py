@@ -53,7 +53,7 @@ class TwoModels(FakeOpenAI):
         name, texts = body["model"], body["input"]
         if name in self.gone:
             return web.json_response({"error": {"message": "no such model"}}, status=404)
-        if name == "new" and len(texts) == 64:
+        if name == "new" and len(texts) > 60:  # but for answers
             self._batches += 1
             if self._batches == 2:
                 self.is_held = True
@@ -148,3 +148,21 @@ async def test_a_model_that_answers_no_more_is_left_at_once(
         await rig.ask("Как зовут мою собаку?")
         assert "Как зовут мою собаку?" in model.embedded["new"]
         assert DOG in memories(model.requests[-1])
+
+
+async def test_a_model_that_has_just_refused_is_not_asked_again(
+    client: PgClient, model: TwoModels, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The next job may have been due before the refusal."""
+    model.gone.add("new")
+    there = {"openai_base_url": model.url}
+    async with open_rig(client, **there, embedding_model="openai:old") as rig:
+        rig.core.conversations.append_message(rig.conversation(), "user", "Мою собаку зовут Рекс")
+        await rig.core.memory.indexer.index_conversation(rig.conversation())
+        await rig.core.memory.indexer.embed_pending()
+    async with open_rig(client, **there, embedding_model="openai:new") as rig:
+        indexer = rig.core.memory.indexer
+        assert await indexer.find_coming()
+        assert not await indexer.change_model() and not await indexer.change_model()
+        assert not await indexer.find_coming()
+    assert sum("it embeds nothing" in text for text in caplog.messages) == 1

@@ -75,6 +75,20 @@ async def test_two_who_ask_at_once_share_the_vector_and_one_may_give_up(
     assert embedder.queries == ["кот"]
 
 
+async def test_when_all_give_up_the_work_ends_and_the_next_one_begins_anew(
+    embedder: Recorder,
+) -> None:
+    embedder.gate.clear()
+    waiting = [asyncio.create_task(embedder.embed_query("кот")) for _ in range(2)]
+    await asyncio.sleep(0)
+    for task in waiting:
+        task.cancel()
+    await asyncio.gather(*waiting, return_exceptions=True)
+    embedder.gate.set()
+    assert (await embedder.embed_query("кот")).tolist() == [3, 1]
+    assert embedder.queries == ["кот"] * 2
+
+
 async def test_a_failure_is_not_kept(embedder: Recorder) -> None:
     embedder.failing = True
     for _ in range(2):

@@ -186,10 +186,33 @@ async def test_a_text_that_takes_too_long_twice_is_no_poison(
     usual = lane._settings
     lane._settings = replace(usual, deadline=1e-6)
     with pytest.raises(ModelError) as caught:
-        await lane.embed("Где я живу?")
+        await lane.embed("Где я живу? " * 100)
     assert not isinstance(caught.value, PoisonTextError) and counted(metrics) == (2, 0)
     lane._settings = usual
     assert (await lane.embed("Где я живу?")).shape == (384,)
+
+
+async def test_the_newest_text_goes_first_and_nobody_s_text_is_passed_over(
+    lane: EmbeddingLane,
+) -> None:
+    await lane.embed("warm")
+    pid = await stop(lane)
+    ended: list[str] = []
+
+    async def ask(text: str) -> None:
+        await lane.embed(text)
+        ended.append(text)
+
+    tasks = [asyncio.create_task(ask("first"))]
+    await asyncio.sleep(0)
+    await eventually(lambda: not lane._waiting, "the first to be taken")
+    tasks += [asyncio.create_task(ask(text)) for text in ("old", "given up", "new")]
+    await asyncio.sleep(0)
+    tasks[2].cancel()
+    await asyncio.gather(tasks[2], return_exceptions=True)
+    os.kill(pid, signal.SIGCONT)
+    await asyncio.gather(*tasks, return_exceptions=True)
+    assert ended == ["first", "new", "old"]
 
 
 async def test_a_query_does_not_wait_for_a_document_that_hangs(embedder: LocalEmbedder) -> None:
