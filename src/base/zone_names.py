@@ -36,26 +36,6 @@ OFFSET = lexicon.Expression(
 )
 MOSCOW_HOURS = 3  # ahead of UTC since 2014
 EARLIEST, LATEST = -12, 14  # the hours for which the tz database has Etc/GMT
-# Offsets that are no whole hours, by places that keep them all the year, or most of their people
-# do (tz database 2026): the database has no names for them by themselves.
-PARTS_OF_HOURS = {
-    (-9, 30): "Pacific/Marquesas", (-3, 30): "America/St_Johns", (3, 30): "Asia/Tehran",
-    (4, 30): "Asia/Kabul", (5, 30): "Asia/Kolkata", (5, 45): "Asia/Kathmandu",
-    (6, 30): "Asia/Yangon", (8, 45): "Australia/Eucla", (9, 30): "Australia/Darwin",
-    (10, 30): "Australia/Lord_Howe", (12, 45): "Pacific/Chatham",
-}  # fmt: skip
-# Letters that people write for a zone, where the tz database has none, or one without summer time.
-LETTERS = {
-    name: zone
-    for zone, names in {
-        "America/New_York": "est edt et eastern", "America/Chicago": "cst cdt ct central",
-        "America/Denver": "mst mdt mountain", "America/Los_Angeles": "pst pdt pt pacific",
-        "Europe/Berlin": "cet cest", "Europe/Kyiv": "eet eest europe/kiev", "Europe/Lisbon": "wet",
-        "Europe/London": "bst", "Asia/Tokyo": "jst", "Asia/Kolkata": "ist", "Asia/Seoul": "kst",
-        "Asia/Singapore": "sgt", "Australia/Sydney": "aest aedt", "Pacific/Auckland": "nzst nzdt",
-    }.items()
-    for name in names.split()
-}  # fmt: skip
 # "Киевскому": of a city, as its adjective.
 ADJECTIVE = re.compile(r"(?<=\w{3})(?:ск|ськ)(?:ий|ое|ого|ому|им|ом|е|ім|ая|ой)$")
 TABLE = Path(__file__).with_name("city_zones.tsv")
@@ -100,7 +80,8 @@ def is_region(text: str) -> bool:
 @cache
 def _written_names() -> dict[str, str]:
     """Zones by their own names, in lower case, and by their letters."""
-    return {zone.lower(): zone for zone in pytz.all_timezones} | LETTERS
+    letters = lexicon.values("settings.letters")
+    return {zone.lower(): zone for zone in pytz.all_timezones} | letters
 
 
 @cache
@@ -114,7 +95,7 @@ def _of_offset(offset: re.Match[str]) -> list[str]:
     hours, minutes = int(offset["hours"]), int(offset["minutes"] or 0)
     sign = -1 if offset["sign"] == "-" else 1
     if minutes:
-        zone = PARTS_OF_HOURS.get((sign * hours, minutes))
+        zone = lexicon.values("settings.letters").get(f"{offset['sign']}{hours}:{minutes:02}")
         return [zone] if zone and offset["base"] in (None, "utc", "gmt") else []
     total = sign * hours
     if offset["base"] not in (None, "utc", "gmt"):

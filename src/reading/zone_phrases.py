@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from src.base.zone_names import LETTERS, find_time_zones, is_region
+from src.base.zone_names import find_time_zones, is_region
 from src.reading import lexicon
 from src.reading.requests import YOU_MAY
 from src.reading.sentences import FOLD, OPENER
@@ -121,13 +121,13 @@ def zone_beside(
     """
     starts, ends = {start for start, _ in spans}, {end for _, end in spans}
     inside = {place for start, end in spans for place in range(start, end)}
-    unknown = None
+    unknown, letters = None, lexicon.values("settings.letters")
     for begin, place, named in _candidates(folded, sorted(ends)):
         for end, words in _names(folded, place):
             if not inside.isdisjoint(range(place, end)):
                 break
             suffix = TIME.match(folded, end)
-            is_plain = bool(named) or words in LETTERS or OFFSET.fullmatch(words) is not None
+            is_plain = bool(named or OFFSET.fullmatch(words) or words in letters)
             behind = suffix.end() if suffix else end
             is_before = suffix is not None and behind + 1 in starts
             if not (is_before or begin in ends) or NEVER.match(words):
