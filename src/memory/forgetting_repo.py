@@ -15,6 +15,7 @@ from src.memory.search_index_repo import DELETE_EDITED as DELETE_DOCUMENTS
 from src.memory.search_index_repo import NewDocument, add_documents, reset_vectors, reword
 from src.pg.client import OwnerSteps, storable
 from src.reading.facts import fact_number
+from src.reading.gate import MASK
 from src.texts.morphology import terms
 
 
@@ -383,7 +384,7 @@ class ForgettingRepository(OwnerSteps):
         for number, (_, after) in quotes.items():
             self._run(UPDATE_QUOTE, source_id=number, quote=after)
         self._run(DELETE_FACTS, facts=list(facts))
-        self.change(changes)
+        self._change(changes)
         gone = [*texts, *(change.before for change in changes)]
         gone += [row["text"] for row in kept["facts"]]
         self._run(CLEAR_QUOTED, gone=[text for text in gone if text])
@@ -397,6 +398,11 @@ class ForgettingRepository(OwnerSteps):
             SET_HIDDEN, DELETE_DOCUMENTS, DELETE_SUMMARIES,
             hidden=True, request=message_id, ids=[message_id],
         )  # fmt: skip
+
+    def mask(self, message_id: int, secret: str) -> None:
+        """Put a mask in the place of a secret that a message is, also in the answer to it."""
+        found = self.list_messages(ids=[message_id])
+        self._change([Change(m.id, m.text, m.text.replace(secret, MASK)) for m in found])
 
     def keep_private(self, message_id: int) -> None:
         """Keep a message, and the answers to it, out of everything but the window.
@@ -474,11 +480,11 @@ class ForgettingRepository(OwnerSteps):
             add_documents(self._transaction, self._owner, documents)
         for source, before, _ in kept["quotes"]:
             self._run(UPDATE_QUOTE, source_id=source, quote=before)
-        self.change([Change(id_, after, before) for id_, before, after in kept["messages"]])
+        self._change([Change(id_, after, before) for id_, before, after in kept["messages"]])
         self._run(DELETE_RESULTS)
         return Undone(None, [str(text) for text in kept["texts"]])
 
-    def change(self, changes: Sequence[Change]) -> None:
+    def _change(self, changes: Sequence[Change]) -> None:
         """Let messages say something else, hide them, or show them again."""
         ids = [change.message_id for change in changes]
         reset_vectors(self._transaction, self._owner, ids)

@@ -182,8 +182,7 @@ class Intake:
         self._store_enclosed(transaction, turn.incoming)
         self._store_message(transaction, turn)
         if turn.incoming.gives_away is not None:
-            owner = turn.incoming.owner
-            ForgettingRepository(transaction, owner).change([turn.incoming.gives_away])
+            ForgettingRepository(transaction, turn.incoming.owner).mask(*turn.incoming.gives_away)
         ids = turn.conversation_id, turn.message_id
         if not turn.is_new:
             if MASK in turn.incoming.text and not turn.incoming.is_masked:

@@ -20,7 +20,6 @@ from src.history.new_messages import asked_text, new_messages
 from src.history.turn_repo import NO_CHANGES, AnswerSource, Asks, Changes, StoredAnswer
 from src.llm.reply import ModelUsage
 from src.media.attachments import Enclosed
-from src.memory.forgetting_repo import Change
 from src.memory.memory_repo import Memory
 from src.memory.prompts import Intent
 from src.memory.retrieval_repo import Hit
@@ -207,7 +206,7 @@ class IncomingMessage:
         is_masked: Whether a secret in it was masked.
         is_code: Whether it is the code of a door that the message before it announced.
         told_apart: The secret that it was, where the message before announced it.
-        gives_away: The message before it, of which it says that it was a secret.
+        gives_away: Number and text of the message before it, which it says to be a secret.
         kept_private: What ``text`` said before the code of a door was masked in it, to be kept.
         problem: A sentence about its attachment, to be shown under the answer.
     """
@@ -232,7 +231,7 @@ class IncomingMessage:
     is_masked: bool = False
     is_code: bool = False
     told_apart: str = field(default="", repr=False)
-    gives_away: Change | None = field(default=None, repr=False)
+    gives_away: tuple[int, str] | None = field(default=None, repr=False)
     kept_private: str = field(default="", repr=False)
 
     def without_secrets(self) -> Self:
@@ -260,7 +259,7 @@ class IncomingMessage:
         """
         if refers_back(self.text):
             is_secret = completes(f"{self.text}:", before) is not None
-            masked = replace(self, gives_away=Change(number, before, MASK))
+            masked = replace(self, gives_away=(number, before))
             return masked.noting_mask() if is_secret else self
         found = completes(before, self.text)
         if found is None or found.is_household:
