@@ -166,6 +166,8 @@ def answer(
         calls = [NEWEST]
     if calls:
         return _message(calls[:MAX_CALLS])
+    if tool_names and "search_memory" not in tool_names and turn.kind == NOTE:
+        return AIMessage(content=say("refused_memory_off", turn.language))
     return AIMessage(content=turn.reply(results))
 
 

@@ -15,6 +15,7 @@ from src.reading.relations import asked_relations, relation_term
 from src.reading.requests import asks_to_keep_private, forget_request
 from src.reading.sentences import FOLD, best_passage, is_question
 from src.reading.words import Lemmas, content, kin_of, shared
+from src.reminders.rules import asks_for_reminder
 from src.texts import Language, say
 from src.texts.morphology import lemmas, parts_of_speech, stem_english, terms, words
 from src.texts.plain_text import CUT
@@ -122,6 +123,8 @@ def _repeats(record: Record, question: str) -> bool:
 def _is_later_about_same(record: Record, best: Sequence[Record], question: str) -> bool:
     """Whether it was said after the nearest, and speaks of half of what that tells of it."""
     if not best or _order(record) <= _order(best[0]) or _is_of_another(_text(record), question):
+        return False
+    if asks_for_reminder(_text(record)):
         return False
     if _differ(_people(_text(record)), _people(_text(best[0]))):
         return False

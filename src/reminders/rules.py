@@ -193,8 +193,10 @@ BARE_CANCEL = lexicon.Expression(
     r"\W*(?:(?:<lines.opener>|<cancel.and>)[ ,]+)*<cancel.surely>"
     r"(?: (?:<move.it>|(?:<cancel.whose> )?(?P<about>[^,.;]{1,40})))?"
 )
+_CORRECTING = "(?:<lines.corrects>|<move.rather>|<move.instead>)"
 BEFORE_TIME = lexicon.Expression(
-    r"^\W*(?:(?:<lines.opener>|<lines.corrects>|<lines.takes_back>|<move.rather>)(?!\w)\W*)*"
+    rf"^\W*(?:<lines.opener>(?!\w)\W*)*?{_CORRECTING}(?!\w)\W*"
+    rf"(?:(?:<lines.opener>|{_CORRECTING})(?!\w)\W*)*"
 )
 FROM = lexicon.Expression(r"\b(?:<move.from> .{1,30}?|ones?) (?=<move.to> )", re.IGNORECASE)
 BEFORE_ABOUT = lexicon.Expression(
@@ -231,10 +233,11 @@ def _change(folded: str) -> CancelOrder | ReminderOrder | None:
 
 def _change_in_passing(text: str) -> CancelOrder | ReminderOrder | None:
     """What is to become of the reminder that was spoken of: "no sorry, at 10", "cancel it"."""
-    folded = POLITE.sub(" ", fold(text[:MAX_CHANGE])).strip().rstrip(" .!?)")
-    if match := BARE_CANCEL.fullmatch(folded):
+    folded = fold(text[:MAX_CHANGE]).strip().rstrip(" .!?)")
+    if match := BARE_CANCEL.fullmatch(POLITE.sub(" ", folded)):
         return CancelOrder(id=match["about"] or IT)
-    about, when = _before_time(f"to {BEFORE_TIME.sub('', folded)}")
+    said, corrections = BEFORE_TIME.subn("to ", folded)
+    about, when = _before_time(POLITE.sub(" ", said).rstrip()) if corrections else ("", "")
     return ReminderOrder(text=IT, when=when, moves=IT) if when and not about else None
 
 
