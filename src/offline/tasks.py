@@ -104,10 +104,8 @@ def _solved(prompt: str, asked: str) -> dict[str, Any]:
     quotes = [{**r, "text": str(r.get("text", ""))} for r in _records(prompt, "context")]
     found = newest_first(near(quotes, asked))
     language = detect_language(asked)
-    told = (
-        say("quoted", language, text=r["text"]) if len(found) > 1 else r["text"] for r in found
-    )
-    lines = [f"{text} [{r.get('id', r['uid'])}]" for text, r in zip(told, found, strict=True)]
+    form = say("quoted", language, text="{}") if len(found) > 1 else "{}"
+    lines = [f"{form.format(r['text'])} [{r.get('id', r['uid'])}]" for r in found]
     if found and not covers(found, asked):
         lines.insert(0, say("offline_only_this", language))
     return {"intent": "solve", "answer": "\n".join(lines)}

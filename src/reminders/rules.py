@@ -24,6 +24,7 @@ from src.reading.reminder_moments import (
     read_new_time,
 )
 from src.reading.reminder_phrases import read_reminder
+from src.reading.requests import ASKING
 from src.reading.sentences import is_question
 from src.reading.times import find_reminder_spans, fold
 from src.texts import LANGUAGES, Language, say
@@ -158,11 +159,6 @@ ASKS_FOR_LIST = lexicon.Expression(
 # "Remind me": of what, and when? The answer completes it.
 BARE_ORDER = lexicon.Expression("<cancel.bare_order>[.! ]*", re.IGNORECASE)
 POLITE = lexicon.Expression(r"[ ,]*\b(?:<requests.please>|<move.instead>)\b[ ,]*", re.IGNORECASE)
-# "Can you move it", which is no question.
-ASKING = lexicon.Expression(
-    r"^\W*(?:<lines.opener>[ ,]+)?(?:<requests.you_may>[ ,]+|<requests.you_may_english> "
-    r"|<move.may> )"
-)
 CLAUSE_END = lexicon.Expression(r"(?:[.!?;,)(]+|\b<cancel.and>) ")
 _OF = "(?:(?: <cancel.about>)? (?P<about>.{1,80}?))?"
 # "Отмени напоминание про хлеб", "cancel the bread reminder", "больше не напоминай о хлебе".
