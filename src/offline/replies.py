@@ -104,7 +104,7 @@ def near(records: Sequence[Record], question: str, *, least: float = NEAR) -> li
     told.sort(key=lambda r: -scores[id(r)])
     floor = max(least, max(scores.values(), default=0.0) - GAP)
     best = [r for r in told if scores[id(r)] >= floor][:QUOTED]
-    rest = [r for r in told if r not in best]
+    rest = [r for r in told if r not in best and not asks_for_reminder(_text(r))]
     beside = [r for r in rest if _belongs(r, best, told) or _corrects_answer(r, best, records)]
     later = [r for r in rest if r not in beside and _is_later_about_same(r, best, question)]
     quoted = [_narrowed(r, question) for r in best]
@@ -123,8 +123,6 @@ def _repeats(record: Record, question: str) -> bool:
 def _is_later_about_same(record: Record, best: Sequence[Record], question: str) -> bool:
     """Whether it was said after the nearest, and speaks of half of what that tells of it."""
     if not best or _order(record) <= _order(best[0]) or _is_of_another(_text(record), question):
-        return False
-    if asks_for_reminder(_text(record)):
         return False
     if _differ(_people(_text(record)), _people(_text(best[0]))):
         return False

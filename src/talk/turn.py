@@ -15,7 +15,7 @@ from langchain_core.messages import AnyMessage
 from src.base.metrics import Metrics
 from src.base.owners import Owner
 from src.base.zone_names import NAME_WORDS
-from src.base.zones import local_time, place_of_zone
+from src.base.zones import local_time
 from src.history.conversation_repo import (
     ConversationRepository,
     HistoryMessage,
@@ -56,7 +56,7 @@ from src.talk.turn_state import (
     TurnStoppedError,
     stoppable_delivery,
 )
-from src.talk.zones import CLOCK, ZoneService
+from src.talk.zones import ZoneService
 from src.texts import LANGUAGES, say
 from src.texts.plain_text import flat, is_visible, plain
 
@@ -440,8 +440,7 @@ class AgentService:
             turn.incoming = replace(incoming, time_zone=told.zones[0], has_zone=True)
         else:
             key = "zone_which" if told.zones else "zone_unknown"
-            places = ", ".join(place_of_zone(zone, incoming.language) for zone in told.zones)
-            turn.lead, turn.offers = f"{say(key, incoming.language)} {places}".strip(), told.zones
+            turn.lead, turn.offers = say(key, incoming.language), told.zones
         return None if told.rest else TurnResult("")
 
     async def _switch_memory(self, turn: Turn) -> TurnResult | None:
@@ -529,9 +528,6 @@ class AgentService:
         text, changes = text or say("empty_answer", language), result.changes
         if result.ended == "answered":
             changes = await self._about_clock(turn, result)
-            if changes.zones and not (turn.offers or result.changes.zones):  # it tells a home
-                place = place_of_zone(changes.zones[0], language)
-                text = f"{text}\n\n{CLOCK} {say('zone_home', language, place=place)}"
         turn.result = replace(result, text=text, sources=sources, changes=changes)
 
     async def _save(self, turn: Turn) -> None:
