@@ -19,7 +19,7 @@ import numpy as np
 
 from src.base.metrics import Metrics
 from src.llm.embeddings import LocalEmbedder, Vectors
-from src.offline.lines import WEIGHTS, Vector, Weights, features, kind_of
+from src.memory.line_kinds import WEIGHTS, Vector, Weights, features, kind_of
 from src.reading.lexicon import FOLDER
 
 UNSEEN = Path(__file__).with_name("line_kinds_unseen.toml")

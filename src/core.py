@@ -19,7 +19,7 @@ from src.base.shutdown import SHUTDOWN
 from src.history.conversation_repo import ConversationRepository, set_conversation_repo_factory
 from src.history.turn_repo import TurnRepository
 from src.llm import prompt_cache
-from src.llm.chat import ModelCaller
+from src.llm.chat import ModelCaller, build_provider_model
 from src.llm.embeddings import QuietMoments, build_embedder
 from src.llm.endpoints import build_reranker, build_transcriber
 from src.llm.tokens import TokenCounter
@@ -37,7 +37,7 @@ from src.memory.retriever import Retriever
 from src.memory.screens import MemoryScreens
 from src.memory.search_index_repo import EmbeddingRepository, SearchIndexRepository
 from src.memory.writer import MemoryWriter
-from src.offline.model import Embed, build_chat_model
+from src.offline.model import Embed, OfflineChatModel
 from src.outside.servers import McpServers
 from src.pg.client import PgClient
 from src.pg.embedded import EmbeddedPostgres
@@ -351,6 +351,15 @@ def build_extraction_caller(settings: Settings, metrics: Metrics, name: str) -> 
         logger.warning("memory_extraction_model has no provider or key: EXTRACTION_MODEL reads")
         name = ""
     return build_caller(settings, name or settings.extraction_model, metrics=metrics)
+
+
+def build_chat_model(
+    settings: Settings, name: str | None = None, embed: Embed | None = None
+) -> BaseChatModel:
+    """The chat model ``name``, a provider's or the notebook; by default the settings' own."""
+    name = name or settings.chat_model_name
+    is_offline = name == OFFLINE_MODEL
+    return OfflineChatModel(embed=embed) if is_offline else build_provider_model(settings, name)
 
 
 def build_caller(

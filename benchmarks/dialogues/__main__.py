@@ -1,10 +1,14 @@
 """Talks in the console without a model: what people do with a memory, checked line by line.
 
     python -m benchmarks.dialogues [--kind forget_all] [--language en] [--show] [--folder …]
+    python -m benchmarks.dialogues --talks [--show]
 
 Each file holds dialogues: ``say`` is a line of the user, ``must`` are patterns that its reply
 holds, ``must_not`` such that it does not hold, ``must_not_first`` such that its first line with
 a quotation does not. Prints the checks that failed, and one JSON line: {"checks", "held"}.
+
+With ``--talks`` it has the long talks of ``talks.toml``, and prints how often each sentence came
+that may stand in any reply; that no model is connected must not come twice.
 """
 
 from __future__ import annotations
@@ -16,6 +20,7 @@ import json
 import re
 import sys
 import tempfile
+import tomllib
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,8 +29,15 @@ from typing import Any
 from src.base.config import Settings
 from src.console import Console, ConsoleStreams
 from src.core import Core, open_core
+from src.texts import Language, say
 
 FOLDER = Path(__file__).parent
+TALKS = FOLDER / "talks.toml"
+# What may stand in any reply.
+STOCK = (
+    "offline_note", "offline_noted", "offline_unknown", "offline_unsure", "offline_request",
+    "offline_identity", "offline_ability",
+)  # fmt: skip
 FIRST_USER = 5_000
 
 
@@ -56,6 +68,29 @@ async def main(
     lost = failed.total()
     print(json.dumps({"checks": checks, "held": checks - lost, "failed": dict(+failed)}))
     return lost
+
+
+async def count_sentences(*, show: bool) -> int:
+    """Have each talk; returns in how many no model was said to be connected more than once."""
+    talks: dict[Language, str] = tomllib.loads(TALKS.read_text(encoding="utf-8"))
+    repeated = 0
+    with tempfile.TemporaryDirectory(prefix="pomni-talks-") as data:
+        async with open_core(Settings(_env_file=None, data_dir=Path(data))) as core:
+            for number, (language, text) in enumerate(talks.items()):
+                lines = text.splitlines()
+                replies = await _talk(core, FIRST_USER + number, lines)
+                if show:
+                    print("\n".join(f"> {a}\n{b}\n" for a, b in zip(lines, replies, strict=True)))
+                said = Counter(
+                    key for reply in replies for key in STOCK if _says(reply, key, language)
+                )
+                repeated += said["offline_note"] > 1
+                print(json.dumps({"language": language, "lines": len(lines), **said}))
+    return repeated
+
+
+def _says(reply: str, key: str, language: Language) -> bool:
+    return say(key, language) in reply
 
 
 def _dialogues(folder: Path, kind: str | None, language: str | None) -> Iterator[dict[str, Any]]:
@@ -99,7 +134,10 @@ if __name__ == "__main__":
     parser.add_argument("--show", action="store_true", help="print every reply")
     parser.add_argument("--folder", type=Path, default=FOLDER, help="other dialogues")
     parser.add_argument("--eager", action="store_true", help="digest every message at once")
+    parser.add_argument("--talks", action="store_true", help="have the long talks")
     given = parser.parse_args()
+    if given.talks:
+        sys.exit(bool(asyncio.run(count_sentences(show=given.show))))
     failures = main(
         given.kind, given.language, given.folder, show=given.show, eager=given.eager
     )  # fmt: skip

@@ -88,7 +88,6 @@ class LabelFilter:
 # has no use for those: it takes the words from here. Providers are sent none of it.
 
 OWN_WORDS = "own_words"
-ASKED_AT = "asked_at"
 FILE_NAMES = "file_names"
 LANGUAGE = "language"
 
@@ -102,29 +101,17 @@ class NewWords(TypedDict):
 
 
 def with_own_words(
-    text: str,
-    words: Sequence[NewWords],
-    asked_at: datetime,
-    *,
-    files: Sequence[str] = (),
-    language: str = "en",
+    text: str, words: Sequence[NewWords], *, files: Sequence[str] = (), language: str = "en"
 ) -> HumanMessage:
-    """The message that is answered, as it is shown, the words in it, and when it is asked.
+    """The message that is answered, as it is shown, and the words in it.
 
     Args:
         text: As it is shown.
         words: What was typed.
-        asked_at: In a zone of pytz; labels tell the minute only, and no zone.
         files: Names of the files that were read with it.
         language: Of the sentences for its writer.
     """
-    zone = getattr(asked_at.tzinfo, "zone", None) or "UTC"
-    known = {
-        OWN_WORDS: list(words),
-        ASKED_AT: [asked_at.isoformat(), zone],
-        FILE_NAMES: list(files),
-        LANGUAGE: language,
-    }
+    known = {OWN_WORDS: list(words), FILE_NAMES: list(files), LANGUAGE: language}
     return HumanMessage(text, additional_kwargs=known)
 
 
@@ -137,12 +124,6 @@ def _asked_of(messages: Sequence[BaseMessage]) -> HumanMessage:
 def language_of(messages: Sequence[BaseMessage]) -> str | None:
     """The language of the sentences for whoever wrote the last user message, if it is known."""
     return _asked_of(messages).additional_kwargs.get(LANGUAGE)
-
-
-def asked_at_of(messages: Sequence[BaseMessage]) -> tuple[datetime, str] | None:
-    """When the last user message of a prompt is asked, and in which zone, if that is known."""
-    known = _asked_of(messages).additional_kwargs.get(ASKED_AT)
-    return None if known is None else (datetime.fromisoformat(known[0]), str(known[1]))
 
 
 def last_answer(history: Sequence[HistoryMessage]) -> str:

@@ -45,10 +45,15 @@ def block(tag: str, records: Iterable[Mapping[str, Any]]) -> str:
     return "\n".join([f"<{tag}>", *(quoted(record) for record in records), f"</{tag}>"])
 
 
+# The records of a prompt, for the notebook; providers are sent none of it.
+RECORDS = "records"
+
+
 def prompt(system: str, **blocks: Iterable[Mapping[str, Any]]) -> list[BaseMessage]:
     """The messages of a task: what to do, and the blocks of data, in their order."""
-    parts = [block(tag, records) for tag, records in blocks.items()]
-    return [SystemMessage(system), HumanMessage("\n\n".join(parts))]
+    records = {tag: list(said) for tag, said in blocks.items()}
+    text = "\n\n".join(block(tag, said) for tag, said in records.items())
+    return [SystemMessage(system), HumanMessage(text, additional_kwargs={RECORDS: records})]
 
 
 Runtime = ToolRuntime[Any, Any]

@@ -12,7 +12,7 @@ from functools import cache
 from itertools import islice, pairwise
 
 from src.reading import lexicon
-from src.reading.contradictions import NEGATION, stance
+from src.reading.contradictions import stance
 from src.reading.facts import canonical_subject
 from src.reading.requests import forget_request
 from src.reading.sentences import MAX_SENTENCES, sentences
@@ -91,7 +91,7 @@ def read_request(text: str) -> Request:
         is_about_user=SUBJECT_PRONOUN.search(bare) is not None,
         is_his_own=OWN_PRONOUN.search(bare) is not None,
         has_thing=has_thing is not None,
-        is_negative=NEGATION.search(bare) is not None,
+        is_negative=not stance(about).is_positive,
     )
 
 

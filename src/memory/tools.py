@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -28,9 +28,10 @@ from src.memory.turn_context import (
     recall,
     refusal,
 )
-from src.memory.writer import Said
+from src.memory.writer import Outcome, Said
 from src.reading import lexicon
 from src.reading.facts import MEMORY_TYPES, Fact, fact_uid, normalise
+from src.texts import Language, say
 
 SAVE = """\
 Save each fact that the user told about themselves, their people or things: when they ask, or it \
@@ -58,11 +59,8 @@ def build_save_user_fact(memories: Memories) -> BaseTool:
         number = outcome.memory_id
         told = {
             "saved": is_saved,
-            "outcome": outcome.kind,
             "id": None if number is None else fact_uid(number),
-            "text": outcome.text,
-            "replaced": list(outcome.replaced),
-            "reason": outcome.reason,
+            **told_of(outcome),
             **({} if is_saved else {"note": TELL_WHY}),
         }
         ids = frozenset() if number is None else frozenset({number})
@@ -70,6 +68,31 @@ def build_save_user_fact(memories: Memories) -> BaseTool:
         return told, finding
 
     return form_tool(save_user_fact, Fact, SAVE)
+
+
+def told_of(outcome: Outcome) -> dict[str, Any]:
+    """What became of a fact, as it is told."""
+    return {
+        "outcome": outcome.kind,
+        "text": outcome.text,
+        "replaced": list(outcome.replaced),
+        "reason": outcome.reason,
+    }
+
+
+# Those that have a sentence of their own.
+REFUSALS = frozenset(
+    {"secret", "others_words", "unclear_date", "too_long", "question", "memory_off"}
+)
+
+
+def describe_saved(told: Mapping[str, Any], language: Language) -> str:
+    """What became of a fact, where no model words it."""
+    if (outcome := told.get("outcome", "refused")) != "refused":
+        old = "; ".join(told["replaced"])
+        return say(f"taught_{outcome}", language, text=told["text"], old=old)
+    reason = told.get("reason")
+    return say(f"refused_{reason}" if reason in REFUSALS else "refused_other", language)
 
 
 def find_said(history: Sequence[HistoryMessage], fact: Fact, context: TurnContext) -> Said:
@@ -237,6 +260,25 @@ def build_forget_everything() -> BaseTool:
         return {"confirm": may_ask}, Finding(asks="erase_all" if may_ask else None)
 
     return form_tool(forget_everything, NoArguments, FORGET_ALL)
+
+
+def describe_forgotten(found: Mapping[str, Any], language: Language) -> str:
+    """What came of a request to forget, where no model words it.
+
+    What is forgotten; or which of several is meant; or what is nearest to what is not there.
+    """
+    if "confirm" in found:
+        return say("forget_everything_ask" if found["confirm"] else "forget_group", language)
+    if found.get("forgotten"):
+        lines = [say("forgot", language, text=text) for text in dict.fromkeys(found["forgotten"])]
+        return "\n".join([*lines, say("forgot_undo", language)])
+    if found.get("ask"):
+        head, listed = say("forget_which", language), found["ask"]
+    else:
+        head, listed = say("forgot_nothing", language), found.get("nearest", ())
+        head += f" {say('forget_nearest', language)}" if listed else ""
+    quotes = (f"• {say('quoted', language, text=one['text'])}" for one in listed)
+    return "\n".join([head, *quotes])
 
 
 def build_keep_private(memories: Memories) -> BaseTool:

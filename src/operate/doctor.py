@@ -17,10 +17,9 @@ from src.base.errors import AppError, ConfigError, SchemaRefusedError
 from src.base.metrics import Metrics
 from src.base.zones import local_time, name_of_zone
 from src.core import open_database
-from src.llm.chat import ModelCaller
+from src.llm.chat import ModelCaller, build_provider_model
 from src.llm.embeddings import build_embedder
 from src.llm.reply import ModelUsage
-from src.offline.model import build_chat_model
 from src.outside.servers import McpServers, ServerState
 from src.pg.client import PgClient
 from src.pg.migrations import check_sessions, find_version, newest_version
@@ -188,7 +187,7 @@ async def _check_model(settings: Settings) -> Finding:
     if name == OFFLINE_MODEL:
         return Finding("model", "offline: remembers and quotes, no language model")
     first, silence = settings.first_token_timeout(name), settings.llm_timeout
-    model = build_chat_model(settings)
+    model = build_provider_model(settings, name)
     caller = ModelCaller(model, name, timeout=silence, first_timeout=first)
     spent: list[ModelUsage] = []
     try:

@@ -6,8 +6,6 @@ Four rules: one value at a time (a home, a job), polarity ("люблю" and "н�
 denies. What no rule sees, the model that stores the fact may name (``Fact.replaces``).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass

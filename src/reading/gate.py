@@ -3,8 +3,6 @@
 Card numbers, passwords, keys and numbers of documents are not, nor what imitates our labels.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from bisect import bisect

@@ -3,8 +3,6 @@
 Everything else that a text tells is kept as it stands; what it means is for a language model.
 """
 
-from __future__ import annotations
-
 import re
 from functools import cache
 

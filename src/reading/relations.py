@@ -3,8 +3,6 @@
 The gate, contradictions, questions, forgetting and the offline model read this table.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -21,8 +21,6 @@ The conventions, where people differ:
   every few hours does so from now on, when its hours fill a day evenly.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace

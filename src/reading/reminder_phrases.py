@@ -11,8 +11,6 @@ A time stands beside the order, at either end of the text, or, when neither has 
 What stands elsewhere belongs to the thing: "напомни завтра купить билеты на пятницу".
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence

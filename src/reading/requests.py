@@ -1,7 +1,5 @@
 """What a person asks in plain words: to forget, to keep quiet, what is known, what time it is."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from datetime import datetime
@@ -221,10 +219,13 @@ def asked_place(text: str) -> str | None:
 
 
 def describe_time(answer: str, language: Language) -> str:
-    """What ``current_time`` says, as people say it: ``01:38, понедельник, 23 ноября (…)``."""
+    """What ``current_time`` says, as people say it: ``01:38, понедельник, 23 ноября (…)``.
+
+    Empty where it says no time.
+    """
     match = ANSWER.match(answer)
     if match is None:
-        return answer
+        return ""
     moment, zone, hours, minutes = match.groups()
     now = datetime.fromisoformat(moment)
     day = format_datetime(now, "EEEE, d MMMM", locale=language)

@@ -1,7 +1,5 @@
 """The sentences of a text, whether one asks, and the passage of a long text that fits best."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections import Counter

@@ -1,7 +1,5 @@
 """Times in questions: "what did I buy last week?" names a period and is about the purchase."""
 
-from __future__ import annotations
-
 import re
 from calendar import monthrange
 from collections.abc import Callable, Iterable, Iterator, Sequence

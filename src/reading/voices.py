@@ -4,8 +4,6 @@ Only what a user typed himself makes facts and wishes. What he forwards, what he
 what other members of a group say is shown to the model as theirs.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from typing import Literal

@@ -1,7 +1,5 @@
 """Words by their lemmas: what a text is about, whom it names; and numbers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache, lru_cache

@@ -1,7 +1,5 @@
 """Zones in plain words: the user's own, where they live, and that of one time of a reminder."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -146,7 +146,8 @@ class CancelOrder(Form):
 
 
 # The tools.
-SET_REMINDER, LIST_REMINDERS, CANCEL_REMINDER = "set_reminder", "list_reminders", "cancel_reminder"
+TOOLS = ("set_reminder", "list_reminders", "cancel_reminder")
+SET_REMINDER, LIST_REMINDERS, CANCEL_REMINDER = TOOLS
 MAX_LISTED = 20  # lines; /reminders has the rest
 MAX_QUESTION = 80  # characters of a question for them
 # Questions for what is set: "какие у меня напоминания?", "show my reminders".
@@ -307,7 +308,9 @@ def _asks_for_list(text: str) -> bool:
     return len(text) <= MAX_QUESTION and ASKS_FOR_LIST.fullmatch(asked) is not None
 
 
-def reminder_calls(text: str, messages: Sequence[BaseMessage]) -> list[tuple[str, dict[str, Any]]]:
+def reminder_calls(
+    text: str, messages: Sequence[BaseMessage], tool_names: Sequence[str] = TOOLS
+) -> list[tuple[str, dict[str, Any]]]:
     """Without a model: the call that does what a message asks of reminders; else nothing.
 
     It may be the answer to our question when, which completes the request before it.
@@ -315,12 +318,15 @@ def reminder_calls(text: str, messages: Sequence[BaseMessage]) -> list[tuple[str
     Args:
         text: What was typed.
         messages: The prompt.
+        tool_names: Those that may be called.
     """
-    if _asks_for_list(text):
+    waits = LIST_REMINDERS in tool_names
+    if waits and _asks_for_list(text):
         return [(LIST_REMINDERS, {})]
-    answer = _answer_before(messages)
-    spoken_of = answer.startswith(CLOCK)
-    if wanted := read_change(text) or (_change_in_passing(text) if spoken_of else None):
+    wanted = read_change(text) if waits else None
+    if waits and wanted is None and _answer_before(messages).startswith(CLOCK):
+        wanted = _change_in_passing(text)
+    if wanted is not None:
         name = CANCEL_REMINDER if isinstance(wanted, CancelOrder) else SET_REMINDER
         return [(name, wanted.model_dump(exclude_defaults=True))]
     if BARE_ORDER.fullmatch(text):

@@ -156,7 +156,6 @@ def _render_history(
                 with_own_words(
                     f"{note}{text}",
                     own_words(new),
-                    context.now,
                     files=file_names(new),
                     language=context.language,
                 )

@@ -30,7 +30,7 @@ from src.memory.memories import Memories
 from src.memory.retrieval_repo import Hit
 from src.memory.retriever import Query
 from src.memory.search_index_repo import Kind
-from src.memory.tools import find_said
+from src.memory.tools import describe_saved, find_said, told_of
 from src.memory.turn_context import TurnContext, changes_of, recall, refusal
 from src.memory.writer import Outcome
 from src.reading.facts import Fact, content_hash
@@ -48,7 +48,7 @@ MAX_TEXT = 500  # characters of a fact in a question
 
 def confirmation_text(outcomes: Sequence[Outcome], language: Language) -> str:
     """What became of the facts of a message, a line each."""
-    lines = dict.fromkeys(_line(outcome, language) for outcome in outcomes)
+    lines = dict.fromkeys(describe_saved(told_of(outcome), language) for outcome in outcomes)
     return "\n".join(lines) or say("taught_nothing", language)
 
 
@@ -64,25 +64,6 @@ def question_text(facts: Sequence[Fact], conflicts: Sequence[Conflict], language
         for conflict in conflicts
     ]
     return "\n".join([*lines, say("conflict_ask", language)])
-
-
-def _line(outcome: Outcome, language: Language) -> str:
-    if outcome.kind in ("update", "beside", "kept"):
-        old = "; ".join(outcome.replaced)
-        return say(f"taught_{outcome.kind}", language, text=outcome.text, old=old)
-    if outcome.kind == "refused":
-        key = f"refused_{outcome.reason}"
-        return say(key, language) if key in REFUSALS else say("refused_other", language)
-    return say(f"taught_{outcome.kind}", language, text=outcome.text)
-
-
-# Refusals that have a sentence of their own.
-REFUSALS = frozenset(
-    {
-        "refused_secret", "refused_others_words", "refused_unclear_date", "refused_too_long",
-        "refused_question", "refused_memory_off",
-    }
-)  # fmt: skip
 
 
 TAUGHT: tuple[Kind, ...] = ("memory", "message")

@@ -24,17 +24,16 @@ from langchain_core.messages import AIMessageChunk, HumanMessage
 
 from src.history.conversation_repo import HistoryMessage
 from src.history.new_messages import LabelFilter, add_time_label, read_time_label, strip_time_label
-from src.llm.quoting import block, quoted
+from src.llm.quoting import quoted
 from src.llm.reply import HeldText, Reply, read_arguments, read_text_calls, sound
 from src.llm.tokens import TokenCounter
-from src.memory import citations, ranking
+from src.memory import citations, line_kinds, ranking
 from src.memory.cutting import spans
 from src.memory.forget_matching import read_request
-from src.memory.prompts import summary_messages
 from src.memory.retriever import entity_terms, read_overview
 from src.memory.tools import ASKS_THE_BOT, find_said
 from src.memory.turn_context import repeats_private
-from src.offline import lines, model, replies, tasks
+from src.offline import model, replies, tasks
 from src.pg.client import storable
 from src.reading import facts as relations
 from src.reading import gate as imitations
@@ -108,13 +107,12 @@ def streamed(text: str) -> object:
 
 
 def summarised(text: str) -> object:
-    system, human = summary_messages([{"role": "user", "text": text}] * 3)
-    return tasks.do_task(str(system.text), str(human.text))
+    return tasks.summary_of({"messages": [{"role": "user", "text": text}] * 3})
 
 
 def extracted(text: str) -> object:
     records = [{"uid": "msg-1", "role": "user", "text": text}]
-    return tasks.fill_form("ExtractedFacts", block("messages", records), {})
+    return tasks.fill_form("ExtractedFacts", {"messages": records}, line_kinds.kind_of)
 
 
 def repeated(text: str) -> object:
@@ -200,7 +198,7 @@ READERS: dict[str, Reader] = {
     "plain_facts.plain_facts": plain_facts.plain_facts,
     "plain_facts.to_remember": plain_facts.to_remember,
     "passages.best_passage": lambda text: passages.best_passage(text, ["а", "a", "1"], 240),
-    "lines.kind_of": lambda text: lines.kind_of(text, None),
+    "line_kinds.kind_of": line_kinds.kind_of,
     "replies.is_note": replies.is_note,
     "replies.corrects": replies.corrects,
     "model.answer": lambda text: model.answer([HumanMessage(text)], ["save_user_fact"]),

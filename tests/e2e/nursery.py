@@ -238,7 +238,7 @@ def _prepare() -> None:
     from aiogram.types import Message, User
 
     from src.base.config import Settings
-    from src.offline.model import build_chat_model
+    from src.core import build_chat_model
     from src.reading.reminder_phrases import read_reminder
     from src.reading.time_expressions import read_time
     from src.reading.words import content_words

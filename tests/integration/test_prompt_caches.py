@@ -20,7 +20,7 @@ from pydantic import BaseModel
 
 from src.base.config import Settings
 from src.base.errors import AppError, ModelError, ModelSetupError, ModelUnavailableError
-from src.core import build_prompt_cache
+from src.core import build_chat_model, build_prompt_cache
 from src.llm.chat import ModelCaller
 from src.llm.prompt_cache import (
     PAYS_FROM,
@@ -32,7 +32,6 @@ from src.llm.prompt_cache import (
 )
 from src.llm.reply import ModelUsage
 from src.llm.tokens import TokenCounter
-from src.offline.model import build_chat_model
 from src.pg.client import PgClient
 from src.talk.tools import build_current_time
 from tests.fakes.openai_server import FakeOpenAI, Reply

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from src.memory.cutting import cut, spans
-from src.memory.forget_matching import read_request
+from src.memory.forget_matching import Told, is_meant, read_request
 from src.reading.contradictions import replaces
 from src.reading.facts import Fact
 from src.reading.requests import asks_to_forget_all, asks_to_keep_private, forget_request
@@ -144,3 +144,17 @@ def test_a_quote_is_cut_wherever_it_stands_in_whatever_dress() -> None:
     assert cut(text, spans(text, 'Я люблю "джаз"')) == 'Привет! […]», и живу в Омске. […]"'
     assert cut("Я люблю джаз.", spans("Я люблю джаз.", "люблю джаз")) == ""
     assert spans("джазмен", "джаз") == [] and spans("что-то", "…") == []
+
+
+@for_each(("text", "told", "other"), [
+    ("forget that i hate football", "i hate football honestly", "i love football"),
+    ("forget that i quit smoking", "i quit smoking in may", "i smoke"),
+    ("забудь, что я ненавижу футбол", "ненавижу футбол", "люблю футбол"),
+    ("забудь, що я кинув курити", "я кинув курити", "я почав курити"),
+])  # fmt: skip
+def test_what_one_hates_or_gave_up_is_meant_and_not_its_opposite(
+    text: str, told: str, other: str
+) -> None:
+    request = read_request(text)
+    assert is_meant(request, Told(told, is_fact=False))
+    assert not is_meant(request, Told(other, is_fact=False))

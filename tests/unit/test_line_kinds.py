@@ -9,7 +9,7 @@ import pytest
 from benchmarks.line_kinds import UNSEEN, digest, learnt_lines, read_lines
 from src.base.metrics import Metrics
 from src.llm.embeddings import LocalEmbedder
-from src.offline.lines import kind_of, shipped_weights
+from src.memory.line_kinds import kind_of, shipped_weights
 from tests.cases import for_each
 
 SOME = 5  # every so many of the unseen lines are embedded: 25 ms each

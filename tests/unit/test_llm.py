@@ -12,10 +12,11 @@ from langchain_core.messages import AIMessage, HumanMessage
 
 from src.base.config import Settings
 from src.base.errors import AppError, ModelError, ModelSetupError, ModelUnavailableError
+from src.core import build_chat_model
 from src.llm.chat import WAITING, ModelCaller
 from src.llm.reply import ModelUsage
 from src.llm.tokens import TokenCounter
-from src.offline.model import OfflineChatModel, build_chat_model
+from src.offline.model import OfflineChatModel
 from src.talk.tools import build_current_time
 from tests.fakes.openai_server import FakeOpenAI, Reply
 

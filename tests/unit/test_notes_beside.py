@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage
 
-from src.offline.lines import kind_of
+from src.memory.line_kinds import kind_of
 from src.offline.model import answer
 from src.offline.replies import corrects, near
 from src.texts import say
@@ -137,3 +137,18 @@ def test_it_never_stands_beside_a_question() -> None:
 def test_of_a_secret_it_does_not_say_that_it_is_noted() -> None:
     said = beside("love thai food", "my wifi password is hunter22")
     assert said == say("refused_secret", "en")
+
+
+@pytest.mark.parametrize(
+    ("note", "question", "right"),
+    [
+        ("mum is coming on the 12th", "when is mum coming", "oh wait no, its the 13th"),
+        ("мама приезжает двенадцатого", "когда мама приезжает", "вернее тринадцатого"),
+        ("мама приїжджає дванадцятого", "коли мама приїжджає", "точніше тринадцятого"),
+    ],
+)
+def test_what_puts_right_after_a_question_stands_beside_what_was_asked(
+    note: str, question: str, right: str
+) -> None:
+    assert note in beside("купил новый чайник", note, question, right)
+    assert quoted(question, record(1, note), record(6, right)) == sorted([note, right])

@@ -30,6 +30,7 @@ from src.memory.prompts import (
 from src.offline.model import SEARCHED, OfflineChatModel, answer
 from src.offline.replies import LISTED, NEAR, QUOTED, corrects
 from src.reading.facts import Fact
+from src.reading.requests import describe_time
 from src.reminders.rules import CancelOrder, ReminderOrder, read_change
 from src.talk.prompt import SYSTEM_PROMPT
 from src.talk.tools import build_current_time
@@ -54,7 +55,7 @@ def prompt(text: str, *more: BaseMessage) -> list[BaseMessage]:
 
 def human(uid: str, said: str) -> HumanMessage:
     """A message with its uid."""
-    return with_own_words(said, [NewWords(uid=uid, text=said, is_asked=True)], NOW)
+    return with_own_words(said, [NewWords(uid=uid, text=said, is_asked=True)])
 
 
 def result(record: object, name: str, *, failed: bool = False) -> ToolMessage:
@@ -113,7 +114,7 @@ def test_what_the_user_tells_is_saved_with_his_own_words_as_the_quote(
 ) -> None:
     fact = {
         "text": statement, "quote": statement, "memory_type": "user_fact", "importance": 10,
-        "subject": "user", "relation": "name", "object": name,
+        "subject": "user", "relation": "name", "object": name, "message": "",
     }  # fmt: skip
     assert calls(prompt(text)) == [("save_user_fact", fact)]
 
@@ -188,13 +189,14 @@ def test_that_no_model_is_connected_is_said_with_the_first_reply_of_a_day() -> N
         for label, text in zip(labels, said, strict=False):
             own = [NewWords(uid="", text=text, is_asked=True)]
             written = f"[Текущее время: {label}] {text}"
-            talk += [with_own_words(written, own, NOW, language="ru"), AIMessage("Записано.")]
+            talk += [with_own_words(written, own, language="ru"), AIMessage("Записано.")]
         return reply(talk[:-1])
 
     noted, hint = say("offline_noted", "ru"), say("offline_note", "ru")
     assert ask("2026-11-21 11:05") == f"{noted}\n\n{hint}"
     assert ask("2026-11-21 08:00", "2026-11-21 11:05") == noted
     assert ask("2026-11-20 23:00", "2026-11-21 11:05") == f"{noted}\n\n{hint}"
+    assert reply(prompt("ты кто")) == say("offline_identity", "ru"), "nor with who it is"
 
 
 def test_what_is_told_is_saved_and_what_is_asked_besides_is_searched() -> None:
@@ -264,9 +266,9 @@ def test_a_question_about_the_time_calls_the_clock_of_the_place(text: str, place
 
 
 def test_the_time_is_told_and_an_unknown_city_is_named_so() -> None:
-    time = "2026-11-21 14:05, Saturday"
-    told = reply(prompt("Который час?", result(time, "current_time")))
-    assert told == say("offline_time", "ru", time=time)
+    answered = "2026-11-21 14:05, Saturday (Europe/Moscow, UTC+0300)"
+    told = reply(prompt("Который час?", result(answered, "current_time")))
+    assert told == say("offline_time", "ru", time=describe_time(answered, "ru"))
     failed = result("The tool failed.", "current_time", failed=True)
     assert reply(prompt("Который час в Ыбэ?", failed)) == say("offline_no_city", "ru")
 
@@ -384,7 +386,7 @@ def test_an_overview_lists_facts_and_notes_the_newest_first(kind: str) -> None:
 
 
 @for_each("nothing", [
-    found(), result("not json", "search_memory"), result("[1, 2]", "search_memory"),
+    found(), result("not json", "search_memory"),
     result({"memories": None}, "search_memory"),
     result("The tool failed.", "search_memory", failed=True),
 ])  # fmt: skip
@@ -597,14 +599,14 @@ def test_other_questions_are_searched_for(text: str) -> None:
     ("Напомни", "ru"), ("напомни мне!", "ru"), ("Нагадай", "uk"), ("remind me", "en"),
 ])  # fmt: skip
 def test_a_bare_order_to_remind_is_asked_about(text: str, language: Language) -> None:
-    asked = with_own_words(text, [NewWords(uid="msg-1", text=text, is_asked=True)], NOW)
+    asked = with_own_words(text, [NewWords(uid="msg-1", text=text, is_asked=True)])
     tools = (*TOOLS, "set_reminder")
     assert calls([asked], tools) == [("set_reminder", {"text": "-"})]
     refused = result({"set": False, "reason": "no_time"}, "set_reminder")
     assert reply([asked, refused], tools) == say("reminder_no_time", language)
     more = with_own_words("tomorrow at 10 call Kate", [
         NewWords(uid="msg-2", text="tomorrow at 10 call Kate", is_asked=True)
-    ], NOW)  # fmt: skip
+    ])  # fmt: skip
     talk = [asked, AIMessage(say("reminder_no_time", language)), more]
     assert [name for name, _ in calls(talk, tools)] == ["set_reminder"]
 

@@ -13,16 +13,16 @@ from typing import get_args, get_type_hints
 import pytest
 
 import src.texts
+from src.memory.line_kinds import shipped_weights
 from src.memory.memory_repo import KINDS
 from src.memory.retriever import OverviewKind
+from src.memory.tools import REFUSALS
 from src.memory.writer import Outcome
-from src.offline.lines import shipped_weights
 from src.pg.user_settings_repo import Mode
 from src.reading.reminder_moments import Problem
 from src.reminders.reminder_service import PERIODS
 from src.talk.command_service import COMMANDS, help_page
 from src.talk.settings import LENGTHS, WHAT
-from src.talk.strict import REFUSALS
 from src.talk.turn_state import RESOLUTIONS
 from src.texts import (
     LANGUAGES,
@@ -62,7 +62,8 @@ BUILT = {
     "f'settings_{kind}'": {f"settings_{kind}" for kind in WHAT},
     "f'kind_{kind}'": {f"kind_{kind}" for kind in KINDS},
     "f'{pin}_button'": {"pin_button", "unpin_button"},
-    "f'taught_{outcome.kind}'": {f"taught_{kind}" for kind in OUTCOMES if kind != "refused"},
+    "f'refused_{reason}'": {f"refused_{reason}" for reason in REFUSALS},
+    "f'taught_{outcome}'": {f"taught_{kind}" for kind in OUTCOMES if kind != "refused"},
     "f'on_weekday_{number}'": {f"on_weekday_{number}" for number in range(7)},
     "f'on_weekday_{n}'": {f"on_weekday_{number}" for number in range(7)},
     "f'in_weekday_{number}'": {f"in_weekday_{number}" for number in range(7)},
@@ -74,20 +75,18 @@ BUILT = {
     },
     "f'words_of_{provenance}'": {f"words_of_{kind}" for kind in ("forwarded", "bot", "file")},
     "f'{PAGE_TEXT}{name}'": {f"page_{name}" for name in page_names()},
-    "f'offline_{self.kind}'": {f"offline_{kind}" for kind in TALK},
-    "f'offline_overview_{kind}'": {f"offline_overview_{kind}" for kind in get_args(OverviewKind)},
+    "f'offline_{self._kind}'": {f"offline_{kind}" for kind in TALK},
+    "f'offline_overview_{overview}'": {
+        f"offline_overview_{kind}" for kind in get_args(OverviewKind)
+    },
     "error.text_key": TEXT_KEYS,
     "content.problem": {"cannot_read"},
 }
 # What say(key, ...) can hold, by file.
 KEYS_OF_FILE = {
     "tasks.py": TEXT_KEYS,
+    "model.py": {"offline_unknown", "offline_unsure"},
     "teaching.py": {"private_kept", "private_kept_group"},
-    "strict.py": set(REFUSALS),
-    "replies.py": {
-        "refused_secret", "refused_unclear_date", "refused_memory_off", "taught_new",
-        "taught_same", "taught_update", "taught_outdated",
-    },
     "command_service.py": {
         "erase_kept", "erase_late", "erase_done", "tools_away", "tools_connecting",
         "undo_button", "undo_saved_button", "delete_ask", "delete_ask_again",

@@ -5,8 +5,6 @@ A ridge regression over the embedding, the letters and a few marks of the lines 
 a test compares them.
 """
 
-from __future__ import annotations
-
 import json
 import zlib
 from collections.abc import Mapping
@@ -64,7 +62,7 @@ def shipped_weights() -> Weights:
     return Weights(told["learnt"], np.array(told["mean"], dtype=np.float32), rows, letters)
 
 
-def kind_of(text: str, vector: Vector | None, weights: Weights | None = None) -> str:
+def kind_of(text: str, vector: Vector | None = None, weights: Weights | None = None) -> str:
     """What a line is: a kind of ``lexicon/lines``, or ``UNSURE``.
 
     Args:
