@@ -13,6 +13,7 @@ from src.reading.relations import asked_relations, relation_term
 from src.reading.requests import asks_to_keep_private, forget_request
 from src.reading.sentences import FOLD, best_passage, is_question
 from src.reading.words import Lemmas, content, content_words, kin_of, shared
+from src.reminders.rules import asks_for_reminder
 from src.texts import Language, say
 from src.texts.morphology import lemmas, parts_of_speech, stem_english, terms, words
 from src.texts.plain_text import CUT
@@ -29,7 +30,11 @@ GAP = 0.15  # below the nearest, from which on a note is left out
 SURE = 2  # words of a question that are enough, if they are all of its words
 SHARED = 0.5  # of the words of a question, in a file; more of them in what has no vector (yet)
 BESIDE = 5  # messages behind a note in which one that puts it right is looked for
-CORRECTS = lexicon.Expression(r"\W*(?:<lines.corrects>|<lines.takes_back>)(?![\w'-])", re.I)
+CORRECTS = lexicon.Expression(
+    r"\W*(?:(?:<lines.laugh>|<lines.opener>)(?![\w'-])\W+){0,3}?"
+    r"(?:<lines.corrects>|<lines.takes_back>)(?![\w'-])",
+    re.I,
+)
 CONTINUES = lexicon.Expression(r"\W*<lines.continues>(?![\w'-])", re.I)
 NAMED = lexicon.Expression(r"\W*<lines.named>\W*", re.I)
 WHOSE = re.compile(r"\W*(?:[ув] |\w+s\b)", re.I)  # "у лёхи", "jakes"
@@ -77,17 +82,17 @@ def quote_found(
         language: Of the words around the quotes.
         kind: Tells what a line is, by default by its letters.
     """
-    records = [r for one in found for r in one.get("memories") or () if r.get("text")]
-    records = [{**r, "kind": kind(r["text"])} for r in records]
-    overview = next((str(one["overview"]) for one in found if one.get("overview")), "")
+    every = [r for one in reversed(found) for r in one.get("memories") or () if r.get("text")]
+    once = {(r.get("id"), r["uid"]): {**r, "kind": kind(r["text"])} for r in every}
+    records = list(once.values())
+    overview = str(found[0].get("overview") or "") if found else ""
     chosen = _listed(records, overview) if overview else near(records, question)
     if not chosen:
         return None
-    ordered = sorted(chosen, key=lambda one: (one.get("holds", True), _order(one)))
-    once = {record["text"]: record for record in ordered}  # the newest of the same
+    shown = {record["text"]: record for record in newest_first(chosen)[::-1]}  # of the same one
     wanted = frozenset(terms(question))
     title = say(f"offline_overview_{overview}" if overview else "offline_quote_one", language)
-    lines = [_line(record, wanted, language) for record in reversed(once.values())]
+    lines = [_line(record, wanted, language) for record in reversed(shown.values())]
     return "\n".join([title, "", *lines])
 
 
@@ -105,8 +110,8 @@ def near(records: Sequence[Record], question: str, *, least: float = NEAR) -> li
     told.sort(key=lambda r: -scores[id(r)])
     floor = max(least, max(scores.values(), default=0.0) - GAP)
     best = [r for r in told if scores[id(r)] >= floor][:QUOTED]
-    rest = [r for r in told if r not in best]
-    beside = [r for r in rest if _belongs(r, best, told)]
+    rest = [r for r in told if r not in best and not asks_for_reminder(r["text"])]
+    beside = [r for r in rest if _belongs(r, best, told) or _corrects_answer(r, best, records)]
     later = [r for r in rest if r not in beside and _is_later_about_same(r, best, question)]
     return [*best[: QUOTED - bool(later)], *beside, *later[:1]]
 
@@ -135,6 +140,15 @@ def _belongs(record: Record, best: Sequence[Record], told: Sequence[Record]) -> 
         same = [r for r in before if shared(text, r["text"])]
         return any(r in best for r in same[-1:] or beside)
     return CONTINUES.match(text.translate(FOLD)) is not None and any(r in best for r in beside)
+
+
+def _corrects_answer(record: Record, best: Sequence[Record], records: Sequence[Record]) -> bool:
+    """Whether it puts right what was answered right before: "how much is it?", "no, it's 7"."""
+    place = _order(record)
+    before = max((r for r in records if _order(r) < place), key=_order, default=record)
+    is_beside = place[1] - _order(before)[1] <= BESIDE
+    asked = content(before["text"]) if is_beside and is_question(before["text"]) else ()
+    return corrects(record["text"]) and any(_share(asked, one["text"]) for one in best)
 
 
 def _listed(records: Sequence[Record], kind: str) -> list[Record]:
@@ -208,14 +222,18 @@ def _is_own(text: str) -> bool:
 def _nearness(record: Record, question: str) -> float:
     """How near it is in meaning and words; without a vector, whether enough words are the same.
 
-    What no search found, but stands in for what it found, has no score.
+    What no search found, but stands in for what it found or was only listed, has no score.
     """
     text = record["text"]
-    if not record.get("score", 1) or _is_of_another(text, question):
+    if _is_of_another(text, question):
+        return 0.0
+    if _answers(text, question):
+        return 1.0
+    if not record.get("score", 1):
         return 0.0
     asked = _asked_words(question)
     share = _share(asked, f"{record.get('from_file', '')} {text}")
-    if (share == 1 and len(asked) >= SURE) or _answers(text, question):
+    if share == 1 and len(asked) >= SURE:
         return 1.0
     similarity = float(record.get("similarity", 0))
     if record.get("from_file"):  # the vector is of its beginning
@@ -239,9 +257,19 @@ def _asked_words(question: str) -> list[Lemmas]:
     return [one for one in content(question) if not one & forms] or list(content(question))
 
 
+def covers(records: Sequence[Record], question: str) -> bool:
+    """Whether they hold every word of a question, or tell what the user asks of themselves."""
+    asked, told = _asked_words(question), " ".join(one["text"] for one in records)
+    return _share(asked, told) == 1 or any(_answers(one["text"], question) for one in records)
+
+
+def asks_of_self(question: str) -> list[str]:
+    """What the one who asks wants to know of themselves ("where do I live?"), as search terms."""
+    return asked_relations(question) if _is_own(question) else []
+
+
 def _answers(text: str, question: str) -> bool:
-    """Whether it tells what the one who asks wants to know of themselves: "where do I live?"."""
-    asked = asked_relations(question) if _is_own(question) else ()
+    asked = asks_of_self(question)
     folded = text.translate(FOLD)
     if relation_term("name") in asked and _is_name_alone(folded):
         return True
@@ -267,6 +295,11 @@ def _line(record: Record, wanted: frozenset[str], language: Language) -> str:
         line = f"{say('offline_earlier', language)} {line[2:]}"
     dates = f" ({', '.join(record['dates'])})" if record.get("dates") else ""
     return f"{line}{dates} [{record['n']}]"
+
+
+def newest_first(records: Sequence[Record]) -> list[Record]:
+    """What holds, then what does not any more; of both the newest first."""
+    return sorted(records, key=lambda r: (r.get("holds", True), _order(r)), reverse=True)
 
 
 def _order(record: Record) -> tuple[str, int]:

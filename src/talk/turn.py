@@ -14,6 +14,7 @@ from langchain_core.messages import AnyMessage
 
 from src.base.metrics import Metrics
 from src.base.owners import Owner
+from src.base.zone_names import NAME_WORDS
 from src.base.zones import local_time
 from src.history.conversation_repo import (
     ConversationRepository,
@@ -26,6 +27,7 @@ from src.history.turn_repo import Asks, Changes, NewAnswer, StoredAnswer, TurnRe
 from src.llm.embeddings import QuietMoments
 from src.memory.budget import DailyCeilings
 from src.memory.digest_repo import SummaryRepository
+from src.memory.forgetting_repo import ForgettingRepository
 from src.memory.memories import Memories
 from src.memory.memory_repo import count_recalls
 from src.memory.retrieval_repo import Hit
@@ -37,7 +39,7 @@ from src.privacy.erasure_repo import ErasureRepository
 from src.queue.update_repo import Behind, UpdateOutcome, UpdateRepository
 from src.reading import lexicon
 from src.reading.facts import PRIVATE
-from src.reading.gate import MASK, is_alone, redact, secrets_of
+from src.reading.gate import MASK, is_alone, redact, refers_back, secrets_of
 from src.reading.requests import asked_place
 from src.reading.voices import Voice, clean_name
 from src.reading.zone_phrases import home_zones, told_zone
@@ -55,7 +57,7 @@ from src.talk.turn_state import (
     stoppable_delivery,
 )
 from src.talk.zones import ZoneService
-from src.texts import say
+from src.texts import LANGUAGES, say
 from src.texts.plain_text import flat, is_visible, plain
 
 MAX_SWITCH = 60  # characters of an order to switch the memory on or off
@@ -107,12 +109,12 @@ class Intake:
             StorageError: The database is away.
         """
         turn.incoming = turn.incoming.without_secrets()
-        if is_alone(turn.incoming.text):
+        if is_alone(turn.incoming.text) or refers_back(turn.incoming.text):
             find = self._conversations.find_text_before
-            before = await self._client.run(
+            before, number = await self._client.run(
                 find, turn.incoming.owner, turn.incoming.origin, turn.incoming.moment
             )
-            turn.incoming = turn.incoming.following(before)
+            turn.incoming = turn.incoming.following(before, number)
         if _is_searched(turn.incoming):
             self._memories.retriever.prepare(turn.incoming.text)  # as long as all the rest
         with self._metrics.stage("store"):
@@ -176,6 +178,8 @@ class Intake:
             )
         self._store_enclosed(transaction, turn.incoming)
         self._store_message(transaction, turn)
+        if turn.incoming.gives_away is not None:
+            ForgettingRepository(transaction, turn.incoming.owner).mask(*turn.incoming.gives_away)
         ids = turn.conversation_id, turn.message_id
         if not turn.is_new:
             if MASK in turn.incoming.text and not turn.incoming.is_masked:
@@ -425,6 +429,10 @@ class AgentService:
         if not incoming.voice.is_own or incoming.owner.is_group:
             return None
         told = await asyncio.to_thread(told_zone, incoming.text)
+        if told is None and len(incoming.text.split()) <= NAME_WORDS and asks_for_place(turn):
+            place = incoming.text.replace(",", "")
+            named = await asyncio.to_thread(told_zone, f"my time zone is {place}")
+            told = named if named is not None and named.zones else None
         if told is None:
             return None
         if len(told.zones) == 1:
@@ -633,6 +641,13 @@ def reads_as_choice(text: str) -> Resolution | None:
     """Which of two facts a whole message wants to hold; None for anything else."""
     flat = plain(text).strip(' .!…«»"')
     return next((choice for choice, words in CHOICES if words.fullmatch(flat)), None)
+
+
+def asks_for_place(turn: Turn) -> bool:
+    """Whether the bot's last answer asks which zone is meant, or found no such place."""
+    said = next((m["content"] for m in reversed(turn.history) if m["role"] == "assistant"), "")
+    questions = [say(key, one) for key in ("zone_which", "zone_unknown") for one in LANGUAGES]
+    return any(question in said for question in questions)
 
 
 def question_before(history: Sequence[HistoryMessage], asks: Asks) -> HistoryMessage | None:
