@@ -60,8 +60,10 @@ def test_why_a_thing_is_to_be_forgotten_is_no_part_of_it(text: str, about: str) 
 @for_each(("text", "told"), [
     ("forget my debt to Ned", "I owe Ned 40"), ("забудь про долг Егору", "должен Егору 300"),
     ("забудь про борг Назару", "я винен Назару 500"),
+    ("forget the plumber's phone", "Plumber: tel. 020 7946 0000"),
+    ("забудь телефон слесаря", "Слесарь Глеб, тел. 067 111 22 33"),
 ])  # fmt: skip
-def test_a_debt_is_what_is_owed(text: str, told: str) -> None:
+def test_a_debt_is_what_is_owed_and_a_phone_a_number(text: str, told: str) -> None:
     assert is_meant(read_request(text), Told(told))
 
 
