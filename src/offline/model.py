@@ -169,14 +169,15 @@ class Turn:
 
     def reply(self, results: Sequence[ToolMessage]) -> str:
         """What is said when nothing is left to do."""
-        language, names = self.language, dict.fromkeys(history.file_names_of(self._messages))
+        language = self.language
+        files = () if self._is_private else history.file_names_of(self._messages)
         saved = [describe_saved(_read(one), language) for one in results if one.name == SAVE]
         found = [_read(one) for one in results if one.name == SEARCH]
         parts = [
             "\n".join(dict.fromkeys(saved)),
             replies.quote_found(found, self._question, language, self._kind_of),
             *map(self._said_to, results),
-            *(say("offline_file", language, name=name) for name in names),
+            *(say("offline_file", language, name=name) for name in dict.fromkeys(files)),
         ]
         return "\n\n".join(filter(None, parts)) or self._small_reply()
 
