@@ -236,27 +236,25 @@ class Indexer:
 
     def _index_conversation(self, conversation_id: UUID, owner: Owner) -> None:
         while messages := self._index.list_unindexed(conversation_id, INDEX_BATCH):
-            documents = self._documents(owner, conversation_id, messages)
+            documents = _documents(messages)
             self._index.add_messages(
                 owner, conversation_id, documents, [message.id for message in messages]
             )
             if len(messages) < INDEX_BATCH:
                 break
 
-    def _documents(
-        self, owner: Owner, conversation_id: UUID, messages: Sequence[UnindexedMessage]
-    ) -> list[NewDocument]:
-        last = self._index.find_last_said(owner, conversation_id)
-        previous = last[0] if last and last[1] else None
-        documents = []
-        for message in messages:
-            if holds_secret(message.text):
-                continue  # secrets are never indexed
-            is_continued = continues_talk(previous, message.said_at)
-            known = (message.id, _speaker(message), message.said_at, terms(message.text))
-            documents.append(NewDocument("message", *known, is_continued=is_continued))
-            previous = message.said_at
-        return documents
+
+def _documents(messages: Sequence[UnindexedMessage]) -> list[NewDocument]:
+    previous = messages[0].last_said_at
+    documents = []
+    for message in messages:
+        if holds_secret(message.text):
+            continue  # secrets are never indexed
+        is_continued = continues_talk(previous, message.said_at)
+        known = (message.id, _speaker(message), message.said_at, terms(message.text))
+        documents.append(NewDocument("message", *known, is_continued=is_continued))
+        previous = message.said_at
+    return documents
 
 
 def _speaker(message: UnindexedMessage) -> str:

@@ -334,13 +334,17 @@ class NewDocument:
 
 @dataclass(frozen=True)
 class UnindexedMessage:
-    """A stored message that the search does not know yet; ``speaker`` is a name, if it has one."""
+    """A stored message that the search does not know yet; ``speaker`` is a name, if it has one.
+
+    ``last_said_at`` is when the last one was said that it does know, if that still is the newest.
+    """
 
     id: int
     role: str
     text: str
     said_at: datetime
     speaker: str | None
+    last_said_at: datetime | None
 
 
 # One owner's numbers; the row is locked until the transaction ends, so that two workers give out
@@ -386,22 +390,19 @@ SELECT_UNINDEXED = """
 SELECT m.id, m.role,
        concat_ws(E'\\n', CASE WHEN m.provenance = 'file' THEN m.origin END,
                  message_text(m.content)),
-       m.said_at, coalesce(m.origin, m.speaker)
-FROM messages m
+       m.said_at, coalesce(m.origin, m.speaker), last.said_at
+FROM messages m LEFT JOIN (
+    SELECT d.said_at,
+           d.position = (SELECT next_position - 1 FROM search_owners o
+                         WHERE o.owner_id = d.owner_id) AS is_newest
+    FROM search_documents d
+    JOIN messages i ON i.id = d.message_id AND i.conversation_id = %(conversation_id)s
+    WHERE d.owner_id = (SELECT owner_id FROM conversations WHERE id = %(conversation_id)s)
+    ORDER BY d.position DESC LIMIT 1
+) AS last ON last.is_newest
 WHERE m.conversation_id = %(conversation_id)s AND m.indexed_at IS NULL
   AND m.role IN ('user', 'assistant') AND NOT m.is_forgotten AND NOT m.is_private
 ORDER BY m.id LIMIT %(limit)s
-"""
-
-# When the newest message of a conversation that is in the index was said, and whether nothing of
-# its owner comes after it there.
-SELECT_LAST_SAID = """
-SELECT d.said_at, d.position = o.next_position - 1
-FROM search_owners o
-JOIN search_documents d ON d.owner_id = o.owner_id
-JOIN messages m ON m.id = d.message_id AND m.conversation_id = %(conversation_id)s
-WHERE o.owner_id = %(owner)s
-ORDER BY d.position DESC LIMIT 1
 """
 
 # An edited message leaves the index before it comes back with its new words.
@@ -460,12 +461,6 @@ class SearchIndexRepository(Repository):
         """The oldest messages of a conversation that the search does not know."""
         wanted = {"conversation_id": str(conversation_id), "limit": limit}
         return self._all(UnindexedMessage, SELECT_UNINDEXED, wanted)
-
-    def find_last_said(self, owner: Owner, conversation_id: UUID) -> tuple[datetime, bool] | None:
-        """When the newest indexed message was said, and whether nothing was indexed after it."""
-        topic = {**owner.columns(), "conversation_id": str(conversation_id)}
-        row = self._client.fetch_one(SELECT_LAST_SAID, topic)
-        return (row[0], bool(row[1])) if row else None
 
     def add_messages(
         self,

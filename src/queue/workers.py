@@ -8,13 +8,16 @@ import logging
 import math
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from copy import copy
 from datetime import timedelta
 from typing import Any
 
 from procrastinate import App, BaseRetryStrategy, JobContext, PsycopgConnector, RetryDecision
+from procrastinate.connector import BaseConnector
 from procrastinate.exceptions import ConnectorException, JobAborted
 from procrastinate.jobs import Job, Notification
+from procrastinate.manager import JobManager
 from procrastinate.utils import utcnow
 from procrastinate.worker import Worker
 from psycopg import OperationalError
@@ -90,7 +93,8 @@ SELECT ARRAY(
        (SELECT extract(epoch FROM min(scheduled_at) - now())::float FROM procrastinate_jobs
         WHERE status = 'todo' AND scheduled_at > now()) AS seconds
 """
-LOOK_SECONDS = 0.03  # the least between two looks
+LOOK_SECONDS = 0.25  # the least between two looks
+MANY = 1 << 30  # jobs: nobody knows how many
 POLL_SECONDS = 5.0  # the most: who was not heard is found then
 # How many jobs run side by side, where that does not depend on the number of turns.
 CONCURRENCY = {
@@ -130,36 +134,69 @@ def build_queue(dsn: str) -> App:
     return App(connector=connector)
 
 
+class AnnouncedJobs(JobManager):
+    """Asks the database for jobs only while there may be one: each is announced to its queue.
+
+    Attributes:
+        is_blocked: Whether an announced job could not be had: another one may hold its lock.
+    """
+
+    def __init__(self, connector: BaseConnector) -> None:
+        """Nobody knows yet what waits."""
+        super().__init__(connector)
+        self._expected = MANY
+        self.is_blocked = False
+
+    @property
+    def expects_any(self) -> bool:
+        """Whether there may be one."""
+        return self._expected > 0
+
+    def announce(self, jobs: int) -> None:
+        """So many jobs may have come."""
+        self._expected += jobs
+
+    async def fetch_job(self, queues: Iterable[str] | None, worker_id: int) -> Job | None:
+        """See ``JobManager``."""
+        expected = self._expected
+        if not expected:
+            return None
+        job = await super().fetch_job(queues, worker_id)
+        self._expected -= 1 if job else expected
+        self.is_blocked = job is None and expected < MANY
+        return job
+
+
 class WokenWorker(Worker):
     """Procrastinate's worker, which can be woken, and sleeps through no notification."""
 
-    def __init__(self, *args: Any, on_change: Callable[[], None], **kwargs: Any) -> None:
+    def __init__(self, app: App, *args: Any, on_change: Callable[[], None], **kwargs: Any) -> None:
         """As procrastinate's.
 
         Args:
+            app: The queue.
             args: Of procrastinate's worker.
             on_change: Told when a job has come or ended: another may be due, now or later.
             kwargs: Of procrastinate's worker.
         """
-        super().__init__(*args, **kwargs)
+        own = copy(app)
+        own.job_manager = self._jobs = AnnouncedJobs(app.connector)
+        super().__init__(own, *args, **kwargs)
         self._on_change = on_change
-        self._is_woken = False
 
-    def wake(self) -> None:
+    def wake(self, jobs: int = MANY) -> None:
         """Ask for jobs now; once more, if it is asking just then."""
-        self._is_woken = True
+        self._jobs.announce(jobs)
         self._new_job_event.set()
 
     async def _handle_notification(self, *, channel: str, notification: Notification) -> None:
         await super()._handle_notification(channel=channel, notification=notification)
-        self.wake()
+        self.wake(1)
         self._on_change()
 
     async def _fetch_and_process_jobs(self) -> None:
         """Ask again when woken meanwhile: procrastinate forgets then that it was."""
-        self._is_woken = True
-        while self._is_woken and not self._stop_event.is_set():
-            self._is_woken = False
+        while self._jobs.expects_any and not self._stop_event.is_set():
             await super()._fetch_and_process_jobs()  # type: ignore[no-untyped-call]
 
     async def _persist_job_status(self, *args: Any, **kwargs: Any) -> None:
@@ -179,6 +216,8 @@ class WokenWorker(Worker):
         try:
             await super()._process_job(context)
         finally:
+            if self._jobs.is_blocked:
+                self.wake()
             self._on_change()
 
 

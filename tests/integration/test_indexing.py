@@ -821,15 +821,14 @@ def parameters_of(connection: psycopg2.extensions.connection) -> dict[str, Any]:
             id="search",
         ),
         pytest.param(
-            search_index_repo.SELECT_UNINDEXED, {"messages_unindexed"}, id="list_unindexed"
+            search_index_repo.SELECT_UNINDEXED,
+            {"messages_unindexed", "search_documents_in_order"},
+            id="list_unindexed",
         ),
         pytest.param(
             search_index_repo.SELECT_CONVERSATIONS_TO_INDEX,
             {"messages_unindexed"},
             id="list_conversations_to_index",
-        ),
-        pytest.param(
-            search_index_repo.SELECT_LAST_SAID, {"search_documents_in_order"}, id="find_last_said"
         ),
         pytest.param(
             embedding_repo.SELECT_UNEMBEDDED,

@@ -513,9 +513,6 @@ CASES: dict[str, Callable[[Stage], Any]] = {
         lambda who: s.do.memories.get_message_uid_by_episode(s.me.owner, f"teach_{who.uids[0]}")
     ),
     "SearchIndexRepository.list_unindexed": lambda s: s.do.index.list_unindexed(s.me.conversation),
-    "SearchIndexRepository.find_last_said": lambda s: s.both(
-        lambda who: s.do.index.find_last_said(s.me.owner, who.conversation)
-    ),
     "SearchIndexRepository.add_messages": lambda s: [
         s.do.index.add_messages(s.me.owner, conversation, s.documents(who), who.asked)
         for conversation in (s.me.conversation, s.them.conversation)
@@ -761,7 +758,7 @@ SAY_LITTLE = frozenset(
         "TurnRepository.find_budget_pause", "MemoryRepository.count", "ReminderRepository.count",
         "MemoryRepository.count_kinds", "ExportRepository.get_settings",
         "MemoryRepository.get_message_uid_by_episode",
-        "SearchIndexRepository.find_last_said", "EmbeddingRepository.find_model",
+        "EmbeddingRepository.find_model",
         "EmbeddingRepository.add_model", "EmbeddingRepository.count_embedded",
         "ConversationRepository.get_last_position", "ExtractionRepository.find_state",
         "TurnRepository.find_stream_message", "TurnRepository.list_cited",
