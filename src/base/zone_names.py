@@ -12,12 +12,14 @@ from difflib import SequenceMatcher
 from functools import cache
 from itertools import chain, islice, product
 from pathlib import Path
+from typing import NamedTuple
 
 import pytz
+from babel import Locale
 
 from src.base.zones import plain_name
 from src.reading import lexicon
-from src.texts import CYRILLIC
+from src.texts import CYRILLIC, LANGUAGES
 from src.texts.morphology import ENDING, dictionary_forms, nominatives
 from src.texts.plain_text import plain
 
@@ -26,6 +28,7 @@ NAME_WORDS = 4  # of the longest name that is looked for: "Port of Spain"
 MIN_STEM = 4  # letters of a name without its ending; of shorter ones too many are alike
 MAX_ZONES = 5  # that are offered
 MAX_FORMS = 60  # of a name that are looked for
+REGION = 1  # the rank of a country or state
 OFFSET = lexicon.Expression(
     r"(?:(?P<base>utc|gmt|<settings.moscow>) ?)?(?P<sign>[+-]) ?(?P<hours>\d{1,2})"
     r"(?::?(?P<minutes>\d\d))?(?: ?<settings.hours>)?",
@@ -33,26 +36,6 @@ OFFSET = lexicon.Expression(
 )
 MOSCOW_HOURS = 3  # ahead of UTC since 2014
 EARLIEST, LATEST = -12, 14  # the hours for which the tz database has Etc/GMT
-# Offsets that are no whole hours, by places that keep them all the year, or most of their people
-# do (tz database 2026): the database has no names for them by themselves.
-PARTS_OF_HOURS = {
-    (-9, 30): "Pacific/Marquesas", (-3, 30): "America/St_Johns", (3, 30): "Asia/Tehran",
-    (4, 30): "Asia/Kabul", (5, 30): "Asia/Kolkata", (5, 45): "Asia/Kathmandu",
-    (6, 30): "Asia/Yangon", (8, 45): "Australia/Eucla", (9, 30): "Australia/Darwin",
-    (10, 30): "Australia/Lord_Howe", (12, 45): "Pacific/Chatham",
-}  # fmt: skip
-# Letters that people write for a zone, where the tz database has none, or one without summer time.
-LETTERS = {
-    name: zone
-    for zone, names in {
-        "America/New_York": "est edt et eastern", "America/Chicago": "cst cdt ct central",
-        "America/Denver": "mst mdt mountain", "America/Los_Angeles": "pst pdt pt pacific",
-        "Europe/Berlin": "cet cest", "Europe/Kyiv": "eet eest europe/kiev", "Europe/Lisbon": "wet",
-        "Europe/London": "bst", "Asia/Tokyo": "jst", "Asia/Kolkata": "ist", "Asia/Seoul": "kst",
-        "Asia/Singapore": "sgt", "Australia/Sydney": "aest aedt", "Pacific/Auckland": "nzst nzdt",
-    }.items()
-    for name in names.split()
-}  # fmt: skip
 # "Киевскому": of a city, as its adjective.
 ADJECTIVE = re.compile(r"(?<=\w{3})(?:ск|ськ)(?:ий|ое|ого|ому|им|ом|е|ім|ая|ой)$")
 TABLE = Path(__file__).with_name("city_zones.tsv")
@@ -69,7 +52,7 @@ def find_time_zones(text: str) -> list[str]:
 
     An offset of whole hours is the zone ``Etc/GMT`` of it, whose sign is the other way round by
     the POSIX custom: "+3" is ``Etc/GMT-3``. Of a name that several cities bear, the zones of all
-    that are not much smaller than the largest.
+    that are not much smaller than the largest; behind it a country or state says which is meant.
 
     Args:
         text: "Europe/Kyiv", "UTC+05:30", "мск", "Сочи", "в Нижнем Новгороде", "Lisbon"; of more
@@ -88,10 +71,17 @@ def find_time_zones(text: str) -> list[str]:
     return (_of_city(said) or _of_city(ADJECTIVE.sub("", said)))[:MAX_ZONES]
 
 
+def is_region(text: str) -> bool:
+    """Whether it is the name of a country or state, and nothing else."""
+    name = _nearest_name(plain_name(text), nominatives)
+    return name is not None and _places_by_name()[name].rank == REGION
+
+
 @cache
 def _written_names() -> dict[str, str]:
     """Zones by their own names, in lower case, and by their letters."""
-    return {zone.lower(): zone for zone in pytz.all_timezones} | LETTERS
+    letters = lexicon.values("settings.letters")
+    return {zone.lower(): zone for zone in pytz.all_timezones} | letters
 
 
 @cache
@@ -105,7 +95,7 @@ def _of_offset(offset: re.Match[str]) -> list[str]:
     hours, minutes = int(offset["hours"]), int(offset["minutes"] or 0)
     sign = -1 if offset["sign"] == "-" else 1
     if minutes:
-        zone = PARTS_OF_HOURS.get((sign * hours, minutes))
+        zone = lexicon.values("settings.letters").get(f"{offset['sign']}{hours}:{minutes:02}")
         return [zone] if zone and offset["base"] in (None, "utc", "gmt") else []
     total = sign * hours
     if offset["base"] not in (None, "utc", "gmt"):
@@ -132,16 +122,17 @@ def _of_city(said: str) -> list[str]:
 def _nearest_name(said: str, forms_of: Callable[[str], frozenset[str]]) -> str | None:
     """The name in the table that what was said is, or is likeliest a form of.
 
-    Of several it is a city that a zone has ("Ризі" is Рига, no Риза), else the one that is
-    written most like it ("Львові" is Львів, no Лев).
+    Of several it is a country, or a city that a zone has ("Ризі" is Рига, no Риза), else the one
+    that is written most like it ("Львові" is Львів, no Лев).
     """
     if len(said) < MIN_NAME:
         return None
     parts = re.split("([ -])", said)
     every = [sorted({part, *(forms_of(part) if CYRILLIC.search(part) else ())}) for part in parts]
-    table = _zones_by_name()
+    table = _places_by_name()
     forms = table.keys() & {said, *islice(map("".join, product(*every)), MAX_FORMS)}
-    ranked = ((table[form][0], SequenceMatcher(None, form, said).ratio(), form) for form in forms)
+    alike = ((form, SequenceMatcher(None, form, said).ratio()) for form in forms)
+    ranked = ((table[form].rank, ratio, form) for form, ratio in alike)
     return max(ranked, default=(0, 0.0, None))[-1]
 
 
@@ -151,19 +142,45 @@ def _all_forms(part: str) -> frozenset[str]:
 
 
 def _zones_of(names: Iterable[str]) -> list[str]:
-    """The zones of names in the table, in their order, each once."""
-    return list(dict.fromkeys(zone for name in names for zone in _zones_by_name()[name][1]))
+    """The zones of names in the table, in their order, each once; within a region, if one is."""
+    places = [_places_by_name()[name] for name in names]
+    zones = list(dict.fromkeys(z for one in places if one.rank < REGION for z in one.zones))
+    regions = [one for one in places if one.rank == REGION]
+    if not regions:
+        return zones
+    return [zone for zone in zones if zone in regions[-1].within] or list(regions[-1].zones)
+
+
+class _Place(NamedTuple):
+    """What a name means: 1 for a region, 0 for a city that a zone has, -1 for any other.
+
+    ``within`` are the zones of all its cities.
+    """
+
+    rank: int
+    zones: list[str]
+    within: frozenset[str] = frozenset()
 
 
 @cache
-def _zones_by_name() -> dict[str, tuple[int, list[str]]]:
-    """The table by its 60,000 names (10 MB): their zones, and before them 0 for a zone's own."""
-    found: dict[str, tuple[int, list[str]]] = {}
+def _places_by_name() -> dict[str, _Place]:
+    """The table by its 60,000 names (10 MB), and countries and states by theirs."""
+    found: dict[str, _Place] = {}
     for part, lines in enumerate(TABLE.read_text(encoding="utf-8").split("\n\n")):
         for line in lines.splitlines():
-            zones, _, names = line.partition("\t")
-            listed = -part, zones.split(" ")
-            found.update(dict.fromkeys(names.split("|"), listed))
+            listed, _, names = line.partition("\t")
+            place = _Place(-part, listed.split(" "))
+            found.update(dict.fromkeys(names.split("|"), place))
+    for language in LANGUAGES:
+        for code, name in Locale.parse(language).territories.items():
+            known = found.get(plain_name(name))
+            if (zones := pytz.country_timezones.get(code)) and (known is None or known.rank < 0):
+                found[plain_name(name)] = _Place(REGION, zones[:1], frozenset(zones))
+    for _, regions in lexicon.by_language("settings.region"):
+        for listed, names in regions.items():
+            code, *zones = listed.split(" ")
+            within = frozenset(zones) | set(pytz.country_timezones.get(code, ()))
+            found.update(dict.fromkeys(names, _Place(REGION, zones, within)))
     return found
 
 
@@ -171,7 +188,7 @@ def _zones_by_name() -> dict[str, tuple[int, list[str]]]:
 def _names_by_stem() -> dict[str, list[str]]:
     """The Cyrillic names of one word, by what is left of them without their endings."""
     found: dict[str, list[str]] = {}
-    for name in _zones_by_name():
+    for name in _places_by_name():
         if " " not in name and CYRILLIC.search(name):
             found.setdefault(ENDING.sub("", name), []).append(name)
     return found

@@ -172,12 +172,12 @@ WHERE m.bot_id = %(bot_id)s AND m.chat_id = %(chat_id)s
 
 # What the writer of a message, that is or will be stored, wrote in the minutes before it.
 SELECT_TEXT_BEFORE = """
-SELECT message_text(m.content)
+SELECT message_text(m.content), m.id
 FROM messages m JOIN conversations c ON c.id = m.conversation_id
 WHERE c.owner_id = %(owner)s AND c.thread_id = %(thread_id)s
   AND m.role = 'user' AND NOT m.is_forgotten
   AND m.sender_id IS NOT DISTINCT FROM %(sender_id)s
-  AND m.telegram_message_id IS DISTINCT FROM %(message_id)s
+  AND (m.telegram_message_id = %(message_id)s) IS NOT TRUE
   AND m.said_at BETWEEN %(moment)s - interval '10 minutes' AND %(moment)s
 ORDER BY m.position DESC, m.id DESC LIMIT 1
 """
@@ -316,11 +316,11 @@ class ConversationRepository(Repository):
 
     def find_text_before(
         self, owner: Owner, origin: TelegramOrigin | None, moment: datetime
-    ) -> str:
-        """What the writer of a message wrote in the ten minutes before ``moment``; or nothing."""
+    ) -> tuple[str, int]:
+        """What its writer wrote in the ten minutes before, or nothing; with that one's number."""
         columns = origin.columns() if origin else NO_ORIGIN
         row = self._client.fetch_one(SELECT_TEXT_BEFORE, owner, **columns, moment=moment)
-        return str(row[0]) if row else ""
+        return (str(row[0]), int(row[1])) if row else ("", 0)
 
     def load_last_messages(
         self, conversation_id: UUID | str, limit: int = 30, *, within: Transaction | None = None

@@ -15,6 +15,7 @@ from src.memory.search_index_repo import DELETE_EDITED as DELETE_DOCUMENTS
 from src.memory.search_index_repo import NewDocument, add_documents, reset_vectors, reword
 from src.pg.client import OwnerSteps, storable
 from src.reading.facts import fact_number
+from src.reading.gate import MASK
 from src.texts.morphology import terms
 
 
@@ -218,14 +219,19 @@ class Undone(NamedTuple):
     restored: list[str]
 
 
-# The last change that can be taken back: of facts that replaced others, or how a certain one came
-# about, and of forgettings; in a group of what the one who asks told, or wanted forgotten.
+# The last change that can be taken back: of facts that replaced others, of one kept with /remember
+# after which nothing was said, or how a certain one came about, and of forgettings; in a group of
+# what the one who asks told, or wanted forgotten.
 SELECT_LAST = """
-SELECT 'replacement' AS kind, f.id, f.text, max(old.retired_at) AS at
+SELECT 'replacement' AS kind, f.id, f.text, coalesce(max(old.retired_at), f.created_at) AS at
 FROM memories f LEFT JOIN memories old ON old.superseded_by = f.id
      AND old.retired_reason = 'replaced' AND old.owner_id = %(owner)s
 WHERE f.owner_id = %(owner)s AND f.retired_at IS NULL
-  AND (f.id = %(memory_id)s OR %(memory_id)s::bigint IS NULL AND old.id IS NOT NULL)
+  AND (f.id = %(memory_id)s OR %(memory_id)s::bigint IS NULL AND (old.id IS NOT NULL
+       OR f.origin = 'command' AND f.created_at >= (
+           SELECT max(said.created_at) FROM messages said
+           JOIN conversations c ON c.id = said.conversation_id
+           WHERE c.owner_id = %(owner)s AND said.role = 'user')))
   AND (f.speaker_id IS NULL OR f.speaker_id = %(asker)s)
 GROUP BY f.id, f.text
 UNION ALL
@@ -392,6 +398,11 @@ class ForgettingRepository(OwnerSteps):
             SET_HIDDEN, DELETE_DOCUMENTS, DELETE_SUMMARIES,
             hidden=True, request=message_id, ids=[message_id],
         )  # fmt: skip
+
+    def mask(self, message_id: int, secret: str) -> None:
+        """Put a mask in the place of a secret that a message is, also in the answer to it."""
+        found = self.list_messages(ids=[message_id])
+        self._change([Change(m.id, m.text, m.text.replace(secret, MASK)) for m in found])
 
     def keep_private(self, message_id: int) -> None:
         """Keep a message, and the answers to it, out of everything but the window.

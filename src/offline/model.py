@@ -22,7 +22,7 @@ from pydantic import Field
 
 from src.history import new_messages as history
 from src.llm.quoting import RECORDS
-from src.memory.line_kinds import NOTE, QUESTION, UNSURE, Vector, kind_of
+from src.memory.line_kinds import NOTE, QUESTION, REQUEST, UNSURE, Vector, kind_of
 from src.memory.tools import describe_forgotten, describe_saved
 from src.offline import replies, tasks
 from src.offline.replies import Kind
@@ -49,6 +49,7 @@ Call = tuple[str, dict[str, Any]]
 Prompt = Sequence[BaseMessage]
 Names = Sequence[str]
 Embed = Callable[[str], Awaitable[Vector | None]]
+NEWEST: Call = (SEARCH, {"kinds": ["message"], "limit": SEARCHED})
 # What is said to the results of tools, but for those of saving, searching and the clock.
 DESCRIBED: Mapping[str | None, Callable[[Mapping[str, Any], Language], str]] = {
     **dict.fromkeys(("forget_fact", "forget_everything"), describe_forgotten),
@@ -129,6 +130,8 @@ def answer(
         return AIMessage(say("reminders_empty", turn.language))
     results = _results(messages)
     calls = [call for call in turn.calls() if call[0] in tool_names][len(results) :]
+    if not calls and turn.is_missed(results):
+        calls = [NEWEST]
     return _calling(calls[:MAX_CALLS]) if calls else AIMessage(turn.reply(results))
 
 
@@ -181,6 +184,12 @@ class Turn:
         ]
         return "\n\n".join(filter(None, parts)) or self._small_reply()
 
+    def is_missed(self, results: Sequence[ToolMessage]) -> bool:
+        """Whether the search found nothing of what is asked of the user themselves."""
+        if [one.name for one in results] != [SEARCH] or not replies.asks_of_self(self._question):
+            return False
+        return not replies.near(_read(results[0]).get("memories") or (), self._question)
+
     @property
     def _notes(self) -> list[HumanMessage]:
         """What the user said before that tells something."""
@@ -189,13 +198,18 @@ class Turn:
     @property
     def _question(self) -> str:
         """What it asks, if it may ask at all; empty: nothing."""
-        parts = sentences(self.text)
-        asked = " ".join(part for part in parts if "?" in part and is_question(part))
+        *before, last = list(sentences(self.text)) or [""]
+        asked = " ".join(part for part in (*before, last) if "?" in part and is_question(part))
+        if before and not asked and is_question(last):  # "lol ok. what was it called"
+            asked = last
         if requests.overview_of(self.text):
             return asked or self.text
-        if self._kind in (QUESTION, UNSURE) or (self._kind == NOTE and is_question(self.text)):
+        is_wanted = self._kind == REQUEST and ASK_ME.match(self.text) is not None
+        is_asked = is_wanted or (self._kind == NOTE and is_question(self.text))
+        if is_asked or self._kind in (QUESTION, UNSURE):
             asked = asked or self.text
-        return ASK_ME.sub("", asked) if self._kind in (NOTE, QUESTION, UNSURE) else ""
+        is_told = is_wanted or self._kind in (NOTE, QUESTION, UNSURE)
+        return ASK_ME.sub("", asked) if is_told else ""
 
     def _asked_for(self) -> list[Call] | None:
         """What a message asks to have done: to keep quiet, forget, tell the time, remind."""
@@ -246,7 +260,7 @@ class Turn:
             return []
         calls: list[Call] = [(SEARCH, {"query": self._question, "limit": SEARCHED})]
         if requests.overview_of(self._question) in ("profile", "family"):
-            calls.append((SEARCH, {"kinds": ["message"], "limit": SEARCHED}))
+            calls.append(NEWEST)
         return calls
 
     def _said_to(self, result: ToolMessage) -> str:
@@ -264,9 +278,9 @@ class Turn:
         if self._forgetting() is not None:
             return say("forget_what", self.language)
         asks = is_question(self.text)
-        if (self._kind == UNSURE and not asks) or (self._kind == NOTE and not self._question):
+        if self._kind in (NOTE, UNSURE) and not (asks and self._question):
             return self._noted()
-        if not self._question:
+        if not self._question or self._kind == REQUEST:
             return self._with_hint(say(f"offline_{self._kind}", self.language))
         is_sure = asks or requests.overview_of(self.text) is not None
         key = "offline_unknown" if is_sure else "offline_unsure"

@@ -29,7 +29,11 @@ GAP = 0.15  # below the nearest, from which on a note is left out
 SURE = 2  # words of a question that are enough, if they are all of its words
 SHARED = 0.5  # of the words of a question, in a file; more of them in what has no vector (yet)
 BESIDE = 5  # messages behind a note in which one that puts it right is looked for
-CORRECTS = lexicon.Expression(r"\W*(?:<lines.corrects>|<lines.takes_back>)(?![\w'-])", re.I)
+CORRECTS = lexicon.Expression(
+    r"\W*(?:(?:<lines.laugh>|<lines.opener>)(?![\w'-])\W+){0,3}?"
+    r"(?:<lines.corrects>|<lines.takes_back>)(?![\w'-])",
+    re.I,
+)
 CONTINUES = lexicon.Expression(r"\W*<lines.continues>(?![\w'-])", re.I)
 NAMED = lexicon.Expression(r"\W*<lines.named>\W*", re.I)
 WHOSE = re.compile(r"\W*(?:[ув] |\w+s\b)", re.I)  # "у лёхи", "jakes"
@@ -77,18 +81,23 @@ def quote_found(
         language: Of the words around the quotes.
         kind: Tells what a line is, by default by its letters.
     """
-    records = [r for one in found for r in one.get("memories") or () if r.get("text")]
-    records = [{**r, "kind": kind(r["text"])} for r in records]
+    every = [r for one in reversed(found) for r in one.get("memories") or () if r.get("text")]
+    once = {r["id"] if _is_fact(r) else r["uid"]: r for r in every}  # of the first search
+    records = [{**r, "kind": kind(r["text"])} for r in once.values()]
     overview = next((str(one["overview"]) for one in found if one.get("overview")), "")
     chosen = _listed(records, overview) if overview else near(records, question)
     if not chosen:
         return None
-    ordered = sorted(chosen, key=lambda one: (one.get("holds", True), _order(one)))
-    once = {record["text"]: record for record in ordered}  # the newest of the same
     wanted = frozenset(terms(question))
     title = say(f"offline_overview_{overview}" if overview else "offline_quote_one", language)
-    lines = [_line(record, wanted, language) for record in reversed(once.values())]
+    lines = [_line(record, wanted, language) for record in newest_first(chosen)]
     return "\n".join([title, "", *lines])
+
+
+def newest_first(records: Sequence[Record]) -> list[Record]:
+    """What holds, then what does not any more; of both the newest first, and the same once."""
+    ordered = sorted(records, key=lambda one: (one.get("holds", True), _order(one)))
+    return list({record["text"]: record for record in ordered}.values())[::-1]
 
 
 def near(records: Sequence[Record], question: str, *, least: float = NEAR) -> list[Record]:
@@ -208,14 +217,18 @@ def _is_own(text: str) -> bool:
 def _nearness(record: Record, question: str) -> float:
     """How near it is in meaning and words; without a vector, whether enough words are the same.
 
-    What no search found, but stands in for what it found, has no score.
+    What no search found, but stands in for what it found or was only listed, has no score.
     """
     text = record["text"]
-    if not record.get("score", 1) or _is_of_another(text, question):
+    if _is_of_another(text, question):
+        return 0.0
+    if _answers(text, question):
+        return 1.0
+    if not record.get("score", 1):
         return 0.0
     asked = _asked_words(question)
     share = _share(asked, f"{record.get('from_file', '')} {text}")
-    if (share == 1 and len(asked) >= SURE) or _answers(text, question):
+    if share == 1 and len(asked) >= SURE:
         return 1.0
     similarity = float(record.get("similarity", 0))
     if record.get("from_file"):  # the vector is of its beginning
@@ -239,13 +252,24 @@ def _asked_words(question: str) -> list[Lemmas]:
     return [one for one in content(question) if not one & forms] or list(content(question))
 
 
+def asks_of_self(question: str) -> list[str]:
+    """What the one who asks wants to know of themselves ("where do I live?"), as search terms."""
+    return asked_relations(question) if _is_own(question) else []
+
+
 def _answers(text: str, question: str) -> bool:
-    """Whether it tells what the one who asks wants to know of themselves: "where do I live?"."""
-    asked = asked_relations(question) if _is_own(question) else ()
+    asked = asks_of_self(question)
     folded = text.translate(FOLD)
     if relation_term("name") in asked and _is_name_alone(folded):
         return True
     return any(term in asked and one.search(folded) for term, one in ANSWERS.items())
+
+
+def covers(records: Sequence[Record], question: str) -> bool:
+    """Whether they hold every word of a question, or tell what the user asks of themselves."""
+    told = " ".join(record["text"] for record in records)
+    holds = _share(_asked_words(question), told) == 1
+    return holds or any(_answers(one["text"], question) for one in records)
 
 
 def _is_name_alone(folded: str) -> bool:

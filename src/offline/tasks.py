@@ -4,12 +4,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from src.memory.line_kinds import NOTE
-from src.offline.replies import Kind, Record, is_note, near
+from src.offline.replies import Kind, Record, covers, is_note, near, newest_first
 from src.reading.facts import Fact
 from src.reading.plain_facts import plain_facts, to_remember
 from src.reading.requests import asks_to_keep_private, forget_request
 from src.reading.words import shared
 from src.reminders.rules import asks_for_reminder
+from src.texts import detect_language, say
 from src.texts.plain_text import CUT, shortened
 
 SUMMARY_QUOTE = 70  # characters of each message in a summary
@@ -78,9 +79,12 @@ def _understanding(records: Records, kind: Kind) -> dict[str, Any]:
         facts = [_told(Fact(text=text.rstrip(".!…")), asked)]
     if facts:
         return {"intent": "teach", "facts": facts}
-    lines = (
-        f"{one['text']} [{one.get('id', one['uid'])}]" for one in near(records["context"], text)
-    )
+    found = newest_first(near(records["context"], text))
+    language, is_alone = detect_language(text), len(found) == 1
+    lines = [] if not found or covers(found, text) else [say("offline_only_this", language)]
+    for one in found:
+        told = one["text"] if is_alone else say("quoted", language, text=one["text"])
+        lines.append(f"{told} [{one.get('id', one['uid'])}]")
     return {"intent": "solve", "answer": "\n".join(lines)}
 
 

@@ -12,16 +12,15 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 
 from src.reading import lexicon
-from src.reading import relations as endings
 from src.reading.facts import Fact, canonical_relation, canonical_subject, is_update
 from src.reading.relations import BY_NAME, RELATIONS
 from src.reading.words import Word, content_words, lemmas_about, word_lemmas
 from src.texts.plain_text import blank, flat
 
-ENDED = re.compile(
-    "|".join((endings.LEFT_WORK, endings.LEFT_SCHOOL, endings.PARTED_WITH, endings.DIED,
-              endings.GIVEN_UP, endings.MOVED_OUT, endings.FINISHED))
-)  # fmt: skip
+ENDED = lexicon.Expression(
+    "<endings.left_work>|<endings.left_school>|<endings.parted_with>|<endings.died>"
+    "|<endings.given_up>|<endings.moved_out>|<endings.finished>"
+)
 MOST_DENIED = 10  # words of a statement for each word of what denies it
 MOST_BESIDE = 2  # words of a denial, with what stands beside it, for each word that is denied
 ONE_WORD = "address"  # the kind of wish of which every word is the value
@@ -85,7 +84,7 @@ def ends(new: Fact, old: Fact) -> bool:
     if relation is None or not relation.ends:
         return False
     text = flat(new.text)
-    match = re.search(relation.ends, text)
+    match = relation.ended.search(text)
     if match is None or stance(old.text).is_positive is False:
         return False
     told = content_words(f"{text[: match.start()]} , {text[match.end() :]}")
@@ -139,7 +138,7 @@ def _begins_like(words: Iterable[Word], word: Word) -> bool:
 def ended_relations(text: str) -> list[str]:
     """The relations whose end a statement may tell."""
     told = flat(text)
-    return [r.name for r in RELATIONS if r.ends and re.search(r.ends, told)]
+    return [relation.name for relation in RELATIONS if relation.ended.search(told)]
 
 
 @lru_cache(maxsize=4096)

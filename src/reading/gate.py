@@ -193,10 +193,14 @@ WORD_END = re.compile(r"\S*")
 TAIL = re.compile(r"(?:\s(?=\S{0,60}\d)\S+)*")
 
 # A message that may be a secret: one word, digits in groups, the words of a wallet.
-ALONE = re.compile(r"\S{4,64}|\d[\d -]{2,24}|(?:[^\W\d_]+ ){7,23}[^\W\d_]+")
+WORDS = re.compile(r"(?:[^\W\d_]+ ){7,23}[^\W\d_]+")
+ALONE = re.compile(rf"\S{{4,64}}|\d[\d -]{{2,24}}|{WORDS.pattern}")
 PUBLIC = re.compile(r"\d{1,2}[:.]\d\d|[\w.+-]+@[\w-]+\.\w+|\w+://\S*|[#@/]\S*")
 PLAIN_WORD = re.compile(r"\W*[^\W\d_]+(?:[-'][^\W\d_]+)*\W*")
 ANNOUNCED = lexicon.Expression(r"(?:[:=-]|\b<secrets.is>)$", re.IGNORECASE)
+THIS_IS = lexicon.Expression(
+    r"\W*(?:<lines.opener>[ ,]+)*<secrets.this_is>(?![\w'-])", re.IGNORECASE
+)
 MAX_ANNOUNCED = 200  # characters of a message that may announce a secret at its end
 
 MASK = "••••"  # stands in a message in the place of a secret
@@ -256,8 +260,16 @@ def completes(before: str, text: str) -> Secret | None:
     if PLAIN_WORD.fullmatch(seen) and not is_other and not ANNOUNCED.search(told):
         return None
     told = told.rstrip(" :-.,!")
-    found = [one for one in _found(f"{told}: {seen}") if one.start > len(told)]
+    both = f"{told}: {seen}"
+    if WORDS.fullmatch(seen) and SEEDS.search(both) is None:
+        return None
+    found = [one for one in _found(both) if one.start > len(told)]
     return found[-1] if found else None
+
+
+def refers_back(text: str) -> bool:
+    """Whether a message says what the one before it is: "that's my password"."""
+    return THIS_IS.match(_seen(text)) is not None
 
 
 def secrets_of(text: str) -> list[str]:

@@ -33,7 +33,7 @@ from src.reading.recurrences import DAY_HOURS, Recurrence, next_after
 from src.reading.time_expressions import days_of, months_later, shifted
 from src.reading.times import Span, Unit, month_number, number_in
 
-Problem = Literal["no_time", "past", "no_text", "too_often", "too_far"]
+Problem = Literal["no_time", "past", "no_text", "no_zone", "too_often", "too_far"]
 Part = Literal["morning", "afternoon", "evening", "night"]
 
 PART_HOURS: dict[Part, int] = {"morning": 9, "afternoon": 13, "evening": 19, "night": 23}
@@ -76,7 +76,8 @@ class ReminderRequest:
         repeats: How it comes again; None: once.
         problem: Why it cannot be set as it is. ``no_time``: none is said, or an unclear one;
             ``past``: it has passed; ``too_far``: it is more than ten years away; ``too_often``:
-            it comes more than once an hour; ``no_text``: nothing is said to be reminded of.
+            it comes more than once an hour; ``no_text``: nothing is said to be reminded of;
+            ``no_zone``: the zone that is named is unknown.
         time_zone: The zone that is named for this one; empty: the user's own.
     """
 

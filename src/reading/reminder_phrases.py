@@ -119,28 +119,31 @@ def read_reminder(text: str, now: datetime, time_zone: str) -> ReminderRequest |
     source = _cleaned(text)
     if HINT.search(source) is None:
         return None
-    folded, found, order = _read_order(source)
+    source, own_zone = _zone_apart(source)
+    _, found, order = _read_order(source)
     if order is None:
         return None
-    spans = [(order.start, order.end), *((span.start, span.end) for span in found)]
-    own_zone = ""
-    if (named := zone_beside(folded, spans)) is not None:
-        start, end, own_zone = named
-        source = source[:start] + source[end:]
-        folded, found, order = _read_order(source)
-        if order is None:
-            return None
     chosen = _chosen(_runs(_usable(found, order), order), order)
     elements = [element for run in chosen for element in run.elements]
     what = _what(source, order, elements)
     if not _is_request(order, chosen, what):
         return None
     request = read_timing(what, elements, now, own_zone or time_zone)
+    if own_zone is None:
+        return ReminderRequest(what, problem="no_zone")
     if own_zone:
         again = request.repeats and replace(request.repeats, zone=own_zone)
         request = replace(request, time_zone=own_zone, repeats=again)
     is_bare = not what and request.problem in (None, "no_time")
     return replace(request, problem="no_text") if is_bare else request
+
+
+def _zone_apart(source: str) -> tuple[str, str | None]:
+    """The text without the zone that it names for its hour, and which; see ``zone_beside``."""
+    folded, found, order = _read_order(source)
+    spans = [(span.start, span.end) for span in found]
+    named = zone_beside(folded, [(order.start, order.end), *spans]) if order else None
+    return (source[: named[0]] + source[named[1] :], named[2]) if named else (source, "")
 
 
 def _read_order(source: str) -> tuple[str, Sequence[Span], _Order | None]:

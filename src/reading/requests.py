@@ -187,7 +187,7 @@ def asks_what_was_said(text: str) -> bool:
 
 _PLACE = r"<clocktime.place>\s+(?P<{}>[^\s?.!,][^?.!,]{{1,39}}?)"
 TIME_QUESTION = lexicon.Expression(
-    rf"(?:<clocktime.lead>[\s,]+)*(?:{_PLACE.format('before')}[\s,]+)?<clocktime.question>"
+    rf"(?:(?:<clocktime.lead>|<clocktime.now>)[\s,]+)*(?:{_PLACE.format('before')}[\s,]+)?<clocktime.question>"
     rf"(?: is it| it is)?(?:\s+<clocktime.now>)*(?:\s+{_PLACE.format('after')})?"
     r"(?:\s+<clocktime.now>|[\s,]+<requests.please>)*[\s?.!]*",
     re.IGNORECASE,

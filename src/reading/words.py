@@ -185,11 +185,10 @@ def word_lemmas(word: str) -> frozenset[str]:
     word = plain(word)
     if word in _meaningless():
         return frozenset()
-    if not CYRILLIC.search(word):
-        bare = word.removesuffix("'s")
-        lemmas = {stem_english(lexicon.values("forms.alike").get(bare, bare))}
-    else:
-        lemmas = _cyrillic_lemmas(without_yo(word))
+    bare = word.removesuffix("'s")
+    bare = lexicon.values("forms.alike").get(bare, bare)
+    is_cyrillic = CYRILLIC.search(bare) is not None
+    lemmas = _cyrillic_lemmas(without_yo(bare)) if is_cyrillic else {stem_english(bare)}
     if lemmas & lexicon.words("meaning.empty"):
         return frozenset()
     person = people().get(without_yo(word.removesuffix("'s")))

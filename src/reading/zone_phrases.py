@@ -5,8 +5,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from src.base.zone_names import LETTERS, find_time_zones
+from src.base.zone_names import find_time_zones, is_region
 from src.reading import lexicon
+from src.reading.requests import YOU_MAY
 from src.reading.sentences import FOLD, OPENER
 
 MAX_TEXT = 400  # characters; a longer message tells other things
@@ -20,12 +21,22 @@ SMALL_TALK = lexicon.Expression(
 )
 NAME_WORDS = 3  # of a zone named beside an hour: "San Francisco Bay"
 MAX_CANDIDATES = 3
-WORD = re.compile(r"[ (]*([^\s,.;:!?()]+)")
+WORD = re.compile(r"[ (,]*([^\s,.;:!?()]+)")
 BY = lexicon.Expression(r"(?<!\w)<zones.by> ")
-TIME = lexicon.Expression(r"[ ]<zones.time>(?!\w)\)?|\)")
+TIME = lexicon.Expression(r"[ ](?P<time><zones.time>)(?!\w)\)?|\)")
+# "Dinner time", which is no zone; "local time", which is the user's own.
+USUAL = lexicon.Expression(r"\b<zones.usual>$")
+OWN = lexicon.Expression(r"\b<zones.own>$")
 NEVER = lexicon.Expression("<zones.never>")
 # "Not Moscow but Samara": what is denied goes.
-CORRECTED = lexicon.Expression(r"<zones.not> [^,.;!?\n]{1,38},? <zones.but> ", re.IGNORECASE)
+CORRECTED = lexicon.Expression(
+    r" ?<zones.not> [^,.;!?\n]{1,38},? <zones.but> "
+    r"|,? (?:<zones.but> )?<zones.not> [^,.;!?\n]{1,38}$",
+    re.IGNORECASE,
+)
+ASKING = lexicon.Expression(rf"^\W*{YOU_MAY}(?=.{{1,80}}\?\W*$)", re.IGNORECASE)
+# "London, Ontario": a region behind a city.
+REGION = re.compile(r", ([^\s,.;!?()\n][^,.;!?()\n]{1,30})(?=[,.;!?()\n]|$)")
 NOT = lexicon.Expression(r"<zones.not>(?![\w-])")
 DISTANCE = re.compile(r"\d+ [^\W\d]")  # "2 hours ahead of London"
 DECORATION = re.compile(r"\W+$")
@@ -47,9 +58,9 @@ class ToldZone:
 
 def told_zone(text: str) -> ToldZone | None:
     """The zone that a message tells or orders: "мой часовой пояс Киев"; None: it tells none."""
-    if len(text) > MAX_TEXT or "?" in text:
+    if len(text) > MAX_TEXT or ("?" in text and ASKING.match(text) is None):
         return None
-    text = CORRECTED.sub("", text)
+    text = _joined(CORRECTED.sub(" ", ASKING.sub("", text).rstrip("?")))
     clauses = [part.strip() for part in CLAUSES.split(text) if part.strip()][:MAX_CLAUSES]
     for clause in clauses:
         for kind in ("told", "hinted"):
@@ -64,8 +75,12 @@ def home_zones(text: str) -> list[str]:
     """The zones of where a message says that the user lives now: "moved to Lisbon"."""
     if len(text) > MAX_TEXT or "?" in text:
         return []
-    clauses = CLAUSES.split(text)[:MAX_CLAUSES]
+    clauses = CLAUSES.split(_joined(text))[:MAX_CLAUSES]
     return next((zones for clause in clauses if (zones := _zones_in("home", clause.strip()))), [])
+
+
+def _joined(text: str) -> str:
+    return REGION.sub(lambda found: f" {found[1]}" if is_region(found[1]) else found[0], text)
 
 
 def _zones_in(kind: str, clause: str) -> list[str] | None:
@@ -91,8 +106,12 @@ def _patterns(kind: str) -> list[re.Pattern[str]]:
     return [re.compile(source) for source in sources]
 
 
-def zone_beside(folded: str, spans: Sequence[tuple[int, int]]) -> tuple[int, int, str] | None:
+def zone_beside(
+    folded: str, spans: Sequence[tuple[int, int]]
+) -> tuple[int, int, str | None] | None:
     """Where a text names the zone of its hour, and which: "в 9 по Киеву", "9 am London time".
+
+    It is empty for the user's own ("local time"), and None where no such place is known.
 
     Args:
         folded: The text, in lower case.
@@ -100,26 +119,32 @@ def zone_beside(folded: str, spans: Sequence[tuple[int, int]]) -> tuple[int, int
     """
     starts, ends = {start for start, _ in spans}, {end for _, end in spans}
     inside = {place for start, end in spans for place in range(start, end)}
-    for begin, place, is_named in _candidates(folded, sorted(ends)):
-        if place in inside:
-            continue
+    unknown, letters = None, lexicon.values("settings.letters")
+    for begin, place, named in _candidates(folded, sorted(ends)):
         for end, words in _names(folded, place):
+            if not inside.isdisjoint(range(place, end)):
+                break
             suffix = TIME.match(folded, end)
-            is_plain = is_named or words in LETTERS or OFFSET.fullmatch(words) is not None
+            is_plain = bool(named or OFFSET.fullmatch(words) or words in letters)
             behind = suffix.end() if suffix else end
             is_before = suffix is not None and behind + 1 in starts
-            if not (is_before or begin in ends) or NEVER.fullmatch(words):
+            if not (is_before or begin in ends) or NEVER.match(words):
                 continue
             if (suffix or is_plain) and (zones := find_time_zones(words)):
                 return begin, behind, zones[0]
-    return None
+            says_time = suffix is not None and suffix["time"] and (named or words.isascii())
+            if (says_time or " " in named) and not USUAL.search(words):
+                unknown = unknown or (begin, behind, "" if OWN.search(words) else None)
+            if suffix:
+                break
+    return unknown
 
 
-def _candidates(folded: str, ends: Sequence[int]) -> Iterator[tuple[int, int, bool]]:
-    """Where a zone may stand: behind a preposition, or right behind a time."""
-    named = [(max(0, match.start() - 1), match.end(), True) for match in BY.finditer(folded)]
+def _candidates(folded: str, ends: Sequence[int]) -> Iterator[tuple[int, int, str]]:
+    """Where a zone may stand: behind a preposition (and which), or right behind a time."""
+    named = [(max(0, m.start() - 1), m.end(), m[0].strip()) for m in BY.finditer(folded)]
     yield from named[:MAX_CANDIDATES]
-    yield from [(end, end, False) for end in ends][:MAX_CANDIDATES]
+    yield from [(end, end, "") for end in ends][:MAX_CANDIDATES]
 
 
 def _names(folded: str, place: int) -> Iterator[tuple[int, str]]:

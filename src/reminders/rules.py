@@ -35,8 +35,10 @@ Weekday = Literal[
 
 MAX_TEXT = 1000  # characters; the bound of the column
 MAX_CHANGE = 150  # characters of a request to cancel or to move one
+MAX_CLAUSES = 3  # at its end, where it may begin
 # In place of an id: that of which the bot spoke last, and all that wait.
 IT, ALL = "it", "all"
+CLOCK = "⏰"  # begins an answer about reminders
 NO_TEXT = "-"  # in the place of what to remind of
 WEEKDAYS: tuple[Weekday, ...] = get_args(Weekday)
 UNITS = {
@@ -149,24 +151,33 @@ MAX_LISTED = 20  # lines; /reminders has the rest
 MAX_QUESTION = 80  # characters of a question for them
 # Questions for what is set: "какие у меня напоминания?", "show my reminders".
 ASKS_FOR_LIST = lexicon.Expression(
-    r"\W*(?:(?:<cancel.list>\b[\w ,']{0,30} )?<cancel.reminders>(?: <cancel.are_set>)*"
-    r"|(?:<lines.opener>[ ,]+)?<cancel.asked>(?: <cancel.are_set>)*)\W*",
+    r"\W*(?:(?:<lines.opener>|<reminder.greeting>)[ ,.]+)*"
+    r"(?:(?:<cancel.list>\b[\w ,']{0,30} )?<cancel.reminders>|<cancel.asked>)"
+    r"(?: <cancel.are_set>)*\W*",
     re.IGNORECASE,
 )
 # "Remind me": of what, and when? The answer completes it.
 BARE_ORDER = lexicon.Expression("<cancel.bare_order>[.! ]*", re.IGNORECASE)
-POLITE = lexicon.Expression(r"[ ,]*\b<requests.please>\b[ ,]*", re.IGNORECASE)
+POLITE = lexicon.Expression(r"[ ,]*\b(?:<requests.please>|<move.instead>)\b[ ,]*", re.IGNORECASE)
+# "Can you move it", which is no question.
+ASKING = lexicon.Expression(
+    r"^\W*(?:<lines.opener>[ ,]+)?(?:<requests.you_may>[ ,]+|<requests.you_may_english> "
+    r"|<move.may> )"
+)
+CLAUSE_END = lexicon.Expression(r"(?:[.!?;,)(]+|\b<cancel.and>) ")
 _OF = "(?:(?: <cancel.about>)? (?P<about>.{1,80}?))?"
 # "Отмени напоминание про хлеб", "cancel the bread reminder", "больше не напоминай о хлебе".
 CANCEL = tuple(
     lexicon.Expression(rf"\W*(?:<cancel.and>[ ,]+)?{source}\W*", re.IGNORECASE)
     for source in (
         "<cancel.stop> (?:<cancel.whose> )?(?:(?P<all><cancel.all>) )?(?:<cancel.whose> )?"
-        "<cancel.noun>(?: (?:<cancel.about> )?(?P<about>.{1,80}?))?",
-        "<cancel.stop> (?:<cancel.whose> )?(?P<about>.{1,40}?) reminders?",
+        "<cancel.noun>(?: (?:<cancel.about> )?(?P<about>.{1,80}?))??(?: <cancel.again>)?",
+        "<cancel.stop> (?:<cancel.whose> )?(?P<about>.{1,40}?) reminders?(?: <cancel.again>)?",
         "<cancel.surely> (?:<cancel.whose> )?(?:(?P<about>.{1,40}?) )?ones?(?:[,.;!(].{0,80})?",
         "<cancel.surely> (?:<cancel.about>|<cancel.whose> <cancel.about>) (?P<about>.{1,80}?)",
         f"<cancel.no_more>{_OF}(?: <cancel.again>)?",
+        "<cancel.surely> (?P<all><cancel.all_of_them>)",
+        "(?:<cancel.about> )?(?P<about>[^,.;]{1,40}) <cancel.no_more>",
     )
 )
 
@@ -179,6 +190,14 @@ MOVE = lexicon.Expression(
 )
 REASON = lexicon.Expression(r"(?:[,;.!(]| <move.because>) .*", re.IGNORECASE)
 NOUN = lexicon.Expression(r"\b<cancel.noun>(?!\w)", re.IGNORECASE)
+BARE_CANCEL = lexicon.Expression(
+    r"\W*(?:(?:<lines.opener>|<cancel.and>)[ ,]+)*<cancel.surely>"
+    r"(?: (?:<move.it>|(?:<cancel.whose> )?(?P<about>[^,.;]{1,40})))?"
+)
+BEFORE_TIME = lexicon.Expression(
+    r"^\W*(?:(?:<lines.opener>|<lines.corrects>|<lines.takes_back>|<move.rather>)(?!\w)\W*)*"
+)
+FROM = lexicon.Expression(r"\b(?:<move.from> .{1,30}?|ones?) (?=<move.to> )", re.IGNORECASE)
 BEFORE_ABOUT = lexicon.Expression(
     r"\W*(?:(?:<cancel.whose>|<move.it>|<cancel.about>|the)(?!\w)\W*)*", re.IGNORECASE
 )
@@ -189,11 +208,18 @@ BETWEEN_TIMES = lexicon.Expression(r"[ ,]*(?:(?:<move.to>|<cancel.and>) )?", re.
 
 def read_change(text: str) -> CancelOrder | ReminderOrder | None:
     """What a message wants to be cancelled, or moved and to when, in its words; None: nothing."""
-    if len(text) > MAX_CHANGE or is_question(text):
+    folded = POLITE.sub(" ", fold(text)).strip().rstrip(" .!?)")
+    if len(text) > MAX_CHANGE or (is_question(text) and ASKING.match(folded) is None):
         return None
-    folded = POLITE.sub(" ", fold(text)).strip().rstrip(" .!")
+    begins = [0, *[end.end() for end in CLAUSE_END.finditer(folded)][-MAX_CLAUSES:]]
+    changes = (_change(ASKING.sub("", folded[begin:])) for begin in begins)
+    return next((change for change in changes if change is not None), None)
+
+
+def _change(folded: str) -> CancelOrder | ReminderOrder | None:
+    """What a clause wants to be changed, with what follows it."""
     for pattern in CANCEL:
-        if match := pattern.fullmatch(folded):
+        if match := pattern.fullmatch(REASON.sub("", folded)) or pattern.fullmatch(folded):
             groups = match.groupdict()
             return CancelOrder(id=ALL if groups.get("all") else groups["about"] or IT)
     begin = MOVE.match(folded)
@@ -204,8 +230,18 @@ def read_change(text: str) -> CancelOrder | ReminderOrder | None:
     return moved if moved and moved.when else _moving(REASON.sub("", said)) or moved
 
 
+def _change_in_passing(text: str) -> CancelOrder | ReminderOrder | None:
+    """What is to become of the reminder that was spoken of: "no sorry, at 10", "cancel it"."""
+    folded = POLITE.sub(" ", fold(text[:MAX_CHANGE])).strip().rstrip(" .!?)")
+    if match := BARE_CANCEL.fullmatch(folded):
+        return CancelOrder(id=match["about"] or IT)
+    about, when = _before_time(f"to {BEFORE_TIME.sub('', folded)}")
+    return ReminderOrder(text=IT, when=when, moves=IT) if when and not about else None
+
+
 def _moving(said: str) -> ReminderOrder | None:
     """The order in what stands behind "move": which one, then the new time."""
+    said = FROM.sub("", said)
     shift = SHIFT.search(said)
     about, when = (said[: shift.start()], shift[0]) if shift else _before_time(said)
     is_named = NOUN.search(about) is not None
@@ -268,7 +304,8 @@ def asks_in_vain(text: str, tool_names: Sequence[str]) -> bool:
 
 
 def _asks_for_list(text: str) -> bool:
-    return len(text) <= MAX_QUESTION and ASKS_FOR_LIST.fullmatch(text) is not None
+    asked = POLITE.sub(" ", text)
+    return len(text) <= MAX_QUESTION and ASKS_FOR_LIST.fullmatch(asked) is not None
 
 
 def reminder_calls(
@@ -286,7 +323,10 @@ def reminder_calls(
     waits = LIST_REMINDERS in tool_names
     if waits and _asks_for_list(text):
         return [(LIST_REMINDERS, {})]
-    if waits and (wanted := read_change(text)):
+    answer = _answer_before(messages)
+    spoken_of = answer.startswith(CLOCK)
+    wanted = read_change(text) or (_change_in_passing(text) if spoken_of else None)
+    if waits and wanted:
         name = CANCEL_REMINDER if isinstance(wanted, CancelOrder) else SET_REMINDER
         return [(name, wanted.model_dump(exclude_defaults=True))]
     if BARE_ORDER.fullmatch(text):
@@ -317,8 +357,15 @@ def describe_reminder(found: Mapping[str, Any], language: Language) -> str:
 
 def _without_time(messages: Sequence[BaseMessage]) -> str:
     """The request of which the bot has just asked when."""
-    talk = [m for m in messages if isinstance(m, HumanMessage | AIMessage) and str(m.text)]
-    if len(talk) < 3 or not isinstance(talk[-2], AIMessage):  # request, question, answer
-        return ""
-    asked = any(str(talk[-2].text) == say("reminder_no_time", one) for one in LANGUAGES)
-    return strip_time_label(str(talk[-3].text)) if asked else ""
+    asked = any(_answer_before(messages) == say("reminder_no_time", one) for one in LANGUAGES)
+    return strip_time_label(str(_talk(messages)[-3].text)) if asked else ""
+
+
+def _answer_before(messages: Sequence[BaseMessage]) -> str:
+    """What the bot said right before the newest message, if something was asked before it."""
+    talk = _talk(messages)
+    return str(talk[-2].text) if len(talk) > 2 and isinstance(talk[-2], AIMessage) else ""
+
+
+def _talk(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
+    return [m for m in messages if isinstance(m, HumanMessage | AIMessage) and str(m.text)]

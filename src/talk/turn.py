@@ -14,7 +14,7 @@ from langchain_core.messages import AnyMessage
 
 from src.base.metrics import Metrics
 from src.base.owners import Owner
-from src.base.zones import local_time
+from src.base.zones import local_time, place_of_zone
 from src.history.conversation_repo import (
     ConversationRepository,
     HistoryMessage,
@@ -26,6 +26,7 @@ from src.history.turn_repo import Asks, Changes, NewAnswer, StoredAnswer, TurnRe
 from src.llm.embeddings import QuietMoments
 from src.memory.budget import DailyCeilings
 from src.memory.digest_repo import SummaryRepository
+from src.memory.forgetting_repo import ForgettingRepository
 from src.memory.memories import Memories
 from src.memory.memory_repo import count_recalls
 from src.memory.retrieval_repo import Hit
@@ -37,7 +38,7 @@ from src.privacy.erasure_repo import ErasureRepository
 from src.queue.update_repo import Behind, UpdateOutcome, UpdateRepository
 from src.reading import lexicon
 from src.reading.facts import PRIVATE
-from src.reading.gate import MASK, is_alone, redact, secrets_of
+from src.reading.gate import MASK, is_alone, redact, refers_back, secrets_of
 from src.reading.requests import asked_place
 from src.reading.voices import Voice, clean_name
 from src.reading.zone_phrases import home_zones, told_zone
@@ -54,7 +55,7 @@ from src.talk.turn_state import (
     TurnStoppedError,
     stoppable_delivery,
 )
-from src.talk.zones import ZoneService
+from src.talk.zones import CLOCK, ZoneService
 from src.texts import say
 from src.texts.plain_text import flat, is_visible, plain
 
@@ -111,12 +112,12 @@ class Intake:
             StorageError: The database is away.
         """
         turn.incoming = turn.incoming.without_secrets()
-        if is_alone(turn.incoming.text):
+        if is_alone(turn.incoming.text) or refers_back(turn.incoming.text):
             find = self._conversations.find_text_before
-            before = await self._client.run(
+            before, number = await self._client.run(
                 find, turn.incoming.owner, turn.incoming.origin, turn.incoming.moment
             )
-            turn.incoming = turn.incoming.following(before)
+            turn.incoming = turn.incoming.following(before, number)
         if _is_searched(turn.incoming):
             self._memories.retriever.prepare(turn.incoming.text)  # as long as all the rest
         with self._metrics.stage("store"):
@@ -180,6 +181,8 @@ class Intake:
             )
         self._store_enclosed(transaction, turn.incoming)
         self._store_message(transaction, turn)
+        if turn.incoming.gives_away is not None:
+            ForgettingRepository(transaction, turn.incoming.owner).mask(*turn.incoming.gives_away)
         ids = turn.conversation_id, turn.message_id
         if not turn.is_new:
             if MASK in turn.incoming.text and not turn.incoming.is_masked:
@@ -524,6 +527,9 @@ class AgentService:
         text, changes = text or say("empty_answer", language), result.changes
         if result.ended == "answered":
             changes = await self._about_clock(turn, result)
+            if changes.zones and not (turn.offers or result.changes.zones):  # it tells a home
+                place = place_of_zone(changes.zones[0], language)
+                text = f"{text}\n\n{CLOCK} {say('zone_home', language, place=place)}"
         turn.result = replace(result, text=text, sources=sources, changes=changes)
 
     async def _save(self, turn: Turn) -> None:

@@ -29,7 +29,7 @@ from src.pg.client import storable
 from src.pg.user_settings_repo import AnswerLength, Mode
 from src.queue.update_repo import UpdateKind
 from src.reading.facts import Fact
-from src.reading.gate import MASK, completes, holds_secret, redact
+from src.reading.gate import MASK, completes, holds_secret, redact, refers_back
 from src.reading.plain_facts import to_remember
 from src.reading.voices import TYPED, Voice
 from src.texts import Language, say
@@ -206,6 +206,7 @@ class IncomingMessage:
         is_masked: Whether a secret in it was masked.
         is_code: Whether it is the code of a door that the message before it announced.
         told_apart: The secret that it was, where the message before announced it.
+        gives_away: Number and text of the message before it, which it says to be a secret.
         kept_private: What ``text`` said before the code of a door was masked in it, to be kept.
         problem: A sentence about its attachment, to be shown under the answer.
     """
@@ -230,6 +231,7 @@ class IncomingMessage:
     is_masked: bool = False
     is_code: bool = False
     told_apart: str = field(default="", repr=False)
+    gives_away: tuple[int, str] | None = field(default=None, repr=False)
     kept_private: str = field(default="", repr=False)
 
     def without_secrets(self) -> Self:
@@ -250,8 +252,15 @@ class IncomingMessage:
         )
         return (clean if clean == self else clean.noting_mask())._keeping_private()
 
-    def following(self, before: str) -> Self:
-        """The same, masked where the message before it announced the secret that it is."""
+    def following(self, before: str, number: int = 0) -> Self:
+        """The same, masked where the message before it announced the secret that it is.
+
+        Or that one is to be masked, where this says that it was a secret.
+        """
+        if refers_back(self.text):
+            is_secret = completes(f"{self.text}:", before) is not None
+            masked = replace(self, gives_away=(number, before))
+            return masked.noting_mask() if is_secret else self
         found = completes(before, self.text)
         if found is None or found.is_household:
             return replace(self, is_code=found is not None)

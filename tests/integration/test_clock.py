@@ -27,7 +27,12 @@ TOLD = {
     "у меня время как в Праге; use Prague time; постав часовий пояс Прага",
     "Europe/London": "живу по лондонскому времени; переведи часы на Лондон; "
     "btw i'm on london time now; haha kidding. my time zone is London 🌧",
-    "Europe/Warsaw": "мій часовий пояс Варшава; ну так мой часовой пояс Варшава",
+    "Europe/Warsaw": "мій часовий пояс Варшава; ну так мой часовой пояс Варшава; "
+    "в мене часовий пояс Польща",
+    "America/Toronto": "my time zone is London, Ontario; мой часовой пояс Лондон, Онтарио",
+    "Asia/Yerevan": "мой часовой пояс Армения; живу по времени Армении",
+    "Europe/Lisbon": "can you set my timezone to lisbon?; use lisbon time from now on; "
+    "можешь поставить часовой пояс Лиссабон?; my tz is lisbon not madrid",
     "Europe/Istanbul": "so yeah my time zone is Istanbul",
     "Europe/Berlin": "My timezone is CET",
     "Europe/Samara": "мой часовой пояс не Москва, а Самара",
@@ -44,6 +49,7 @@ NOT_TOLD = [
 HOMES = {
     "Europe/Prague": "я живу в Праге; Переехала в Прагу; живу у Празі; I live in Prague now",
     "Europe/Lisbon": "moved to Lisbon; I just moved to Lisbon; мы переехали в Лиссабон",
+    "America/Chicago": "we moved to Birmingham, Alabama; i live in springfield, illinois",
     "Europe/Warsaw": "переїхала до Варшави; тепер мешкаю у Варшаві; "
     "ми з Харкова переїхали до Варшави",
     "Asia/Yekaterinburg": "привет, мы неделю как переехали из питера в екат",
@@ -63,6 +69,11 @@ NAMED = {
     "/remind завтра в 9 по нью-йоркскому времени позвонить": ("America/New_York", "позвонить"),
     "/remind every day at 9 Lisbon time to stretch": ("Europe/Lisbon", "stretch"),
     "/remind завтра погулять по Лиссабону в 9": ("Asia/Tokyo", "погулять по Лиссабону"),
+    "/remind завтра в 9 по плану позвонить": ("Asia/Tokyo", "по плану позвонить"),
+    "/remind tomorrow at 9 london, ontario time to call Jim": ("America/Toronto", "call Jim"),
+    "/remind tomorrow at 9 local time to call Jim": ("Asia/Tokyo", "call Jim"),
+    "/remind завтра о 9 за польським часом подзвонити": ("Europe/Warsaw", "подзвонити"),
+    "/remind tomorrow at 9 tea time to bake": ("Asia/Tokyo", "tea time to bake"),
 }
 
 
@@ -152,6 +163,16 @@ async def test_the_first_reminder_names_the_zone_and_the_second_does_not(
     assert hours(phone)[0][:2] == (zone, 9) and zone_of(phone) == zone
     await write(phone, f"/remind {words[language]} 2", language)
     assert say("zone_not_mine", language) not in labels(phone)
+
+
+@pytest.mark.parametrize("words", [
+    "завтра в 9 по времени Нарнии позвонить", "tomorrow at 9 mordor time to call",
+    "завтра о 9 за нарнійським часом подзвонити",
+])  # fmt: skip
+async def test_at_the_hour_of_no_place_no_reminder_is_set(phone: Phone, words: str) -> None:
+    await phone.write(f"/remind {words}")
+    assert phone.last.text in {say("reminder_no_zone", one) for one in WRITTEN}
+    assert hours(phone) == []
 
 
 async def test_not_my_time_leads_to_cities_and_on_to_a_place(phone: Phone) -> None:

@@ -124,11 +124,21 @@ async def test_the_mode_of_each_user_stays_in_a_new_console(person: Person) -> N
 async def test_a_fact_is_replaced_brought_back_and_forgotten(person: Person) -> None:
     omsk, tomsk = "Я живу в Омске", "Я живу в Томске"
     lines = (omsk, omsk, tomsk, "/undo", "Забудь, где я живу", "Где я живу?")
+    in_omsk, in_tomsk = (f"🕒 {say('zone_home', 'ru', place=city)}" for city in ("Омск", "Томск"))
     assert await replies_to(person, *lines) == [
-        say("taught_new", "ru", text=omsk), say("taught_same", "ru", text=omsk),
-        *say("taught_update", "ru", text=tomsk, old=omsk).splitlines(),
+        say("taught_new", "ru", text=omsk), in_omsk, say("taught_same", "ru", text=omsk), in_omsk,
+        *say("taught_update", "ru", text=tomsk, old=omsk).splitlines(), in_tomsk,
         say("undo_done", "ru", text=tomsk, restored=omsk), say("forgot", "ru", text=omsk),
         say("forgot_undo", "ru"), UNKNOWN, HINT,
+    ]  # fmt: skip
+
+
+async def test_undo_takes_back_what_was_just_kept_and_nothing_older(person: Person) -> None:
+    kept = "налог за дачу до 3 мая"
+    lines = (f"/remember {kept}", "/undo", "Когда налог за дачу?", f"/remember {kept}", "Спасибо")
+    assert await replies_to(person, *lines, "/undo") == [
+        say("taught_new", "ru", text=kept), say("undo_saved_done", "ru", text=kept), UNKNOWN,
+        say("taught_new", "ru", text=kept), say("offline_thanks", "ru"), say("undo_nothing", "ru"),
     ]  # fmt: skip
 
 

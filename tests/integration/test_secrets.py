@@ -79,13 +79,17 @@ def export(phone: Phone) -> str:
 
 def everything(phone: Phone) -> str:
     """Every row of every table, what was sent, and what models were asked."""
+    sent = [message.text for message in phone.fake.sent_to(phone.owner.telegram_user_id)]
+    return "\n".join([rows(phone), *sent, prompts(phone), export(phone)])
+
+
+def rows(phone: Phone) -> str:
+    """Every row of every table."""
     tables = phone.rig.rows(
         "SELECT table_schema, table_name FROM information_schema.tables"
         " WHERE table_type = 'BASE TABLE' AND table_schema = 'public'"
     )
-    rows = [str(phone.rig.rows(f'SELECT * FROM "{table}"')) for _, table in tables]
-    sent = [message.text for message in phone.fake.sent_to(phone.owner.telegram_user_id)]
-    return "\n".join([*rows, *sent, prompts(phone), export(phone)])
+    return "\n".join(str(phone.rig.rows(f'SELECT * FROM "{table}"')) for _, table in tables)
 
 
 def prompts(phone: Phone) -> str:
@@ -237,12 +241,31 @@ async def test_a_secret_in_a_message_of_its_own_is_masked(
 @pytest.mark.parametrize(("first", "second"), [
     ("мой пароль от почты", "спасибо"), ("напомни завтра сменить пароль", "18:30"),
     ("Какой пароль лучше?", "qwerty123"), ("пароль от почты", "ivan@mail.example"),
+    ("пароль от вайфая в лавке romashka", "поставщик молока тимур приедет к нам во вторник днем"),
     ("Купи хлеб", "qwerty123!"), ("remind me to change my password", "tomorrow"),
 ])  # fmt: skip
 async def test_what_only_follows_the_word_stays(phone: Phone, first: str, second: str) -> None:
     await phone.write(first)
     await phone.write(second)
     assert second in prompts(phone) and say("secret_masked", "ru") not in phone.last.text
+
+
+@pytest.mark.parametrize(("first", "second"), [
+    ("plum7tree!", "thats my bank password btw"), ("4821", "це мій пін до картки"),
+    ("слива77дом", "это был пароль от почты"),
+])  # fmt: skip
+async def test_a_secret_is_masked_when_the_next_message_says_that_it_was_one(
+    phone: Phone, first: str, second: str
+) -> None:
+    await phone.write(first)
+    await phone.write(second)
+    assert say("secret_masked", "ru") in phone.last.text
+    await remember_turns(phone)
+    assert phone.rig.rows(
+        "SELECT message_text(content) FROM messages WHERE role = 'user' ORDER BY id"
+    ) == [(MASK,), (second,)]
+    assert first not in str(phone.rig.model.requests[-1].raw)
+    assert not re.search(rf"(?<!\d){re.escape(first)}(?!\d)", rows(phone) + export(phone))
 
 
 async def test_a_code_in_a_message_of_its_own_is_remembered_nowhere(phone: Phone) -> None:

@@ -23,7 +23,16 @@ from tests.languages import WRITTEN
 ROOT = Path(__file__).resolve().parents[2]
 FILES = sorted(lexicon.FOLDER.glob("*.toml"))
 # Groups of which the code asks by a name that it puts together.
-FAMILIES = ("ask.", "change.", "dates.", "relations.", "sameness.", "time.", "marks.message.")
+FAMILIES = (
+    "ask.",
+    "change.",
+    "dates.",
+    "endings.",
+    "relations.",
+    "sameness.",
+    "time.",
+    "marks.message.",
+)
 POLISH = """
 [time]
 ago = ["temu"]

@@ -9,7 +9,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 
 from src.memory.line_kinds import kind_of
 from src.offline.model import answer
-from src.offline.replies import near
+from src.offline.replies import corrects, near
 from src.texts import say
 from tests.unit.test_offline import prompt
 
@@ -113,6 +113,20 @@ def test_what_is_far_below_the_nearest_stays_out() -> None:
 def test_what_puts_right_stands_beside_the_note_about_the_same() -> None:
     text = beside("love thai food", "whats my wifi password", "actually i hate thai food now")
     assert say("offline_beside", "en", text="love thai food") in text
+
+
+def test_what_puts_right_an_answer_is_quoted_with_what_was_answered() -> None:
+    price, hour = record(1, "a dozen eggs is 3.20"), record(2, "the farm shop opens at 8")
+    asked, right = record(4, "how much is a dozen eggs"), record(6, "no, it's 3.60 since monday")
+    found = quoted("how much is a dozen eggs then", price, hour, asked, right)
+    assert found == ["a dozen eggs is 3.20", "no, it's 3.60 since monday"]
+
+
+@pytest.mark.parametrize(
+    "line", ["oh wait no, its friday", "haha jk, its blue", "ой ні, у середу"]
+)
+def test_what_puts_right_may_begin_with_a_sigh_or_a_laugh(line: str) -> None:
+    assert corrects(line)
 
 
 def test_it_never_stands_beside_a_question() -> None:

@@ -354,7 +354,7 @@ def test_what_holds_no_more_stands_below_marked_with_what_took_its_place() -> No
 
 def test_in_a_group_nobody_answers_for_another() -> None:
     others = {"text": "Я живу в Омске", "of_asker": False, "speaker": "Анна"}
-    assert reply(prompt("Где я живу?", found(others))) == UNKNOWN_RU
+    assert reply(prompt("Где я живу?", found(others), found(others))) == UNKNOWN_RU
     assert "Анна: Я живу в Омске" in reply(prompt("Где живёт Анна?", found(others)))
 
 
@@ -648,6 +648,9 @@ def test_what_became_of_a_cancelled_reminder_is_said() -> None:
 @for_each(("text", "about"), [
     ("cancel the bread one, tom has some", "bread"), ("Отмени про хлеб", "хлеб"),
     ("скасуй про хліб", "хліб"), ("cancel that one", "it"),
+    ("gran has it, so cancel the bread one", "bread"), ("отмени про хлеб, уже купили", "хлеб"),
+    ("хлеб больше не надо напоминать", "хлеб больше"), ("cancel everything", "all"),
+    ("вже не треба нагадувати про хліб", "хліб"), ("i dont need the bread reminder", "bread"),
 ])  # fmt: skip
 def test_a_reminder_is_cancelled_that_is_not_called_one(text: str, about: str) -> None:
     assert read_change(text) == CancelOrder(id=about)
@@ -657,20 +660,54 @@ def test_a_reminder_is_cancelled_that_is_not_called_one(text: str, about: str) -
     ("ugh ok then move it to 11am", "it", "11am"),
     ("перенеси на 12:30, утром не успею", "it", "12:30"),
     ("перенеси на 7:30 бо корки", "it", "7:30"),
-    ("move the rent one to 10, payday moved", "rent one", "at 10"),
+    ("move the rent one to 10, payday moved", "rent", "at 10"),
+    ("hm no, the gym is closed then. move it to thursday", "it", "thursday"),
+    ("ой ні, в неї вихідний, перенеси лікаря на вівторок", "лікаря", "вівторок"),
+    ("could u make the oven one for 7pm pls", "oven", "7pm"),
+    ("make that friday instead", "it", "friday"),
+    ("можешь перенести стоматолога на 12?", "стоматолога", "at 12"),
+    ("перенеси педикюр со среды на четверг", "педикюр", "четверг"),
 ])  # fmt: skip
 def test_a_reminder_is_moved_whatever_is_said_around_it(text: str, about: str, when: str) -> None:
     order = read_change(text)
     assert isinstance(order, ReminderOrder)
-    assert (order.moves, order.when.removeprefix("на ").removeprefix("to ")) == (about, when)
+    told = order.when.removeprefix("на ").removeprefix("to ").removeprefix("for ")
+    assert (order.moves, told) == (about, when)
 
 
 @for_each("text", [
     "які нагадування в мене є", "О чём ты мне напомнишь?", "what did i ask you to remind me about",
     "Какие у меня сейчас напоминания?", "any reminders left?", "про що ти мені нагадаєш",
+    "so what reminders do i still have pls", "які нагадування лишились", "що я просила нагадати",
+    "when will you remind me about the bread", "шо там по напоминаниям",
 ])  # fmt: skip
 def test_reminders_are_listed_in_other_words(text: str) -> None:
     assert calls(prompt(text), CANCELS) == [("list_reminders", {})]
+
+
+@for_each(("text", "call"), [
+    ("no sorry, 10", ("set_reminder", {"text": "it", "when": "at 10", "moves": "it"})),
+    ("ой, лучше в 11", ("set_reminder", {"text": "it", "when": "в 11", "moves": "it"})),
+    ("а ні, краще о 12", ("set_reminder", {"text": "it", "when": "о 12", "moves": "it"})),
+    ("cancel the vet", ("cancel_reminder", {"id": "vet"})),
+    ("отмени", ("cancel_reminder", {"id": "it"})),
+])  # fmt: skip
+def test_a_bare_time_or_verb_changes_the_reminder_just_spoken_of(
+    text: str, call: tuple[str, dict[str, str]]
+) -> None:
+    told = say("reminder_set", "en", time="tomorrow", text="vet")
+    asked = prompt("remind me tomorrow at 9 to call the vet")
+    tools = (*CANCELS, "set_reminder")
+    assert calls([*asked, AIMessage(told), *prompt(text)[-1:]], tools) == [call]
+    assert call not in calls([*asked, AIMessage("ok"), *prompt(text)[-1:]], tools)
+
+
+@for_each(("text", "query"), [
+    ("дай телефон няни", "телефон няни"),     ("скинь номер няні", "номер няні"),
+    ("ok cool thanks. what band is our council tax", "what band is our council tax"),
+])  # fmt: skip
+def test_what_was_told_is_handed_out_on_request(text: str, query: str) -> None:
+    assert calls(prompt(text)) == [("search_memory", {"query": query, "limit": SEARCHED})]
 
 
 @for_each("text", [
@@ -702,6 +739,13 @@ async def test_it_works_through_the_interface_of_a_real_model() -> None:
     assert [(u.purpose, u.model, u.prompt_tokens) for u in usage] == [("answer", "offline", 0)] * 2
     plain = await OfflineChatModel().ainvoke([HumanMessage("Где кот?")])
     assert plain.text.startswith(UNKNOWN_RU), "no tools were bound"
+
+
+def test_in_strict_mode_what_leaves_the_question_open_is_called_all_that_is_known() -> None:
+    spare = "The Okafors have our spare key"
+    only = say("offline_only_this", "en")
+    assert strictly("who has our spare key?", spare) == f"{spare} [msg-1]"
+    assert strictly("how old is our spare key?", spare) == f"{only}\n{spare} [msg-1]"
 
 
 async def test_forms_and_tasks_work_through_the_interface_of_a_real_model() -> None:

@@ -32,7 +32,14 @@ CITIES = {
     "Atlantic/Canary": "на Тенерифе, Tenerife",
     "Asia/Kolkata": "Гоа, Goa, Мумбаи",
     "Asia/Colombo": "на Шри-Ланке, Sri Lanka",
-    "Europe/Warsaw": "Варшаве, Краків, в Кракове",
+    "Europe/Warsaw": "Варшаве, Краків, в Кракове, Польща, у Польщі, польським часом",
+    "Europe/Berlin": "Германия, в Германии, Німеччина",
+    "Asia/Yerevan": "Armenia, в Армении",
+    "America/Toronto": "London Ontario, Лондон Онтарио",
+    "America/Chicago": "Birmingham Alabama",
+    "America/Denver": "El Paso Texas",
+    "Asia/Irkutsk": "Иркутск Россия",
+    "Asia/Tokyo": "Япония, по японскому, японським часом",
 }
 NAMES = {
     "+3": "Etc/GMT-3", "-4": "Etc/GMT+4", "+0": "Etc/UTC", "GMT-4": "Etc/GMT+4",
