@@ -1,13 +1,13 @@
 """What the notebook says to the results of its tools: quotes, newest first, and what was done."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
-from src.memory.line_kinds import NOTE, UNSURE, kind_of
+from src.memory.line_kinds import NOTE, UNSURE, Kind, kind_of
 from src.reading import lexicon
 from src.reading.relations import asked_relations, relation_term
 from src.reading.requests import asks_to_keep_private, forget_request
@@ -46,7 +46,6 @@ ANSWERS = {
 ME_ALONE = frozenset({"i", "i'm", "im", "я"})  # "we" may be both
 NO_NAME = frozenset({"VERB", "ADJF", "ADJS", "ADVB", "INTJ", "PREP", "CONJ", "NPRO"})
 Record = dict[str, Any]
-Kind = Callable[[str], str]
 
 
 def corrects(text: str) -> bool:
@@ -84,7 +83,7 @@ def quote_found(
     every = [r for one in reversed(found) for r in one.get("memories") or () if r.get("text")]
     once = {r["id"] if _is_fact(r) else r["uid"]: r for r in every}  # of the first search
     records = [{**r, "kind": kind(r["text"])} for r in once.values()]
-    overview = next((str(one["overview"]) for one in found if one.get("overview")), "")
+    overview = str(found[0].get("overview") or "") if found else ""
     chosen = _listed(records, overview) if overview else near(records, question)
     if not chosen:
         return None
@@ -197,13 +196,12 @@ def _differ(one: frozenset[str], other: frozenset[str]) -> bool:
 def _people(text: str) -> frozenset[str]:
     """The relatives (``@brother``) and the names (``~тарас``) in a text."""
     found: set[str] = set()
-    for place, word in enumerate(words(text)):
-        tags = parts_of_speech(word)
-        is_name = "Name" in tags and tags.isdisjoint(NO_NAME)
-        if role := kin_of(word):
+    for word in content_words(text):
+        tags = parts_of_speech(word.text)
+        if role := kin_of(word.text):
             found.add(f"@{role}")
-        elif is_name or (place and word[1:].islower() and word.istitle() and not tags):
-            found |= {f"~{form}" for form in lemmas(word)}
+        elif (word.is_name and not tags) or ("Name" in tags and tags.isdisjoint(NO_NAME)):
+            found |= {f"~{form}" for form in word.lemmas}
     return frozenset(found)
 
 
@@ -258,8 +256,7 @@ def asks_of_self(question: str) -> list[str]:
 
 
 def _answers(text: str, question: str) -> bool:
-    asked = asks_of_self(question)
-    folded = text.translate(FOLD)
+    asked, folded = asks_of_self(question), text.translate(FOLD)
     if relation_term("name") in asked and _is_name_alone(folded):
         return True
     return any(term in asked and one.search(folded) for term, one in ANSWERS.items())
