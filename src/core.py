@@ -111,7 +111,7 @@ class MemoryRoom:
         self.compaction = CompactionService(client, stored, self.summary_llm, ceilings)
         callers = cache(partial(build_extraction_caller, settings, metrics))
         extraction = ExtractionService(
-            client, stored, self.memories, callers, ceilings, time_zone=settings.timezone
+            client, stored, self.memories, callers, ceilings, settings.timezone
         )
         self.digest = DigestService(client, stored, self.indexer, self.compaction, extraction)
         self.batches = BatchExtractionService(
@@ -157,11 +157,7 @@ class Core:
         self.live_settings = SettingsService(client, stored, settings)
         self.counter = TokenCounter(settings.chat_model_name)
         self.ceilings = DailyCeilings(
-            client,
-            stored,
-            self.metrics,
-            time_zone=settings.timezone,
-            exempt=settings.admin_user_ids,
+            client, stored, self.metrics, settings.timezone, settings.admin_user_ids
         )
         self.memory = MemoryRoom(settings, client, stored, self.metrics, quiet, self.ceilings)
         self.reminders = ReminderService(client, ReminderRepository(client))

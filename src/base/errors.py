@@ -5,6 +5,7 @@ user wrote, a token or a key) and the key of the sentence that the user is shown
 """
 
 from collections.abc import Iterator, Mapping
+from typing import Literal
 
 
 class AppError(Exception):
@@ -190,50 +191,27 @@ class ChatUnavailableError(AppError):
     """The user blocked the bot, or the chat is gone: nothing can be sent there."""
 
 
+DocumentProblem = Literal[
+    "broken", "kind", "protected", "too_full", "too_large", "too_slow", "without_text"
+]
+
+
 class DocumentError(AppError):
-    """The text of a file that a user sent cannot be had; the user is told what to do instead."""
+    """The text of a file that a user sent cannot be had; the user is told what to do instead.
 
-    text_key = "error_document_broken"
+    Attributes:
+        problem: ``broken``: it is not whole, or not what it claims to be; ``kind``: its kind is
+            not read; ``protected``: it opens only with a password; ``too_full``: it unpacks to
+            more than there is room for, as a zip bomb does; ``too_large``: Telegram lets no bot
+            download so much; ``too_slow``: reading it took too long; ``without_text``: it is
+            empty, or its pages are pictures.
+    """
 
-
-class DocumentTooLargeError(DocumentError):
-    """The file has more bytes than Telegram lets a bot download."""
-
-    text_key = "error_document_too_large"
-
-
-class DocumentTooFullError(DocumentError):
-    """The file is small, but unpacks to more than there is room for, as a zip bomb does."""
-
-    text_key = "error_document_too_full"
-
-
-class DocumentProtectedError(DocumentError):
-    """The file opens only with a password."""
-
-    text_key = "error_document_protected"
-
-
-class DocumentBrokenError(DocumentError):
-    """The file is not whole, or not what it claims to be."""
-
-
-class DocumentKindError(DocumentError):
-    """The file is of a kind that is not read."""
-
-    text_key = "error_document_kind"
-
-
-class DocumentWithoutTextError(DocumentError):
-    """The file holds no text: it is empty, or its pages are pictures."""
-
-    text_key = "error_document_without_text"
-
-
-class DocumentTooSlowError(DocumentError):
-    """Reading the file took longer than it may."""
-
-    text_key = "error_document_too_slow"
+    def __init__(self, problem: DocumentProblem, message: str) -> None:
+        """``message`` is the operator's."""
+        super().__init__(message)
+        self.problem = problem
+        self.text_key = f"error_document_{problem}"
 
 
 class ToolServerError(AppError):

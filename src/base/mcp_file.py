@@ -12,18 +12,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import parse_qsl, urlsplit
 
-from pydantic import (
-    AfterValidator,
-    AliasChoices,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    StrictFloat,
-    StrictStr,
-    ValidationError,
-    model_validator,
-)
+import pydantic
 
 from src.base.addresses import check_http_url
 
@@ -90,7 +79,7 @@ def _check_headers(headers: dict[str, str]) -> dict[str, str]:
     return headers
 
 
-class McpServer(BaseModel):
+class McpServer(pydantic.BaseModel):
     """A server of the file.
 
     Attributes:
@@ -107,26 +96,28 @@ class McpServer(BaseModel):
         secrets: What of this no log may hold, the longest first.
     """
 
-    model_config = ConfigDict(frozen=True, hide_input_in_errors=True)
+    model_config = pydantic.ConfigDict(frozen=True, hide_input_in_errors=True)
 
     name: str
     transport: Annotated[
         Literal["stdio", "http", "sse"],
-        BeforeValidator(lambda kind: "http" if str(kind) in HTTP_NAMES else kind),
-    ] = Field(validation_alias=AliasChoices("type", "transport"))
-    command: StrictStr = Field("", repr=False)
-    args: list[StrictStr] = Field([], repr=False)
-    env: dict[str, StrictStr] = Field({}, repr=False)
-    cwd: StrictStr = Field("", repr=False)
-    url: Annotated[StrictStr, AfterValidator(_check_address)] = Field("", repr=False)
-    headers: Annotated[dict[str, StrictStr], AfterValidator(_check_headers)] = Field(
-        {}, repr=False
+        pydantic.BeforeValidator(lambda kind: "http" if str(kind) in HTTP_NAMES else kind),
+    ] = pydantic.Field(validation_alias=pydantic.AliasChoices("type", "transport"))
+    command: pydantic.StrictStr = pydantic.Field("", repr=False)
+    args: list[pydantic.StrictStr] = pydantic.Field([], repr=False)
+    env: dict[str, pydantic.StrictStr] = pydantic.Field({}, repr=False)
+    cwd: pydantic.StrictStr = pydantic.Field("", repr=False)
+    url: Annotated[pydantic.StrictStr, pydantic.AfterValidator(_check_address)] = pydantic.Field(
+        "", repr=False
     )
-    timeout: Annotated[StrictFloat, Field(gt=0, le=MAX_CALL_SECONDS)] = 30.0
-    tools: frozenset[StrictStr] | None = None
-    secrets: tuple[str, ...] = Field((), repr=False)
+    headers: Annotated[dict[str, pydantic.StrictStr], pydantic.AfterValidator(_check_headers)] = (
+        pydantic.Field({}, repr=False)
+    )
+    timeout: Annotated[pydantic.StrictFloat, pydantic.Field(gt=0, le=MAX_CALL_SECONDS)] = 30.0
+    tools: frozenset[pydantic.StrictStr] | None = None
+    secrets: tuple[str, ...] = pydantic.Field((), repr=False)
 
-    @model_validator(mode="after")
+    @pydantic.model_validator(mode="after")
     def _check_transport(self) -> Self:
         if (self.transport == "stdio") != bool(self.command):
             raise ValueError(PROBLEMS["literal_error"])
@@ -223,7 +214,7 @@ def _server(name: str, entry: Any, variables: Mapping[str, str]) -> McpServer:
         given["type"] = "stdio" if has_command else "http"
     try:
         server = McpServer.model_validate({**given, "name": name})
-    except ValidationError as error:
+    except pydantic.ValidationError as error:
         raise ValueError(_describe(error)) from None
     used = [variables[one] for one in REFERENCE.findall(json.dumps(entry)) if one in variables]
     env = {key: variables[key] for key in NEEDED if key in variables} | server.env
@@ -242,7 +233,7 @@ def _expanded(key: str, value: Any, variables: Mapping[str, str]) -> Any:
     return json.loads(REFERENCE.sub(lambda match: json.dumps(variables[match[1]])[1:-1], text))
 
 
-def _describe(error: ValidationError) -> str:
+def _describe(error: pydantic.ValidationError) -> str:
     first = error.errors()[0]
     if first["type"] == "value_error":
         return first["msg"].removeprefix("Value error, ")

@@ -182,21 +182,16 @@ WHERE c.owner_id = %(owner)s AND c.thread_id = %(thread_id)s
 ORDER BY m.position DESC, m.id DESC LIMIT 1
 """
 
-# The newest messages of a conversation that the user did not ask to forget, oldest of them first.
+# The newest messages of a conversation that the user did not ask to forget.
 SELECT_LAST_MESSAGES = """
 SELECT id, role, content, position,
        CASE WHEN asks = 'conflict'  -- which waits for days
               OR created_at > now() - make_interval(mins => %(asked_minutes)s) THEN asks END,
        sender_id, stopped_at IS NULL AND failed_at IS NULL,
        provenance, speaker, origin, quoted, quoted_author_id, is_private
-FROM (
-    SELECT id, role, content, position, asks, created_at, sender_id, stopped_at, failed_at,
-           is_private, provenance, speaker, origin, quoted, quoted_author_id
-    FROM messages
-    WHERE conversation_id = %(conversation_id)s AND NOT is_forgotten
-    ORDER BY created_at DESC, id DESC LIMIT %(limit)s
-) AS newest
-ORDER BY created_at ASC, id ASC
+FROM messages
+WHERE conversation_id = %(conversation_id)s AND NOT is_forgotten
+ORDER BY created_at DESC, id DESC LIMIT %(limit)s
 """
 
 # The position of the newest message.
@@ -330,7 +325,7 @@ class ConversationRepository(Repository):
         return self._all(
             _history_message, SELECT_LAST_MESSAGES, wanted, asked_minutes=ASKED_MINUTES,
             within=within,
-        )  # fmt: skip
+        )[::-1]  # fmt: skip
 
     def get_last_position(self, conversation_id: UUID) -> int:
         """The position of the newest message; 0 when there is none."""

@@ -4,14 +4,7 @@ from typing import Any
 
 import httpx
 
-from src.base.errors import (
-    AppError,
-    ModelError,
-    ModelReplyError,
-    ModelSetupError,
-    ModelUnavailableError,
-    causes,
-)
+from src.base import errors
 
 TRANSIENT_STATUS = frozenset({408, 409, 425, 429})
 SETUP_STATUS = frozenset({401, 402, 403, 404})
@@ -32,35 +25,35 @@ NETWORK_NAMES = ("Timeout", "Connection", "Transport", "Protocol", "RequestError
                  "Payload")  # fmt: skip
 
 
-def model_error(error: Exception) -> AppError:
+def model_error(error: Exception) -> errors.AppError:
     """The error to raise instead of an SDK's own.
 
     The SDKs differ in their classes but agree on ``status_code`` (OpenAI, Anthropic) or ``code``
     (Google) as HTTP's number, and build on httpx or aiohttp for everything below HTTP. LangChain
     wraps some of them; the number is then that of the cause.
     """
-    if isinstance(error, AppError):
+    if isinstance(error, errors.AppError):
         return error
     name = type(error).__name__
-    source = next((link for link in causes(error) if _status(link) is not None), None)
+    source = next((link for link in errors.causes(error) if _status(link) is not None), None)
     if source is None:
         if _is_network(error):
-            return ModelUnavailableError(f"the model could not be reached ({name})")
-        return ModelError(f"the model call failed ({name})")
+            return errors.ModelUnavailableError(f"the model could not be reached ({name})")
+        return errors.ModelError(f"the model call failed ({name})")
     status = _status(source) or 0
     if status < 300:  # Anthropic's SDK: an error in the middle of a stream
         body = getattr(source, "body", None)
         return reported_error(body.get("error", body) if isinstance(body, dict) else body)
     if status in SETUP_STATUS or status < 400 or _codes(source) & EXHAUSTED_CODES:
-        return ModelSetupError(f"the provider refuses the bot (HTTP {status}, {name})")
+        return errors.ModelSetupError(f"the provider refuses the bot (HTTP {status}, {name})")
     if status not in TRANSIENT_STATUS and status < 500:
-        return ModelError(f"the model refused the request (HTTP {status}, {name})")
-    unavailable = ModelUnavailableError(f"the model is unavailable (HTTP {status}, {name})")
+        return errors.ModelError(f"the model refused the request (HTTP {status}, {name})")
+    unavailable = errors.ModelUnavailableError(f"the model is unavailable (HTTP {status}, {name})")
     unavailable.retry_after = _retry_after(source)
     return unavailable
 
 
-def reported_error(problem: Any) -> AppError:
+def reported_error(problem: Any) -> errors.AppError:
     """The error to raise for what a provider reports inside a reply that began with 200.
 
     Args:
@@ -71,10 +64,10 @@ def reported_error(problem: Any) -> AppError:
     codes = {value for value in values if isinstance(value, str)}
     status = next((number for value in values if (number := _as_status(value))), 500)
     if codes & SETUP_CODES or status in SETUP_STATUS:
-        return ModelSetupError("the provider refuses the bot in mid-reply")
+        return errors.ModelSetupError("the provider refuses the bot in mid-reply")
     if codes & REFUSED_CODES or (status < 500 and status not in TRANSIENT_STATUS):
-        return ModelError("the model refused the request in mid-reply")
-    return ModelReplyError("the provider reported an error in mid-reply")
+        return errors.ModelError("the model refused the request in mid-reply")
+    return errors.ModelReplyError("the provider reported an error in mid-reply")
 
 
 def _as_status(value: Any) -> int | None:
@@ -101,7 +94,7 @@ def _codes(error: BaseException) -> set[str]:
 
 
 def _is_network(error: BaseException) -> bool:
-    links = list(causes(error))
+    links = list(errors.causes(error))
     names = (base.__name__ for link in links for base in type(link).__mro__)
     return any(isinstance(link, httpx.TransportError | OSError) for link in links) or any(
         part in name for name in names for part in NETWORK_NAMES

@@ -56,6 +56,7 @@ def prompt(system: str, **blocks: Iterable[Mapping[str, Any]]) -> list[BaseMessa
     return [SystemMessage(system), HumanMessage(text, additional_kwargs={RECORDS: records})]
 
 
+Runtime = ToolRuntime[Any, Any]
 Arguments = TypeVar("Arguments", bound=BaseModel)
 SAID = ("type", "description", "enum", "items")  # of an argument; bounds and defaults cost tokens
 
@@ -65,11 +66,9 @@ class NoArguments(Form):
 
 
 def form_tool(
-    run: Callable[[ToolRuntime[Any, Any], Arguments], Awaitable[Any]],
+    run: Callable[[Runtime, Arguments], Awaitable[Any]],
     arguments: type[Arguments],
     description: str,
-    *,
-    with_finding: bool = True,
 ) -> BaseTool:
     """A tool named like ``run``.
 
@@ -77,21 +76,23 @@ def form_tool(
     longer than all the rest of building the bot.
 
     Args:
-        run: Takes the checked form; ``runtime.context`` is the turn's.
+        run: Takes the checked form; ``runtime.context`` is the turn's. It returns a text, or what
+            becomes JSON, and perhaps an artifact beside it.
         arguments: The form; what is wrong with it, ``describe_tool_error`` tells the model.
         description: What the model reads.
-        with_finding: Whether ``run`` returns an artifact beside its text.
     """
 
-    async def call(runtime: ToolRuntime[Any, Any], **values: Any) -> Any:
-        return await run(runtime, arguments.model_validate(values))
+    async def call(runtime: Runtime, **values: Any) -> tuple[str, Any]:
+        found = await run(runtime, arguments.model_validate(values))
+        told, artifact = found if isinstance(found, tuple) else (found, None)
+        return told if isinstance(told, str) else json.dumps(told, ensure_ascii=False), artifact
 
     return StructuredTool(
         name=run.__name__,
         description=description,
         args_schema=_offered(arguments),
         coroutine=call,
-        response_format="content_and_artifact" if with_finding else "content",
+        response_format="content_and_artifact",
     )
 
 

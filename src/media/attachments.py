@@ -13,15 +13,7 @@ from babel import Locale
 from langchain_core.messages import BaseMessage, HumanMessage
 from pydantic import Field
 
-from src.base.errors import (
-    AppError,
-    DocumentBrokenError,
-    DocumentTooLargeError,
-    ModelError,
-    ModelSetupError,
-    PostponedError,
-    TransientError,
-)
+from src.base import errors
 from src.base.owners import Owner
 from src.history.turn_repo import TurnRepository
 from src.llm.chat import ModelCaller
@@ -154,7 +146,7 @@ class Heard:
     problem: str = ""
 
 
-class UnreadError(AppError):
+class UnreadError(errors.AppError):
     """An attachment says nothing that the bot can have."""
 
     def __init__(self, text_key: str) -> None:
@@ -163,35 +155,31 @@ class UnreadError(AppError):
         self.text_key = text_key
 
 
+@dataclass(eq=False, repr=False)
 class AttachmentService:
     """Turns attachments into words, a few at a time.
 
     Attributes:
+        transcriber: Hears; without it the user is told what is missing.
+        vision: Looks at pictures; the same.
         sees: Whether a model looks at pictures.
         fetch_again: Brings the bytes of a file by its id, where there is a door to Telegram.
     """
 
+    _client: PgClient
+    _ceilings: DailyCeilings
+    transcriber: Transcriber | None
+    vision: ModelCaller | None
     fetch_again: Callable[[str], Awaitable[bytes]] | None = None
 
-    def __init__(
-        self,
-        client: PgClient,
-        ceilings: DailyCeilings,
-        *,
-        transcriber: Transcriber | None,
-        vision: ModelCaller | None,
-    ) -> None:
-        """Without ``transcriber`` or ``vision`` the user is told what is missing."""
-        self._client = client
-        self._turns = TurnRepository(client)
-        self._ceilings = ceilings
-        self._transcriber = transcriber
-        self._vision = vision
+    def __post_init__(self) -> None:
+        """Build what it needs on the client."""
+        self._turns = TurnRepository(self._client)
         self._reader = DocumentReader()
         self._places = asyncio.Semaphore(AT_ONCE)
-        self._pictures = PictureRepository(client)
+        self._pictures = PictureRepository(self._client)
         self._logged: set[str] = set()
-        self.sees = vision is not None
+        self.sees = self.vision is not None
 
     async def read(
         self,
@@ -223,11 +211,11 @@ class AttachmentService:
                 if attachment.kind == "document" and picture_type(data) is None:
                     return await self._read_document(data, attachment, language)
                 text = await self._look(data, caption, language, conversation_id)
-        except PostponedError:
+        except errors.PostponedError:
             return Heard(problem=say("attachment_limit", language))
-        except TransientError:
+        except errors.TransientError:
             raise
-        except AppError as error:
+        except errors.AppError as error:
             self._log(error, attachment.kind)
             key = _text_key(error, attachment.kind)
             return Heard(problem=say(key, language))
@@ -255,7 +243,7 @@ class AttachmentService:
             async with self._places:
                 data = await self._fetched(partial(fetch, file_id), conversation_id)
                 answer = await self._look(data, order.question[:1000], language, conversation_id)
-        except AppError as error:
+        except errors.AppError as error:
             self._log(error, "picture")
             return {"seen": False, "description": description}
         return {"seen": True, "answer": answer}
@@ -263,23 +251,23 @@ class AttachmentService:
     def _check(self, attachment: Attachment) -> None:
         """Raise where it need not be fetched."""
         if attachment.size > MAX_BYTES:
-            raise DocumentTooLargeError("more bytes than a bot may fetch")
-        if attachment.kind == "sound" and self._transcriber is None:
+            raise errors.DocumentError("too_large", "more bytes than a bot may fetch")
+        if attachment.kind == "sound" and self.transcriber is None:
             raise UnreadError("sound_unheard")
-        if attachment.kind == "picture" and self._vision is None:
+        if attachment.kind == "picture" and self.vision is None:
             raise UnreadError("picture_unseen")
 
     async def _fetched(self, fetch: Fetch, conversation_id: UUID) -> bytes:
         await self._ceilings.check_background(conversation_id)
         data = await fetch()
         if len(data) > MAX_BYTES:
-            raise DocumentTooLargeError("more bytes than Telegram said")
+            raise errors.DocumentError("too_large", "more bytes than Telegram said")
         return data
 
-    def _log(self, error: AppError, kind: AttachmentKind) -> None:
+    def _log(self, error: errors.AppError, kind: AttachmentKind) -> None:
         """Tell the operator of a service that refuses: of each cause once, then not aloud."""
         cause = f"{kind}: {error}"
-        is_new = isinstance(error, ModelError) and cause not in self._logged
+        is_new = isinstance(error, errors.ModelError) and cause not in self._logged
         self._logged.add(cause)
         logger.log(
             logging.WARNING if is_new else logging.INFO,
@@ -289,8 +277,8 @@ class AttachmentService:
         )
 
     async def _listen(self, data: bytes, attachment: Attachment) -> str:
-        assert self._transcriber is not None
-        text = await self._transcriber.transcribe(data, attachment.name)
+        assert self.transcriber is not None
+        text = await self.transcriber.transcribe(data, attachment.name)
         if not text:
             raise UnreadError("sound_silent")
         return text
@@ -301,15 +289,15 @@ class AttachmentService:
         """The description of a picture."""
         mime_type = picture_type(data)
         if mime_type is None:
-            raise DocumentBrokenError("it is no picture that a model sees")
-        if self._vision is None:
+            raise errors.DocumentError("broken", "it is no picture that a model sees")
+        if self.vision is None:
             raise UnreadError("picture_unseen")
         if len(data) > MAX_PICTURE:
-            raise DocumentTooLargeError("the picture is too large for a model")
+            raise errors.DocumentError("too_large", "the picture is too large for a model")
         messages = _picture_messages(data, mime_type, asked=caption, language=language)
         usage: list[ModelUsage] = []
         try:
-            text = await self._vision.text(messages, purpose="picture", on_usage=usage.append)
+            text = await self.vision.text(messages, purpose="picture", on_usage=usage.append)
         finally:
             await self._client.run(self._turns.add_usage, conversation_id, tuple(usage))
         if not text:
@@ -337,10 +325,10 @@ def _picture_messages(
     return [system, HumanMessage([str(words.content), image])]
 
 
-def _text_key(error: AppError, kind: AttachmentKind) -> str:
+def _text_key(error: errors.AppError, kind: AttachmentKind) -> str:
     """The sentence for the user; a model may simply not take pictures."""
-    if not isinstance(error, ModelError):
+    if not isinstance(error, errors.ModelError):
         return error.text_key
     if kind != "sound":
         return "picture_unseen"
-    return "sound_locked" if isinstance(error, ModelSetupError) else "sound_refused"
+    return "sound_locked" if isinstance(error, errors.ModelSetupError) else "sound_refused"

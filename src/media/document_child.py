@@ -15,16 +15,8 @@ from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
 
-from src.base.errors import (
-    AppError,
-    DocumentBrokenError,
-    DocumentError,
-    DocumentKindError,
-    DocumentProtectedError,
-    DocumentTooFullError,
-    DocumentWithoutTextError,
-)
-from src.media.document_text import EnoughTextError, TextCollector
+from src.base.errors import DocumentError
+from src.media.document_text import MISSING, EnoughTextError, TextCollector
 
 MAX_MEMORY = 512 << 20  # bytes of address space; the libraries begin with some 60 MB of them
 MAX_CPU_SECONDS = 10  # a thousand pages take half a second
@@ -84,16 +76,15 @@ def _answer(data: bytes, hint: str) -> dict[str, object]:
             read(collector)
         return asdict(collector.finish())
     except Exception as error:  # noqa: BLE001  (a library that met what its authors did not think of)
-        return {"error": _meant_by(error).__name__, "cause": type(error).__name__}
+        return {"error": _meant_by(error), "cause": type(error).__name__}
 
 
-def _meant_by(error: Exception) -> type[AppError]:
+def _meant_by(error: Exception) -> str:
     if isinstance(error, DocumentError):
-        return type(error)
+        return error.problem
     if isinstance(error, ImportError):
-        return AppError
-    is_too_full = isinstance(error, MemoryError | RecursionError)
-    return DocumentTooFullError if is_too_full else DocumentBrokenError
+        return MISSING
+    return "too_full" if isinstance(error, MemoryError | RecursionError) else "broken"
 
 
 def choose_reader(data: bytes, hint: str) -> Reader:
@@ -107,7 +98,7 @@ def choose_reader(data: bytes, hint: str) -> Reader:
         DocumentError: There is nothing to read, or it needs a password.
     """
     if not data:
-        raise DocumentWithoutTextError("an empty file")
+        raise DocumentError("without_text", "an empty file")
     if data.lstrip()[: len(PDF)] == PDF or (hint == "pdf" and PDF in data[:HEAD]):
         from src.media.pdf_text import read_pdf
 
@@ -117,9 +108,9 @@ def choose_reader(data: bytes, hint: str) -> Reader:
 
         return partial(read_office, data)
     if data.startswith(OLE) and ENCRYPTED in data:
-        raise DocumentProtectedError("an Office file with a password")
+        raise DocumentError("protected", "an Office file with a password")
     if data.startswith((OLE, RTF)):
-        raise DocumentKindError("a format of old")
+        raise DocumentError("kind", "a format of old")
     from src.media.plain_text import is_html, read_html, read_plain_text
 
     is_page = is_html(data, is_named_so=hint == "html")

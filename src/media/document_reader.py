@@ -11,20 +11,10 @@ from asyncio.subprocess import Process
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path, PurePath
-from typing import Any
+from typing import Any, get_args
 
-from src.base.errors import (
-    AppError,
-    DocumentBrokenError,
-    DocumentKindError,
-    DocumentProtectedError,
-    DocumentTooFullError,
-    DocumentTooLargeError,
-    DocumentTooSlowError,
-    DocumentWithoutTextError,
-    TransientError,
-)
-from src.media.document_text import DocumentText, is_storable
+from src.base.errors import AppError, DocumentError, DocumentProblem, TransientError
+from src.media.document_text import MISSING, DocumentText, is_storable
 
 logger = logging.getLogger(__name__)
 
@@ -37,20 +27,14 @@ ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = (sys.executable, "-E", "-s", "-B", "-X", "utf8", "-m", "src.media.document_child")
 # By the end of a name, what decides where the content leaves a doubt.
 HINTS = {".html": "html", ".htm": "html", ".xhtml": "html", ".pdf": "pdf"}
-ERRORS: Mapping[str, type[AppError]] = {
-    error.__name__: error
-    for error in (
-        AppError, DocumentBrokenError, DocumentKindError, DocumentProtectedError,
-        DocumentTooFullError, DocumentWithoutTextError,
-    )
-}  # fmt: skip
+PROBLEMS = frozenset(get_args(DocumentProblem))
 # What signals mean that the child dies of: the bounds that it sets itself, Rust's and C++'s end
 # of memory, the kernel's. Any other is a fault in a library.
-DEATHS: Mapping[int, type[AppError]] = {
-    -signal.SIGXCPU: DocumentTooSlowError,
-    -signal.SIGALRM: DocumentTooSlowError,
-    -signal.SIGABRT: DocumentTooFullError,
-    -signal.SIGKILL: DocumentTooFullError,
+DEATHS: Mapping[int, DocumentProblem] = {
+    -signal.SIGXCPU: "too_slow",
+    -signal.SIGALRM: "too_slow",
+    -signal.SIGABRT: "too_full",
+    -signal.SIGKILL: "too_full",
 }
 
 
@@ -80,17 +64,17 @@ class DocumentReader:
             AppError: The libraries are not installed as they should be.
         """
         if len(data) > MAX_BYTES:
-            raise DocumentTooLargeError(f"{len(data)} bytes")
+            raise DocumentError("too_large", f"{len(data)} bytes")
         hint = HINTS.get(PurePath(file_name).suffix.lower(), "")
         async with self._places:
             status, answer = await self._ask(data, hint)
         try:
             return _understand(answer)
         except _NoAnswerError:
-            error = DEATHS.get(status, DocumentBrokenError)
-        log = {"status": status, "bytes": len(data), "error": error.__name__}
+            problem = DEATHS.get(status, "broken")
+        log = {"status": status, "bytes": len(data), "error": problem}
         logger.warning("the process that read a file died", extra=log)
-        raise error(f"the reading process ended with {status}")
+        raise DocumentError(problem, f"the reading process ended with {status}")
 
     async def _ask(self, data: bytes, hint: str) -> tuple[int, bytes]:
         """The child's status, negative for a signal, and what it wrote."""
@@ -105,7 +89,7 @@ class DocumentReader:
                     await child.wait()
         except TimeoutError as error:
             logger.warning("reading a file took too long", extra={"bytes": len(data)})
-            raise DocumentTooSlowError("the deadline has passed") from error
+            raise DocumentError("too_slow", "the deadline has passed") from error
         finally:
             await _end(child, child.stdout)
         return child.returncode or 0, answer
@@ -169,8 +153,16 @@ def _understand(answer: bytes) -> DocumentText:
 
 
 def _named(said: Any) -> AppError:
-    """The error that the child names, with the name of its cause, if that is a name."""
-    error, cause = ERRORS[said["error"]], str(said["cause"])[:60]
-    if error is AppError:
+    """The error that the child names, with the name of its cause, if that is a name.
+
+    Raises:
+        KeyError: It is none.
+    """
+    problem, cause = said["error"], str(said["cause"])[:60]
+    cause = cause if cause.isidentifier() else "a cause without a name"
+    if problem == MISSING:
         logger.error("a library for reading files is missing")
-    return error(cause if cause.isidentifier() else "a cause without a name")
+        return AppError(cause)
+    if problem not in PROBLEMS:
+        raise KeyError(problem)
+    return DocumentError(problem, cause)

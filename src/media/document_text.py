@@ -4,8 +4,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from src.base.errors import DocumentWithoutTextError
+from src.base.errors import DocumentError
 
+MISSING = "missing"  # beside what ``DocumentProblem`` lists: a library for reading files
 MAX_CHARACTERS = 60_000  # of a text: some 30 pages, which a model still reads in one go
 SLACK = MAX_CHARACTERS // 10  # that are given up to end with a paragraph, or at least a line
 
@@ -69,13 +70,13 @@ class TextCollector:
         """The text that came together.
 
         Raises:
-            DocumentWithoutTextError: It holds no letter, digit or other sign.
+            DocumentError: It holds no letter, digit or other sign.
         """
         whole = EMPTY_LINES.sub("\n\n", SPACE_BEFORE_LINE_END.sub("", "".join(self._pieces)))
         text = _cut(whole) if len(whole) > MAX_CHARACTERS else whole
         text = text.strip()
         if not text:
-            raise DocumentWithoutTextError("the file holds no text")
+            raise DocumentError("without_text", "the file holds no text")
         return DocumentText(text, self._has_more)
 
 

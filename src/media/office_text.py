@@ -13,25 +13,8 @@ from xml.parsers import expat
 
 from python_calamine import CalamineError, CalamineWorkbook, PasswordError
 
-from src.base.errors import (
-    DocumentBrokenError,
-    DocumentKindError,
-    DocumentProtectedError,
-    DocumentTooFullError,
-)
-from src.media.document_text import (
-    BETWEEN_CELLS,
-    BLOCK,
-    CELL,
-    ROW,
-    SKIPPED,
-    SPACES,
-    TABLE,
-    TEXT,
-    MarkedText,
-    Tags,
-    TextCollector,
-)
+from src.base.errors import DocumentError
+from src.media import document_text as marks
 
 # Office files are archives (zip): what is in them, once it is sure that it may be unpacked.
 #
@@ -68,33 +51,33 @@ class Package:
             self._archive = zipfile.ZipFile(io.BytesIO(data))
             _check(self._archive.infolist(), len(data))
         except BROKEN as error:
-            raise DocumentBrokenError("a broken archive") from error
+            raise DocumentError("broken", "a broken archive") from error
         self.names = frozenset(self._archive.namelist())
 
     def pieces(self, name: str) -> Iterator[bytes]:
         """What an entry holds, bit by bit.
 
         Raises:
-            DocumentBrokenError: There is no such entry, or it is broken.
+            DocumentError: There is no such entry, or it is broken.
         """
         try:
             with self._archive.open(name) as entry:
                 yield from iter(partial(entry.read, PIECE), b"")
         except BROKEN as error:
-            raise DocumentBrokenError("a broken entry of an archive") from error
+            raise DocumentError("broken", "a broken entry of an archive") from error
 
 
 def _check(entries: list[zipfile.ZipInfo], size: int) -> None:
     """Raise for what the directory alone tells."""
     if any(entry.flag_bits & FLAG_ENCRYPTED for entry in entries):
-        raise DocumentProtectedError("an entry is encrypted")
+        raise DocumentError("protected", "an entry is encrypted")
     if len(entries) > MAX_ENTRIES:
-        raise DocumentTooFullError("too many entries")
+        raise DocumentError("too_full", "too many entries")
     if sum(entry.file_size for entry in entries) > MAX_UNPACKED:
-        raise DocumentTooFullError("too much inside")
+        raise DocumentError("too_full", "too much inside")
     for entry in entries:
         if entry.file_size > max(LARGE, MAX_RATIO * min(entry.compress_size, size)):
-            raise DocumentTooFullError("packed too well to be honest")
+            raise DocumentError("too_full", "packed too well to be honest")
 
 
 # The text of Word's and PowerPoint's files, from their XML as it streams by.
@@ -105,10 +88,10 @@ def _check(entries: list[zipfile.ZipInfo], size: int) -> None:
 
 # Local names of ECMA-376, parts 1 (17 WordprocessingML, 21.1 DrawingML) and 3 (mc:Fallback, which
 # says again, for old programs, what stands before it). "moveFrom" is where text stood before.
-OF_OFFICE: Tags = {
-    "p": BLOCK, "tbl": TABLE, "tr": ROW, "tc": CELL, "t": TEXT,
+OF_OFFICE: marks.Tags = {
+    "p": marks.BLOCK, "tbl": marks.TABLE, "tr": marks.ROW, "tc": marks.CELL, "t": marks.TEXT,
     "br": "\n", "cr": "\n", "tab": " ", "noBreakHyphen": "-", "numPr": "- ",
-    **dict.fromkeys(("Fallback", "moveFrom", "tabs"), SKIPPED),
+    **dict.fromkeys(("Fallback", "moveFrom", "tabs"), marks.SKIPPED),
 }  # fmt: skip
 # The main part of each kind of file; Word on the web calls it "document2.xml".
 DOCUMENT = re.compile(r"word/document\d{0,3}\.xml")
@@ -120,7 +103,7 @@ RELATIONS = "ppt/slides/_rels/slide{}.xml.rels"
 SPEAKER_NOTES = re.compile(rb"notesSlides/notesSlide\d{1,9}\.xml")
 
 
-def read_office(data: bytes, collector: TextCollector) -> None:
+def read_office(data: bytes, collector: marks.TextCollector) -> None:
     """Hand the text of a document, a workbook or a presentation to ``collector``.
 
     Raises:
@@ -134,16 +117,16 @@ def read_office(data: bytes, collector: TextCollector) -> None:
         if main := next(filter(main_part.fullmatch, sorted(package.names)), None):
             read(package, main, collector)
             return
-    raise DocumentKindError("an archive")
+    raise DocumentError("kind", "an archive")
 
 
-def _read_docx(package: Package, main: str, collector: TextCollector) -> None:
+def _read_docx(package: Package, main: str, collector: marks.TextCollector) -> None:
     """The text of a document, then that of its notes."""
     for part in (main, *(note for note in NOTES if note in package.names)):
         read_xml(package.pieces(part), collector)
 
 
-def _read_pptx(package: Package, _main: str, collector: TextCollector) -> None:
+def _read_pptx(package: Package, _main: str, collector: marks.TextCollector) -> None:
     """The slides in the order of their numbers; what the speaker wrote below one follows it."""
     found = (SLIDE.fullmatch(name) for name in package.names)
     for number in sorted(int(slide[1]) for slide in found if slide):
@@ -161,14 +144,14 @@ def _parts_of_slide(package: Package, number: int) -> list[str]:
     return [name for name in names if name in package.names]
 
 
-def read_xml(pieces: Iterable[bytes], collector: TextCollector) -> None:
+def read_xml(pieces: Iterable[bytes], collector: marks.TextCollector) -> None:
     """Hand the text of one part to ``collector``.
 
     Raises:
-        DocumentBrokenError: It is no XML, or declares a document type.
+        DocumentError: It is no XML, or declares a document type.
         EnoughTextError: The text is full.
     """
-    marked = MarkedText(OF_OFFICE, collector)
+    marked = marks.MarkedText(OF_OFFICE, collector)
     parser = expat.ParserCreate(namespace_separator=" ")
     parser.StartDoctypeDeclHandler = _refuse
     parser.StartElementHandler = lambda name, _: marked.start(name.rpartition(" ")[2])
@@ -179,12 +162,12 @@ def read_xml(pieces: Iterable[bytes], collector: TextCollector) -> None:
             parser.Parse(piece)
         parser.Parse(b"", True)
     except expat.ExpatError as error:
-        raise DocumentBrokenError("a part is no XML") from error
+        raise DocumentError("broken", "a part is no XML") from error
     marked.finish()
 
 
 def _refuse(*_: object) -> None:
-    raise DocumentBrokenError("a part declares a document type")
+    raise DocumentError("broken", "a part declares a document type")
 
 
 # Excel's files: the values of the cells, sheet by sheet.
@@ -195,7 +178,7 @@ MAX_SHEETS = 200
 MAX_ROWS, MAX_COLUMNS = 1_048_576, 16_384  # Excel's own; calamine believes what stands there
 
 
-def _read_xlsx(data: bytes, _package: Package, _main: str, collector: TextCollector) -> None:
+def _read_xlsx(data: bytes, _package: Package, _main: str, collector: marks.TextCollector) -> None:
     """The name of each sheet, then its rows, without empty ones; of a formula its last result."""
     try:
         workbook = CalamineWorkbook.from_filelike(io.BytesIO(data))
@@ -204,18 +187,18 @@ def _read_xlsx(data: bytes, _package: Package, _main: str, collector: TextCollec
         for index, name in enumerate(workbook.sheet_names[:MAX_SHEETS]):
             _read_sheet(workbook, index, f"# {_line(name)}\n", collector)
     except PasswordError as error:
-        raise DocumentProtectedError("a workbook with a password") from error
+        raise DocumentError("protected", "a workbook with a password") from error
     except (CalamineError, OSError, ValueError) as error:
-        raise DocumentBrokenError("a broken workbook") from error
+        raise DocumentError("broken", "a broken workbook") from error
 
 
 def _read_sheet(
-    workbook: CalamineWorkbook, index: int, title: str, collector: TextCollector
+    workbook: CalamineWorkbook, index: int, title: str, collector: marks.TextCollector
 ) -> None:
     sheet = workbook.get_sheet_by_index(index)
     row, column = sheet.end or (0, 0)
     if row >= MAX_ROWS or column >= MAX_COLUMNS:
-        raise DocumentBrokenError("a cell beyond the last")
+        raise DocumentError("broken", "a cell beyond the last")
     for cells in sheet.iter_rows():
         if line := _row(cells):
             collector.add(title + line + "\n")
@@ -226,7 +209,7 @@ def _read_sheet(
 
 def _row(cells: list[Cell]) -> str:
     texts = [_text(cell) for cell in cells]
-    line = _line(BETWEEN_CELLS.join(texts)).rstrip(" |")
+    line = _line(marks.BETWEEN_CELLS.join(texts)).rstrip(" |")
     return MANY_EMPTY.sub(" | … |", line)
 
 
@@ -239,4 +222,4 @@ def _text(cell: Cell) -> str:
 
 
 def _line(text: str) -> str:
-    return SPACES.sub(" ", text).strip()
+    return marks.SPACES.sub(" ", text).strip()

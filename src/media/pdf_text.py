@@ -5,7 +5,7 @@ import re
 import pypdfium2
 from pypdfium2.raw import FPDF_ERR_PASSWORD
 
-from src.base.errors import DocumentBrokenError, DocumentProtectedError
+from src.base.errors import DocumentError
 from src.media.document_text import TextCollector
 
 MAX_PAGES = 2_000  # that are looked at: scanned ones hold no text, and might go on for ever
@@ -17,22 +17,21 @@ def read_pdf(data: bytes, collector: TextCollector) -> None:
     """Hand the text of the pages to ``collector``. A page that is broken is left out.
 
     Raises:
-        DocumentBrokenError: It is no PDF.
-        DocumentProtectedError: It needs a password.
+        DocumentError: It is no PDF, or needs a password.
         EnoughTextError: The text is full.
     """
     try:
         document = pypdfium2.PdfDocument(data)
     except pypdfium2.PdfiumError as error:
         if error.err_code == FPDF_ERR_PASSWORD:
-            raise DocumentProtectedError("a PDF with a password") from error
-        raise DocumentBrokenError("a broken PDF") from error
+            raise DocumentError("protected", "a PDF with a password") from error
+        raise DocumentError("broken", "a broken PDF") from error
     pages = min(len(document), MAX_PAGES)
     if len(document) > pages:
         collector.note_rest()
     readable = sum(_read_page(document, index, collector) for index in range(pages))
     if not readable:
-        raise DocumentBrokenError("a PDF without a page")
+        raise DocumentError("broken", "a PDF without a page")
 
 
 def _read_page(document: pypdfium2.PdfDocument, index: int, collector: TextCollector) -> bool:

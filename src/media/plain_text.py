@@ -7,17 +7,8 @@ from html.parser import HTMLParser
 
 from charset_normalizer import from_bytes
 
-from src.base.errors import DocumentKindError
-from src.media.document_text import (
-    BLOCK,
-    CELL,
-    ROW,
-    SKIPPED,
-    TABLE,
-    MarkedText,
-    Tags,
-    TextCollector,
-)
+from src.base.errors import DocumentError
+from src.media import document_text as marks
 
 MAX_READ = 1 << 20  # bytes of a text: 60,000 characters take 240,000 at most
 SAMPLE = 1 << 16  # bytes that tell the encoding
@@ -42,11 +33,11 @@ for _name in (*LEGACY, *MARKS.values(), "utf_8", "ascii"):
     codecs.lookup(_name)  # later no file can be opened to read them from
 
 
-def read_plain_text(data: bytes, collector: TextCollector) -> None:
+def read_plain_text(data: bytes, collector: marks.TextCollector) -> None:
     """Hand the text to ``collector``.
 
     Raises:
-        DocumentKindError: It is none.
+        DocumentError: It is none.
         EnoughTextError: The text is full.
     """
     if len(data) > MAX_READ:
@@ -62,13 +53,13 @@ def decode(data: bytes, declared: str | None = None) -> str:
         declared: The encoding's name, when the text itself tells it; Unicode needs none.
 
     Raises:
-        DocumentKindError: It is no text.
+        DocumentError: It is no text.
     """
     for name in _candidates(data, declared):
         text = codecs.getincrementaldecoder(name)("replace").decode(data)
         if _is_text(text, name):
             return text
-    raise DocumentKindError("neither text nor a format that is read")
+    raise DocumentError("kind", "neither text nor a format that is read")
 
 
 def _candidates(data: bytes, declared: str | None) -> Iterator[str]:
@@ -103,10 +94,11 @@ BLOCKS = """
 address article aside blockquote body caption center dd details div dl dt fieldset figcaption
 figure footer form h1 h2 h3 h4 h5 h6 header hr main nav ol option p pre section summary title ul
 """
-OF_HTML: Tags = {
-    **dict.fromkeys(BLOCKS.split(), BLOCK),
-    **dict.fromkeys(("script", "style", "template"), SKIPPED),
-    "br": "\n", "li": "\n- ", "table": TABLE, "tr": ROW, "td": CELL, "th": CELL,
+OF_HTML: marks.Tags = {
+    **dict.fromkeys(BLOCKS.split(), marks.BLOCK),
+    **dict.fromkeys(("script", "style", "template"), marks.SKIPPED),
+    **dict.fromkeys(("td", "th"), marks.CELL),
+    "br": "\n", "li": "\n- ", "table": marks.TABLE, "tr": marks.ROW,
 }  # fmt: skip
 
 
@@ -116,11 +108,11 @@ def is_html(data: bytes, *, is_named_so: bool) -> bool:
     return bool(OPENING.match(head) or (is_named_so and SOME_TAG.search(head)))
 
 
-def read_html(data: bytes, collector: TextCollector) -> None:
+def read_html(data: bytes, collector: marks.TextCollector) -> None:
     """Hand the text of a page to ``collector``. Nothing that the page points to is looked at.
 
     Raises:
-        DocumentKindError: It is no text.
+        DocumentError: It is no text.
         EnoughTextError: The text is full.
     """
     if len(data) > MAX_PAGE:
@@ -128,7 +120,7 @@ def read_html(data: bytes, collector: TextCollector) -> None:
     found = DECLARED.search(data[:4096])
     declared = ENCODINGS.get(found[1].decode("ascii", "replace").lower()) if found else None
     page = decode(data[:MAX_PAGE], declared)
-    parser = _PageParser(MarkedText(OF_HTML, collector))
+    parser = _PageParser(marks.MarkedText(OF_HTML, collector))
     for start in range(0, len(page), PIECE):
         parser.feed(page[start : start + PIECE])
     parser.close()
@@ -137,7 +129,7 @@ def read_html(data: bytes, collector: TextCollector) -> None:
 class _PageParser(HTMLParser):
     """Hands tags and text on; it takes every text for a page, as browsers do."""
 
-    def __init__(self, marked: MarkedText) -> None:
+    def __init__(self, marked: marks.MarkedText) -> None:
         super().__init__(convert_charrefs=True)
         self._marked = marked
 

@@ -1,12 +1,8 @@
 """Tools: look at a picture again, for what its description does not say."""
 
-import json
-from typing import Any
-
 from langchain_core.tools import BaseTool
-from langgraph.prebuilt import ToolRuntime
 
-from src.llm.quoting import form_tool
+from src.llm.quoting import Runtime, form_tool
 from src.media.attachments import AttachmentService, LookOrder
 from src.memory.turn_context import TurnContext
 from src.texts import detect_language
@@ -18,14 +14,13 @@ LOOK = "Look again at a picture; if seen is false, say so and answer from its de
 def build_look_at_picture(attachments: AttachmentService) -> BaseTool:
     """The tool ``look_at_picture``."""
 
-    async def look_at_picture(runtime: ToolRuntime[Any, Any], order: LookOrder) -> str:
+    async def look_at_picture(runtime: Runtime, order: LookOrder) -> dict[str, str | bool]:
         context: TurnContext = runtime.context
         language = detect_language(context.text, context.language)
-        seen = await attachments.look_again(
+        return await attachments.look_again(
             context.owner, context.conversation_id, order, language
         )
-        return json.dumps(seen, ensure_ascii=False)
 
-    built = form_tool(look_at_picture, LookOrder, LOOK, with_finding=False)
+    built = form_tool(look_at_picture, LookOrder, LOOK)
     built.metadata = {"timeout": TIMEOUT}
     return built

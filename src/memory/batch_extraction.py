@@ -51,30 +51,26 @@ class _Question:
         return len(json.dumps(self.encoded).encode())
 
 
+@dataclass(eq=False, repr=False)
 class BatchExtractionService:
-    """Submits windows in batches, and applies the results."""
+    """Submits windows in batches, and applies the results.
 
-    def __init__(  # noqa: PLR0913  (two kinds of settings: the operator's, the environment's)
-        self,
-        client: PgClient,
-        stored: GlobalSettingsRepository,
-        extraction: ExtractionService,
-        ceilings: DailyCeilings,
-        metrics: Metrics,
-        settings: Settings,
-        get_provider: Callable[[str, ProviderSettings], LLMProvider] = get_llm_provider,
-    ) -> None:
-        """Read windows with ``extraction``; keys and models are in ``settings``."""
-        self._client = client
-        self._stored = stored
-        self._turns = TurnRepository(client)
-        self._batches = BatchRepository(client)
-        self._unread = ExtractionRepository(client)
-        self._extraction = extraction
-        self._ceilings = ceilings
-        self._metrics = metrics
-        self._environment = settings
-        self._get_provider = get_provider
+    The operator's settings are ``_stored``; keys and models are in the environment.
+    """
+
+    _client: PgClient
+    _stored: GlobalSettingsRepository
+    _extraction: ExtractionService
+    _ceilings: DailyCeilings
+    _metrics: Metrics
+    _environment: Settings
+    get_provider: Callable[[str, ProviderSettings], LLMProvider] = get_llm_provider
+
+    def __post_init__(self) -> None:
+        """Build what it needs on the client."""
+        self._turns = TurnRepository(self._client)
+        self._batches = BatchRepository(self._client)
+        self._unread = ExtractionRepository(self._client)
         self._providers: dict[str, LLMProvider] = {}
 
     async def close(self) -> None:
@@ -317,7 +313,7 @@ class BatchExtractionService:
             ModelSetupError: Its key is gone.
         """
         if name not in self._providers:
-            self._providers[name] = self._get_provider(name, self._environment)
+            self._providers[name] = self.get_provider(name, self._environment)
         return self._providers[name]
 
     def _model(self, settings: GlobalSettings, provider: Provider) -> str:

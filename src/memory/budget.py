@@ -151,27 +151,24 @@ class ReachedCeiling:
         return self.ceiling.endswith("_per_user")
 
 
+@dataclass(eq=False, repr=False)
 class DailyCeilings:
-    """Counts, where there is a ceiling; a bot without any pays nothing for them."""
+    """Counts, where there is a ceiling; a bot without any pays nothing for them.
 
-    def __init__(
-        self,
-        client: PgClient,
-        settings: GlobalSettingsRepository,
-        metrics: Metrics,
-        *,
-        time_zone: str,
-        exempt: frozenset[int] = frozenset(),
-    ) -> None:
-        """Days begin at midnight in ``time_zone``; ``exempt`` are ids of users without limits."""
-        self._client = client
-        self._settings = settings
-        self._usage = DailyUsageRepository(client)
-        self._extraction = ExtractionRepository(client)
-        self._turns = TurnRepository(client)
-        self._metrics = metrics
-        self._time_zone = time_zone
-        self._exempt = exempt
+    Days begin at midnight in ``_time_zone``; ``_exempt`` are ids of users without limits.
+    """
+
+    _client: PgClient
+    _settings: GlobalSettingsRepository
+    _metrics: Metrics
+    _time_zone: str
+    _exempt: frozenset[int] = frozenset()
+
+    def __post_init__(self) -> None:
+        """Build what it needs on the client."""
+        self._usage = DailyUsageRepository(self._client)
+        self._extraction = ExtractionRepository(self._client)
+        self._turns = TurnRepository(self._client)
         self._total = 0
         self._total_at = float("-inf")
         self._told: dict[Ceiling, datetime] = {}

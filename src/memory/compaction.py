@@ -1,6 +1,7 @@
 """Compaction: what leaves the window of recent messages is summarised, portion by portion."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from math import ceil
 from uuid import UUID
@@ -65,23 +66,21 @@ MAX_TEXT = 1500  # characters of one message that the model reads
 NEXT_TURN = 3  # messages that a turn adds at most: question, answer, tools used
 
 
+@dataclass(eq=False, repr=False)
 class CompactionService:
-    """Summarises what lies before the window, in a sentence or two."""
+    """Summarises with SUMMARY_MODEL what lies before the window, in a sentence or two."""
 
-    def __init__(
-        self,
-        client: PgClient,
-        settings: GlobalSettingsRepository,
-        caller: ModelCaller,
-        ceilings: DailyCeilings,
-    ) -> None:
-        """Ask ``caller``, which is ``SUMMARY_MODEL``, below ``ceilings``."""
-        self._client = client
-        self._settings = settings
-        self._conversations = ConversationRepository(client)
-        self._summaries = SummaryRepository(client)
-        self._caller = caller
-        self._model = BackgroundModel(client, ceilings, "messages were left without a summary")
+    _client: PgClient
+    _settings: GlobalSettingsRepository
+    _caller: ModelCaller
+    _ceilings: DailyCeilings
+
+    def __post_init__(self) -> None:
+        """Build what it needs on the client."""
+        self._conversations = ConversationRepository(self._client)
+        self._summaries = SummaryRepository(self._client)
+        refusal = "messages were left without a summary"
+        self._model = BackgroundModel(self._client, self._ceilings, refusal)
 
     async def compact(self, conversation_id: UUID) -> int:
         """Fold messages that leave the next turn's window; merge summaries when there are many.

@@ -292,6 +292,7 @@ FACTS = 300  # of one owner in one night, those that changed last
 MAX_NAMES = 300  # of one owner that are compared
 
 
+@dataclass(eq=False, repr=False)
 class ConsolidationService:
     """Compares changed facts by the rules of ``MemoryWriter``.
 
@@ -299,21 +300,15 @@ class ConsolidationService:
     threshold changed. Every change can be undone on the admin page, for good.
     """
 
-    def __init__(
-        self,
-        client: PgClient,
-        writer: MemoryWriter,
-        space: ServingSpace,
-        settings: GlobalSettingsRepository,
-        metrics: Metrics,
-    ) -> None:
-        """Compare as ``writer`` does, in ``space``."""
-        self._client = client
-        self._writer = writer
-        self._space = space
-        self._settings = settings
-        self._metrics = metrics
-        self._repo = ConsolidationRepository(client)
+    _client: PgClient
+    _writer: MemoryWriter
+    _space: ServingSpace
+    _settings: GlobalSettingsRepository
+    _metrics: Metrics
+
+    def __post_init__(self) -> None:
+        """Build what it needs on the client."""
+        self._repo = ConsolidationRepository(self._client)
 
     async def run(self) -> bool:
         """Consolidate some owners; returns whether there may be more.

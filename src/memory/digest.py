@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from uuid import UUID
 
@@ -24,6 +25,7 @@ async def do_nothing(_conversation_id: UUID) -> None:
     """Where nothing is to be digested afterwards."""
 
 
+@dataclass(eq=False, repr=False)
 class DigestService:
     """The background work on new messages; every step is idempotent.
 
@@ -31,23 +33,17 @@ class DigestService:
         indexer: Indexes and embeds them.
     """
 
-    def __init__(
-        self,
-        client: PgClient,
-        settings: GlobalSettingsRepository,
-        indexer: Indexer,
-        compaction: CompactionService,
-        extraction: ExtractionService,
-    ) -> None:
-        """``settings`` are the operator's."""
-        self._client = client
-        self._settings = settings
-        self._extraction_repo = ExtractionRepository(client)
-        self._batches = BatchRepository(client)
-        self._index = SearchIndexRepository(client)
-        self.indexer = indexer
-        self._compaction = compaction
-        self._extraction = extraction
+    _client: PgClient
+    _settings: GlobalSettingsRepository
+    indexer: Indexer
+    _compaction: CompactionService
+    _extraction: ExtractionService
+
+    def __post_init__(self) -> None:
+        """Build what it needs on the client."""
+        self._extraction_repo = ExtractionRepository(self._client)
+        self._batches = BatchRepository(self._client)
+        self._index = SearchIndexRepository(self._client)
 
     async def index_pending(self, then: Then = do_nothing) -> None:
         """Index the new messages of every conversation.

@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -192,27 +193,25 @@ GIVEN_UP_AFTER = 5  # failed queries in a row of the model before
 LINGER = 30.0  # seconds before a replaced one is closed: searches may be running
 
 
+@dataclass(eq=False, repr=False)
 class ServingSpace:
     """Serves with the model that the operator wants as soon as every document has its vector.
 
     Until then the one before serves: its vectors are all there. Every process finds out for
     itself, by the documents; the job ``reembed`` (or the command) gives them their vectors. When
     the one before answers no more, the wanted one serves at once, with the vectors that there are.
+
+    ``_build`` makes the embedder of a name; ``_default`` is wanted when no setting is.
     """
 
-    def __init__(
-        self,
-        build: Callable[[str], Embedder],
-        settings: GlobalSettingsRepository,
-        default: str,
-        client: PgClient,
-    ) -> None:
-        """``build`` makes the embedder of a name; ``default`` is wanted when no setting is."""
-        self._build = build
-        self._settings = settings
-        self._default = default
-        self._client = client
-        self._repository = EmbeddingRepository(client)
+    _build: Callable[[str], Embedder]
+    _settings: GlobalSettingsRepository
+    _default: str
+    _client: PgClient
+
+    def __post_init__(self) -> None:
+        """Build what it needs on the client."""
+        self._repository = EmbeddingRepository(self._client)
         self._spaces: dict[str, EmbeddingSpace] = {}
         self._serving: EmbeddingSpace | None = None
         self._looked_at = float("-inf")

@@ -13,14 +13,9 @@ from src.base.zones import local_time
 from src.history.conversation_repo import ConversationRepository, PastMessage
 from src.llm.chat import ModelCaller
 from src.llm.reply import ModelUsage
+from src.memory import digest_repo
 from src.memory.budget import BackgroundModel, DailyCeilings
 from src.memory.compaction import fitting, portion_size
-from src.memory.digest_repo import (
-    BatchRepository,
-    BatchWindow,
-    DigestState,
-    ExtractionRepository,
-)
 from src.memory.memories import Memories
 from src.memory.memory_repo import FactQuery
 from src.memory.prompts import ExtractedFacts, extraction_messages
@@ -57,7 +52,7 @@ class Window:
     """
 
     conversation_id: UUID
-    state: DigestState
+    state: digest_repo.DigestState
     first: int
     last: int
     messages: Sequence[PastMessage]
@@ -68,33 +63,27 @@ class Window:
         return [m for m in self.messages if m.role == "user" and m.voice.is_own]
 
 
+@dataclass(eq=False, repr=False)
 class ExtractionService:
-    """Extracts facts from messages that no window has covered yet."""
+    """Extracts facts from messages that no window has covered yet.
 
-    def __init__(
-        self,
-        client: PgClient,
-        settings: GlobalSettingsRepository,
-        memories: Memories,
-        callers: Callable[[str], ModelCaller],
-        ceilings: DailyCeilings,
-        *,
-        time_zone: str,
-    ) -> None:
-        """Ask below ``ceilings``; ``time_zone`` is that of users without their own.
+    ``_callers`` returns the caller of a model by ``provider:model``, the environment's without a
+    name; ``_time_zone`` is that of users without their own.
+    """
 
-        ``callers`` returns the caller of a model, by ``provider:model``; of the environment's
-        without a name.
-        """
-        self._client = client
-        self._settings = settings
-        self._conversations = ConversationRepository(client)
-        self._states = ExtractionRepository(client)
-        self._batches = BatchRepository(client)
-        self._memories = memories
-        self._callers = callers
-        self._time_zone = time_zone
-        self._model = BackgroundModel(client, ceilings, "a window was not understood")
+    _client: PgClient
+    _settings: GlobalSettingsRepository
+    _memories: Memories
+    _callers: Callable[[str], ModelCaller]
+    _ceilings: DailyCeilings
+    _time_zone: str
+
+    def __post_init__(self) -> None:
+        """Build what it needs on the client."""
+        self._conversations = ConversationRepository(self._client)
+        self._states = digest_repo.ExtractionRepository(self._client)
+        self._batches = digest_repo.BatchRepository(self._client)
+        self._model = BackgroundModel(self._client, self._ceilings, "a window was not understood")
 
     async def extract(self, conversation_id: UUID) -> int:
         """Read every closed window: full ones, and a shorter one after a long silence.
@@ -146,7 +135,7 @@ class ExtractionService:
             conversation_id, state, MAX_WINDOW, settings.memory_extraction_window
         )
 
-    async def find_window_again(self, asked: BatchWindow) -> Window | None:
+    async def find_window_again(self, asked: digest_repo.BatchWindow) -> Window | None:
         """Reload the window of a batch request; None when its conversation is gone.
 
         Raises:
@@ -245,7 +234,7 @@ class ExtractionService:
             await self._client.run(self._states.delete_parting, state.owner, ids)
         return MAX_WINDOWS
 
-    async def _find_unread(self, conversation_id: UUID) -> DigestState | None:
+    async def _find_unread(self, conversation_id: UUID) -> digest_repo.DigestState | None:
         """The state of a conversation with unread messages; None without any.
 
         Messages written while the memory is off are skipped for good.
@@ -260,7 +249,7 @@ class ExtractionService:
         return state
 
     async def _load(
-        self, conversation_id: UUID, state: DigestState, size: int, least: int
+        self, conversation_id: UUID, state: digest_repo.DigestState, size: int, least: int
     ) -> Window:
         """The next ``size`` messages, or as many of them as one call may read."""
         first = state.extracted_position + 1
@@ -274,7 +263,7 @@ class ExtractionService:
         return Window(conversation_id, state, first, last, messages)
 
     async def _is_left_to_batch(
-        self, conversation_id: UUID, state: DigestState, settings: GlobalSettings
+        self, conversation_id: UUID, state: digest_repo.DigestState, settings: GlobalSettings
     ) -> bool:
         """Whether this window is in a batch, or will be: batches that failed leave it to us."""
         failures, is_waiting = await self._client.run(

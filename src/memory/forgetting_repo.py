@@ -282,45 +282,30 @@ WHERE owner_id = %(owner)s AND created_at > now() - make_interval(secs => %(seco
 ORDER BY id DESC LIMIT 1
 """
 
-# The facts, sources and names as they were; what was told anew meanwhile stands.
-RESTORE_ROWS = (
-    """
-INSERT INTO memories OVERRIDING SYSTEM VALUE
-SELECT (jsonb_populate_record(NULL::memories, CASE
-            WHEN old->>'superseded_by' IS NULL
-                 OR EXISTS (SELECT 1 FROM memories s WHERE s.id = (old->>'superseded_by')::bigint)
-                 OR EXISTS (SELECT 1 FROM jsonb_array_elements(%(facts)s::jsonb) o
-                            WHERE o->>'id' = old->>'superseded_by')
-            THEN old ELSE old || '{"superseded_by": null}' END
-        || jsonb_build_object('owner_id', %(owner)s))).*
-FROM jsonb_array_elements(%(facts)s::jsonb) AS old
+# Rows as they were: facts, sources, names, links, in this order. What was told anew meanwhile
+# stands, what hung on it is passed over, and so are references to what is gone. A column that a
+# table does not have counts for nothing.
+KEPT_TABLES = {
+    "facts": "memories", "sources": "memory_sources", "entities": "entities",
+    "links": "memory_entities",
+}  # fmt: skip
+RESTORE_ROWS = """
+INSERT INTO {table} OVERRIDING SYSTEM VALUE
+SELECT (jsonb_populate_record(NULL::{table}, old || jsonb_build_object(
+    'owner_id', %(owner)s,
+    'message_id', (SELECT id FROM messages WHERE id = (old->>'message_id')::bigint),
+    'superseded_by', (
+        SELECT id FROM (SELECT id FROM memories UNION ALL
+                        SELECT (fact->>'id')::bigint
+                        FROM jsonb_array_elements(%(facts)s::jsonb) AS fact) AS there (id)
+        WHERE id = (old->>'superseded_by')::bigint LIMIT 1)))).*
+FROM jsonb_array_elements(%({kept})s::jsonb) AS old
+WHERE (old->>'memory_id' IS NULL
+       OR EXISTS (SELECT 1 FROM memories WHERE id = (old->>'memory_id')::bigint))
+  AND (old->>'entity_id' IS NULL
+       OR EXISTS (SELECT 1 FROM entities WHERE id = (old->>'entity_id')::bigint))
 ON CONFLICT DO NOTHING
-""",
-    """
-INSERT INTO memory_sources OVERRIDING SYSTEM VALUE
-SELECT s.* FROM jsonb_populate_recordset(NULL::memory_sources, (
-    SELECT coalesce(jsonb_agg(CASE WHEN EXISTS (SELECT 1 FROM messages m
-                                       WHERE m.id = (old->>'message_id')::bigint)
-                          THEN old ELSE old || '{"message_id": null}' END), '[]')
-    FROM jsonb_array_elements(%(sources)s::jsonb) AS old)) AS s
-WHERE EXISTS (SELECT 1 FROM memories f WHERE f.id = s.memory_id)
-ON CONFLICT DO NOTHING
-""",
-    """
-INSERT INTO entities OVERRIDING SYSTEM VALUE
-SELECT (jsonb_populate_record(NULL::entities, old
-        || jsonb_build_object('owner_id', %(owner)s))).*
-FROM jsonb_array_elements(%(entities)s::jsonb) AS old
-ON CONFLICT DO NOTHING
-""",
-    """
-INSERT INTO memory_entities
-SELECT l.* FROM jsonb_populate_recordset(NULL::memory_entities, %(links)s::jsonb) AS l
-WHERE EXISTS (SELECT 1 FROM memories f WHERE f.id = l.memory_id)
-  AND EXISTS (SELECT 1 FROM entities e WHERE e.id = l.entity_id)
-ON CONFLICT DO NOTHING
-""",
-)
+"""
 
 # Facts that came back and are not in the search.
 SELECT_UNINDEXED_FACTS = """
@@ -469,8 +454,9 @@ class ForgettingRepository(OwnerSteps):
         if not rows:
             return None
         [(kept,)] = rows
-        names = ("facts", "sources", "entities", "links")
-        self._run(*RESTORE_ROWS, **{name: json.dumps(kept[name]) for name in names})
+        old = {name: json.dumps(kept[name]) for name in KEPT_TABLES}
+        for name, table in KEPT_TABLES.items():
+            self._run(RESTORE_ROWS.replace("{table}", table).replace("{kept}", name), **old)
         back = self._rows(SELECT_UNINDEXED_FACTS, facts=[fact["id"] for fact in kept["facts"]])
         documents = [
             NewDocument("memory", int(id_), "user", said_at, fact_terms(text, relation))

@@ -5,6 +5,7 @@ sent; the new chat may have spoken before. So nothing is dropped: what both have
 both have a conversation the old one stays, because turns that are under way belong to it.
 """
 
+from src.memory.purge_repo import TABLES_OF_FACTS
 from src.pg.client import Repository, Transaction
 from src.pg.connection import PATIENT
 from src.pg.locks import lock_chats, lock_moves
@@ -165,14 +166,11 @@ MERGE_OWNERS = (
                         ELSE EXCLUDED.answer_length END,
         memory_on = EXCLUDED.memory_on AND o.memory_on, updated_at = now()
     """,
+    *(
+        f"UPDATE {table} SET owner_id = %(kept)s WHERE owner_id = %(gone)s"  # noqa: S608
+        for table in ("reminders", "model_usage", *TABLES_OF_FACTS)
+    ),
     """
-    WITH facts AS (UPDATE memories SET owner_id = %(kept)s WHERE owner_id = %(gone)s),
-    names AS (UPDATE entities SET owner_id = %(kept)s WHERE owner_id = %(gone)s),
-    refused AS (UPDATE rejected_facts SET owner_id = %(kept)s WHERE owner_id = %(gone)s),
-    forgotten AS (UPDATE forgettings SET owner_id = %(kept)s WHERE owner_id = %(gone)s),
-    parting AS (UPDATE parting_messages SET owner_id = %(kept)s WHERE owner_id = %(gone)s),
-    reminded AS (UPDATE reminders SET owner_id = %(kept)s WHERE owner_id = %(gone)s),
-    used AS (UPDATE model_usage SET owner_id = %(kept)s WHERE owner_id = %(gone)s)
     UPDATE conversations SET owner_id = %(kept)s, telegram_user_id = %(old)s
     WHERE owner_id = %(gone)s
     """,

@@ -11,16 +11,9 @@ from uuid import UUID
 
 from src.base.errors import BadVectorsError, ModelError, ModelSetupError, PoisonTextError
 from src.base.owners import Owner
+from src.memory import search_index_repo as index
 from src.memory.digest_repo import DigestState, ExtractionRepository
 from src.memory.embedding_space import EmbeddingSpace, ServingSpace
-from src.memory.search_index_repo import (
-    UNNAMED_SPEAKERS,
-    EmbeddingRepository,
-    NewDocument,
-    SearchIndexRepository,
-    UnembeddedDocument,
-    UnindexedMessage,
-)
 from src.pg.client import PgClient
 from src.reading.gate import holds_secret
 from src.reading.sentences import PLEASANTRY
@@ -52,8 +45,8 @@ class Indexer:
         """Embed in ``space``."""
         self._client = client
         self._states = ExtractionRepository(client)
-        self._index = SearchIndexRepository(client)
-        self._embeddings = EmbeddingRepository(client)
+        self._index = index.SearchIndexRepository(client)
+        self._embeddings = index.EmbeddingRepository(client)
         self._space = space
         self._refused_until = float("-inf")
 
@@ -181,7 +174,9 @@ class Indexer:
             on_progress(done, total)
         return True
 
-    async def _embed(self, space: EmbeddingSpace, batch: Sequence[UnembeddedDocument]) -> int:
+    async def _embed(
+        self, space: EmbeddingSpace, batch: Sequence[index.UnembeddedDocument]
+    ) -> int:
         """Store the vectors of a batch; returns how many there were.
 
         A text that the model refuses must not keep the others of its batch from being found.
@@ -198,7 +193,9 @@ class Indexer:
             return done
         return len(batch)
 
-    async def _embed_alone(self, space: EmbeddingSpace, document: UnembeddedDocument) -> bool:
+    async def _embed_alone(
+        self, space: EmbeddingSpace, document: index.UnembeddedDocument
+    ) -> bool:
         try:
             await self._store_vectors(space, [document])
         except ModelSetupError:
@@ -212,7 +209,7 @@ class Indexer:
         return True
 
     async def _store_vectors(
-        self, space: EmbeddingSpace, batch: Sequence[UnembeddedDocument]
+        self, space: EmbeddingSpace, batch: Sequence[index.UnembeddedDocument]
     ) -> None:
         model_id = (await space.model()).id
         of_each = {document.id: embedded_texts(document) for document in batch}
@@ -244,7 +241,7 @@ class Indexer:
                 break
 
 
-def _documents(messages: Sequence[UnindexedMessage]) -> list[NewDocument]:
+def _documents(messages: Sequence[index.UnindexedMessage]) -> list[index.NewDocument]:
     previous = messages[0].last_said_at
     documents = []
     for message in messages:
@@ -252,15 +249,15 @@ def _documents(messages: Sequence[UnindexedMessage]) -> list[NewDocument]:
             continue  # secrets are never indexed
         is_continued = continues_talk(previous, message.said_at)
         known = (message.id, _speaker(message), message.said_at, terms(message.text))
-        documents.append(NewDocument("message", *known, is_continued=is_continued))
+        documents.append(index.NewDocument("message", *known, is_continued=is_continued))
         previous = message.said_at
     return documents
 
 
-def _speaker(message: UnindexedMessage) -> str:
+def _speaker(message: index.UnindexedMessage) -> str:
     """The speaker's name; the role where there is none."""
     name = message.speaker or message.role
-    return message.role if name.lower() in UNNAMED_SPEAKERS else name
+    return message.role if name.lower() in index.UNNAMED_SPEAKERS else name
 
 
 def continues_talk(previous: datetime | None, said_at: datetime) -> bool:
@@ -268,7 +265,7 @@ def continues_talk(previous: datetime | None, said_at: datetime) -> bool:
     return previous is not None and abs(said_at - previous) <= TALK_GAP
 
 
-def embedded_texts(document: UnembeddedDocument) -> dict[int, str]:
+def embedded_texts(document: index.UnembeddedDocument) -> dict[int, str]:
     """What is embedded, by the character of the text at which it begins.
 
     The end of the message before, and its own text; of a long one what does not fit once more, in
@@ -309,4 +306,4 @@ def _behind_sentence(text: str, end: int) -> int:
 
 
 def _spoken(speaker: str, text: str) -> str:
-    return text if speaker in UNNAMED_SPEAKERS else f"{speaker}: {text}"
+    return text if speaker in index.UNNAMED_SPEAKERS else f"{speaker}: {text}"

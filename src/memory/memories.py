@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TypeVar
 
@@ -23,10 +24,11 @@ logger = logging.getLogger(__name__)
 
 # The facts that hold now, the pinned first, then the most important: more than a prompt has room
 # for.
-KEY_FACTS = FactQuery("weight", importance=1, limit=60)
+KEY_FACTS = FactQuery("weight", is_valid=True, limit=60)
 NEAR = 0.72  # least similarity of a fact that is named as the nearest when none fits
 
 
+@dataclass(eq=False, repr=False)
 class Memories:
     """One owner at a time: search, remember, forget, undo.
 
@@ -36,19 +38,14 @@ class Memories:
         writer: Remembers.
     """
 
-    def __init__(
-        self,
-        client: PgClient,
-        retriever: Retriever,
-        writer: MemoryWriter,
-        settings: GlobalSettingsRepository,
-    ) -> None:
-        """``settings`` are the operator's."""
-        self._client = client
-        self._settings = settings
-        self.facts = MemoryRepository(client)
-        self.retriever = retriever
-        self.writer = writer
+    _client: PgClient
+    retriever: Retriever
+    writer: MemoryWriter
+    _settings: GlobalSettingsRepository
+
+    def __post_init__(self) -> None:
+        """Build what it needs on the client."""
+        self.facts = MemoryRepository(self._client)
 
     async def settings(self) -> GlobalSettings:
         """The operator's settings, at most a few seconds old; the last known ones in an outage."""

@@ -111,7 +111,7 @@ class FactQuery:
         ids: Only these.
         kind: Only this one of ``MEMORY_TYPES``.
         is_living: Whether they are believed (True), or not any more (False); None: either.
-        importance: Only pinned facts, and those of at least so much; no event that is over.
+        is_valid: Whether no event is wanted that is over.
         before: Only those with a lower number.
         limit: How many at most.
         offset: How many are passed over.
@@ -121,7 +121,7 @@ class FactQuery:
     ids: Sequence[int] | None = None
     kind: str | None = None
     is_living: bool | None = True
-    importance: int | None = None
+    is_valid: bool = False
     before: int | None = None
     limit: int = 1000
     offset: int = 0
@@ -250,8 +250,7 @@ WHERE f.owner_id = %(owner)s
   AND (%(ids)s::bigint[] IS NULL OR f.id = ANY(%(ids)s))
   AND (%(is_living)s::boolean IS NULL OR (f.retired_at IS NULL) = %(is_living)s)
   AND (%(kind)s::text IS NULL OR f.memory_type = %(kind)s)
-  AND (%(importance)s::int IS NULL OR (f.pinned OR f.importance >= %(importance)s)
-       AND (f.valid_until IS NULL OR f.valid_until > now()))
+  AND (NOT %(is_valid)s OR f.valid_until IS NULL OR f.valid_until > now())
   AND (%(before)s::bigint IS NULL OR f.id < %(before)s)
   AND (%(order)s <> 'weight' OR f.memory_type <> 'private')
 ORDER BY {order} LIMIT %(limit)s OFFSET %(offset)s

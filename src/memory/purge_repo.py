@@ -96,9 +96,10 @@ WHERE s.memory_id = f.id AND %(user)s IN (s.sender_id, s.author_id) AND NOT EXIS
 """
 
 # All that is remembered of an owner, and what was left to be read for it; messages stay.
+TABLES_OF_FACTS = ("memories", "entities", "rejected_facts", "forgettings", "parting_messages")
 DELETE_FACTS = tuple(
     f"DELETE FROM {table} WHERE owner_id = %(owner)s"  # noqa: S608
-    for table in ("memories", "entities", "rejected_facts", "forgettings", "parting_messages")
+    for table in TABLES_OF_FACTS
 )
 
 

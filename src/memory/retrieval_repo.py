@@ -372,22 +372,19 @@ FROM line JOIN facts f ON f.id = line.next
 WHERE f.owner_id = %(owner)s AND f.retired_at IS NULL
 """)
 
-# What the user said in a period, oldest first; of too much the newest.
+# The newest of what the user said in a period.
 SELECT_MESSAGES = """
-SELECT kind, id, message_id, uid, 'user', said_at, text, provenance, author, author_id FROM (
-    SELECT 'message' AS kind, m.id, m.id AS message_id, 'msg-' || m.id AS uid,
-           left(message_text(m.content), 2000) AS text, m.said_at,
-           m.provenance, coalesce(m.origin, m.speaker) AS author,
-           CASE WHEN c.telegram_user_id < 0 THEN m.sender_id END AS author_id
-    FROM messages m JOIN conversations c ON c.id = m.conversation_id
-    WHERE c.owner_id = %(owner)s AND m.role = 'user'
-      AND NOT m.is_forgotten AND NOT m.is_private
-      AND (%(since)s::timestamptz IS NULL OR m.said_at >= %(since)s)
-      AND (%(until)s::timestamptz IS NULL OR m.said_at < %(until)s)
-      AND NOT coalesce(m.conversation_id = %(conversation_id)s::uuid
-                       AND m.position >= %(before_position)s, false)
-    ORDER BY m.said_at DESC, m.id DESC LIMIT %(limit)s
-) AS newest ORDER BY said_at, id
+SELECT 'message', m.id, m.id, 'msg-' || m.id, 'user', m.said_at,
+       left(message_text(m.content), 2000), m.provenance, coalesce(m.origin, m.speaker),
+       CASE WHEN c.telegram_user_id < 0 THEN m.sender_id END
+FROM messages m JOIN conversations c ON c.id = m.conversation_id
+WHERE c.owner_id = %(owner)s AND m.role = 'user'
+  AND NOT m.is_forgotten AND NOT m.is_private
+  AND (%(since)s::timestamptz IS NULL OR m.said_at >= %(since)s)
+  AND (%(until)s::timestamptz IS NULL OR m.said_at < %(until)s)
+  AND NOT coalesce(m.conversation_id = %(conversation_id)s::uuid
+                   AND m.position >= %(before_position)s, false)
+ORDER BY m.said_at DESC, m.id DESC LIMIT %(limit)s
 """
 
 
@@ -464,10 +461,13 @@ class RetrievalRepository(Repository):
         before_position: int = 0,
         limit: int = 20,
     ) -> list[Hit]:
-        """What the user said in a period, oldest first, before a position of a conversation."""
+        """What the user said in a period, oldest first, before a position of a conversation.
+
+        Of too much the newest.
+        """
         wanted = {
             **owner.columns(), "since": period[0], "until": period[1], "limit": limit,
             "conversation_id": str(conversation_id) if conversation_id else None,
             "before_position": before_position,
         }  # fmt: skip
-        return self._all(Hit, SELECT_MESSAGES, wanted)
+        return self._all(Hit, SELECT_MESSAGES, wanted)[::-1]

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -29,19 +30,13 @@ KEEP_DAYS = 90  # of batches that are over
 MAX_WAITS = 12  # of five seconds each for a flood to end
 
 
+@dataclass(eq=False, repr=False)
 class MemoryTasks:
     """The memory's jobs, for all users."""
 
-    def __init__(
-        self,
-        memory: DigestService,
-        batches: BatchExtractionService,
-        consolidation: ConsolidationService,
-    ) -> None:
-        """Do the work with ``memory``; read in ``batches`` where the operator wants it."""
-        self._memory, self._indexer = memory, memory.indexer
-        self._batches = batches
-        self._consolidation = consolidation
+    _memory: DigestService
+    _batches: BatchExtractionService
+    _consolidation: ConsolidationService
 
     def register(self, app: App) -> None:
         """Tell the queue about the tasks and their times, under the names of the stored jobs."""
@@ -73,16 +68,16 @@ class MemoryTasks:
     async def embed_documents(self, context: JobContext, attempts: int = 0) -> None:
         """Embed everything that has no vector yet, of all users, in batches."""
         async with _retry_later(context, attempts):
-            done = await self._indexer.embed_pending()
+            done = await self._memory.indexer.embed_pending()
             if done:
                 logger.info("embedded", extra={"documents": done})
-            if await self._indexer.find_coming():
+            if await self._memory.indexer.find_coming():
                 await _defer(context.app, REEMBED)
 
     async def reembed(self, context: JobContext, attempts: int = 0) -> None:
         """Embed documents with the model that the operator has chosen, some at a time."""
         async with _retry_later(context, attempts):
-            if await self._indexer.change_model():
+            if await self._memory.indexer.change_model():
                 await _defer(context.app, REEMBED)
 
     async def digest_conversation(
@@ -103,7 +98,7 @@ class MemoryTasks:
     async def remember_missed(self, context: JobContext, timestamp: int) -> None:  # noqa: ARG002
         """Every minute: re-queue messages whose index job is gone, and silent conversations."""
         await _defer(context.app, INDEX_MESSAGES)
-        if await self._indexer.find_coming():
+        if await self._memory.indexer.find_coming():
             await _defer(context.app, REEMBED)
         for conversation_id in await self._memory.list_silent():
             await _defer(context.app, DIGEST_CONVERSATION, conversation_id)
@@ -131,7 +126,7 @@ class MemoryTasks:
         timestamp: int,  # noqa: ARG002
     ) -> None:
         """Every hour: delete vectors of replaced embedding models."""
-        models = await self._indexer.delete_unused_vectors()
+        models = await self._memory.indexer.delete_unused_vectors()
         if models:
             logger.info("deleted the vectors of unused models", extra={"models": models})
 

@@ -8,14 +8,13 @@ from typing import Any
 
 from langchain_core.messages import ToolMessage
 from langchain_core.tools import BaseTool
-from langgraph.prebuilt import ToolRuntime
 from pydantic import Field
 
 from src.base.zones import in_zone, local_time
 from src.history.conversation_repo import HistoryMessage
 from src.history.new_messages import read_time_label, text_of, voice_of
 from src.history.turn_repo import Changes
-from src.llm.quoting import Form, NoArguments, form_tool
+from src.llm.quoting import Form, NoArguments, Runtime, form_tool
 from src.memory.citations import memory_record, words_and_dates
 from src.memory.memories import Memories
 from src.memory.retriever import Query
@@ -40,12 +39,13 @@ matters for long. How they want to be answered is a wish. Relations: name, gende
 lives_in, works_as, married_to, allergic_to, likes, favourite_<thing>, plans, wish, ... No \
 passwords, nothing that only you said."""
 TELL_WHY = "It is not saved: tell the user why."
+Told = tuple[dict[str, Any], Finding]
 
 
 def build_save_user_fact(memories: Memories) -> BaseTool:
     """The tool ``save_user_fact``; a fact is its arguments."""
 
-    async def save_user_fact(runtime: ToolRuntime[Any, Any], fact: Fact) -> tuple[str, Finding]:
+    async def save_user_fact(runtime: Runtime, fact: Fact) -> Told:
         context: TurnContext = runtime.context
         said = find_said(runtime.state.get("history", ()), fact, context)
         outcome = refusal(context, fact, said) or await memories.writer.remember(
@@ -65,7 +65,7 @@ def build_save_user_fact(memories: Memories) -> BaseTool:
         }
         ids = frozenset() if number is None else frozenset({number})
         finding = Finding(shown_facts=ids, changes=changes_of([outcome]), facts_changed=is_saved)
-        return json.dumps(told, ensure_ascii=False), finding
+        return told, finding
 
     return form_tool(save_user_fact, Fact, SAVE)
 
@@ -143,12 +143,10 @@ class SearchOrder(Form):
 def build_search_memory(memories: Memories) -> BaseTool:
     """The tool ``search_memory``."""
 
-    async def search_memory(
-        runtime: ToolRuntime[Any, Any], order: SearchOrder
-    ) -> tuple[str, Finding]:
+    async def search_memory(runtime: Runtime, order: SearchOrder) -> Told:
         context: TurnContext = runtime.context
         if not context.memory_on:
-            return json.dumps({"memories": [], "memory_is_off": True}), NOTHING
+            return {"memories": [], "memory_is_off": True}, NOTHING
         history = runtime.state.get("history") or []
         wanted = Query(
             context.owner,
@@ -180,9 +178,9 @@ def build_search_memory(memories: Memories) -> BaseTool:
             for number, hit in zip(numbers, hits, strict=True)
         ]
         overview = wanted.overview()
-        found = {"memories": records} | ({"overview": overview.kind} if overview else {})
+        found = {"memories": records, **({"overview": overview.kind} if overview else {})}
         finding = Finding(hits=tuple(hits), shown_facts=facts_among(hits))
-        return json.dumps(found, ensure_ascii=False), finding
+        return found, finding
 
     return form_tool(search_memory, SearchOrder, SEARCH)
 
@@ -232,9 +230,7 @@ class ForgetOrder(Form):
 def build_forget_fact(memories: Memories) -> BaseTool:
     """The tool ``forget_fact``."""
 
-    async def forget_fact(
-        runtime: ToolRuntime[Any, Any], order: ForgetOrder
-    ) -> tuple[str, Finding]:
+    async def forget_fact(runtime: Runtime, order: ForgetOrder) -> Told:
         context: TurnContext = runtime.context
         found = await memories.forget(
             context.owner, order.ids[:MAX_IDS], about="" if order.ids else order.about,
@@ -248,7 +244,7 @@ def build_forget_fact(memories: Memories) -> BaseTool:
         }
         if found.ask or found.nearest:
             told["note"] = SEVERAL_FIT if found.ask else NONE_FITS
-        return json.dumps(told, ensure_ascii=False), Finding(
+        return told, Finding(
             changes=Changes(forgetting=found.number), facts_changed=bool(found.texts)
         )
 
@@ -258,12 +254,10 @@ def build_forget_fact(memories: Memories) -> BaseTool:
 def build_forget_everything() -> BaseTool:
     """The tool ``forget_everything``."""
 
-    async def forget_everything(
-        runtime: ToolRuntime[Any, Any], _: NoArguments
-    ) -> tuple[str, Finding]:
+    async def forget_everything(runtime: Runtime, _: NoArguments) -> Told:
         context: TurnContext = runtime.context
         may_ask = not context.owner.is_group
-        return json.dumps({"confirm": may_ask}), Finding(asks="erase_all" if may_ask else None)
+        return {"confirm": may_ask}, Finding(asks="erase_all" if may_ask else None)
 
     return form_tool(forget_everything, NoArguments, FORGET_ALL)
 
@@ -290,9 +284,9 @@ def describe_forgotten(found: Mapping[str, Any], language: Language) -> str:
 def build_keep_private(memories: Memories) -> BaseTool:
     """The tool ``keep_private``."""
 
-    async def keep_private(runtime: ToolRuntime[Any, Any], _: NoArguments) -> tuple[str, Finding]:
+    async def keep_private(runtime: Runtime, _: NoArguments) -> Told:
         context: TurnContext = runtime.context
         await memories.keep_private(context.owner, context.message_id)
-        return json.dumps({"private": True}), Finding(facts_changed=True)
+        return {"private": True}, Finding(facts_changed=True)
 
     return form_tool(keep_private, NoArguments, KEEP_PRIVATE)

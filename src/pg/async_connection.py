@@ -13,20 +13,14 @@ from psycopg import AsyncConnection
 from psycopg.abc import PQGen
 from psycopg_pool import AsyncConnectionPool
 
-from src.pg.connection import (
-    GRACE,
-    ORDINARY,
-    SET_LIMITS,
-    connect_failure,
-    has_input,
-)
+from src.pg import connection as shared
 
 # procrastinate waits for its statements without an end. Here each wait has a deadline: then the
 # socket is shut, and psycopg reports a lost connection, which the workers survive.
 
 T = TypeVar("T")
 
-WAIT_SECONDS = ORDINARY.statement + GRACE
+WAIT_SECONDS = shared.ORDINARY.statement + shared.GRACE
 DOUBT_SECONDS = 5.0  # of silence, after which a connection is asked before it is used
 
 
@@ -55,7 +49,7 @@ class QueueConnection(AsyncConnection[Any]):
         try:
             return await super().connect(*args, **kwargs)
         except (psycopg.Error, UnicodeError, ValueError) as error:
-            raise psycopg.OperationalError(str(connect_failure(error))) from None
+            raise psycopg.OperationalError(str(shared.connect_failure(error))) from None
 
     async def wait(self, gen: PQGen[T], *args: Any, **kwargs: Any) -> T:
         """Wait for the server, within bounds; only a notification may take any time."""
@@ -72,7 +66,7 @@ class QueueConnection(AsyncConnection[Any]):
     def is_in_doubt(self) -> bool:
         """Whether the server may have hung up, as far as can be seen without asking it."""
         is_silent = time.monotonic() - self._answered_at > DOUBT_SECONDS
-        return is_silent or has_input(self.pgconn.socket)
+        return is_silent or shared.has_input(self.pgconn.socket)
 
     def _give_up(self, began: float) -> None:
         self._cut()
@@ -91,7 +85,7 @@ class QueueConnection(AsyncConnection[Any]):
 async def limit(connection: AsyncConnection[Any]) -> None:
     """Hold a new connection to the ordinary limits."""
     await connection.set_autocommit(True)  # each of procrastinate's statements stands for itself
-    await connection.execute(SET_LIMITS, {**ORDINARY.columns(), "is_local": False})
+    await connection.execute(shared.SET_LIMITS, {**shared.ORDINARY.columns(), "is_local": False})
 
 
 def queue_pool(**options: Any) -> AsyncConnectionPool[Any]:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import psycopg2
@@ -13,12 +14,7 @@ from psycopg2 import errors as pg_errors
 from psycopg2.extensions import cursor as Cursor
 from psycopg2.pool import PoolError, ThreadedConnectionPool
 
-from src.base.errors import (
-    StorageFullError,
-    StorageRejectedError,
-    StorageTimeoutError,
-    StorageUnavailableError,
-)
+from src.base import errors
 from src.base.owners import Owner
 from src.pg.connection import Limits, PgConnection, connect, statement_failure
 
@@ -115,7 +111,7 @@ RECONNECT_PAUSE = 0.1
 CLOSE_SECONDS = 0.5  # what a running statement gets when the client is closed
 
 
-class _NoFreeConnectionError(StorageUnavailableError):
+class _NoFreeConnectionError(errors.StorageUnavailableError):
     """Every connection of the pool stayed in use."""
 
 
@@ -165,40 +161,32 @@ class Transaction:
         return int(self._cursor.rowcount)
 
 
+@dataclass(eq=False, repr=False)
 class PgClient:
     """A pool of PostgreSQL connections for threads, with a bridge for coroutines.
 
     Attributes:
+        dsn: A libpq address.
+        min_connections: Connections opened at once.
+        max_connections: The most that are ever open.
+        wait_timeout: Seconds that a caller waits for a free connection.
         statements: How many statements went to the server, for tests and benchmarks; that one
             is prepared, once per connection, is not counted.
         transactions: How many transactions these were (a statement alone is one).
         full_at: When a statement last failed for a full disk, on the monotonic clock, or None.
     """
 
-    def __init__(
-        self,
-        dsn: str,
-        *,
-        min_connections: int = 1,
-        max_connections: int = 10,
-        wait_timeout: float = 10.0,
-    ) -> None:
-        """Nothing connects yet; see ``open``.
+    dsn: str
+    min_connections: int = 1
+    max_connections: int = 10
+    wait_timeout: float = 10.0
 
-        Args:
-            dsn: A libpq address.
-            min_connections: Connections opened at once.
-            max_connections: The most that are ever open.
-            wait_timeout: Seconds that a caller waits for a free connection.
-        """
-        self.dsn = dsn
+    def __post_init__(self) -> None:
+        """Nothing connects yet; see ``open``."""
         self.statements = 0
         self.transactions = 0
         self.full_at: float | None = None
-        self._min = min_connections
-        self._max = max_connections
-        self._wait_timeout = wait_timeout
-        self._slots = threading.BoundedSemaphore(max_connections)
+        self._slots = threading.BoundedSemaphore(self.max_connections)
         self._pool: PgPool | None = None
         self._silent_since = 0.0
         self._is_closing = False
@@ -214,8 +202,8 @@ class PgClient:
         with self._open_lock:
             if self._pool is not None:
                 return
-            self._pool = PgPool(self._min, self._max, self.dsn)
-            self._threads = ThreadPoolExecutor(self._max, thread_name_prefix="pg")
+            self._pool = PgPool(self.min_connections, self.max_connections, self.dsn)
+            self._threads = ThreadPoolExecutor(self.max_connections, thread_name_prefix="pg")
             self._is_closing = False
 
     def close(self) -> None:
@@ -242,7 +230,7 @@ class PgClient:
         connections, so a burst of coroutines queues here and not in front of the pool.
         """
         if self._threads is None:
-            raise StorageUnavailableError("the database client is closed")
+            raise errors.StorageUnavailableError("the database client is closed")
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._threads, lambda: function(*args, **kwargs))
 
@@ -342,9 +330,9 @@ class PgClient:
     def _repeat_once(self, attempt: Callable[[], T]) -> T:
         try:
             return attempt()
-        except (_NoFreeConnectionError, StorageFullError, StorageTimeoutError):
+        except (_NoFreeConnectionError, errors.StorageFullError, errors.StorageTimeoutError):
             raise  # the server answers, and trying again at once would change nothing
-        except StorageUnavailableError:
+        except errors.StorageUnavailableError:
             if self._is_closing:
                 raise
         self._wait_until_reachable()
@@ -354,7 +342,7 @@ class PgClient:
         """Wait, within bounds, for a server that is restarting; then let the attempt decide."""
         deadline = time.monotonic() + RECONNECT_SECONDS
         while not self._is_closing and time.monotonic() < deadline:
-            with suppress(StorageUnavailableError):
+            with suppress(errors.StorageUnavailableError):
                 connect(self.dsn).close()
                 return
             time.sleep(RECONNECT_PAUSE)
@@ -363,11 +351,11 @@ class PgClient:
     def _connection(self) -> Iterator[PgConnection]:
         pool = self._pool
         if pool is None:
-            raise StorageUnavailableError("the database client is closed")
-        if not self._slots.acquire(timeout=self._wait_timeout):
+            raise errors.StorageUnavailableError("the database client is closed")
+        if not self._slots.acquire(timeout=self.wait_timeout):
             raise _NoFreeConnectionError(
-                f"no database connection became free within {self._wait_timeout:g} s "
-                f"(PG_POOL_MAX is {self._max})"
+                f"no database connection became free within {self.wait_timeout:g} s "
+                f"(PG_POOL_MAX is {self.max_connections})"
             )
         try:
             connection = self._take(pool)
@@ -375,7 +363,7 @@ class PgClient:
                 with wrapped_errors():
                     yield connection
             except BaseException as error:
-                if isinstance(error, StorageFullError):
+                if isinstance(error, errors.StorageFullError):
                     self.full_at = time.monotonic()
                 _roll_back(connection)
                 raise
@@ -390,7 +378,7 @@ class PgClient:
             try:
                 connection = pool.getconn()
             except PoolError as error:
-                raise StorageUnavailableError("the database client is closed") from error
+                raise errors.StorageUnavailableError("the database client is closed") from error
             if not connection.has_hung_up() and connection.answered_at >= self._silent_since:
                 if self._is_closing:
                     connection.hurry(CLOSE_SECONDS)
@@ -420,7 +408,7 @@ def wrapped_errors() -> Iterator[None]:
     except psycopg2.Error as error:
         raise statement_failure(error) from error
     except ValueError as error:  # psycopg2 refuses NUL bytes itself
-        raise StorageRejectedError(f"a value cannot be stored: {error}", None) from error
+        raise errors.StorageRejectedError(f"a value cannot be stored: {error}", None) from error
 
 
 def storable(text: str) -> str:

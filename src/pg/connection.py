@@ -16,13 +16,7 @@ import psycopg2
 from psycopg2.extensions import connection as Connection
 from psycopg2.extensions import cursor as Cursor
 
-from src.base.errors import (
-    StorageError,
-    StorageFullError,
-    StorageRejectedError,
-    StorageTimeoutError,
-    StorageUnavailableError,
-)
+from src.base import errors
 
 # The drivers' words quote what they were given: pieces of an address, which may be pieces of a
 # password, and rows, which are what users wrote. So none of theirs gets any further than here.
@@ -70,27 +64,29 @@ CONNECT_FAILURES: tuple[tuple[str, str], ...] = (
 )
 
 
-def connect_failure(error: Exception) -> StorageUnavailableError:
+def connect_failure(error: Exception) -> errors.StorageUnavailableError:
     """Why no connection came about; ``error`` is psycopg2's or psycopg's."""
     told = str(error)
     meaning = next((words for sign, words in CONNECT_FAILURES if re.search(sign, told)), ADVICE)
-    return StorageUnavailableError(f"PostgreSQL cannot be reached: {meaning}")
+    return errors.StorageUnavailableError(f"PostgreSQL cannot be reached: {meaning}")
 
 
-def statement_failure(error: psycopg2.Error) -> StorageError:
+def statement_failure(error: psycopg2.Error) -> errors.StorageError:
     """Why a statement came to nothing: the server is away, its disk is full, or it refused."""
     code = error.pgcode or ""
     if code == DISK_FULL:
-        return StorageFullError("PostgreSQL's disk is full (53100)")
+        return errors.StorageFullError("PostgreSQL's disk is full (53100)")
     is_lost = isinstance(error, psycopg2.OperationalError | psycopg2.InterfaceError)
     if not is_lost or code.startswith(LIMIT_EXCEEDED):
         name = type(error).__name__
-        return StorageRejectedError(f"PostgreSQL refused a statement: {name}", error.pgcode)
+        return errors.StorageRejectedError(f"PostgreSQL refused a statement: {name}", error.pgcode)
     if code in TIMED_OUT:
-        return StorageTimeoutError(f"PostgreSQL took too long ({type(error).__name__})")
+        return errors.StorageTimeoutError(f"PostgreSQL took too long ({type(error).__name__})")
     if code in STOPPED:
-        return StorageUnavailableError(f"PostgreSQL is stopping or starting ({code})")
-    return StorageUnavailableError(f"the connection to PostgreSQL broke ({code or 'no answer'})")
+        return errors.StorageUnavailableError(f"PostgreSQL is stopping or starting ({code})")
+    return errors.StorageUnavailableError(
+        f"the connection to PostgreSQL broke ({code or 'no answer'})"
+    )
 
 
 # After a fail-over that drops packets, or with a frozen server, libpq waits for ever: TCP's

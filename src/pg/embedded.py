@@ -24,17 +24,9 @@ from typing import IO
 import psutil
 
 from src.base.errors import StorageUnavailableError
+from src.pg import embedded_folder
 from src.pg.client import PgClient
 from src.pg.connection import ORDINARY
-from src.pg.embedded_folder import (
-    SOCKET_NAME,
-    PostgresFolder,
-    binary,
-    describe,
-    environment,
-    find_shortage,
-    identity,
-)
 
 logger = logging.getLogger(__name__)
 
@@ -82,7 +74,7 @@ _STARTED: list[subprocess.Popen[bytes]] = []
 class PostgresProcess:
     """The server of one data folder, whichever process has started it."""
 
-    def __init__(self, folder: PostgresFolder, stopping: threading.Event) -> None:
+    def __init__(self, folder: embedded_folder.PostgresFolder, stopping: threading.Event) -> None:
         """Supervise the server of ``folder``; ``stopping`` ends all waiting."""
         self._folder = folder
         self._stopping = stopping
@@ -104,7 +96,7 @@ class PostgresProcess:
         try:
             with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as line:
                 line.settimeout(ANSWER_SECONDS)
-                line.connect(str(self._folder.socket_folder() / SOCKET_NAME))
+                line.connect(str(self._folder.socket_folder() / embedded_folder.SOCKET_NAME))
                 line.sendall(SSL_REQUEST)
                 return line.recv(1) != b""
         except OSError:
@@ -169,7 +161,7 @@ class PostgresProcess:
 
     def _spawn(self) -> subprocess.Popen[bytes]:
         """Start the server itself: ``pg_ctl`` would do it through a shell."""
-        command = [binary("postgres"), "-D", str(self._folder.plain())]
+        command = [embedded_folder.binary("postgres"), "-D", str(self._folder.plain())]
         for setting in (
             *SERVER_SETTINGS.split(),
             *LOG_SETTINGS.split(),
@@ -181,9 +173,9 @@ class PostgresProcess:
         with self._folder.open_log() as log:
             child = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/",
-                env=environment(),
+                env=embedded_folder.environment(),
                 start_new_session=True,  # Ctrl-C in our terminal is not for the server
-                **identity(),
+                **embedded_folder.identity(),
             )  # fmt: skip
         _STARTED.append(child)
         return child
@@ -218,7 +210,7 @@ class EmbeddedPostgres:
         self._busy = threading.Lock()  # a start that is cancelled is followed by a stop
         self._users: IO[str] | None = None
         self._keeper: threading.Thread | None = None
-        self._folder: PostgresFolder
+        self._folder: embedded_folder.PostgresFolder
         self._process: PostgresProcess
 
     def start(self) -> str:
@@ -229,7 +221,7 @@ class EmbeddedPostgres:
         """
         self._stopping.clear()
         with self._busy, _explained():
-            self._folder = PostgresFolder(self._data_dir)
+            self._folder = embedded_folder.PostgresFolder(self._data_dir)
             self._process = PostgresProcess(self._folder, self._stopping)
             self._folder.prepare()
             with self._exclusive():
@@ -339,7 +331,7 @@ class EmbeddedPostgres:
             except StorageUnavailableError as error:
                 if self._stopping.is_set():
                     return
-                cause = find_shortage(self._data_dir) or str(error)
+                cause = embedded_folder.find_shortage(self._data_dir) or str(error)
                 if re.sub(r"\d+", "", cause) != told:
                     told = re.sub(r"\d+", "", cause)
                     logger.error("%s; trying again until it starts", cause)  # noqa: TRY400
@@ -382,5 +374,5 @@ def _explained() -> Iterator[None]:
     try:
         yield
     except (OSError, subprocess.SubprocessError) as error:
-        told = f"the embedded PostgreSQL did not start: {describe(error)}"
+        told = f"the embedded PostgreSQL did not start: {embedded_folder.describe(error)}"
         raise StorageUnavailableError(told) from error

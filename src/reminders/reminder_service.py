@@ -17,23 +17,7 @@ from src.reading.facts import fact_number
 from src.reading.recurrences import DAY_HOURS, Recurrence, next_after
 from src.reading.reminder_moments import WEEKEND, WORKDAYS, Problem, ReminderRequest
 from src.reading.words import shared
-from src.reminders.reminder_repo import (
-    MAX_WAITING,
-    REMINDER_UID,
-    NewReminder,
-    Reminder,
-    ReminderRepository,
-)
-from src.reminders.rules import (
-    ALL,
-    IT,
-    MAX_TEXT,
-    NO_TEXT,
-    CancelOrder,
-    ReminderOrder,
-    describe_reminder,
-    read_words,
-)
+from src.reminders import reminder_repo, rules
 from src.texts import Language, say
 
 FEW_TIMES = 4  # of a day that are listed; more are "every three hours"
@@ -191,10 +175,10 @@ class ReminderResult:
             meant.
     """
 
-    reminder: Reminder | None = None
+    reminder: reminder_repo.Reminder | None = None
     refusal: Refusal | None = None
     done: Literal["set", "moved", "cancelled"] = "set"
-    others: tuple[Reminder, ...] = ()
+    others: tuple[reminder_repo.Reminder, ...] = ()
 
 
 class ReminderService:
@@ -205,7 +189,7 @@ class ReminderService:
         rows: Where they are stored.
     """
 
-    def __init__(self, client: PgClient, rows: ReminderRepository) -> None:
+    def __init__(self, client: PgClient, rows: reminder_repo.ReminderRepository) -> None:
         """Store in ``rows``."""
         self.run = client.run
         self.rows = rows
@@ -216,7 +200,7 @@ class ReminderService:
         asked: ReminderRequest,
         *,
         message_id: int | None = None,
-        moves: Reminder | None = None,
+        moves: reminder_repo.Reminder | None = None,
     ) -> ReminderResult:
         """Set a reminder, or move one.
 
@@ -229,12 +213,12 @@ class ReminderService:
         Raises:
             StorageError: The database is away; a second attempt sets nothing twice.
         """
-        text = storable(asked.what).strip()[:MAX_TEXT].strip()
+        text = storable(asked.what).strip()[: rules.MAX_TEXT].strip()
         due = _first_time(called, asked.when, asked.repeats)
         refusal = asked.problem or _refusal(called, text, due)
         if due is None or refusal is not None:
             return ReminderResult(refusal=refusal)
-        new = NewReminder(
+        new = reminder_repo.NewReminder(
             text, due, asked.repeats, called.time_zone, called.language, called.asker, message_id
         )
         now, owner = datetime.now(UTC), called.owner
@@ -248,7 +232,7 @@ class ReminderService:
         self, called: Called, words: str, *, message_id: int | None = None
     ) -> ReminderResult:
         """Set what a phrase asks for, with "remind me" in it or without; no model is asked."""
-        request = read_words(words, called.moment, called.time_zone)
+        request = rules.read_words(words, called.moment, called.time_zone)
         if request is None:
             return ReminderResult(refusal="no_time")
         called = replace(called, time_zone=request.time_zone or called.time_zone)
@@ -257,7 +241,7 @@ class ReminderService:
     async def take(
         self,
         called: Called,
-        order: ReminderOrder | CancelOrder,
+        order: rules.ReminderOrder | rules.CancelOrder,
         *,
         said_before: str = "",
         message_id: int | None = None,
@@ -273,7 +257,7 @@ class ReminderService:
         Raises:
             ValueError: The times of the order are none.
         """
-        if isinstance(order, CancelOrder):
+        if isinstance(order, rules.CancelOrder):
             found = await self._find(called, order.id, said_before)
             for one in (found.reminder, *found.others) if found.reminder else ():
                 await self.run(self.rows.cancel, called.owner, one.id)
@@ -301,22 +285,24 @@ class ReminderService:
 
         Words mean the caller's own; "it" is the one of which the bot spoke last.
         """
-        waiting = await self.run(self.rows.list_waiting, called.owner, limit=MAX_WAITING)
+        waiting = await self.run(
+            self.rows.list_waiting, called.owner, limit=reminder_repo.MAX_WAITING
+        )
         own = tuple(one for one in waiting if one.may_be_changed_by(called.asker))
-        number = fact_number(said, REMINDER_UID)
+        number = fact_number(said, reminder_repo.REMINDER_UID)
         if number is not None:
             listed = next((one for one in waiting if one.id == number), None)
             refusal: Refusal = "gone" if listed is None else "not_yours"
             return ReminderResult(listed) if listed in own else ReminderResult(refusal=refusal)
         meant = own
-        if said == IT:
+        if said == rules.IT:
             spoken_of = tuple(one for one in own if one.text in said_before)
             meant = spoken_of if len(spoken_of) == 1 else own
-        elif said != ALL:
+        elif said != rules.ALL:
             shares = {one: len(shared(said, one.text)) for one in own}
             most = max(shares.values(), default=0)
             meant = tuple(one for one, share in shares.items() if share == most > 0)
-        if not meant or (len(meant) > 1 and said != ALL):
+        if not meant or (len(meant) > 1 and said != rules.ALL):
             return ReminderResult(refusal="which", others=own)
         return ReminderResult(meant[0], others=meant[1:])
 
@@ -357,7 +343,7 @@ class ReminderService:
 
 def confirmation(asked: ReminderResult, called: Called) -> str:
     """What a request is answered with where no model words it."""
-    return describe_reminder(told(asked, called), called.language)
+    return rules.describe_reminder(told(asked, called), called.language)
 
 
 def told(asked: ReminderResult, called: Called) -> dict[str, Any]:
@@ -372,12 +358,12 @@ def told(asked: ReminderResult, called: Called) -> dict[str, Any]:
     return {key: True, **moved, **records([asked.reminder], called)[0]}
 
 
-def records(reminders: Iterable[Reminder], called: Called) -> list[dict[str, str]]:
+def records(reminders: Iterable[reminder_repo.Reminder], called: Called) -> list[dict[str, str]]:
     """Reminders as models are told of them."""
     return [{"id": r.uid, "text": r.text, "time": describe(r, called)} for r in reminders]
 
 
-def describe(reminder: Reminder, called: Called) -> str:
+def describe(reminder: reminder_repo.Reminder, called: Called) -> str:
     """When a reminder comes, in words for the caller; by another clock than theirs, also which."""
     zone = (reminder.repeats.zone if reminder.repeats else "") or reminder.time_zone
     time = describe_reminder_time(
@@ -403,7 +389,7 @@ def _first_time(
 
 
 def _refusal(called: Called, text: str, due: datetime | None) -> Refusal | None:
-    if text in ("", NO_TEXT):
+    if text in ("", rules.NO_TEXT):
         return "no_text"
     if due is None:
         return "no_time"

@@ -1,16 +1,14 @@
 """Tools: remind the user of something later, list the reminders that wait, cancel one."""
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
 from langchain_core.tools import BaseTool
-from langgraph.prebuilt import ToolRuntime
 
 from src.base.owners import Called
 from src.history.new_messages import last_answer, new_messages, own_words
 from src.history.turn_repo import Changes
-from src.llm.quoting import NoArguments, form_tool
+from src.llm.quoting import NoArguments, Runtime, form_tool
 from src.memory.turn_context import NOTHING, Finding, TurnContext
 from src.reminders.reminder_repo import MAX_WAITING
 from src.reminders.reminder_service import ReminderResult, ReminderService, records, told
@@ -23,15 +21,14 @@ Remind at a time, only when they ask. Tell the time returned, or why not. Withou
 list_reminders none waits."""
 LIST = "List the user's reminders, the next one first."
 MAX_SHOWN = 200  # characters of each
+Told = Mapping[str, Any]
 CANCEL = "Cancel a reminder, when the user asks; false: there is none, or it is another's."
 
 
 def build_set_reminder(reminders: ReminderService) -> BaseTool:
     """The tool ``set_reminder``; its arguments are a ``ReminderOrder``."""
 
-    async def set_reminder(
-        runtime: ToolRuntime[Any, Any], order: ReminderOrder
-    ) -> tuple[str, Finding]:
+    async def set_reminder(runtime: Runtime, order: ReminderOrder) -> tuple[Told, Finding]:
         context: TurnContext = runtime.context
         called = called_in(context)
         if not _asks_himself(runtime):
@@ -53,39 +50,38 @@ def called_in(context: TurnContext) -> Called:
     return Called(context.owner, language, context.moment, zone, member=speaker)
 
 
-def _asks_himself(runtime: ToolRuntime[Any, Any]) -> bool:
+def _asks_himself(runtime: Runtime) -> bool:
     """Whether the user typed anything of what is answered: forwarded words ask for nothing."""
     history = runtime.state.get("history") or ()
     words = own_words(new_messages(history))
     return not history or any(one["is_asked"] and one["text"].strip() for one in words)
 
 
-def _written(found: Mapping[str, Any]) -> str:
+def _written(found: Told) -> Told:
     listed = found.get("reminders", ())
     short = [{**one, "text": shortened(one["text"], MAX_SHOWN)} for one in listed]
-    known = {**found, "reminders": short} if "reminders" in found else found
-    return json.dumps(known, ensure_ascii=False)
+    return {**found, "reminders": short} if "reminders" in found else found
 
 
 def build_list_reminders(reminders: ReminderService) -> BaseTool:
     """The tool ``list_reminders``."""
 
-    async def list_reminders(runtime: ToolRuntime[Any, Any], _: NoArguments) -> str:
+    async def list_reminders(runtime: Runtime, _: NoArguments) -> Told:
         context: TurnContext = runtime.context
         waiting = await reminders.run(
             reminders.rows.list_waiting, context.owner, limit=MAX_WAITING
         )
         return _written({"reminders": records(waiting, called_in(context))})
 
-    return form_tool(list_reminders, NoArguments, LIST, with_finding=False)
+    return form_tool(list_reminders, NoArguments, LIST)
 
 
 def build_cancel_reminder(reminders: ReminderService) -> BaseTool:
     """The tool ``cancel_reminder``."""
 
-    async def cancel_reminder(runtime: ToolRuntime[Any, Any], order: CancelOrder) -> str:
+    async def cancel_reminder(runtime: Runtime, order: CancelOrder) -> Told:
         called, history = called_in(runtime.context), runtime.state.get("history") or ()
         asked = await reminders.take(called, order, said_before=last_answer(history))
         return _written(told(asked, called))
 
-    return form_tool(cancel_reminder, CancelOrder, CANCEL, with_finding=False)
+    return form_tool(cancel_reminder, CancelOrder, CANCEL)

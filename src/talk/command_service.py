@@ -184,42 +184,30 @@ def help_page(language: Language) -> str:
     return say("help", language, commands="\n".join(lines))
 
 
+@dataclass(eq=False, repr=False)
 class CommandService:
-    """Runs users' commands and the actions of their buttons."""
+    """Runs users' commands and the actions of their buttons.
 
-    def __init__(  # noqa: PLR0913  (each has its commands)
-        self,
-        agent: AgentService,
-        memories: Memories,
-        client: PgClient,
-        *,
-        screens: MemoryScreens,
-        compaction: CompactionService,
-        exports: ExportService,
-        settings: SettingsScreens,
-        ceilings: DailyCeilings,
-        reminders: ReminderScreens,
-        questions: QuestionService,
-        has_model: bool,
-        servers: McpServers,
-    ) -> None:
-        """Use the agent's conversations, the memory, and the users' settings.
+    Attributes:
+        has_model: Whether there is a language model; without one /start says so.
+    """
 
-        Without a language model /start says so.
-        """
-        self.has_model = has_model
-        self.screens = screens
-        self.settings = settings
-        self.reminders = reminders
-        self._agent = agent
-        self._memories = memories
-        self._client = client
-        self._compaction = compaction
-        self._exports = exports
-        self._turns = TurnRepository(client)
-        self._servers = servers
-        self._questions = questions
-        self._ceilings = ceilings
+    _agent: AgentService
+    _memories: Memories
+    _client: PgClient
+    screens: MemoryScreens
+    compaction: CompactionService
+    exports: ExportService
+    settings: SettingsScreens
+    ceilings: DailyCeilings
+    reminders: ReminderScreens
+    questions: QuestionService
+    has_model: bool
+    servers: McpServers
+
+    def __post_init__(self) -> None:
+        """Build what it needs on the client."""
+        self._turns = TurnRepository(self._client)
 
     async def run(self, command: str, called: Called) -> Reply:
         """Run a command, named without its slash, and return the reply."""
@@ -274,7 +262,7 @@ class CommandService:
 
     async def tools(self, called: Called) -> Reply:
         """Show what the bot can use: its own tools, and those of servers."""
-        return Reply(tools_page(self._servers.states(), called.language))
+        return Reply(tools_page(self.servers.states(), called.language))
 
     async def usage(self, called: Called) -> Reply:
         """Messages and tokens of today, tokens of thirty days, and the limits that there are.
@@ -283,7 +271,7 @@ class CommandService:
         """
         settings, language = await self._memories.settings(), called.language
         owner = called.owner.telegram_user_id
-        spent = await self._ceilings.sum_spent(called.member or owner, owner)
+        spent = await self.ceilings.sum_spent(called.member or owner, owner)
         lines = [say("usage_title", language)]
         if limit := settings.daily_messages_per_user:
             lines.append(say("usage_messages", language, count=spent.messages, limit=limit))
@@ -339,8 +327,8 @@ class CommandService:
             choice: The place of the decision among ``RESOLUTIONS``.
         """
         resolution = RESOLUTIONS[choice] if choice < len(RESOLUTIONS) else "old"
-        settlement = await self._questions.settle(called, answer_id, resolution)
-        await self._questions.close(called.owner, settlement, is_shown=True)
+        settlement = await self.questions.settle(called, answer_id, resolution)
+        await self.questions.close(called.owner, settlement, is_shown=True)
         if settlement.kind == "not_his":  # the question stays for its author
             return replace(Reply.note(settlement.shown), popup=settlement.said)
         # A second press, or one that a process died over: what came of it is shown once more.
@@ -483,14 +471,14 @@ class CommandService:
     async def summary(self, called: Called) -> Reply:
         """``/summary``: what this conversation has been about, the newest messages included."""
         conversation_id = await self._agent.conversation_of(called.owner)
-        texts = await self._compaction.describe(conversation_id)
+        texts = await self.compaction.describe(conversation_id)
         if not texts:
             return Reply(say("summary_nothing", called.language))
         return Reply("\n\n".join([say("summary_title", called.language), *texts]))
 
     async def export(self, called: Called) -> Reply:
         """``/export``: everything in two files, one to read and one for programs."""
-        files = await self._client.run(self._exports.write_files, called)
+        files = await self._client.run(self.exports.write_files, called)
         return Reply(say("export_done", called.language), files=files)
 
     async def delete_me(self, called: Called) -> Reply:

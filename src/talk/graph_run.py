@@ -204,24 +204,19 @@ class Progress:
         )
 
 
+@dataclass(eq=False, repr=False)
 class GraphRun:
     """Runs the graph on the last 30 messages of a turn."""
 
-    def __init__(
-        self,
-        client: PgClient,
-        graph: Graph,
-        questions: QuestionService,
-        settings: GlobalSettingsRepository,
-        metrics: Metrics,
-    ) -> None:
-        """Run ``graph``; ``questions`` asks what it leaves open."""
-        self._client = client
-        self._graph = graph
-        self._questions = questions
-        self._turns = TurnRepository(client)
-        self._settings = settings
-        self._metrics = metrics
+    _client: PgClient
+    _graph: Graph
+    _questions: QuestionService
+    _settings: GlobalSettingsRepository
+    _metrics: Metrics
+
+    def __post_init__(self) -> None:
+        """Build what it needs on the client."""
+        self._turns = TurnRepository(self._client)
 
     async def run(self, turn: Turn) -> TurnResult:
         """Let the graph answer, shown in the turn's view while it is written.

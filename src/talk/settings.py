@@ -3,7 +3,7 @@
 import asyncio
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, get_args
 from zlib import crc32
 
@@ -132,19 +132,13 @@ CHOICES: Mapping[str, Sequence[Any]] = {
 COLUMNS = {"length": "answer_length", "memory": "memory_on"}
 
 
+@dataclass(eq=False, repr=False)
 class SettingsScreens:
     """The page of settings, and what its buttons do; in a group they are the group's."""
 
-    def __init__(
-        self,
-        settings: UserSettingsRepository,
-        zones: ZoneService,
-        client: PgClient,
-    ) -> None:
-        """Keep them in ``settings``, and the zone through ``zones``."""
-        self._settings = settings
-        self._client = client
-        self._zones = zones
+    _settings: UserSettingsRepository
+    _zones: ZoneService
+    _client: PgClient
 
     async def get(self, owner: Owner) -> UserSettings:
         """What the owner chose."""

@@ -14,7 +14,6 @@ import pytz
 from langchain_core.messages import ToolMessage
 from langchain_core.tools import BaseTool
 from langgraph.errors import GraphBubbleUp
-from langgraph.prebuilt import ToolRuntime
 from langgraph.prebuilt.tool_node import ToolCallRequest, ToolInvocationError
 from langgraph.types import Command
 from pydantic import Field, ValidationError
@@ -23,7 +22,7 @@ from src.base.errors import StorageError, ToolServerError
 from src.base.zone_names import find_time_zone
 from src.history.timeline_repo import ToolResult, ToolResultRepository
 from src.history.turn_repo import NO_CHANGES
-from src.llm.quoting import Form, form_tool
+from src.llm.quoting import Form, Runtime, form_tool
 from src.llm.reply import UNREADABLE
 from src.media.attachments import AttachmentService
 from src.media.tools import build_look_at_picture
@@ -61,7 +60,7 @@ class ClockOrder(Form):
 def build_current_time() -> BaseTool:
     """The tool ``current_time``."""
 
-    async def current_time(runtime: ToolRuntime[Any, Any], order: ClockOrder) -> str:
+    async def current_time(runtime: Runtime, order: ClockOrder) -> str:
         context: TurnContext = runtime.context
         wanted = order.time_zone
         name = find_time_zone(wanted) if wanted.strip() else context.time_zone
@@ -74,7 +73,7 @@ def build_current_time() -> BaseTool:
         return f"{now:%Y-%m-%d %H:%M, %A} ({zone.zone}, UTC{now:%z})"
 
     clock = "The time and weekday now."
-    return form_tool(current_time, ClockOrder, clock, with_finding=False)
+    return form_tool(current_time, ClockOrder, clock)
 
 
 # A tool is a function of the turn's runtime and a form of arguments (``form_tool``). One that

@@ -7,7 +7,7 @@ a process that dies: the next attempt goes through the same list, and nothing is
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 from langchain_core.messages import AnyMessage
@@ -73,6 +73,7 @@ def until_answered(answer: Callable[[Turn], Awaitable[TurnResult | None]]) -> St
     return step
 
 
+@dataclass(eq=False, repr=False)
 class Intake:
     """Stores a message and loads its context in one transaction; looks up newer updates.
 
@@ -80,22 +81,17 @@ class Intake:
     behind it but what it says itself.
     """
 
-    def __init__(
-        self,
-        client: PgClient,
-        memories: Memories,
-        settings: GlobalSettingsRepository,
-        metrics: Metrics,
-    ) -> None:
-        """Search ahead in ``memories``."""
-        self._client = client
-        self._memories = memories
-        self._settings = settings
-        self._metrics = metrics
-        self._conversations = ConversationRepository(client)
-        self._turns = TurnRepository(client)
-        self._summaries = SummaryRepository(client)
-        self._updates = UpdateRepository(client)
+    _client: PgClient
+    _memories: Memories
+    _settings: GlobalSettingsRepository
+    _metrics: Metrics
+
+    def __post_init__(self) -> None:
+        """Build what it needs on the client."""
+        self._conversations = ConversationRepository(self._client)
+        self._turns = TurnRepository(self._client)
+        self._summaries = SummaryRepository(self._client)
+        self._updates = UpdateRepository(self._client)
 
     async def store(self, turn: Turn) -> None:
         """Store the message with its time before it, and load the last 30.

@@ -1,21 +1,19 @@
 """The zone of an owner: kept, told in a sentence, offered with buttons, set by the model."""
 
 import asyncio
-import json
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 from zlib import crc32
 
 from langchain_core.tools import BaseTool
-from langgraph.prebuilt import ToolRuntime
 from pydantic import Field
 
 from src.base.owners import Called, Owner
 from src.base.zone_names import find_time_zones
 from src.base.zones import local_time, name_of_zone, place_of_zone
 from src.history.turn_repo import Changes
-from src.llm.quoting import Form, form_tool
+from src.llm.quoting import Form, Runtime, form_tool
 from src.memory.turn_context import NOTHING, Finding, TurnContext
 from src.pg.client import PgClient
 from src.pg.user_settings_repo import UserSettingsRepository
@@ -142,7 +140,7 @@ SET = "Set the user's own time zone, when they say by which clock they live."
 def build_set_time_zone(zones: ZoneService) -> BaseTool:
     """The tool ``set_time_zone``."""
 
-    async def set_time_zone(runtime: ToolRuntime[Any, Any], clock: Clock) -> tuple[str, Finding]:
+    async def set_time_zone(runtime: Runtime, clock: Clock) -> tuple[dict[str, Any], Finding]:
         place = clock.place
         context: TurnContext = runtime.context
         found = await asyncio.to_thread(find_time_zones, place)
@@ -150,12 +148,11 @@ def build_set_time_zone(zones: ZoneService) -> BaseTool:
             reason = "group" if context.owner.is_group else "several" if found else "unknown"
             offered = () if reason == "group" else tuple(found)
             finding = Finding(changes=Changes(zones=offered)) if offered else NOTHING
-            return json.dumps({"set": False, "reason": reason}), finding
+            return {"set": False, "reason": reason}, finding
         [zone] = found
         moved = await zones.keep(context.owner, zone)
         now = f"{local_time(context.moment, zone):%Y-%m-%d %H:%M}"
         told = {"set": True, "zone": name_of_zone(zone), "time": now, "moved": moved}
-        note = "name this zone to set_reminder in this turn"
-        return json.dumps({**told, "note": note}), NOTHING
+        return {**told, "note": "name this zone to set_reminder in this turn"}, NOTHING
 
     return form_tool(set_time_zone, Clock, SET)

@@ -9,7 +9,7 @@ from aiogram.exceptions import AiogramError, TelegramBadRequest
 from aiogram.types import Message
 from aiogram.types.message_origin_union import MessageOriginUnion
 
-from src.base.errors import DeliveryError, DocumentBrokenError, DocumentTooLargeError
+from src.base.errors import DeliveryError, DocumentError
 from src.base.owners import Called
 from src.media.attachments import Attachment, AttachmentKind
 from src.media.document_reader import MAX_BYTES
@@ -191,20 +191,19 @@ async def fetch_file(bot: Bot, file_id: str) -> bytes:
     """The bytes of a file.
 
     Raises:
-        DocumentTooLargeError: Telegram gives no file of this size to a bot.
-        DocumentBrokenError: Telegram does not have it (any more).
+        DocumentError: It is too large for a bot, or Telegram does not have it (any more).
         DeliveryError: Telegram cannot be reached; worth another try.
     """
     try:
         file = await bot.get_file(file_id, request_timeout=GET_TIMEOUT)
     except TelegramBadRequest as error:
         if "too big" in error.message:
-            raise DocumentTooLargeError("Telegram calls it too big") from error
-        raise DocumentBrokenError("Telegram does not have the file") from error
+            raise DocumentError("too_large", "Telegram calls it too big") from error
+        raise DocumentError("broken", "Telegram does not have the file") from error
     except AiogramError as error:
         raise delivery_error(error) from error
     if file.file_path is None:
-        raise DocumentBrokenError("Telegram does not say where the file is")
+        raise DocumentError("broken", "Telegram does not say where the file is")
     url = bot.session.api.file_url(bot.token, file.file_path)
     pieces: list[bytes] = []
     size = 0
@@ -215,7 +214,7 @@ async def fetch_file(bot: Bot, file_id: str) -> bytes:
             ):
                 size += len(piece)
                 if size > MAX_BYTES:
-                    raise DocumentTooLargeError("more bytes than a bot may fetch")
+                    raise DocumentError("too_large", "more bytes than a bot may fetch")
                 pieces.append(piece)
     except (AiogramError, OSError, TimeoutError) as error:
         raise DeliveryError(f"a file did not come ({type(error).__name__})") from error

@@ -225,7 +225,7 @@ class Scene:
         stored = core.memory.settings
         self.extraction = ExtractionService(
             client, stored, core.memory.memories, lambda _name: build_caller(core.settings),
-            core.ceilings, time_zone="Europe/Moscow",
+            core.ceilings, "Europe/Moscow",
         )  # fmt: skip
         return BatchExtractionService(
             client, stored, self.extraction, core.ceilings, core.metrics, core.settings,

@@ -172,7 +172,7 @@ class World:
         await turns.index_pending()
         for (conversation,) in query(self.dsn, "SELECT id::text FROM conversations"):
             await turns.digest(conversation)
-        await turns.embed()
+        await turns.indexer.embed_pending()
 
     def held(self) -> set[str]:
         """Where words of the person stand now."""

@@ -100,13 +100,13 @@ async def digest(rig: Rig, *owners: Owner) -> None:
     """What the background does."""
     turns = rig.core.memory.digest
     await turns.index_pending()
-    await turns.embed()
+    await turns.indexer.embed_pending()
     for owner in owners:
         conversation = rig.core.conversations.get_or_create_conversation(
             owner.telegram_user_id, thread_id=owner.thread_id
         )
         await turns.digest(conversation)
-    await turns.embed()
+    await turns.indexer.embed_pending()
 
 
 def erase(rig: Rig, user: int = ANNA) -> int:

@@ -61,7 +61,7 @@ class Talk(Person):
             memories,
             lambda _name: build_caller(core.settings),
             core.ceilings,
-            time_zone="Europe/Moscow",
+            "Europe/Moscow",
         )
 
     def add(self, text: str, role: str = "user", *, said_at: datetime = SAID_AT) -> int:

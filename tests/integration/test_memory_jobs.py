@@ -319,6 +319,7 @@ async def test_turns_during_an_outage_do_not_stop_the_embedding_for_ever(works: 
     ).defer_async()  # fmt: skip
     second.set()
     await working
+    del works.rig.core.memory.indexer.embed_pending  # others share it
     assert [status for _, status in works.jobs()] == ["todo"], "none is left as running"
     works.rig.model.embeddings_error = None
     await works.work_off()

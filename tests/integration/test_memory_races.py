@@ -185,7 +185,7 @@ async def test_two_workers_indexing_one_conversation_make_one_document_of_each_m
         " FROM search_documents"
     ) == [(500, 500, 500)]
     assert first.rows("SELECT count(*) FROM messages WHERE indexed_at IS NULL") == [(0,)]
-    assert await asyncio.gather(*(turn.embed() for turn in turns))
+    assert await asyncio.gather(*(turn.indexer.embed_pending() for turn in turns))
     assert first.rows("SELECT count(*), count(DISTINCT document_id) FROM document_embeddings") == [
         (250, 250)
     ]

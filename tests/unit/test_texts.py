@@ -80,7 +80,6 @@ BUILT = {
         f"offline_overview_{kind}" for kind in get_args(OverviewKind)
     },
     "error.text_key": TEXT_KEYS,
-    "DocumentTooLargeError.text_key": {"error_document_too_large"},
     "content.problem": {"cannot_read"},
 }
 # What say(key, ...) can hold, by file.
