@@ -277,6 +277,8 @@ class Turn:
 
     def _noted(self) -> str:
         """What is said of a note: with what it puts right, the last about the same, or asked."""
+        if self._tool_names and SEARCH not in self._tool_names:
+            return say("refused_memory_off", self.language)
         if holds_secret(self.text):  # no memory keeps it
             return say("refused_secret", self.language)
         said = (self.text, *map(_text_of, self._own[-1:])) if replies.corrects(self.text) else ()
@@ -290,9 +292,8 @@ class Turn:
         """The reply; with the first one of a day, that no model is connected."""
         talk = [*self._own[-1:], *self._last[:1]]
         days = {history.split_time_label(str(one.text))[0][:DAY] for one in talk}
-        if self._own and len(days) == 1:
-            return reply
-        return f"{reply}\n\n{say('offline_note', self.language)}"
+        note = say("offline_note", self.language)
+        return reply if self._own and len(days) == 1 else f"{reply}\n\n{note}"
 
 
 def _forget_message(messages: Sequence[HumanMessage]) -> list[Call]:

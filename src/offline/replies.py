@@ -13,6 +13,7 @@ from src.reading.relations import asked_relations, relation_term
 from src.reading.requests import asks_to_keep_private, forget_request
 from src.reading.sentences import FOLD, best_passage, is_question
 from src.reading.words import Lemmas, content, content_words, kin_of, shared
+from src.reminders.rules import asks_for_reminder
 from src.texts import Language, say
 from src.texts.morphology import lemmas, parts_of_speech, stem_english, terms, words
 from src.texts.plain_text import CUT
@@ -125,9 +126,10 @@ def _may_ask(record: Record) -> bool:
 
 def _is_later_about_same(record: Record, best: Sequence[Record], question: str) -> bool:
     """Whether it was said after the nearest, and speaks of half of what that tells of it."""
-    if not best or _order(record) <= _order(best[0]) or _is_of_another(record["text"], question):
+    if not best or _order(record) <= _order(best[0]) or asks_for_reminder(record["text"]):
         return False
-    if _differ(_people(record["text"]), _people(best[0]["text"])):
+    people, nearest = _people(record["text"]), _people(best[0]["text"])
+    if _is_of_another(record["text"], question) or _differ(people, nearest):
         return False
     return _share(shared(question, best[0]["text"]), record["text"]) >= SHARED
 
@@ -257,9 +259,8 @@ def asks_of_self(question: str) -> list[str]:
 
 def _answers(text: str, question: str) -> bool:
     asked, folded = asks_of_self(question), text.translate(FOLD)
-    if relation_term("name") in asked and _is_name_alone(folded):
-        return True
-    return any(term in asked and one.search(folded) for term, one in ANSWERS.items())
+    is_name = relation_term("name") in asked and _is_name_alone(folded)
+    return is_name or any(term in asked and one.search(folded) for term, one in ANSWERS.items())
 
 
 def covers(records: Sequence[Record], question: str) -> bool:

@@ -79,11 +79,11 @@ def _understanding(records: Records, kind: Kind) -> dict[str, Any]:
     if facts:
         return {"intent": "teach", "facts": facts}
     found = newest_first(near(records["context"], text))
-    language, is_alone = detect_language(text), len(found) == 1
-    lines = [] if not found or covers(found, text) else [say("offline_only_this", language)]
-    for one in found:
-        told = one["text"] if is_alone else say("quoted", language, text=one["text"])
-        lines.append(f"{told} [{one.get('id', one['uid'])}]")
+    language = detect_language(text)
+    form = say("quoted", language, text="{}") if len(found) > 1 else "{}"
+    lines = [f"{form.format(one['text'])} [{one.get('id', one['uid'])}]" for one in found]
+    if found and not covers(found, text):
+        lines.insert(0, say("offline_only_this", language))
     return {"intent": "solve", "answer": "\n".join(lines)}
 
 

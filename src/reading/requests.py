@@ -22,6 +22,10 @@ from src.texts.plain_text import plain
 MAX_TEXT = 1000  # characters; a longer message is no request
 POLITE = r"(?:<requests.polite>[\s,!.]+)*"
 YOU_MAY = r"(?:<requests.you_may>[\s,]+|<requests.you_may_english> )"
+# "Can you", "а можно": what follows is no question.
+ASKING = lexicon.Expression(
+    rf"^\W*(?:<lines.opener>[ ,]+)?(?:{YOU_MAY}|<move.may> )", re.IGNORECASE
+)
 # What may be said only behind "you may" is in the past: "чтобы ты забыла", not "я забыла".
 FORGET = lexicon.Expression(
     rf"{POLITE}(?:(?P<may>{YOU_MAY})(?:<requests.please> )?)?(?:(?(may)<forget.past>|(?!))"

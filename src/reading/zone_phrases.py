@@ -7,7 +7,7 @@ from functools import cache
 
 from src.base.zone_names import find_time_zones, is_region
 from src.reading import lexicon
-from src.reading.requests import YOU_MAY
+from src.reading.requests import ASKING
 from src.reading.sentences import FOLD, OPENER
 
 MAX_TEXT = 400  # characters; a longer message tells other things
@@ -34,7 +34,6 @@ CORRECTED = lexicon.Expression(
     r"|,? (?:<zones.but> )?<zones.not> [^,.;!?\n]{1,38}$",
     re.IGNORECASE,
 )
-ASKING = lexicon.Expression(rf"^\W*{YOU_MAY}(?=.{{1,80}}\?\W*$)", re.IGNORECASE)
 # "London, Ontario": a region behind a city.
 REGION = re.compile(r", ([^\s,.;!?()\n][^,.;!?()\n]{1,30})(?=[,.;!?()\n]|$)")
 NOT = lexicon.Expression(r"<zones.not>(?![\w-])")

@@ -24,6 +24,7 @@ from src.reading.reminder_moments import (
     read_new_time,
 )
 from src.reading.reminder_phrases import read_reminder
+from src.reading.requests import ASKING
 from src.reading.sentences import is_question
 from src.reading.times import find_reminder_spans, fold
 from src.texts import LANGUAGES, Language, say
@@ -159,11 +160,6 @@ ASKS_FOR_LIST = lexicon.Expression(
 # "Remind me": of what, and when? The answer completes it.
 BARE_ORDER = lexicon.Expression("<cancel.bare_order>[.! ]*", re.IGNORECASE)
 POLITE = lexicon.Expression(r"[ ,]*\b(?:<requests.please>|<move.instead>)\b[ ,]*", re.IGNORECASE)
-# "Can you move it", which is no question.
-ASKING = lexicon.Expression(
-    r"^\W*(?:<lines.opener>[ ,]+)?(?:<requests.you_may>[ ,]+|<requests.you_may_english> "
-    r"|<move.may> )"
-)
 CLAUSE_END = lexicon.Expression(r"(?:[.!?;,)(]+|\b<cancel.and>) ")
 _OF = "(?:(?: <cancel.about>)? (?P<about>.{1,80}?))?"
 # "Отмени напоминание про хлеб", "cancel the bread reminder", "больше не напоминай о хлебе".
@@ -194,8 +190,10 @@ BARE_CANCEL = lexicon.Expression(
     r"\W*(?:(?:<lines.opener>|<cancel.and>)[ ,]+)*<cancel.surely>"
     r"(?: (?:<move.it>|(?:<cancel.whose> )?(?P<about>[^,.;]{1,40})))?"
 )
+_CORRECTING = "(?:<lines.corrects>|<move.rather>|<move.instead>)"
 BEFORE_TIME = lexicon.Expression(
-    r"^\W*(?:(?:<lines.opener>|<lines.corrects>|<lines.takes_back>|<move.rather>)(?!\w)\W*)*"
+    rf"^\W*(?:<lines.opener>(?!\w)\W*)*?{_CORRECTING}(?!\w)\W*"
+    rf"(?:(?:<lines.opener>|{_CORRECTING})(?!\w)\W*)*"
 )
 FROM = lexicon.Expression(r"\b(?:<move.from> .{1,30}?|ones?) (?=<move.to> )", re.IGNORECASE)
 BEFORE_ABOUT = lexicon.Expression(
@@ -232,10 +230,11 @@ def _change(folded: str) -> CancelOrder | ReminderOrder | None:
 
 def _change_in_passing(text: str) -> CancelOrder | ReminderOrder | None:
     """What is to become of the reminder that was spoken of: "no sorry, at 10", "cancel it"."""
-    folded = POLITE.sub(" ", fold(text[:MAX_CHANGE])).strip().rstrip(" .!?)")
-    if match := BARE_CANCEL.fullmatch(folded):
+    folded = fold(text[:MAX_CHANGE]).strip().rstrip(" .!?)")
+    if match := BARE_CANCEL.fullmatch(POLITE.sub(" ", folded)):
         return CancelOrder(id=match["about"] or IT)
-    about, when = _before_time(f"to {BEFORE_TIME.sub('', folded)}")
+    said, corrections = BEFORE_TIME.subn("to ", folded)
+    about, when = _before_time(POLITE.sub(" ", said).rstrip()) if corrections else ("", "")
     return ReminderOrder(text=IT, when=when, moves=IT) if when and not about else None
 
 

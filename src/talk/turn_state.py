@@ -290,9 +290,12 @@ class IncomingMessage:
 
     @property
     def is_private(self) -> bool:
-        """Whether it is to be remembered nowhere: on request, or with the code of a door."""
+        """Whether it is to be remembered nowhere: on request, or with the code of a door.
+
+        Nor is what is said while the memory is off, also when it is switched on again.
+        """
         is_taught = self.teaching is not None
-        if self.is_code or (not is_taught and holds_secret(self.text)):
+        if self.is_code or not self.memory_on or (not is_taught and holds_secret(self.text)):
             return True
         return wants_privacy(self.text, is_own=self.voice.is_own, is_taught=is_taught)
 
