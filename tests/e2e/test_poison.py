@@ -138,14 +138,14 @@ async def test_a_tool_that_kills_its_process_is_put_aside_shown_and_given_back(
 
 
 def is_poisoned_document(body: Json) -> bool:
-    return POISON in body.get("input", ())
+    return any(text.startswith("яд ") for text in body.get("input", ()))
 
 
 def is_poisoned_digest(body: Json) -> bool:
     return "ExtractedFacts" in str(body.get("tools")) and POISON in str(body)
 
 
-POISON = "эхо: яд"  # the bot's own words, which no search asks for
+POISON = "эхо: яд"  # the bot's own words
 
 
 @pytest.mark.parametrize("kills", [is_poisoned_document, is_poisoned_digest])
@@ -156,7 +156,8 @@ async def test_a_text_that_kills_whoever_works_on_the_memory(
     world.query("UPDATE global_settings SET memory_extraction_window = 2")
     world.model.kills = kills
     service.start(EMBEDDING_MODEL="openai:fake-embedding")
-    people = {POISONER: "яд", FIRST: "мир", FIRST + 1: "труд"}
+    # The end of a long message is a question, its beginning a document.
+    people = {POISONER: "яд" + is_document * 220 * " слово", FIRST: "мир", FIRST + 1: "труд"}
     for person, text in people.items():
         await world.telegram.send_text(person, text)
     put_aside = "SELECT task, deaths FROM job_deaths WHERE put_aside_at IS NOT NULL"

@@ -42,6 +42,7 @@ from src.memory.memory_repo import FactQuery
 from src.memory.retrieval_repo import Hit, SearchRequest
 from src.memory.retriever import PASSAGE, Query
 from src.memory.search_index_repo import NewDocument, Scale
+from src.pg.client import Transaction
 from src.reading.facts import MEMORY_TYPES
 from src.texts.morphology import terms
 from tests.conftest import TEMPLATE, new_database
@@ -428,6 +429,28 @@ async def test_documents_are_embedded_in_batches_the_newest_first(desk: Desk) ->
     assert told == [f"номер {number}" for number in reversed(range(count))]
     assert await desk.indexer.embed_pending() == 0
     assert len(desk.embedded()) == 3
+
+
+async def test_every_passage_is_stored_however_the_database_joins(desk: Desk) -> None:
+    """A row that the statement itself has changed cannot be locked again: it was passed over."""
+    desk.add("Сегодня гуляли по набережной и ели мороженое. " * 60)
+    await desk.index_words()
+    embeddings = desk.core.memory.embeddings
+    model = await desk.core.memory.space.model()
+    [document] = embeddings.list_unembedded(model.id)
+    vector = as_literal(np.ones(model.dimensions, np.float32))
+    columns = search_index_repo.vector_columns(
+        model.id, {(document.id, start): vector for start in (0, 1000, 2000, 3000)}
+    )
+
+    def store(transaction: Transaction) -> None:
+        transaction.execute("SET LOCAL enable_hashjoin = off")
+        transaction.execute("SET LOCAL enable_mergejoin = off")
+        transaction.execute(search_index_repo.INSERT_VECTORS, columns)
+
+    desk.client.in_transaction(store)
+    stored = desk.rows("SELECT starts_at FROM document_embeddings ORDER BY 1")
+    assert [start for (start,) in stored] == [0, 1000, 2000, 3000]
 
 
 async def test_an_outage_in_the_middle_keeps_what_is_done(desk: Desk) -> None:
