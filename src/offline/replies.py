@@ -114,7 +114,7 @@ def near(records: Sequence[Record], question: str, *, least: float = NEAR) -> li
     told.sort(key=lambda r: -scores[id(r)])
     floor = max(least, max(scores.values(), default=0.0) - GAP)
     best = [r for r in told if scores[id(r)] >= floor][:QUOTED]
-    rest = [r for r in told if r not in best]
+    rest = [r for r in told if r not in best and not asks_for_reminder(r["text"])]
     beside = [r for r in rest if _belongs(r, best, told)]
     later = [r for r in rest if r not in beside and _is_later_about_same(r, best, question)]
     return [*best[: QUOTED - bool(later)], *beside, *later[:1]]
@@ -126,7 +126,7 @@ def _may_ask(record: Record) -> bool:
 
 def _is_later_about_same(record: Record, best: Sequence[Record], question: str) -> bool:
     """Whether it was said after the nearest, and speaks of half of what that tells of it."""
-    if not best or _order(record) <= _order(best[0]) or asks_for_reminder(record["text"]):
+    if not best or _order(record) <= _order(best[0]):
         return False
     people, nearest = _people(record["text"]), _people(best[0]["text"])
     if _is_of_another(record["text"], question) or _differ(people, nearest):
