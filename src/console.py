@@ -21,7 +21,7 @@ from typing import TextIO
 
 from src.base.errors import AppError
 from src.base.owners import Called, Owner
-from src.base.zones import first_zone, local_time
+from src.base.zones import first_zone, local_time, place_of_zone
 from src.core import Core
 from src.history.turn_repo import AnswerSource, StoredAnswer
 from src.pg.client import storable
@@ -286,6 +286,10 @@ class _ConsoleView(AnswerView):
         text = answer.text
         if answer.changes.reminders:
             text = f"{text}\n{say('console_reminder', turn.incoming.language)}"
+        if answer.changes.zones:
+            language = turn.incoming.language
+            places = ", ".join(place_of_zone(zone, language) for zone in answer.changes.zones)
+            text = f"{text}\n\n🕒 {say('console_zones', language, places=places)}"
         if answer.changes.names_zone:
             hint = say("console_zone", turn.incoming.language)
             text = f"{text}\n\n{zone_note(turn.incoming.called)} {hint}"

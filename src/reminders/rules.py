@@ -173,6 +173,7 @@ CANCEL = tuple(
         "<cancel.surely> (?:<cancel.about>|<cancel.whose> <cancel.about>) (?P<about>.{1,80}?)",
         f"<cancel.no_more>{_OF}(?: <cancel.again>)?",
         "<cancel.surely> (?P<all><cancel.all_of_them>)",
+        "(?P<all><cancel.all_of_them>) <cancel.surely>",
         "(?:<cancel.about> )?(?P<about>[^,.;]{1,40}) <cancel.no_more>",
     )
 )
@@ -193,7 +194,7 @@ BARE_CANCEL = lexicon.Expression(
 _CORRECTING = "(?:<lines.corrects>|<move.rather>|<move.instead>)"
 BEFORE_TIME = lexicon.Expression(
     rf"^\W*(?:<lines.opener>(?!\w)\W*)*?{_CORRECTING}(?!\w)\W*"
-    rf"(?:(?:<lines.opener>|{_CORRECTING})(?!\w)\W*)*"
+    rf"(?:(?:<lines.opener>|{_CORRECTING}|<cancel.bare_order>)(?!\w)\W*)*"
 )
 FROM = lexicon.Expression(r"\b(?:<move.from> .{1,30}?|ones?) (?=<move.to> )", re.IGNORECASE)
 BEFORE_ABOUT = lexicon.Expression(

@@ -14,7 +14,8 @@ from langchain_core.messages import AnyMessage
 
 from src.base.metrics import Metrics
 from src.base.owners import Owner
-from src.base.zones import local_time, place_of_zone
+from src.base.zone_names import NAME_WORDS
+from src.base.zones import local_time
 from src.history.conversation_repo import (
     ConversationRepository,
     HistoryMessage,
@@ -55,8 +56,8 @@ from src.talk.turn_state import (
     TurnStoppedError,
     stoppable_delivery,
 )
-from src.talk.zones import CLOCK, ZoneService
-from src.texts import say
+from src.talk.zones import ZoneService
+from src.texts import LANGUAGES, say
 from src.texts.plain_text import flat, is_visible, plain
 
 MAX_SWITCH = 60  # characters of an order to switch the memory on or off
@@ -428,6 +429,10 @@ class AgentService:
         if not incoming.voice.is_own or incoming.owner.is_group:
             return None
         told = await asyncio.to_thread(told_zone, incoming.text)
+        if told is None and len(incoming.text.split()) <= NAME_WORDS and asks_for_place(turn):
+            place = incoming.text.replace(",", "")
+            named = await asyncio.to_thread(told_zone, f"my time zone is {place}")
+            told = named if named is not None and named.zones else None
         if told is None:
             return None
         if len(told.zones) == 1:
@@ -523,9 +528,6 @@ class AgentService:
         text, changes = text or say("empty_answer", language), result.changes
         if result.ended == "answered":
             changes = await self._about_clock(turn, result)
-            if changes.zones and not (turn.offers or result.changes.zones):  # it tells a home
-                place = place_of_zone(changes.zones[0], language)
-                text = f"{text}\n\n{CLOCK} {say('zone_home', language, place=place)}"
         turn.result = replace(result, text=text, sources=sources, changes=changes)
 
     async def _save(self, turn: Turn) -> None:
@@ -639,6 +641,13 @@ def reads_as_choice(text: str) -> Resolution | None:
     """Which of two facts a whole message wants to hold; None for anything else."""
     flat = plain(text).strip(' .!…«»"')
     return next((choice for choice, words in CHOICES if words.fullmatch(flat)), None)
+
+
+def asks_for_place(turn: Turn) -> bool:
+    """Whether the bot's last answer asks which zone is meant, or found no such place."""
+    said = next((m["content"] for m in reversed(turn.history) if m["role"] == "assistant"), "")
+    questions = [say(key, one) for key in ("zone_which", "zone_unknown") for one in LANGUAGES]
+    return any(question in said for question in questions)
 
 
 def question_before(history: Sequence[HistoryMessage], asks: Asks) -> HistoryMessage | None:

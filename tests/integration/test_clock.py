@@ -218,6 +218,19 @@ async def test_a_zone_told_holds_without_a_model_and_moves_what_recurs(
     assert found == {"stretch": ("Asia/Tokyo", 9), "call": ("Europe/London", 9)}
 
 
+@pytest.mark.parametrize(("told", "key", "named"), [
+    ("мой часовой пояс Канада", "zone_which", "Торонто"),
+    ("мой часовой пояс Нарния", "zone_unknown", "ладно, тогда Торонто"),
+])  # fmt: skip
+async def test_the_place_that_was_asked_for_is_taken_in_words(
+    phone: Phone, told: str, key: str, named: str
+) -> None:
+    await phone.write(told)
+    assert phone.last.text.startswith(say(key, "ru")) and zone_of(phone) is None
+    await phone.write(named)
+    assert zone_of(phone) == "America/Toronto" and phone.rig.model.requests == []
+
+
 async def test_what_follows_a_zone_in_a_message_goes_by_it(phone: Phone) -> None:
     reminder = {"text": "позвонить", "when": "2036-01-05T09:00"}
     phone.rig.model.queue(Reply(tool_calls=[("set_reminder", reminder)]), "Напомню.")

@@ -124,7 +124,9 @@ async def test_the_mode_of_each_user_stays_in_a_new_console(person: Person) -> N
 async def test_a_fact_is_replaced_brought_back_and_forgotten(person: Person) -> None:
     omsk, tomsk = "Я живу в Омске", "Я живу в Томске"
     lines = (omsk, omsk, tomsk, "/undo", "Забудь, где я живу", "Где я живу?")
-    in_omsk, in_tomsk = (f"🕒 {say('zone_home', 'ru', place=city)}" for city in ("Омск", "Томск"))
+    in_omsk, in_tomsk = (
+        f"🕒 {say('console_zones', 'ru', places=city)}" for city in ("Омск", "Томск")
+    )
     assert await replies_to(person, *lines) == [
         say("taught_new", "ru", text=omsk), in_omsk, say("taught_same", "ru", text=omsk), in_omsk,
         *say("taught_update", "ru", text=tomsk, old=omsk).splitlines(), in_tomsk,

@@ -473,6 +473,9 @@ CASES: dict[str, Callable[[Stage], Any]] = {
     "ForgettingRepository.hide_request": lambda s: s.write(
         lambda t: s.both(lambda who: mine(s, t).hide_request(who.asked[1]))
     ),
+    "ForgettingRepository.mask": lambda s: s.write(
+        lambda t: s.both(lambda who: mine(s, t).mask(who.asked[1], who.word))
+    ),
     "ForgettingRepository.keep_private": lambda s: s.write(
         lambda t: s.both(lambda who: mine(s, t).keep_private(who.asked[1]))
     ),
