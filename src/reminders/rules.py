@@ -323,10 +323,10 @@ def reminder_calls(
     waits = LIST_REMINDERS in tool_names
     if waits and _asks_for_list(text):
         return [(LIST_REMINDERS, {})]
-    answer = _answer_before(messages)
-    spoken_of = answer.startswith(CLOCK)
-    wanted = read_change(text) or (_change_in_passing(text) if spoken_of else None)
-    if waits and wanted:
+    wanted = read_change(text) if waits else None
+    if waits and wanted is None and _answer_before(messages).startswith(CLOCK):
+        wanted = _change_in_passing(text)
+    if wanted is not None:
         name = CANCEL_REMINDER if isinstance(wanted, CancelOrder) else SET_REMINDER
         return [(name, wanted.model_dump(exclude_defaults=True))]
     if BARE_ORDER.fullmatch(text):
