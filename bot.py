@@ -15,6 +15,7 @@ import sys
 from collections.abc import Callable, Collection, Coroutine, Sequence
 from difflib import get_close_matches
 from functools import partial, wraps
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -51,10 +52,13 @@ def with_core(
 
     @wraps(run)
     async def command(settings: Settings, arguments: argparse.Namespace) -> int:
-        from src.core import open_core
+        from src.pg.embedded import open_database
 
-        async with open_core(settings, extra_tools=arguments.extra_tools) as core:
-            return await run(core, arguments) or 0
+        loading = asyncio.ensure_future(asyncio.to_thread(import_module, "src.core"))
+        async with open_database(settings) as dsn:  # its server starts while we import
+            open_core = (await loading).open_core
+            async with open_core(settings, dsn, extra_tools=arguments.extra_tools) as core:
+                return await run(core, arguments) or 0
 
     return command
 
@@ -64,7 +68,7 @@ def with_database(run: Callable[[str, argparse.Namespace], Coroutine[Any, Any, N
 
     @wraps(run)
     async def command(settings: Settings, arguments: argparse.Namespace) -> int:
-        from src.core import open_database
+        from src.pg.embedded import open_database
 
         async with open_database(settings) as dsn:
             await run(dsn, arguments)

@@ -9,6 +9,9 @@ from functools import partial
 from socket import socket
 from typing import Any
 
+import src.telegram  # noqa: F401  (aiogram the lean way, before anybody imports it otherwise)
+
+# isort: split
 from aiogram import Bot
 from aiogram.exceptions import AiogramError
 from aiogram.types import Message, User

@@ -15,7 +15,6 @@ from src.base.config import OFFLINE_MODEL, Settings
 from src.base.errors import AppError
 from src.base.metrics import Metrics
 from src.base.providers import find_provider
-from src.base.shutdown import SHUTDOWN
 from src.history.conversation_repo import ConversationRepository, set_conversation_repo_factory
 from src.history.turn_repo import TurnRepository
 from src.llm import prompt_cache
@@ -40,7 +39,7 @@ from src.memory.writer import MemoryWriter
 from src.offline.model import Embed, OfflineChatModel
 from src.outside.servers import McpServers
 from src.pg.client import PgClient
-from src.pg.embedded import EmbeddedPostgres
+from src.pg.embedded import open_database
 from src.pg.global_settings_repo import GlobalSettingsRepository
 from src.pg.migrations import check_sessions, migrate
 from src.pg.user_settings_repo import UserSettingsRepository
@@ -271,33 +270,14 @@ class Core:
 
 
 @asynccontextmanager
-async def open_database(settings: Settings) -> AsyncIterator[str]:
-    """The address of the database; without a configured one, the embedded server runs meanwhile.
-
-    Raises:
-        StorageUnavailableError: The embedded server did not start.
-    """
-    if settings.database_dsn is not None:
-        yield settings.database_dsn
-        return
-    server = EmbeddedPostgres(settings.data_dir)
-    SHUTDOWN.at_worst(server.abandon)
-    try:
-        dsn = await asyncio.to_thread(server.start)
-        server.look_after()
-        yield dsn
-    finally:
-        await asyncio.to_thread(server.stop, in_a_hurry=SHUTDOWN.signal is not None)
-
-
-@asynccontextmanager
 async def open_core(
-    settings: Settings, *, extra_tools: Sequence[BaseTool] = ()
+    settings: Settings, dsn: str | None = None, *, extra_tools: Sequence[BaseTool] = ()
 ) -> AsyncIterator[Core]:
     """Open the database, bring it to the newest schema, and build what stands on it.
 
     Args:
         settings: The settings.
+        dsn: The address of an open database; without it, that of the settings is opened.
         extra_tools: What the model may call beside our own tools.
 
     Raises:
@@ -305,7 +285,8 @@ async def open_core(
         ConfigError: The database is newer than this program, or behind a pooler of transactions.
     """
     async with AsyncExitStack() as stack:
-        dsn = await stack.enter_async_context(open_database(settings))
+        if dsn is None:
+            dsn = await stack.enter_async_context(open_database(settings))
         if not settings.uses_embedded_database:
             await asyncio.to_thread(check_sessions, dsn)
         await asyncio.to_thread(migrate, dsn)

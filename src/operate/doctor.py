@@ -16,12 +16,12 @@ from src.base.config import OFFLINE_MODEL, Settings
 from src.base.errors import AppError, ConfigError, SchemaRefusedError
 from src.base.metrics import Metrics
 from src.base.zones import local_time, name_of_zone
-from src.core import open_database
 from src.llm.chat import ModelCaller, build_provider_model
 from src.llm.embeddings import build_embedder
 from src.llm.reply import ModelUsage
 from src.outside.servers import McpServers, ServerState
 from src.pg.client import PgClient
+from src.pg.embedded import open_database
 from src.pg.migrations import check_sessions, find_version, newest_version
 from src.queue.dead_jobs import JobDeathRepository, PutAside
 from src.queue.job_repo import WorkerRepository

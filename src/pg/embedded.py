@@ -7,6 +7,7 @@ it: when the server was killed, gave up on a full disk, or is frozen, the first 
 starts it again, and the others join it.
 """
 
+import asyncio
 import fcntl
 import logging
 import re
@@ -16,14 +17,16 @@ import struct
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
 import psutil
 
+from src.base.config import Settings
 from src.base.errors import StorageUnavailableError
+from src.base.shutdown import SHUTDOWN
 from src.pg import embedded_folder
 from src.pg.client import PgClient
 from src.pg.connection import ORDINARY
@@ -376,3 +379,23 @@ def _explained() -> Iterator[None]:
     except (OSError, subprocess.SubprocessError) as error:
         told = f"the embedded PostgreSQL did not start: {embedded_folder.describe(error)}"
         raise StorageUnavailableError(told) from error
+
+
+@asynccontextmanager
+async def open_database(settings: Settings) -> AsyncIterator[str]:
+    """The address of the database; without a configured one, the embedded server runs meanwhile.
+
+    Raises:
+        StorageUnavailableError: The embedded server did not start.
+    """
+    if settings.database_dsn is not None:
+        yield settings.database_dsn
+        return
+    server = EmbeddedPostgres(settings.data_dir)
+    SHUTDOWN.at_worst(server.abandon)
+    try:
+        dsn = await asyncio.to_thread(server.start)
+        server.look_after()
+        yield dsn
+    finally:
+        await asyncio.to_thread(server.stop, in_a_hurry=SHUTDOWN.signal is not None)
