@@ -9,8 +9,8 @@ ENV PYTHONUNBUFFERED=1 \
     DATA_DIR=/data
 
 WORKDIR /app
-COPY requirements.txt .
-RUN pip install -r requirements.txt \
+COPY requirements.txt requirements-anthropic.txt requirements-google.txt ./
+RUN pip install -r requirements-anthropic.txt -r requirements-google.txt \
     && useradd --system --uid 10001 --home-dir /app pomni \
     && install -d -o pomni /data
 

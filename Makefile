@@ -60,7 +60,7 @@ $(VENV)/.browser: | $(VENV)/bin/python
 	  || echo "No chromium or pgbouncer: tests that need them are skipped" >&2
 	@touch $@
 
-$(VENV)/.installed-dev: requirements.txt requirements-dev.txt | $(VENV)/bin/python
+$(VENV)/.installed-dev: $(wildcard requirements*.txt) | $(VENV)/bin/python
 	@echo "Installing what requirements-dev.txt lists into $(VENV) (once)" >&2
 	@$(PIP) -r requirements-dev.txt
 	@touch $@ $(VENV)/.installed

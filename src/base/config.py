@@ -391,7 +391,7 @@ def _check_together(settings: Settings) -> list[str]:
 def _check_providers(settings: Settings) -> list[str]:
     """What the models' providers lack: a key (or the address of a server that wants none).
 
-    requirements.txt names every provider's package; an installation may lack it still.
+    requirements.txt names OpenAI's package alone, the other providers have files of their own.
     """
     named = {variable: getattr(settings, variable.lower()) or "" for variable in MODELS}
     if settings.llm_model is None and (by_key := find_provider(settings.chat_model_name)):
@@ -405,9 +405,9 @@ def _check_providers(settings: Settings) -> list[str]:
                 f"Write your key, or set {provider.base_url_variable} for a server that needs none"
             )
         if provider is not None and find_spec(f"langchain_{provider.name}") is None:
-            package = f"langchain-{provider.name.replace('_', '-')}"
+            listed = f"requirements-{provider.name.partition('_')[0]}.txt"
             problems.append(
                 f"{variable}: {provider.name}:… needs a package that is not installed. "
-                f"Run: .venv/bin/pip install {package}"
+                f"Run: .venv/bin/pip install -r {listed}"
             )
     return problems

@@ -1,7 +1,7 @@
 """The providers of chat models: one record each, and its settings.
 
-A new one needs a record, its two settings, their lines in ``.env.example``, and its package in
-``requirements.txt``. LangChain's ``init_chat_model`` makes its models; an API of its own that
+A new one needs a record, its two settings, their lines in ``.env.example``, and its package in a
+``requirements-NAME.txt``. LangChain's ``init_chat_model`` makes its models; an API of its own that
 OpenAI's clients speak needs none of this, but ``OPENAI_BASE_URL``.
 """
 

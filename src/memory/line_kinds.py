@@ -8,7 +8,7 @@ a test compares them.
 import json
 import re
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -21,6 +21,7 @@ from src.reading.sentences import FOLD, TAG, is_question
 from src.texts.morphology import parts_of_speech, tells_deed, words
 
 Vector = NDArray[np.float32]
+Kind = Callable[[str], str]  # of a line
 
 WEIGHTS = Path(__file__).with_name("line_weights.json")
 NOTE, QUESTION, REQUEST, AGREEMENT = "note", "question", "request", "agreement"

@@ -53,7 +53,11 @@ def rank(candidates: Iterable[Hit], query: RankedQuery) -> list[Hit]:
     """The candidates with their scores, best first; equal scores by uid: the order is total."""
     documents = list(candidates)
     named = _named_speaker(documents, query.words)
-    scored = [(document, _score(document, query, named=named)) for document in documents]
+    # What shares words and has no vector counts as near as the nearest of those that share none.
+    near = max((d.cosine for d in documents if d.cosine is not None and not d.bm25), default=0.0)
+    seen = [replace(d, cosine=near) if d.cosine is None and d.bm25 else d for d in documents]
+    scores = [_score(document, query, named=named) for document in seen]
+    scored = list(zip(documents, scores, strict=True))
     return sorted(_with_sessions(scored), key=lambda hit: (-hit.score, hit.uid))
 
 

@@ -22,10 +22,9 @@ from pydantic import Field
 
 from src.history import new_messages as history
 from src.llm.quoting import RECORDS
-from src.memory.line_kinds import NOTE, QUESTION, REQUEST, UNSURE, Vector, kind_of
+from src.memory.line_kinds import NOTE, QUESTION, REQUEST, UNSURE, Kind, Vector, kind_of
 from src.memory.tools import describe_forgotten, describe_saved
 from src.offline import replies, tasks
-from src.offline.replies import Kind
 from src.reading import lexicon, requests
 from src.reading.gate import holds_secret
 from src.reading.sentences import FOLD, is_question, sentences
@@ -38,18 +37,17 @@ SEARCHED = 20  # results that are looked at
 CONTEXT = 5  # messages that tell the language of a short one
 MAX_CALLS = 8  # of one reply; more would not run
 DAY = len("[Текущее время: 2026-11-21")  # of a message's label
-OPTION = re.compile(r"^• [«“](.+)[»”]$", re.MULTILINE)
-ALL_OF_THEM = lexicon.Expression(r"<answers.all_of_them>[.! ]*", re.IGNORECASE)
+OPTION = re.compile(r"^• [«“](.+)[»”]$", re.M)
+ALL_OF_THEM = lexicon.Expression(r"<answers.all_of_them>[.! ]*", re.I)
 TAKES_BACK = lexicon.Expression(
-    r"\W*<lines.takes_back>(?![\w'-])(?:\W*<lines.laugh>)*\W*(?P<more>.*)",
-    re.IGNORECASE | re.DOTALL,
+    r"\W*<lines.takes_back>(?![\w'-])(?:\W*<lines.laugh>)*\W*(?P<more>.*)", re.I | re.S
 )
-ASK_ME = lexicon.Expression(r"^\W*<lines.ask_me>[\s,]+", re.IGNORECASE)
+ASK_ME = lexicon.Expression(r"^\W*<lines.ask_me>[\s,]+", re.I)
 Call = tuple[str, dict[str, Any]]
 Prompt = Sequence[BaseMessage]
 Names = Sequence[str]
-NEWEST: Call = (SEARCH, {"kinds": ["message"], "limit": SEARCHED})
 Embed = Callable[[str], Awaitable[Vector | None]]
+NEWEST: Call = (SEARCH, {"kinds": ["message"], "limit": SEARCHED})
 # What is said to the results of tools, but for those of saving, searching and the clock.
 DESCRIBED: Mapping[str | None, Callable[[Mapping[str, Any], Language], str]] = {
     **dict.fromkeys(("forget_fact", "forget_everything"), describe_forgotten),
@@ -100,11 +98,9 @@ def judged_lines(messages: Prompt) -> list[str]:
     None of a line that is to be remembered nowhere.
     """
     records, asked = _records(messages), _asked_text(history.own_words_of(messages))
+    told = [*records.get("messages", ())[-1:]] if records is not None else [{"text": asked}]
     if records is None:
-        found = (one for tool in _results(messages) for one in _read(tool).get("memories") or ())
-        told = [{"text": asked}, *found]
-    else:
-        told = [*records.get("messages", ())[-1:]]
+        told += [one for tool in _results(messages) for one in _read(tool).get("memories") or ()]
     lines = (str(one.get("text", "")) for one in told)
     return [one for one in lines if one.strip() and not requests.asks_to_keep_private(one)]
 
@@ -153,10 +149,8 @@ class Turn:
         last = max((n for n, m in enumerate(talk) if isinstance(m, HumanMessage)), default=0)
         self._before, self._last = talk[:last], talk[last:]
         self._own = [m for m in self._before if isinstance(m, HumanMessage)]  # oldest first
-        before = map(_text_of, self._own[-1:])
-        self._is_private = requests.asks_to_keep_private(self.text) or any(
-            map(requests.announces_private, before)
-        )
+        asks, before = requests.asks_to_keep_private, map(_text_of, self._own[-1:])
+        self._is_private = asks(self.text) or any(map(requests.announces_private, before))
         # A file that comes first speaks for itself.
         context = " ".join(map(_text_of, self._own[-CONTEXT:] or self._last))
         known = choose_language(history.language_of(messages))
@@ -166,28 +160,27 @@ class Turn:
         """What is to be done, in order: what is asked for, else what is told and searched."""
         done = self._asked_for()
         told = [words for words in self._said if not (words["is_asked"] and done is not None)]
-        facts = (fact for words in told for fact in tasks.facts_of(words))
-        calls: list[Call] = [(SAVE, fact) for fact in facts]
+        calls: list[Call] = [(SAVE, fact) for words in told for fact in tasks.facts_of(words)]
         return calls + (self._searches() if done is None else done)
+
+    def reply(self, results: Sequence[ToolMessage]) -> str:
+        """What is said when nothing is left to do."""
+        files = () if self._is_private else history.file_names_of(self._messages)
+        saved = [describe_saved(_read(one), self.language) for one in results if one.name == SAVE]
+        found = [_read(one) for one in results if one.name == SEARCH]
+        parts = [
+            "\n".join(dict.fromkeys(saved)),
+            replies.quote_found(found, self._question, self.language, self._kind_of),
+            *map(self._said_to, results),
+            *(say("offline_file", self.language, name=name) for name in dict.fromkeys(files)),
+        ]
+        return "\n\n".join(filter(None, parts)) or self._small_reply()
 
     def is_missed(self, results: Sequence[ToolMessage]) -> bool:
         """Whether the search found nothing of what is asked of the user themselves."""
         if [one.name for one in results] != [SEARCH] or not replies.asks_of_self(self._question):
             return False
         return not replies.near(_read(results[0]).get("memories") or (), self._question)
-
-    def reply(self, results: Sequence[ToolMessage]) -> str:
-        """What is said when nothing is left to do."""
-        language, names = self.language, dict.fromkeys(history.file_names_of(self._messages))
-        saved = [describe_saved(_read(one), language) for one in results if one.name == SAVE]
-        found = [_read(one) for one in results if one.name == SEARCH]
-        parts = [
-            "\n".join(dict.fromkeys(saved)),
-            replies.quote_found(found, self._question, language, self._kind_of),
-            *map(self._said_to, results),
-            *(say("offline_file", language, name=name) for name in names),
-        ]
-        return "\n\n".join(filter(None, parts)) or self._small_reply()
 
     @property
     def _notes(self) -> list[HumanMessage]:
@@ -203,17 +196,15 @@ class Turn:
             asked = last
         if requests.overview_of(self.text):
             return asked or self.text
-        is_wanted = self._kind == REQUEST and ASK_ME.match(self.text) is not None
-        is_asked = is_wanted or (self._kind == NOTE and is_question(self.text))
+        wants = self._kind == REQUEST and ASK_ME.match(self.text) is not None
+        is_asked = wants or (self._kind == NOTE and is_question(self.text))
         if is_asked or self._kind in (QUESTION, UNSURE):
-            asked = asked or self.text
-        is_told = is_wanted or self._kind in (NOTE, QUESTION, UNSURE)
-        return ASK_ME.sub("", asked) if is_told else ""
+            return ASK_ME.sub("", asked or self.text)
+        return ASK_ME.sub("", asked) if self._kind == NOTE else ""
 
     def _asked_for(self) -> list[Call] | None:
         """What a message asks to have done: to keep quiet, forget, tell the time, remind."""
-        calls = reminders.reminder_calls(self.text, self._messages, self._tool_names)
-        if calls:
+        if calls := reminders.reminder_calls(self.text, self._messages, self._tool_names):
             return calls
         if self._is_private:
             return [("keep_private", {})]
@@ -258,9 +249,8 @@ class Turn:
         if not self._question:
             return []
         calls: list[Call] = [(SEARCH, {"query": self._question, "limit": SEARCHED})]
-        if requests.overview_of(self._question) in ("profile", "family"):
-            calls.append(NEWEST)
-        return calls
+        is_wide = requests.overview_of(self._question) in ("profile", "family")
+        return [*calls, NEWEST] if is_wide else calls
 
     def _said_to(self, result: ToolMessage) -> str:
         if result.name == "current_time":
@@ -277,38 +267,33 @@ class Turn:
         if self._forgetting() is not None:
             return say("forget_what", self.language)
         asks = is_question(self.text)
-        if self._tool_names and SEARCH not in self._tool_names and self._kind == NOTE:
-            return say("refused_memory_off", self.language)
-        if self._kind in (NOTE, UNSURE) and not asks:
+        if self._kind in (NOTE, UNSURE) and not (asks and self._question):
             return self._noted()
         if not self._question or self._kind == REQUEST:
             return self._with_hint(say(f"offline_{self._kind}", self.language))
         is_sure = asks or requests.overview_of(self.text) is not None
-        key = "offline_unknown" if is_sure else "offline_unsure"
-        return self._with_hint(say(key, self.language))
+        reply = say("offline_unknown" if is_sure else "offline_unsure", self.language)
+        return self._with_hint(reply)
 
     def _noted(self) -> str:
+        """What is said of a note: with what it puts right, the last about the same, or asked."""
+        if self._tool_names and SEARCH not in self._tool_names:
+            return say("refused_memory_off", self.language)
         if holds_secret(self.text):  # no memory keeps it
             return say("refused_secret", self.language)
-        beside = self._corrected() if replies.corrects(self.text) else None
+        said = (self.text, *map(_text_of, self._own[-1:])) if replies.corrects(self.text) else ()
+        known = [_text_of(one) for one in reversed(self._notes)] if said else []
+        beside = next((note for one in said for note in known if shared(one, note)), None)
         if beside is None:
             return self._with_hint(say("offline_noted", self.language))
         return say("offline_beside", self.language, text=beside)
-
-    def _corrected(self) -> str | None:
-        """The note that it puts right: the last about the same, or about the line before it."""
-        texts, before = map(_text_of, self._notes), map(_text_of, self._own[-1:])
-        notes = list(reversed(list(texts)))
-        said = (self.text, *before)
-        return next((note for one in said for note in notes if shared(one, note)), None)
 
     def _with_hint(self, reply: str) -> str:
         """The reply; with the first one of a day, that no model is connected."""
         talk = [*self._own[-1:], *self._last[:1]]
         days = {history.split_time_label(str(one.text))[0][:DAY] for one in talk}
-        if self._own and len(days) == 1:
-            return reply
-        return f"{reply}\n\n{say('offline_note', self.language)}"
+        note = say("offline_note", self.language)
+        return reply if self._own and len(days) == 1 else f"{reply}\n\n{note}"
 
 
 def _forget_message(messages: Sequence[HumanMessage]) -> list[Call]:

@@ -1,13 +1,13 @@
 """What the notebook says to the results of its tools: quotes, newest first, and what was done."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
-from src.memory.line_kinds import NOTE, UNSURE, kind_of
+from src.memory.line_kinds import NOTE, UNSURE, Kind, kind_of
 from src.reading import lexicon
 from src.reading.relations import asked_relations, relation_term
 from src.reading.requests import asks_to_keep_private, forget_request
@@ -31,9 +31,8 @@ SURE = 2  # words of a question that are enough, if they are all of its words
 SHARED = 0.5  # of the words of a question, in a file; more of them in what has no vector (yet)
 BESIDE = 5  # messages behind a note in which one that puts it right is looked for
 CORRECTS = lexicon.Expression(
-    r"\W*(?:(?:<lines.laugh>|<lines.opener>)(?![\w'-])\W+){0,3}?"
-    r"(?:<lines.corrects>|<lines.takes_back>)(?![\w'-])",
-    re.I,
+    r"(?i)\W*(?:(?:<lines.laugh>|<lines.opener>)(?![\w'-])\W+){0,3}?"
+    r"(?:<lines.corrects>|<lines.takes_back>)(?![\w'-])"
 )
 CONTINUES = lexicon.Expression(r"\W*<lines.continues>(?![\w'-])", re.I)
 NAMED = lexicon.Expression(r"\W*<lines.named>\W*", re.I)
@@ -53,7 +52,7 @@ VALUES: Mapping[str, re.Pattern[str] | lexicon.Expression] = {
 ME_ALONE = frozenset({"i", "i'm", "im", "я"})  # "we" may be both
 NO_NAME = frozenset({"VERB", "ADJF", "ADJS", "ADVB", "INTJ", "PREP", "CONJ", "NPRO"})
 Record = dict[str, Any]
-Kind = Callable[[str], str]
+Found = Sequence[Record]
 
 
 def corrects(text: str) -> bool:
@@ -75,9 +74,7 @@ def is_note(text: str, kind: str | None = None) -> bool:
     return kind == NOTE or (kind == UNSURE and not is_question(text))
 
 
-def quote_found(
-    found: Sequence[Record], question: str, language: Language, kind: Kind = kind_of
-) -> str | None:
+def quote_found(found: Found, question: str, language: Language, kind: Kind) -> str | None:
     """What was said about a question, newest first; None when nothing is near.
 
     What does not hold any more stands below, marked.
@@ -86,23 +83,28 @@ def quote_found(
         found: The results of the searches.
         question: As it was asked.
         language: Of the words around the quotes.
-        kind: Tells what a line is, by default by its letters.
+        kind: Tells what a line is.
     """
     every = [r for one in reversed(found) for r in one.get("memories") or () if r.get("text")]
-    once = {(r.get("id"), r["uid"]): {**r, "kind": kind(r["text"])} for r in every}
-    records = list(once.values())
+    once = {r["id"] if _is_fact(r) else r["uid"]: r for r in every}  # of the first search
+    records = [{**r, "kind": kind(r["text"])} for r in once.values()]
     overview = str(found[0].get("overview") or "") if found else ""
     chosen = _listed(records, overview) if overview else near(records, question)
     if not chosen:
         return None
-    shown = {record["text"]: record for record in newest_first(chosen)[::-1]}  # of the same one
     wanted = frozenset(terms(question))
     title = say(f"offline_overview_{overview}" if overview else "offline_quote_one", language)
-    lines = [_line(record, wanted, language) for record in reversed(shown.values())]
+    lines = [_line(record, wanted, language) for record in newest_first(chosen)]
     return "\n".join([title, "", *lines])
 
 
-def near(records: Sequence[Record], question: str, *, least: float = NEAR) -> list[Record]:
+def newest_first(records: Found) -> list[Record]:
+    """What holds, then what does not any more; of both the newest first, and the same once."""
+    ordered = sorted(records, key=lambda one: (one.get("holds", True), _order(one)))
+    return list({record["text"]: record for record in ordered}.values())[::-1]
+
+
+def near(records: Found, question: str, *, least: float = NEAR) -> list[Record]:
     """The notes that are nearest to a question, if they are near, with what puts them right.
 
     Args:
@@ -117,7 +119,8 @@ def near(records: Sequence[Record], question: str, *, least: float = NEAR) -> li
     floor = max(least, max(scores.values(), default=0.0) - GAP)
     best = [r for r in told if scores[id(r)] >= floor][:QUOTED]
     rest = [r for r in told if r not in best and not asks_for_reminder(r["text"])]
-    beside = [r for r in rest if _belongs(r, best, told) or _corrects_answer(r, best, records)]
+    talk = sorted(records, key=_order)
+    beside = [r for r in rest if _belongs(r, best, told, talk)]
     later = [r for r in rest if r not in beside and _is_later_about_same(r, best, question)]
     return [*best[: QUOTED - bool(later)], *beside, *later[:1]]
 
@@ -126,38 +129,35 @@ def _may_ask(record: Record) -> bool:
     return record.get("kind") == UNSURE or is_question(record["text"])
 
 
-def _is_later_about_same(record: Record, best: Sequence[Record], question: str) -> bool:
+def _is_later_about_same(record: Record, best: Found, question: str) -> bool:
     """Whether it was said after the nearest, and speaks of half of what that tells of it."""
-    if not best or _order(record) <= _order(best[0]) or _is_of_another(record["text"], question):
+    if not best or _order(record) <= _order(best[0]):
         return False
-    if _differ(_people(record["text"]), _people(best[0]["text"])):
+    people, nearest = _people(record["text"]), _people(best[0]["text"])
+    if _is_of_another(record["text"], question) or _differ(people, nearest):
         return False
     return _share(shared(question, best[0]["text"]), record["text"]) >= SHARED
 
 
-def _belongs(record: Record, best: Sequence[Record], told: Sequence[Record]) -> bool:
-    """Whether a record puts right what is chosen, goes on with it, or took its place."""
+def _belongs(record: Record, best: Found, told: Found, talk: Found) -> bool:
+    """Whether a record puts right what is chosen, goes on with it, or took its place.
+
+    It may put right the answer to a question: "how much is it?", "no, it's 7".
+    """
     if record.get("id") in {one.get("replaced_by", "") for one in best}:
         return True
-    text, place = record["text"], _order(record)[1]
-    before = sorted((r for r in told if _order(r) < _order(record)), key=_order)
-    beside = [r for r in before[-1:] if place - _order(r)[1] <= BESIDE]
-    if corrects(text):
-        same = [r for r in before if shared(text, r["text"])]
-        return any(r in best for r in same[-1:] or beside)
-    return CONTINUES.match(text.translate(FOLD)) is not None and any(r in best for r in beside)
+    text, place = record["text"], _order(record)
+    before = [r for r in talk if _order(r) < place]
+    close = [r for r in before if place[1] - _order(r)[1] <= BESIDE]
+    beside = any(r in best for r in [r for r in close if r in told][-1:])
+    if not corrects(text):
+        return beside and CONTINUES.match(text.translate(FOLD)) is not None
+    same = [r in best for r in before if r in told and shared(text, r["text"])][-1:]
+    asked = [q["text"] for q in close[-1:] if is_question(q["text"])]
+    return any(same or [beside]) or any(shared(q, r["text"]) for q in asked for r in best)
 
 
-def _corrects_answer(record: Record, best: Sequence[Record], records: Sequence[Record]) -> bool:
-    """Whether it puts right what was answered right before: "how much is it?", "no, it's 7"."""
-    place = _order(record)
-    before = max((r for r in records if _order(r) < place), key=_order, default=record)
-    is_beside = place[1] - _order(before)[1] <= BESIDE
-    asked = content(before["text"]) if is_beside and is_question(before["text"]) else ()
-    return corrects(record["text"]) and any(_share(asked, one["text"]) for one in best)
-
-
-def _listed(records: Sequence[Record], kind: str) -> list[Record]:
+def _listed(records: Found, kind: str) -> list[Record]:
     """What an overview lists: facts that hold, and notes that told no fact; of the family alone
     what speaks of kin.
     """
@@ -175,10 +175,9 @@ def _is_fact(record: Record) -> bool:
 
 def _tells(record: Record) -> bool:
     """A question or a request tells nothing; a summary is nobody's words."""
-    if _is_fact(record) or record.get("from_file"):
-        return True
-    is_summary = str(record.get("id", record["uid"])).startswith("summary")
-    return not is_summary and is_note(str(record["text"]), record.get("kind"))
+    source = str(record.get("id", record["uid"])).partition("-")[0]
+    is_told = source == "fact" or bool(record.get("from_file"))
+    return is_told or (source != "summary" and is_note(record["text"], record.get("kind")))
 
 
 def _is_of_another(text: str, question: str) -> bool:
@@ -208,13 +207,12 @@ def _differ(one: frozenset[str], other: frozenset[str]) -> bool:
 def _people(text: str) -> frozenset[str]:
     """The relatives (``@brother``) and the names (``~тарас``) in a text."""
     found: set[str] = set()
-    for place, word in enumerate(words(text)):
-        tags = parts_of_speech(word)
-        is_name = "Name" in tags and tags.isdisjoint(NO_NAME)
-        if role := kin_of(word):
+    for word in content_words(text):
+        tags = parts_of_speech(word.text)
+        if role := kin_of(word.text):
             found.add(f"@{role}")
-        elif is_name or (place and word[1:].islower() and word.istitle() and not tags):
-            found |= {f"~{form}" for form in lemmas(word)}
+        elif (word.is_name and not tags) or ("Name" in tags and tags.isdisjoint(NO_NAME)):
+            found |= {f"~{form}" for form in word.lemmas}
     return frozenset(found)
 
 
@@ -272,23 +270,22 @@ def _asked_words(question: str) -> list[Lemmas]:
     return [one for one in content(question) if not one & forms] or list(content(question))
 
 
-def covers(records: Sequence[Record], question: str) -> bool:
-    """Whether they hold every word of a question, or tell what the user asks of themselves."""
-    asked, told = _asked_words(question), " ".join(one["text"] for one in records)
-    return _share(asked, told) == 1 or any(_answers(one["text"], question) for one in records)
-
-
 def asks_of_self(question: str) -> list[str]:
     """What the one who asks wants to know of themselves ("where do I live?"), as search terms."""
     return asked_relations(question) if _is_own(question) else []
 
 
 def _answers(text: str, question: str) -> bool:
-    asked = asks_of_self(question)
-    folded = text.translate(FOLD)
-    if relation_term("name") in asked and _is_name_alone(folded):
-        return True
-    return any(term in asked and one.search(folded) for term, one in ANSWERS.items())
+    asked, folded = asks_of_self(question), text.translate(FOLD)
+    is_name = relation_term("name") in asked and _is_name_alone(folded)
+    return is_name or any(term in asked and one.search(folded) for term, one in ANSWERS.items())
+
+
+def covers(records: Found, question: str) -> bool:
+    """Whether they hold every word of a question, or tell what the user asks of themselves."""
+    told = " ".join(record["text"] for record in records)
+    holds = _share(_asked_words(question), told) == 1
+    return holds or any(_answers(one["text"], question) for one in records)
 
 
 def _is_name_alone(folded: str) -> bool:
@@ -310,11 +307,6 @@ def _line(record: Record, wanted: frozenset[str], language: Language) -> str:
         line = f"{say('offline_earlier', language)} {line[2:]}"
     dates = f" ({', '.join(record['dates'])})" if record.get("dates") else ""
     return f"{line}{dates} [{record['n']}]"
-
-
-def newest_first(records: Sequence[Record]) -> list[Record]:
-    """What holds, then what does not any more; of both the newest first."""
-    return sorted(records, key=lambda r: (r.get("holds", True), _order(r)), reverse=True)
 
 
 def _order(record: Record) -> tuple[str, int]:

@@ -1,10 +1,10 @@
 """The notebook in structured calls and in tasks without tools: strict mode, summaries."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from src.memory.line_kinds import NOTE
-from src.offline.replies import Kind, Record, covers, is_note, near, newest_first
+from src.memory.line_kinds import NOTE, Kind
+from src.offline.replies import Record, covers, is_note, near, newest_first
 from src.reading.facts import Fact
 from src.reading.plain_facts import plain_facts, to_remember
 from src.reading.requests import asks_to_keep_private, forget_request
@@ -45,7 +45,7 @@ def fill_form(form: str, records: Records, kind: Kind) -> dict[str, Any]:
         return _understanding(records, kind)
     if form == "ExtractedFacts":
         return {"facts": _extracted(records["messages"])}
-    return {"uids": list(_meant(records))} if form == "Forgetting" else {}
+    return {"uids": _meant(records)} if form == "Forgetting" else {}
 
 
 def summary_of(records: Records) -> str:
@@ -69,8 +69,7 @@ def _whose(record: Record) -> str:
 def _understanding(records: Records, kind: Kind) -> dict[str, Any]:
     asked = records["messages"][-1]
     text = asked["text"].strip()
-    wanted = forget_request(text)
-    if wanted is not None:
+    if (wanted := forget_request(text)) is not None:
         return {"intent": "forget", "query": wanted.about}
     if asks_for_reminder(text):
         return {"intent": "remind"}
@@ -97,9 +96,10 @@ def _extracted(messages: Sequence[Record]) -> list[dict[str, Any]]:
     return [fact for one in typed for fact in facts_of(one)]
 
 
-def _meant(records: Records) -> Iterator[str]:
+def _meant(records: Records) -> list[str]:
     """The quotes that share a word with what is to be forgotten, and tell something."""
     wanted = forget_request(records["messages"][0]["task"])
-    for one in records["context"]:
-        if wanted and wanted.about and shared(wanted.about, one["text"]) and is_note(one["text"]):
-            yield one["uid"]
+    about = wanted.about if wanted is not None else ""
+    return [
+        r["uid"] for r in records["context"] if shared(about, r["text"]) and is_note(r["text"])
+    ]

@@ -5,8 +5,6 @@ killed the process. So one that ran at two deaths is a suspect: it runs before t
 ``Workers``), and when its process dies while it runs alone it is put aside.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import time

@@ -3,8 +3,6 @@
 The queue of an update is chosen where it is stored (``INSERT_UPDATES``).
 """
 
-from __future__ import annotations
-
 from src.base.errors import StorageRejectedError
 from src.pg.client import Repository
 

@@ -1,7 +1,5 @@
 """Telegram updates: stored together with their jobs, handled once, pruned later."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field

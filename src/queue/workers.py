@@ -1,7 +1,5 @@
 """The workers of this process: procrastinate, supervised; and when a job is tried again."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging

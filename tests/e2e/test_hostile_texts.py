@@ -76,17 +76,20 @@ async def test_texts_that_ended_the_engine_are_answered_and_embedded(
     assert again.pid
 
 
+LONG = "слово " * 60  # a question is its end, a document its beginning: both engines work
+
+
 async def test_the_bot_outlives_its_engines_and_they_do_not_outlive_the_bot(world: World) -> None:
     bot = await world.start()
     assert len(engines(bot)) == 1, "that of questions is there before the first of them"
-    await world.telegram.send_text(USER, "раз")
+    await world.telegram.send_text(USER, LONG + "раз")
     await world.telegram.wait_sent(USER)
     await embedded(world)
     first = engines(bot)
     assert len(first) == 2
     for engine in first:
         os.kill(engine, signal.SIGKILL)
-    await world.telegram.send_text(USER, "два")
+    await world.telegram.send_text(USER, LONG + "два")
     await world.telegram.wait_sent(USER, 2)
     await embedded(world)
     second = engines(bot)
@@ -98,13 +101,13 @@ async def test_the_bot_outlives_its_engines_and_they_do_not_outlive_the_bot(worl
 @pytest.mark.parametrize("which", [0, 1], ids=["one", "the other"])
 async def test_an_answer_does_not_wait_for_an_engine_that_hangs(world: World, which: int) -> None:
     bot = await world.start()
-    await world.telegram.send_text(USER, "раз")
+    await world.telegram.send_text(USER, LONG + "раз")
     await world.telegram.wait_sent(USER)
     await embedded(world)
     hanging = engines(bot)[which]
     os.kill(hanging, signal.SIGSTOP)
-    await world.telegram.send_text(USER, "два")
+    await world.telegram.send_text(USER, LONG + "два")
     await world.telegram.wait_sent(USER, 2)
-    assert world.answers(USER) == ["эхо: раз", "эхо: два"]
+    assert world.answers(USER) == [f"эхо: {LONG}раз", f"эхо: {LONG}два"]
     assert await bot.terminate() == 0, "nor does the end"
     await eventually(lambda: not Path(f"/proc/{hanging}").exists(), "its end")

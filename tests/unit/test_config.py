@@ -189,7 +189,7 @@ def test_a_provider_without_package_says_how_to_install(monkeypatch: pytest.Monk
     monkeypatch.setitem(sys.modules, "langchain_anthropic", None)  # as if not installed
     [line] = problems(monkeypatch, LLM_MODEL="anthropic:claude", ANTHROPIC_API_KEY="key-key")
     assert line.startswith("LLM_MODEL: anthropic:… needs a package")
-    assert line.endswith("pip install langchain-anthropic")
+    assert line.endswith("pip install -r requirements-anthropic.txt")
 
 
 @pytest.mark.parametrize("key", ["ANTHROPIC_API_KEY", "GOOGLE_API_KEY"])
@@ -197,10 +197,12 @@ def test_a_key_alone_without_its_package_says_how_to_install_it(
     monkeypatch: pytest.MonkeyPatch, key: str
 ) -> None:
     package = next(f"langchain_{p.name}" for p in PROVIDERS.values() if p.key_variable == key)
+    listed = f"requirements-{key.partition('_')[0].lower()}.txt"
+    assert package.replace("_", "-") in (ROOT / listed).read_text()
     monkeypatch.setitem(sys.modules, package, None)
     [line] = problems(monkeypatch, **{key: "key-key"})
     assert line.startswith(f"{key}: ")
-    assert line.endswith(f"pip install {package.replace('_', '-')}")
+    assert line.endswith(f"pip install -r {listed}")
 
 
 def test_every_provider_s_variables_are_settings() -> None:

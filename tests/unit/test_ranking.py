@@ -63,3 +63,13 @@ def test_a_message_from_which_a_fact_was_taken_comes_first() -> None:
     query = RankedQuery(frozenset(), read_time("Where were we?", NOON))
     told = replace(said(2, "We were in Rome.", "user"), tells_fact=True)
     assert rank([said(1, LONG, "user"), told], query)[0].text == told.text
+
+
+def test_what_shares_words_and_has_no_vector_comes_before_what_is_only_near() -> None:
+    near, both = said(1, "Boats", "user"), replace(said(2, LONG, "user"), cosine=0.4, bm25=2.0)
+    answered = replace(said(3, "Take a boat", "assistant"), cosine=None, bm25=0.5)
+    far = replace(said(4, "Bye", "user"), cosine=None)
+    query = RankedQuery(frozenset(), read_time("Where were we?", NOON))
+    ranked = rank([far, near, answered, both], query)
+    assert [hit.source_id for hit in ranked] == [2, 3, 1, 4]
+    assert ranked[1].cosine is None, "what is shown stays as it is"

@@ -85,7 +85,6 @@ BUILT = {
 # What say(key, ...) can hold, by file.
 KEYS_OF_FILE = {
     "tasks.py": TEXT_KEYS,
-    "model.py": {"offline_unknown", "offline_unsure"},
     "teaching.py": {"private_kept", "private_kept_group"},
     "command_service.py": {
         "erase_kept", "erase_late", "erase_done", "tools_away", "tools_connecting",

@@ -6,8 +6,6 @@ since people mix them; what a language lacks, it leaves out. The files are read 
 group is asked for, and each expression is compiled when it is first used.
 """
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
