@@ -6,6 +6,7 @@ a test compares them.
 """
 
 import json
+import re
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 
 from src.reading import lexicon
 from src.reading.sentences import FOLD, TAG, is_question
-from src.texts.morphology import parts_of_speech, words
+from src.texts.morphology import parts_of_speech, tells_deed, words
 
 Vector = NDArray[np.float32]
 Kind = Callable[[str], str]  # of a line
@@ -33,6 +34,12 @@ DOUBT = 0.15  # between the scores of a note and of a question, below which a li
 LEAN = 0.1  # towards a note, by letters alone: what is none is quoted, rather than a note lost
 NOTHING: Vector = np.zeros(0, dtype=np.float32)
 SHARE = 0.2  # of pieces and marks, beside a vector of length 1
+# "Телефон врача", "vet's phone number": a name for what has a value, without a value.
+BARE = lexicon.Expression(
+    r"\W*(?:<lines.question_and>\s+)?(?P<name><lines.valued>(?:\s+[^\W\d_]+){1,6}"
+    r"|(?:[^\W\d_]+(?:'s)?\s+){1,4}<lines.valued_last>)[\s.!]*(?:,[^\d:=]*)?",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True)
@@ -73,6 +80,9 @@ def kind_of(text: str, vector: Vector | None = None, weights: Weights | None = N
     """
     weights, text = weights or shipped_weights(), TAG.sub("", text[:MAX_LINE])
     asks = text.rstrip().endswith("?")
+    bare = BARE.fullmatch(text.translate(FOLD))
+    if bare is not None and not any(map(tells_deed, words(bare["name"]))):
+        return UNSURE
     if vector is None or vector.shape != weights.mean.shape:
         if len(words(text)) > SHORT[-1]:
             return QUESTION if is_question(text) else NOTE

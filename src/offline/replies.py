@@ -1,7 +1,7 @@
 """What the notebook says to the results of its tools: quotes, newest first, and what was done."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
 from itertools import pairwise
@@ -41,6 +41,12 @@ WHOSE = re.compile(r"\W*(?:[ув] |\w+s\b)", re.I)  # "у лёхи", "jakes"
 ANSWERS = {
     relation_term(one): lexicon.Expression(rf"(?<!\w)<facts.answers.{one}>(?!\w)", re.I)
     for one in ("name", "age", "lives_in", "born_in", "works_as", "works_at")
+}
+# What answers a word that asks for a value, as "plot 27" tells a number.
+VALUES: Mapping[str, re.Pattern[str] | lexicon.Expression] = {
+    "lines.number": re.compile(r"\d"),
+    "lines.phone": re.compile(r"\d[\d ()-]{5,}\d"),
+    "lines.day": lexicon.Expression(r"\b(?:<time.weekday>|<time.weekdays_many>)\b", re.I),
 }
 # What else a word may be that is also a name: "люба", "слава".
 ME_ALONE = frozenset({"i", "i'm", "im", "я"})  # "we" may be both
@@ -245,7 +251,16 @@ def _nearness(record: Record, question: str) -> float:
 def _share(asked: Sequence[Lemmas], text: str) -> float:
     """How many of these words a text holds."""
     there = frozenset[str]().union(*content(text))
+    if any(forms & there for forms in asked):
+        there |= _answered(text)
     return sum(bool(forms & there) for forms in asked) / len(asked) if asked else 0.0
+
+
+@lru_cache(maxsize=2_000)
+def _answered(text: str) -> Lemmas:
+    """Words of a question that are answered without being said: a number, a phone, a day."""
+    told = (word for key, one in VALUES.items() if one.search(text) for word in lexicon.words(key))
+    return frozenset[str]().union(*map(lemmas, told))
 
 
 @lru_cache(maxsize=100)

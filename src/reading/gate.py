@@ -127,10 +127,11 @@ PASSWORDS = tuple(
     for source in (
         # "пароль от вайфая: ...", "my password is ...", "пароль — ..."
         rf"{_PASSWORD}\b[^•.!?\n:=]{{0,40}}?\s*[:=]\s*(?P<v>\S)",
-        rf"{_PASSWORD}\b(?!\s+<secrets.talk>)(?:\s+<secrets.for>)?(?:\s+[\w'-]+){{0,3}}?"
+        rf"{_PASSWORD}\b(?!\s+<secrets.talk>)(?:\s+<secrets.for>)?(?:\s+[\w'-]+){{0,6}}?"
         rf"\s+(?:(?:-\s+)?<secrets.is>|-(?!\s+<secrets.is>))\s+{_TALK}(?P<v>\S)",
         # "пароль от вайфая солнышко2020", "password hunter2", "пароль 1234": a digit, or quotes
-        rf"{_PASSWORD}(?:\s+<secrets.for>\s+[\w'-]+(?:\s+[^\W\d]+)?)?\s+"
+        rf"{_PASSWORD}(?:\s+<secrets.for>\s+(?:the\s+)?[\w'-]+"
+        r"(?:(?:\s+<lines.question_preposition>(?:\s+the)?)?\s+[^\W\d]+)?)?\s+"
         r"(?P<v>[\"']\S|(?!1password)(?=\S{0,30}\d)\S{4,})",
         # "пароль от вайфая солнышко", "мой пароль солнышко", "пароль qwerty"
         r"(?:^|[.!?,;:\n] ?|\b<secrets.own>\s+)<secrets.bare_password>\s+<secrets.for>\s+[\w'-]+"

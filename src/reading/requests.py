@@ -12,7 +12,7 @@ from src.reading import lexicon
 from src.reading.sentences import FOLD, TAG, sentences
 from src.reading.words import content
 from src.texts import Language
-from src.texts.morphology import lemmas
+from src.texts.morphology import lemmas, tells_deed
 from src.texts.plain_text import plain
 
 # What a person asks of a memory in plain words: to forget, to keep quiet, to show what it knows.
@@ -50,6 +50,10 @@ FORGET_LAST = lexicon.Expression(
 )
 # "Forget that, I was joking": what follows the sign is a reason.
 THAT = lexicon.Expression(r"<forget.that>\s*[,.;:(—–]", re.IGNORECASE)
+# "Забудь про ёлку, купил уже": what says why begins with a verb or who did it.
+REASON = lexicon.Expression(
+    r"\s*[,(—–]\s*(?=(?P<word>[^\W\d_]+))(?P<sure><forget.reason>(?![\w'-]))?", re.IGNORECASE
+)
 ALL = lexicon.Expression(r"\b<forget.all>\b", re.IGNORECASE)
 OF_ME = lexicon.Expression(r"\b<forget.of_me>\b", re.IGNORECASE)
 
@@ -103,7 +107,7 @@ def _read(thing: str) -> ForgetRequest:
     """What stands beside the verb: one thing, all of a thing, all that is known, or nothing."""
     thing = thing.rstrip(" .!?…,;")
     behind = BEHIND.search(thing.translate(FOLD))
-    thing = thing[: behind.start()] if behind else thing
+    thing = _without_reason(thing[: behind.start()] if behind else thing)
     bare = thing.translate(FOLD)
     if THAT.match(bare) is not None:
         return ForgetRequest("", is_last=True)
@@ -118,6 +122,14 @@ def _read(thing: str) -> ForgetRequest:
         return ForgetRequest("", everything=is_all, is_last=not is_all and bool(bare))
     about = " ".join(thing[start:].strip(' ,:«»"“”').split())
     return ForgetRequest(about, everything=ALL.search(bare) is not None and everything is not None)
+
+
+def _without_reason(thing: str) -> str:
+    for begin in REASON.finditer(thing):
+        is_why = begin["sure"] is not None or tells_deed(begin["word"])
+        if is_why and content(thing[: begin.start()]):
+            return thing[: begin.start()]
+    return thing
 
 
 @cache

@@ -169,6 +169,7 @@ CANCEL = tuple(
         "<cancel.stop> (?:<cancel.whose> )?(?:(?P<all><cancel.all>) )?(?:<cancel.whose> )?"
         "<cancel.noun>(?: (?:<cancel.about> )?(?P<about>.{1,80}?))??(?: <cancel.again>)?",
         "<cancel.stop> (?:<cancel.whose> )?(?P<about>.{1,40}?) reminders?(?: <cancel.again>)?",
+        "<cancel.surely> (?:<cancel.whose> )?(?P<about>.{1,40}?) reminders? .{1,80}",
         "<cancel.surely> (?:<cancel.whose> )?(?:(?P<about>.{1,40}?) )?ones?(?:[,.;!(].{0,80})?",
         "<cancel.surely> (?:<cancel.about>|<cancel.whose> <cancel.about>) (?P<about>.{1,80}?)",
         f"<cancel.no_more>{_OF}(?: <cancel.again>)?",

@@ -121,6 +121,12 @@ def parts_of_speech(word: str) -> frozenset[str]:
     return frozenset(str(grammeme) for parse in _parses(lower) for grammeme in parse.tag.grammemes)
 
 
+def tells_deed(word: str) -> bool:
+    """Whether a Russian or Ukrainian word says what was done, or what I do; no name does."""
+    tags = parts_of_speech(word)
+    return "VERB" in tags and "Name" not in tags and not tags.isdisjoint({"past", "1per"})
+
+
 def _parses(lower: str) -> list[Any]:
     return [parse for analyzer in _analyzers() for parse in analyzer.parse(lower)]
 

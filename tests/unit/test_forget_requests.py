@@ -43,6 +43,30 @@ def test_everything_about_something_is_not_everything(text: str) -> None:
     assert wanted is not None and wanted.everything and len(read_request(text).words) == 1
 
 
+@for_each(("text", "about"), [
+    ("забудь про билет в музей, сдал вчера", "билет в музей"),
+    ("забудь мой размер, больше не ношу такое", "мой размер"),
+    ("забудь про позику сестрі, вона вже повернула", "позику сестрі"),
+    ("forget the ladder, borrowed another one", "the ladder"),
+    ("forget my locker (I moved)", "my locker"),
+    ("забудь Машу, Пашу и Дашу", "Машу, Пашу и Дашу"),
+    ("forget that I like tea, cocoa and milk", "I like tea, cocoa and milk"),
+])  # fmt: skip
+def test_why_a_thing_is_to_be_forgotten_is_no_part_of_it(text: str, about: str) -> None:
+    wanted = forget_request(text)
+    assert wanted is not None and wanted.about == about
+
+
+@for_each(("text", "told"), [
+    ("forget my debt to Ned", "I owe Ned 40"), ("забудь про долг Егору", "должен Егору 300"),
+    ("забудь про борг Назару", "я винен Назару 500"),
+    ("forget the plumber's phone", "Plumber: tel. 020 7946 0000"),
+    ("забудь телефон слесаря", "Слесарь Глеб, тел. 067 111 22 33"),
+])  # fmt: skip
+def test_a_debt_is_what_is_owed_and_a_phone_a_number(text: str, told: str) -> None:
+    assert is_meant(read_request(text), Told(told))
+
+
 @for_each("text", [
     "forget the thing about Halloran", "delete the note on Halloran",
     "забудь историю про Халлоран", "забудь ту нотатку про Халлоран",

@@ -220,6 +220,13 @@ My PIN is 4821
 my password is hunter
 wifi password hunter22
 the password to my laptop is banana
+пароль от вайфая на даче берёза77
+пароль від вайфаю у майстерні липень31
+wifi password for the barn clover901
+the password for the wifi in the back office is pencil
+секретная фраза: абрикос берег ветер
+сід-фраза абрикос берег вітер город дім їжак життя зима
+phrase for later and my wallet words: apple berry cherry
 sk-abcdefghijklmnopqrst
 ghp_abcdefghijklmnopqrstuvwxyz0123456789
 AKIAIOSFODNN7EXAMPLE
@@ -339,6 +346,8 @@ the password was changed yesterday
 my password is the same everywhere
 Пароль от почты кто-то узнал
 пароль від пошти хтось дізнався
+пароль от вайфая в отеле спрошу 12 числа
+секретная фраза в фильме понравилась
 сид-фраза — это просто слова""".splitlines()
 
 

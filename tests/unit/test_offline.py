@@ -324,6 +324,19 @@ def test_what_is_not_near_is_not_quoted() -> None:
     )
 
 
+@for_each(("question", "text"), [
+    ("what's my bay number", "we park at the far end, bay 14"),
+    ("слесарь телефон?", "Слесарь Глеб, тел. 067 111 22 33"),
+    ("what day is yoga", "yoga moved to tuesdays after lunch"),
+    ("в який день басейн", "басейн у малого по п'ятницях"),
+])  # fmt: skip
+def test_a_number_a_phone_and_a_weekday_answer_without_being_named(
+    question: str, text: str
+) -> None:
+    bare, told = ({"text": one, "similarity": 0.3} for one in (f"{text.split()[0]} …", text))
+    assert numbers_quoted(question, bare, told) == ["[2]"]
+
+
 def test_what_was_said_later_about_the_same_stands_above_it() -> None:
     told = {"text": "У меня есть мотоцикл", "said_at": "2026-11-01 09:00"}
     sold = {"text": "Продал мотоцикл", "similarity": 0.4, "said_at": "2026-11-09 09:00"}
@@ -590,6 +603,9 @@ def test_a_summary_of_nothing_said_and_a_merged_one() -> None:
 @for_each("text", [
     "Кто видит моего брата по выходным?", "Как удалить пятно?", "Where did I put my phone?",
     "Где данные для входа в банк?", "Who reads Tolstoy in my family?",
+    "то де лежить сокира", "так кто чинил забор",
+    "телефон сантехника", "адреса пошти на розі", "dentist's phone number",
+    "код от калитки подскажи, курьер приехал",
 ])  # fmt: skip
 def test_other_questions_are_searched_for(text: str) -> None:
     assert [name for name, _ in calls(prompt(text))] == ["search_memory"]
@@ -622,7 +638,8 @@ CANCELS = ("list_reminders", "cancel_reminder", "search_memory", "save_user_fact
     ("Отмени напоминание про таблетки", "таблетки"), ("скасуй нагадування про хліб", "хліб"),
     ("Отмени, пожалуйста, напоминание о хлебе", "хлебе"), ("отмени напоминание", "it"),
     ("больше не напоминай мне про таблетки", "таблетки"),
-    ("cancel the rent reminder", "rent"), ("stop reminding me about the rent", "the rent"),
+    ("cancel the rent reminder", "rent"), ("cancel the rent reminder my flatmate paid", "rent"),
+    ("stop reminding me about the rent", "the rent"),
     ("stop reminding me", "it"), ("cancel all my reminders", "all"),
     ("Удали все напоминания", "all"),
 ])  # fmt: skip
