@@ -1,7 +1,7 @@
 """What the notebook says to the results of its tools: quotes, newest first, and what was done."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from functools import lru_cache
 from itertools import pairwise
@@ -12,7 +12,7 @@ from src.reading import lexicon
 from src.reading.relations import asked_relations, relation_term
 from src.reading.requests import asks_to_keep_private, forget_request
 from src.reading.sentences import FOLD, best_passage, is_question
-from src.reading.words import Lemmas, content, content_words, kin_of, shared
+from src.reading.words import Lemmas, answered_values, content, content_words, kin_of, shared
 from src.reminders.rules import asks_for_reminder
 from src.texts import Language, say
 from src.texts.morphology import lemmas, parts_of_speech, stem_english, terms, words
@@ -41,12 +41,6 @@ WHOSE = re.compile(r"\W*(?:[ув] |\w+s\b)", re.I)  # "у лёхи", "jakes"
 ANSWERS = {
     relation_term(one): lexicon.Expression(rf"(?<!\w)<facts.answers.{one}>(?!\w)", re.I)
     for one in ("name", "age", "lives_in", "born_in", "works_as", "works_at")
-}
-# What answers a word that asks for a value, as "plot 27" tells a number.
-VALUES: Mapping[str, re.Pattern[str] | lexicon.Expression] = {
-    "lines.number": re.compile(r"\d"),
-    "lines.phone": re.compile(r"\d[\d ()-]{5,}\d"),
-    "lines.day": lexicon.Expression(r"\b(?:<time.weekday>|<time.weekdays_many>)\b", re.I),
 }
 # What else a word may be that is also a name: "люба", "слава".
 ME_ALONE = frozenset({"i", "i'm", "im", "я"})  # "we" may be both
@@ -252,15 +246,8 @@ def _share(asked: Sequence[Lemmas], text: str) -> float:
     """How many of these words a text holds."""
     there = frozenset[str]().union(*content(text))
     if any(forms & there for forms in asked):
-        there |= _answered(text)
+        there |= answered_values(text)
     return sum(bool(forms & there) for forms in asked) / len(asked) if asked else 0.0
-
-
-@lru_cache(maxsize=2_000)
-def _answered(text: str) -> Lemmas:
-    """Words of a question that are answered without being said: a number, a phone, a day."""
-    told = (word for key, one in VALUES.items() if one.search(text) for word in lexicon.words(key))
-    return frozenset[str]().union(*map(lemmas, told))
 
 
 @lru_cache(maxsize=100)
@@ -283,9 +270,8 @@ def _answers(text: str, question: str) -> bool:
 
 def covers(records: Found, question: str) -> bool:
     """Whether they hold every word of a question, or tell what the user asks of themselves."""
-    told = " ".join(record["text"] for record in records)
-    holds = _share(_asked_words(question), told) == 1
-    return holds or any(_answers(one["text"], question) for one in records)
+    is_held = _share(_asked_words(question), " ".join(one["text"] for one in records)) == 1
+    return is_held or any(_answers(one["text"], question) for one in records)
 
 
 def _is_name_alone(folded: str) -> bool:

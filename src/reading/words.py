@@ -1,6 +1,7 @@
 """Words by their lemmas: what a text is about, whom it names; and numbers."""
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
@@ -20,6 +21,12 @@ from src.texts.plain_text import plain, without_yo
 
 Lemmas = frozenset[str]
 
+# What answers a word that asks for a value, as "plot 27" tells a number.
+VALUES: Mapping[str, re.Pattern[str] | lexicon.Expression] = {
+    "lines.number": re.compile(r"\d"),
+    "lines.phone": re.compile(r"\d[\d ()-]{5,}\d"),
+    "lines.day": lexicon.Expression(r"\b(?:<time.weekday>|<time.weekdays_many>)\b", re.I),
+}
 MAX_ENDING = 4  # letters of an ordinal after its beginning ("перв-ого", "трет-ьего")
 MAX_DIGITS = 12  # a longer number counts no thousands
 # What a scale may grow to: of 2,000,003 thousand only the 3 is multiplied.
@@ -32,6 +39,13 @@ def content(text: str) -> tuple[Lemmas, ...]:
     empty = lexicon.words("meaning.empty")
     found = (lemmas(word) for word in words(text) if word.lower() not in empty)
     return tuple(forms for forms in found if forms and not forms & empty)
+
+
+@lru_cache(maxsize=2_000)
+def answered_values(text: str) -> Lemmas:
+    """Words of a question that are answered without being said: a number, a phone, a day."""
+    told = (word for key, one in VALUES.items() if one.search(text) for word in lexicon.words(key))
+    return frozenset[str]().union(*map(lemmas, told))
 
 
 def shared(one: str, other: str) -> list[Lemmas]:
