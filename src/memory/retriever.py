@@ -282,6 +282,8 @@ class Retriever:
             facts=[hit.source_id for hit in retired if hit.kind == "memory"],
             messages=[hit.source_id for hit in retired if hit.kind == "message"],
         )
+        asked_for = {*_without_private(list(successors.values()), query.text)}
+        successors = {of: hit for of, hit in successors.items() if hit in asked_for}
         found = {hit.source_id: hit for hit in hits if hit.kind == "memory"}
         ordered: dict[tuple[Kind, int], Hit] = {}
         for hit in hits:

@@ -13,6 +13,7 @@ import pytest
 from aiogram import Bot
 
 from src.base.owners import Called, Owner
+from src.memory.retriever import Query
 from src.pg.client import PgClient
 from src.reading.gate import MASK
 from src.texts import say
@@ -216,6 +217,17 @@ async def test_a_correction_keeps_the_words_even_where_only_a_sign_differs(phone
         await phone.fake.send_text(USER, right, reply_to=phone.last.message_id)
         await phone.work()
         assert phone.facts() == [right]
+
+
+async def test_a_code_that_took_another_s_place_is_not_shown_beside_it(phone: Phone) -> None:
+    await phone.write("/remember код от домофона 45112К")
+    await phone.write("/remember код от домофона 45212К")
+    await remember_turns(phone)
+    retriever = phone.rig.core.memory.retriever
+    for question, is_shown in (("кто звонил насчёт дома?", False), ("код от домофона?", True)):
+        query = Query(Owner(USER), question, NOW, threshold=-1.0, limit=20)
+        hits = await retriever.search(query)
+        assert ("45212К" in str(hits)) is is_shown, question
 
 
 @pytest.mark.parametrize(("first", "second"), [
