@@ -28,7 +28,7 @@ from src.pg.migrations import migrate
 from src.texts import LANGUAGES, Language, say, sentences
 from tests.conftest import execute
 from tests.e2e.admin_tour import open_browser
-from tests.e2e.bot_process import World
+from tests.e2e.bot_process import World, eventually
 from tests.e2e.chat_screen import Shown, take_picture
 from tests.fakes.openai_server import FakeOpenAI
 from tests.fakes.telegram_server import FakeTelegram
@@ -41,6 +41,13 @@ SCRIPTS: Mapping[str, Language] = {**{name: name for name in LANGUAGES}, "readme
 PHOTO = [{"file_id": "photo", "file_unique_id": "p", "width": 1280, "height": 900}]
 STICKER = {"file_id": "s", "file_unique_id": "s", "type": "regular", "width": 512, "height": 512,
            "is_animated": False, "is_video": False}  # fmt: skip
+
+# What the search does not know yet.
+BEHIND = """
+SELECT 1 FROM messages
+WHERE indexed_at IS NULL AND role IN ('user', 'assistant') AND NOT is_forgotten AND NOT is_private
+UNION ALL SELECT 1 FROM search_documents WHERE model_id IS NULL
+"""
 
 
 @dataclass
@@ -72,6 +79,7 @@ class Chat:
         )
         await self.world.telegram.wait_for(lambda: not self.world.telegram.pending_updates)
         await self.world.settled(60)
+        await eventually(lambda: not self.world.query(BEHIND), "the index", 60)  # a person reads
         for message in self.sent:
             if before.get(id(message)) != (message.text, str(message.reply_markup)):
                 self.show_message(message, is_edit=id(message) in before)
