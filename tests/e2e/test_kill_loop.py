@@ -14,6 +14,7 @@ async def test_kills_lose_nothing_and_keep_the_order(world: World, kills: int) -
     result = await run_loop(world, kills=kills, people=20, seed=20_260_101)
     assert result.messages >= 25, "there was no load"
     assert (result.lost, result.out_of_order) == (0, 0), result
+    assert result.put_aside <= result.kills // 10, result
     assert result.unexcused == 0, result
     assert result.duplicates <= result.kills // 2, result
     assert (result.unhandled, result.rows_wrong) == (0, 0), result
