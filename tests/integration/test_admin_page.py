@@ -15,10 +15,10 @@ from starlette.routing import Mount, Route
 
 from src.base.owners import Owner
 from src.pg.records_repo import RecordsRepository
-from src.web import admin_queries
+from src.web import admin_operation, admin_people
 from src.web.admin_access import Access
-from src.web.admin_pages import HEADERS, AdminPages, build_admin_app
-from src.web.admin_queries import SELECT_CHANGES
+from src.web.admin_pages import HEADERS, admin_routes, build_admin_app
+from src.web.admin_settings import SELECT_CHANGES
 from tests.fakes.openai_server import Reply
 from tests.integration.person import Person, Rig
 
@@ -78,11 +78,10 @@ async def test_nothing_is_shown_or_done_without_the_password(
 ) -> None:
     somebody = Person(rig, user=USER)
     await somebody.say("секретный кот", "ответ")
-    pages = AdminPages(rig.core, Access(PASSWORD))
-    routes = [route for route in pages.routes() if isinstance(route, Route)]
+    routes = admin_routes(rig.core, Access(PASSWORD))
     assert len(routes) > 15
     for route in routes:
-        if route.path == "/login":
+        if not isinstance(route, Route) or route.path == "/login":
             continue
         path = re.sub(r"{user}", str(USER), route.path)
         path = re.sub(r"{action:str}", "forget", re.sub(r"{\w+:int}", "0", path))
@@ -95,7 +94,7 @@ async def test_nothing_is_shown_or_done_without_the_password(
                 assert response.text == ""
                 for name, value in HEADERS.items():
                     assert response.headers[name] == value
-    assert [route for route in pages.routes() if isinstance(route, Mount)]
+    assert [route for route in routes if isinstance(route, Mount)]
     assert "секретный" not in (await http.get("/static/admin.css")).text
     for path in (
         "/static/../admin_pages.py",
@@ -320,7 +319,7 @@ async def test_usage_is_priced_by_the_table(rig: Rig, inside: httpx.AsyncClient)
     form = {"token": await token(inside)}
     price = {"model": "openai:a", "prompt": "2", "cached": "0,5", "completion": "10"}
     assert (await inside.post("/prices", data={**form, **price})).headers["location"] == "/usage"
-    lines = rig.client.fetch_records(admin_queries.SELECT_USAGE, days=7, zone="UTC")
+    lines = rig.client.fetch_records(admin_operation.SELECT_USAGE, days=7, zone="UTC")
     costs = {line["model"]: line["cost"] for line in lines}
     # 0.5 * 2 + 0.5 * 0.5 + 0.1 * 10, and half of 1 * 2.
     assert costs["x:b"] is None and costs["openai:a"] is not None
@@ -348,10 +347,10 @@ def test_days_that_are_summed_up_say_the_same_as_their_calls(rig: Rig) -> None:
         " FROM generate_series(1, 300) n"
     )
     rig.client.execute(
-        admin_queries.UPSERT_PRICE, {"model": "m1", "prompt": 3, "cached": 1, "completion": 7}
+        admin_operation.UPSERT_PRICE, {"model": "m1", "prompt": 3, "cached": 1, "completion": 7}
     )
     records = RecordsRepository(rig.client)
-    usage = partial(rig.client.fetch_records, admin_queries.SELECT_USAGE)
+    usage = partial(rig.client.fetch_records, admin_operation.SELECT_USAGE)
     lines = partial(usage, days=90, zone="Asia/Tokyo")
     before = lines()
     assert sum(line["calls"] for line in before) == 300 and len(before) > 30
@@ -379,7 +378,7 @@ async def test_every_page_opens_with_something_on_it(rig: Rig, inside: httpx.Asy
     somebody = Person(rig, user=USER)
     await somebody.say("вопрос", "ответ")
     rig.client.execute(
-        admin_queries.UPSERT_PRICE, {"model": "m", "prompt": 1, "cached": 1, "completion": 1}
+        admin_operation.UPSERT_PRICE, {"model": "m", "prompt": 1, "cached": 1, "completion": 1}
     )
     of_user = [f"/users/{USER}/0{place}" for place in ("", "/facts", "/recall", "/rejected")]
     for path in ("/", "/users", "/usage", "/settings", "/batches", "/queue", "/audit", *of_user):
@@ -400,8 +399,8 @@ def test_no_page_reads_all_messages(rig: Rig) -> None:
     """The plans for a conversation and a list of owners go by index, however many there are."""
     owner = {**Owner(USER).columns(), "before": 10**6, "limit": 50, "user": 0}
     for statement in (
-        admin_queries.SELECT_BUBBLES,
-        admin_queries.SELECT_OWNERS,
+        admin_people.SELECT_BUBBLES,
+        admin_people.SELECT_OWNERS,
     ):
         with rig.client.transaction() as transaction:
             transaction.execute("SET LOCAL enable_seqscan = off")

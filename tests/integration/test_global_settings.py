@@ -19,7 +19,7 @@ from src.pg.global_settings_repo import (
     check_settings,
 )
 from src.talk.settings import SettingsService
-from src.web.admin_queries import SELECT_CHANGES
+from src.web.admin_settings import SELECT_CHANGES
 
 pytestmark = pytest.mark.own_database
 

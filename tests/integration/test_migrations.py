@@ -21,7 +21,7 @@ from src.pg.global_settings_repo import GlobalSettings, GlobalSettingsRepository
 from src.pg.migrations import LAST_OLD, MIGRATIONS, find_version, migrate, newest_version
 from src.queue.update_repo import NewUpdate, UpdateRepository
 from src.reading.facts import MEMORY_TYPES, PRIVATE, MemoryType
-from src.web.admin_queries import SELECT_DESCRIPTIONS
+from src.web.admin_settings import SELECT_DESCRIPTIONS
 from tests.conftest import execute, query
 from tests.integration.old_schema import SEEN, build_old_database
 from tests.tables import ROWS_OF_OWNER
