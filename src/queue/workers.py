@@ -6,18 +6,13 @@ import logging
 import math
 import random
 import time
-from collections.abc import Callable, Iterable
-from copy import copy
 from datetime import timedelta
-from typing import Any
+from itertools import chain
 
-from procrastinate import App, BaseRetryStrategy, JobContext, PsycopgConnector, RetryDecision
-from procrastinate.connector import BaseConnector
+from procrastinate import App, BaseRetryStrategy, PsycopgConnector, RetryDecision
 from procrastinate.exceptions import ConnectorException, JobAborted
 from procrastinate.jobs import Job, Notification
-from procrastinate.manager import JobManager
 from procrastinate.utils import utcnow
-from procrastinate.worker import Worker
 from psycopg import OperationalError
 
 from src.base.errors import (
@@ -41,6 +36,7 @@ from src.queue.job_repo import (
     REMINDERS_QUEUE,
     TURNS_QUEUE,
 )
+from src.queue.woken_worker import WokenWorker
 
 logger = logging.getLogger(__name__)
 
@@ -78,21 +74,23 @@ def pause(error: TransientError, attempts: int) -> float:
     return seconds * random.uniform(0.75, 1.25)
 
 
-# The queues in which a job can run now, and in how many seconds the next one is due.
+# How many jobs of each queue can run now, and in how many seconds the next one is due.
 SELECT_DUE = """
-SELECT ARRAY(
-           SELECT queue FROM unnest(%(queues)s::text[]) AS q (queue)
-           WHERE EXISTS (
-               SELECT 1 FROM procrastinate_jobs j
-               WHERE j.queue_name = q.queue AND j.status = 'todo'
-                 AND (j.scheduled_at IS NULL OR j.scheduled_at <= now())
-                 AND NOT EXISTS (SELECT 1 FROM procrastinate_jobs d
-                                 WHERE d.lock = j.lock AND d.status = 'doing'))) AS due,
+SELECT (SELECT coalesce(json_object_agg(queue, jobs), '{}')
+        FROM unnest(%(queues)s::text[]) AS q (queue) CROSS JOIN LATERAL (
+            SELECT count(*) AS jobs FROM (
+                SELECT 1 FROM procrastinate_jobs j
+                WHERE j.queue_name = q.queue AND j.status = 'todo'
+                  AND (j.scheduled_at IS NULL OR j.scheduled_at <= now())
+                  AND NOT EXISTS (SELECT 1 FROM procrastinate_jobs d
+                                  WHERE d.lock = j.lock AND d.status = 'doing')
+                LIMIT %(most)s) AS due) AS counted
+        WHERE jobs > 0) AS due,
        (SELECT extract(epoch FROM min(scheduled_at) - now())::float FROM procrastinate_jobs
         WHERE status = 'todo' AND scheduled_at > now()) AS seconds
 """
-LOOK_SECONDS = 0.25  # the least between two looks
-MANY = 1 << 30  # jobs: nobody knows how many
+MOST_COUNTED = 100  # jobs of a queue; the rest is found by the next look
+LOOK_SECONDS = 0.5  # the least between two looks
 POLL_SECONDS = 5.0  # the most: who was not heard is found then
 # How many jobs run side by side, where that does not depend on the number of turns.
 CONCURRENCY = {
@@ -105,6 +103,7 @@ CONCURRENCY = {
 # Nobody waits for these: a shutdown interrupts them, and they begin again at the next start.
 BACKGROUND = (MEMORY_QUEUE, DIGEST_QUEUE)
 BACKGROUND_SECONDS = 0.3  # that they get to finish
+TURN_QUEUES = (TURNS_QUEUE, BESIDE_QUEUE)
 BESIDE_SHARE = 4  # one slot to so many turns, for all who want something in several chats at once
 # Procrastinate forgets a dead worker then; until it does, its jobs are known to have died.
 FORGET_WORKER_SECONDS = 86_400.0
@@ -130,93 +129,6 @@ def build_queue(dsn: str) -> App:
         kwargs={"application_name": "pomni queue", **LIBPQ_OPTIONS},
     )
     return App(connector=connector)
-
-
-class AnnouncedJobs(JobManager):
-    """Asks the database for jobs only while there may be one: each is announced to its queue.
-
-    Attributes:
-        is_blocked: Whether an announced job could not be had: another one may hold its lock.
-    """
-
-    def __init__(self, connector: BaseConnector) -> None:
-        """Nobody knows yet what waits."""
-        super().__init__(connector)
-        self._expected = MANY
-        self.is_blocked = False
-
-    @property
-    def expects_any(self) -> bool:
-        """Whether there may be one."""
-        return self._expected > 0
-
-    def announce(self, jobs: int) -> None:
-        """So many jobs may have come."""
-        self._expected += jobs
-
-    async def fetch_job(self, queues: Iterable[str] | None, worker_id: int) -> Job | None:
-        """See ``JobManager``."""
-        expected = self._expected
-        if not expected:
-            return None
-        job = await super().fetch_job(queues, worker_id)
-        self._expected -= 1 if job else expected
-        self.is_blocked = job is None and expected < MANY
-        return job
-
-
-class WokenWorker(Worker):
-    """Procrastinate's worker, which can be woken, and sleeps through no notification."""
-
-    def __init__(self, app: App, *args: Any, on_change: Callable[[], None], **kwargs: Any) -> None:
-        """As procrastinate's.
-
-        Args:
-            app: The queue.
-            args: Of procrastinate's worker.
-            on_change: Told when a job has come or ended: another may be due, now or later.
-            kwargs: Of procrastinate's worker.
-        """
-        own = copy(app)
-        own.job_manager = self._jobs = AnnouncedJobs(app.connector)
-        super().__init__(own, *args, **kwargs)
-        self._on_change = on_change
-
-    def wake(self, jobs: int = MANY) -> None:
-        """Ask for jobs now; once more, if it is asking just then."""
-        self._jobs.announce(jobs)
-        self._new_job_event.set()
-
-    async def _handle_notification(self, *, channel: str, notification: Notification) -> None:
-        await super()._handle_notification(channel=channel, notification=notification)
-        self.wake(1)
-        self._on_change()
-
-    async def _fetch_and_process_jobs(self) -> None:
-        """Ask again when woken meanwhile: procrastinate forgets then that it was."""
-        while self._jobs.expects_any and not self._stop_event.is_set():
-            await super()._fetch_and_process_jobs()  # type: ignore[no-untyped-call]
-
-    async def _persist_job_status(self, *args: Any, **kwargs: Any) -> None:
-        """Say how a job ended as often as it takes: while we live nobody else gives it back."""
-        while True:
-            try:
-                await super()._persist_job_status(*args, **kwargs)
-            except ConnectorException as error:
-                if self._stop_event.is_set() or not isinstance(error.__cause__, OperationalError):
-                    raise
-                logger.debug("the end of a job waits for the database", exc_info=error)
-                await asyncio.sleep(RESTART_PAUSE)
-            else:
-                return
-
-    async def _process_job(self, context: JobContext) -> None:
-        try:
-            await super()._process_job(context)
-        finally:
-            if self._jobs.is_blocked:
-                self.wake()
-            self._on_change()
 
 
 class Workers:
@@ -257,7 +169,7 @@ class Workers:
         self._closing.set()
         self._ended: set[int] = set()  # our workers that the database does not know have ended
         self._living: set[WokenWorker] = set()
-        self._changed = asyncio.Event()  # jobs have come or ended since the last look
+        self._changed = asyncio.Event()  # something may be due sooner than the last look said
         self._late: set[asyncio.Future[None]] = set()  # trials whose job does not end
 
     def stop(self) -> None:
@@ -273,6 +185,7 @@ class Workers:
         presence = asyncio.ensure_future(self._hold_presence())
         watch = asyncio.ensure_future(self._watch_others())
         due = asyncio.ensure_future(self._wake_when_due())
+        ear = asyncio.ensure_future(self._listen())
         while not self._stopping.is_set():
             await self._try_all_suspects()
             await asyncio.to_thread(self._trial.release)
@@ -280,7 +193,7 @@ class Workers:
                 self._closing.clear()
                 self.opened.set()
                 await self._work()
-        side_tasks = (presence, watch, due)
+        side_tasks = (presence, watch, due, ear)
         for task in side_tasks:  # they may be waiting for a database that says nothing
             task.cancel()
         await asyncio.gather(*side_tasks, *self._late, return_exceptions=True)
@@ -340,6 +253,26 @@ class Workers:
                     logger.warning("the database is away; the workers wait for it")
             await self._pause(RESTART_PAUSE)
 
+    async def _listen(self) -> None:
+        """Tell the workers which jobs come; one connection hears for all of them."""
+        every = [*TURN_QUEUES, QUARANTINE_QUEUE, *chain.from_iterable(CONCURRENCY)]
+        while not self._stopping.is_set():
+            try:
+                await self._app.job_manager.listen_for_jobs(
+                    on_notification=self._tell, queues=every
+                )
+            except ConnectorException as error:
+                logger.debug("cannot listen for jobs", exc_info=error)
+            await self._pause(RESTART_PAUSE)
+
+    async def _tell(self, *, channel: str, notification: Notification) -> None:
+        """Pass a notification on, ``channel`` being the queue's."""
+        queue = channel.partition("#")[2]
+        for worker in self._living:
+            if queue in (worker.queues or ()):
+                worker.hear(notification)
+        self._changed.set()
+
     async def _wake_when_due(self) -> None:
         """Wake workers for what sends no notification, or was not heard.
 
@@ -349,23 +282,26 @@ class Workers:
             self._changed.clear()
             due, seconds = await self._look_for_due()
             for worker in self._living:
-                if not due.isdisjoint(worker.queues or ()):
-                    worker.wake()
+                jobs = sum(due.get(queue, 0) for queue in worker.queues or ())
+                if jobs:
+                    worker.wake(jobs)
             await self._pause(LOOK_SECONDS)
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(min(seconds, POLL_SECONDS)):
+                async with asyncio.timeout(max(0.0, min(seconds, POLL_SECONDS) - LOOK_SECONDS)):
                     await self._changed.wait()
 
-    async def _look_for_due(self) -> tuple[set[str], float]:
-        """The queues in which something is due, and the seconds until the next job is."""
+    async def _look_for_due(self) -> tuple[dict[str, int], float]:
+        """How many jobs of each queue are due, and the seconds until the next one is."""
         queues = [queue for worker in self._living for queue in worker.queues or ()]
         try:
-            found = await self._app.connector.execute_query_one_async(SELECT_DUE, queues=queues)
+            found = await self._app.connector.execute_query_one_async(
+                SELECT_DUE, queues=queues, most=MOST_COUNTED
+            )
         except ConnectorException as error:
             logger.debug("cannot look for due jobs", exc_info=error)
-            return set(), POLL_SECONDS
+            return {}, POLL_SECONDS
         seconds = found["seconds"]
-        return set(found["due"]), POLL_SECONDS if seconds is None else max(0.0, seconds)
+        return found["due"], POLL_SECONDS if seconds is None else seconds
 
     async def _watch_others(self) -> None:
         """Give the jobs of dead workers back.
@@ -455,7 +391,8 @@ class Workers:
             name=f"pomni-{queues[0]}",
             concurrency=concurrency,
             wait=not is_trial,
-            on_change=self._changed.set,
+            listen_notify=False,
+            on_end=self._changed.set,
             fetch_job_polling_interval=NEVER,
             shutdown_graceful_timeout=patience,
             update_heartbeat_interval=NEVER,
