@@ -13,7 +13,6 @@ from src.memory.digest_repo import BatchRepository, DigestState, ExtractionRepos
 from src.memory.extraction import MAX_BATCH_TRIES, MAX_WINDOWS, ExtractionService
 from src.memory.indexer import Indexer
 from src.memory.purge_repo import PurgeRepository
-from src.memory.search_index_repo import SearchIndexRepository
 from src.pg.client import PgClient
 from src.pg.global_settings_repo import GlobalSettings, GlobalSettingsRepository
 
@@ -43,7 +42,6 @@ class DigestService:
         """Build what it needs on the client."""
         self._extraction_repo = ExtractionRepository(self._client)
         self._batches = BatchRepository(self._client)
-        self._index = SearchIndexRepository(self._client)
 
     async def index_pending(self, then: Then = do_nothing) -> None:
         """Index the new messages of every conversation.
@@ -57,14 +55,15 @@ class DigestService:
         settings = await self._client.run(self._settings.get)
         done: set[UUID] = set()
         while pending := [
-            conversation_id
-            for conversation_id in await self._client.run(self._index.list_conversations_to_index)
-            if conversation_id not in done  # newer messages wait for the next job
+            state
+            for state in await self._client.run(self._extraction_repo.list_states_to_index)
+            if state.conversation_id not in done  # newer messages wait for the next job
         ]:
-            for conversation_id in pending:
-                done.add(conversation_id)
-                note = partial(_note_need, then, conversation_id, settings)
-                await self.indexer.index_conversation(conversation_id, note)
+            for state in pending:  # who dies in between finds the messages again
+                done.add(state.conversation_id)
+                if needs_digest(state, settings):
+                    await then(state.conversation_id)
+            await self.indexer.index_conversations(pending)
         for conversation_id in await self._client.run(self._extraction_repo.list_parted):
             await then(conversation_id)
 
@@ -146,13 +145,6 @@ class DigestService:
             settings.memory_extraction_silence_minutes,
             window=settings.memory_extraction_window,
         )
-
-
-async def _note_need(
-    then: Then, conversation_id: UUID, settings: GlobalSettings, state: DigestState
-) -> None:
-    if needs_digest(state, settings):
-        await then(conversation_id)
 
 
 def needs_digest(state: DigestState, settings: GlobalSettings) -> bool:

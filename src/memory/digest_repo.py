@@ -148,6 +148,7 @@ class DigestState:
         memory_on: Whether the owner wants anything remembered.
     """
 
+    conversation_id: UUID
     owner: Owner
     time_zone: str | None
     extracted_position: int
@@ -158,14 +159,14 @@ class DigestState:
     memory_on: bool = True
 
     @classmethod
-    def of(cls, user: int, thread: int, *state: Any) -> Self:
+    def of(cls, conversation_id: str, user: int, thread: int, *state: Any) -> Self:
         """As ``SELECT_STATE`` tells it."""
-        return cls(Owner(user, thread), *state)
+        return cls(UUID(conversation_id), Owner(user, thread), *state)
 
 
 # How far a conversation is digested.
 SELECT_STATE = """
-SELECT c.telegram_user_id, c.thread_id, s.time_zone, c.extracted_position,
+SELECT c.id, c.telegram_user_id, c.thread_id, s.time_zone, c.extracted_position,
        coalesce((SELECT max(last_position) FROM conversation_summaries
                  WHERE conversation_id = c.id), 0),
        coalesce(m.position, 0), coalesce(extract(epoch FROM now() - m.created_at), 0)::float,
@@ -178,6 +179,19 @@ LEFT JOIN LATERAL (SELECT position, created_at, role FROM messages
      ON true
 WHERE c.id = %(conversation_id)s
 """
+
+# The same of those with messages that wait for the index.
+SELECT_STATES_TO_INDEX = SELECT_STATE.replace(
+    "c.id = %(conversation_id)s",
+    """c.id IN (
+    SELECT DISTINCT conversation_id FROM (
+        SELECT conversation_id FROM messages
+        WHERE indexed_at IS NULL AND role IN ('user', 'assistant') AND NOT is_forgotten
+          AND NOT is_private
+        LIMIT 10000
+    ) AS waiting LIMIT %(limit)s)
+ORDER BY c.id""",
+)
 
 # A window was read: only from where it began, so that two workers do not skip one.
 ADVANCE = """
@@ -232,6 +246,10 @@ class ExtractionRepository(Repository):
     def find_state(self, conversation_id: UUID) -> DigestState | None:
         """How far a conversation is digested; None when it is gone."""
         return self._first(DigestState.of, SELECT_STATE, conversation_id=str(conversation_id))
+
+    def list_states_to_index(self, limit: int = 200) -> list[DigestState]:
+        """Of conversations with messages that are not indexed yet, by their ids."""
+        return self._all(DigestState.of, SELECT_STATES_TO_INDEX, limit=limit)
 
     def advance(self, conversation_id: UUID, *, first: int, last: int) -> bool:
         """Positions ``first`` to ``last`` have been read; False when another worker did it."""

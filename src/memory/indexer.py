@@ -3,18 +3,17 @@
 import logging
 import math
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from itertools import count, islice, pairwise
 from uuid import UUID
 
 from src.base.errors import BadVectorsError, ModelError, ModelSetupError, PoisonTextError
-from src.base.owners import Owner
 from src.memory import search_index_repo as index
 from src.memory.digest_repo import DigestState, ExtractionRepository
 from src.memory.embedding_space import EmbeddingSpace, ServingSpace
-from src.pg.client import PgClient
+from src.pg.client import PgClient, Transaction
 from src.reading.gate import holds_secret
 from src.reading.sentences import PLEASANTRY
 from src.texts.morphology import terms
@@ -24,6 +23,7 @@ logger = logging.getLogger(__name__)
 
 TALK_GAP = timedelta(hours=6)  # a longer silence ends a talk
 INDEX_BATCH = 200  # messages of one transaction
+INDEX_CONVERSATIONS = 8  # of one transaction, in which their turns wait for it
 EMBED_BATCH = 64  # documents of one request to the embedder
 REEMBED_BATCHES = 20  # of one job: others take their turns
 REFUSED_SECONDS = 600.0  # of back-off after an embedding model refused everything
@@ -50,31 +50,34 @@ class Indexer:
         self._space = space
         self._refused_until = float("-inf")
 
-    async def index_conversation(
-        self, conversation_id: UUID, before: Callable[[DigestState], Awaitable[None]] | None = None
-    ) -> DigestState | None:
-        """Index every new message of a conversation.
+    async def index_conversation(self, conversation_id: UUID) -> DigestState | None:
+        """Index every new message of a conversation; returns how far it is digested otherwise.
 
-        The time label is not a word of the message; the time is kept beside it.
-
-        Args:
-            conversation_id: The conversation.
-            before: Told how far it is digested before anything is indexed: whoever dies in
-                between finds the messages again.
-
-        Returns:
-            How far the conversation is digested otherwise; None when it is gone.
+        None when it is gone.
 
         Raises:
             StorageError: The database is away; what went in stays in.
         """
         state = await self._client.run(self._states.find_state, conversation_id)
-        if state is None:
-            return None
-        if before is not None:
-            await before(state)
-        await self._client.run(self._index_conversation, conversation_id, state.owner)
+        if state is not None:
+            await self.index_conversations([state])
         return state
+
+    async def index_conversations(self, waiting: Sequence[DigestState]) -> None:
+        """Index every new message of some conversations, a few of them in each transaction.
+
+        The time label is not a word of the message; the time is kept beside it.
+
+        Args:
+            waiting: The conversations by their ids, the order in which they are locked.
+
+        Raises:
+            StorageError: The database is away; what went in stays in.
+        """
+        while waiting:
+            waiting = await self._client.run(
+                self._client.in_transaction, partial(self._index_some, waiting)
+            )
 
     async def embed_pending(self, on_progress: Callable[[int], None] = lambda _done: None) -> int:
         """Embed every document without a vector of the serving model; returns how many.
@@ -231,18 +234,26 @@ class Indexer:
         model = await (await self._space.current()).model()
         return await self._client.run(self._embeddings.delete_other_models, model.id)
 
-    def _index_conversation(self, conversation_id: UUID, owner: Owner) -> None:
-        while messages := self._index.list_unindexed(conversation_id, INDEX_BATCH):
-            documents = _documents(messages)
-            self._index.add_messages(
-                owner, conversation_id, documents, [message.id for message in messages]
-            )
-            if len(messages) < INDEX_BATCH:
+    def _index_some(
+        self, waiting: Sequence[DigestState], transaction: Transaction
+    ) -> Sequence[DigestState]:
+        """Index new messages of the first of ``waiting``; returns those that may have more."""
+        left, known = INDEX_BATCH, []
+        for state in waiting[:INDEX_CONVERSATIONS]:
+            messages = self._index.list_unindexed(state.conversation_id, left, within=transaction)
+            known.append((state, _documents(messages), [message.id for message in messages]))
+            left -= len(messages)
+            if not left:
                 break
+        for state, documents, ids in known:  # nothing is locked before
+            self._index.add_messages(
+                state.owner, state.conversation_id, documents, ids, within=transaction
+            )
+        return waiting[len(known) - (not left) :]
 
 
 def _documents(messages: Sequence[index.UnindexedMessage]) -> list[index.NewDocument]:
-    previous = messages[0].last_said_at
+    previous = messages[0].last_said_at if messages else None
     documents = []
     for message in messages:
         if holds_secret(message.text):

@@ -417,16 +417,6 @@ UPDATE messages SET indexed_at = now()
 WHERE id = ANY(%(ids)s) AND conversation_id = %(conversation_id)s
 """
 
-# Conversations with messages that wait for the index, oldest first.
-SELECT_CONVERSATIONS_TO_INDEX = """
-SELECT DISTINCT conversation_id FROM (
-    SELECT conversation_id FROM messages
-    WHERE indexed_at IS NULL AND role IN ('user', 'assistant') AND NOT is_forgotten
-      AND NOT is_private
-    LIMIT 10000
-) AS waiting LIMIT %(limit)s
-"""
-
 # A document whose message has other words now: it keeps its place.
 DELETE_POSTINGS = """
 DELETE FROM search_postings p USING search_documents d
@@ -457,10 +447,13 @@ UPDATE search_documents d SET model_id = NULL FROM touched WHERE d.id = touched.
 class SearchIndexRepository(Repository):
     """Fills the index; every method blocks (see ``PgClient.run``)."""
 
-    def list_unindexed(self, conversation_id: UUID, limit: int = 200) -> list[UnindexedMessage]:
+    def list_unindexed(
+        self, conversation_id: UUID, limit: int = 200, *, within: Transaction | None = None
+    ) -> list[UnindexedMessage]:
         """The oldest messages of a conversation that the search does not know."""
         wanted = {"conversation_id": str(conversation_id), "limit": limit}
-        return self._all(UnindexedMessage, SELECT_UNINDEXED, wanted)
+        rows = (within or self._client).fetch_all(SELECT_UNINDEXED, wanted)
+        return [UnindexedMessage(*row) for row in rows]
 
     def add_messages(
         self,
@@ -468,6 +461,8 @@ class SearchIndexRepository(Repository):
         conversation_id: UUID,
         documents: Sequence[NewDocument],
         message_ids: Sequence[int],
+        *,
+        within: Transaction | None = None,
     ) -> int:
         """Put messages of one conversation into the index, each once; returns how many went in.
 
@@ -478,23 +473,22 @@ class SearchIndexRepository(Repository):
             conversation_id: The conversation.
             documents: What goes into the index.
             message_ids: The messages that are dealt with; some may have no document.
+            within: The transaction, if not one of its own.
         """
-
-        def add(transaction: Transaction) -> int:
-            waiting = lock_unindexed(transaction, owner, conversation_id, message_ids)
-            new = [document for document in documents if document.source_id in waiting]
-            ids = {"ids": sorted(waiting), "conversation_id": str(conversation_id)}
-            transaction.execute(DELETE_EDITED, {**owner.columns(), **ids})
-            if new:
-                add_documents(transaction, owner, new)
-            transaction.execute(MARK_INDEXED, ids)
-            return len(new)
-
-        return self._client.in_transaction(add)
-
-    def list_conversations_to_index(self, limit: int = 200) -> list[UUID]:
-        """Conversations with messages that are not indexed yet."""
-        return self._all(UUID, SELECT_CONVERSATIONS_TO_INDEX, limit=limit)
+        if within is None:
+            return self._client.in_transaction(
+                lambda own: self.add_messages(
+                    owner, conversation_id, documents, message_ids, within=own
+                )
+            )
+        waiting = lock_unindexed(within, owner, conversation_id, message_ids)
+        new = [document for document in documents if document.source_id in waiting]
+        ids = {"ids": sorted(waiting), "conversation_id": str(conversation_id)}
+        within.execute(DELETE_EDITED, {**owner.columns(), **ids})
+        if new:
+            add_documents(within, owner, new)
+        within.execute(MARK_INDEXED, ids)
+        return len(new)
 
 
 def add_documents(

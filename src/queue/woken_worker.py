@@ -56,19 +56,22 @@ class AnnouncedJobs(JobManager):
 class WokenWorker(Worker):
     """Procrastinate's worker, which can be woken, and sleeps through no notification."""
 
-    def __init__(self, app: App, *args: Any, on_end: Callable[[], None], **kwargs: Any) -> None:
+    def __init__(
+        self, app: App, *, on_end: Callable[[], None], is_clock: bool, **kwargs: Any
+    ) -> None:
         """As procrastinate's.
 
         Args:
             app: The queue.
-            args: Of procrastinate's worker.
             on_end: Called when a job has ended: another may be due, now or later.
+            is_clock: Whether it queues the periodic jobs; one worker does for all.
             kwargs: Of procrastinate's worker.
         """
         own = copy(app)
         own.job_manager = self._jobs = AnnouncedJobs(app.connector)
-        super().__init__(own, *args, **kwargs)
+        super().__init__(own, **kwargs)
         self._on_end = on_end
+        self._is_clock = is_clock
 
     def wake(self, jobs: int = MANY) -> None:
         """Ask for jobs now; once more, if it is asking just then."""
@@ -81,6 +84,11 @@ class WokenWorker(Worker):
             self.wake(1)
         else:
             self._handle_abort_jobs_requested([notification["job_id"]])
+
+    async def _periodic_deferrer(self) -> None:
+        if self._is_clock:
+            await super()._periodic_deferrer()  # type: ignore[no-untyped-call]
+        await asyncio.Event().wait()  # a side task that ends would leave the others unwatched
 
     async def _fetch_and_process_jobs(self) -> None:
         """Ask again when woken meanwhile: procrastinate forgets then that it was."""

@@ -393,6 +393,7 @@ class Workers:
             wait=not is_trial,
             listen_notify=False,
             on_end=self._changed.set,
+            is_clock=HOUSEKEEPING_QUEUE in queues,
             fetch_job_polling_interval=NEVER,
             shutdown_graceful_timeout=patience,
             update_heartbeat_interval=NEVER,

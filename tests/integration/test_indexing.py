@@ -849,9 +849,9 @@ def parameters_of(connection: psycopg2.extensions.connection) -> dict[str, Any]:
             id="list_unindexed",
         ),
         pytest.param(
-            search_index_repo.SELECT_CONVERSATIONS_TO_INDEX,
+            extraction_repo.SELECT_STATES_TO_INDEX,
             {"messages_unindexed"},
-            id="list_conversations_to_index",
+            id="list_states_to_index",
         ),
         pytest.param(
             embedding_repo.SELECT_UNEMBEDDED,

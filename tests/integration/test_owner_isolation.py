@@ -521,9 +521,6 @@ CASES: dict[str, Callable[[Stage], Any]] = {
         for conversation in (s.me.conversation, s.them.conversation)
         for who in (s.them, s.me)
     ],
-    "SearchIndexRepository.list_conversations_to_index": lambda s: (
-        s.do.index.list_conversations_to_index()
-    ),
     "RetrievalRepository.search": lambda s: s.both(
         lambda who: [
             s.do.retrieval.search(s.request()),
@@ -577,6 +574,7 @@ CASES: dict[str, Callable[[Stage], Any]] = {
         )
         for merged in ([s.them.summary], [s.me.summary, s.them.summary], [s.me.summary])
     ],
+    "ExtractionRepository.list_states_to_index": lambda s: s.do.extraction.list_states_to_index(),
     "ExtractionRepository.find_state": lambda s: s.do.extraction.find_state(s.me.conversation),
     "ExtractionRepository.advance": lambda s: s.do.extraction.advance(
         s.me.conversation, first=1, last=3
@@ -763,7 +761,7 @@ SAY_LITTLE = frozenset(
         "MemoryRepository.get_message_uid_by_episode",
         "EmbeddingRepository.find_model",
         "EmbeddingRepository.add_model", "EmbeddingRepository.count_embedded",
-        "ConversationRepository.get_last_position", "ExtractionRepository.find_state",
+        "ConversationRepository.get_last_position",
         "TurnRepository.find_stream_message", "TurnRepository.list_cited",
         "TurnRepository.was_newest_stopped",
         "ConversationRepository.store_message",
