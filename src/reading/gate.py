@@ -16,7 +16,7 @@ from stdnum import iban, luhn
 
 from src.reading import lexicon
 from src.reading.facts import Fact
-from src.reading.words import read_numbers
+from src.reading.words import content, read_numbers, shared
 from src.texts.morphology import terms
 from src.texts.plain_text import INVISIBLE, TYPOGRAPHY, normalise, plain, single_spaced
 
@@ -144,9 +144,7 @@ WORDED = tuple(
     lexicon.Expression(source, re.IGNORECASE)
     for source in (
         # PIN and CVV, before and after the number; codes of phones, safes and banks
-        r"\b<secrets.pin>\b(?:[\s-]*<secrets.pin_code>)?(?:\s+<secrets.pin_between>)*"
-        r"\s*[:=-]?\s*(?P<v>\d[\d ]{2,8}\b)",
-        r"\b<secrets.pin_joined>-?<secrets.code_tail>[^•.!?\n\d]{0,30}(?P<v>\d{4,8}\b)",
+        r"\b<secrets.pin>(?:-?<secrets.code_tail>)?\b[^•.!?\n\d]{0,30}(?P<v>\d[\d ]{2,8}\b)",
         r"\b(?P<v>\d{4,8})\s*(?:-|<secrets.is_this>)?\s*(?:my|<secrets.mine>)?\s*<secrets.pin>\b",
         r"\b<secrets.cvv>\b[^•.!?\n\d]{0,30}(?P<v>\d{3,4}\b)",
         r"\b(?P<v>\d{3,4})\s*(?:-|<secrets.is_this>)?\s*(?:my|<secrets.mine>)?\s*(?:cv[vc]2?)\b",
@@ -171,8 +169,10 @@ SEEDS = lexicon.Expression(
     r"|(?P<w>(?:[\s,]+\w+){8,24}))",
     re.IGNORECASE,
 )
-# Codes of daily life: what opens the door of the house.
+# Codes of daily life: what opens a door, a locker, a suitcase; not that of a city or of an error.
 _CODE = r"[#*]?\d[\w#*-]*|[^\W\d_]\d[\w#*-]*"
+_LONG_CODE = rf"(?!(?:19|20)\d\d\b)(?=\S{{3}})(?:{_CODE})(?![^\s.,;!?)(]|[.,]\d)"
+_KEEP = r"(?=\s*(?:[.!?,;)\n(]|$)|\s+(?:<secrets.after>|<secrets.for>|<lines.remember>)(?!\w))"
 DOORS = tuple(
     lexicon.Expression(source, re.IGNORECASE)
     for source in (
@@ -180,10 +180,19 @@ DOORS = tuple(
         rf"(?<!\w)(?P<v>{_CODE})",
         rf"\b<secrets.door>\b[^•.!?\n\d]{{0,15}}?\b<secrets.code>\b[^•.!?\n\d]{{0,10}}?(?<!\w)(?P<v>{_CODE})",
         rf"\b<secrets.code>\s(?P<v>{_CODE})\s[^•.!?\n\d]{{0,12}}?\b<secrets.door>\b",
+        rf"(?<![\w-])(?:(?P<public><secrets.public>)[ -])?<secrets.code>(?![\w-])"
+        r"(?:\s+(?!<secrets.public>\b)[^\W\d][\w'-]*){0,7}?"
+        rf"\s*[:=-]?\s+(?P<v>{_LONG_CODE}){_KEEP}",
+        rf"(?<![\w.,:-])(?P<v>{_LONG_CODE})\s*(?:-|<secrets.is_this>)\s*(?:(?!<secrets.public>\b)"
+        r"[^\W\d][\w'-]*\s+){0,4}?<secrets.code>(?!\s+<secrets.public>)(?![\w-])",
+        r"\b<secrets.wifi>\b[^•.!?\n\d]{0,30}?\s(?P<v>(?=[^\W\d_]\S{0,40}\d)\w{6,})",
     )
 )
 HOUSEHOLD = lexicon.Expression(r"\b(?:<secrets.wifi>|<secrets.door>)\b", re.IGNORECASE)
-SECRET_WORD = lexicon.Expression(r"\b(?:<secrets.password>|<secrets.code>)\b", re.IGNORECASE)
+PAYS = lexicon.Expression(r"\b<secrets.locked>\b", re.IGNORECASE)
+SECRET_WORD = lexicon.Expression(
+    r"\b(?:<secrets.password>|<secrets.code>|<secrets.pin>)\b", re.IGNORECASE
+)
 WIFI = lexicon.Expression(r"\b<secrets.wifi>\b", re.IGNORECASE)
 DOOR = lexicon.Expression(r"\b<secrets.door>\b", re.IGNORECASE)
 NEAR = 40  # characters before a password in which the thing that it opens may be named
@@ -287,11 +296,14 @@ def asks_for(text: str, name: str) -> bool:
         text: What the user says.
         name: The fact, masked.
     """
-    if SECRET_WORD.search(text) is None:
-        return False
     if WIFI.search(text) is not None and WIFI.search(name) is not None:
         return True
-    return not _doors(text).isdisjoint(_doors(name))
+    if SECRET_WORD.search(text) is None:
+        return False
+    asked, told = (SECRET_WORD.sub(" ", one) for one in (text, name))
+    if (doors := _doors(asked)) and _doors(told):
+        return not doors.isdisjoint(_doors(told))
+    return bool(shared(asked, told)) or not content(told)
 
 
 def _doors(text: str) -> set[str]:
@@ -323,9 +335,14 @@ def _mapped(text: str) -> tuple[str, list[int]]:
 def _found(seen: str) -> list[Secret]:
     """The secrets of a text as ``_seen`` leaves it, apart from each other and in order."""
     undated = DATE.sub(lambda match: "/" * len(match.group()), seen)
-    house = [Secret(*_span(m), True) for door in DOORS for m in door.finditer(undated)]
+    opened = (m for door in DOORS for m in door.finditer(undated))
+    house = [Secret(*_span(m), True) for m in opened if not m.groupdict().get("public")]
     worded = _passwords(undated)
-    worded += [Secret(*_span(m)) for pattern in WORDED for m in pattern.finditer(undated)]
+    worded += [
+        Secret(*_span(m), _is_household(m.group()))
+        for pattern in WORDED
+        for m in pattern.finditer(undated)
+    ]
     worded += [Secret(*_span(m, m.lastgroup or "v")) for m in SEEDS.finditer(undated)]
     sure = [Secret(*_key_span(seen, m)) for m in KEYS.finditer(seen)]
     sure += [Secret(*m.span()) for m in DIGIT_GROUPS.finditer(undated) if _holds_card(m.group())]
@@ -340,7 +357,7 @@ def _passwords(text: str) -> list[Secret]:
     found = [
         (
             match.start(),
-            Secret(*_password_span(text, match), bool(HOUSEHOLD.search(_before(text, match)))),
+            Secret(*_password_span(text, match), _is_household(_before(text, match))),
         )
         for pattern in PASSWORDS
         for match in pattern.finditer(text)
@@ -376,6 +393,10 @@ def _span(match: re.Match[str], name: str = "v") -> tuple[int, int]:
     while end < len(match.string) and match.string[end].isalnum():
         end += 1
     return start, end
+
+
+def _is_household(told: str) -> bool:
+    return HOUSEHOLD.search(told) is not None and PAYS.search(told) is None
 
 
 def _before(text: str, match: re.Match[str]) -> str:

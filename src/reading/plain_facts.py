@@ -8,6 +8,7 @@ from functools import cache
 
 from src.reading import lexicon
 from src.reading.facts import Fact
+from src.reading.gate import holds_secret
 from src.reading.relations import BY_NAME
 from src.reading.sentences import FOLD, MAX_SENTENCE, OPENER, sentences
 
@@ -25,6 +26,12 @@ JOINT = re.compile(r"\s*[,;]\s*(?:(?:and|и|і|та|а)\s+)?|\s+(?:and|и|і|т�
 REMEMBER = lexicon.Expression(
     r"<lines.remember>[\s,:—–-]*(?:<lines.that>\b[\s,:]*)?", re.IGNORECASE
 )
+# The order to keep a secret stands before it or behind it: "gate code is 4471, remember it".
+KEEP_SECRET = lexicon.Expression(
+    r"(?<![\w'])(?<!n't )(?<!\bnt )(?<!\bi )(?<!\bto )(?<!\byou )(?<!\bwe )(?<!\bне )(?<!not )"
+    r"(?:<lines.remember>|<secrets.keep>(?![\w']))[\s,:—–-]*(?:<lines.that>\b[\s,:]*)?",
+    re.IGNORECASE,
+)
 
 
 def plain_facts(text: str) -> list[Fact]:
@@ -40,6 +47,14 @@ def to_remember(text: str) -> str | None:
     folded = text.translate(FOLD)
     order = REMEMBER.match(folded, _opened(folded)) or REMEMBER.match(folded)
     return (text[order.end() :].strip() or None) if order is not None else None
+
+
+def secret_to_keep(text: str) -> str:
+    """The part of a message with a secret that is asked to be remembered; empty: it is not."""
+    for order in KEEP_SECRET.finditer(text.translate(FOLD)):
+        wanted = text[order.end() :].strip()
+        return wanted if holds_secret(wanted) else text[: order.start()].strip()
+    return ""
 
 
 def _opened(folded: str) -> int:

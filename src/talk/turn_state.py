@@ -1,7 +1,6 @@
 """A turn: the message, who shows its answer, what stops it, the graph's state, the result."""
 
 import asyncio
-import re
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -30,7 +29,7 @@ from src.pg.user_settings_repo import AnswerLength, Mode
 from src.queue.update_repo import UpdateKind
 from src.reading.facts import Fact
 from src.reading.gate import MASK, completes, holds_secret, redact, refers_back
-from src.reading.plain_facts import to_remember
+from src.reading.plain_facts import secret_to_keep
 from src.reading.voices import TYPED, Voice
 from src.texts import Language, say
 
@@ -167,7 +166,6 @@ def check_stopped() -> None:
 
 # No sender, a channel's post, an anonymous admin: Telegram's ids of those who are nobody.
 CHAT_VOICES = frozenset({0, 777000, 1087968824})
-CLAUSE_START = re.compile(r"^|[.!;,\n]\s+")
 NOWHERE = UUID(int=0)  # the conversation of a message that is not stored yet
 
 
@@ -270,18 +268,11 @@ class IncomingMessage:
     def _keeping_private(self) -> Self:
         if not (self.voice.is_own and self.memory_on and holds_secret(self.text)):
             return self
-        private = self.text if self.teaching is not None else self._asked_to_keep()
+        private = self.text if self.teaching is not None else secret_to_keep(self.text)
         if not private:
             return self
         masked, teaching = redact(self.text, household=True), self.teaching or Teaching()
         return replace(self, text=masked, kept_private=private, teaching=teaching)
-
-    def _asked_to_keep(self) -> str:
-        """What it asks to remember: "remember that my code is X", "my code is X, запомни его"."""
-        for start in CLAUSE_START.finditer(self.text):
-            if wanted := to_remember(self.text[start.end() :]):
-                return wanted if holds_secret(wanted) else self.text[: start.start()]
-        return ""
 
     def noting_mask(self) -> Self:
         """The same, whose answer says that a secret was masked."""

@@ -158,6 +158,9 @@ KEPT = [
     ("Remember: the garage code is {}", "I need the code of the garage"),
     ("код від під'їзду {}, запам'ятай його", "який код від під'їзду?"),
     ("we got a new router, remember that the wifi password is {}", "wifi password?"),
+    ("changed it!! remember that the gate code at my mums is {}", "whats mums gate code"),
+    ("код от велозамка {} запомни", "код от велозамка какой"),
+    ("запиши код до камери схову {}", "який код до камери схову"),
 ]
 
 

@@ -15,11 +15,14 @@ from src.reading.gate import (
     MAX_QUOTE,
     MAX_TEXT,
     Reason,
+    asks_for,
     escaped,
     holds_secret,
     imitates,
+    redact,
     refuse,
 )
+from src.reading.plain_facts import secret_to_keep
 from src.reading.words import read_numbers
 from src.texts.plain_text import normalise
 from tests.cases import for_each
@@ -247,7 +250,47 @@ passport number AB1234567
 ИНН 500100732259
 ІПН 1234567890
 SSN 078-05-1120""".splitlines()
-NO_SECRETS = """Пароль от вайфая забыл
+# Codes of daily life, with what asks to keep them.
+HOUSEHOLD = """remember that the storage unit padlock code is 2638
+they changed it!! remember that the gate code at my mums is 9036
+remember the alarm code for the shop is 5512
+pls remember bike lock combo is 8842
+remember that the pin for my kids tablet is 2580
+ok so remember the wifi at the cabin is bluebird77
+gate code is 4471 remember it
+new tenant wifi password is peach2024 remember that pls
+2638 is the code for the suitcase, save it
+запомни код от ячейки на вокзале 4471
+код от сейфа на даче 8812 запомни
+поменяли блин!! запомни: код на калитке теперь 9036
+запомни пин от маминого телефона 1122
+запомни вайфай на даче malina77
+код сигнализации на складе 7781, запомни
+запам'ятай код від хвіртки в дачі 4471
+поміняли!! запам'ятай код домофона тепер 77в1209
+код на шафці в залі 214 запиши
+запамʼятай вайфай у дядька lypa2021
+збережи пін від маминого телефона 1122""".splitlines()
+ASKED = [
+    ("whats mums gate code", "the gate code at my mums is ••••", True),
+    ("padlock code for the storage unit?", "the storage unit padlock code is ••••", True),
+    ("wifi at the cabin?", "the wifi at the cabin is ••••", True),
+    ("вайфай у бабусі який пароль", "вайфай у бабусі пароль ••••", True),
+    ("what's the gate code", "the storage unit padlock code is ••••", False),
+    ("what flowers does mum like", "the gate code at my mums is ••••", False),
+    ("код от сейфа", "код от гаража у бати ••••", False),
+    ("де бабуся живе", "код від під'їзду в бабусі ••••", False),
+]
+NO_SECRETS = """wrote code for 3 days straight
+promo code for pizza is YUM2024
+zip code of the new flat is 90210
+booking code is X7T2KQ
+пишу код уже 100 дней
+код товара 44812
+почтовый код 190000
+поштовий код 61022
+вайфай тупит, 10 мегабит
+Пароль от вайфая забыл
 забыл пароль от вайфая дома
 сменил пароль в 2020 году
 Пароль от почты знает жена
@@ -354,6 +397,23 @@ my password is the same everywhere
 @for_each("text", SECRETS)
 def test_a_secret_is_refused(text: str) -> None:
     assert verdict(text) == "secret"
+
+
+@for_each("text", HOUSEHOLD)
+def test_a_code_of_daily_life_is_kept_on_request_only(text: str) -> None:
+    assert redact(text) == text != redact(text, household=True)
+    assert redact(secret_to_keep(text), household=True) in redact(text, household=True)
+
+
+@for_each("text", ["don't remember the gate code 4471", "не запомни код от гаража 4471",
+                   "i remember the alarm code is 5512", "gate code is 4471"])  # fmt: skip
+def test_a_code_that_nobody_asks_to_keep_is_not(text: str) -> None:
+    assert holds_secret(text) and secret_to_keep(text) == ""
+
+
+@for_each(("question", "name", "asks"), ASKED)
+def test_a_private_fact_is_found_by_its_name(question: str, name: str, asks: bool) -> None:
+    assert asks_for(question, name) is asks
 
 
 @for_each("text", NO_SECRETS)
