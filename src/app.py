@@ -151,15 +151,19 @@ def _build_http(
         webhook=webhook,
     )
     if password := core.settings.admin_password:
-        from src.web.admin_pages import build_admin_app  # 5 MB and 60 ms, for those who want it
+        from src.web.admin_access import Access  # 5 MB and 60 ms, for those who want it
+        from src.web.admin_pages import build_admin_app
 
-        app.mount("/admin", build_admin_app(core, password.get_secret_value()))
+        reader = core.settings.admin_reader_password
+        passwords = [one.get_secret_value() for one in (password, reader) if one]
+        app.mount("/admin", build_admin_app(core, Access(*passwords)))
     if core.settings.app_url and (token := core.settings.telegram_bot_token):
         from src.web.app_api import build_web_app
 
         permits = partial(_access(core).permits, chat_id=None)
         app.mount("/app", build_web_app(core, token.get_secret_value(), permits))
-    return HttpServer(app, core.settings.http_host, core.settings.http_port)
+    settings = core.settings
+    return HttpServer(app, settings.http_host, settings.http_port, settings.trusted_proxies)
 
 
 def _bind(server: HttpServer, *, required: bool) -> socket | None:

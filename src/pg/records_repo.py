@@ -36,6 +36,7 @@ PRUNE = (
     "DELETE FROM model_usage WHERE created_at < now() - make_interval(days => %(days)s)",
     "DELETE FROM model_usage_days WHERE day < current_date - %(days)s",
     "DELETE FROM admin_actions WHERE done_at < now() - make_interval(days => %(days)s)",
+    "DELETE FROM admin_logouts WHERE ended_at < now() - interval '1 day'",
 )
 
 

@@ -8,6 +8,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from src.pg.records_repo import usage_query
+from src.web.admin_access import Role
 from src.web.admin_site import PAGE, AdminSite, Fields, number_of
 
 DAYS = (1, 7, 14, 30, 90)  # that usage is shown of
@@ -101,10 +102,14 @@ class OperationPages:
         """Their addresses."""
         shown, done = self._site.shown, self._site.done
         return [
-            shown("/", self.overview),
-            shown("/usage", self.usage),
-            shown("/queue", self.queue),
-            shown("/batches", self._site.listing("batches.html", SELECT_BATCHES, limit=PAGE)),
+            shown("/", self.overview, role=Role.READER),
+            shown("/usage", self.usage, role=Role.READER),
+            shown("/queue", self.queue, role=Role.READER),
+            shown(
+                "/batches",
+                self._site.listing("batches.html", SELECT_BATCHES, limit=PAGE),
+                role=Role.READER,
+            ),
             done("/prices", self.change_price),
             done("/queue/{job:int}/retry", self.retry_job),
             done("/queue/put-aside/{number:int}/retry", self.retry_put_aside),
