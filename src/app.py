@@ -22,6 +22,7 @@ from src.base.shutdown import Shutdown
 from src.core import Core
 from src.memory.tasks import MemoryTasks
 from src.operate.housekeeping import Housekeeping
+from src.pg.failure_log import FailureLog
 from src.pg.locks import POLLER_LOCK, TRIAL_LOCK, WORKER_LOCK, AdvisoryLock
 from src.queue.dead_jobs import DeadJobs
 from src.queue.job_repo import WorkerRepository
@@ -67,6 +68,7 @@ async def run_bot_process(core: Core, shutdown: Shutdown, *, receive: bool) -> N
         await _warm_up(core)
         jobs: list[Coroutine[Any, Any, None]] = [
             workers.run(), _serve(http, listener), reminders.plan_now(),
+            FailureLog(core.client).run(),
         ]  # fmt: skip
         if receive:
             jobs += [_announce(bot, core), core.read_ahead()]

@@ -26,7 +26,8 @@ ORDER BY relname
 # Batches cost half. The percentiles are of classes of times, each two hundredths wide.
 SELECT_USAGE = usage_query("""
 , classes AS (
-    SELECT * FROM model_usage_days
+    SELECT day, model, purpose, class, calls, failed, prompt, cached, completion, uncached
+    FROM model_usage_days
     WHERE day > (now() AT TIME ZONE %(zone)s)::date - %(days)s AND day <= (SELECT day FROM rolled)
     UNION ALL SELECT * FROM fresh
 ), ranked AS (
@@ -37,9 +38,11 @@ SELECT_USAGE = usage_query("""
 SELECT u.day, u.model, sum(u.calls)::bigint AS calls, sum(u.prompt)::bigint AS prompt,
        sum(u.cached)::bigint AS cached, sum(u.completion)::bigint AS completion,
        sum((u.uncached * p.prompt + u.cached * p.cached + u.completion * p.completion) / 1000000
-           * CASE WHEN u.is_batch THEN 0.5 ELSE 1 END) AS cost,
-       round(exp(min(u.class) FILTER (WHERE u.so_far >= 0.5 * u.in_all) / 50.0)) AS median_ms,
-       round(exp(min(u.class) FILTER (WHERE u.so_far >= 0.95 * u.in_all) / 50.0)) AS high_ms
+           * CASE WHEN u.purpose = 'extract_batch' THEN 0.5 ELSE 1 END) AS cost,
+       round(exp(min(u.class) FILTER (WHERE u.calls > 0 AND u.so_far >= 0.5 * u.in_all) / 50.0))
+           AS median_ms,
+       round(exp(min(u.class) FILTER (WHERE u.calls > 0 AND u.so_far >= 0.95 * u.in_all) / 50.0))
+           AS high_ms
 FROM ranked u LEFT JOIN model_prices p ON p.model = u.model
 GROUP BY 1, 2 ORDER BY 1 DESC, 4 DESC, 2 LIMIT 1000
 """)
