@@ -22,6 +22,7 @@ from src.base.shutdown import Shutdown
 from src.core import Core
 from src.memory.tasks import MemoryTasks
 from src.operate.housekeeping import Housekeeping
+from src.pg.failure_log import FailureLog
 from src.pg.locks import POLLER_LOCK, TRIAL_LOCK, WORKER_LOCK, AdvisoryLock
 from src.queue.dead_jobs import DeadJobs
 from src.queue.job_repo import WorkerRepository
@@ -67,6 +68,7 @@ async def run_bot_process(core: Core, shutdown: Shutdown, *, receive: bool) -> N
         await _warm_up(core)
         jobs: list[Coroutine[Any, Any, None]] = [
             workers.run(), _serve(http, listener), reminders.plan_now(),
+            FailureLog(core.client).run(),
         ]  # fmt: skip
         if receive:
             jobs += [_announce(bot, core), core.read_ahead()]
@@ -151,15 +153,19 @@ def _build_http(
         webhook=webhook,
     )
     if password := core.settings.admin_password:
-        from src.web.admin_pages import build_admin_app  # 5 MB and 60 ms, for those who want it
+        from src.web.admin_access import Access  # 5 MB and 60 ms, for those who want it
+        from src.web.admin_pages import build_admin_app
 
-        app.mount("/admin", build_admin_app(core, password.get_secret_value()))
+        reader = core.settings.admin_reader_password
+        passwords = [one.get_secret_value() for one in (password, reader) if one]
+        app.mount("/admin", build_admin_app(core, Access(*passwords)))
     if core.settings.app_url and (token := core.settings.telegram_bot_token):
         from src.web.app_api import build_web_app
 
         permits = partial(_access(core).permits, chat_id=None)
         app.mount("/app", build_web_app(core, token.get_secret_value(), permits))
-    return HttpServer(app, core.settings.http_host, core.settings.http_port)
+    settings = core.settings
+    return HttpServer(app, settings.http_host, settings.http_port, settings.trusted_proxies)
 
 
 def _bind(server: HttpServer, *, required: bool) -> socket | None:

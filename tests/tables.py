@@ -49,6 +49,7 @@ ROWS_OF_OWNER = {
     ),
     "batch_requests": _CONVERSATIONS,
     "model_usage": _OWN,
+    "failures": _OWN,
     "daily_messages": _OF_CHAT,
     "user_settings": _OF_CHAT,
 }
@@ -72,6 +73,7 @@ NOBODYS = frozenset(
         "model_prices",
         "cached_contents",
         "model_usage_days",
+        "growth_days",
         "checkpoint_migrations",
     }
 )
@@ -120,6 +122,12 @@ SELECT asked.thread_id, '1', '1', 0, '__interrupt__', convert_to(f.text, 'UTF8')
 FROM asked JOIN memories f ON f.id = asked.memory_id RETURNING thread_id
 """
 
+FAILED = """
+INSERT INTO failures (failed_at, part, event, reason, owner_id)
+VALUES (now(), 'model', 'will try again', 'the model is unavailable', add_owner(%s, %s))
+RETURNING id
+"""
+
 DAY = """
 INSERT INTO daily_messages (day, owner_id, messages) VALUES (current_date, add_owner(%s, 0), 1)
 ON CONFLICT DO NOTHING RETURNING day
@@ -158,7 +166,8 @@ WHERE table_schema NOT IN ('pg_catalog', 'information_schema') AND table_type = 
 
 
 def count_death(dsn: str, owner: Owner) -> None:
-    """A process died over the owner's newest update."""
+    """A process died over the owner's newest update, after a failure."""
+    query(dsn, FAILED, owner.telegram_user_id, owner.thread_id)
     query(dsn, DEATH, owner.telegram_user_id, owner.thread_id)
 
 

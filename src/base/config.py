@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from importlib.util import find_spec
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
@@ -89,10 +90,16 @@ def _check_embedding_model(value: str) -> str:
     raise ValueError("it is neither local nor openai:model")
 
 
-def _split_ids(value: Any) -> Any:
-    if isinstance(value, str):
-        return frozenset(part for part in re.split(r"[,;\s]+", value) if part)
-    return value
+def _split(value: Any) -> Any:
+    return re.findall(r"[^,;\s]+", value) if isinstance(value, str) else value
+
+
+def _check_networks(values: tuple[str, ...]) -> tuple[str, ...]:
+    """Addresses and networks (CIDR), each as a network."""
+    try:
+        return tuple(str(ip_network(value, strict=False)) for value in values)
+    except ValueError:
+        raise ValueError("it is no list of addresses and networks") from None
 
 
 Token = Annotated[SecretStr, _matching(r"\d+:[\w-]+", "it does not look like 123456:ABC-def")]
@@ -103,7 +110,10 @@ WebhookSecret = Annotated[
 AdminPassword = Annotated[SecretStr, _matching(".{10,}", "it is shorter than 10 characters")]
 HttpsUrl = Annotated[str, AfterValidator(_check_https_url)]
 ModelName = Annotated[str, AfterValidator(_check_model)]
-UserIds = Annotated[frozenset[int], NoDecode, BeforeValidator(_split_ids)]
+UserIds = Annotated[frozenset[int], NoDecode, BeforeValidator(_split)]
+Networks = Annotated[
+    tuple[str, ...], NoDecode, BeforeValidator(_split), AfterValidator(_check_networks)
+]
 Port = Annotated[int, Field(ge=0, le=65535)]
 LogLevel = Literal["DEBUG", "INFO", "WARNING", "ERROR"]
 
@@ -175,7 +185,9 @@ class Settings(ProviderSettings, BaseSettings):
     http_host: str = "127.0.0.1"
     http_port: Port = 8080
     public_url: HttpsUrl | None = None
+    trusted_proxies: Networks = ()
     admin_password: AdminPassword | None = None
+    admin_reader_password: AdminPassword | None = None
     log_level: Annotated[LogLevel, BeforeValidator(str.upper)] = "INFO"
     worker_concurrency: Annotated[int, Field(ge=1, le=1000)] = 32
     shutdown_timeout: Annotated[float, Field(ge=0, le=600)] = 20.0
@@ -385,6 +397,17 @@ def _check_together(settings: Settings) -> list[str]:
         )
     if settings.pg_pool_min > settings.pg_pool_max:
         problems.append(f"PG_POOL_MIN: it is more than PG_POOL_MAX. {_mend('PG_POOL_MIN')}")
+    if reader := settings.admin_reader_password:
+        if settings.admin_password is None:
+            problems.append(
+                "ADMIN_PASSWORD: it is missing while ADMIN_READER_PASSWORD is set. "
+                f"{_mend('ADMIN_PASSWORD')}"
+            )
+        elif reader.get_secret_value() == settings.admin_password.get_secret_value():
+            problems.append(
+                "ADMIN_READER_PASSWORD: it is that of the operators. "
+                f"{_mend('ADMIN_READER_PASSWORD')}"
+            )
     return [*problems, *_check_providers(settings)]
 
 

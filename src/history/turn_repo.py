@@ -153,13 +153,13 @@ WHERE a.conversation_id = %(conversation_id)s AND a.reply_to_id = %(message_id)s
 # One row per model call; the owner is the conversation's.
 INSERT_USAGE = """
 INSERT INTO model_usage (owner_id, purpose, model, prompt_tokens, cached_tokens,
-                         completion_tokens, duration_ms)
+                         completion_tokens, duration_ms, error)
 SELECT c.owner_id, u.purpose, u.model, u.prompt_tokens, u.cached_tokens,
-       u.completion_tokens, u.duration_ms
+       u.completion_tokens, u.duration_ms, left(u.error, 200)
 FROM conversations c,
      unnest(%(purpose)s::text[], %(model)s::text[], %(prompt)s::int[], %(cached)s::int[],
-            %(completion)s::int[], %(duration)s::int[])
-         AS u (purpose, model, prompt_tokens, cached_tokens, completion_tokens, duration_ms)
+            %(completion)s::int[], %(duration)s::int[], %(error)s::text[])
+         AS u (purpose, model, prompt_tokens, cached_tokens, completion_tokens, duration_ms, error)
 WHERE c.id = %(conversation_id)s
 """
 
@@ -246,7 +246,8 @@ WITH delivered AS (
                         sent_message_ids = {SENT_IDS}
     WHERE id = %(answer_id)s AND conversation_id = %(conversation_id)s
 )
-UPDATE telegram_updates SET handled_at = now(), outcome = %(outcome)s, payload = '{{}}'
+UPDATE telegram_updates SET handled_at = now(), outcome = %(outcome)s, payload = '{{}}',
+                            first_word_at = %(first_word_at)s
 FROM (SELECT set_config('synchronous_commit', 'off', true)) AS without_waiting
 WHERE id = %(update)s
 """  # noqa: S608  (it holds a constant of ours)
@@ -324,7 +325,7 @@ SELECT extract(epoch FROM u.created_at + interval '1 hour' - now())::float
 FROM conversations c JOIN owners o ON o.telegram_user_id = c.telegram_user_id
 JOIN model_usage u ON u.owner_id = o.id
 WHERE c.id = %(conversation_id)s AND u.created_at > now() - interval '1 hour'
-  AND u.purpose IN ('summary', 'extract')
+  AND u.purpose IN ('summary', 'extract') AND u.error IS NULL
 ORDER BY u.created_at DESC, u.id DESC LIMIT 1 OFFSET %(calls)s - 1
 """
 
@@ -394,16 +395,19 @@ class TurnRepository(Repository):
         parts: int = 1,
         update: int | None = None,
         sent: Sequence[int] = (),
+        first_word_at: datetime | None = None,
     ) -> None:
         """The user has the answer; the stored update ``update`` (its row id) is done.
 
-        ``sent`` are the Telegram messages that show it, as far as they arrived just now. With an
-        update the memory's job is deferred too, if none waits.
+        ``sent`` are the Telegram messages that show it, as far as they arrived just now, and
+        ``first_word_at`` is when the first word of an answer that grew was there. With an update
+        the memory's job is deferred too, if none waits.
         """
         outcome: UpdateOutcome = "done"
         delivered = {
             "conversation_id": str(conversation_id), "answer_id": answer_id, "parts": parts,
             "update": update, "outcome": outcome, "sent": list(sent),
+            "first_word_at": first_word_at,
         }  # fmt: skip
         try:
             self._client.execute(UPDATE_DELIVERED_AND_INDEX, delivered | INDEXING)
@@ -523,4 +527,5 @@ def _usage_columns(conversation_id: UUID, usage: tuple[ModelUsage, ...]) -> dict
         "cached": [call.cached_tokens for call in usage],
         "completion": [call.completion_tokens for call in usage],
         "duration": [call.duration_ms for call in usage],
+        "error": [call.error for call in usage],
     }

@@ -5,6 +5,8 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar, cast
 from uuid import UUID
 
@@ -90,6 +92,15 @@ class PlainCompletions:
         return CompletionStream(stream)
 
 
+@dataclass
+class _Attempt:
+    """A call under way, what has come of it, and the milliseconds until its first token."""
+
+    call: Call
+    reply: Reply
+    first_ms: int = 0
+
+
 class ModelCaller:
     """Calls a chat model: streams, bounds the time, maps errors, notes the tokens."""
 
@@ -156,33 +167,51 @@ class ModelCaller:
         call = whole = Call(runnable, messages)
         if conversation_id is not None:
             call = self._cache.prepare(whole, conversation_id)
-        reply = self._expected(whole)
+        attempt = _Attempt(call, self._expected(whole))
+        note = partial(self._note, attempt, purpose, on_usage)
         try:
-            first_ms = await self._read(call, reply, on_text, start)
+            await self._read_or_send_all(attempt, whole, on_text, start)
         except AppError as error:
-            if reply.has_begun or not self._cache.lost(call, error):
-                raise
-            call, reply = whole, self._expected(whole)
-            first_ms = await self._read(call, reply, on_text, start)
-        except asyncio.CancelledError:
-            if reply.has_begun:  # it is cut short, and was paid for all the same
-                spent = ModelUsage(purpose, self.name, *_tokens_of(reply.usage), 0)
-                self._count(spent)
-                on_usage(spent)
+            note(_since(start), str(error))
             raise
-        milliseconds = round((time.perf_counter() - start) * 1000)
-        spent = ModelUsage(purpose, self.name, *_tokens_of(reply.usage), milliseconds, first_ms)
-        self._count(spent)
-        on_usage(spent)
+        except asyncio.CancelledError:
+            if attempt.reply.has_begun:  # it is cut short, and was paid for all the same
+                note(0)
+            raise
+        call, reply, spent = attempt.call, attempt.reply, note(_since(start))
         if conversation_id is not None:
             self._cache.learn(call, spent.cached_tokens or 0)
         if self._counter is not None and reply.usage is not None:
             self._counter.learn(messages, whole.tools, reply.usage["input_tokens"])
         return reply.message()
 
-    def _count(self, spent: ModelUsage) -> None:
+    async def _read_or_send_all(
+        self, attempt: "_Attempt", whole: Call, on_text: Callable[[str], None], start: float
+    ) -> None:
+        """Make the call; the whole one, when the provider has lost the beginning of it."""
+        try:
+            attempt.first_ms = await self._read(attempt.call, attempt.reply, on_text, start)
+        except AppError as error:
+            if attempt.reply.has_begun or not self._cache.lost(attempt.call, error):
+                raise
+            attempt.call, attempt.reply = whole, self._expected(whole)
+            attempt.first_ms = await self._read(whole, attempt.reply, on_text, start)
+
+    def _note(
+        self,
+        attempt: "_Attempt",
+        purpose: str,
+        on_usage: Callable[[ModelUsage], None],
+        milliseconds: int,
+        problem: str | None = None,
+    ) -> ModelUsage:
+        """Tell what a call cost, and why it failed."""
+        tokens = _tokens_of(attempt.reply.usage)
+        spent = ModelUsage(purpose, self.name, *tokens, milliseconds, attempt.first_ms, problem)
         if self._metrics is not None:
             spent.count(self._metrics)
+        on_usage(spent)
+        return spent
 
     def _expected(self, call: Call) -> Reply:
         """The reply to a call, before anything of it is there."""
@@ -201,7 +230,7 @@ class ModelCaller:
         try:
             async with aclosing(pieces):
                 while (piece := await self._next(pieces, reply, start + MAX_SECONDS)) is not None:
-                    first_ms = first_ms or round((time.perf_counter() - start) * 1000)
+                    first_ms = first_ms or _since(start)
                     if text := reply.feed(piece):
                         on_text(text)
             if text := reply.flush():
@@ -313,6 +342,10 @@ def _tokens_of(usage: UsageMetadata | None) -> tuple[int | None, int | None, int
         return 0, 0, 0
     cached = (usage.get("input_token_details") or {}).get("cache_read") or 0
     return _known(usage["input_tokens"]), _known(cached), _known(usage["output_tokens"])
+
+
+def _since(start: float) -> int:
+    return round((time.perf_counter() - start) * 1000)
 
 
 def _known(tokens: int) -> int | None:

@@ -25,7 +25,7 @@ from src.base.metrics import Metrics
 class ModelUsage:
     """One call of a model: milliseconds, and token counts (None where they make no sense).
 
-    ``first_ms`` of the milliseconds were waited for the first token.
+    ``first_ms`` of the milliseconds were waited for the first token; ``error`` says why it failed.
     """
 
     purpose: str
@@ -35,6 +35,7 @@ class ModelUsage:
     completion_tokens: int | None
     duration_ms: int
     first_ms: int = 0
+    error: str | None = None
 
     def count(self, metrics: Metrics) -> None:
         """Add it to the process's counts."""
@@ -44,7 +45,8 @@ class ModelUsage:
             ("completion", self.completion_tokens),
         ):
             metrics.tokens.labels(self.model, kind).inc(tokens or 0)
-        metrics.models.labels(self.purpose).observe(self.duration_ms / 1000)
+        if self.error is None:
+            metrics.models.labels(self.purpose).observe(self.duration_ms / 1000)
 
 
 # Tool calls that a model writes as text, because it or its server knows no better.

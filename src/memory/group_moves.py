@@ -168,7 +168,7 @@ MERGE_OWNERS = (
     """,
     *(
         f"UPDATE {table} SET owner_id = %(kept)s WHERE owner_id = %(gone)s"  # noqa: S608
-        for table in ("reminders", "model_usage", *TABLES_OF_FACTS)
+        for table in ("reminders", "model_usage", "failures", *TABLES_OF_FACTS)
     ),
     """
     UPDATE conversations SET owner_id = %(kept)s, telegram_user_id = %(old)s

@@ -9,6 +9,7 @@ from src.base.owners import Owner
 from src.history.turn_repo import NewAnswer
 from src.memory.search_index_repo import NewDocument, add_documents
 from src.pg.client import OwnerSteps, Repository, Transaction, storable
+from src.pg.connection import PATIENT
 from src.reading.facts import MEMORY_TYPES, PRIVATE, Fact, Origin, fact_number
 from src.reading.relations import relation_term
 from src.texts.morphology import terms
@@ -284,6 +285,7 @@ SELECT_FACTS = {
 }
 
 # How many living facts there are of each kind.
+COUNT_ALL = "SELECT count(*) FROM memories WHERE retired_at IS NULL"  # of everybody, patiently
 COUNT_KINDS = """
 SELECT memory_type, count(*) FROM memories
 WHERE owner_id = %(owner)s AND retired_at IS NULL
@@ -505,6 +507,10 @@ class MemoryRepository(Repository):
     def count(self, owner: Owner) -> int:
         """How many facts hold."""
         return sum(self.count_kinds(owner).values())
+
+    def count_all(self) -> int:
+        """How many facts of everybody hold; it reads a whole index."""
+        return int(self._client.fetch_all(COUNT_ALL, limits=PATIENT)[0][0])
 
     def set_pinned(
         self, owner: Owner, memory_id: int, *, pinned: bool, asker: int | None = None

@@ -149,6 +149,7 @@ async def _retry_later(context: JobContext, attempts: int) -> AsyncIterator[None
     except TransientError as error:
         job, seconds = context.job, pause(error, attempts)
         log = {"task": job.task_name, "attempt": attempts, "seconds": round(seconds, 1)}
+        log |= {name: id_ for name, id_ in job.task_kwargs.items() if name == "conversation_id"}
         if isinstance(error, PostponedError):
             logger.info("postponed: %s", error, extra=log)
         else:

@@ -7,7 +7,9 @@ from procrastinate import App, JobContext
 from src.core import Core
 from src.llm.prompt_cache import CachedContentRepository
 from src.memory.budget import DailyUsageRepository
+from src.memory.memory_repo import MemoryRepository
 from src.memory.purge_repo import PurgeRepository
+from src.pg.failure_log import FailureRepository
 from src.pg.records_repo import RecordsRepository
 from src.queue.job_repo import HOUSEKEEPING_QUEUE
 from src.reminders.reminder_repo import ReminderRepository
@@ -73,9 +75,12 @@ class Housekeeping:
         await run(DailyUsageRepository(client).delete_old, days=KEEP_DAYS)
         await run(ReminderRepository(client).prune, days=KEEP_REMINDERS_DAYS)
         await run(CachedContentRepository(client).prune)
+        await run(FailureRepository(client).prune)
         records, zone = RecordsRepository(client), self._core.settings.timezone
         await run(records.prune, days=KEEP_RECORDS_DAYS)
         await run(records.sum_up, zone=zone, days=KEEP_RECORDS_DAYS)
+        facts = await run(MemoryRepository(client).count_all)
+        await run(records.count_growth, zone=zone, facts=facts)
         logger.info("pruned", extra={"updates": gone})
 
     async def delete_aged(self, context: JobContext, timestamp: int) -> None:  # noqa: ARG002

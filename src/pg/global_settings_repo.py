@@ -54,6 +54,7 @@ class GlobalSettings(BaseModel):
     answer_max_characters: int = Field(30_000, ge=100, le=60_000)
     answer_max_parts: int = Field(10, ge=1, le=50)
     answer_max_seconds: int = Field(120, ge=1, le=3600)
+    currency: str = Field("USD", pattern=r"^[A-Z]{3}$")
     daily_messages: Messages = 0
     daily_tokens: Tokens = 0
     daily_messages_per_user: Messages = 0

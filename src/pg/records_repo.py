@@ -1,18 +1,21 @@
-"""Records for the operator: usage, and what was done on the admin page."""
+"""Records for the operator: usage, growth, and what was done on the admin page."""
 
 from src.pg.client import Repository
 from src.pg.connection import PATIENT
 
-# The last day that was summed up, and the calls since then by day, model and time they took.
+# The last day that was summed up, and the calls since then by day, model, purpose and time they
+# took; those that failed count apart.
 USAGE_CLASSES = """
 WITH rolled AS (
     SELECT coalesce(max(day), (now() AT TIME ZONE %(zone)s)::date - %(days)s) AS day
     FROM model_usage_days
 ), fresh AS (
-    SELECT (created_at AT TIME ZONE %(zone)s)::date AS day, model,
-           purpose = 'extract_batch' AS is_batch,
-           round(50 * ln(greatest(duration_ms, 1)::float8))::int AS class,
-           count(*) AS calls, coalesce(sum(prompt_tokens), 0) AS prompt,
+    SELECT (created_at AT TIME ZONE %(zone)s)::date AS day, model, purpose,
+           CASE WHEN error IS NULL
+                THEN round(50 * ln(greatest(duration_ms, 1)::float8))::int ELSE 0 END AS class,
+           count(*) FILTER (WHERE error IS NULL) AS calls,
+           count(*) FILTER (WHERE error IS NOT NULL) AS failed,
+           coalesce(sum(prompt_tokens), 0) AS prompt,
            coalesce(sum(cached_tokens), 0) AS cached,
            coalesce(sum(completion_tokens), 0) AS completion,
            coalesce(sum(prompt_tokens - cached_tokens), 0) AS uncached
@@ -28,14 +31,30 @@ def usage_query(sql: str) -> str:
 
 
 ROLL_UP = usage_query("""
-INSERT INTO model_usage_days SELECT * FROM fresh WHERE day < (now() AT TIME ZONE %(zone)s)::date
+INSERT INTO model_usage_days (day, model, purpose, class, calls, failed, prompt, cached,
+                              completion, uncached)
+SELECT * FROM fresh WHERE day < (now() AT TIME ZONE %(zone)s)::date
 ON CONFLICT DO NOTHING
 """)
+
+# How much there is now; the last count of a day is its own.
+COUNT_GROWTH = """
+INSERT INTO growth_days (day, people, messages, facts, bytes)
+SELECT (now() AT TIME ZONE %(zone)s)::date, (SELECT count(*) FROM owners),
+       (SELECT count(*) FROM messages),
+       %(facts)s,
+       pg_database_size(current_database())
+ON CONFLICT (day) DO UPDATE
+SET counted_at = now(), people = EXCLUDED.people, messages = EXCLUDED.messages,
+    facts = EXCLUDED.facts, bytes = EXCLUDED.bytes
+"""
 
 PRUNE = (
     "DELETE FROM model_usage WHERE created_at < now() - make_interval(days => %(days)s)",
     "DELETE FROM model_usage_days WHERE day < current_date - %(days)s",
+    "DELETE FROM growth_days WHERE day < current_date - %(days)s",
     "DELETE FROM admin_actions WHERE done_at < now() - make_interval(days => %(days)s)",
+    "DELETE FROM admin_logouts WHERE ended_at < now() - interval '1 day'",
 )
 
 
@@ -45,6 +64,10 @@ class RecordsRepository(Repository):
     def sum_up(self, *, zone: str, days: int) -> None:
         """Sum up the usage of the days (of ``zone``) that are over, the last ``days`` of them."""
         self._client.execute(ROLL_UP, zone=zone, days=days, limits=PATIENT)
+
+    def count_growth(self, *, zone: str, facts: int) -> None:
+        """Note what there is on this day of ``zone`` until now, ``facts`` among it."""
+        self._client.execute(COUNT_GROWTH, zone=zone, facts=facts, limits=PATIENT)
 
     def prune(self, *, days: int) -> int:
         """Delete records older than ``days``; returns how many."""

@@ -231,7 +231,7 @@ class GraphRun:
         """
         limits, language = self._settings.last_known, turn.incoming.language
         progress = Progress()
-        shown = GrowingReferences(turn.view.feed, progress.list_sources, asked=turn.asked)
+        shown = GrowingReferences(turn.show, progress.list_sources, asked=turn.asked)
         writing = Writing(
             shown.feed, limit=limits.answer_max_characters, on_limit=turn.control.cut
         )

@@ -594,6 +594,7 @@ class AgentService:
             parts=turn.parts,
             update=turn.incoming.update,
             sent=list(turn.view.sent_ids),
+            first_word_at=turn.first_word_at,
         )
         return "done"
 

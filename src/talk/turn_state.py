@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, NotRequired, Self, TypedDict, TypeVar
 from uuid import UUID
 
@@ -444,6 +444,7 @@ class Turn:
         answer: The same, stored: set by ``save``; by ``store`` when an earlier attempt got that
             far.
         parts: How many messages of the answer have arrived, set by ``show``.
+        first_word_at: When the first piece of a growing answer was there.
     """
 
     incoming: IncomingMessage
@@ -464,6 +465,12 @@ class Turn:
     result: TurnResult | None = None
     answer: StoredAnswer | None = None
     parts: int = 1
+    first_word_at: datetime | None = None
+
+    def show(self, piece: str) -> None:
+        """The next piece of a growing answer."""
+        self.first_word_at = self.first_word_at or datetime.now(UTC)
+        self.view.feed(piece)
 
     @property
     def asked(self) -> str:

@@ -1,9 +1,13 @@
-"""Who may see the admin page: one password, guesses slowed down, a signed cookie, a form token."""
+"""Who may see the admin pages: two passwords, guesses slowed down, signed cookies, form tokens."""
 
 import asyncio
 import hashlib
 import hmac
 import secrets
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
 
 from argon2 import PasswordHasher
 from argon2.exceptions import VerifyMismatchError
@@ -12,15 +16,43 @@ from itsdangerous import BadSignature, URLSafeTimedSerializer
 from src.web.app_gate import Allowance
 
 SESSION_SECONDS = 12 * 3600
-COOKIE = "pomni_admin"
-FREE_GUESSES = 3  # of an address, before it has to wait
-PAUSE = 20.0  # seconds for each guess then; all operators behind one proxy have one address
-MAX_WAITING = 4  # guesses that wait for their turn to be checked; checking one takes 30 ms
+BROWSER_SECONDS = 400 * 86_400  # the longest that browsers keep a cookie
+FREE_GUESSES, PAUSE = 3, 20.0  # of one address or browser; seconds for each guess then
+FREE_OF_ALL, PAUSE_OF_ALL = 20, 5.0  # of all addresses together
 MAX_PASSWORD = 1024  # characters that are looked at
 
 
+class Role(StrEnum):
+    """What somebody inside may do."""
+
+    OPERATOR = "operator"
+    """Everything."""
+    READER = "reader"
+    """See figures and failures, no texts; change nothing."""
+
+
+@dataclass(frozen=True)
+class Session:
+    """Somebody who has logged in.
+
+    Attributes:
+        role: By the password that they gave.
+        id: Random; the same as long as they are inside.
+        form_token: What each of their forms carries: another site cannot know it.
+    """
+
+    role: Role
+    id: str
+    form_token: str
+
+    @property
+    def name(self) -> str:
+        """How the audit calls it."""
+        return f"{self.role} {self.id[:6]}"
+
+
 class TooManyGuessesError(Exception):
-    """The address, or everybody, has to wait.
+    """The guesser has to wait.
 
     Attributes:
         seconds: For how long.
@@ -32,62 +64,97 @@ class TooManyGuessesError(Exception):
         self.seconds = max(1, round(seconds))
 
 
-class Access:
-    """Checks the password, and what a browser brings back after that."""
+class _Door:
+    """One role's password. The key of its cookies comes from it: a new one ends every session."""
 
-    def __init__(self, password: str) -> None:
-        """The key of the cookies comes from the password: a new one ends every session."""
-        self._hasher = PasswordHasher()
-        self._hash = self._hasher.hash(password)
-        key = hashlib.scrypt(password.encode(), salt=b"pomni admin", n=2**14, r=8, p=1)
-        self._signer = URLSafeTimedSerializer(key, salt="session")
-        self._key = key
-        self._guesses = Allowance(burst=FREE_GUESSES, per_second=1 / PAUSE)
-        self._checking = asyncio.Lock()
-        self._waiting = 0
+    def __init__(self, role: Role, password: str, hasher: PasswordHasher) -> None:
+        self.role = role
+        self._hasher = hasher
+        self._hash = hasher.hash(password)
+        self.key = hashlib.scrypt(password.encode(), salt=b"pomni admin", n=2**14, r=8, p=1)
+        self.sessions = URLSafeTimedSerializer(self.key, salt=f"session of {role}")
+        self.browsers = URLSafeTimedSerializer(self.key, salt=f"browser of {role}")
 
-    async def check(self, password: str, address: str) -> bool:
-        """Whether it is the password.
-
-        Raises:
-            TooManyGuessesError: It was not looked at.
-        """
-        if self._waiting >= MAX_WAITING:
-            raise TooManyGuessesError(1)
-        if not self._guesses.take(address):
-            raise TooManyGuessesError(PAUSE)
-        self._waiting += 1
-        try:
-            async with self._checking:
-                is_right = await asyncio.to_thread(self._verify, password[:MAX_PASSWORD])
-        finally:
-            self._waiting -= 1
-        if is_right:
-            self._guesses.fill(address)
-        return is_right
-
-    def new_session(self) -> str:
-        """The value of a new cookie."""
-        return str(self._signer.dumps(secrets.token_urlsafe(16)))
-
-    def is_session(self, cookie: str | None) -> bool:
-        """Whether a cookie is one of ours, and not too old."""
-        try:
-            self._signer.loads(cookie or "", max_age=SESSION_SECONDS)
-        except BadSignature:
-            return False
-        return True
-
-    def form_token(self, cookie: str) -> str:
-        """What each form of a session carries: another site cannot know it."""
-        return hmac.new(self._key, b"form" + cookie.encode(), hashlib.sha256).hexdigest()
-
-    def is_form_token(self, cookie: str, token: str) -> bool:
-        """Whether a form was ours."""
-        return hmac.compare_digest(self.form_token(cookie).encode(), token.encode())
-
-    def _verify(self, password: str) -> bool:
+    def opens(self, password: str) -> bool:
         try:
             return self._hasher.verify(self._hash, password)
         except VerifyMismatchError:
             return False
+
+
+class Access:
+    """Checks passwords, and what a browser brings back after that."""
+
+    def __init__(
+        self,
+        password: str,
+        reader_password: str | None = None,
+        *,
+        hasher: PasswordHasher | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Let operators in with ``password``, and readers with theirs; ``clock`` in seconds."""
+        hasher = hasher or PasswordHasher()
+        self._doors = [_Door(Role.OPERATOR, password, hasher)]
+        if reader_password is not None:
+            self._doors.append(_Door(Role.READER, reader_password, hasher))
+        self._guesses = Allowance(clock, burst=FREE_GUESSES, per_second=1 / PAUSE)
+        self._of_all = Allowance(clock, burst=FREE_OF_ALL, per_second=1 / PAUSE_OF_ALL)
+        self._checking = asyncio.Lock()
+
+    async def check(self, password: str, guesser: str, *, is_stranger: bool) -> Role | None:
+        """Whose password it is; None: nobody's.
+
+        Args:
+            password: As it was typed.
+            guesser: An address or a browser, whose guesses are counted together.
+            is_stranger: Count the guess with those of all strangers as well; whoever strangers
+                cannot guess in the place of is never kept waiting by them.
+
+        Raises:
+            TooManyGuessesError: It was not looked at.
+        """
+        if not self._guesses.take(guesser):
+            raise TooManyGuessesError(PAUSE)
+        if is_stranger and not self._of_all.take(""):
+            raise TooManyGuessesError(PAUSE_OF_ALL)
+        async with self._checking:
+            role = await asyncio.to_thread(self._find_role, password[:MAX_PASSWORD])
+        if role is not None:
+            self._guesses.fill(guesser)
+        return role
+
+    def new_session(self, role: Role) -> str:
+        """The value of a new cookie."""
+        return str(self._door(role).sessions.dumps(secrets.token_urlsafe(16)))
+
+    def read_session(self, cookie: str) -> Session | None:
+        """Who brings a cookie; None when it is not ours, or too old."""
+        for door in self._doors:
+            id_ = _read(door.sessions, cookie, SESSION_SECONDS)
+            if id_ is not None:
+                token = hmac.new(door.key, b"form" + cookie.encode(), hashlib.sha256)
+                return Session(door.role, id_, token.hexdigest())
+        return None
+
+    def new_browser(self, role: Role) -> str:
+        """The value of a cookie by which a browser is known in which somebody was inside."""
+        return str(self._door(role).browsers.dumps(secrets.token_urlsafe(16)))
+
+    def read_browser(self, cookie: str) -> str | None:
+        """The name of a browser that is known by its cookie."""
+        names = (_read(door.browsers, cookie, BROWSER_SECONDS) for door in self._doors)
+        return next((name for name in names if name is not None), None)
+
+    def _door(self, role: Role) -> _Door:
+        return next(door for door in self._doors if door.role == role)
+
+    def _find_role(self, password: str) -> Role | None:
+        return next((door.role for door in self._doors if door.opens(password)), None)
+
+
+def _read(signer: URLSafeTimedSerializer, cookie: str, max_age: int) -> str | None:
+    try:
+        return str(signer.loads(cookie, max_age=max_age))
+    except BadSignature:
+        return None

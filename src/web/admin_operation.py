@@ -8,6 +8,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from src.pg.records_repo import usage_query
+from src.web.admin_access import Role
 from src.web.admin_site import PAGE, AdminSite, Fields, number_of
 
 DAYS = (1, 7, 14, 30, 90)  # that usage is shown of
@@ -25,7 +26,8 @@ ORDER BY relname
 # Batches cost half. The percentiles are of classes of times, each two hundredths wide.
 SELECT_USAGE = usage_query("""
 , classes AS (
-    SELECT * FROM model_usage_days
+    SELECT day, model, purpose, class, calls, failed, prompt, cached, completion, uncached
+    FROM model_usage_days
     WHERE day > (now() AT TIME ZONE %(zone)s)::date - %(days)s AND day <= (SELECT day FROM rolled)
     UNION ALL SELECT * FROM fresh
 ), ranked AS (
@@ -36,9 +38,11 @@ SELECT_USAGE = usage_query("""
 SELECT u.day, u.model, sum(u.calls)::bigint AS calls, sum(u.prompt)::bigint AS prompt,
        sum(u.cached)::bigint AS cached, sum(u.completion)::bigint AS completion,
        sum((u.uncached * p.prompt + u.cached * p.cached + u.completion * p.completion) / 1000000
-           * CASE WHEN u.is_batch THEN 0.5 ELSE 1 END) AS cost,
-       round(exp(min(u.class) FILTER (WHERE u.so_far >= 0.5 * u.in_all) / 50.0)) AS median_ms,
-       round(exp(min(u.class) FILTER (WHERE u.so_far >= 0.95 * u.in_all) / 50.0)) AS high_ms
+           * CASE WHEN u.purpose = 'extract_batch' THEN 0.5 ELSE 1 END) AS cost,
+       round(exp(min(u.class) FILTER (WHERE u.calls > 0 AND u.so_far >= 0.5 * u.in_all) / 50.0))
+           AS median_ms,
+       round(exp(min(u.class) FILTER (WHERE u.calls > 0 AND u.so_far >= 0.95 * u.in_all) / 50.0))
+           AS high_ms
 FROM ranked u LEFT JOIN model_prices p ON p.model = u.model
 GROUP BY 1, 2 ORDER BY 1 DESC, 4 DESC, 2 LIMIT 1000
 """)
@@ -101,10 +105,14 @@ class OperationPages:
         """Their addresses."""
         shown, done = self._site.shown, self._site.done
         return [
-            shown("/", self.overview),
-            shown("/usage", self.usage),
-            shown("/queue", self.queue),
-            shown("/batches", self._site.listing("batches.html", SELECT_BATCHES, limit=PAGE)),
+            shown("/", self.overview, role=Role.READER),
+            shown("/usage", self.usage, role=Role.READER),
+            shown("/queue", self.queue, role=Role.READER),
+            shown(
+                "/batches",
+                self._site.listing("batches.html", SELECT_BATCHES, limit=PAGE),
+                role=Role.READER,
+            ),
             done("/prices", self.change_price),
             done("/queue/{job:int}/retry", self.retry_job),
             done("/queue/put-aside/{number:int}/retry", self.retry_put_aside),

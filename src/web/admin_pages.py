@@ -3,6 +3,7 @@
 from typing import Any
 
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.routing import Mount, Route
 
 from src.core import Core
@@ -25,9 +26,8 @@ HEADERS = {
 STATIC_HEADERS = {"Cache-Control": "max-age=3600", "X-Content-Type-Options": "nosniff"}
 
 
-def admin_routes(core: Core, access: Access) -> list[Route | Mount]:
+def admin_routes(site: AdminSite) -> list[Route | Mount]:
     """All addresses; a test walks them without a session."""
-    site = AdminSite(core, access)
     return [
         *site.routes(),
         *OperationPages(site).routes(),
@@ -36,7 +36,8 @@ def admin_routes(core: Core, access: Access) -> list[Route | Mount]:
     ]
 
 
-def build_admin_app(core: Core, password: str) -> Any:
+def build_admin_app(core: Core, access: Access) -> Any:
     """The admin page as an ASGI app, to be mounted somewhere."""
-    routes = admin_routes(core, Access(password))
-    return WithHeaders(Starlette(routes=routes), HEADERS, STATIC_HEADERS)
+    site = AdminSite(core, access)
+    app = Starlette(routes=admin_routes(site), exception_handlers={HTTPException: site.refuse})
+    return WithHeaders(app, HEADERS, STATIC_HEADERS)

@@ -16,11 +16,20 @@ from src.memory.retriever import Query
 from src.reading.facts import fact_uid
 from src.talk.turn_state import IncomingMessage
 from src.texts import choose_language
-from src.web.admin_site import PAGE, AdminSite, Fields, number_of, owner_of, read_owner
+from src.web.admin_site import (
+    LAST,
+    PAGE,
+    AdminSite,
+    Fields,
+    number_of,
+    owner_of,
+    path_of,
+    read_owner,
+)
 
 MAX_QUESTION = 500  # characters
 
-FIRST, LAST = -(2**62), 2**62  # before and behind every id and position
+FIRST = -LAST  # before every id
 
 # Owners by their ids; what they have is looked up for the page's few alone.
 SELECT_OWNERS = """
@@ -91,13 +100,17 @@ class PeoplePages:
     def routes(self) -> list[Route]:
         """Their addresses."""
         owner = "/users/{user}/{thread:int}"
-        shown, done = self._site.shown, self._site.done
+        read, done = self._site.read, self._site.done
         return [
-            shown("/users", self.users),
-            shown(owner, self.conversation),
-            shown(owner + "/facts", self.facts),
-            shown(owner + "/recall", self.recall),
-            shown(owner + "/rejected", self._site.listing("rejected.html", SELECT_REJECTED)),
+            self._site.shown("/users", self.users),
+            read(owner, self.conversation, "talk"),
+            read(owner + "/facts", self.facts, "facts"),
+            read(owner + "/recall", self.recall, "recall"),
+            read(
+                owner + "/rejected",
+                self._site.listing("rejected.html", SELECT_REJECTED),
+                "refused",
+            ),
             done(owner + "/facts/{fact:int}/{action:str}", self.change_fact),
             done(owner + "/consolidations/{number:int}/undo", self.undo_consolidation),
         ]
@@ -148,22 +161,23 @@ class PeoplePages:
         owner, number = owner_of(request), int(request.path_params["fact"])
         action, memories = request.path_params["action"], self._site.core.memory.memories
         if action in ("pin", "unpin"):
-            await memories.pin(owner, number, pinned=action == "pin")
+            is_done: Any = await memories.pin(owner, number, pinned=action == "pin")
         elif action == "forget":
-            await memories.forget(owner, [fact_uid(number)])
+            is_done = (await memories.forget(owner, [fact_uid(number)])).texts
         elif action == "undo":
-            await memories.undo(owner, number or None)
+            is_done = await memories.undo(owner, number or None)
         else:
             raise HTTPException(404)
-        await self._site.note(request, f"{action} fact", f"{owner.telegram_user_id}: {number}")
-        return f"/users/{owner.telegram_user_id}/{owner.thread_id}/facts"
+        if is_done:
+            await self._site.note(request, f"{action} fact {number}", path_of(owner)[1:])
+        return f"{path_of(owner)}/facts"
 
     async def undo_consolidation(self, request: Request, _form: Fields) -> str:
         """What the nightly job put together is apart again, for good."""
         owner, number = owner_of(request), int(request.path_params["number"])
         if await self._client.run(self._consolidations.undo, owner, number):
-            await self._site.note(request, "undo consolidation", str(number))
-        return f"/users/{owner.telegram_user_id}/{owner.thread_id}/facts"
+            await self._site.note(request, f"undo consolidation {number}", path_of(owner)[1:])
+        return f"{path_of(owner)}/facts"
 
     async def recall(self, request: Request) -> Response:
         """What would be recalled for a question, and which channel found it."""

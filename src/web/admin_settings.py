@@ -9,7 +9,7 @@ from starlette.routing import Route
 
 from src.base.errors import SettingsError
 from src.pg.global_settings_repo import GlobalSettings
-from src.web.admin_site import PAGE, AdminSite, Fields, address_of
+from src.web.admin_site import LAST, PAGE, AdminSite, Fields, address_of, number_of
 
 # What each setting is for.
 SELECT_DESCRIPTIONS = """
@@ -23,9 +23,11 @@ SELECT id, changed_at, changed_by, setting, old_value, new_value
 FROM global_settings_changes ORDER BY id DESC LIMIT %(limit)s
 """
 
-# What operators did, the newest first.
+# What was done inside, or the guesses of those outside, the newest first.
 SELECT_ACTIONS = """
-SELECT done_at, address, action, target FROM admin_actions ORDER BY id DESC LIMIT 200
+SELECT id, done_at, who, address, action, target FROM admin_actions
+WHERE (action <> 'wrong password') = %(is_inside)s AND id < %(before)s
+ORDER BY id DESC LIMIT %(limit)s
 """
 
 
@@ -42,8 +44,20 @@ class SettingsPages:
         return [
             self._site.shown("/settings", self.settings),
             self._site.done("/settings", self.change_settings),
-            self._site.shown("/audit", self._site.listing("audit.html", SELECT_ACTIONS)),
+            self._site.shown("/audit", self.audit),
         ]
+
+    async def audit(self, request: Request) -> Response:
+        """What was done inside, or the guesses of those outside."""
+        is_inside = request.query_params.get("of") != "guesses"
+        before = number_of(request, "before") or LAST
+        rows = await self._site.rows(
+            SELECT_ACTIONS, is_inside=is_inside, before=before, limit=PAGE
+        )
+        return self._site.render(
+            request, "audit.html", rows=rows, is_done=is_inside, is_newest=before == LAST,
+            more=rows[-1]["id"] if len(rows) == PAGE else None,
+        )  # fmt: skip
 
     async def settings(
         self,

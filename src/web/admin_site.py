@@ -1,11 +1,15 @@
 """What every page of ``/admin`` stands on: the login, the forms, how a page is drawn."""
 
+import contextlib
+import hmac
+import ipaddress
 import logging
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, urlencode
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.exceptions import HTTPException
@@ -19,7 +23,14 @@ from src.base.owners import Owner
 from src.base.zones import local_time
 from src.core import Core
 from src.pg.client import Params, Record
-from src.web.admin_access import COOKIE, SESSION_SECONDS, Access, TooManyGuessesError
+from src.web.admin_access import (
+    BROWSER_SECONDS,
+    SESSION_SECONDS,
+    Access,
+    Role,
+    Session,
+    TooManyGuessesError,
+)
 from src.web.app_gate import is_number
 from src.web.http_server import read_body
 
@@ -30,16 +41,28 @@ logger = logging.getLogger(__name__)
 
 HERE = Path(__file__).parent
 PAGE = 50  # rows
+LAST = 2**62  # behind every id and position
 MAX_FORM = 100_000  # bytes
+MAX_DEEP_LINK = 1000  # characters
+DEEP_LINK = re.compile(r"/(?:[\w.~%+:@=&?,;!*'()-][\w.~%+:@=&?,;!*'()/-]*)?")
+COOKIE, BROWSER_COOKIE = "pomni_admin", "pomni_admin_browser"
 
-# What operators did, the newest first.
+# What is said of a status that has no sentence of its own.
+REFUSALS = {
+    404: "There is no such page, or what it showed is gone.",
+    405: "This page is opened, not sent to.",
+    413: "The form is too long.",
+}
+
+# Write down what was done, by whom and from where.
 INSERT_ACTION = """
-INSERT INTO admin_actions (address, action, target)
-VALUES (left(%(address)s, 100), %(action)s, left(%(target)s, 200))
+INSERT INTO admin_actions (who, address, action, target)
+VALUES (%(who)s, left(%(address)s, 100), %(action)s, left(%(target)s, 200))
 """
-SELECT_ACTIONS = """
-SELECT done_at, address, action, target FROM admin_actions ORDER BY id DESC LIMIT 200
-"""
+
+# A session that was ended is over in every process, whatever its cookie says.
+INSERT_LOGOUT = "INSERT INTO admin_logouts (session_id) VALUES (%(id)s) ON CONFLICT DO NOTHING"
+SELECT_LOGOUT = "SELECT ended_at FROM admin_logouts WHERE session_id = %(id)s"
 
 Page = Callable[[Request], Awaitable[Response]]
 Fields = Mapping[str, str]
@@ -62,73 +85,134 @@ class AdminSite:
     def routes(self) -> list[Route | Mount]:
         """The login, the logout and what the pages look like."""
         return [
-            Route("/login", self.show_login, methods=["GET"]),
-            Route("/login", self.login, methods=["POST"]),
-            self.done("/logout", self.logout),
+            Route("/login", self._answered(self.show_login), methods=["GET"]),
+            Route("/login", self._answered(self.login), methods=["POST"]),
+            self.done("/logout", self.logout, role=Role.READER),
             Mount("/static", StaticFiles(directory=HERE / "static")),
         ]
 
     async def show_login(self, request: Request) -> Response:
-        """Ask for the password."""
-        return self.render(request, "login.html", problem="")
+        """Ask for the password; whoever is inside goes on."""
+        next_ = request.query_params.get("next", "")
+        if await self._find_session(request):
+            return _go_on(request, next_)
+        return self.render(request, "login.html", problem="", next=next_)
 
     async def login(self, request: Request) -> Response:
         """Take the password; say only whether it is right."""
         if not _is_same_site(request):
             raise HTTPException(403)
         form = await _read_form(request)
-        address = address_of(request)
+        next_ = form.get("next", "")
+        guesser, is_stranger = self._guesser(request)
         try:
-            is_right = await self._access.check(form.get("password", ""), address)
+            role = await self._access.check(
+                form.get("password", ""), guesser, is_stranger=is_stranger
+            )
         except TooManyGuessesError as error:
             problem = f"Too many wrong passwords. Try again in {error.seconds} seconds."
-            response = self.render(request, "login.html", status=429, problem=problem)
-            response.headers["Retry-After"] = str(error.seconds)
-            return response
-        if not is_right:
-            logger.warning("a wrong password for the admin page", extra={"address": address})
+            page = self.render(request, "login.html", status=429, problem=problem, next=next_)
+            page.headers["Retry-After"] = str(error.seconds)
+            return page
+        if role is None:
+            logger.warning(
+                "a wrong password for the admin page", extra={"address": address_of(request)}
+            )
+            await self.note(request, "wrong password")
             problem = "This is not the password."
-            return self.render(request, "login.html", status=401, problem=problem)
+            return self.render(request, "login.html", status=401, problem=problem, next=next_)
+        return await self._let_in(request, role, next_)
+
+    async def _let_in(self, request: Request, role: Role, next_: str) -> Response:
+        cookie = self._access.new_session(role)
+        request.state.session = self._access.read_session(cookie)
         await self.note(request, "login")
-        inside = RedirectResponse(f"{request.scope['root_path']}/", 303)
-        inside.set_cookie(
-            COOKIE, self._access.new_session(), max_age=SESSION_SECONDS,
-            path=request.scope["root_path"] or "/", httponly=True, samesite="strict",
-            secure=_is_https(request),
-        )  # fmt: skip
+        inside = _go_on(request, next_)
+        browser = request.cookies.get(BROWSER_COOKIE, "")
+        if self._access.read_browser(browser) is None:
+            browser = self._access.new_browser(role)
+        for name, value, seconds in (
+            (COOKIE, cookie, SESSION_SECONDS), (BROWSER_COOKIE, browser, BROWSER_SECONDS),
+        ):  # fmt: skip
+            inside.set_cookie(
+                name, value, max_age=seconds, path=request.scope["root_path"] or "/",
+                httponly=True, samesite="strict", secure=_is_https(request),
+            )  # fmt: skip
         return inside
 
+    def _guesser(self, request: Request) -> tuple[str, bool]:
+        """Whose guess it is; and whether strangers could guess in their place.
+
+        They cannot from a browser in which somebody was inside, nor over the loopback, unless a
+        proxy there passes them on.
+        """
+        browser = self._access.read_browser(request.cookies.get(BROWSER_COOKIE, ""))
+        if browser is not None:
+            return browser, False
+        network = _network_of(address_of(request))
+        if "x-forwarded-for" in request.headers:
+            return f"{network}, by proxy", True
+        return network, network not in ("127.0.0.1", "::/64")
+
     async def logout(self, request: Request, _form: Fields) -> Response:
-        """End the session in this browser."""
+        """End the session, in every process."""
+        await self.rows(INSERT_LOGOUT, id=self.session(request).id)
+        await self.note(request, "logout")
         root = request.scope["root_path"]
         response = RedirectResponse(f"{root}/login", 303)
         response.delete_cookie(COOKIE, path=root or "/")
         return response
 
-    def shown(self, path: str, page: Page) -> Route:
-        """A page that needs a session."""
-        return Route(path, self._inside(page), methods=["GET"])
+    def shown(self, path: str, page: Page, *, role: Role = Role.OPERATOR) -> Route:
+        """A page that needs a session: an operator's, or with ``role`` also a reader's."""
+        return Route(path, self._inside(page, role), methods=["GET"])
 
-    def done(self, path: str, action: Action) -> Route:
+    def read(self, path: str, page: Page, what: str) -> Route:
+        """A page with texts of an owner; the audit tells who read ``what`` of whom."""
+
+        async def show(request: Request) -> Response:
+            owner = owner_of(request)
+            response = await page(request)
+            await self.note(request, f"read {what}", path_of(owner)[1:])
+            return response
+
+        return self.shown(path, show)
+
+    def done(self, path: str, action: Action, *, role: Role = Role.OPERATOR) -> Route:
         """Something that is done by a form of ours, in a session; then a page is shown.
 
         ``action`` returns where to go on, or the page itself.
         """
 
         async def do(request: Request) -> Response:
-            cookie, root = request.cookies.get(COOKIE, ""), request.scope["root_path"]
             form = await _read_form(request)
-            if not self._access.is_form_token(cookie, form.get("token", "")):
-                raise HTTPException(403)
+            token = self.session(request).form_token
+            if not hmac.compare_digest(token.encode(), form.get("token", "").encode()):
+                raise HTTPException(403, "This form is out of date: open its page again.")
             shown = await action(request, form)
+            root = request.scope["root_path"]
             return RedirectResponse(f"{root}{shown}", 303) if isinstance(shown, str) else shown
 
-        return Route(path, self._inside(do), methods=["POST"])
+        return Route(path, self._inside(do, role), methods=["POST"])
 
-    def _inside(self, page: Page) -> Page:
+    def _inside(self, page: Page, role: Role) -> Page:
         async def show(request: Request) -> Response:
-            if not self._access.is_session(request.cookies.get(COOKIE)):
-                return RedirectResponse(f"{request.scope['root_path']}/login", 303)
+            session = await self._find_session(request)
+            if session is None:
+                return _to_login(request)
+            request.state.session = session
+            if Role.READER == session.role != role:
+                raise HTTPException(
+                    403, "A reader sees figures and failures, and changes nothing."
+                )
+            return await page(request)
+
+        return self._answered(show)
+
+    def _answered(self, page: Page) -> Page:
+        """The page, or why there is none."""
+
+        async def show(request: Request) -> Response:
             try:
                 return await page(request)
             except AppError as error:
@@ -136,6 +220,28 @@ class AdminSite:
                 return self.render(request, "failure.html", status=503, problem=str(error))
 
         return show
+
+    async def refuse(self, request: Request, error: Exception) -> Response:
+        """A page that says what was wrong with a request, and where to go on."""
+        assert isinstance(error, HTTPException)  # Starlette calls it for those alone
+        if not hasattr(request.state, "session"):
+            with contextlib.suppress(AppError):
+                request.state.session = await self._find_session(request)
+        status = error.status_code
+        problem = REFUSALS.get(status, error.detail)
+        return self.render(request, "refusal.html", status=status, problem=problem)
+
+    async def _find_session(self, request: Request) -> Session | None:
+        session = self._access.read_session(request.cookies.get(COOKIE, ""))
+        if session is None or await self.rows(SELECT_LOGOUT, id=session.id):
+            return None
+        return session
+
+    @staticmethod
+    def session(request: Request) -> Session:
+        """Who is inside."""
+        session: Session = request.state.session
+        return session
 
     def listing(self, template: str, statement: str, **values: Any) -> Page:
         """A page that lists the rows of one statement: all of them, or an owner's."""
@@ -151,11 +257,11 @@ class AdminSite:
         self, request: Request, template: str, *, status: int = 200, **values: Any
     ) -> HTMLResponse:
         """A page of ``template``, which gets ``values`` and who looks at it from where."""
-        cookie = request.cookies.get(COOKIE, "")
-        is_inside = self._access.is_session(cookie)
+        session: Session | None = getattr(request.state, "session", None)
         text = self._templates.get_template(template).render(
-            root=request.scope["root_path"], path=request.url.path, is_inside=is_inside,
-            token=self._access.form_token(cookie) if is_inside else "", **values,
+            root=request.scope["root_path"], path=request.url.path,
+            is_inside=session is not None, is_reader=session and session.role == Role.READER,
+            token=session.form_token if session else "", **values,
         )  # fmt: skip
         return HTMLResponse(text, status)
 
@@ -164,8 +270,12 @@ class AdminSite:
         return await self._client.run(self._client.fetch_records, statement, params, **values)
 
     async def note(self, request: Request, action: str, target: str = "") -> None:
-        """Write down in the audit what was done, and from where."""
-        await self.rows(INSERT_ACTION, address=address_of(request), action=action, target=target)
+        """Write down in the audit what was done, by whom and from where."""
+        session: Session | None = getattr(request.state, "session", None)
+        await self.rows(
+            INSERT_ACTION, who=session.name if session else "", address=address_of(request),
+            action=action, target=target,
+        )  # fmt: skip
 
     @property
     def zone(self) -> str:
@@ -193,9 +303,36 @@ def _is_https(request: Request) -> bool:
     return request.headers.get("x-forwarded-proto", request.url.scheme) == "https"
 
 
+def _to_login(request: Request) -> Response:
+    """To the login, and after it to the page that was asked for."""
+    address = f"{request.scope['root_path']}/login"
+    path = request.url.path.removeprefix(request.scope["root_path"])
+    if request.method == "GET" and path != "/":
+        query = f"?{request.url.query}" if request.url.query else ""
+        address += "?" + urlencode({"next": path + query})
+    return RedirectResponse(address, 303)
+
+
+def _go_on(request: Request, next_: str) -> Response:
+    """To a page of ours: a path, never another's address."""
+    is_ours = DEEP_LINK.fullmatch(next_) and len(next_) <= MAX_DEEP_LINK
+    return RedirectResponse(f"{request.scope['root_path']}{next_ if is_ours else '/'}", 303)
+
+
 def address_of(request: Request) -> str:
-    """From where somebody asks."""
+    """From where somebody asks; the proxies of ``TRUSTED_PROXIES`` are believed by then."""
     return request.client.host if request.client else "unknown"
+
+
+def _network_of(address: str) -> str:
+    """What one guesser has: an address, of the sixth version a network of the last 64 bits."""
+    try:
+        ip = ipaddress.ip_address(address)
+    except ValueError:
+        return address[:100]
+    if isinstance(ip, ipaddress.IPv4Address):
+        return str(ip)
+    return str(ip.ipv4_mapped or ipaddress.IPv6Network((int(ip), 64), strict=False))
 
 
 def owner_of(request: Request) -> Owner:
@@ -208,6 +345,11 @@ def owner_of(request: Request) -> Owner:
     if owner is None:
         raise HTTPException(404)
     return owner
+
+
+def path_of(owner: Owner) -> str:
+    """Where the pages about an owner begin; in the audit, without the slash, who was meant."""
+    return f"/users/{owner.telegram_user_id}/{owner.thread_id}"
 
 
 def read_owner(text: str) -> Owner | None:

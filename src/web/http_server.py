@@ -6,7 +6,7 @@ import errno
 import resource
 import socket
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -273,8 +273,11 @@ def _describe_bind(error: Exception) -> str:
 class HttpServer(uvicorn.Server):
     """uvicorn inside our own event loop; signals are ``bot.py``'s."""
 
-    def __init__(self, app: Starlette, host: str, port: int) -> None:
-        """Serve ``app`` on ``host:port``; port 0 takes any free one."""
+    def __init__(self, app: Starlette, host: str, port: int, proxies: Sequence[str] = ()) -> None:
+        """Serve ``app`` on ``host:port``; port 0 takes any free one.
+
+        What ``proxies`` (networks) say of who asks, and whether over TLS, is believed.
+        """
         super().__init__(
             uvicorn.Config(
                 app,
@@ -283,6 +286,8 @@ class HttpServer(uvicorn.Server):
                 access_log=False,
                 lifespan="off",
                 ws="none",
+                proxy_headers=bool(proxies),
+                forwarded_allow_ips=[*proxies],
                 backlog=BACKLOG,
                 timeout_keep_alive=KEEP_ALIVE_SECONDS,
                 timeout_graceful_shutdown=FINISH_SECONDS,

@@ -2,33 +2,45 @@
 
 from __future__ import annotations
 
+import asyncio
 import html
 import re
 from collections.abc import AsyncIterator
 from functools import partial
 from typing import Any
+from urllib.parse import unquote
 
 import httpx
 import pytest
+from argon2 import PasswordHasher
 from starlette.applications import Starlette
 from starlette.routing import Mount, Route
 
 from src.base.owners import Owner
 from src.pg.records_repo import RecordsRepository
 from src.web import admin_operation, admin_people
-from src.web.admin_access import Access
+from src.web.admin_access import Access, Role
 from src.web.admin_pages import HEADERS, admin_routes, build_admin_app
 from src.web.admin_settings import SELECT_CHANGES
+from src.web.admin_site import AdminSite
+from src.web.http_server import HttpServer
 from tests.fakes.openai_server import Reply
 from tests.integration.person import Person, Rig
 
 PASSWORD = "correct horse battery"
+READER = "only the figures"
 USER = 2**41 + 77
 HOSTILE = (
     "<script>window.__xss=1</script>", "<img src=x onerror=window.__xss=1>",
     "\"><svg onload=window.__xss=1>",
     "{{7*7}}${7*7}", "'-alert(1)-'", "javascript:window.__xss=1", "</textarea><script>1</script>",
 )  # fmt: skip
+
+
+# Checking a password is to take long, but not here.
+access = partial(
+    Access, PASSWORD, hasher=PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
+)
 
 
 def browser(app: Starlette, cookies: httpx.Cookies | None = None) -> httpx.AsyncClient:
@@ -40,7 +52,7 @@ def browser(app: Starlette, cookies: httpx.Cookies | None = None) -> httpx.Async
 @pytest.fixture
 async def http(rig: Rig) -> AsyncIterator[httpx.AsyncClient]:
     """A browser that has not logged in."""
-    async with browser(build_admin_app(rig.core, PASSWORD)) as client:
+    async with browser(build_admin_app(rig.core, access())) as client:
         yield client
 
 
@@ -56,7 +68,7 @@ async def inside(
 ) -> AsyncIterator[httpx.AsyncClient]:
     """A browser of whoever has logged in."""
     if id(rig.core) not in logged_in:
-        app = build_admin_app(rig.core, PASSWORD)
+        app = build_admin_app(rig.core, access())
         async with browser(app) as first:
             done = await first.post("/login", data={"password": PASSWORD})
             assert done.status_code == 303
@@ -78,7 +90,7 @@ async def test_nothing_is_shown_or_done_without_the_password(
 ) -> None:
     somebody = Person(rig, user=USER)
     await somebody.say("секретный кот", "ответ")
-    routes = admin_routes(rig.core, Access(PASSWORD))
+    routes = admin_routes(AdminSite(rig.core, access()))
     assert len(routes) > 15
     for route in routes:
         if not isinstance(route, Route) or route.path == "/login":
@@ -88,9 +100,10 @@ async def test_nothing_is_shown_or_done_without_the_password(
         for method in sorted((route.methods or set()) - {"HEAD"}):
             for cookie in ("", "pomni_admin=forged", "pomni_admin="):
                 response = await http.request(method, path, headers={"cookie": cookie})
-                assert (response.status_code, response.headers["location"]) == (303, "/login"), (
-                    path
-                )
+                there = response.headers["location"].partition("?next=")
+                assert (response.status_code, there[0]) == (303, "/login"), path
+                is_shown = method == "GET" and path != "/"
+                assert unquote(there[2]) == (path if is_shown else "")
                 assert response.text == ""
                 for name, value in HEADERS.items():
                     assert response.headers[name] == value
@@ -105,35 +118,158 @@ async def test_nothing_is_shown_or_done_without_the_password(
         assert (await http.get(path)).status_code in (404, 405)
 
 
-async def test_a_wrong_password_is_slowed_down_and_the_right_one_still_works_elsewhere(
-    http: httpx.AsyncClient,
+def from_address(app: Starlette, address: str, **headers: str) -> httpx.AsyncClient:
+    """A browser elsewhere."""
+    transport = httpx.ASGITransport(app, client=(address, 1))
+    return httpx.AsyncClient(transport=transport, base_url="http://bot", headers=headers)
+
+
+async def guess(client: httpx.AsyncClient, password: str) -> int:
+    return (await client.post("/login", data={"password": password})).status_code
+
+
+async def test_guesses_are_slowed_down_and_keep_no_operator_out(rig: Rig) -> None:
+    app = build_admin_app(rig.core, access(clock=lambda: 0))
+    async with from_address(app, "203.0.113.1") as own:
+        assert await guess(own, PASSWORD) == 303
+        statuses = []
+        for number in range(40):
+            async with from_address(app, f"2001:db8:0:{number // 4}::{number}") as stranger:
+                statuses.append(await guess(stranger, f"guess {number}"))
+        # Three of a network of the sixth version, twenty of all with the operator's.
+        assert statuses.count(401) == 19 and set(statuses) == {401, 429}
+        assert all(statuses[n] == 429 for n in range(3, 40, 4))
+        async with from_address(app, "203.0.113.9") as newcomer:
+            late = await newcomer.post("/login", data={"password": PASSWORD})
+        assert late.status_code == 429 and int(late.headers["retry-after"]) >= 1
+        assert "pomni_admin" not in late.cookies
+        own.cookies.delete("pomni_admin")
+        assert await guess(own, "oops") == 401 and await guess(own, PASSWORD) == 303
+        assert [await guess(own, "oops") for _ in range(5)] == [401, 401, 401, 429, 429]
+    by_proxy = {"x-forwarded-for": "127.0.0.1"}
+    async with from_address(app, "127.0.0.1", **by_proxy) as stranger:
+        assert await guess(stranger, PASSWORD) == 429
+    async with from_address(app, "127.0.0.1") as tunnel:
+        assert await guess(tunnel, PASSWORD) == 303
+
+
+@pytest.mark.parametrize(("proxies", "told"), [
+    ((), "127.0.0.1"), (("10.0.0.0/8",), "127.0.0.1"), (("127.0.0.0/8",), "198.51.100.7"),
+])  # fmt: skip
+async def test_only_trusted_proxies_tell_who_asks(
+    rig: Rig, proxies: tuple[str, ...], told: str
 ) -> None:
-    statuses = [
-        (await http.post("/login", data={"password": f"guess {n}"})).status_code for n in range(40)
+    """What the client wrote before the proxy's own word is believed of nobody."""
+    app = Starlette(routes=[Mount("/admin", build_admin_app(rig.core, access()))])
+    server = HttpServer(app, "127.0.0.1", 0, proxies)
+    running = asyncio.create_task(server.serve(sockets=[server.bind()]))
+    try:
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}/admin") as client:
+            forged = {"x-forwarded-for": "192.0.2.1, 198.51.100.7"}
+            await client.post("/login", data={"password": "no"}, headers=forged)
+    finally:
+        server.should_exit = True
+        await running
+    assert rig.rows("SELECT who, address, action FROM admin_actions") == [
+        ("", told, "wrong password")
     ]
-    assert statuses.count(401) == 3 and set(statuses[3:]) == {429}
-    refused = await http.post("/login", data={"password": PASSWORD})
-    assert refused.status_code == 429 and int(refused.headers["retry-after"]) >= 1
-    assert "pomni_admin" not in refused.cookies
 
 
-async def test_a_session_is_a_strict_cookie_that_dies_with_the_password(
+async def test_a_session_ends_with_its_logout_everywhere_and_with_the_password(
     rig: Rig, http: httpx.AsyncClient
 ) -> None:
     secure = await http.post(
         "/login", data={"password": PASSWORD}, headers={"x-forwarded-proto": "https"}
     )
-    assert "Secure" in secure.headers["set-cookie"]
+    assert secure.headers["set-cookie"].count("Secure") == 2
     done = await http.post("/login", data={"password": PASSWORD})
-    cookie = done.headers["set-cookie"]
-    assert "HttpOnly" in cookie and "SameSite=strict" in cookie and "Secure" not in cookie
+    for cookie in done.headers.get_list("set-cookie"):
+        assert "HttpOnly" in cookie and "SameSite=strict" in cookie and "Secure" not in cookie
     value = http.cookies["pomni_admin"]
-    restarted = Access(PASSWORD)
-    assert restarted.is_session(value), "after a restart it is one still"
-    assert not Access("another").is_session(value)
-    assert not restarted.is_session(value[:-2] + "xx")
-    await http.post("/logout", data={"token": restarted.form_token(value)})
-    assert "pomni_admin" not in http.cookies
+    session = access().read_session(value)
+    assert session is not None and session.role == Role.OPERATOR
+    assert Access("another", PASSWORD + "!").read_session(value) is None
+    assert access().read_session(value[:-2] + "xx") is None
+    async with browser(build_admin_app(rig.core, access()), http.cookies) as restarted:
+        assert (await restarted.get("/users")).status_code == 200
+        await http.post("/logout", data={"token": session.form_token})
+        assert "pomni_admin" not in http.cookies
+        for client in (http, restarted):
+            there = await client.get("/users", headers={"cookie": f"pomni_admin={value}"})
+            assert there.headers["location"] == "/login?next=%2Fusers"
+    assert "login" in [row[0] for row in rig.rows("SELECT action FROM admin_actions")]
+
+
+@pytest.mark.parametrize(("asked", "told"), [
+    ("/users/1/0?before=7", "/users/1/0?before=7"), ("/users/-1/5/recall?q=%D0%BA+x", "same"),
+    ("//evil.example/", "/"), ("/\\evil.example", "/"), ("https://evil.example", "/"),
+    ("users", "/"), ("/a\r\nSet-Cookie: x", "/"), ("/" + "a" * 2000, "/"), ("", "/"),
+])  # fmt: skip
+async def test_a_deep_link_survives_the_login_and_leads_nowhere_else(
+    http: httpx.AsyncClient, asked: str, told: str
+) -> None:
+    page = await http.get("/login", params={"next": asked})
+    [kept] = re.findall(r'name="next" value="([^"]*)"', page.text)
+    wrong = await http.post("/login", data={"password": "no", "next": html.unescape(kept)})
+    [kept] = re.findall(r'name="next" value="([^"]*)"', wrong.text)
+    done = await http.post("/login", data={"password": PASSWORD, "next": html.unescape(kept)})
+    assert done.headers["location"] == (asked if told == "same" else told)
+    again = await http.get("/login", params={"next": asked})
+    assert again.headers["location"] == done.headers["location"], "inside there is no login"
+
+
+async def test_a_reader_sees_figures_and_no_texts(rig: Rig) -> None:
+    somebody = Person(rig, user=USER)
+    await somebody.say("секретный кот", "ответ")
+    site = AdminSite(rig.core, access(READER))
+    async with browser(build_admin_app(rig.core, access(READER))) as reader:
+        assert await guess(reader, READER) == 303
+        token = re.search(r'name="token" value="(\w+)"', (await reader.get("/")).text)
+        assert token is not None
+        allowed = set()
+        for route in admin_routes(site):
+            if not isinstance(route, Route) or route.path.startswith("/log"):
+                continue
+            path = route.path.replace("{user}", str(USER)).replace("{action:str}", "forget")
+            path = re.sub(r"{\w+:int}", "0", path)
+            for method in sorted((route.methods or set()) - {"HEAD"}):
+                form = {"data": {"token": token[1]}} if method == "POST" else {}
+                response = await reader.request(method, path, **form)  # type: ignore[arg-type]
+                if response.status_code != 403:
+                    allowed.add(f"{method} {path}")
+                assert "секретный" not in response.text
+        assert allowed == {"GET /", "GET /usage", "GET /queue", "GET /batches"}
+        assert "/settings" not in (await reader.get("/")).text, "nothing leads where they may not"
+        done = await reader.post("/logout", data={"token": token[1]})
+        assert done.headers["location"] == "/login"
+    whose = "SELECT DISTINCT split_part(who, ' ', 1) FROM admin_actions"
+    assert rig.rows(whose) == [("reader",)]
+
+
+async def test_the_audit_says_who_read_and_only_what_happened(
+    rig: Rig, inside: httpx.AsyncClient
+) -> None:
+    somebody = Person(rig, user=USER)
+    await somebody.tell("У меня кот Барсик")
+    [memory] = await somebody.living()
+    form, base = {"token": await token(inside)}, f"/users/{USER}/0"
+    await inside.post("/login", data={"password": "no"})
+    for path in ("", "/facts", "/recall?q=кот", "/rejected"):
+        await inside.get(base + path)
+    for action in ("unpin", "undo"):  # it is not pinned; nothing was forgotten
+        await inside.post(f"{base}/facts/{memory.id + 10}/{action}", data=form)
+    await inside.post(f"{base}/facts/{memory.id}/forget", data=form)
+    await inside.post(f"{base}/facts/{memory.id}/forget", data=form)
+    noted = rig.rows("SELECT split_part(who, ' ', 1), action, target FROM admin_actions")
+    of = f"users/{USER}/0"
+    assert [row for row in noted if row[1] != "login"] == [
+        ("", "wrong password", ""), ("operator", "read talk", of), ("operator", "read facts", of),
+        ("operator", "read recall", of), ("operator", "read refused", of),
+        ("operator", f"forget fact {memory.id}", of),
+    ]  # fmt: skip
+    inner, outer = (await inside.get("/audit")).text, (await inside.get("/audit?of=guesses")).text
+    assert f'href="/{of}">{USER}/0</a>' in inner and "wrong password" not in inner
+    assert "wrong password" in outer and "read talk" not in outer
 
 
 async def test_a_form_without_our_token_does_nothing(rig: Rig, inside: httpx.AsyncClient) -> None:
@@ -302,10 +438,11 @@ async def test_hostile_texts_are_shown_as_texts(rig: Rig, inside: httpx.AsyncCli
 @pytest.mark.parametrize("path", [
     "/users/abc/0", "/users/9999999999999999999/0", "/users/1/x", "/users/1/0?before=abc",
     "/users?after=x", "/usage?days=abc", "/usage?days=99999999", "/users?id=%00",
-    "/users/1/0/recall?q=%00%ff",
+    "/users/1/0/recall?q=%00%ff", "/nowhere", "/audit?before=x&of=guesses",
 ])  # fmt: skip
 async def test_an_odd_address_is_no_error_of_ours(inside: httpx.AsyncClient, path: str) -> None:
-    assert (await inside.get(path)).status_code in (200, 404)
+    page = await inside.get(path)
+    assert page.status_code == 200 or (page.status_code == 404 and "no such page" in page.text)
 
 
 async def test_usage_is_priced_by_the_table(rig: Rig, inside: httpx.AsyncClient) -> None:

@@ -25,7 +25,10 @@ async def test_a_failing_model_leaves_the_question_the_usage_and_no_answer(rig: 
     with pytest.raises(ModelUnavailableError):
         await rig.ask("который час?")
     assert [role for role, _ in rig.stored()] == ["user"]
-    assert rig.rows("SELECT prompt_tokens FROM model_usage") == [(5,)]
+    usage = rig.rows(
+        "SELECT prompt_tokens, error LIKE '%%HTTP 503%%' FROM model_usage ORDER BY id"
+    )
+    assert usage == [(5, None), (0, True)]
 
 
 async def test_a_refusing_model_is_an_error_that_is_not_repeated(rig: Rig) -> None:

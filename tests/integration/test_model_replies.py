@@ -252,5 +252,5 @@ async def test_nonsense_is_asked_for_three_times_and_then_left(person: Person, m
             await person.core.memory.digest.digest(person.conversation())
     await person.core.memory.digest.digest(person.conversation())
     assert asked.count(model) == 3 * windows
-    stored = person.rows("SELECT count(*) FROM model_usage WHERE owner_id = %(owner)s")
-    assert stored[0][0] == len(asked) - asked.count(model)
+    stored = "SELECT count(*), count(error) FROM model_usage WHERE owner_id = %(owner)s"
+    assert person.rows(stored) == [(len(asked), asked.count(model))]

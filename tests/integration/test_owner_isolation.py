@@ -732,6 +732,7 @@ FOR_EVERYBODY = {
     "EmbeddingRepository.choose_model": "changes which vectors are wanted, of all owners",
     "ExtractionRepository.list_closed": "conversations of everybody, for one batch",
     "ExtractionRepository.list_parted": "conversations of whoever left something unread",
+    "MemoryRepository.count_all": "how many facts there are, for the growth of the whole bot",
     "QuestionRepository.list_expired": "questions of whoever has not answered for a week",
     "QuestionRepository.find_ended": "for a job, which names an answer",
     "ReminderRepository.defer_soon": "jobs for what is due, of all owners",

@@ -194,15 +194,16 @@ def test_every_model_call_becomes_a_row_of_the_owner(
     turns: TurnRepository, client: PgClient, conversation: UUID, question: int
 ) -> None:
     turns.save_answer(NewAnswer(conversation, question, "Here.", usage=USAGE))
-    failed = ModelUsage("summary", "small", 5, 0, 0, 30)
+    failed = ModelUsage("summary", "small", 5, 0, 0, 30, error="it refused")
     turns.add_usage(conversation, (failed,))
     turns.add_usage(conversation, ())
     rows = client.fetch_all(
         "SELECT telegram_user_id, purpose, model, prompt_tokens, cached_tokens,"
-        " completion_tokens, duration_ms FROM model_usage u"
+        " completion_tokens, duration_ms, error FROM model_usage u"
         " JOIN owners o ON o.id = u.owner_id ORDER BY u.id"
     )
-    told = [tuple(vars(call).values())[:-1] for call in (*USAGE, failed)]  # without first_ms
+    told = [[vars(call)[name] for name in vars(call) if name != "first_ms"]
+            for call in (*USAGE, failed)]  # fmt: skip
     assert rows == [(OWNER, *values) for values in told]
 
 

@@ -27,6 +27,7 @@ BAD = [
     ("RERANK_URL", "rerank"), ("TIMEZONE", "Mars/Olympus"), ("HTTP_PORT", "-1"),
     ("LOG_LEVEL", "LOUD"), ("WORKER_CONCURRENCY", "0"), ("SHUTDOWN_TIMEOUT", "-1"),
     ("CONSOLE_FALLBACK", "maybe"), ("PUBLIC_URL", "http://bot.example.org"),
+    ("TRUSTED_PROXIES", "10.0.0.0/33"), ("ADMIN_PASSWORD", "short"),
 ]  # fmt: skip
 
 
@@ -82,6 +83,14 @@ def test_the_smallest_pool_is_not_larger_than_the_largest(monkeypatch: pytest.Mo
     assert line.startswith("PG_POOL_MIN: it is more than PG_POOL_MAX")
 
 
+def test_readers_have_a_password_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    password = "correct horse battery"
+    [line] = problems(monkeypatch, ADMIN_READER_PASSWORD=password)
+    assert line.startswith("ADMIN_PASSWORD: it is missing")
+    [line] = problems(monkeypatch, ADMIN_PASSWORD=password, ADMIN_READER_PASSWORD=password)
+    assert line.startswith("ADMIN_READER_PASSWORD: it is that of the operators")
+
+
 def test_valid_forms_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = load(
         monkeypatch,
@@ -95,11 +104,13 @@ def test_valid_forms_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
         HTTP_PORT="0",
         LOG_LEVEL="debug",
         CONSOLE_FALLBACK="false",
+        TRUSTED_PROXIES="127.0.0.1 10.1.2.3/8,fd00::/8",
     )
     assert settings.bot_id == 123456
     assert settings.telegram_api_base == "http://localhost:8081"
     assert settings.allowed_user_ids == {1001, 1002, -1001234567890}
     assert settings.admin_user_ids == {7}
+    assert settings.trusted_proxies == ("127.0.0.1/32", "10.0.0.0/8", "fd00::/8")
     assert settings.openai_api_key is None, "an empty variable is an absent one"
     assert (settings.timezone, settings.http_port) == ("Europe/Kyiv", 0)
     assert (settings.log_level, settings.console_fallback) == ("DEBUG", False)
