@@ -160,10 +160,17 @@ class _Request:
         """
         found = []
         for piece in self.of("clock"):
-            found.append(_read_clock(piece.kind, piece.words, self.part))
+            part = self.part or (self._part_kept if piece.kind != "digital" else None)
+            found.append(_read_clock(piece.kind, piece.words, part))
             if "also" in piece.words:
-                found.append(_read_clock(piece.kind, {"hour": piece.words["also"]}, self.part))
+                found.append(_read_clock(piece.kind, {"hour": piece.words["also"]}, part))
         return found
+
+    @property
+    def _part_kept(self) -> Part | None:
+        """Of one that moves from the evening to another hour: "make it 7" is in the evening."""
+        is_late = self.due is not None and self.due.hour >= PART_ENDS["afternoon"] - 1
+        return "evening" if is_late and not self.of("date") else None
 
     @property
     def clock(self) -> Clock | None:

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from src.base.zones import local_time
-from src.reading.reminder_moments import ReminderRequest
+from src.reading.reminder_moments import ReminderRequest, read_new_time
 from src.reading.reminder_phrases import read_reminder
 from tests.cases import for_each
 from tests.unit.test_time_expressions import calls_in
@@ -654,6 +654,27 @@ def test_a_time_that_has_passed_comes_later(text: str, at: str, expected: str | 
     now = datetime.fromisoformat(f"{at}+03:00")
     when = read(text, now).when
     assert (f"{local_time(when, ZONE):%Y-%m-%d %H:%M}" if when else None) == expected
+
+
+# What is said of one for tomorrow at an hour | to which hour it moves; a day keeps it.
+NEW_TIMES = """
+18 | at 7 | 2026-11-24 19:00
+18 | в 9 | 2026-11-24 21:00
+18 | о 7:30 | 2026-11-24 07:30
+18 | at 7 am | 2026-11-24 07:00
+18 | friday at 7 | 2026-11-27 07:00
+18 | в пятницу | 2026-11-27 18:00
+9 | о 7 | 2026-11-24 07:00
+9 | at 3 | 2026-11-24 15:00
+"""
+
+
+@for_each("row", rows(NEW_TIMES))
+def test_another_hour_is_in_the_same_half_of_the_day(row: str) -> None:
+    hour, said, expected = row.split(" | ")
+    due = datetime(2026, 11, 24, int(hour) - 3, tzinfo=UTC)
+    found = read_new_time(said, due, NOW, ZONE)
+    assert found and found.when and f"{local_time(found.when, ZONE):%Y-%m-%d %H:%M}" == expected
 
 
 def test_hours_pass_on_any_clock_and_days_keep_the_hour() -> None:
