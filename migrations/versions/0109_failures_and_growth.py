@@ -67,6 +67,8 @@ COMMENT ON COLUMN global_settings.currency IS
 
 GROWTH = """
 ALTER TABLE telegram_updates ADD first_word_at timestamptz;
+CREATE INDEX telegram_updates_failed ON telegram_updates (handled_at)
+    WHERE outcome IN ('failed', 'put aside');
 COMMENT ON COLUMN telegram_updates.first_word_at IS
     'When the first word of its answer was there; NULL: it came as a whole, or not at all.';
 
@@ -90,6 +92,7 @@ COMMENT ON COLUMN growth_days.bytes IS 'The size of the whole database.';
 
 DOWNGRADE = """
 DROP TABLE failures, growth_days;
+DROP INDEX telegram_updates_failed;
 ALTER TABLE telegram_updates DROP first_word_at;
 ALTER TABLE global_settings DROP currency;
 DROP INDEX model_usage_failed;

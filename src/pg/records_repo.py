@@ -25,9 +25,9 @@ WITH rolled AS (
 )"""
 
 
-def usage_query(sql: str) -> str:
+def usage_query(*parts: str) -> str:
     """A statement that reads ``rolled`` and ``fresh``."""
-    return "\n".join((USAGE_CLASSES, sql))
+    return "\n".join((USAGE_CLASSES, *parts))
 
 
 ROLL_UP = usage_query("""

@@ -8,10 +8,12 @@ from starlette.routing import Mount, Route
 
 from src.core import Core
 from src.web.admin_access import Access
-from src.web.admin_operation import OperationPages
+from src.web.admin_failures import FailurePages
+from src.web.admin_overview import OverviewPage
 from src.web.admin_people import PeoplePages
 from src.web.admin_settings import SettingsPages
 from src.web.admin_site import AdminSite
+from src.web.admin_usage import UsagePages
 from src.web.http_server import WithHeaders
 
 HEADERS = {
@@ -30,7 +32,9 @@ def admin_routes(site: AdminSite) -> list[Route | Mount]:
     """All addresses; a test walks them without a session."""
     return [
         *site.routes(),
-        *OperationPages(site).routes(),
+        *OverviewPage(site).routes(),
+        *UsagePages(site).routes(),
+        *FailurePages(site).routes(),
         *PeoplePages(site).routes(),
         *SettingsPages(site).routes(),
     ]

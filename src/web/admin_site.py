@@ -31,6 +31,7 @@ from src.web.admin_access import (
     Session,
     TooManyGuessesError,
 )
+from src.web.admin_words import FILTERS
 from src.web.app_gate import is_number
 from src.web.http_server import read_body
 
@@ -80,7 +81,7 @@ class AdminSite:
         self._templates = Environment(
             loader=FileSystemLoader(HERE / "templates"), autoescape=True, undefined=StrictUndefined
         )
-        self._templates.filters["moment"] = self._moment
+        self._templates.filters.update(FILTERS, moment=self._moment)
 
     def routes(self) -> list[Route | Mount]:
         """The login, the logout and what the pages look like."""
@@ -259,7 +260,7 @@ class AdminSite:
         """A page of ``template``, which gets ``values`` and who looks at it from where."""
         session: Session | None = getattr(request.state, "session", None)
         text = self._templates.get_template(template).render(
-            root=request.scope["root_path"], path=request.url.path,
+            root=request.scope["root_path"], path=request.url.path, zone=self.zone,
             is_inside=session is not None, is_reader=session and session.role == Role.READER,
             token=session.form_token if session else "", **values,
         )  # fmt: skip

@@ -170,7 +170,7 @@ def readiness_checks(
     """
 
     async def database() -> str | None:
-        shortage = _find_shortage(client, data_dir)
+        shortage = find_disk_shortage(client, data_dir)
         if shortage is None:
             await client.run(client.fetch_one, "SELECT 1")
         return shortage
@@ -191,8 +191,11 @@ def readiness_checks(
     return {"database": database, "telegram": telegram, "worker": worker}
 
 
-def _find_shortage(client: PgClient, data_dir: Path | None) -> str | None:
-    """Reading goes on when the disk is full, so a question would be answered."""
+def find_disk_shortage(client: PgClient, data_dir: Path | None) -> str | None:
+    """That the disk is full, if it is: reading goes on, so a question would be answered.
+
+    ``data_dir`` is that of the embedded database.
+    """
     if data_dir is not None:
         return find_shortage(data_dir)
     if client.full_at is None or time.monotonic() > client.full_at + FULL_SECONDS:

@@ -1,0 +1,234 @@
+"""What failed and why: messages, calls of models, jobs of the queue, batches; and what to do."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, get_args
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from src.pg.client import Record
+from src.pg.failure_log import KEEP_DAYS, Part
+from src.web.admin_access import Role
+from src.web.admin_site import PAGE, AdminSite, Fields, number_of
+
+DAYS = (1, 7, KEEP_DAYS)
+# What the parts of the bot are called.
+PARTS: dict[Part, str] = {
+    "telegram": "Telegram", "queue": "Queue", "database": "Database", "model": "Model",
+    "embeddings": "Embeddings", "tools": "Tool servers", "other": "Other",
+}  # fmt: skip
+assert set(PARTS) == set(get_args(Part))
+# Why a window of a batch came to nothing.
+WINDOW_ERRORS = {
+    "malformed": "the reply is not the form that was asked for",
+    "gone": "its messages were wiped or erased meanwhile",
+    "foreign": "the reply speaks of another window",
+    "lost": "the provider has lost the batch",
+    "missing": "the batch had no result for it",
+}
+
+# Messages that got an apology, or killed their process, the newest first; and the last reason.
+SELECT_MESSAGES = """
+SELECT u.handled_at, u.kind, u.outcome, u.chat_id, u.thread_id, u.user_id, f.reason, f.tries
+FROM telegram_updates u CROSS JOIN LATERAL (
+    SELECT (array_agg(reason ORDER BY failed_at DESC))[1] AS reason, sum(times)::int AS tries
+    FROM failures WHERE update_id = u.id) AS f
+WHERE u.outcome IN ('failed', 'put aside')
+  AND u.handled_at > now() - make_interval(days => %(days)s)
+ORDER BY u.handled_at DESC, u.id DESC LIMIT %(limit)s
+"""
+
+# Calls of models that failed, by model, purpose and reason.
+SELECT_CALLS = """
+SELECT model, purpose, error AS reason, count(*) AS times, count(DISTINCT owner_id) AS people,
+       max(created_at) AS last
+FROM model_usage WHERE error IS NOT NULL AND created_at > now() - make_interval(days => %(days)s)
+GROUP BY 1, 2, 3 ORDER BY times DESC, last DESC, 1, 2, 3 LIMIT %(limit)s
+"""
+
+# Everything else that the log warned of, by reason.
+SELECT_REASONS = """
+SELECT part, event, reason, sum(times)::bigint AS times, count(DISTINCT owner_id) AS people,
+       min(failed_at) AS first, max(failed_at) AS last
+FROM failures WHERE failed_at > now() - make_interval(days => %(days)s)
+  AND (part = %(part)s OR %(part)s = '')
+GROUP BY 1, 2, 3 ORDER BY times DESC, last DESC, 2, 3 LIMIT %(limit)s
+"""
+
+# One by one, the newest first.
+SELECT_FAILURES = """
+SELECT f.id, f.failed_at, f.part, f.event, f.reason, f.times, f.job_id, o.telegram_user_id,
+       o.thread_id
+FROM failures f LEFT JOIN owners o ON o.id = f.owner_id
+WHERE f.failed_at > now() - make_interval(days => %(days)s)
+  AND (f.part = %(part)s OR %(part)s = '') AND (f.id < %(before)s OR %(before)s = 0)
+ORDER BY f.failed_at DESC, f.id DESC LIMIT %(limit)s
+"""
+
+# What waits, by queue and state.
+SELECT_QUEUE = """
+SELECT queue_name, status::text, count(*) AS jobs, min(scheduled_at) AS due
+FROM procrastinate_jobs WHERE status IN ('todo', 'doing') GROUP BY 1, 2 ORDER BY 1, 2
+"""
+
+# Jobs that failed for good, are quarantined, or wait for their next attempt: whose they are, and
+# their last error.
+SELECT_JOBS = """
+SELECT j.id, j.queue_name, j.task_name, j.attempts, j.args, j.scheduled_at, d.deaths,
+       CASE WHEN d.put_aside_at IS NOT NULL THEN 'quarantined'
+            WHEN j.status = 'failed' THEN 'failed' ELSE 'retrying' END AS state,
+       coalesce(d.put_aside_at, f.failed_at, e.at) AS since, f.reason,
+       coalesce(u.chat_id, c.telegram_user_id) AS telegram_user_id,
+       coalesce(u.thread_id, c.thread_id) AS thread_id
+FROM procrastinate_jobs j
+LEFT JOIN job_deaths d ON d.job_id = j.id AND d.put_aside_at IS NOT NULL
+LEFT JOIN telegram_updates u ON u.id = (j.args ->> 'update')::bigint
+LEFT JOIN conversations c ON c.id = (j.args ->> 'conversation_id')::uuid
+LEFT JOIN LATERAL (SELECT reason, failed_at FROM failures
+                   WHERE job_id = j.id OR update_id = u.id
+                   ORDER BY failed_at DESC, id DESC LIMIT 1) AS f ON true
+LEFT JOIN LATERAL (SELECT max(at) AS at FROM procrastinate_events WHERE job_id = j.id) AS e ON true
+WHERE j.status = 'failed' OR d.id IS NOT NULL OR (j.status = 'todo' AND j.attempts > 0)
+ORDER BY d.id IS NULL, j.status = 'todo', j.id DESC LIMIT %(limit)s
+"""
+
+# A failed job waits again; so does one that is quarantined (``JobDeathRepository.retry``).
+RETRY_FAILED = """
+SELECT procrastinate_retry_job_v2(id, now(), NULL, NULL, NULL) FROM procrastinate_jobs
+WHERE id = %(id)s AND status = 'failed'
+"""
+SELECT_DEATH = "SELECT id FROM job_deaths WHERE job_id = %(id)s AND put_aside_at IS NOT NULL"
+
+# A job that failed, or is quarantined, goes, with what its update said.
+DROP_JOB = """
+WITH dropped AS (
+    DELETE FROM procrastinate_jobs j
+    WHERE j.id = %(id)s AND (j.status = 'failed' OR j.status = 'todo' AND EXISTS (
+        SELECT 1 FROM job_deaths WHERE job_id = j.id AND put_aside_at IS NOT NULL))
+    RETURNING (j.args ->> 'update')::bigint AS update
+)
+UPDATE telegram_updates u
+SET payload = '{}', handled_at = coalesce(u.handled_at, now()), outcome = 'failed'
+FROM dropped d WHERE u.id = d.update
+"""
+
+# Batches, the newest first.
+SELECT_BATCHES = """
+SELECT id::text, created_at, provider, model, status, requests, succeeded, failed, dropped,
+       coalesce(error_message, '') AS error
+FROM batch_jobs ORDER BY created_at DESC, id LIMIT %(limit)s
+"""
+SELECT_BATCH = """
+SELECT id::text, created_at, submitted_at, completed_at, provider, model, status, requests,
+       succeeded, failed, dropped, coalesce(error_message, '') AS error
+FROM batch_jobs WHERE id = %(id)s
+"""
+
+# What one asked about, what came to nothing first.
+SELECT_WINDOWS = """
+SELECT c.telegram_user_id, c.thread_id, r.first_position, r.last_position, r.status, r.error,
+       coalesce(r.finished_at, r.created_at) AS at,
+       (SELECT count(*) FROM batch_requests t WHERE t.conversation_id = r.conversation_id
+        AND t.first_position = r.first_position) AS tries
+FROM batch_requests r JOIN conversations c ON c.id = r.conversation_id
+WHERE r.job_id = %(id)s
+ORDER BY r.status <> 'failed', r.created_at, r.id LIMIT %(limit)s
+"""
+
+Show = Callable[[Request], Any]
+
+
+class FailurePages:
+    """What went wrong, and what an operator may do about it."""
+
+    def __init__(self, site: AdminSite) -> None:
+        """Draw on ``site``."""
+        self._site = site
+        self._put_aside = site.core.put_aside
+        self._client = site.core.client
+
+    def routes(self) -> list[Route]:
+        """Their addresses."""
+        shown, done = self._site.shown, self._site.done
+        return [
+            shown("/failures", self.failures, role=Role.READER),
+            shown("/queue", self.queue, role=Role.READER),
+            shown("/batches", self._site.listing("batches.html", SELECT_BATCHES, limit=PAGE),
+                  role=Role.READER),
+            shown("/batches/{batch:uuid}", self.batch, role=Role.READER),
+            done("/queue/retry-quarantined", self.retry_quarantined),
+            done("/queue/{job:int}/retry", self.retry_job),
+            done("/queue/{job:int}/drop", self.drop_job),
+        ]  # fmt: skip
+
+    async def failures(self, request: Request) -> Response:
+        """What failed, by reason and one by one."""
+        days, part = number_of(request, "days") or 1, request.query_params.get("part", "")
+        days, part = days if days in DAYS else 1, part if part in PARTS else ""
+        before, rows = number_of(request, "before") or 0, self._site.rows
+        listed = await rows(SELECT_FAILURES, days=days, part=part, before=before, limit=PAGE + 1)
+        is_first = not before
+        return self._site.render(
+            request, "failures.html", days=days, part=part, parts=PARTS, choices=DAYS,
+            messages=await rows(SELECT_MESSAGES, days=days, limit=PAGE)
+            if is_first and not part else [],
+            calls=await rows(SELECT_CALLS, days=days, limit=PAGE)
+            if is_first and part in ("", "model") else [],
+            reasons=await rows(SELECT_REASONS, days=days, part=part, limit=PAGE)
+            if is_first else [],
+            failures=listed[:PAGE], older=listed[PAGE - 1]["id"] if len(listed) > PAGE else None,
+            is_first=is_first,
+        )  # fmt: skip
+
+    async def queue(self, request: Request) -> Response:
+        """What waits, what is tried again, what failed, what is quarantined."""
+        jobs = await self._site.rows(SELECT_JOBS, limit=100)
+        for job in jobs:
+            job["arguments"] = _arguments(job["args"])
+        by_state = {state: [job for job in jobs if job["state"] == state]
+                    for state in ("quarantined", "failed", "retrying")}  # fmt: skip
+        return self._site.render(
+            request, "queue.html", queue=await self._site.rows(SELECT_QUEUE), by_state=by_state
+        )
+
+    async def batch(self, request: Request) -> Response:
+        """One batch and its windows."""
+        found = {"id": str(request.path_params["batch"])}
+        batch = await self._site.rows(SELECT_BATCH, found)
+        if not batch:
+            raise HTTPException(404)
+        return self._site.render(
+            request, "batch.html", batch=batch[0], errors=WINDOW_ERRORS,
+            windows=await self._site.rows(SELECT_WINDOWS, found, limit=200),
+        )  # fmt: skip
+
+    async def retry_job(self, request: Request, _form: Fields) -> str:
+        """Give a job back to its queue."""
+        job = request.path_params["job"]
+        deaths: list[Record] = await self._site.rows(SELECT_DEATH, id=job)
+        if deaths:
+            await self._client.run(self._put_aside.retry, deaths[0]["id"])
+        else:
+            await self._site.rows(RETRY_FAILED, id=job)
+        await self._site.note(request, "retry job", str(job))
+        return "/queue"
+
+    async def retry_quarantined(self, request: Request, _form: Fields) -> str:
+        """Give everything back that is quarantined."""
+        await self._client.run(self._put_aside.retry)
+        await self._site.note(request, "retry all quarantined")
+        return "/queue"
+
+    async def drop_job(self, request: Request, _form: Fields) -> str:
+        """Give a job up."""
+        await self._site.rows(DROP_JOB, id=request.path_params["job"])
+        await self._site.note(request, "drop job", str(request.path_params["job"]))
+        return "/queue"
+
+
+def _arguments(args: Mapping[str, Any]) -> str:
+    """What a job was given: ids and numbers; anything longer is left out."""
+    said = {name: str(value) for name, value in args.items() if value is not None}
+    return ", ".join(f"{name} {text}" for name, text in said.items() if len(text) <= 60)

@@ -1,0 +1,251 @@
+"""The first page: is it well, what does today cost, who wrote, how long did answers take."""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import pairwise
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from src.base.config import OFFLINE_MODEL
+from src.pg.client import Record
+from src.pg.records_repo import usage_query
+from src.queue.job_repo import WorkerRepository
+from src.web.admin_access import Role
+from src.web.admin_site import AdminSite
+from src.web.admin_words import build_chart, count, seconds, size
+from src.web.http_server import HEARTBEAT_SECONDS, POLL_SECONDS, find_disk_shortage
+
+FRESH = 600.0  # seconds for which an error is a trouble of now
+LATE = 60.0  # seconds that an update may wait
+
+# What was handled in 24 hours, by hour and in all: of people, not buttons and commands. An answer
+# that did not grow had its first word when it had its last.
+SELECT_DAY = """
+WITH handled AS (
+    SELECT date_trunc('hour', handled_at AT TIME ZONE %(zone)s) AS hour, user_id, outcome,
+           extract(epoch FROM coalesce(first_word_at, handled_at) - received_at)::float8 AS first,
+           extract(epoch FROM handled_at - received_at)::float8 AS whole
+    FROM telegram_updates
+    WHERE handled_at > now() - interval '24 hours' AND kind IN ('message', 'media', 'teach')
+), sums AS (
+    SELECT hour, count(*) AS messages, count(*) FILTER (WHERE outcome = 'done') AS answers,
+           count(*) FILTER (WHERE outcome IN ('failed', 'put aside')) AS failed
+    FROM handled GROUP BY hour
+), times AS (
+    SELECT percentile_cont(ARRAY[0.5, 0.95]) WITHIN GROUP (ORDER BY first) AS first,
+           percentile_cont(ARRAY[0.5, 0.95]) WITHIN GROUP (ORDER BY whole) AS whole
+    FROM handled WHERE outcome = 'done'
+)
+SELECT hours.hour, coalesce(messages, 0) AS messages, coalesce(answers, 0) AS answers,
+       coalesce(failed, 0) AS failed, t.first, t.whole,
+       (SELECT count(DISTINCT user_id) FROM handled) AS people
+FROM generate_series(date_trunc('hour', (now() - interval '24 hours') AT TIME ZONE %(zone)s),
+                     now() AT TIME ZONE %(zone)s, interval '1 hour') AS hours (hour)
+LEFT JOIN sums USING (hour) CROSS JOIN times t ORDER BY hour
+"""
+
+# Tokens and money since midnight; how many calls are of models without a price.
+SELECT_TODAY = usage_query("""
+SELECT coalesce(sum(u.calls), 0)::bigint AS calls,
+       coalesce(sum(u.prompt + u.completion), 0)::bigint AS tokens,
+       sum((u.uncached * p.prompt + u.cached * p.cached + u.completion * p.completion) / 1000000
+           * CASE WHEN u.purpose = 'extract_batch' THEN 0.5 ELSE 1 END) AS cost,
+       coalesce(sum(u.calls) FILTER (WHERE p.model IS NULL), 0)::bigint AS unpriced,
+       (SELECT coalesce(sum(messages), 0)::bigint FROM daily_messages
+        WHERE day = (now() AT TIME ZONE %(zone)s)::date) AS messages
+FROM fresh u LEFT JOIN model_prices p ON p.model = u.model
+WHERE u.day = (now() AT TIME ZONE %(zone)s)::date
+""")
+
+# The last failure of each part.
+SELECT_LAST = """
+SELECT p.part, f.failed_at, f.event, f.reason
+FROM unnest(ARRAY['telegram', 'queue', 'database', 'embeddings']) AS p (part)
+CROSS JOIN LATERAL (SELECT failed_at, event, reason FROM failures
+                    WHERE part = p.part ORDER BY failed_at DESC, id DESC LIMIT 1) AS f
+"""
+
+# The last call of a model that failed, and when one last did not; what failed in 24 hours.
+SELECT_CALLS = """
+SELECT f.created_at AS failed_at, f.purpose AS event, f.error AS reason,
+       (SELECT created_at FROM model_usage WHERE error IS NULL
+        ORDER BY created_at DESC LIMIT 1) AS worked_at,
+       (SELECT count(*) FROM model_usage
+        WHERE error IS NOT NULL AND created_at > now() - interval '24 hours') AS failed
+FROM (SELECT) AS one LEFT JOIN LATERAL (
+    SELECT created_at, purpose, error FROM model_usage WHERE error IS NOT NULL
+    ORDER BY created_at DESC LIMIT 1) AS f ON true
+"""
+
+# Why things failed in 24 hours, the most frequent first.
+SELECT_REASONS = """
+SELECT part, event, reason, sum(times)::bigint AS times, count(DISTINCT owner_id) AS people,
+       max(failed_at) AS last
+FROM failures WHERE failed_at > now() - interval '24 hours'
+GROUP BY part, event, reason ORDER BY times DESC, last DESC, event, reason LIMIT 6
+"""
+
+# How much there was on the last days, the newest first; and how large the database is now.
+SELECT_GROWTH = """
+SELECT day, counted_at, people, messages, facts, bytes FROM growth_days
+ORDER BY day DESC LIMIT 30
+"""
+SELECT_SIZE = "SELECT pg_database_size(current_database()) AS bytes"
+
+
+@dataclass(frozen=True)
+class Health:
+    """How a part is.
+
+    Attributes:
+        name: Which one.
+        now: What is seen of it now.
+        trouble: What is wrong with it; empty: nothing.
+        last: Its last error: ``failed_at``, ``event``, ``reason``.
+        link: Where more stands.
+    """
+
+    name: str
+    now: str
+    trouble: str = ""
+    last: Mapping[str, Any] | None = None
+    link: str = "/failures"
+
+
+class OverviewPage:
+    """How the bot is, on one page."""
+
+    def __init__(self, site: AdminSite) -> None:
+        """Draw on ``site``."""
+        self._site = site
+        self._core = site.core
+        self._client = site.core.client
+
+    def routes(self) -> list[Route]:
+        """Its address."""
+        return [self._site.shown("/", self.show, role=Role.READER)]
+
+    async def show(self, request: Request) -> Response:
+        """All of it."""
+        rows, zone = self._site.rows, self._site.zone
+        hours = await rows(SELECT_DAY, zone=zone)
+        [today] = await rows(SELECT_TODAY, zone=zone, days=1)
+        [calls] = await rows(SELECT_CALLS)
+        growth = await rows(SELECT_GROWTH)
+        put_aside = await self._client.run(self._core.put_aside.count)
+        [stored] = await rows(SELECT_SIZE)
+        health = await self._examine(calls, put_aside, stored["bytes"])
+        return self._site.render(
+            request, "overview.html", health=health,
+            troubles=[part for part in health if part.trouble], now=datetime.now(UTC),
+            today=today, settings=await self._core.live_settings.get(), hours=hours,
+            sums={name: sum(hour[name] for hour in hours)
+                  for name in ("messages", "answers", "failed")},
+            people=hours[0]["people"], first=hours[0]["first"] or (None, None),
+            whole=hours[0]["whole"] or (None, None), failed_calls=calls["failed"],
+            put_aside=put_aside, reasons=await rows(SELECT_REASONS), bytes=stored["bytes"],
+            growth=growth, grown=_growth(growth),
+            by_hour=build_chart(
+                "Messages by hour", ("answered", "failed", "other"),
+                {f"{hour['hour']:%d.%m. %H:%M}": (
+                    hour["answers"], hour["failed"],
+                    hour["messages"] - hour["answers"] - hour["failed"],
+                ) for hour in hours},
+                tones=("part1", "bad", "part5"),
+            ),
+            by_day=build_chart(
+                "Facts gained by day", ("facts",),
+                {f"{day['day']:%d.%m.}": (max(0, day["facts"] - before["facts"]),)
+                 for before, day in pairwise(reversed(growth))},
+            ),
+        )  # fmt: skip
+
+    async def _examine(self, calls: Record, put_aside: int, stored: int) -> list[Health]:
+        """How each part is."""
+        last = {row["part"]: row for row in await self._site.rows(SELECT_LAST)}
+        return [
+            self._examine_receiver(last.get("telegram")),
+            await self._examine_queue(last.get("queue"), put_aside),
+            await self._examine_database(last.get("database"), stored),
+            self._examine_model(calls),
+            self._examine_embeddings(last.get("embeddings")),
+        ]
+
+    def _examine_receiver(self, last: Record | None) -> Health:
+        heard = self._core.metrics.registry.get_sample_value(
+            "pomni_last_receive_timestamp_seconds"
+        )
+        is_called = self._core.settings.telegram_webhook_url is not None
+        if not heard:
+            return Health("Receiver", "nothing received by this process yet", last=last)
+        silence = time.time() - heard
+        now = f"Telegram answered {seconds(silence)} ago"
+        is_silent = silence > POLL_SECONDS and not is_called
+        trouble = f"Telegram has been silent for {seconds(silence)}" if is_silent else ""
+        return Health("Receiver", now, trouble, last)
+
+    async def _examine_queue(self, last: Record | None, put_aside: int) -> Health:
+        waiting, oldest = await self._client.run(self._core.updates.count_waiting)
+        age = await self._client.run(WorkerRepository(self._client).seconds_since_heartbeat)
+        troubles = []
+        if age is None or age > HEARTBEAT_SECONDS:
+            troubles.append("no worker is running: start the bot, or python bot.py worker")
+        if waiting and oldest > LATE:
+            troubles.append(f"the oldest message has waited for {seconds(oldest)}")
+        if put_aside:
+            troubles.append(f"{count(put_aside)} quarantined, waiting for your decision")
+        now = f"{count(waiting)} waiting, the oldest for {seconds(oldest)}" if waiting else (
+            "nothing is waiting"
+        )  # fmt: skip
+        return Health("Queue", now, "; ".join(troubles), last, "/queue")
+
+    async def _examine_database(self, last: Record | None, stored: int) -> Health:
+        begun = time.monotonic()
+        await self._site.rows("SELECT 1")
+        settings = self._core.settings
+        folder = settings.data_dir if settings.uses_embedded_database else None
+        trouble = find_disk_shortage(self._client, folder) or _fresh(last)
+        return Health(
+            "Database", f"answers in {seconds(time.monotonic() - begun)}, {size(stored)}",
+            trouble, last,
+        )  # fmt: skip
+
+    def _examine_model(self, calls: Record) -> Health:
+        name = self._core.settings.chat_model_name
+        if name == OFFLINE_MODEL:
+            return Health("Model", "none is connected: the notebook answers")
+        last, worked = calls if calls["failed_at"] else None, calls["worked_at"]
+        is_down = last is not None and (worked is None or worked < calls["failed_at"])
+        trouble = f"the last call failed: {calls['reason']}" if is_down else ""
+        return Health("Model", name, trouble, last, "/failures?part=model")
+
+    def _examine_embeddings(self, last: Record | None) -> Health:
+        by_words = self._core.metrics.registry.get_sample_value("pomni_searches_by_words_total")
+        now = self._core.settings.embedding_model
+        if by_words:
+            now += f"; {count(by_words)} searches went by words alone since the start"
+        return Health("Embeddings", now, _fresh(last), last, "/failures?part=embeddings")
+
+
+def _fresh(last: Record | None) -> str:
+    """What has just failed, if anything."""
+    if last is None or (datetime.now(UTC) - last["failed_at"]).total_seconds() > FRESH:
+        return ""
+    return (
+        f"{last['event']}: {last['reason']}" if last["event"] != last["reason"] else last["event"]
+    )
+
+
+def _growth(days: Sequence[Record]) -> Mapping[str, int | None]:
+    """What came since the day before the newest; None where no day was counted before."""
+    before = days[1] if len(days) > 1 else None
+    return {
+        name: days[0][name] - before[name] if before else None
+        for name in ("people", "messages", "facts", "bytes")
+        if days
+    }

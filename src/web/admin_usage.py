@@ -1,0 +1,266 @@
+"""What models cost by day, model, purpose and person: tables, a chart, a file; and the prices."""
+
+import csv
+import io
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal, InvalidOperation
+from functools import partial
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from src.base.zones import local_time
+from src.pg.client import Record
+from src.pg.records_repo import usage_query
+from src.web.admin_access import Role
+from src.web.admin_site import AdminSite, Fields, number_of
+from src.web.admin_words import Chart, build_chart, money, plain_cell, short
+
+DAYS = (1, 7, 14, 30, 90)  # that usage is shown of
+BY = ("day", "model", "purpose", "person")
+# What a purpose is called, in the order in which they are listed.
+PURPOSES = {
+    "answer": "answers",
+    "classify": "strict mode: understanding",
+    "reason": "strict mode: reasoning",
+    "conflicts": "strict mode: conflicts",
+    "forget": "strict mode: forgetting",
+    "summary": "summaries",
+    "extract": "extraction of facts",
+    "extract_batch": "extraction in batches, at half the price",
+    "picture": "vision",
+    "speech": "speech",
+    "embedding": "embeddings",
+    "": "days before purposes were summed up",
+}
+PARTS, OTHERS = 5, "others"  # keys in a chart, and what the rest is called together
+
+# The calls of the last days, with what they cost; days that are over were summed up. Batches cost
+# half. What they are summed by is the key.
+PRICED = """
+, classes AS (
+    SELECT day, model, purpose, class, calls, failed, prompt, cached, completion, uncached
+    FROM model_usage_days
+    WHERE day > (now() AT TIME ZONE %(zone)s)::date - %(days)s AND day <= (SELECT day FROM rolled)
+    UNION ALL SELECT * FROM fresh WHERE day > (now() AT TIME ZONE %(zone)s)::date - %(days)s
+), priced AS (
+    SELECT c.*, CASE %(by)s WHEN 'day' THEN day::text WHEN 'model' THEN c.model ELSE purpose END
+                AS key,
+           (c.uncached * p.prompt + c.cached * p.cached + c.completion * p.completion) / 1000000
+           * CASE WHEN purpose = 'extract_batch' THEN 0.5 ELSE 1 END AS cost
+    FROM classes c LEFT JOIN model_prices p ON p.model = c.model
+)
+"""
+
+# By key, with the times that calls took: the percentiles are of classes, two hundredths wide.
+SELECT_USAGE = usage_query(
+    PRICED,
+    """
+, ranked AS (
+    SELECT *, sum(calls) OVER (PARTITION BY key ORDER BY class) AS so_far,
+           sum(calls) OVER (PARTITION BY key) AS in_all
+    FROM priced
+)
+SELECT key, sum(calls)::bigint AS calls, sum(failed)::bigint AS failed,
+       sum(prompt)::bigint AS prompt, sum(cached)::bigint AS cached,
+       sum(completion)::bigint AS completion, sum(cost) AS cost,
+       coalesce(sum(calls) FILTER (WHERE cost IS NULL), 0)::bigint AS unpriced,
+       exp(min(class) FILTER (WHERE calls > 0 AND so_far >= 0.5 * in_all) / 50.0) / 1000 AS median,
+       exp(min(class) FILTER (WHERE calls > 0 AND so_far >= 0.95 * in_all) / 50.0) / 1000 AS high
+FROM ranked GROUP BY key
+ORDER BY CASE %(by)s WHEN 'day' THEN key END DESC, 7 DESC NULLS LAST, 4 DESC, key LIMIT 1000
+""",
+)
+
+# By day and key, for the chart.
+SELECT_DAYS = usage_query(
+    PRICED,
+    """
+SELECT day, key, sum(prompt)::bigint AS prompt, sum(cached)::bigint AS cached,
+       sum(completion)::bigint AS completion, sum(cost) AS cost
+FROM priced GROUP BY day, key ORDER BY day, key LIMIT 10000
+""",
+)
+
+# Each day, model and purpose, for the file.
+SELECT_DETAILS = usage_query(
+    PRICED,
+    """
+SELECT day, model, purpose, sum(calls)::bigint AS calls, sum(failed)::bigint AS failed_calls,
+       sum(prompt)::bigint AS prompt_tokens, sum(cached)::bigint AS cached_tokens,
+       sum(completion)::bigint AS completion_tokens, sum(cost) AS cost
+FROM priced GROUP BY day, model, purpose ORDER BY day, model, purpose LIMIT 20000
+""",
+)
+
+# By person, or group: those who cost most.
+SELECT_PEOPLE = """
+WITH spent AS (
+    SELECT owner_id, model, purpose = 'extract_batch' AS is_batch,
+           count(*) FILTER (WHERE error IS NULL) AS calls, count(error) AS failed,
+           coalesce(sum(prompt_tokens), 0) AS prompt, coalesce(sum(cached_tokens), 0) AS cached,
+           coalesce(sum(completion_tokens), 0) AS completion,
+           coalesce(sum(prompt_tokens - cached_tokens), 0) AS uncached
+    FROM model_usage
+    WHERE created_at >= ((now() AT TIME ZONE %(zone)s)::date - %(days)s + 1)::timestamp
+                        AT TIME ZONE %(zone)s
+    GROUP BY 1, 2, 3
+), summed AS (
+    SELECT s.owner_id, sum(s.calls)::bigint AS calls, sum(s.failed)::bigint AS failed,
+           sum(s.prompt)::bigint AS prompt, sum(s.cached)::bigint AS cached,
+           sum(s.completion)::bigint AS completion,
+           sum((s.uncached * p.prompt + s.cached * p.cached + s.completion * p.completion)
+               / 1000000 * CASE WHEN s.is_batch THEN 0.5 ELSE 1 END) AS cost,
+           coalesce(sum(s.calls) FILTER (WHERE p.model IS NULL), 0)::bigint AS unpriced
+    FROM spent s LEFT JOIN model_prices p ON p.model = s.model GROUP BY 1
+)
+SELECT o.telegram_user_id || '/' || o.thread_id AS key, calls, failed, prompt, cached, completion,
+       cost, unpriced
+FROM summed JOIN owners o ON o.id = owner_id
+ORDER BY cost DESC NULLS LAST, prompt DESC, o.id LIMIT %(limit)s
+"""
+
+# What a million tokens of a model cost.
+SELECT_PRICES = (
+    "SELECT model, prompt, cached, completion FROM model_prices ORDER BY model LIMIT 500"
+)
+UPSERT_PRICE = """
+INSERT INTO model_prices (model, prompt, cached, completion)
+VALUES (%(model)s, %(prompt)s, %(cached)s, %(completion)s)
+ON CONFLICT (model) DO UPDATE
+SET prompt = EXCLUDED.prompt, cached = EXCLUDED.cached, completion = EXCLUDED.completion
+"""
+DELETE_PRICE = "DELETE FROM model_prices WHERE model = %(model)s"
+
+
+class UsagePages:
+    """What it costs, and the prices that the figures rest on."""
+
+    def __init__(self, site: AdminSite) -> None:
+        """Draw on ``site``."""
+        self._site = site
+
+    def routes(self) -> list[Route]:
+        """Their addresses."""
+        return [
+            self._site.shown("/usage", self.usage, role=Role.READER),
+            self._site.shown("/usage.csv", self.download, role=Role.READER),
+            self._site.done("/prices", self.change_price),
+        ]
+
+    async def usage(self, request: Request) -> Response:
+        """Tokens, money and time, by what the address says."""
+        days, by = _asked(request)
+        settings = await self._site.core.live_settings.get()
+        lines = await self._lines(days, by, limit=100)
+        return self._site.render(
+            request, "usage.html", lines=lines, days=days, choices=DAYS, by=by, dimensions=BY,
+            total=_total(lines), chart=await self._chart(days, by, settings.currency),
+            purposes=PURPOSES, currency=settings.currency,
+            prices=await self._site.rows(SELECT_PRICES),
+            problem=request.query_params.get("problem") == "price",
+        )  # fmt: skip
+
+    async def download(self, request: Request) -> Response:
+        """The same as a table for a spreadsheet: by day, model and purpose, or by person."""
+        days, by = _asked(request)
+        values = {"zone": self._site.zone, "days": days, "by": "day"}
+        lines = (
+            await self._lines(days, by, limit=100_000) if by == "person"
+            else await self._site.rows(SELECT_DETAILS, values)
+        )  # fmt: skip
+        currency = (await self._site.core.live_settings.get()).currency
+        text = io.StringIO()
+        table = csv.writer(text)
+        names = list(lines[0]) if lines else ["day", "model", "purpose"]
+        table.writerow([f"cost_{currency}" if name == "cost" else name for name in names])
+        table.writerows([plain_cell(line[name]) for name in names] for line in lines)
+        file = f"pomni-usage-{'people-' if by == 'person' else ''}{days}-days.csv"
+        headers = {"Content-Disposition": f'attachment; filename="{file}"'}
+        return Response(text.getvalue(), media_type="text/csv; charset=utf-8", headers=headers)
+
+    async def _lines(self, days: int, by: str, *, limit: int) -> list[Record]:
+        values = {"zone": self._site.zone, "days": days}
+        if by == "person":
+            return await self._site.rows(SELECT_PEOPLE, values, limit=limit)
+        return await self._site.rows(SELECT_USAGE, values, by=by)
+
+    async def _chart(self, days: int, by: str, currency: str) -> Chart | None:
+        """Tokens by day in their kinds; by model or purpose, what each has cost."""
+        by = "day" if by == "person" else by
+        rows = await self._site.rows(SELECT_DAYS, zone=self._site.zone, days=days, by=by)
+        today = local_time(datetime.now(UTC), self._site.zone).date()
+        shown = [today - timedelta(days=ago) for ago in reversed(range(days))]
+        if by == "day":
+            parts = ["cached", "prompt", "completion"]
+            tokens = {row["day"]: (row["cached"], row["prompt"] - row["cached"], row["completion"])
+                      for row in rows}  # fmt: skip
+            spent = {f"{day:%d.%m.}": tokens.get(day, (0, 0, 0)) for day in shown}
+            return build_chart("Tokens by day", parts, spent)
+        is_priced = any(row["cost"] for row in rows)
+        parts, sums = _stacked(rows, is_priced=is_priced)
+        bars = {f"{day:%d.%m.}": [sums.get((day, part), 0) for part in parts] for day in shown}
+        return build_chart(
+            f"{'Cost' if is_priced else 'Tokens'} by day and {by}",
+            [PURPOSES.get(part, part) if by == "purpose" else part for part in parts],
+            bars,
+            form=partial(money, currency=currency) if is_priced else short,
+        )
+
+    async def change_price(self, request: Request, form: Fields) -> str:
+        """What a million tokens of a model cost."""
+        model = form.get("model", "").strip()
+        if not model.isprintable() or len(model) > 200 or model.split() != [model]:
+            return "/usage?problem=price"
+        if form.get("delete"):
+            await self._site.rows(DELETE_PRICE, model=model)
+        else:
+            try:
+                price = {
+                    one: _price(form.get(one, "")) for one in ("prompt", "cached", "completion")
+                }
+            except (InvalidOperation, ValueError):
+                return "/usage?problem=price"
+            await self._site.rows(UPSERT_PRICE, price, model=model)
+        await self._site.note(request, "change price", model)
+        return "/usage"
+
+
+def _asked(request: Request) -> tuple[int, str]:
+    """Of how many days, and by what."""
+    days, by = number_of(request, "days") or 7, request.query_params.get("by", "day")
+    return days if days in DAYS else 7, by if by in BY else "day"
+
+
+def _total(lines: Sequence[Record]) -> Record:
+    """The sums of all lines."""
+    names = ("calls", "failed", "prompt", "cached", "completion", "unpriced")
+    sums: Record = {name: sum(line[name] for line in lines) for name in names}
+    costs = [line["cost"] for line in lines if line["cost"] is not None]
+    return {**sums, "cost": sum(costs, Decimal()) if costs else None}
+
+
+def _stacked(
+    rows: Sequence[Record], *, is_priced: bool
+) -> tuple[list[str], Mapping[tuple[date, str], float]]:
+    """The keys that matter most, and of each day how much each of them, and the others, has."""
+    sums: defaultdict[str, float] = defaultdict(float)
+    bars: defaultdict[tuple[date, str], float] = defaultdict(float)
+    values = [float(row["cost"] or 0) if is_priced else row["prompt"] + row["completion"]
+              for row in rows]  # fmt: skip
+    for row, value in zip(rows, values, strict=True):
+        sums[row["key"]] += value
+    most = sorted(sums, key=lambda key: -sums[key])[:PARTS]
+    for row, value in zip(rows, values, strict=True):
+        bars[row["day"], row["key"] if row["key"] in most else OTHERS] += value
+    return most + [OTHERS] * (len(sums) > PARTS), bars
+
+
+def _price(text: str) -> Decimal:
+    value = Decimal(text.strip().replace(",", ".") or "0")
+    if not 0 <= value < 10**8:
+        raise ValueError("no price")
+    return value

@@ -1,0 +1,158 @@
+"""How the admin pages say figures: filters of the templates, and charts drawn on the server."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+Number = int | float | Decimal
+
+
+def count(number: Number | None) -> str:
+    """12,345; a dash where nobody knows."""
+    return "–" if number is None else f"{number:,.0f}"
+
+
+def short(number: Number) -> str:
+    """999, 12.3k, 4.5M: for axes and legends."""
+    value = float(number)
+    for limit, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= limit:
+            return f"{value / limit:.3g}{letter}"
+    return f"{value:.3g}"
+
+
+def money(amount: Number | None, currency: str) -> str:
+    """What something costs, with as many digits as say something; a dash without a price."""
+    if amount is None:
+        return "–"
+    value = float(amount)
+    digits = 2 if value == 0 or value >= 1 else 4
+    return f"{value:,.{digits}f} {currency}"
+
+
+def seconds(number: Number | None) -> str:
+    """240 ms, 1.4 s, 12 min, 3 h."""
+    if number is None:
+        return "–"
+    value = float(number)
+    if value < 1:
+        return f"{value * 1000:.0f} ms"
+    if value < 60:
+        return f"{value:.1f} s" if value < 10 else f"{value:.0f} s"
+    return f"{value / 60:.0f} min" if value < 3600 else f"{value / 3600:.1f} h"
+
+
+def size(number: Number | None) -> str:
+    """Bytes as kB, MB or GB."""
+    if number is None:
+        return "–"
+    value = float(number) / 1e3
+    for unit in ("kB", "MB"):
+        if value < 1000:
+            return f"{value:.3g} {unit}"
+        value /= 1000
+    return f"{value:.3g} GB"
+
+
+def signed(number: Number | None) -> str:
+    """+12 or -3."""
+    return "–" if number is None else f"{number:+,.0f}"
+
+
+FILTERS: dict[str, Callable[..., str]] = {
+    "count": count, "short": short, "money": money, "seconds": seconds, "size": size,
+    "signed": signed,
+}  # fmt: skip
+
+TONES = [f"part{number}" for number in range(6)]
+WIDTH, HEIGHT = 1000.0, 100.0  # of a chart, in its own units: it is stretched to its place
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A rectangle: its colour in the style sheet, where it stands, and what it says."""
+
+    tone: str
+    x: float
+    y: float
+    width: float
+    height: float
+    title: str
+
+
+@dataclass(frozen=True)
+class Chart:
+    """Stacked bars.
+
+    Attributes:
+        name: What is shown, for who does not see it.
+        pieces: What is drawn.
+        top: What the axis ends at.
+        ends: Below the axis: the first bar, the middle and the last.
+        legend: Of each part its colour, its name, and how much it is in all.
+        form: How the numbers are said.
+    """
+
+    name: str
+    pieces: Sequence[Piece]
+    top: float
+    ends: Sequence[str]
+    legend: Sequence[tuple[str, str, str]]
+    form: Callable[[Number], str]
+
+
+def build_chart(
+    name: str,
+    parts: Sequence[str],
+    bars: Mapping[str, Sequence[Number]],
+    *,
+    form: Callable[[Number], str] = short,
+    tones: Sequence[str] = TONES,
+) -> Chart | None:
+    """A chart of ``bars``, from left to right, each with a number for each part; None: empty."""
+    most = max((float(sum(values)) for values in bars.values()), default=0.0)
+    if not most:
+        return None
+    top, step, pieces = _round_up(most), WIDTH / len(bars), []
+    for place, (label, values) in enumerate(bars.items()):
+        level = HEIGHT
+        for part, value in enumerate(values):
+            height = HEIGHT * float(value) / top
+            level -= height
+            title = f"{label}: {form(value)} {parts[part]}"
+            if height:
+                pieces.append(Piece(tones[part], place * step, level, step * 0.8, height, title))
+    labels = list(bars)
+    ends = dict.fromkeys((labels[0], labels[len(labels) // 2], labels[-1]))
+    sums = [form(sum(values[part] for values in bars.values())) for part in range(len(parts))]
+    legend = list(zip(tones, parts, sums, strict=False))
+    return Chart(name, pieces, top, list(ends), legend, form)
+
+
+def _round_up(most: float) -> float:
+    """The next of 1, 2, 5, 10, 20, … (or a tenth, a hundredth of them)."""
+    power = 1.0
+    while power < most:
+        power *= 10
+    while power / 10 >= most:
+        power /= 10
+    return next(top for top in (power / 5, power / 2, power) if top >= most)
+
+
+def plain_cell(value: Any) -> str:
+    """A value for a table that a spreadsheet opens: no text of it begins a formula."""
+    text = "" if value is None else str(value)
+    return (
+        f"'{text}"
+        if text[:1] in ("=", "+", "-", "@", "\t", "\r") and not _is_number(text)
+        else text
+    )
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
