@@ -4,7 +4,7 @@ An ``AppError`` carries two things: a message for the operator (it never holds w
 user wrote, a token or a key) and the key of the sentence that the user is shown.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal
 
 
@@ -59,6 +59,14 @@ class SettingsError(AppError):
         """Say what is wrong."""
         super().__init__("; ".join(f"{name}: {text}" for name, text in problems.items()))
         self.problems = problems
+
+
+class SettingsConflictError(SettingsError):
+    """What an operator wants to change has another value than they saw; nothing was changed."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        """``names`` of the settings that changed meanwhile."""
+        super().__init__(dict.fromkeys(names, "it was changed meanwhile"))
 
 
 class BackupError(AppError):

@@ -4,11 +4,12 @@ import logging
 import threading
 import time
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, get_args
 
+from annotated_types import Ge, Le
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from src.base.errors import SettingsError
+from src.base.errors import SettingsConflictError, SettingsError
 from src.pg.client import PgClient, Repository, Transaction
 
 logger = logging.getLogger(__name__)
@@ -16,7 +17,9 @@ logger = logging.getLogger(__name__)
 FRESH_SECONDS = 4.0  # a change is in force in every process after so long at most
 
 Share = Annotated[float, Field(ge=0, le=1)]
-Name = Annotated[str, Field(pattern=r"^[^\s\x00-\x1f]{0,200}$")]
+Name = Annotated[
+    str, Field(pattern=r"^[^\s\x00-\x1f]{0,200}$", description="a name without spaces")
+]
 Tokens = Annotated[int, Field(ge=0, le=10**12)]
 Messages = Annotated[int, Field(ge=0, le=10**9)]
 
@@ -54,7 +57,7 @@ class GlobalSettings(BaseModel):
     answer_max_characters: int = Field(30_000, ge=100, le=60_000)
     answer_max_parts: int = Field(10, ge=1, le=50)
     answer_max_seconds: int = Field(120, ge=1, le=3600)
-    currency: str = Field("USD", pattern=r"^[A-Z]{3}$")
+    currency: str = Field("USD", pattern=r"^[A-Z]{3}$", description="three letters such as EUR")
     daily_messages: Messages = 0
     daily_tokens: Tokens = 0
     daily_messages_per_user: Messages = 0
@@ -128,24 +131,31 @@ class GlobalSettingsRepository(Repository):
         self._read_at = float("-inf")
         return self.get()
 
-    def change(self, actor: str, values: Mapping[str, Any]) -> GlobalSettings:
+    def change(
+        self, actor: str, values: Mapping[str, Any], seen: Mapping[str, str] | None = None
+    ) -> GlobalSettings:
         """Change some settings; every process reads them within ``FRESH_SECONDS``.
 
         Args:
             actor: Who changes them, for the history.
             values: By name; numbers may be texts, as a form sends them.
+            seen: The values that are changed, as ``as_text``, so that no other is lost.
 
         Returns:
             All settings as they are afterwards.
 
         Raises:
             SettingsError: Something is not within its bounds; nothing was changed.
+            SettingsConflictError: Something is not as it was seen; nothing was changed.
             StorageError: The database is away.
         """
 
         def work(transaction: Transaction) -> None:
             transaction.execute(RESTORE_SETTINGS)
             current = self._read(transaction.fetch_one(LOCK_SETTINGS)).model_dump()
+            moved = [name for name, was in (seen or {}).items() if as_text(current[name]) != was]
+            if moved:
+                raise SettingsConflictError(moved)
             settings = check_settings({**current, **values})
             transaction.fetch_one(SET_ACTOR, actor=actor)
             transaction.execute(UPDATE_SETTINGS, settings.model_dump())
@@ -173,8 +183,28 @@ def check_settings(values: Mapping[str, Any]) -> GlobalSettings:
     try:
         return GlobalSettings.model_validate(values)
     except ValidationError as error:
-        problems = {
-            "".join(map(str, entry["loc"][:1])): entry["msg"].removeprefix("Value error, ")
-            for entry in error.errors()
-        }
+        problems = {}
+        for entry in error.errors():
+            name = "".join(map(str, entry["loc"][:1]))
+            message = entry["msg"].removeprefix("Value error, ")
+            problems[name] = f"Write {describe_bounds(name)}" if name in NAMES else message
         raise SettingsError(problems) from error
+
+
+def describe_bounds(name: str) -> str:
+    """What a setting takes, such as ``a whole number from 1 to 168``."""
+    field = GlobalSettings.model_fields[name]
+    if field.annotation not in (int, float):
+        choices = filter(None, get_args(field.annotation) or ("true", "false"))
+        return field.description or f"one of {', '.join(choices)}"
+    least, most = (
+        next(getattr(mark, of) for mark in field.metadata if isinstance(mark, kind))
+        for kind, of in ((Ge, "ge"), (Le, "le"))
+    )
+    number = "a whole number" if field.annotation is int else "a number"
+    return f"{number} from {least:,} to {most:,}"
+
+
+def as_text(value: object) -> str:
+    """A setting's value as a form has it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -57,22 +57,15 @@ class SettingsService:
         """
         return await self._client.run(self._repo.refresh)
 
-    async def change(self, actor: str, values: Mapping[str, Any]) -> GlobalSettings:
-        """Change some settings; they are in force everywhere within seconds.
-
-        Args:
-            actor: Who changes them, for the history.
-            values: By name; numbers may be texts, as a form sends them.
-
-        Raises:
-            SettingsError: With what is wrong, by name; nothing was changed.
-            StorageError: The database is away.
-        """
+    async def change(
+        self, actor: str, values: Mapping[str, Any], seen: Mapping[str, str] | None = None
+    ) -> GlobalSettings:
+        """Check a change, and make it: see ``GlobalSettingsRepository.change``."""
         current = await self.get()
         wanted = check_settings({**current.model_dump(), **values})
         if problems := self._find_problems(wanted, values.keys()):
             raise SettingsError(problems)
-        return await self._client.run(self._repo.change, actor, dict(values))
+        return await self._client.run(self._repo.change, actor, values, seen)
 
     def _find_problems(self, wanted: GlobalSettings, changed: Any) -> dict[str, str]:
         """What the bot could not work with, among the settings that are changed."""

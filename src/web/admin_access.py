@@ -126,7 +126,7 @@ class Access:
 
     def new_session(self, role: Role) -> str:
         """The value of a new cookie."""
-        return str(self._door(role).sessions.dumps(secrets.token_urlsafe(16)))
+        return str(self._door(role).sessions.dumps(secrets.token_hex(16)))
 
     def read_session(self, cookie: str) -> Session | None:
         """Who brings a cookie; None when it is not ours, or too old."""
@@ -139,7 +139,7 @@ class Access:
 
     def new_browser(self, role: Role) -> str:
         """The value of a cookie by which a browser is known in which somebody was inside."""
-        return str(self._door(role).browsers.dumps(secrets.token_urlsafe(16)))
+        return str(self._door(role).browsers.dumps(secrets.token_hex(16)))
 
     def read_browser(self, cookie: str) -> str | None:
         """The name of a browser that is known by its cookie."""

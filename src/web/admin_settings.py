@@ -1,15 +1,19 @@
 """The admin pages about settings: what may be changed while the bot runs, and who did what."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, get_args
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from src.base.errors import SettingsError
-from src.pg.global_settings_repo import GlobalSettings
+from src.base.errors import SettingsConflictError, SettingsError
+from src.pg.client import Record
+from src.pg.global_settings_repo import GlobalSettings, as_text
+from src.web.admin_setting_names import GROUPS, NAMES, in_plain_words
 from src.web.admin_site import LAST, PAGE, AdminSite, Fields, address_of, number_of
+
+SEEN = "was."  # before a setting's name: the value that the form was opened with
 
 # What each setting is for.
 SELECT_DESCRIPTIONS = """
@@ -47,35 +51,57 @@ class SettingsPages:
             self._site.shown("/audit", self.audit),
         ]
 
-    async def audit(self, request: Request) -> Response:
-        """What was done inside, or the guesses of those outside."""
-        is_inside = request.query_params.get("of") != "guesses"
-        before = number_of(request, "before") or LAST
-        rows = await self._site.rows(
-            SELECT_ACTIONS, is_inside=is_inside, before=before, limit=PAGE
-        )
-        return self._site.render(
-            request, "audit.html", rows=rows, is_done=is_inside, is_newest=before == LAST,
-            more=rows[-1]["id"] if len(rows) == PAGE else None,
-        )  # fmt: skip
+    async def settings(self, request: Request) -> Response:
+        """What may be changed while the bot runs, and who changed it last."""
+        return await self._page(request)
 
-    async def settings(
+    async def change_settings(self, request: Request, form: Fields) -> Response:
+        """Change what was edited, or set one back; what is refused is shown as it was typed."""
+        reset = form.get("reset", "")
+        if reset in NAMES:
+            form = {**form, reset: as_text(GlobalSettings.model_fields[reset].default)}
+        edits = {name: form[name].strip() for name in _edited(form) if reset in ("", name)}
+        if not edits:
+            return await self._page(request, {}, done="Nothing was changed.")
+        session = self._site.session(request)
+        author = f"admin page, {session.name}, {address_of(request)}"
+        seen = {name: form[SEEN + name] for name in edits}
+        try:
+            settings = await self._site.core.live_settings.change(author, edits, seen)
+        except SettingsError as error:
+            return await self._page(request, form, refused=error)
+        changes = {
+            name: (was, now)
+            for name, was in seen.items()
+            if (now := as_text(getattr(settings, name))) != was
+        }
+        await self._site.note(request, "change settings", ", ".join(changes))
+        told = (f"{NAMES[name].label}: {_say(was)} → {_say(now)}." for name, (was, now) in
+                changes.items())  # fmt: skip
+        unsaved = {name: value for name, value in form.items() if name not in edits}
+        return await self._page(request, unsaved if reset else {}, done="Saved. " + " ".join(told))
+
+    async def _page(
         self,
         request: Request,
-        problems: Mapping[str, str] | None = None,
-        values: Fields | None = None,
+        form: Fields | None = None,
+        *,
+        done: str = "",
+        refused: SettingsError | None = None,
     ) -> Response:
-        """What may be changed while the bot runs, and who changed it last."""
+        """The form with what ``form`` has edited, and how its sending ended."""
         current = await self._site.core.live_settings.get()
         about = {row["name"]: row for row in await self._site.rows(SELECT_DESCRIPTIONS)}
-        fields = [
-            about.get(name, {}) | _field(name, current, problems or {}, values or {})
-            for name in GlobalSettings.model_fields
-        ]
+        changes = await self._site.rows(SELECT_CHANGES, limit=PAGE)
+        problems = _problems(refused, current, changes)
+        groups = {
+            title: [about[name] | _field(name, current, form or {}, problems) for name in names]
+            for title, names in GROUPS.items()
+        }
+        status = 409 if isinstance(refused, SettingsConflictError) else 422 if refused else 200
         return self._site.render(
-            request, "settings.html", status=422 if problems else 200, fields=fields,
-            problem=(problems or {}).get("", ""),
-            changes=await self._site.rows(SELECT_CHANGES, limit=PAGE),
+            request, "settings.html", status=status, groups=groups, names=NAMES, done=done,
+            problems=problems, is_conflict=status == 409, changes=changes, say=_say,
             embedding=await self._embedding(),
         )  # fmt: skip
 
@@ -93,46 +119,65 @@ class SettingsPages:
             f"{done:,} of {total:,} are."
         )
 
-    async def change_settings(self, request: Request, form: Fields) -> str | Response:
-        """Only what differs is changed; what is refused is shown as it was typed."""
-        stored = (await self._site.core.live_settings.get()).model_dump()
-        wanted = {name: form[name].strip() for name in stored if name in form}
-        wanted |= {
-            name: "true" if form.get(name) == "on" else "false"
-            for name, value in stored.items()
-            if isinstance(value, bool)
-        }
-        changed = {
-            name: value for name, value in wanted.items() if value != _as_text(stored[name])
-        }
-        if changed:
-            author = f"admin page, {address_of(request)}"
-            try:
-                await self._site.core.live_settings.change(author, changed)
-            except SettingsError as error:
-                return await self.settings(request, error.problems, form)
-            await self._site.note(request, "change settings", ", ".join(changed))
-        return "/settings"
+    async def audit(self, request: Request) -> Response:
+        """What was done inside, or the guesses of those outside."""
+        is_inside = request.query_params.get("of") != "guesses"
+        before = number_of(request, "before") or LAST
+        rows = await self._site.rows(
+            SELECT_ACTIONS, is_inside=is_inside, before=before, limit=PAGE
+        )
+        return self._site.render(
+            request, "audit.html", rows=rows, is_done=is_inside, is_newest=before == LAST,
+            more=rows[-1]["id"] if len(rows) == PAGE else None,
+        )  # fmt: skip
 
 
-def _as_text(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+def _edited(form: Fields) -> list[str]:
+    """The settings that have another value in a form than when it was opened."""
+    return [
+        name
+        for name in NAMES
+        if SEEN + name in form and name in form and form[name].strip() != form[SEEN + name]
+    ]
+
+
+def _problems(
+    refused: SettingsError | None, current: GlobalSettings, changes: list[Record]
+) -> dict[str, str]:
+    """What is wrong, by setting, in plain words."""
+    if refused is None:
+        return {}
+    problems = {name: in_plain_words(text) + "." for name, text in refused.problems.items()}
+    if isinstance(refused, SettingsConflictError):
+        for name in problems:
+            last = next((one for one in changes if one["setting"] == name), None)
+            who = f" by {last['changed_by']}" if last else ""
+            now = _say(as_text(getattr(current, name)))
+            problems[name] = (
+                f"Meanwhile it was set to {now}{who}. Save to put yours in its place, "
+                f"or set {now} to leave it."
+            )
+    return problems
 
 
 def _field(
-    name: str, current: GlobalSettings, problems: Mapping[str, str], values: Fields
+    name: str, current: GlobalSettings, form: Fields, problems: Mapping[str, str]
 ) -> dict[str, Any]:
-    """What the form needs to know of a setting."""
+    """What the form needs to know of a setting; what was typed stays, with what was seen then."""
     field = GlobalSettings.model_fields[name]
-    value = getattr(current, name)
+    value, default = as_text(getattr(current, name)), as_text(field.default)
+    typed = form[name] if name in _edited(form) else value
+    is_new = typed == value or "Meanwhile" in problems.get(name, "")
     kind = field.annotation
-    choices = getattr(kind, "__args__", ()) if kind not in (int, float, str, bool) else ()
+    choices = ("true", "false") if kind is bool else get_args(kind)
     return {
-        "name": name,
-        "value": values.get(name, value),
-        "default": field.default,
-        "choices": choices,
-        "is_switch": kind is bool,
-        "is_number": kind in (int, float),
+        "name": name, "label": NAMES[name].label, "unit": NAMES[name].unit, "typed": typed,
+        "seen": value if is_new else form[SEEN + name], "default": default,
+        "is_default": value == default, "choices": choices, "is_number": kind in (int, float),
         "problem": problems.get(name, ""),
-    }
+    }  # fmt: skip
+
+
+def _say(value: str) -> str:
+    """A value as a person reads it."""
+    return {"true": "on", "false": "off", "": "(environment)"}.get(value, value)

@@ -7,7 +7,6 @@ import html
 import re
 from collections.abc import AsyncIterator
 from functools import partial
-from typing import Any
 from urllib.parse import unquote
 from uuid import UUID
 
@@ -21,7 +20,6 @@ from src.base.owners import Owner
 from src.web import admin_people
 from src.web.admin_access import Access, Role
 from src.web.admin_pages import HEADERS, admin_routes, build_admin_app
-from src.web.admin_settings import SELECT_CHANGES
 from src.web.admin_site import AdminSite
 from src.web.http_server import HttpServer
 from tests.fakes.openai_server import Reply
@@ -287,36 +285,6 @@ async def test_a_form_without_our_token_does_nothing(rig: Rig, inside: httpx.Asy
     assert rig.rows("SELECT summaries_shown FROM global_settings") == [(3,)]
     huge = await inside.post("/settings", content=b"a=" + b"x" * 200_000)
     assert huge.status_code == 413
-
-
-async def test_a_setting_is_changed_and_what_is_wrong_is_told_beside_it(
-    rig: Rig, inside: httpx.AsyncClient
-) -> None:
-    form: dict[str, Any] = {"token": await token(inside)}
-    page = (await inside.get("/settings")).text
-    fields = dict(re.findall(r'<input id="(\w+)" name="\w+" value="([^"]*)"', page))
-    selected = re.findall(
-        r'name="(\w+)">(?:(?!</select>).)*?<option value="(\w*)" selected', page, re.S
-    )
-    usual = {**form, **fields, **dict(selected), "memory_extraction_enabled": "on"}
-    done = await inside.post("/settings", data={**usual, "summaries_shown": "4"})
-    assert done.status_code == 303
-    [change] = rig.client.fetch_records(SELECT_CHANGES, limit=9)
-    assert (change["setting"], change["new_value"]) == ("summaries_shown", "4")
-    assert change["changed_by"].startswith("admin page, ")
-    assert "Read what users said for facts, in the background. Default: True." in page
-
-    wrong = await inside.post("/settings", data={**usual, "summaries_shown": "many"})
-    assert wrong.status_code == 422
-    assert (
-        'role="alert">Input should be a valid integer' in wrong.text
-        and 'value="many"' in wrong.text
-    )
-    model = {"memory_extraction_model": "openai:a\0b"}
-    assert (await inside.post("/settings", data={**usual, **model})).status_code == 422
-    off = {name: value for name, value in usual.items() if name != "memory_extraction_enabled"}
-    await inside.post("/settings", data={**off, "summaries_shown": "4"})
-    assert not (await rig.core.live_settings.get()).memory_extraction_enabled
 
 
 async def test_a_fact_is_pinned_forgotten_and_taken_back(
