@@ -36,8 +36,8 @@ OFFSET = lexicon.Expression(
 )
 MOSCOW_HOURS = 3  # ahead of UTC since 2014
 EARLIEST, LATEST = -12, 14  # the hours for which the tz database has Etc/GMT
-# "Киевскому": of a city, as its adjective.
-ADJECTIVE = re.compile(r"(?<=\w{3})(?:ск|ськ)(?:ий|ое|ого|ому|им|ом|е|ім|ая|ой)$")
+# "Киевскому", "омское": of a city, as its adjective.
+ADJECTIVE = re.compile(r"(?<=\w{2})(ск|ськ)(?:ий|ое|ого|ому|им|ом|е|ім|ая|ой)$")
 TABLE = Path(__file__).with_name("city_zones.tsv")
 MIN_NAME, MAX_NAME = 3, 30  # letters
 
@@ -64,11 +64,12 @@ def find_time_zones(text: str) -> list[str]:
     offset = OFFSET.fullmatch(said)
     if offset is not None:
         return _of_offset(offset)
-    written = _written_names().get(said.replace(" ", "_"))
-    known = written or next((zone for zone, words in _known() if words.search(said)), None)
+    zone = _written_names().get(said.replace(" ", "_"))
+    known = zone or next((zone for zone, words in _known() if words.search(said)), None)
     if known is not None:
         return [known]
-    return (_of_city(said) or _of_city(ADJECTIVE.sub("", said)))[:MAX_ZONES]
+    written = (said, ADJECTIVE.sub("", said), ADJECTIVE.sub(r"\1", said))
+    return next(filter(None, map(_of_city, written)), [])[:MAX_ZONES]
 
 
 def is_region(text: str) -> bool:

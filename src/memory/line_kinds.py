@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from src.reading import lexicon
-from src.reading.sentences import FOLD, TAG, is_question
+from src.reading.sentences import FOLD, TAG, asks_inside, is_question
 from src.texts.morphology import parts_of_speech, tells_deed, words
 
 Vector = NDArray[np.float32]
@@ -79,7 +79,7 @@ def kind_of(text: str, vector: Vector | None = None, weights: Weights | None = N
         weights: By default the shipped ones.
     """
     weights, text = weights or shipped_weights(), TAG.sub("", text[:MAX_LINE])
-    asks = text.rstrip().endswith("?")
+    asks = text.rstrip().endswith("?") or asks_inside(text)
     bare = BARE.fullmatch(text.translate(FOLD))
     if bare is not None and not any(map(tells_deed, words(bare["name"]))):
         return UNSURE

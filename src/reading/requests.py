@@ -34,7 +34,9 @@ FORGET = lexicon.Expression(
     re.IGNORECASE,
 )
 # What may stand behind the thing and is no part of it.
-BEHIND = lexicon.Expression(r"(?:[\s,]+<forget.behind>)+$", re.IGNORECASE)
+BEHIND = lexicon.Expression(
+    r"(?:[\s,]+(?:<forget.behind>|(?:<forget.determiner>\s+)*<forget.matter>))+$", re.IGNORECASE
+)
 EVERYTHING = lexicon.Expression(r"<forget.everything>[\s,]*", re.IGNORECASE)
 # What stands between the verb and the thing: "what you know about", "all that I told you of".
 WHAT_IS_KNOWN = lexicon.Expression(
@@ -42,6 +44,11 @@ WHAT_IS_KNOWN = lexicon.Expression(
     re.IGNORECASE,
 )
 ABOUT = lexicon.Expression(r"<forget.about>(?![\w'-])[\s,]*", re.IGNORECASE)
+# "That whole business with", "эту тему про": it stands for the thing behind it.
+MATTER = lexicon.Expression(
+    r"(?:<forget.determiner>\s+)*<forget.matter>\s+(?:<forget.about>|<forget.with>)(?![\w'-])[\s,]*",
+    re.IGNORECASE,
+)
 # "Про Тучку забудь": the verb behind the thing.
 FORGET_LAST = lexicon.Expression(
     rf"{POLITE}(?P<thing><forget.last_thing>\s.{{1,80}}?)[\s,]+(?:<requests.please>,?\s+)?"
@@ -105,9 +112,9 @@ def _request(sentence: str) -> ForgetRequest | None:
 
 def _read(thing: str) -> ForgetRequest:
     """What stands beside the verb: one thing, all of a thing, all that is known, or nothing."""
-    thing = thing.rstrip(" .!?…,;")
+    thing = _without_reason(thing.rstrip(" .!?…,;"))
     behind = BEHIND.search(thing.translate(FOLD))
-    thing = _without_reason(thing[: behind.start()] if behind else thing)
+    thing = thing[: behind.start()] if behind else thing
     bare = thing.translate(FOLD)
     if THAT.match(bare) is not None:
         return ForgetRequest("", is_last=True)
@@ -115,7 +122,7 @@ def _read(thing: str) -> ForgetRequest:
     everything = EVERYTHING.match(bare)
     if everything is not None:
         start = everything.end()
-    for pattern in (WHAT_IS_KNOWN, ABOUT):
+    for pattern in (WHAT_IS_KNOWN, ABOUT, MATTER):
         start += len(match[0]) if (match := pattern.match(bare[start:])) else 0
     if all(forms & _nameless() for forms in content(OF_ME.sub(" ", ALL.sub(" ", bare)))):
         is_all = ALL.search(bare) is not None or OF_ME.search(bare) is not None

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 from itertools import accumulate, islice
 
 from src.reading import lexicon
-from src.texts.morphology import terms
+from src.texts.morphology import parts_of_speech, terms, words
 
 MAX_SENTENCE = 500  # characters; what is longer is no statement but a document
 MAX_SENTENCES = 60
@@ -18,6 +18,15 @@ QUESTION = lexicon.Expression(
     r"(?:<lines.question_and>\s+)*(?:<lines.question_preposition>\s+)?<lines.question>(?![\w'-])",
     re.IGNORECASE,
 )
+# A question word behind what is asked about: "летняя резина где", "вайфай який пароль".
+INSIDE = lexicon.Expression(
+    r"(?P<before>[^\s,.;:!?()]+(?: [^\s,.;:!?()]+){0,6}?)(?: <lines.question_preposition>)?"
+    r" (?:<lines.last_question>|<lines.inner_question>(?P<behind>(?: [^\s,.;:!?()]+){1,2}))"
+    r"(?: <lines.question_end>)*[\s.!]*",
+    re.IGNORECASE,
+)
+# Behind "I know", "forgot", "asked" it asks nothing; nor behind a verb in mid-sentence.
+KNOWING = lexicon.Expression(r"(?<![\w'])<lines.knowing>(?![\w'])", re.IGNORECASE)
 # "What I love is …", "когда я был маленьким, …" and "have been …" tell.
 SUBORDINATE = lexicon.Expression(r"<lines.subordinate>\b[^?]*,", re.IGNORECASE)
 # Greetings and other beginnings that are no part of what is told.
@@ -58,10 +67,25 @@ def is_question(sentence: str) -> bool:
         return True
     opener = OPENER.match(folded)
     begun = folded[opener.end() :] if opener else folded
-    return any(
+    return asks_inside(folded) or any(
         QUESTION.match(part) is not None and SUBORDINATE.match(part) is None
         for part in (folded, begun)
     )
+
+
+def asks_inside(text: str) -> bool:
+    """Whether the question word stands behind what is asked about, as in "the drill is where"."""
+    found = INSIDE.fullmatch(text.translate(FOLD).strip())
+    if found is None or KNOWING.search(found["before"]) is not None:
+        return False
+    told = words(found["before"]) if found["behind"] else []
+    mine = words(found["behind"] or "")
+    verbs = any("VERB" in parts_of_speech(word) and not _is_noun(word) for word in told)
+    return not verbs and lexicon.words("lines.me").isdisjoint(mine)
+
+
+def _is_noun(word: str) -> bool:
+    return "NOUN" in parts_of_speech(word)
 
 
 # A sentence with the space before it; a full stop within a word, as in "3.5", ends none.

@@ -13,6 +13,7 @@ from src.reading.sentences import FOLD, OPENER
 MAX_TEXT = 400  # characters; a longer message tells other things
 MAX_CLAUSES = 6
 PLACE = r"(?<!\w)(?P<place>[^\s,;:!?()][^,;!?()]{0,38})"
+NAME = r"(?P<place>(?!for |the |для |про )[^\W\d][\w.'-]{2,}(?: [^\W\d][\w.'-]{2,}){0,2}?)"
 CLAUSES = re.compile(r"[.!;)\n]+(?=\s|$)|,\s+")
 # What stands beside a told zone and wants no answer: "haha kidding".
 SMALL_TALK = lexicon.Expression(
@@ -61,7 +62,8 @@ def told_zone(text: str) -> ToldZone | None:
         return None
     text = _joined(CORRECTED.sub(" ", ASKING.sub("", text).rstrip("?")))
     clauses = [part.strip() for part in CLAUSES.split(text) if part.strip()][:MAX_CLAUSES]
-    for clause in clauses:
+    whole = [text.strip(" .,!;)\n")] if len(clauses) > 1 else []
+    for clause in [*clauses, *whole]:
         for kind in ("told", "hinted"):
             zones = _zones_in(kind, clause)
             if zones or (zones is not None and kind == "told" and len(clauses) == 1):
@@ -86,10 +88,9 @@ def _zones_in(kind: str, clause: str) -> list[str] | None:
     """The zones of the place that a clause names; None: it is no such clause."""
     folded = clause.translate(FOLD).lower()
     begin = opening.end() if (opening := OPENER.match(folded)) else 0
-    for pattern in _patterns(kind):
-        if match := pattern.fullmatch(folded) or pattern.fullmatch(folded, begin):
-            return _zones_of(match["place"])
-    return None
+    matches = (p.fullmatch(folded) or p.fullmatch(folded, begin) for p in _patterns(kind))
+    found = [_zones_of(match["place"]) for match in matches if match is not None]
+    return next(filter(None, found), found[0] if found else None)
 
 
 def _zones_of(place: str) -> list[str] | None:
@@ -101,7 +102,7 @@ def _zones_of(place: str) -> list[str] | None:
 
 @cache
 def _patterns(kind: str) -> list[re.Pattern[str]]:
-    sources = lexicon.rules("zones.say", {"place": PLACE})[kind]
+    sources = lexicon.rules("zones.say", {"place": PLACE, "name": NAME})[kind]
     return [re.compile(source) for source in sources]
 
 

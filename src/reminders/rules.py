@@ -28,6 +28,7 @@ from src.reading.requests import ASKING
 from src.reading.sentences import is_question
 from src.reading.times import find_reminder_spans, fold
 from src.texts import LANGUAGES, Language, say
+from src.texts.morphology import parts_of_speech, words
 
 Repeats = Literal["no", "hourly", "daily", "workdays", "weekly", "monthly", "yearly"]
 Weekday = Literal[
@@ -159,8 +160,16 @@ ASKS_FOR_LIST = lexicon.Expression(
 )
 # "Remind me": of what, and when? The answer completes it.
 BARE_ORDER = lexicon.Expression("<cancel.bare_order>[.! ]*", re.IGNORECASE)
-POLITE = lexicon.Expression(r"[ ,]*\b(?:<requests.please>|<move.instead>)\b[ ,]*", re.IGNORECASE)
-CLAUSE_END = lexicon.Expression(r"(?:[.!?;,)(]+|\b<cancel.and>) ")
+# With a sign only behind it, it ends a clause.
+POLITE = lexicon.Expression(
+    r"(?P<before>[ ,]*)\b(?:<requests.please>|<move.instead>)\b(?P<behind>[ ,]*)", re.IGNORECASE
+)
+# A clause ends at a sign, before "can you", and before a verb that only orders.
+CLAUSE_END = lexicon.Expression(
+    r"(?:[.!?;,)(]+|\b<cancel.and>) |(?= <requests.you_may_english> )"
+    r"|(?<= )(?=(?:<move.verb>|<cancel.surely>)(?<=[^\W\da-z])(?!\w))",
+    re.IGNORECASE,
+)
 _OF = "(?:(?: <cancel.about>)? (?P<about>.{1,80}?))?"
 # "Отмени напоминание про хлеб", "cancel the bread reminder", "больше не напоминай о хлебе".
 CANCEL = tuple(
@@ -175,7 +184,8 @@ CANCEL = tuple(
         f"<cancel.no_more>{_OF}(?: <cancel.again>)?",
         "<cancel.surely> (?P<all><cancel.all_of_them>)",
         "(?P<all><cancel.all_of_them>) <cancel.surely>",
-        "(?:<cancel.about> )?(?P<about>[^,.;]{1,40}) <cancel.no_more>",
+        "(?:<cancel.about> )?(?P<about>[^,.;]{1,40}?)(?: <cancel.again>)? <cancel.no_more>",
+        "(?:<cancel.whose> )?<cancel.about> (?P<about>[^,.;]{1,40}?) <cancel.surely>",
     )
 )
 
@@ -187,6 +197,11 @@ MOVE = lexicon.Expression(
     re.IGNORECASE,
 )
 REASON = lexicon.Expression(r"(?:[,;.!(]| <move.because>) .*", re.IGNORECASE)
+OPENING = lexicon.Expression(
+    r"^\W*(?:(?:<lines.opener>|<reminder.greeting>|<cancel.about>)(?![\w'-])\W*)*", re.IGNORECASE
+)
+# What no thing begins with, in OpenCorpora's terms.
+NO_THING = frozenset({"NPRO", "CONJ", "PREP", "PRCL", "ADVB", "PRED"})
 NOUN = lexicon.Expression(r"\b<cancel.noun>(?!\w)", re.IGNORECASE)
 BARE_CANCEL = lexicon.Expression(
     r"\W*(?:(?:<lines.opener>|<cancel.and>)[ ,]+)*<cancel.surely>"
@@ -208,16 +223,24 @@ BETWEEN_TIMES = lexicon.Expression(r"[ ,]*(?:(?:<move.to>|<cancel.and>) )?", re.
 
 def read_change(text: str) -> CancelOrder | ReminderOrder | None:
     """What a message wants to be cancelled, or moved and to when, in its words; None: nothing."""
-    folded = POLITE.sub(" ", fold(text)).strip().rstrip(" .!?)")
+    folded = _without_polite(fold(text)).strip(" ,").rstrip(" .!?)")
     if len(text) > MAX_CHANGE or (is_question(text) and ASKING.match(folded) is None):
         return None
-    begins = [0, *[end.end() for end in CLAUSE_END.finditer(folded)][-MAX_CLAUSES:]]
-    changes = (_change(ASKING.sub("", folded[begin:])) for begin in begins)
+    ends = [end.end() for end in CLAUSE_END.finditer(folded)][-MAX_CLAUSES:]
+    clauses = [(0, 0), *zip([0, *ends], ends, strict=False)]
+    changes = (_change(ASKING.sub("", folded[at:]), folded[last:at]) for last, at in clauses)
     return next((change for change in changes if change is not None), None)
 
 
-def _change(folded: str) -> CancelOrder | ReminderOrder | None:
-    """What a clause wants to be changed, with what follows it."""
+def _without_polite(folded: str) -> str:
+    def joint(found: re.Match[str]) -> str:
+        return ", " if "," in found["behind"] and "," not in found["before"] else " "
+
+    return POLITE.sub(joint, folded)
+
+
+def _change(folded: str, before: str) -> CancelOrder | ReminderOrder | None:
+    """What a clause wants to be changed, with what follows it and the clause before it."""
     for pattern in CANCEL:
         if match := pattern.fullmatch(REASON.sub("", folded)) or pattern.fullmatch(folded):
             groups = match.groupdict()
@@ -225,18 +248,34 @@ def _change(folded: str) -> CancelOrder | ReminderOrder | None:
     begin = MOVE.match(folded)
     if begin is None:
         return None
-    said = folded[begin.end() :]
-    moved = _moving(said)
-    return moved if moved and moved.when else _moving(REASON.sub("", said)) or moved
+    said, thing = folded[begin.end() :], OPENING.sub("", before).strip()
+    orders = [_moving(said), _moving(REASON.sub("", said))]
+    moved = next((one for one in orders if one and one.when), None)
+    if moved is None and (spans := find_reminder_spans(said)):  # a reason without a sign
+        end = spans[-1].end
+        moved, thing = _moving(said[:end]), said[end:].strip() or thing
+    if moved is None and _is_thing(thing):
+        moved, thing = _moving(thing), ""
+    if moved is not None and moved.moves == IT and _is_thing(thing):
+        return moved.model_copy(update={"text": thing, "moves": thing})
+    return moved or orders[0]
+
+
+def _is_thing(said: str) -> bool:
+    """Whether it begins as what is moved, and tells no reason: "йогу", no "там пробки"."""
+    tags = [parts_of_speech(word) for word in words(said)]
+    if not tags or said.isascii() or any("VERB" in one for one in tags):
+        return False
+    return not tags[0] or (bool(tags[0] & {"NOUN", "ADJF"}) and not tags[0] & NO_THING)
 
 
 def _change_in_passing(text: str) -> CancelOrder | ReminderOrder | None:
     """What is to become of the reminder that was spoken of: "no sorry, at 10", "cancel it"."""
     folded = fold(text[:MAX_CHANGE]).strip().rstrip(" .!?)")
-    if match := BARE_CANCEL.fullmatch(POLITE.sub(" ", folded)):
+    if match := BARE_CANCEL.fullmatch(_without_polite(folded)):
         return CancelOrder(id=match["about"] or IT)
     said, corrections = BEFORE_TIME.subn("to ", folded)
-    about, when = _before_time(POLITE.sub(" ", said).rstrip()) if corrections else ("", "")
+    about, when = _before_time(_without_polite(said).rstrip(" ,")) if corrections else ("", "")
     return ReminderOrder(text=IT, when=when, moves=IT) if when and not about else None
 
 
@@ -333,10 +372,10 @@ def reminder_calls(
     if BARE_ORDER.fullmatch(text):
         return [(SET_REMINDER, {"text": NO_TEXT})]
     begun = _without_time(messages).rstrip(".! ")
-    for words in (text, f"{begun} {text}" if begun else ""):
-        if request := read_reminder(words, datetime.now(UTC), "UTC"):
+    for said in (text, f"{begun} {text}" if begun else ""):
+        if request := read_reminder(said, datetime.now(UTC), "UTC"):
             what = request.what[:MAX_TEXT] or NO_TEXT
-            return [(SET_REMINDER, {"text": what, "when": words[:MAX_TEXT]})]
+            return [(SET_REMINDER, {"text": what, "when": said[:MAX_TEXT]})]
     return []
 
 

@@ -28,7 +28,7 @@ TOLD = {
     "Europe/London": "живу по лондонскому времени; переведи часы на Лондон; "
     "btw i'm on london time now; haha kidding. my time zone is London 🌧",
     "Europe/Warsaw": "мій часовий пояс Варшава; ну так мой часовой пояс Варшава; "
-    "в мене часовий пояс Польща",
+    "в мене часовий пояс Польща; за варшавським часом мені став",
     "America/Toronto": "my time zone is London, Ontario; мой часовой пояс Лондон, Онтарио",
     "Asia/Yerevan": "мой часовой пояс Армения; живу по времени Армении",
     "Europe/Lisbon": "can you set my timezone to lisbon?; use lisbon time from now on; "
@@ -37,6 +37,12 @@ TOLD = {
     "Europe/Berlin": "My timezone is CET",
     "Europe/Samara": "мой часовой пояс не Москва, а Самара",
     "Europe/Dublin": "my time zone isn't London, it's Dublin",
+    "Asia/Tbilisi": "я в тбилиси щас, время ставь тбилисское; часы мне по тбилиси поставь; "
+    "мы в тбилиси до мая, время смени на местное; я в тбилиси живу. поставь часы как тут",
+    "Asia/Omsk": "я из омска, по омску время мне ставь; ставь омское время",
+    "America/Los_Angeles": "im in san diego for 3 months set my clock to that",
+    "Europe/Riga": "постав мені годинник по ризі, я тут на роботі; "
+    "переїхав у ригу, переведи годинник; landed in riga. set my time zone to local please",
     "Etc/GMT+5": "i'm on utc-5; utc-5; у меня UTC -5",
     "Etc/GMT-3": "мой часовой пояс +3; my time is GMT+3",
 }
@@ -44,7 +50,10 @@ NOT_TOLD = [
     "моё время пришло", "my time is up", "У меня мало времени", "я в Киеве", "время в Праге?",
     "какой у меня часовой пояс?", "I had a good time in Paris", "мій час минув", "",
     "мой часовой пояс не Москва", "my time zone isn't London", "мій пояс не Київ",
-    "my time is 2 hours ahead of London",
+    "my time is 2 hours ahead of London", "поменяй время созвона с берлином",
+    "я в Киеве, ставь чайник",
+    "change the time of the flight to Paris", "i'm in Paris, change of plans",
+    "переведи деньги в Киев",
 ]  # fmt: skip
 HOMES = {
     "Europe/Prague": "я живу в Праге; Переехала в Прагу; живу у Празі; I live in Prague now",

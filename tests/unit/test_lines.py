@@ -62,6 +62,9 @@ FRAMED = [
 QUESTIONS = [
     "Где я живу", "как меня зовут", "Я живу в Москве?", "есть ли у меня собака", "Пам’ятаєш мене",
     "Чи люблю я каву", "Як мене звати", "what is my name", "Do I like tea", "tell me about my cat",
+    "летняя резина где", "вылет во скок", "у серого когда днюха", "машина у меня щас какая",
+    "отель как называется", "лікар о котрій приймає", "вайфай у бабусі який пароль",
+    "кішку як звати", "flight when", "car insurance until when", "hostel name what was it",
 ]  # fmt: skip
 
 
@@ -101,7 +104,9 @@ def test_a_question_is_known_by_its_mark_or_its_first_words(text: str) -> None:
 @for_each(
     "text",
     ["Что-то я устал", "Когда я был маленьким, я жил в Омске", "Island life suits me", "",
-     "Я знаю, где ключи", "Як я люблю, щоб було тихо, так і є"],
+     "Я знаю, где ключи", "Як я люблю, щоб було тихо, так і є", "не помню где ключи",
+     "кафе где мы были", "позвоню когда приеду", "забула де ключі", "смотря какой",
+     "the guy who fixed the boiler", "no idea when", "ask dave which one"],
 )  # fmt: skip
 def test_what_only_begins_like_a_question_is_none(text: str) -> None:
     assert not is_question(text)
@@ -114,6 +119,12 @@ def test_a_long_text_has_not_endlessly_many_sentences() -> None:
 @for_each(("text", "about", "everything"), [
     ("забудь, что я живу в Москве", "я живу в Москве", False),
     ("Забудь что я живу в Москве.", "я живу в Москве", False),
+    ("forget the ladder thing", "the ladder", False),
+    ("forget the note about the ladder, gave it back", "the ladder", False),
+    ("забудь эту тему с лестницей", "лестницей", False),
+    ("короче забудь про лестницу уже отдал", "лестницу", False),
+    ("забудь про ту історію з драбиною", "драбиною", False),
+    ("забудь про драбину цю тему", "драбину", False),
     ("забудь про собаку", "собаку", False), ("забудь где я работаю", "где я работаю", False),
     ("Забудь, пожалуйста, про Олега", "Олега", False),
     ("Забудь, що я живу у Львові", "я живу у Львові", False),

@@ -602,6 +602,19 @@ remind me {}my address
 """
 
 
+@for_each(("text", "what"), [
+    ("ше нагадай завтра о 7 ранку взяти перепустку", "взяти перепустку"),
+    ("і ще нагадай завтра о 9 купити хліб", "купити хліб"),
+    ("нагадай ше завтра о 9 купити хліб", "купити хліб"),
+    ("и еще напомни в 7 вечера полить цветы", "полить цветы"),
+    ("тоже напомни завтра в 9 купить хлеб", "купить хлеб"),
+    ("plus remind me tomorrow at 8 to call mum", "call mum"),
+])  # fmt: skip
+def test_one_more_is_no_part_of_what_is_reminded_of(text: str, what: str) -> None:
+    request = read_reminder(text, NOW, ZONE)
+    assert request is not None and request.what == what
+
+
 @for_each("question", rows(MEMORY_QUESTIONS))
 @for_each("filler", ["", "пожалуйста, ", "please, ", "будь ласка, ", "еще раз, "])
 @for_each("time", [
