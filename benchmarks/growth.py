@@ -1,0 +1,156 @@
+"""How the bot grows: a turn, the search, a night's jobs, and the bytes of a message.
+
+    python -m benchmarks.growth                   one owner of 100 to 1,000,000 messages
+    python -m benchmarks.growth 100 10000         of these numbers of messages
+
+For each number a new database, with 10,000 owners of ten messages each beside the one; everything
+is indexed and embedded, as it would be. The turns are the notebook's, in this process: what is
+measured is our own work and the database's. Prints tables for docs/measured.md.
+"""
+
+import argparse
+import asyncio
+import tempfile
+import time
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+from benchmarks.retrieval.latency import BIG_USER, fill
+from benchmarks.world import percentile
+from src.base.config import Settings
+from src.base.owners import Owner
+from src.core import Core
+from src.memory.consolidation import ConsolidationService
+from src.memory.memory_repo import MemoryRepository
+from src.memory.purge_repo import PurgeRepository
+from src.memory.retriever import Query
+from src.pg.client import PgClient
+from src.pg.embedded import EmbeddedPostgres
+from src.pg.records_repo import RecordsRepository
+from src.talk.turn_state import IncomingMessage, Turn
+
+SIZES = (100, 10_000, 100_000, 1_000_000)
+OWNERS, EACH = 10_000, 10
+TURNS, WARM = 60, 10
+ZONE = "Europe/Moscow"
+QUESTIONS = ("Что я говорил о встрече номер {n}?", "Где я оставил ключи, {n}-й раз спрашиваю?")
+
+# What each table and index takes.
+SELECT_SIZES = """
+SELECT c.relname, i.indrelid IS NOT NULL AS is_index, pg_relation_size(c.oid) AS bytes
+FROM pg_class c LEFT JOIN pg_index i ON i.indexrelid = c.oid
+WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'i')
+  AND coalesce(i.indrelid, c.oid) IN ('messages'::regclass, 'search_documents'::regclass,
+                                      'search_postings'::regclass, 'document_embeddings'::regclass)
+  AND pg_relation_size(c.oid) > 100000
+ORDER BY 3 DESC
+"""
+
+
+def main() -> None:
+    """Measure one size after the other, and print the tables."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.growth")
+    parser.add_argument("sizes", nargs="*", type=int, default=SIZES, metavar="MESSAGES")
+    sizes: list[int] = parser.parse_args().sizes
+    grown = [measure(size) for size in sizes]
+    columns = " | ".join(f"{size:,}" for size in sizes)
+    print(f"| messages of one owner | {columns} |\n|---|{'---|' * len(sizes)}")
+    for name in grown[0]:
+        print(f"| {name} | {' | '.join(figures[name] for figures in grown)} |")
+
+
+def measure(size: int) -> dict[str, str]:
+    """The figures with one owner of so many messages; prints what each of them weighs."""
+    with tempfile.TemporaryDirectory(prefix="pomni-growth-") as folder:
+        server = EmbeddedPostgres(Path(folder))
+        dsn = server.start()
+        try:
+            fill(dsn, users=OWNERS, each=EACH, of_big=size)
+            client = PgClient(dsn)
+            client.open()
+            client.execute("DROP TABLE sample_vectors")
+            show_bytes(client, size + OWNERS * EACH)
+            figures = asyncio.run(measure_owner(Core(Settings(_env_file=None), client)))
+            client.close()
+        finally:
+            server.stop()
+    return figures
+
+
+def show_bytes(client: PgClient, messages: int) -> None:
+    """How many bytes of each table and index a message takes."""
+    print(f"\nOf {messages:,} messages:\n\n| bytes a message | table | index |\n|---|---|---|")
+    total = 0
+    for name, is_index, size in client.fetch_all(SELECT_SIZES):
+        total += size
+        print(f"| {name} | {'' if is_index else size // messages}"
+              f" | {size // messages if is_index else ''} |")  # fmt: skip
+    print(f"| in all | {total // messages} | |\n")
+
+
+async def measure_owner(core: Core) -> dict[str, str]:
+    """Turns and searches of the owner of all those messages, and the jobs of a night."""
+    client, owner = core.client, Owner(BIG_USER)
+    await core.warm_up()
+
+    async def turn(number: int) -> None:
+        text = QUESTIONS[number % 2].format(n=number)
+        incoming = IncomingMessage(owner, text, datetime.now(UTC), "ru", ZONE)
+        await core.agent.run_turn(Turn(incoming))
+
+    async def search(number: int) -> None:
+        question = QUESTIONS[number % 2].format(n=number)
+        await core.memory.retriever.search(Query(owner, question, datetime.now(UTC)))
+
+    turns, statements = await times_of(turn, client)
+    searches, _ = await times_of(search, client)
+    records = RecordsRepository(client)
+    facts = MemoryRepository(client).count_all
+    jobs: dict[str, Callable[[], object]] = {
+        "sum up the usage": lambda: records.sum_up(zone=ZONE, days=400),
+        "count the growth": lambda: records.count_growth(zone=ZONE, facts=facts()),
+        "purge what was forgotten": PurgeRepository(client).purge_forgotten,
+        "find lost updates": lambda: core.updates.defer_forgotten(older_than=60),
+        "delete messages of 290 days": lambda: PurgeRepository(client).delete_aged(
+            days=290, reads=False
+        ),
+    }
+    nightly = {f"{name}, s": seconds_of(job) for name, job in jobs.items()}
+    consolidation: ConsolidationService = core.memory.consolidation
+    began = time.perf_counter()
+    await consolidation.run()
+    nightly["consolidate, s"] = f"{time.perf_counter() - began:.2f}"
+    return {
+        "turn, p50 ms": f"{percentile(turns, 0.5):.0f}",
+        "turn, p95 ms": f"{percentile(turns, 0.95):.0f}",
+        "statements of a turn": f"{statements:.0f}",
+        "search, p50 ms": f"{percentile(searches, 0.5):.0f}",
+        "search, p95 ms": f"{percentile(searches, 0.95):.0f}",
+        **nightly,
+    }
+
+
+async def times_of(
+    work: Callable[[int], Awaitable[None]], client: PgClient
+) -> tuple[list[float], float]:
+    """Milliseconds of each run of ``work``, and the statements of one."""
+    times = []
+    for number in range(WARM + TURNS):
+        if number == WARM:
+            before = client.statements
+        began = time.perf_counter()
+        await work(number)
+        times.append(1000 * (time.perf_counter() - began))
+    return times[WARM:], (client.statements - before) / TURNS
+
+
+def seconds_of(job: Callable[[], object]) -> str:
+    """How long a job takes."""
+    began = time.perf_counter()
+    job()
+    return f"{time.perf_counter() - began:.2f}"
+
+
+if __name__ == "__main__":
+    main()
