@@ -70,6 +70,7 @@ NOBODYS = frozenset(
         "chat_moves",
         "batch_jobs",
         "admin_actions",
+        "admin_logouts",
         "model_prices",
         "cached_contents",
         "model_usage_days",
