@@ -195,7 +195,9 @@ async def test_errors_are_told_apart(talker: Talker, status: int, kind: type[App
     with pytest.raises(kind) as failed:
         await talker.ask(SYSTEM, HumanMessage("Привет"))
     assert type(failed.value) is kind and KEY not in str(failed.value)
-    assert len(talker.server.requests) == 1 and talker.usage == []
+    [spent] = talker.usage  # a call that failed is noted, with why and without tokens
+    assert len(talker.server.requests) == 1 and spent.error == str(failed.value)
+    assert not any((spent.prompt_tokens, spent.cached_tokens, spent.completion_tokens))
 
 
 async def test_a_stream_that_breaks_is_worth_another_try(talker: Talker) -> None:
