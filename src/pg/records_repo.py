@@ -25,6 +25,13 @@ WITH rolled AS (
 )"""
 
 
+# What calls ``u`` of a model with the prices ``p`` cost; batches cost half.
+COST = (
+    "(u.uncached * p.prompt + u.cached * p.cached + u.completion * p.completion) / 1000000"
+    " * CASE WHEN u.purpose = 'extract_batch' THEN 0.5 ELSE 1 END"
+)
+
+
 def usage_query(*parts: str) -> str:
     """A statement that reads ``rolled`` and ``fresh``."""
     return "\n".join((USAGE_CLASSES, *parts))

@@ -13,7 +13,7 @@ from starlette.routing import Route
 
 from src.base.config import OFFLINE_MODEL
 from src.pg.client import Record
-from src.pg.records_repo import usage_query
+from src.pg.records_repo import COST
 from src.queue.job_repo import WorkerRepository
 from src.web.admin_access import Role
 from src.web.admin_site import AdminSite
@@ -49,25 +49,35 @@ FROM generate_series(date_trunc('hour', (now() - interval '24 hours') AT TIME ZO
 LEFT JOIN sums USING (hour) CROSS JOIN times t ORDER BY hour
 """
 
-# Tokens and money since midnight; how many calls are of models without a price.
-SELECT_TODAY = usage_query("""
-SELECT coalesce(sum(u.calls), 0)::bigint AS calls,
-       coalesce(sum(u.prompt + u.completion), 0)::bigint AS tokens,
-       sum((u.uncached * p.prompt + u.cached * p.cached + u.completion * p.completion) / 1000000
-           * CASE WHEN u.purpose = 'extract_batch' THEN 0.5 ELSE 1 END) AS cost,
+# Tokens and money since midnight; how many calls are of models without a price. The moment is one
+# subquery, and not computed for each row.
+SELECT_TODAY = f"""
+WITH spent AS (
+    SELECT model, purpose,
+           count(*) FILTER (WHERE error IS NULL) AS calls,
+           sum(coalesce(prompt_tokens, 0) + coalesce(completion_tokens, 0)) AS tokens,
+           coalesce(sum(prompt_tokens - cached_tokens), 0) AS uncached,
+           coalesce(sum(cached_tokens), 0) AS cached,
+           coalesce(sum(completion_tokens), 0) AS completion
+    FROM model_usage
+    WHERE created_at >= (SELECT (now() AT TIME ZONE %(zone)s)::date::timestamp
+                                AT TIME ZONE %(zone)s)
+    GROUP BY 1, 2
+)
+SELECT coalesce(sum(u.tokens), 0)::bigint AS tokens,
+       sum({COST}) AS cost,
        coalesce(sum(u.calls) FILTER (WHERE p.model IS NULL), 0)::bigint AS unpriced,
        (SELECT coalesce(sum(messages), 0)::bigint FROM daily_messages
         WHERE day = (now() AT TIME ZONE %(zone)s)::date) AS messages
-FROM fresh u LEFT JOIN model_prices p ON p.model = u.model
-WHERE u.day = (now() AT TIME ZONE %(zone)s)::date
-""")
+FROM spent u LEFT JOIN model_prices p ON p.model = u.model
+"""  # noqa: S608  (it holds a constant of ours)
 
 # The last failure of each part.
 SELECT_LAST = """
 SELECT p.part, f.failed_at, f.event, f.reason
 FROM unnest(ARRAY['telegram', 'queue', 'database', 'embeddings']) AS p (part)
 CROSS JOIN LATERAL (SELECT failed_at, event, reason FROM failures
-                    WHERE part = p.part ORDER BY failed_at DESC, id DESC LIMIT 1) AS f
+                    WHERE part = p.part ORDER BY part DESC, failed_at DESC LIMIT 1) AS f
 """
 
 # The last call of a model that failed, and when one last did not; what failed in 24 hours.
@@ -134,7 +144,7 @@ class OverviewPage:
         """All of it."""
         rows, zone = self._site.rows, self._site.zone
         hours = await rows(SELECT_DAY, zone=zone)
-        [today] = await rows(SELECT_TODAY, zone=zone, days=1)
+        [today] = await rows(SELECT_TODAY, zone=zone)
         [calls] = await rows(SELECT_CALLS)
         growth = await rows(SELECT_GROWTH)
         put_aside = await self._client.run(self._core.put_aside.count)

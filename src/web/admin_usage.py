@@ -14,7 +14,7 @@ from starlette.routing import Route
 
 from src.base.zones import local_time
 from src.pg.client import Record
-from src.pg.records_repo import usage_query
+from src.pg.records_repo import COST, usage_query
 from src.web.admin_access import Role
 from src.web.admin_site import AdminSite, Fields, number_of
 from src.web.admin_words import Chart, build_chart, money, plain_cell, short
@@ -40,20 +40,19 @@ PARTS, OTHERS = 5, "others"  # keys in a chart, and what the rest is called toge
 
 # The calls of the last days, with what they cost; days that are over were summed up. Batches cost
 # half. What they are summed by is the key.
-PRICED = """
+PRICED = f"""
 , classes AS (
     SELECT day, model, purpose, class, calls, failed, prompt, cached, completion, uncached
     FROM model_usage_days
     WHERE day > (now() AT TIME ZONE %(zone)s)::date - %(days)s AND day <= (SELECT day FROM rolled)
     UNION ALL SELECT * FROM fresh WHERE day > (now() AT TIME ZONE %(zone)s)::date - %(days)s
 ), priced AS (
-    SELECT c.*, CASE %(by)s WHEN 'day' THEN day::text WHEN 'model' THEN c.model ELSE purpose END
+    SELECT u.*, CASE %(by)s WHEN 'day' THEN day::text WHEN 'model' THEN u.model ELSE purpose END
                 AS key,
-           (c.uncached * p.prompt + c.cached * p.cached + c.completion * p.completion) / 1000000
-           * CASE WHEN purpose = 'extract_batch' THEN 0.5 ELSE 1 END AS cost
-    FROM classes c LEFT JOIN model_prices p ON p.model = c.model
+           {COST} AS cost
+    FROM classes u LEFT JOIN model_prices p ON p.model = u.model
 )
-"""
+"""  # noqa: S608  (it holds a constant of ours)
 
 # By key, with the times that calls took: the percentiles are of classes, two hundredths wide.
 SELECT_USAGE = usage_query(
@@ -97,31 +96,30 @@ FROM priced GROUP BY day, model, purpose ORDER BY day, model, purpose LIMIT 2000
 )
 
 # By person, or group: those who cost most.
-SELECT_PEOPLE = """
+SELECT_PEOPLE = f"""
 WITH spent AS (
-    SELECT owner_id, model, purpose = 'extract_batch' AS is_batch,
+    SELECT owner_id, model, purpose,
            count(*) FILTER (WHERE error IS NULL) AS calls, count(error) AS failed,
            coalesce(sum(prompt_tokens), 0) AS prompt, coalesce(sum(cached_tokens), 0) AS cached,
            coalesce(sum(completion_tokens), 0) AS completion,
            coalesce(sum(prompt_tokens - cached_tokens), 0) AS uncached
     FROM model_usage
-    WHERE created_at >= ((now() AT TIME ZONE %(zone)s)::date - %(days)s + 1)::timestamp
-                        AT TIME ZONE %(zone)s
+    WHERE created_at >= (SELECT ((now() AT TIME ZONE %(zone)s)::date - %(days)s + 1)::timestamp
+                                AT TIME ZONE %(zone)s)
     GROUP BY 1, 2, 3
 ), summed AS (
-    SELECT s.owner_id, sum(s.calls)::bigint AS calls, sum(s.failed)::bigint AS failed,
-           sum(s.prompt)::bigint AS prompt, sum(s.cached)::bigint AS cached,
-           sum(s.completion)::bigint AS completion,
-           sum((s.uncached * p.prompt + s.cached * p.cached + s.completion * p.completion)
-               / 1000000 * CASE WHEN s.is_batch THEN 0.5 ELSE 1 END) AS cost,
-           coalesce(sum(s.calls) FILTER (WHERE p.model IS NULL), 0)::bigint AS unpriced
-    FROM spent s LEFT JOIN model_prices p ON p.model = s.model GROUP BY 1
+    SELECT u.owner_id, sum(u.calls)::bigint AS calls, sum(u.failed)::bigint AS failed,
+           sum(u.prompt)::bigint AS prompt, sum(u.cached)::bigint AS cached,
+           sum(u.completion)::bigint AS completion,
+           sum({COST}) AS cost,
+           coalesce(sum(u.calls) FILTER (WHERE p.model IS NULL), 0)::bigint AS unpriced
+    FROM spent u LEFT JOIN model_prices p ON p.model = u.model GROUP BY 1
 )
 SELECT o.telegram_user_id || '/' || o.thread_id AS key, calls, failed, prompt, cached, completion,
        cost, unpriced
 FROM summed JOIN owners o ON o.id = owner_id
 ORDER BY cost DESC NULLS LAST, prompt DESC, o.id LIMIT %(limit)s
-"""
+"""  # noqa: S608  (it holds a constant of ours)
 
 # What a million tokens of a model cost.
 SELECT_PRICES = (
