@@ -79,7 +79,6 @@ def kind_of(text: str, vector: Vector | None = None, weights: Weights | None = N
         weights: By default the shipped ones.
     """
     weights, text = weights or shipped_weights(), TAG.sub("", text[:MAX_LINE])
-    asks = text.rstrip().endswith("?") or asks_inside(text)
     bare = BARE.fullmatch(text.translate(FOLD))
     if bare is not None and not any(map(tells_deed, words(bare["name"]))):
         return UNSURE
@@ -90,6 +89,7 @@ def kind_of(text: str, vector: Vector | None = None, weights: Weights | None = N
         asks = is_question(text)
     else:
         rows, lean, centred = weights.rows, 0.0, vector - weights.mean
+        asks = text.rstrip().endswith("?") or asks_inside(text)
     seen = features(text, centred)
     scores = {kind: float(row @ seen) for kind, row in rows.items()}
     scores[NOTE] += lean

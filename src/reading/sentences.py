@@ -67,10 +67,10 @@ def is_question(sentence: str) -> bool:
         return True
     opener = OPENER.match(folded)
     begun = folded[opener.end() :] if opener else folded
-    return asks_inside(folded) or any(
+    return any(
         QUESTION.match(part) is not None and SUBORDINATE.match(part) is None
         for part in (folded, begun)
-    )
+    ) or asks_inside(folded)
 
 
 def asks_inside(text: str) -> bool:
@@ -80,12 +80,8 @@ def asks_inside(text: str) -> bool:
         return False
     told = words(found["before"]) if found["behind"] else []
     mine = words(found["behind"] or "")
-    verbs = any("VERB" in parts_of_speech(word) and not _is_noun(word) for word in told)
-    return not verbs and lexicon.words("lines.me").isdisjoint(mine)
-
-
-def _is_noun(word: str) -> bool:
-    return "NOUN" in parts_of_speech(word)
+    tells = any("VERB" in tags and "NOUN" not in tags for tags in map(parts_of_speech, told))
+    return not tells and lexicon.words("lines.me").isdisjoint(mine)
 
 
 # A sentence with the space before it; a full stop within a word, as in "3.5", ends none.
