@@ -399,7 +399,7 @@ def _reminder_spans() -> Grammar:
         ("before", EARLIER),
         ("part", _parts("clock.part")),
         ("part", _parts("clock.bare_part", "bare ")),
-        begins=r"(?<![\w'])(?=[\w@])",  # each rule begins so; a row of dots is passed at once
+        begins=r"(?<![\w'])(?=\w|@ )",  # as each rule begins: a row of dots is passed at once
     )
 
 
