@@ -119,8 +119,7 @@ def read_reminder(text: str, now: datetime, time_zone: str) -> ReminderRequest |
     source = _cleaned(text)
     if HINT.search(source) is None:
         return None
-    source, own_zone = _zone_apart(source)
-    _, found, order = _read_order(source)
+    source, own_zone, found, order = _zone_apart(source)
     if order is None:
         return None
     chosen = _chosen(_runs(_usable(found, order), order), order)
@@ -138,12 +137,18 @@ def read_reminder(text: str, now: datetime, time_zone: str) -> ReminderRequest |
     return replace(request, problem="no_text") if is_bare else request
 
 
-def _zone_apart(source: str) -> tuple[str, str | None]:
-    """The text without the zone that it names for its hour, and which; see ``zone_beside``."""
+def _zone_apart(source: str) -> tuple[str, str | None, Sequence[Span], _Order | None]:
+    """The text without the zone that it names for its hour, which (see ``zone_beside``), the rest.
+
+    That is what ``_read_order`` finds in it; it is looked for once more where a zone is cut out.
+    """
     folded, found, order = _read_order(source)
     spans = [(span.start, span.end) for span in found]
     named = zone_beside(folded, [(order.start, order.end), *spans]) if order else None
-    return (source[: named[0]] + source[named[1] :], named[2]) if named else (source, "")
+    if named is None:
+        return source, "", found, order
+    source = source[: named[0]] + source[named[1] :]
+    return source, named[2], *_read_order(source)[1:]
 
 
 def _read_order(source: str) -> tuple[str, Sequence[Span], _Order | None]:
