@@ -12,7 +12,15 @@ from src.reading import lexicon
 from src.reading.relations import asked_relations, relation_term
 from src.reading.requests import asks_to_keep_private, forget_request
 from src.reading.sentences import FOLD, best_passage, is_question
-from src.reading.words import Lemmas, answered_values, content, content_words, kin_of, shared
+from src.reading.words import (
+    answered_values,
+    content,
+    content_words,
+    kin_of,
+    people_in,
+    shared,
+    tells_what_is_asked,
+)  # fmt: skip
 from src.reminders.rules import asks_for_reminder
 from src.texts import Language, say
 from src.texts.morphology import lemmas, parts_of_speech, stem_english, terms, words
@@ -24,7 +32,10 @@ FILE_QUOTE = 240  # characters of what is quoted of a file
 # How near a question must be what is quoted: its similarity in meaning, and WORDS for all of the
 # question's words. ``python -m benchmarks.irrelevance`` counts what it lets pass.
 NEAR, WORDS = 0.78, 0.1
-ONE_WORD = 0.18  # for the only word of a question
+# For the only word of a question, and beside some of several: whether the time, the place, the
+# number or the person that it asks for is told; None: it asks for none.
+ONE_WORD = {True: 0.3, None: 0.18, False: 0.1}
+EVIDENCE = {True: 0.04, None: 0.0, False: -0.05}
 LONG, WORDS_OF_LONG = 120, 0.2  # characters of a note whose meaning is of many things
 GAP = 0.15  # below the nearest, from which on a note is left out
 SURE = 2  # words of a question that are enough, if they are all of its words
@@ -42,9 +53,7 @@ ANSWERS = {
     relation_term(one): lexicon.Expression(rf"(?<!\w)<facts.answers.{one}>(?!\w)", re.I)
     for one in ("name", "age", "lives_in", "born_in", "works_as", "works_at")
 }
-# What else a word may be that is also a name: "люба", "слава".
 ME_ALONE = frozenset({"i", "i'm", "im", "я"})  # "we" may be both
-NO_NAME = frozenset({"VERB", "ADJF", "ADJS", "ADVB", "INTJ", "PREP", "CONJ", "NPRO"})
 Record = dict[str, Any]
 Found = Sequence[Record]
 
@@ -127,7 +136,7 @@ def _is_later_about_same(record: Record, best: Found, question: str) -> bool:
     """Whether it was said after the nearest, and speaks of half of what that tells of it."""
     if not best or _order(record) <= _order(best[0]):
         return False
-    people, nearest = _people(record["text"]), _people(best[0]["text"])
+    people, nearest = people_in(record["text"]), people_in(best[0]["text"])
     if _is_of_another(record["text"], question) or _differ(people, nearest):
         return False
     return _share(shared(question, best[0]["text"]), record["text"]) >= SHARED
@@ -180,14 +189,14 @@ def _is_of_another(text: str, question: str) -> bool:
     That is another relative, another name; or whoever a note begins with ("jakes size is 44",
     "у лёхи 45"), where the one who asks asks about themselves.
     """
-    asked, told = _people(question), _people(text)
+    asked, told = people_in(question), people_in(text)
     if asked and told:
         return _differ(asked, told)
     first = [word.text for word in content_words(text)[:2]]
     if asked or not first or not _is_own(question) or _is_own(text):
         return False
     is_whose = WHOSE.match(text) is not None
-    if _people(first[0]):
+    if people_in(first[0]):
         return is_whose or not ME_ALONE.isdisjoint(words(question.lower()))
     return is_whose and [bool(shared(word, question)) for word in first] == [False, True]
 
@@ -195,19 +204,6 @@ def _is_of_another(text: str, question: str) -> bool:
 def _differ(one: frozenset[str], other: frozenset[str]) -> bool:
     """Whether these are other relatives, or other names; a relative may have any name."""
     return bool(one) and one.isdisjoint(other) and {p[0] for p in one} == {p[0] for p in other}
-
-
-@lru_cache(maxsize=2_000)
-def _people(text: str) -> frozenset[str]:
-    """The relatives (``@brother``) and the names (``~тарас``) in a text."""
-    found: set[str] = set()
-    for word in content_words(text):
-        tags = parts_of_speech(word.text)
-        if role := kin_of(word.text):
-            found.add(f"@{role}")
-        elif (word.is_name and not tags) or ("Name" in tags and tags.isdisjoint(NO_NAME)):
-            found |= {f"~{form}" for form in word.lemmas}
-    return frozenset(found)
 
 
 def _is_own(text: str) -> bool:
@@ -238,11 +234,13 @@ def _nearness(record: Record, question: str) -> float:
         return float(share >= SHARED)
     if not similarity:
         return float(share > SHARED)
+    told = tells_what_is_asked(text, question)
     weight = WORDS_OF_LONG if len(text) >= LONG else WORDS
-    return similarity + (ONE_WORD if share == 1 else weight * share)
+    same = share and weight * share + EVIDENCE[told]
+    return similarity + (ONE_WORD[told] if share == 1 else same)
 
 
-def _share(asked: Sequence[Lemmas], text: str) -> float:
+def _share(asked: Sequence[frozenset[str]], text: str) -> float:
     """How many of these words a text holds."""
     there = frozenset[str]().union(*content(text))
     if any(forms & there for forms in asked):
@@ -251,7 +249,7 @@ def _share(asked: Sequence[Lemmas], text: str) -> float:
 
 
 @lru_cache(maxsize=100)
-def _asked_words(question: str) -> list[Lemmas]:
+def _asked_words(question: str) -> list[frozenset[str]]:
     """The words of a question that its answer may hold; all, where no others are left."""
     forms = frozenset[str]().union(*map(lemmas, lexicon.words("lines.asking")))
     return [one for one in content(question) if not one & forms] or list(content(question))

@@ -14,6 +14,7 @@ from src.texts.morphology import (
     lemmas,
     nominatives,
     noun_forms,
+    parts_of_speech,
     stem_english,
     words,
 )
@@ -26,7 +27,18 @@ VALUES: Mapping[str, re.Pattern[str] | lexicon.Expression] = {
     "lines.number": re.compile(r"\d"),
     "lines.phone": re.compile(r"\d[\d ()-]{5,}\d"),
     "lines.day": lexicon.Expression(r"\b(?:<time.weekday>|<time.weekdays_many>)\b", re.I),
+    "lines.place": lexicon.Expression(r"(?<!\w)<evidence.tells.where>", re.I),
 }
+# What a question asks for, and what of that a text tells; whom it speaks of is no expression.
+ASKS, TELLS = (
+    {kind: lexicon.Expression(rf"(?<!\w)<evidence.{part}.{kind}>(?!\w)", re.I) for kind in kinds}
+    for part, kinds in (
+        ("asks", ("when", "where", "many", "who")),
+        ("tells", ("when", "where", "many")),
+    )
+)
+# What else a word may be that is also a name: "люба", "слава".
+NO_NAME = frozenset({"VERB", "ADJF", "ADJS", "ADVB", "INTJ", "PREP", "CONJ", "NPRO"})
 MAX_ENDING = 4  # letters of an ordinal after its beginning ("перв-ого", "трет-ьего")
 MAX_DIGITS = 12  # a longer number counts no thousands
 # What a scale may grow to: of 2,000,003 thousand only the 3 is multiplied.
@@ -46,6 +58,28 @@ def answered_values(text: str) -> Lemmas:
     """Words of a question that are answered without being said: a number, a phone, a day."""
     told = (word for key, one in VALUES.items() if one.search(text) for word in lexicon.words(key))
     return frozenset[str]().union(*map(lemmas, told))
+
+
+@lru_cache(maxsize=4_000)
+def tells_what_is_asked(text: str, question: str) -> bool | None:
+    """Whether a text tells a time, a place, a number or a person; None: it is asked for none."""
+    kind = next((kind for kind, one in ASKS.items() if one.search(question)), None)
+    if kind is None:
+        return None
+    return bool(people_in(text)) if kind == "who" else TELLS[kind].search(text) is not None
+
+
+@lru_cache(maxsize=2_000)
+def people_in(text: str) -> frozenset[str]:
+    """The relatives (``@brother``) and the names (``~тарас``) in a text."""
+    found: set[str] = set()
+    for word in content_words(text):
+        tags = parts_of_speech(word.text)
+        if role := kin_of(word.text):
+            found.add(f"@{role}")
+        elif (word.is_name and not tags) or ("Name" in tags and tags.isdisjoint(NO_NAME)):
+            found |= {f"~{form}" for form in word.lemmas}
+    return frozenset(found)
 
 
 def shared(one: str, other: str) -> list[Lemmas]:

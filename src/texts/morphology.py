@@ -76,7 +76,8 @@ def lemmas(word: str) -> frozenset[str]:
     if not CYRILLIC.search(lower):
         bare = lower.removesuffix("'s")
         return frozenset({stem_english(lexicon.values("forms.irregular").get(bare, bare))})
-    forms = set(dictionary_forms(lower))
+    pairs = lexicon.values("forms.aspects")
+    forms = {pairs.get(form, form) for form in dictionary_forms(lower)}
     if not forms or word[:1].isupper():
         forms.add("~" + (ENDING.sub("", lower) if len(lower) > 3 else lower))
     return frozenset(forms)

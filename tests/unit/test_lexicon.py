@@ -29,6 +29,7 @@ FAMILIES = (
     "dates.",
     "endings.",
     "relations.",
+    "evidence.",
     "sameness.",
     "time.",
     "marks.message.",

@@ -329,12 +329,28 @@ def test_what_is_not_near_is_not_quoted() -> None:
     ("слесарь телефон?", "Слесарь Глеб, тел. 067 111 22 33"),
     ("what day is yoga", "yoga moved to tuesdays after lunch"),
     ("в який день басейн", "басейн у малого по п'ятницях"),
+    ("де бабуся живе", "бабуся в полтаві на шевченка 4"),
+    ("where is the tent kept", "tent in the loft behind the boxes"),
 ])  # fmt: skip
-def test_a_number_a_phone_and_a_weekday_answer_without_being_named(
-    question: str, text: str
-) -> None:
+def test_what_is_asked_for_answers_without_being_named(question: str, text: str) -> None:
     bare, told = ({"text": one, "similarity": 0.3} for one in (f"{text.split()[0]} …", text))
     assert numbers_quoted(question, bare, told) == ["[2]"]
+
+
+@for_each(("question", "told", "bare"), [
+    ("о котрій відправлення", "їдемо поїздом, відправлення о 19:35", "відправлення відмінили"),
+    ("когда стрижка", "стрижка в субботу", "стрижка мне не нравится"),
+    ("how much is the gym", "gym is 40 a month", "the gym is packed"),
+    ("палатка у кого", "палатка у Насти", "палатка промокла"),
+])  # fmt: skip
+def test_what_tells_what_is_asked_for_is_nearer(question: str, told: str, bare: str) -> None:
+    texts = ({"text": one, "similarity": 0.58} for one in (bare, told))
+    assert numbers_quoted(question, *texts) == ["[2]"]
+
+
+def test_a_deed_is_the_same_done_once_or_often() -> None:
+    told = {"text": "лестницу взял у тестя, вернуть надо к маю", "similarity": 0.5}
+    assert numbers_quoted("кому лестницу возвращать", told) == ["[1]"]
 
 
 def test_what_was_said_later_about_the_same_stands_above_it() -> None:
