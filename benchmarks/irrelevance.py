@@ -33,7 +33,7 @@ TOPICS = Path(__file__).with_name("irrelevance.toml")
 WORLD = "world"  # nobody can be told what is asked there
 PEOPLE = (("en", 4), ("ru", 4), ("uk", 3))
 BEGIN = datetime(2026, 11, 1, 9, tzinfo=UTC)
-THRESHOLDS = (0.6, 0.65, 0.7, 0.72, 0.74, 0.76, 0.78, 0.8)
+THRESHOLDS = (0.6, 0.65, 0.7, 0.74, 0.76, 0.78, 0.785, 0.8)
 
 
 @dataclass(frozen=True)

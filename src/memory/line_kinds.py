@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from src.reading import lexicon
-from src.reading.sentences import FOLD, TAG, asks_inside, is_question
+from src.reading.sentences import FOLD, TAG, asks_inside, is_question, may_ask
 from src.texts.morphology import parts_of_speech, tells_deed, words
 
 Vector = NDArray[np.float32]
@@ -96,6 +96,8 @@ def kind_of(text: str, vector: Vector | None = None, weights: Weights | None = N
     kind = max(scores, key=lambda one: scores[one])
     if asks and kind in (NOTE, REQUEST, AGREEMENT):
         return QUESTION
+    if kind == NOTE and may_ask(text):
+        return UNSURE
     is_either = vector is not None and not asks and kind in (NOTE, QUESTION)
     return UNSURE if is_either and abs(scores[NOTE] - scores[QUESTION]) < DOUBT else kind
 

@@ -28,7 +28,7 @@ from src.offline import replies, tasks
 from src.reading import lexicon, requests
 from src.reading.gate import holds_secret
 from src.reading.sentences import FOLD, is_question, sentences
-from src.reading.words import shared
+from src.reading.words import content, shared
 from src.reminders import rules as reminders
 from src.texts import LANGUAGES, Language, choose_language, detect_language, say
 
@@ -192,8 +192,8 @@ class Turn:
         """What it asks, if it may ask at all; empty: nothing."""
         *before, last = list(sentences(self.text)) or [""]
         asked = " ".join(part for part in (*before, last) if "?" in part and is_question(part))
-        if before and not asked and is_question(last):  # "lol ok. what was it called"
-            asked = last
+        if before and not asked and is_question(last) and content(last):
+            asked = last  # "lol ok. what was it called"
         if requests.overview_of(self.text):
             return asked or self.text
         wants = self._kind == REQUEST and ASK_ME.match(self.text) is not None

@@ -31,7 +31,7 @@ LISTED = 12  # lines of an overview
 FILE_QUOTE = 240  # characters of what is quoted of a file
 # How near a question must be what is quoted: its similarity in meaning, and WORDS for all of the
 # question's words. ``python -m benchmarks.irrelevance`` counts what it lets pass.
-NEAR, WORDS = 0.78, 0.1
+NEAR, WORDS = 0.785, 0.1
 # For the only word of a question, and beside some of several: whether the time, the place, the
 # number or the person that it asks for is told; None: it asks for none.
 ONE_WORD = {True: 0.3, None: 0.18, False: 0.1}
@@ -191,7 +191,7 @@ def _is_of_another(text: str, question: str) -> bool:
     """
     asked, told = people_in(question), people_in(text)
     if asked and told:
-        return _differ(asked, told)
+        return _differ(asked, told) and not _names(text, asked)
     first = [word.text for word in content_words(text)[:2]]
     if asked or not first or not _is_own(question) or _is_own(text):
         return False
@@ -199,6 +199,12 @@ def _is_of_another(text: str, question: str) -> bool:
     if people_in(first[0]):
         return is_whose or not ME_ALONE.isdisjoint(words(question.lower()))
     return is_whose and [bool(shared(word, question)) for word in first] == [False, True]
+
+
+def _names(text: str, people: frozenset[str]) -> bool:
+    """Whether it says one of these names, be it as any word: "Biscuit"."""
+    said = frozenset[str]().union(*content(text))
+    return any(name[1:] in said for name in people if name[0] == "~")
 
 
 def _differ(one: frozenset[str], other: frozenset[str]) -> bool:

@@ -31,7 +31,7 @@ from src.texts.plain_text import INVISIBLE, single_spaced
 HINT = lexicon.Expression("<reminder.hints>", re.IGNORECASE)
 ME = "(?:<reminder.me>[ ,]+){0,3}"
 COMMAND = lexicon.Expression(
-    rf"(?<![\w'-])(?:(?P<noun><reminder.make> {ME}(?:<reminder.a> ){{0,2}}"
+    rf"(?<![\w'-])(?:(?P<noun>{ME}<reminder.make> {ME}(?:<reminder.a> ){{0,2}}"
     r"(?:<reminder.daily> )?<reminder.noun>)"
     r"|(?P<label>^<reminder.noun>)(?=[ ]?[:—-])"
     rf"|(?P<asked>(?:<reminder.may_begin> )?{YOU_MAY}{ME}<reminder.asked>)"

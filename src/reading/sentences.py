@@ -11,6 +11,7 @@ from src.texts.morphology import parts_of_speech, terms, words
 
 MAX_SENTENCE = 500  # characters; what is longer is no statement but a document
 MAX_SENTENCES = 60
+MAX_ASKED = 12  # words of a line that may ask without a mark
 FOLD = str.maketrans("ёЁ’ʼ‘`", "еЕ''''")
 SENTENCE = re.compile(r"[^.!?…\n;]*(?:\.(?=\S)[^.!?…\n;]*)*[.!?…;]*")
 # What asks, also in mid-case and behind a preposition: "на каком курсе", "у кого", "whats".
@@ -27,6 +28,8 @@ INSIDE = lexicon.Expression(
 )
 # Behind "I know", "forgot", "asked" it asks nothing; nor behind a verb in mid-sentence.
 KNOWING = lexicon.Expression(r"(?<![\w'])<lines.knowing>(?![\w'])", re.IGNORECASE)
+# A question word anywhere: "collect the parcel where", "buy it, but who has it".
+ASKING_WORD = lexicon.Expression(r"(?<![\w'-])<lines.asking_word>(?![\w-])", re.IGNORECASE)
 # "What I love is …", "когда я был маленьким, …" and "have been …" tell.
 SUBORDINATE = lexicon.Expression(r"<lines.subordinate>\b[^?]*,", re.IGNORECASE)
 # Greetings and other beginnings that are no part of what is told.
@@ -82,6 +85,11 @@ def asks_inside(text: str) -> bool:
     mine = words(found["behind"] or "")
     tells = any("VERB" in tags and "NOUN" not in tags for tags in map(parts_of_speech, told))
     return not tells and lexicon.words("lines.me").isdisjoint(mine)
+
+
+def may_ask(text: str) -> bool:
+    """Whether a short line holds a question word anywhere: "so the dish, who has it now"."""
+    return ASKING_WORD.search(text.translate(FOLD)) is not None and len(words(text)) <= MAX_ASKED
 
 
 # A sentence with the space before it; a full stop within a word, as in "3.5", ends none.

@@ -77,7 +77,9 @@ def people_in(text: str) -> frozenset[str]:
         tags = parts_of_speech(word.text)
         if role := kin_of(word.text):
             found.add(f"@{role}")
-        elif (word.is_name and not tags) or ("Name" in tags and tags.isdisjoint(NO_NAME)):
+        elif (word.is_name and not tags) or (
+            "Name" in tags and tags.isdisjoint(NO_NAME) and (word.is_name or "inan" not in tags)
+        ):
             found |= {f"~{form}" for form in word.lemmas}
     return frozenset(found)
 

@@ -196,6 +196,8 @@ MOVE = lexicon.Expression(
     r"<move.verb>(?!\w)[ ,]*",
     re.IGNORECASE,
 )
+# "Not at 7:45 but" at 6:30.
+NOT_THEN = lexicon.Expression(r"\b<move.not> .{1,30}?[ ,]+<move.but> ", re.IGNORECASE)
 REASON = lexicon.Expression(r"(?:[,;.!(]| <move.because>) .*", re.IGNORECASE)
 OPENING = lexicon.Expression(
     r"^\W*(?:(?:<lines.opener>|<reminder.greeting>|<cancel.about>)(?![\w'-])\W*)*", re.IGNORECASE
@@ -254,8 +256,10 @@ def _change(folded: str, before: str) -> CancelOrder | ReminderOrder | None:
     if moved is None and (spans := find_reminder_spans(said)):  # a reason without a sign
         end = spans[-1].end
         moved, thing = _moving(said[:end]), said[end:].strip() or thing
-    if moved is None and _is_thing(thing):
-        moved, thing = _moving(thing), ""
+    if moved is None:  # "нет, на 6 утра перенеси"
+        order = _moving(BEFORE_TIME.sub("", before.strip(" ,")))
+        if order is not None and (order.moves == IT or _is_thing(thing)):
+            moved, thing = order, ""
     if moved is not None and moved.moves == IT and _is_thing(thing):
         return moved.model_copy(update={"text": thing, "moves": thing})
     return moved or orders[0]
@@ -274,14 +278,14 @@ def _change_in_passing(text: str) -> CancelOrder | ReminderOrder | None:
     folded = fold(text[:MAX_CHANGE]).strip().rstrip(" .!?)")
     if match := BARE_CANCEL.fullmatch(_without_polite(folded)):
         return CancelOrder(id=match["about"] or IT)
-    said, corrections = BEFORE_TIME.subn("to ", folded)
+    said, corrections = BEFORE_TIME.subn("to ", NOT_THEN.sub("no ", folded))
     about, when = _before_time(_without_polite(said).rstrip(" ,")) if corrections else ("", "")
     return ReminderOrder(text=IT, when=when, moves=IT) if when and not about else None
 
 
 def _moving(said: str) -> ReminderOrder | None:
     """The order in what stands behind "move": which one, then the new time."""
-    said = FROM.sub("", said)
+    said = FROM.sub("", NOT_THEN.sub("", said))
     shift = SHIFT.search(said)
     about, when = (said[: shift.start()], shift[0]) if shift else _before_time(said)
     is_named = NOUN.search(about) is not None

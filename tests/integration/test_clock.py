@@ -28,17 +28,19 @@ TOLD = {
     "Europe/London": "живу по лондонскому времени; переведи часы на Лондон; "
     "btw i'm on london time now; haha kidding. my time zone is London 🌧",
     "Europe/Warsaw": "мій часовий пояс Варшава; ну так мой часовой пояс Варшава; "
-    "в мене часовий пояс Польща; за варшавським часом мені став",
+    "в мене часовий пояс Польща; за варшавським часом мені став; час тепер варшавський",
     "America/Toronto": "my time zone is London, Ontario; мой часовой пояс Лондон, Онтарио",
     "Asia/Yerevan": "мой часовой пояс Армения; живу по времени Армении",
     "Europe/Lisbon": "can you set my timezone to lisbon?; use lisbon time from now on; "
-    "можешь поставить часовой пояс Лиссабон?; my tz is lisbon not madrid",
+    "можешь поставить часовой пояс Лиссабон?; my tz is lisbon not madrid; "
+    "im in lisbon now, clock is local",
     "Europe/Istanbul": "so yeah my time zone is Istanbul",
     "Europe/Berlin": "My timezone is CET",
     "Europe/Samara": "мой часовой пояс не Москва, а Самара",
     "Europe/Dublin": "my time zone isn't London, it's Dublin",
     "Asia/Tbilisi": "я в тбилиси щас, время ставь тбилисское; часы мне по тбилиси поставь; "
-    "мы в тбилиси до мая, время смени на местное; я в тбилиси живу. поставь часы как тут",
+    "мы в тбилиси до мая, время смени на местное; я в тбилиси живу. поставь часы как тут; "
+    "я в тбилиси с весны, время у меня местное; время тбилисское; живу по тбилиси",
     "Asia/Omsk": "я из омска, по омску время мне ставь; ставь омское время",
     "America/Los_Angeles": "im in san diego for 3 months set my clock to that",
     "Europe/Riga": "постав мені годинник по ризі, я тут на роботі; "
@@ -51,7 +53,8 @@ NOT_TOLD = [
     "какой у меня часовой пояс?", "I had a good time in Paris", "мій час минув", "",
     "мой часовой пояс не Москва", "my time zone isn't London", "мій пояс не Київ",
     "my time is 2 hours ahead of London", "поменяй время созвона с берлином",
-    "я в Киеве, ставь чайник",
+    "я в Киеве, ставь чайник", "живу по расписанию",
+    "время детское", "я в магазине, время местное",
     "change the time of the flight to Paris", "i'm in Paris, change of plans",
     "переведи деньги в Киев",
 ]  # fmt: skip

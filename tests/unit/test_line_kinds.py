@@ -51,3 +51,13 @@ async def test_lines_that_were_never_met_are_known(embedder: LocalEmbedder) -> N
 ])  # fmt: skip
 def test_without_the_embedder_it_goes_by_letters_and_marks(text: str, kind: str) -> None:
     assert kind_of(text, None) == kind
+
+
+@for_each("text", [
+    "my casserole dish wheres it at", "шукаю буряк, де він", "ещё раз: кардиолог когда",
+    "impeller spare, where did i stash it", "на рынке какое место у вали",
+])  # fmt: skip
+async def test_a_question_word_anywhere_makes_a_note_a_question_perhaps(
+    embedder: LocalEmbedder, text: str
+) -> None:
+    assert kind_of(text, await embedder.embed_query(text)) in ("unsure", "question")
