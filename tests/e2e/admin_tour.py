@@ -25,6 +25,7 @@ from src.pg.embedded import EmbeddedPostgres
 from src.pg.migrations import migrate
 from tests.conftest import fast_folder, query
 from tests.e2e.bot_process import World
+from tests.e2e.operation_tour import fill_operation
 from tests.e2e.web_app_tour import PUBLIC, photograph_page
 from tests.fakes.openai_server import FakeOpenAI, Reply
 from tests.fakes.telegram_server import FakeTelegram
@@ -45,14 +46,6 @@ TALK = (
     ("Как зовут моего кота?", "Вашего кота зовут Барсик."),
     ("We moved to Prague last week", "Noted: you live in Prague now."),
 )
-PRICES = "INSERT INTO model_prices VALUES ('openai:test', 0.25, 0.025, 2) RETURNING model"
-SPENT = """
-INSERT INTO model_usage (owner_id, purpose, model, prompt_tokens, cached_tokens,
-                         completion_tokens, duration_ms, created_at)
-SELECT add_owner(%s, 0), 'answer', 'openai:test', 40000 + 9000 * (n %% 5), 30000 + 5000 * (n %% 4),
-       4000 + 300 * n, 900 + 100 * n, now() - make_interval(days => n)
-FROM generate_series(0, 6) AS n RETURNING id
-"""
 
 
 @asynccontextmanager
@@ -113,17 +106,17 @@ async def photograph(world: World, folder: Path) -> list[Path]:
     bot = await world.start(ADMIN_PASSWORD=PASSWORD, **PUBLIC)
     await talk(world)
     keep_facts(world)
-    world.query(PRICES)
-    world.query(SPENT, USER)
     of_user = f"users/{USER}/0"
     views: tuple[tuple[str, str, Any], ...] = (
         ("conversation", of_user, DESKTOP), ("facts", f"{of_user}/facts", DESKTOP),
-        ("recall", f"{of_user}/recall?q=как+зовут+кота", DESKTOP), ("usage", "usage", DESKTOP),
+        ("recall", f"{of_user}/recall?q=как+зовут+кота", DESKTOP), ("overview", "", DESKTOP),
+        ("usage", "usage?days=14&by=model", DESKTOP), ("failures", "failures", DESKTOP),
         ("settings", "settings", DESKTOP), ("phone", of_user, PHONE),
         ("phone_usage", "usage", PHONE),
     )  # fmt: skip
-    made = []
     async with open_browser() as browser:
+        made = await photograph_page(world, bot, browser, folder)
+        fill_operation(world)
         for name, path, size in views:
             context = await browser.new_context(viewport=size)
             page = await context.new_page()
@@ -133,7 +126,6 @@ async def photograph(world: World, folder: Path) -> list[Path]:
             await page.screenshot(path=file)
             made.append(file)
             await context.close()
-        made += await photograph_page(world, bot, browser, folder)
     return made
 
 
