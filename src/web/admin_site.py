@@ -6,7 +6,7 @@ import ipaddress
 import logging
 import re
 from collections.abc import Awaitable, Callable, Mapping
-from datetime import datetime
+from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
@@ -20,7 +20,7 @@ from starlette.staticfiles import StaticFiles
 
 from src.base.errors import AppError
 from src.base.owners import Owner
-from src.base.zones import local_time
+from src.base.zones import first_moment, local_time
 from src.core import Core
 from src.pg.client import Params, Record
 from src.web.admin_access import (
@@ -282,6 +282,14 @@ class AdminSite:
     def zone(self) -> str:
         """The time zone in which moments and days are shown."""
         return self.core.settings.timezone
+
+    def midnight(self, days: int = 1) -> datetime:
+        """When the last ``days`` days began, today among them."""
+        return first_moment(datetime.combine(self.first_day(days), time.min), self.zone)
+
+    def first_day(self, days: int) -> date:
+        """The first of the last ``days`` days."""
+        return local_time(datetime.now(UTC), self.zone).date() - timedelta(days=days - 1)
 
     def _moment(self, moment: datetime | None) -> str:
         return f"{local_time(moment, self.zone):%d.%m.%Y %H:%M}" if moment else ""

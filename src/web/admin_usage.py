@@ -4,7 +4,7 @@ import csv
 import io
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, timedelta
 from decimal import Decimal, InvalidOperation
 from functools import partial
 
@@ -12,7 +12,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from src.base.zones import local_time
 from src.pg.client import Record
 from src.pg.records_repo import COST, usage_query
 from src.web.admin_access import Role
@@ -104,8 +103,7 @@ WITH spent AS (
            coalesce(sum(completion_tokens), 0) AS completion,
            coalesce(sum(prompt_tokens - cached_tokens), 0) AS uncached
     FROM model_usage
-    WHERE created_at >= (SELECT ((now() AT TIME ZONE %(zone)s)::date - %(days)s + 1)::timestamp
-                                AT TIME ZONE %(zone)s)
+    WHERE created_at >= %(since)s
     GROUP BY 1, 2, 3
 ), summed AS (
     SELECT u.owner_id, sum(u.calls)::bigint AS calls, sum(u.failed)::bigint AS failed,
@@ -181,17 +179,17 @@ class UsagePages:
         return Response(text.getvalue(), media_type="text/csv; charset=utf-8", headers=headers)
 
     async def _lines(self, days: int, by: str, *, limit: int) -> list[Record]:
-        values = {"zone": self._site.zone, "days": days}
         if by == "person":
-            return await self._site.rows(SELECT_PEOPLE, values, limit=limit)
-        return await self._site.rows(SELECT_USAGE, values, by=by)
+            since = self._site.midnight(days)
+            return await self._site.rows(SELECT_PEOPLE, since=since, limit=limit)
+        return await self._site.rows(SELECT_USAGE, zone=self._site.zone, days=days, by=by)
 
     async def _chart(self, days: int, by: str, currency: str) -> Chart | None:
         """Tokens by day in their kinds; by model or purpose, what each has cost."""
         by = "day" if by == "person" else by
         rows = await self._site.rows(SELECT_DAYS, zone=self._site.zone, days=days, by=by)
-        today = local_time(datetime.now(UTC), self._site.zone).date()
-        shown = [today - timedelta(days=ago) for ago in reversed(range(days))]
+        first = self._site.first_day(days)
+        shown = [first + timedelta(days=later) for later in range(days)]
         if by == "day":
             parts = ["cached", "prompt", "completion"]
             tokens = {row["day"]: (row["cached"], row["prompt"] - row["cached"], row["completion"])
