@@ -57,7 +57,7 @@ INSERT INTO model_usage (owner_id, purpose, model, prompt_tokens, cached_tokens,
 SELECT add_owner(n % 7, 0), CASE n % 4 WHEN 0 THEN 'extract_batch' ELSE 'answer' END, 'm' || n % 3,
        nullif(n, 11), n / 2, n % 50, 100 + n, CASE n % 10 WHEN 0 THEN 'HTTP 500' END,
        now() - n * interval '1 hour'
-FROM generate_series(1, 300) n
+FROM generate_series(0, 299) n
 """
 PRICE = {"model": "openai:a", "prompt": "2", "cached": "0,5", "completion": "10"}
 
