@@ -8,6 +8,7 @@ from starlette.routing import Mount, Route
 
 from src.core import Core
 from src.web.admin_access import Access
+from src.web.admin_facts import FactPages
 from src.web.admin_failures import FailurePages
 from src.web.admin_overview import OverviewPage
 from src.web.admin_people import PeoplePages
@@ -36,6 +37,7 @@ def admin_routes(site: AdminSite) -> list[Route | Mount]:
         *UsagePages(site).routes(),
         *FailurePages(site).routes(),
         *PeoplePages(site).routes(),
+        *FactPages(site).routes(),
         *SettingsPages(site).routes(),
     ]
 

@@ -3,17 +3,13 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from src.base.owners import Owner
-from src.memory.consolidation import ConsolidationRepository
-from src.memory.memory_repo import FactQuery
 from src.memory.ranking import LEXICAL_WEIGHT, LINK_BONUS
 from src.memory.retriever import Query
-from src.reading.facts import fact_uid
 from src.talk.turn_state import IncomingMessage
 from src.texts import choose_language
 from src.web.admin_site import (
@@ -68,14 +64,6 @@ WHERE c.telegram_user_id = %(user)s AND c.thread_id = %(thread_id)s
 ORDER BY m.position DESC, m.id DESC LIMIT %(limit)s
 """
 
-# What the gate refused of an owner's, the newest first.
-SELECT_REJECTED = """
-SELECT created_at, reason, coalesce(text, '') AS text, message_id, origin
-FROM rejected_facts
-WHERE owner_id = %(owner)s
-ORDER BY id DESC LIMIT 100
-"""
-
 # What an owner's data weighs: rows, counted up to ten thousand.
 WEIGH = """
 WITH said AS (SELECT m.content FROM messages m JOIN conversations c ON c.id = m.conversation_id
@@ -95,24 +83,15 @@ class PeoplePages:
         """Draw on ``site``."""
         self._site = site
         self._client = site.core.client
-        self._consolidations = ConsolidationRepository(site.core.client)
 
     def routes(self) -> list[Route]:
         """Their addresses."""
         owner = "/users/{user}/{thread:int}"
-        read, done = self._site.read, self._site.done
+        read = self._site.read
         return [
             self._site.shown("/users", self.users),
             read(owner, self.conversation, "talk"),
-            read(owner + "/facts", self.facts, "facts"),
             read(owner + "/recall", self.recall, "recall"),
-            read(
-                owner + "/rejected",
-                self._site.listing("rejected.html", SELECT_REJECTED),
-                "refused",
-            ),
-            done(owner + "/facts/{fact:int}/{action:str}", self.change_fact),
-            done(owner + "/consolidations/{number:int}/undo", self.undo_consolidation),
         ]
 
     async def users(self, request: Request) -> Response:
@@ -142,42 +121,6 @@ class PeoplePages:
             more=newest_first[-1]["position"] if len(newest_first) == PAGE else None,
             weight=weight,
         )  # fmt: skip
-
-    async def facts(self, request: Request) -> Response:
-        """Facts with their sources, also those that hold no more."""
-        owner, before = owner_of(request), number_of(request, "before")
-        wanted = FactQuery(is_living=None, before=before, limit=PAGE)
-        facts = await self._client.run(
-            self._site.core.memory.memories.facts.list_facts, owner, wanted
-        )
-        return self._site.render(
-            request, "facts.html", owner=owner, facts=facts,
-            consolidations=await self._client.run(self._consolidations.list_done, owner),
-            more=facts[-1].id if len(facts) == PAGE else None,
-        )  # fmt: skip
-
-    async def change_fact(self, request: Request, _form: Fields) -> str:
-        """Pin, unpin, forget; take back a replacement or a forgetting."""
-        owner, number = owner_of(request), int(request.path_params["fact"])
-        action, memories = request.path_params["action"], self._site.core.memory.memories
-        if action in ("pin", "unpin"):
-            is_done: Any = await memories.pin(owner, number, pinned=action == "pin")
-        elif action == "forget":
-            is_done = (await memories.forget(owner, [fact_uid(number)])).texts
-        elif action == "undo":
-            is_done = await memories.undo(owner, number or None)
-        else:
-            raise HTTPException(404)
-        if is_done:
-            await self._site.note(request, f"{action} fact {number}", path_of(owner)[1:])
-        return f"{path_of(owner)}/facts"
-
-    async def undo_consolidation(self, request: Request, _form: Fields) -> str:
-        """What the nightly job put together is apart again, for good."""
-        owner, number = owner_of(request), int(request.path_params["number"])
-        if await self._client.run(self._consolidations.undo, owner, number):
-            await self._site.note(request, f"undo consolidation {number}", path_of(owner)[1:])
-        return f"{path_of(owner)}/facts"
 
     async def recall(self, request: Request) -> Response:
         """What would be recalled for a question, and which channel found it."""

@@ -257,7 +257,7 @@ async def test_the_audit_says_who_read_and_only_what_happened(
     [memory] = await somebody.living()
     form, base = {"token": await token(inside)}, f"/users/{USER}/0"
     await inside.post("/login", data={"password": "no"})
-    for path in ("", "/facts", "/recall?q=кот", "/rejected"):
+    for path in ("", "/facts", "/recall?q=кот"):
         await inside.get(base + path)
     for action in ("unpin", "undo"):  # it is not pinned; nothing was forgotten
         await inside.post(f"{base}/facts/{memory.id + 10}/{action}", data=form)
@@ -267,7 +267,7 @@ async def test_the_audit_says_who_read_and_only_what_happened(
     of = f"users/{USER}/0"
     assert [row for row in noted if row[1] != "login"] == [
         ("", "wrong password", ""), ("operator", "read talk", of), ("operator", "read facts", of),
-        ("operator", "read recall", of), ("operator", "read refused", of),
+        ("operator", "read recall", of),
         ("operator", f"forget fact {memory.id}", of),
     ]  # fmt: skip
     inner, outer = (await inside.get("/audit")).text, (await inside.get("/audit?of=guesses")).text
@@ -312,6 +312,47 @@ async def test_a_fact_is_pinned_forgotten_and_taken_back(
     assert (await inside.post(f"{base}/{memory.id}/explode", data=form)).status_code == 404
     audit = (await inside.get("/audit")).text
     assert all(f"{action} fact" in audit for action in ("pin", "unpin", "forget", "undo"))
+    nothing = await inside.post(f"{base}/{memory.id + 99}/pin?state=past&q=кот", data=form)
+    assert nothing.headers["location"] == f"{base}?state=past&q=%D0%BA%D0%BE%D1%82&done=nothing"
+    assert "Nothing was changed" in (await inside.get(nothing.headers["location"])).text
+
+
+async def test_a_fact_stands_once_with_whoever_told_it_and_is_found_by_what_it_is(
+    rig: Rig, inside: httpx.AsyncClient
+) -> None:
+    somebody = Person(rig, user=USER + 20)
+    await somebody.tell("Живу в Омске", relation="lives_in", object="Омск")
+    await somebody.tell("Люблю чай", memory_type="preference", relation="likes", object="чай")
+    await somebody.tell("Живу в Томске", relation="lives_in", object="Томск", contradicts=[])
+    await somebody.tell("Люблю чай", memory_type="preference", relation="likes", object="чай")
+    await somebody.tell("Мой пароль: Xk9#mP2$vL", relation="other", object="x")
+    await somebody.tell("У меня есть кот?")
+    tea = next(fact for fact in await somebody.living() if "чай" in fact.text)
+    base = f"/users/{USER + 20}/0/facts"
+
+    async def listed(query: str) -> list[str]:
+        page = (await inside.get(f"{base}?{query}")).text
+        return re.findall(r'<p class="text" dir="auto">(?:<span.*</span> )?(.*?)</p>', page)
+
+    page = (await inside.get(base)).text
+    assert page.count("Люблю чай") == 1 and "Also told" in page, "its quote says the same"
+    assert f"?msg={tea.message_id}#msg-{tea.message_id}" in page
+    assert await listed("") == ["Живу в Томске", "Люблю чай"]
+    assert await listed("state=past") == ["Живу в Омске"]
+    assert await listed("state=all&q=ЖИВУ") == ["Живу в Томске", "Живу в Омске"]
+    assert await listed("kind=preference") == ["Люблю чай"] == await listed(f"fact={tea.id}")
+    assert await listed("state=pinned") == [] == await listed("q=%00нет")
+    assert await listed("state=refused") == ["У меня есть кот?", "••••"]
+    assert await listed("state=refused&q=кот&kind=event") == ["У меня есть кот?"]
+    rig.client.execute(
+        "UPDATE rejected_facts SET text = 'Код 4471 от двери', reason = 'question'"
+        " WHERE text IS NOT NULL AND owner_id = add_owner(%(user)s, 0)", {"user": USER + 20},
+    )  # fmt: skip
+    assert "4471" not in (await inside.get(f"{base}?state=refused")).text
+    asked = (await inside.get(f"{base}/{tea.id}/forget?kind=preference")).text
+    assert "and in 1 more message</p>" in asked and f'action="{base}/{tea.id}/forget?kind=' in asked
+    assert len(await somebody.living()) == 2, "nothing is forgotten by looking"
+    assert (await inside.get(f"{base}/{tea.id + 99}/forget")).status_code == 404
 
 
 async def test_what_the_night_put_together_is_taken_apart(
@@ -397,7 +438,7 @@ async def test_hostile_texts_are_shown_as_texts(rig: Rig, inside: httpx.AsyncCli
             " VALUES (add_owner(%(user)s, 0), 'r', %(text)s, 'tool')",
             {"user": USER, "text": text},
         )
-    for path in ("", "/rejected"):
+    for path in ("", "/facts?state=refused"):
         page = (await inside.get(f"/users/{USER}/0{path}")).text
         for text in HOSTILE:
             assert html.escape(text).replace("&quot;", "&#34;").replace("&#x27;", "&#39;") in page
@@ -421,7 +462,7 @@ async def test_an_odd_address_is_no_error_of_ours(inside: httpx.AsyncClient, pat
 async def test_every_page_opens_with_something_on_it(rig: Rig, inside: httpx.AsyncClient) -> None:
     somebody = Person(rig, user=USER)
     await somebody.say("вопрос", "ответ")
-    of_user = [f"/users/{USER}/0{place}" for place in ("", "/facts", "/recall", "/rejected")]
+    of_user = [f"/users/{USER}/0{place}" for place in ("", "/facts", "/recall", "/facts?state=refused")]
     for path in ("/", "/users", "/settings", "/audit", *of_user):
         response = await inside.get(path)
         assert response.status_code == 200 and "<h1>" in response.text, path
