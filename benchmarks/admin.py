@@ -67,7 +67,8 @@ def pages() -> list[str]:
     long, facts = f"/users/{LONG_USER}/0", f"/users/{FIRST_USER}/0"
     return [
         "/", "/users", f"/users?after={FIRST_USER + 5000}", long, f"{long}?before=50000",
-        f"{facts}/facts", f"{facts}/facts?state=refused", f"{facts}/facts?q=nothing&state=all", f"{long}/recall?q=слово17",
+        f"{facts}/facts", f"{facts}/facts?state=refused", f"{facts}/facts?q=nothing&state=all",
+        f"{long}/recall?q=слово17",
         "/usage", "/usage?days=30", "/usage?days=90",
         "/usage?days=90&by=person", "/usage.csv?days=90", "/failures", "/failures?days=14",
         "/settings", "/batches", "/queue", "/audit",

@@ -16,10 +16,8 @@ from src.web.admin_site import (
     LAST,
     PAGE,
     AdminSite,
-    Fields,
     number_of,
     owner_of,
-    path_of,
     read_owner,
 )
 

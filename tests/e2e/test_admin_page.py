@@ -204,7 +204,8 @@ async def test_it_fits_on_a_phone(world: World, bot: BotProcess, browser: Browse
     await log_in(page, bot.http)
     of_anna = f"users/{anna}/0"
     for view in ("", "users", "usage", "settings", "batches", "queue", "audit", of_anna,
-                 f"{of_anna}/facts", f"{of_anna}/recall?q=y", f"{of_anna}/facts?state=refused"):  # fmt: skip
+                 f"{of_anna}/facts", f"{of_anna}/recall?q=y",
+                 f"{of_anna}/facts?state=refused"):  # fmt: skip
         await page.goto(f"{bot.http}/admin/{view}")
         width = await page.evaluate("document.documentElement.scrollWidth")
         assert width <= PHONE["width"], f"/{view} is {width} wide"

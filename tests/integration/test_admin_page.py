@@ -350,7 +350,9 @@ async def test_a_fact_stands_once_with_whoever_told_it_and_is_found_by_what_it_i
     )  # fmt: skip
     assert "4471" not in (await inside.get(f"{base}?state=refused")).text
     asked = (await inside.get(f"{base}/{tea.id}/forget?kind=preference")).text
-    assert "and in 1 more message</p>" in asked and f'action="{base}/{tea.id}/forget?kind=' in asked
+    assert (
+        "and in 1 more message</p>" in asked and f'action="{base}/{tea.id}/forget?kind=' in asked
+    )
     assert len(await somebody.living()) == 2, "nothing is forgotten by looking"
     assert (await inside.get(f"{base}/{tea.id + 99}/forget")).status_code == 404
 
@@ -462,7 +464,9 @@ async def test_an_odd_address_is_no_error_of_ours(inside: httpx.AsyncClient, pat
 async def test_every_page_opens_with_something_on_it(rig: Rig, inside: httpx.AsyncClient) -> None:
     somebody = Person(rig, user=USER)
     await somebody.say("вопрос", "ответ")
-    of_user = [f"/users/{USER}/0{place}" for place in ("", "/facts", "/recall", "/facts?state=refused")]
+    of_user = [
+        f"/users/{USER}/0{place}" for place in ("", "/facts", "/recall", "/facts?state=refused")
+    ]
     for path in ("/", "/users", "/settings", "/audit", *of_user):
         response = await inside.get(path)
         assert response.status_code == 200 and "<h1>" in response.text, path
