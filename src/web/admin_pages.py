@@ -12,8 +12,10 @@ from src.web.admin_facts import FactPages
 from src.web.admin_failures import FailurePages
 from src.web.admin_overview import OverviewPage
 from src.web.admin_people import PeoplePages
+from src.web.admin_person import PersonPages
 from src.web.admin_settings import SettingsPages
 from src.web.admin_site import AdminSite
+from src.web.admin_talk import TalkPages
 from src.web.admin_usage import UsagePages
 from src.web.http_server import WithHeaders
 
@@ -37,6 +39,8 @@ def admin_routes(site: AdminSite) -> list[Route | Mount]:
         *UsagePages(site).routes(),
         *FailurePages(site).routes(),
         *PeoplePages(site).routes(),
+        *TalkPages(site).routes(),
+        *PersonPages(site).routes(),
         *FactPages(site).routes(),
         *SettingsPages(site).routes(),
     ]

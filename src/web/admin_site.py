@@ -31,6 +31,7 @@ from src.web.admin_access import (
     Session,
     TooManyGuessesError,
 )
+from src.web.admin_markdown import link_references
 from src.web.admin_words import FILTERS
 from src.web.app_gate import is_number
 from src.web.http_server import read_body
@@ -81,7 +82,9 @@ class AdminSite:
         self._templates = Environment(
             loader=FileSystemLoader(HERE / "templates"), autoescape=True, undefined=StrictUndefined
         )
-        self._templates.filters.update(FILTERS, moment=self._moment)
+        self._templates.filters.update(
+            FILTERS, moment=self._moment, clock=self._clock, linked=link_references
+        )
 
     def routes(self) -> list[Route | Mount]:
         """The login, the logout and what the pages look like."""
@@ -257,10 +260,15 @@ class AdminSite:
     def render(
         self, request: Request, template: str, *, status: int = 200, **values: Any
     ) -> HTMLResponse:
-        """A page of ``template``, which gets ``values`` and who looks at it from where."""
+        """A page of ``template``, which gets ``values`` and who looks at it from where.
+
+        ``base`` is there where the pages about ``owner`` begin.
+        """
         session: Session | None = getattr(request.state, "session", None)
+        root, owner = request.scope["root_path"], values.get("owner")
         text = self._templates.get_template(template).render(
-            root=request.scope["root_path"], path=request.url.path, zone=self.zone,
+            root=root, path=request.url.path, zone=self.zone,
+            base=root + path_of(owner) if owner else root,
             is_inside=session is not None, is_reader=session and session.role == Role.READER,
             token=session.form_token if session else "", **values,
         )  # fmt: skip
@@ -290,6 +298,9 @@ class AdminSite:
     def first_day(self, days: int) -> date:
         """The first of the last ``days`` days."""
         return local_time(datetime.now(UTC), self.zone).date() - timedelta(days=days - 1)
+
+    def _clock(self, moment: datetime) -> str:
+        return f"{local_time(moment, self.zone):%H:%M}"
 
     def _moment(self, moment: datetime | None) -> str:
         return f"{local_time(moment, self.zone):%d.%m.%Y %H:%M}" if moment else ""
@@ -371,7 +382,7 @@ def read_owner(text: str) -> Owner | None:
     return owner if max(abs(number) for number in owner) < 2**52 else None
 
 
-def number_of(request: Request, name: str) -> int | None:
-    """A number in the query of the address; None without one."""
+def number_of(request: Request, name: str, *, digits: int = 9) -> int | None:
+    """A number of at most so many digits in the query of the address; None without one."""
     text = request.query_params.get(name, "")
-    return int(text) if is_number(text, 9) else None
+    return int(text) if is_number(text, digits) else None

@@ -25,7 +25,8 @@ USER = 2**41 + 5
 OF_USER = f"users/{USER}/0"
 PAGES = {
     "overview": "", "usage": "usage?days=14&by=model", "failures": "failures", "queue": "queue",
-    "batches": "batches", "people": "users", "talk": OF_USER,
+    "batches": "batches", "people": "users", "talk": "users/503/0",
+    "failed_turn": "users/503/0?msg=5041#msg-5041", "short_talk": OF_USER,
     "facts": f"{OF_USER}/facts?state=all", "refused": f"{OF_USER}/facts?state=refused",
     "no_facts": f"{OF_USER}/facts?q=nothing", "forget": f"{OF_USER}/facts/2/forget",
     "recall": f"{OF_USER}/recall?q=как+зовут+кота", "settings": "settings", "audit": "audit",
@@ -100,6 +101,41 @@ VALUES ('openai', 'gpt-5-nano', 'completed', 'batch-1', 40, 38, 2);
 UPDATE global_settings SET daily_tokens = 3000000;
 """
 
+# A talk of two days: Markdown, a tool that found and one that failed, sources, a failed answer.
+TALK = """
+INSERT INTO conversations (owner_id, telegram_user_id) VALUES (add_owner(503, 0), 503);
+INSERT INTO messages (id, conversation_id, role, content, position, created_at, delivered_at)
+OVERRIDING SYSTEM VALUE
+SELECT 5000 + n, id, (ARRAY['user', 'assistant'])[1 + (n + 1) % 2],
+       CASE WHEN n % 2 = 1 THEN 'What do I need for the trip, number ' || n || '?' ELSE
+'## The list
+For **Tbilisi** in May, as you said [1]:
+
+1. A *light* coat; `+12 °C` in the evening
+2. The papers of the car: see [the rules](https://example.org/rules)
+
+| What | Where from | msg |
+|---|---|---|
+| Insurance | at the border | msg-5001 |
+
+> We drive in May' END, n, now() - (60 - n) * interval '40 min', now()
+FROM conversations, generate_series(1, 60) n WHERE telegram_user_id = 503;
+INSERT INTO tool_results (conversation_id, message_id, name, arguments, result, error, duration_ms)
+SELECT conversation_id, m.id, name, '{"query": "the trip in May", "limit": 5}', result, error, ms
+FROM messages m, (VALUES
+    ('search_memory', '1. We drive in May (msg-5001, fact-7)', NULL, 43),
+    ('get_weather', 'The server of this tool does not answer.', 'TimeoutError', 20011)
+) AS t (name, result, error, ms) WHERE m.id = 5059;
+INSERT INTO answer_sources (answer_id, number, message_id)
+SELECT id, 1, 5001 FROM messages WHERE id > 5000 AND id % 4 = 0;
+UPDATE messages SET failed_at = created_at WHERE id = 5041;
+INSERT INTO failures (failed_at, part, event, reason, owner_id)
+SELECT failed_at, 'model', 'gave up on an update',
+       'the model is unavailable (HTTP 429, RateLimitError)', add_owner(503, 0)
+FROM messages WHERE id = 5041;
+DELETE FROM messages WHERE id = 5042;
+"""
+
 
 # What is known of the user who talked: a fact that replaced another, one that is pinned and was
 # told twice, and what was refused.
@@ -142,7 +178,7 @@ def keep_facts(world: World) -> None:
 
 def fill_operation(world: World) -> None:
     """Something to be seen on each page."""
-    execute(world.dsn, FILL)
+    execute(world.dsn, FILL + TALK)
 
 
 class AdminTour:
@@ -237,6 +273,18 @@ class AdminTour:
         await page.get_by_role("button", name="Delete the price of openai:other").wait_for(
             state="detached"
         )
+        await page.goto(f"{self._address}/users/503/0")
+        await page.get_by_text("This is the newest message.").wait_for()
+        assert await page.evaluate("scrollY > 0"), "it opens at its end"
+        for name in ("search_memory", "get_weather"):
+            await page.get_by_text(name).click()
+        await page.get_by_text("1. We drive in May (").get_by_role("link", name="msg-5001").click()
+        await page.locator("#msg-5001:target").wait_for()
+        await page.get_by_label("Jump to a day").fill("2000-01-01")
+        await press("Go")
+        await press("Newer", role="link")
+        await press("Older", role="link")
+        await page.locator("#msg-5040").wait_for()
         await page.goto(f"{self._address}/failures")
         for choice in ("7 days", "Telegram"):
             await press(choice, role="link")
