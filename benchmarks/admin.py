@@ -26,6 +26,7 @@ from src.pg.embedded import EmbeddedPostgres
 from src.pg.records_repo import RecordsRepository
 from src.web.admin_access import Access
 from src.web.admin_pages import build_admin_app
+from src.web.admin_people import ORDERS
 
 PASSWORD = "correct horse battery"
 LIMIT = 300.0  # milliseconds of the slowest of ROUNDS
@@ -57,8 +58,10 @@ INSERT INTO failures (failed_at, part, event, reason, update_id, owner_id)
 SELECT now() - n * interval '12 s', 'model', 'will try again', 'HTTP ' || 500 + n % 5, n,
        add_owner({first}, 0) FROM generate_series(1, 100000) n;
 
+UPDATE owners SET name = 'Name ' || id, seen_at = now() - id * interval '1 minute';
+
 VACUUM ANALYZE model_usage; VACUUM ANALYZE memories; VACUUM ANALYZE telegram_updates;
-VACUUM ANALYZE failures;
+VACUUM ANALYZE failures; VACUUM ANALYZE owners;
 """
 
 
@@ -66,7 +69,9 @@ def pages() -> list[str]:
     """What an operator looks at; of the long conversation also its middle."""
     long, facts = f"/users/{LONG_USER}/0", f"/users/{FIRST_USER}/0"
     return [
-        "/", "/users", f"/users?after={FIRST_USER + 5000}", long, f"{long}?before=50000",
+        "/", *(f"/users?sort={order}&page=9&kind=people" for order in ORDERS),
+        "/users?kind=failed", "/users?q=name+99", f"{long}/about", f"{facts}/about",
+        long, f"{long}?before=50000",
         f"{facts}/facts", f"{facts}/facts?state=refused", f"{facts}/facts?q=nothing&state=all",
         f"{long}/recall?q=слово17",
         "/usage", "/usage?days=30", "/usage?days=90",

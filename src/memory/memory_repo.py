@@ -290,7 +290,8 @@ SELECT_FACTS = {
     )
 }
 
-# How many living facts there are of each kind.
+# How many facts of the owner ``o`` hold, inside another statement; below, of everybody, by kind.
+COUNT_LIVING = "(SELECT count(*) FROM memories WHERE owner_id = o.id AND retired_at IS NULL)"
 COUNT_ALL = "SELECT count(*) FROM memories WHERE retired_at IS NULL"  # of everybody, patiently
 COUNT_KINDS = """
 SELECT memory_type, count(*) FROM memories

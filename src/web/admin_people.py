@@ -1,25 +1,73 @@
-"""The admin page that lists people and groups."""
+"""The admin page that lists people and groups: found by name or id, in the order one asks for."""
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from src.base.owners import Owner
-from src.web.admin_site import LAST, PAGE, AdminSite, read_owner
+from src.memory.memory_repo import COUNT_LIVING
+from src.pg.records_repo import COST
+from src.web.admin_site import PAGE, AdminSite, number_of
 
-FIRST = -LAST  # before every id
+DAYS = 30  # of which the cost is told
+MAX_PAGES = 2000
+MAX_WORDS = 100  # characters of a search
 
-# Owners by their ids; what they have is looked up for the page's few alone.
-SELECT_OWNERS = """
-SELECT c.telegram_user_id, c.thread_id, c.created_at, m.created_at AS last_at,
-       coalesce(m.position, 0) AS messages
-FROM (SELECT * FROM conversations
-      WHERE (telegram_user_id, thread_id) > (%(user)s, %(thread_id)s)
-      ORDER BY telegram_user_id, thread_id LIMIT %(limit)s) AS c
-LEFT JOIN LATERAL (SELECT created_at, position FROM messages WHERE conversation_id = c.id
-                   ORDER BY position DESC, id DESC LIMIT 1) AS m ON true
-ORDER BY c.telegram_user_id, c.thread_id
+# What the list is sorted by: each has its index, however many there are.
+ORDERS = {
+    "seen": ("Last seen", "o.seen_at DESC, o.id"),
+    "name": ("Name", "lower(o.name), o.id"),
+    "new": ("Newest", "o.id DESC"),
+}
+# Which of them are listed.
+KINDS = {
+    "": ("Everybody", "true"),
+    "people": ("People", "o.telegram_user_id > 0"),
+    "groups": ("Groups", "o.telegram_user_id < 0"),
+    "failed": ("With failures", "EXISTS (SELECT FROM failures f WHERE f.owner_id = o.id)"),
+    "gone": (
+        "Who blocked the bot",
+        "EXISTS (SELECT FROM user_settings s WHERE s.owner_id = o.id"
+        " AND s.inactive_since IS NOT NULL)",
+    ),
+    "blocked": ("Whom you blocked", "o.blocked_at IS NOT NULL"),
+}
+
+# A page of owners, found by a part of their names or by their id.
+SELECT_PAGE = """
+SELECT o.id FROM owners o
+WHERE (%(words)s = '' OR o.telegram_user_id::text = %(words)s
+       OR strpos(lower(o.name), lower(%(words)s)) > 0
+       OR strpos(lower(o.username), lower(ltrim(%(words)s, '@'))) > 0)
+  AND {kind}
+ORDER BY {order} LIMIT %(limit)s OFFSET %(offset)s
 """
+
+# What is told of a page's owners: looked up by index for each of them alone.
+SELECT_PEOPLE = f"""
+SELECT o.id, o.telegram_user_id, o.thread_id, o.name, o.username, o.created_at, o.seen_at,
+       s.language, s.time_zone, s.inactive_since, o.blocked_at, spent.cost,
+       (SELECT coalesce(sum(m.position), 0)::bigint FROM conversations c CROSS JOIN LATERAL (
+            SELECT position FROM messages WHERE conversation_id = c.id
+            ORDER BY position DESC, id DESC LIMIT 1) AS m WHERE c.owner_id = o.id) AS messages,
+       {COUNT_LIVING} AS facts,
+       (SELECT coalesce(sum(times), 0)::bigint FROM failures WHERE owner_id = o.id) AS failures
+FROM owners o
+LEFT JOIN owners home ON home.telegram_user_id = o.telegram_user_id AND home.thread_id = 0
+LEFT JOIN user_settings s ON s.owner_id = home.id
+LEFT JOIN LATERAL (
+    SELECT sum({COST}) AS cost FROM (
+        SELECT model, purpose, sum(prompt_tokens - cached_tokens) AS uncached,
+               sum(cached_tokens) AS cached, sum(completion_tokens) AS completion
+        FROM model_usage
+        WHERE owner_id = o.id AND created_at > now() - make_interval(days => %(days)s)
+        GROUP BY model, purpose) AS u JOIN model_prices p ON p.model = u.model) AS spent ON true
+WHERE o.id = ANY(%(owners)s) ORDER BY array_position(%(owners)s, o.id)
+"""  # noqa: S608  (it holds constants of ours)
+
+
+def page_query(kind: str, order: str) -> str:
+    """The statement for a page of that kind, in that order; both are keys of the tables above."""
+    return SELECT_PAGE.replace("{kind}", KINDS[kind][1]).replace("{order}", ORDERS[order][1])
 
 
 class PeoplePages:
@@ -31,19 +79,23 @@ class PeoplePages:
 
     def routes(self) -> list[Route]:
         """Their addresses."""
-        return [self._site.shown("/users", self.users)]
+        return [self._site.shown("/users", self.people)]
 
-    async def users(self, request: Request) -> Response:
-        """Owners by id."""
-        wanted = request.query_params.get("id", "").strip()
-        after = read_owner(request.query_params.get("after", ""))
-        if wanted:
-            found = read_owner(wanted)
-            after = Owner(found.telegram_user_id, -1) if found else after
-        owners = await self._site.rows(SELECT_OWNERS, after or Owner(FIRST), limit=PAGE)
-        if wanted:
-            owners = [line for line in owners if str(line["telegram_user_id"]) == wanted]
+    async def people(self, request: Request) -> Response:
+        """A page of owners."""
+        query = request.query_params
+        words = query.get("q", "").replace("\0", "").strip()[:MAX_WORDS]
+        kind, order = query.get("kind", ""), query.get("sort", "")
+        kind, order = kind if kind in KINDS else "", order if order in ORDERS else "seen"
+        page = min(number_of(request, "page") or 0, MAX_PAGES)
+        found = await self._site.rows(
+            page_query(kind, order), words=words, limit=PAGE + 1, offset=page * PAGE
+        )
+        settings = await self._site.core.live_settings.get()
+        ids = [row["id"] for row in found[:PAGE]]
         return self._site.render(
-            request, "users.html", owners=owners, wanted=wanted,
-            more=owners[-1] if len(owners) == PAGE else None,
+            request, "users.html",
+            people=await self._site.rows(SELECT_PEOPLE, owners=ids, days=DAYS),
+            words=words, kind=kind, kinds=KINDS, order=order, orders=ORDERS, page=page,
+            has_more=len(found) > PAGE, currency=settings.currency, days=DAYS,
         )  # fmt: skip

@@ -66,6 +66,9 @@ VALUES (%(who)s, left(%(address)s, 100), %(action)s, left(%(target)s, 200))
 INSERT_LOGOUT = "INSERT INTO admin_logouts (session_id) VALUES (%(id)s) ON CONFLICT DO NOTHING"
 SELECT_LOGOUT = "SELECT ended_at FROM admin_logouts WHERE session_id = %(id)s"
 
+# What somebody is called, as far as it is known.
+SELECT_NAME = "SELECT name FROM owners WHERE id = %(owner)s"
+
 Page = Callable[[Request], Awaitable[Response]]
 Fields = Mapping[str, str]
 Action = Callable[[Request, Fields], Awaitable[str | Response]]
@@ -176,6 +179,8 @@ class AdminSite:
 
         async def show(request: Request) -> Response:
             owner = owner_of(request)
+            names = await self.rows(SELECT_NAME, owner)
+            request.state.whose = names[0]["name"] if names else None
             response = await page(request)
             await self.note(request, f"read {what}", path_of(owner)[1:])
             return response
@@ -262,13 +267,14 @@ class AdminSite:
     ) -> HTMLResponse:
         """A page of ``template``, which gets ``values`` and who looks at it from where.
 
-        ``base`` is there where the pages about ``owner`` begin.
+        ``base`` is there where the pages about ``owner`` begin, ``whose`` what they are called.
         """
         session: Session | None = getattr(request.state, "session", None)
         root, owner = request.scope["root_path"], values.get("owner")
         text = self._templates.get_template(template).render(
             root=root, path=request.url.path, zone=self.zone,
             base=root + path_of(owner) if owner else root,
+            whose=getattr(request.state, "whose", None) or (owner and owner.telegram_user_id),
             is_inside=session is not None, is_reader=session and session.role == Role.READER,
             token=session.form_token if session else "", **values,
         )  # fmt: skip

@@ -25,8 +25,8 @@ USER = 2**41 + 5
 OF_USER = f"users/{USER}/0"
 PAGES = {
     "overview": "", "usage": "usage?days=14&by=model", "failures": "failures", "queue": "queue",
-    "batches": "batches", "people": "users", "talk": "users/503/0",
-    "failed_turn": "users/503/0?msg=5041#msg-5041", "short_talk": OF_USER,
+    "batches": "batches", "people": "users", "person": "users/503/0/about",
+    "talk": "users/503/0", "failed_turn": "users/503/0?msg=5041#msg-5041", "short_talk": OF_USER,
     "facts": f"{OF_USER}/facts?state=all", "refused": f"{OF_USER}/facts?state=refused",
     "no_facts": f"{OF_USER}/facts?q=nothing", "forget": f"{OF_USER}/facts/2/forget",
     "recall": f"{OF_USER}/recall?q=как+зовут+кота", "settings": "settings", "audit": "audit",
@@ -134,6 +134,24 @@ SELECT failed_at, 'model', 'gave up on an update',
        'the model is unavailable (HTTP 429, RateLimitError)', add_owner(503, 0)
 FROM messages WHERE id = 5041;
 DELETE FROM messages WHERE id = 5042;
+INSERT INTO owners (telegram_user_id, thread_id) VALUES (-1001, 4);
+UPDATE owners SET seen_at = now() - abs(telegram_user_id - 503) * interval '5 h',
+    name = (ARRAY['Ada', 'Борис', 'Chidi', 'Діана', 'Emil', 'Farah'])[1 + telegram_user_id % 6],
+    username = CASE WHEN telegram_user_id % 2 = 1 THEN 'user' || telegram_user_id END
+WHERE telegram_user_id BETWEEN 500 AND 508;
+INSERT INTO user_settings (owner_id, language, time_zone, inactive_since)
+SELECT id, 'uk', 'Europe/Kyiv', CASE WHEN telegram_user_id = 506 THEN now() END
+FROM owners WHERE telegram_user_id BETWEEN 502 AND 506;
+INSERT INTO memories (owner_id, memory_type, text, subject, relation, object, importance, origin,
+                      content_hash)
+SELECT add_owner(503, 0), 'user_fact', 'I have ' || n || ' cats', 'user', 'other', 'x', 5,
+       'tool', 'tour ' || n FROM generate_series(1, 12) n;
+INSERT INTO reminders (owner_id, text, due_at, time_zone, language)
+VALUES (add_owner(503, 0), 'Call the garage', date_trunc('hour', now()) + interval '2 days',
+        'Europe/Kyiv', 'uk');
+INSERT INTO conversation_summaries (conversation_id, first_position, last_position, content)
+SELECT id, 1, 15, 'A trip to Tbilisi by car is planned for May.'
+FROM conversations WHERE telegram_user_id = 503;
 """
 
 
@@ -273,7 +291,23 @@ class AdminTour:
         await page.get_by_role("button", name="Delete the price of openai:other").wait_for(
             state="detached"
         )
-        await page.goto(f"{self._address}/users/503/0")
+        await page.goto(f"{self._address}/users")
+        await page.get_by_label("Name, @username").fill("user503")
+        await page.get_by_label("Show").select_option("People")
+        await page.get_by_label("Sort by").select_option("Name")
+        await press("Find")
+        await page.get_by_text("@user501").wait_for(state="detached")
+        await press("Farah", role="link")
+        for name in ("Block", "Unblock"):
+            await page.get_by_role("button", name=name, exact=True).click()
+        for name, end in (("to read", ".md"), ("for programs", ".json")):
+            async with page.expect_download() as told:
+                await press(name)
+            assert (await told.value).suggested_filename.endswith(end)
+        await page.get_by_label("What would be recalled").fill("cats")
+        await press("Recall")
+        await page.get_by_text("The prompt that would be sent").wait_for()
+        await press("Talk", role="link")
         await page.get_by_text("This is the newest message.").wait_for()
         assert await page.evaluate("scrollY > 0"), "it opens at its end"
         for name in ("search_memory", "get_weather"):
@@ -285,6 +319,11 @@ class AdminTour:
         await press("Newer", role="link")
         await press("Older", role="link")
         await page.locator("#msg-5040").wait_for()
+        await press("Person", role="link")
+        await page.get_by_text("Erase everything").click()
+        await page.get_by_label("Type 503").fill("503")
+        await press("Erase for good")
+        await page.get_by_text("erase everything").wait_for()
         await page.goto(f"{self._address}/failures")
         for choice in ("7 days", "Telegram"):
             await press(choice, role="link")
@@ -296,9 +335,9 @@ class AdminTour:
         await page.get_by_text(re.compile("^Saved. Tokens a day")).wait_for()
         await press("Save")
         await page.goto(f"{self._address}/users")
-        await page.get_by_label("Telegram id").fill(str(USER))
+        await page.get_by_label("Name, @username or id").fill(str(USER))
         await press("Find")
-        await page.get_by_role("link", name=str(USER)).click()
+        await page.locator("td a").first.click()
         await press("Recall", role="link")
         await page.get_by_label("Question").fill("кот")
         await press("Recall")
