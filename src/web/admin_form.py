@@ -63,13 +63,16 @@ class Sent:
         return 422 if self.refused else 200
 
 
+UNSENT = Sent()  # of a page that is only opened
+
+
 async def send(form: Fields, fields: Mapping[str, Field], change: Change, say: Say) -> Sent:
     """Change what was edited in a form, or what it resets; of what is refused nothing is lost."""
     reset = form.get("reset", "")
     chosen = {name: one for name, one in fields.items() if reset in ("", one.group)}
     if reset:
         form = {**form, **{name: one.default for name, one in chosen.items()}}
-    edits = _edits(form, chosen)
+    edits = edits_of(form, chosen)
     if not edits:
         return Sent(done="Nothing was changed.")
     seen = {name: form[SEEN + name] for name in edits}
@@ -87,7 +90,7 @@ def problems_of(
     refused: SettingsError | None,
     current: Mapping[str, str],
     say: Say,
-    authors: Mapping[str, str] = {},  # noqa: B006  (nobody changes it)
+    authors: Mapping[str, str] = {},
 ) -> dict[str, str]:
     """What is wrong, by field, in plain words; of a conflict both values, and what to do."""
     if refused is None:
@@ -106,7 +109,7 @@ def problems_of(
 
 def view(one: Field, value: str, sent: Sent, problems: Mapping[str, str]) -> dict[str, Any]:
     """What the page shows of a field; what was typed stays, with what was seen then."""
-    typed = _edits(sent.form, {one.name: one}).get(one.name, value)
+    typed = edits_of(sent.form, {one.name: one}).get(one.name, value)
     is_new = typed == value or (sent.status == 409 and one.name in problems)
     return {
         **vars(one), "value": value, "typed": typed, "is_default": value == one.default,
@@ -115,7 +118,7 @@ def view(one: Field, value: str, sent: Sent, problems: Mapping[str, str]) -> dic
     }  # fmt: skip
 
 
-def _edits(form: Fields, fields: Mapping[str, Field]) -> dict[str, str]:
+def edits_of(form: Fields, fields: Mapping[str, Field]) -> dict[str, str]:
     """The fields that have another value in a form than when it was opened."""
     return {
         name: form[name].strip()

@@ -13,6 +13,7 @@ from src.web.admin_failures import FailurePages
 from src.web.admin_overview import OverviewPage
 from src.web.admin_people import PeoplePages
 from src.web.admin_person import PersonPages
+from src.web.admin_prices import PricesPage
 from src.web.admin_settings import SettingsPages
 from src.web.admin_site import AdminSite
 from src.web.admin_talk import TalkPages
@@ -37,6 +38,7 @@ def admin_routes(site: AdminSite) -> list[Route | Mount]:
         *site.routes(),
         *OverviewPage(site).routes(),
         *UsagePages(site).routes(),
+        *PricesPage(site).routes(),
         *FailurePages(site).routes(),
         *PeoplePages(site).routes(),
         *TalkPages(site).routes(),

@@ -8,7 +8,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from src.pg.global_settings_repo import GlobalSettings, as_text
-from src.web.admin_form import Field, Sent, problems_of, send, view
+from src.web.admin_form import UNSENT, Field, Sent, problems_of, send, view
 from src.web.admin_setting_names import GROUPS, NAMES, in_plain_words
 from src.web.admin_site import LAST, PAGE, AdminSite, Fields, address_of, number_of
 
@@ -64,7 +64,7 @@ class SettingsPages:
             await self._site.note(request, "change settings", ", ".join(sent.changed))
         return await self._page(request, sent)
 
-    async def _page(self, request: Request, sent: Sent = Sent()) -> Response:
+    async def _page(self, request: Request, sent: Sent = UNSENT) -> Response:
         """The form, and how its sending ended."""
         current = _texts(await self._site.core.live_settings.get())
         about = {row["name"]: row for row in await self._site.rows(SELECT_DESCRIPTIONS)}

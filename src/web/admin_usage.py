@@ -1,11 +1,11 @@
-"""What models cost by day, model, purpose and person: tables, a chart, a file; and the prices."""
+"""What models cost by day, model, purpose and person: tables, a chart, a file."""
 
 import csv
 import io
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from functools import partial
 
 from starlette.requests import Request
@@ -15,7 +15,7 @@ from starlette.routing import Route
 from src.pg.client import Record
 from src.pg.records_repo import COST, usage_query
 from src.web.admin_access import Role
-from src.web.admin_site import AdminSite, Fields, number_of
+from src.web.admin_site import AdminSite, number_of
 from src.web.admin_words import Chart, build_chart, money, plain_cell, short
 
 DAYS = (1, 7, 14, 30, 90)  # that usage is shown of
@@ -119,21 +119,9 @@ FROM summed JOIN owners o ON o.id = owner_id
 ORDER BY cost DESC NULLS LAST, prompt DESC, o.id LIMIT %(limit)s
 """  # noqa: S608  (it holds a constant of ours)
 
-# What a million tokens of a model cost.
-SELECT_PRICES = (
-    "SELECT model, prompt, cached, completion FROM model_prices ORDER BY model LIMIT 500"
-)
-UPSERT_PRICE = """
-INSERT INTO model_prices (model, prompt, cached, completion)
-VALUES (%(model)s, %(prompt)s, %(cached)s, %(completion)s)
-ON CONFLICT (model) DO UPDATE
-SET prompt = EXCLUDED.prompt, cached = EXCLUDED.cached, completion = EXCLUDED.completion
-"""
-DELETE_PRICE = "DELETE FROM model_prices WHERE model = %(model)s"
-
 
 class UsagePages:
-    """What it costs, and the prices that the figures rest on."""
+    """What it costs."""
 
     def __init__(self, site: AdminSite) -> None:
         """Draw on ``site``."""
@@ -144,7 +132,6 @@ class UsagePages:
         return [
             self._site.shown("/usage", self.usage, role=Role.READER),
             self._site.shown("/usage.csv", self.download, role=Role.READER),
-            self._site.done("/prices", self.change_price),
         ]
 
     async def usage(self, request: Request) -> Response:
@@ -156,8 +143,6 @@ class UsagePages:
             request, "usage.html", lines=lines, days=days, choices=DAYS, by=by, dimensions=BY,
             total=_total(lines), chart=await self._chart(days, by, settings.currency),
             purposes=PURPOSES, currency=settings.currency,
-            prices=await self._site.rows(SELECT_PRICES),
-            problem=request.query_params.get("problem") == "price",
         )  # fmt: skip
 
     async def download(self, request: Request) -> Response:
@@ -206,24 +191,6 @@ class UsagePages:
             form=partial(money, currency=currency) if is_priced else short,
         )
 
-    async def change_price(self, request: Request, form: Fields) -> str:
-        """What a million tokens of a model cost."""
-        model = form.get("model", "").strip()
-        if not model.isprintable() or len(model) > 200 or model.split() != [model]:
-            return "/usage?problem=price"
-        if form.get("delete"):
-            await self._site.rows(DELETE_PRICE, model=model)
-        else:
-            try:
-                price = {
-                    one: _price(form.get(one, "")) for one in ("prompt", "cached", "completion")
-                }
-            except (InvalidOperation, ValueError):
-                return "/usage?problem=price"
-            await self._site.rows(UPSERT_PRICE, price, model=model)
-        await self._site.note(request, "change price", model)
-        return "/usage"
-
 
 def _asked(request: Request) -> tuple[int, str]:
     """Of how many days, and by what."""
@@ -253,10 +220,3 @@ def _stacked(
     for row, value in zip(rows, values, strict=True):
         bars[row["day"], row["key"] if row["key"] in most else OTHERS] += value
     return most + [OTHERS] * (len(sums) > PARTS), bars
-
-
-def _price(text: str) -> Decimal:
-    value = Decimal(text.strip().replace(",", ".") or "0")
-    if not 0 <= value < 10**8:
-        raise ValueError("no price")
-    return value

@@ -29,7 +29,8 @@ PAGES = {
     "talk": "users/503/0", "failed_turn": "users/503/0?msg=5041#msg-5041", "short_talk": OF_USER,
     "facts": f"{OF_USER}/facts?state=all", "refused": f"{OF_USER}/facts?state=refused",
     "no_facts": f"{OF_USER}/facts?q=nothing", "forget": f"{OF_USER}/facts/2/forget",
-    "recall": f"{OF_USER}/recall?q=как+зовут+кота", "settings": "settings", "audit": "audit",
+    "recall": f"{OF_USER}/recall?q=как+зовут+кота", "settings": "settings",
+    "prices": "prices?model=openai:gpt-5-micro", "audit": "audit",
     "guesses": "audit?of=guesses", "missing": "nowhere",
 }  # fmt: skip
 MAX_BYTES = 60_000  # of a page with its style sheet
@@ -284,13 +285,16 @@ class AdminTour:
         async with page.expect_download() as told:
             await press("Download CSV", role="link")
         assert (await told.value).suggested_filename.endswith(".csv")
+        await press("Prices of the models", role="link")
         await page.get_by_label("Model", exact=True).fill("openai:other")
-        await page.get_by_label("Prompt", exact=True).fill("0,5")
-        await press("Set price")
-        await page.get_by_role("button", name="Delete the price of openai:other").click()
-        await page.get_by_role("button", name="Delete the price of openai:other").wait_for(
-            state="detached"
-        )
+        new = page.get_by_role("group", name="One more model")
+        for kind in ("Prompt", "Cached", "Completion"):
+            await new.get_by_label(kind).fill("0,5")
+        await press("Save")
+        await page.get_by_text("Saved. Prompt of openai:other: no price → 0.5.").wait_for()
+        other = page.get_by_role("group", name="openai:other")
+        await other.get_by_role("button", name="Reset").click()
+        await other.wait_for(state="detached")
         await page.goto(f"{self._address}/users")
         await page.get_by_label("Name, @username").fill("user503")
         await page.get_by_label("Show").select_option("People")
