@@ -216,7 +216,7 @@ def _stacked(
               for row in rows]  # fmt: skip
     for row, value in zip(rows, values, strict=True):
         sums[row["key"]] += value
-    most = sorted(sums, key=lambda key: -sums[key])[:PARTS]
+    most = sorted(filter(sums.get, sums), key=lambda key: -sums[key])[:PARTS]
     for row, value in zip(rows, values, strict=True):
         bars[row["day"], row["key"] if row["key"] in most else OTHERS] += value
     return most + [OTHERS] * (len(sums) > PARTS), bars

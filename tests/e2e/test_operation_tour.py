@@ -15,7 +15,9 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-@pytest.mark.parametrize("is_whole", [False, pytest.param(True, marks=pytest.mark.proof)])
+@pytest.mark.parametrize(
+    "is_whole", [False, pytest.param(True, marks=[pytest.mark.proof, pytest.mark.timeout(600)])]
+)
 async def test_every_control_is_pressed_once_and_nobody_is_kept_out(
     world: World, tmp_path: Path, is_whole: bool
 ) -> None:

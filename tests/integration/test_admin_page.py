@@ -16,6 +16,10 @@ from argon2 import PasswordHasher
 from starlette.applications import Starlette
 from starlette.routing import Mount, Route
 
+from src.base.owners import Owner
+from src.memory.consolidation import SELECT_DONE
+from src.memory.memory_repo import SELECT_FACTS, FactQuery
+from src.web import admin_facts
 from src.web.admin_access import Access, Role
 from src.web.admin_pages import HEADERS, admin_routes, build_admin_app
 from src.web.admin_site import AdminSite
@@ -457,3 +461,21 @@ async def test_a_lost_database_is_a_sentence(rig: Rig, inside: httpx.AsyncClient
     response = await inside.get("/users")
     assert response.status_code == 503 and "did not work" in response.text
     assert (await inside.post("/prices", data={"token": form, "model": "m"})).status_code == 503
+
+
+def test_no_page_reads_all_facts(rig: Rig) -> None:
+    """The plans for the facts of an owner go by index, however many others have."""
+    wanted = {**vars(FactQuery(limit=50, text="a")), "kinds": [], "ids": [1]}
+    owner = {**wanted, **Owner(USER).columns(), "before": 10**6}
+    for statement in (
+        SELECT_FACTS["newest"],
+        SELECT_DONE,
+        admin_facts.SELECT_SOURCES,
+        admin_facts.SELECT_REFUSED,
+    ):
+        with rig.client.transaction() as transaction:
+            transaction.execute("SET LOCAL enable_seqscan = off")
+            plan = "\n".join(
+                row[0] for row in transaction.fetch_all(f"EXPLAIN {statement}", owner)
+            )
+        assert "Seq Scan" not in plan, plan
