@@ -75,7 +75,7 @@ def pages() -> list[str]:
         f"{facts}/facts", f"{facts}/facts?state=refused", f"{facts}/facts?q=nothing&state=all",
         f"{long}/recall?q=слово17",
         "/usage", "/usage?days=30", "/usage?days=90",
-        "/usage?days=90&by=person", "/usage.csv?days=90", "/failures", "/failures?days=14",
+        "/usage?days=30&by=person", "/usage.csv?days=90", "/failures", "/failures?days=14",
         "/settings", "/batches", "/queue", "/audit",
     ]  # fmt: skip
 

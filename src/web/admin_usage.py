@@ -19,6 +19,7 @@ from src.web.admin_site import AdminSite, number_of
 from src.web.admin_words import Chart, build_chart, money, plain_cell, short
 
 DAYS = (1, 7, 14, 30, 90)  # that usage is shown of
+MAX_BY_PERSON = 30  # days: by person every call is read, as only whole days are summed up
 BY = ("day", "model", "purpose", "person")
 # What a purpose is called, in the order in which they are listed.
 PURPOSES = {
@@ -140,8 +141,8 @@ class UsagePages:
         settings = await self._site.core.live_settings.get()
         lines = await self._lines(days, by, limit=100)
         return self._site.render(
-            request, "usage.html", lines=lines, days=days, choices=DAYS, by=by, dimensions=BY,
-            total=_total(lines), chart=await self._chart(days, by, settings.currency),
+            request, "usage.html", lines=lines, days=days, choices=_choices(by), by=by,
+            dimensions=BY, total=_total(lines), chart=await self._chart(days, by, settings.currency),
             purposes=PURPOSES, currency=settings.currency,
         )  # fmt: skip
 
@@ -195,7 +196,12 @@ class UsagePages:
 def _asked(request: Request) -> tuple[int, str]:
     """Of how many days, and by what."""
     days, by = number_of(request, "days") or 7, request.query_params.get("by", "day")
-    return days if days in DAYS else 7, by if by in BY else "day"
+    by = by if by in BY else "day"
+    return min(days, _choices(by)[-1]) if days in DAYS else 7, by
+
+
+def _choices(by: str) -> Sequence[int]:
+    return [days for days in DAYS if by != "person" or days <= MAX_BY_PERSON]
 
 
 def _total(lines: Sequence[Record]) -> Record:
