@@ -26,11 +26,13 @@ from src.pg.embedded import EmbeddedPostgres
 from src.pg.records_repo import RecordsRepository
 from src.web.admin_access import Access
 from src.web.admin_pages import build_admin_app
+from src.web.admin_people import ORDERS
 
 PASSWORD = "correct horse battery"
 LIMIT = 300.0  # milliseconds of the slowest of ROUNDS
 ROUNDS = 7
-# Half a million calls in the last ninety days: more than a bot of a million messages makes.
+# Half a million calls in the last ninety days: more than a bot of a million messages makes; 20,000
+# messages a day, and 100,000 failures in two weeks.
 FILL = """
 INSERT INTO model_usage (owner_id, purpose, model, prompt_tokens, cached_tokens,
                          completion_tokens, duration_ms, created_at)
@@ -46,7 +48,20 @@ SELECT add_owner({first}, 0), 'user_fact', 'Факт ' || n, 'user', 'other', 'x
        'bench ' || n
 FROM generate_series(1, 1000) n;
 
-VACUUM ANALYZE model_usage; VACUUM ANALYZE memories;
+INSERT INTO telegram_updates (bot_id, update_id, kind, chat_id, user_id, payload, received_at,
+                              first_word_at, handled_at, outcome)
+SELECT 1, n, 'message', {first} + n % 5000, {first} + n % 5000, '{{}}', at,
+       at + interval '1 s', at + n % 9 * interval '1 s',
+       CASE n % 500 WHEN 0 THEN 'failed' ELSE 'done' END
+FROM generate_series(1, 60000) n, LATERAL (SELECT now() - n * interval '4 s' AS at) AS t;
+INSERT INTO failures (failed_at, part, event, reason, update_id, owner_id)
+SELECT now() - n * interval '12 s', 'model', 'will try again', 'HTTP ' || 500 + n % 5, n,
+       add_owner({first}, 0) FROM generate_series(1, 100000) n;
+
+UPDATE owners SET name = 'Name ' || id, seen_at = now() - id * interval '1 minute';
+
+VACUUM ANALYZE model_usage; VACUUM ANALYZE memories; VACUUM ANALYZE telegram_updates;
+VACUUM ANALYZE failures; VACUUM ANALYZE owners;
 """
 
 
@@ -54,9 +69,14 @@ def pages() -> list[str]:
     """What an operator looks at; of the long conversation also its middle."""
     long, facts = f"/users/{LONG_USER}/0", f"/users/{FIRST_USER}/0"
     return [
-        "/", "/users", f"/users?after={FIRST_USER + 5000}", long, f"{long}?before=50000",
-        f"{facts}/facts", f"{facts}/rejected", f"{long}/recall?q=слово17",
-        "/usage", "/usage?days=30", "/usage?days=90", "/settings", "/batches", "/queue", "/audit",
+        "/", *(f"/users?sort={order}&page=9&kind=people" for order in ORDERS),
+        "/users?kind=failed", "/users?q=name+99", f"{long}/about", f"{facts}/about",
+        long, f"{long}?before=50000",
+        f"{facts}/facts", f"{facts}/facts?state=refused", f"{facts}/facts?q=nothing&state=all",
+        f"{long}/recall?q=слово17",
+        "/usage", "/usage?days=30", "/usage?days=90",
+        "/usage?days=30&by=person", "/usage.csv?days=90", "/failures", "/failures?days=14",
+        "/settings", "/batches", "/queue", "/audit",
     ]  # fmt: skip
 
 

@@ -147,12 +147,18 @@ HAVING count(*) > 0
 """
 
 SELECT_DONE = """
-SELECT c.id, c.kind, coalesce(f.text, e.name), coalesce(kf.text, ke.name), c.done_at, c.undone_at
-FROM consolidations c
-LEFT JOIN memories f ON f.id = c.memory_id LEFT JOIN memories kf ON kf.id = c.kept_memory_id
-LEFT JOIN entities e ON e.id = c.entity_id LEFT JOIN entities ke ON ke.id = c.kept_entity_id
-WHERE coalesce(f.owner_id, e.owner_id) = %(owner)s
-  AND NOT c.details ? 'by'  -- what the user keeps apart was never merged
+WITH own AS (
+    SELECT c.id, f.text AS gone FROM memories f JOIN consolidations c ON c.memory_id = f.id
+    WHERE f.owner_id = %(owner)s
+    UNION ALL
+    SELECT c.id, e.name FROM entities e JOIN consolidations c ON c.entity_id = e.id
+    WHERE e.owner_id = %(owner)s
+)
+SELECT c.id, c.kind, own.gone, coalesce(kf.text, ke.name), c.done_at, c.undone_at
+FROM own JOIN consolidations c USING (id)
+LEFT JOIN memories kf ON kf.id = c.kept_memory_id
+LEFT JOIN entities ke ON ke.id = c.kept_entity_id
+WHERE NOT c.details ? 'by'  -- what the user keeps apart was never merged
 ORDER BY c.id DESC LIMIT %(limit)s
 """
 

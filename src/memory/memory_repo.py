@@ -112,7 +112,9 @@ class FactQuery:
         ids: Only these.
         kind: Only this one of ``MEMORY_TYPES``.
         is_living: Whether they are believed (True), or not any more (False); None: either.
+        is_pinned: Whether only the pinned are wanted.
         is_valid: Whether no event is wanted that is over.
+        text: Only those whose text has this in it, in whatever case.
         before: Only those with a lower number.
         limit: How many at most.
         offset: How many are passed over.
@@ -122,7 +124,9 @@ class FactQuery:
     ids: Sequence[int] | None = None
     kind: str | None = None
     is_living: bool | None = True
+    is_pinned: bool = False
     is_valid: bool = False
+    text: str = ""
     before: int | None = None
     limit: int = 1000
     offset: int = 0
@@ -251,7 +255,9 @@ WHERE f.owner_id = %(owner)s
   AND (%(ids)s::bigint[] IS NULL OR f.id = ANY(%(ids)s))
   AND (%(is_living)s::boolean IS NULL OR (f.retired_at IS NULL) = %(is_living)s)
   AND (%(kind)s::text IS NULL OR f.memory_type = %(kind)s)
+  AND (NOT %(is_pinned)s OR f.pinned)
   AND (NOT %(is_valid)s OR f.valid_until IS NULL OR f.valid_until > now())
+  AND (%(text)s = '' OR strpos(lower(f.text), lower(%(text)s)) > 0)
   AND (%(before)s::bigint IS NULL OR f.id < %(before)s)
   AND (%(order)s <> 'weight' OR f.memory_type <> 'private')
 ORDER BY {order} LIMIT %(limit)s OFFSET %(offset)s
@@ -284,7 +290,8 @@ SELECT_FACTS = {
     )
 }
 
-# How many living facts there are of each kind.
+# How many facts of the owner ``o`` hold, inside another statement; below, of everybody, by kind.
+COUNT_LIVING = "(SELECT count(*) FROM memories WHERE owner_id = o.id AND retired_at IS NULL)"
 COUNT_ALL = "SELECT count(*) FROM memories WHERE retired_at IS NULL"  # of everybody, patiently
 COUNT_KINDS = """
 SELECT memory_type, count(*) FROM memories

@@ -16,6 +16,7 @@ class UserSettings:
 
     Attributes:
         has_reminders: Beside them, whether any reminder waits.
+        is_blocked: Whether an operator has blocked them.
     """
 
     language: str | None = None
@@ -24,13 +25,15 @@ class UserSettings:
     answer_length: AnswerLength = "normal"
     memory_on: bool = True
     has_reminders: bool = False
+    is_blocked: bool = False
 
 
 # The owner's settings.
 SELECT_SETTINGS = """
 SELECT s.language, s.time_zone, coalesce(s.mode, 'assistant'),
        coalesce(s.answer_length, 'normal'), coalesce(s.memory_on, true),
-       EXISTS (SELECT FROM reminders r WHERE r.owner_id = o.id AND r.is_waiting)
+       EXISTS (SELECT FROM reminders r WHERE r.owner_id = o.id AND r.is_waiting),
+       o.blocked_at IS NOT NULL
 FROM owners o LEFT JOIN user_settings s ON s.owner_id = o.id
 WHERE o.id = %(owner)s
 """
@@ -50,6 +53,12 @@ WHERE owner_id = %(owner)s AND inactive_since IS NOT NULL
 
 # A zone that was only a guess, and a wrong one.
 CLEAR_ZONE = "UPDATE user_settings SET time_zone = NULL WHERE owner_id = %(owner)s"
+
+# Nothing of theirs is stored, and nothing sent to them (in no topic of a group), or is again.
+UPDATE_BLOCKED = """
+UPDATE owners SET blocked_at = CASE WHEN %(is_blocked)s THEN now() END
+WHERE telegram_user_id = %(user)s AND (blocked_at IS NOT NULL) <> %(is_blocked)s
+"""
 
 # What the owner has chosen; what is NULL stays as it was.
 UPSERT_SETTINGS = """
@@ -72,6 +81,11 @@ class UserSettingsRepository(Repository):
         """The owner's settings; defaults when there is no row."""
         row = self._client.fetch_one(SELECT_SETTINGS, Owner(telegram_user_id))
         return UserSettings(*row) if row else UserSettings()
+
+    def set_blocked(self, telegram_user_id: int, *, is_blocked: bool) -> bool:
+        """Answer this person, or this group, no more, or again; False when it was so already."""
+        owner = Owner(telegram_user_id)
+        return self._client.execute(UPDATE_BLOCKED, owner, is_blocked=is_blocked) > 0
 
     def mark_inactive(self, telegram_user_id: int) -> None:
         """Nothing can be sent to this owner from now on."""

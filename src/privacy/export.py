@@ -24,9 +24,11 @@ PAGE = 1000  # rows that are in memory at once
 
 # What the owner chose.
 SELECT_SETTINGS = """
-SELECT jsonb_build_object('language', language, 'time_zone', time_zone, 'mode', mode,
-                          'answer_length', answer_length, 'memory_on', memory_on)
-FROM user_settings WHERE owner_id = %(owner)s
+SELECT jsonb_build_object('language', s.language, 'time_zone', s.time_zone, 'mode', s.mode,
+                          'answer_length', s.answer_length, 'memory_on', s.memory_on)
+       || jsonb_strip_nulls(jsonb_build_object('name', o.name, 'username', o.username))
+FROM owners o LEFT JOIN user_settings s ON s.owner_id = o.id
+WHERE o.id = %(owner)s AND (s.owner_id IS NOT NULL OR o.name IS NOT NULL)
 """
 
 # The owner's conversations, one for each topic.

@@ -139,6 +139,8 @@ WITH incoming AS (
         position int, update_id bigint, kind text, chat_id bigint, thread_id bigint,
         user_id bigint, message_id bigint, media_group_id text, payload jsonb,
         interrupts boolean, draft_id bigint, at_once boolean)
+    WHERE NOT EXISTS (SELECT FROM owners o WHERE o.telegram_user_id IN (u.user_id, u.chat_id)
+                                             AND o.blocked_at IS NOT NULL)
 ), stored AS (
     INSERT INTO telegram_updates (bot_id, update_id, kind, chat_id, thread_id, user_id,
                                   message_id, media_group_id, payload)
@@ -266,8 +268,24 @@ FROM telegram_updates u CROSS JOIN LATERAL (
 WHERE u.id = %(update)s AND u.handled_at IS NULL FOR SHARE OF u
 """
 
-# The update is done; its words are in ``messages`` now, or nowhere.
+# The update is done; its words are in ``messages`` now, or nowhere. The owner is called what
+# their chat is called, which of a person is their name; nobody is added.
 UPDATE_HANDLED = """
+WITH told AS (
+    SELECT coalesce(payload #> '{message,chat}', payload #> '{edited_message,chat}',
+                    payload #> '{callback_query,message,chat}') AS chat
+    FROM telegram_updates WHERE id = %(update)s AND handled_at IS NULL
+), called AS (
+    SELECT (chat ->> 'id')::bigint AS id, left(chat ->> 'username', 100) AS username,
+           nullif(left(coalesce(chat ->> 'title', concat_ws(
+               ' ', chat ->> 'first_name', chat ->> 'last_name')), 200), '') AS name
+    FROM told WHERE jsonb_typeof(chat -> 'id') = 'number'
+), noted AS (
+    UPDATE owners o SET name = c.name, username = c.username, seen_at = now()
+    FROM called c WHERE o.telegram_user_id = c.id
+      AND (o.name IS DISTINCT FROM c.name OR o.username IS DISTINCT FROM c.username
+           OR o.seen_at < now() - interval '10 minutes')
+)
 UPDATE telegram_updates SET handled_at = now(), outcome = %(outcome)s, payload = '{}'
 WHERE id = %(update)s AND handled_at IS NULL
 """
@@ -367,10 +385,12 @@ class UpdateRepository(Repository):
     """Stores updates with their jobs; every method blocks (see ``PgClient.run``)."""
 
     def store(self, bot_id: int, updates: Sequence[NewUpdate]) -> int:
-        """Store the updates with their jobs in one transaction; those known are passed over.
+        """Store the updates with their jobs in one transaction.
+
+        Those known are passed over, and those of whom an operator has blocked.
 
         Returns:
-            How many were new.
+            How many were stored.
 
         Raises:
             StorageUnavailableError: Nothing is stored; do not confirm the updates.

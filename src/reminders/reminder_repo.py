@@ -146,7 +146,8 @@ SELECT (SELECT count(*) FROM soon), (SELECT count(*) FROM deferred)
 
 # One that is due, with what its chat has chosen; in a group, as a reply to who asked.
 SELECT_DUE = f"""
-SELECT {COLUMNS}, s.language, s.inactive_since IS NOT NULL,
+SELECT {COLUMNS}, s.language,
+       s.inactive_since IS NOT NULL OR o.blocked_at IS NOT NULL,
        CASE WHEN m.chat_id = o.telegram_user_id AND o.telegram_user_id < 0
             THEN m.telegram_message_id END
 FROM reminders r

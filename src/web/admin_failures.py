@@ -48,13 +48,18 @@ FROM model_usage WHERE error IS NOT NULL AND created_at > now() - make_interval(
 GROUP BY 1, 2, 3 ORDER BY times DESC, last DESC, 1, 2, 3 LIMIT %(limit)s
 """
 
-# Everything else that the log warned of, by reason.
+# Everything else that the log warned of, by reason; whom it hit is counted without sorting.
 SELECT_REASONS = """
-SELECT part, event, reason, sum(times)::bigint AS times, count(DISTINCT owner_id) AS people,
-       min(failed_at) AS first, max(failed_at) AS last
-FROM failures WHERE failed_at > now() - make_interval(days => %(days)s)
-  AND (part = %(part)s OR %(part)s = '')
-GROUP BY 1, 2, 3 ORDER BY times DESC, last DESC, 2, 3 LIMIT %(limit)s
+WITH each AS (
+    SELECT part, event, reason, owner_id, sum(times) AS times, min(failed_at) AS first,
+           max(failed_at) AS last
+    FROM failures WHERE failed_at > now() - make_interval(days => %(days)s)
+      AND (part = %(part)s OR %(part)s = '')
+    GROUP BY 1, 2, 3, 4
+)
+SELECT part, event, reason, sum(times)::bigint AS times, count(owner_id) AS people,
+       min(first) AS first, max(last) AS last
+FROM each GROUP BY 1, 2, 3 ORDER BY times DESC, last DESC, 2, 3 LIMIT %(limit)s
 """
 
 # One by one, the newest first.

@@ -8,11 +8,15 @@ from starlette.routing import Mount, Route
 
 from src.core import Core
 from src.web.admin_access import Access
+from src.web.admin_facts import FactPages
 from src.web.admin_failures import FailurePages
 from src.web.admin_overview import OverviewPage
 from src.web.admin_people import PeoplePages
+from src.web.admin_person import PersonPages
+from src.web.admin_prices import PricesPage
 from src.web.admin_settings import SettingsPages
 from src.web.admin_site import AdminSite
+from src.web.admin_talk import TalkPages
 from src.web.admin_usage import UsagePages
 from src.web.http_server import WithHeaders
 
@@ -34,8 +38,12 @@ def admin_routes(site: AdminSite) -> list[Route | Mount]:
         *site.routes(),
         *OverviewPage(site).routes(),
         *UsagePages(site).routes(),
+        *PricesPage(site).routes(),
         *FailurePages(site).routes(),
         *PeoplePages(site).routes(),
+        *TalkPages(site).routes(),
+        *PersonPages(site).routes(),
+        *FactPages(site).routes(),
         *SettingsPages(site).routes(),
     ]
 

@@ -1,213 +1,101 @@
-"""The admin pages about one owner: what was said, what is known, what would be recalled."""
+"""The admin page that lists people and groups: found by name or id, in the order one asks for."""
 
-from datetime import UTC, datetime
-from typing import Any
-
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from src.base.owners import Owner
-from src.memory.consolidation import ConsolidationRepository
-from src.memory.memory_repo import FactQuery
-from src.memory.ranking import LEXICAL_WEIGHT, LINK_BONUS
-from src.memory.retriever import Query
-from src.reading.facts import fact_uid
-from src.talk.turn_state import IncomingMessage
-from src.texts import choose_language
-from src.web.admin_site import (
-    LAST,
-    PAGE,
-    AdminSite,
-    Fields,
-    number_of,
-    owner_of,
-    path_of,
-    read_owner,
-)
+from src.memory.memory_repo import COUNT_LIVING
+from src.pg.records_repo import COST
+from src.web.admin_site import PAGE, AdminSite, number_of
 
-MAX_QUESTION = 500  # characters
+DAYS = 30  # of which the cost is told
+MAX_PAGES = 2000
+MAX_WORDS = 100  # characters of a search
 
-FIRST = -LAST  # before every id
+# What the list is sorted by: each has its index, however many there are.
+ORDERS = {
+    "seen": ("Last seen", "o.seen_at DESC, o.id"),
+    "name": ("Name", "lower(o.name), o.id"),
+    "new": ("Newest", "o.id DESC"),
+}
+# Which of them are listed.
+KINDS = {
+    "": ("Everybody", "true"),
+    "people": ("People", "o.telegram_user_id > 0"),
+    "groups": ("Groups", "o.telegram_user_id < 0"),
+    "failed": ("With failures", "EXISTS (SELECT FROM failures f WHERE f.owner_id = o.id)"),
+    "gone": (
+        "Who blocked the bot",
+        "EXISTS (SELECT FROM user_settings s WHERE s.owner_id = o.id"
+        " AND s.inactive_since IS NOT NULL)",
+    ),
+    "blocked": ("Whom you blocked", "o.blocked_at IS NOT NULL"),
+}
 
-# Owners by their ids; what they have is looked up for the page's few alone.
-SELECT_OWNERS = """
-SELECT c.telegram_user_id, c.thread_id, c.created_at, m.created_at AS last_at,
-       coalesce(m.position, 0) AS messages
-FROM (SELECT * FROM conversations
-      WHERE (telegram_user_id, thread_id) > (%(user)s, %(thread_id)s)
-      ORDER BY telegram_user_id, thread_id LIMIT %(limit)s) AS c
-LEFT JOIN LATERAL (SELECT created_at, position FROM messages WHERE conversation_id = c.id
-                   ORDER BY position DESC, id DESC LIMIT 1) AS m ON true
-ORDER BY c.telegram_user_id, c.thread_id
+# A page of owners, found by a part of their names or by their id.
+SELECT_PAGE = """
+SELECT o.id FROM owners o
+WHERE (%(words)s = '' OR o.telegram_user_id::text = %(words)s
+       OR strpos(lower(o.name), lower(%(words)s)) > 0
+       OR strpos(lower(o.username), lower(ltrim(%(words)s, '@'))) > 0)
+  AND {kind}
+ORDER BY {order} LIMIT %(limit)s OFFSET %(offset)s
 """
 
-# A page of a conversation, upwards from a position; with how each message ended. An answer is
-# stored by one statement with what it cost, so both have the same moment.
-SELECT_BUBBLES = """
-SELECT m.id, m.position, m.role, message_text(m.content) AS text, m.created_at, m.speaker,
-       m.is_forgotten, m.is_private,
-       CASE WHEN m.failed_at IS NOT NULL THEN 'given up'
-            WHEN m.stopped_at IS NOT NULL THEN 'stopped'
-            WHEN m.role = 'assistant' AND m.delivered_at IS NULL THEN 'not delivered'
-            ELSE '' END AS state,
-       ARRAY(SELECT CASE WHEN s.memory_id IS NOT NULL THEN 'fact-' || s.memory_id
-                         ELSE 'msg-' || s.message_id END
-             FROM answer_sources s WHERE s.answer_id = m.id ORDER BY s.number) AS sources,
-       ARRAY(SELECT t.name FROM tool_results t
-             WHERE t.message_id = m.reply_to_id ORDER BY t.id) AS tools,
-       u.prompt, u.completion
-FROM messages m JOIN conversations c ON c.id = m.conversation_id
-LEFT JOIN LATERAL (SELECT sum(prompt_tokens) AS prompt, sum(completion_tokens) AS completion
-                   FROM model_usage
-                   WHERE owner_id = c.owner_id AND created_at = m.created_at
-                     AND m.role = 'assistant') AS u ON true
-WHERE c.telegram_user_id = %(user)s AND c.thread_id = %(thread_id)s
-  AND m.position < %(before)s
-ORDER BY m.position DESC, m.id DESC LIMIT %(limit)s
-"""
+# What is told of a page's owners: looked up by index for each of them alone.
+SELECT_PEOPLE = f"""
+SELECT o.id, o.telegram_user_id, o.thread_id, o.name, o.username, o.created_at, o.seen_at,
+       s.language, s.time_zone, s.inactive_since, o.blocked_at, spent.cost,
+       (SELECT coalesce(sum(m.position), 0)::bigint FROM conversations c CROSS JOIN LATERAL (
+            SELECT position FROM messages WHERE conversation_id = c.id
+            ORDER BY position DESC, id DESC LIMIT 1) AS m WHERE c.owner_id = o.id) AS messages,
+       {COUNT_LIVING} AS facts,
+       (SELECT coalesce(sum(times), 0)::bigint FROM failures WHERE owner_id = o.id) AS failures
+FROM owners o
+LEFT JOIN owners home ON home.telegram_user_id = o.telegram_user_id AND home.thread_id = 0
+LEFT JOIN user_settings s ON s.owner_id = home.id
+LEFT JOIN LATERAL (
+    SELECT sum({COST}) AS cost FROM (
+        SELECT model, purpose, sum(prompt_tokens - cached_tokens) AS uncached,
+               sum(cached_tokens) AS cached, sum(completion_tokens) AS completion
+        FROM model_usage
+        WHERE owner_id = o.id AND created_at > now() - make_interval(days => %(days)s)
+        GROUP BY model, purpose) AS u JOIN model_prices p ON p.model = u.model) AS spent ON true
+WHERE o.id = ANY(%(owners)s) ORDER BY array_position(%(owners)s, o.id)
+"""  # noqa: S608  (it holds constants of ours)
 
-# What the gate refused of an owner's, the newest first.
-SELECT_REJECTED = """
-SELECT created_at, reason, coalesce(text, '') AS text, message_id, origin
-FROM rejected_facts
-WHERE owner_id = %(owner)s
-ORDER BY id DESC LIMIT 100
-"""
 
-# What an owner's data weighs: rows, counted up to ten thousand.
-WEIGH = """
-WITH said AS (SELECT m.content FROM messages m JOIN conversations c ON c.id = m.conversation_id
-              WHERE c.owner_id = %(owner)s LIMIT 10000),
-     known AS (SELECT 1 FROM facts WHERE owner_id = %(owner)s LIMIT 10000),
-     vectors AS (SELECT 1 FROM document_embeddings WHERE owner_id = %(owner)s LIMIT 10000)
-SELECT (SELECT count(*) FROM said) AS "messages",
-       (SELECT coalesce(sum(octet_length(content)), 0) FROM said) AS "bytes of messages",
-       (SELECT count(*) FROM known) AS "facts", (SELECT count(*) FROM vectors) AS "vectors"
-"""
+def page_query(kind: str, order: str) -> str:
+    """The statement for a page of that kind, in that order; both are keys of the tables above."""
+    return SELECT_PAGE.replace("{kind}", KINDS[kind][1]).replace("{order}", ORDERS[order][1])
 
 
 class PeoplePages:
-    """What is kept of each owner, and what an operator may do with it."""
+    """Who talks with the bot."""
 
     def __init__(self, site: AdminSite) -> None:
         """Draw on ``site``."""
         self._site = site
-        self._client = site.core.client
-        self._consolidations = ConsolidationRepository(site.core.client)
 
     def routes(self) -> list[Route]:
         """Their addresses."""
-        owner = "/users/{user}/{thread:int}"
-        read, done = self._site.read, self._site.done
-        return [
-            self._site.shown("/users", self.users),
-            read(owner, self.conversation, "talk"),
-            read(owner + "/facts", self.facts, "facts"),
-            read(owner + "/recall", self.recall, "recall"),
-            read(
-                owner + "/rejected",
-                self._site.listing("rejected.html", SELECT_REJECTED),
-                "refused",
-            ),
-            done(owner + "/facts/{fact:int}/{action:str}", self.change_fact),
-            done(owner + "/consolidations/{number:int}/undo", self.undo_consolidation),
-        ]
+        return [self._site.shown("/users", self.people)]
 
-    async def users(self, request: Request) -> Response:
-        """Owners by id."""
-        wanted = request.query_params.get("id", "").strip()
-        after = read_owner(request.query_params.get("after", ""))
-        if wanted:
-            found = read_owner(wanted)
-            after = Owner(found.telegram_user_id, -1) if found else after
-        owners = await self._site.rows(SELECT_OWNERS, after or Owner(FIRST), limit=PAGE)
-        if wanted:
-            owners = [line for line in owners if str(line["telegram_user_id"]) == wanted]
-        return self._site.render(
-            request, "users.html", owners=owners, wanted=wanted,
-            more=owners[-1] if len(owners) == PAGE else None,
-        )  # fmt: skip
-
-    async def conversation(self, request: Request) -> Response:
-        """The messages as bubbles, the newest page first."""
-        owner, before = owner_of(request), number_of(request, "before")
-        newest_first = await self._site.rows(
-            SELECT_BUBBLES, owner, before=before or LAST, limit=PAGE
+    async def people(self, request: Request) -> Response:
+        """A page of owners."""
+        query = request.query_params
+        words = query.get("q", "").replace("\0", "").strip()[:MAX_WORDS]
+        kind, order = query.get("kind", ""), query.get("sort", "")
+        kind, order = kind if kind in KINDS else "", order if order in ORDERS else "seen"
+        page = min(number_of(request, "page") or 0, MAX_PAGES)
+        found = await self._site.rows(
+            page_query(kind, order), words=words, limit=PAGE + 1, offset=page * PAGE
         )
-        [weight] = await self._site.rows(WEIGH, owner)
-        return self._site.render(
-            request, "conversation.html", owner=owner, bubbles=newest_first[::-1], before=before,
-            more=newest_first[-1]["position"] if len(newest_first) == PAGE else None,
-            weight=weight,
-        )  # fmt: skip
-
-    async def facts(self, request: Request) -> Response:
-        """Facts with their sources, also those that hold no more."""
-        owner, before = owner_of(request), number_of(request, "before")
-        wanted = FactQuery(is_living=None, before=before, limit=PAGE)
-        facts = await self._client.run(
-            self._site.core.memory.memories.facts.list_facts, owner, wanted
-        )
-        return self._site.render(
-            request, "facts.html", owner=owner, facts=facts,
-            consolidations=await self._client.run(self._consolidations.list_done, owner),
-            more=facts[-1].id if len(facts) == PAGE else None,
-        )  # fmt: skip
-
-    async def change_fact(self, request: Request, _form: Fields) -> str:
-        """Pin, unpin, forget; take back a replacement or a forgetting."""
-        owner, number = owner_of(request), int(request.path_params["fact"])
-        action, memories = request.path_params["action"], self._site.core.memory.memories
-        if action in ("pin", "unpin"):
-            is_done: Any = await memories.pin(owner, number, pinned=action == "pin")
-        elif action == "forget":
-            is_done = (await memories.forget(owner, [fact_uid(number)])).texts
-        elif action == "undo":
-            is_done = await memories.undo(owner, number or None)
-        else:
-            raise HTTPException(404)
-        if is_done:
-            await self._site.note(request, f"{action} fact {number}", path_of(owner)[1:])
-        return f"{path_of(owner)}/facts"
-
-    async def undo_consolidation(self, request: Request, _form: Fields) -> str:
-        """What the nightly job put together is apart again, for good."""
-        owner, number = owner_of(request), int(request.path_params["number"])
-        if await self._client.run(self._consolidations.undo, owner, number):
-            await self._site.note(request, f"undo consolidation {number}", path_of(owner)[1:])
-        return f"{path_of(owner)}/facts"
-
-    async def recall(self, request: Request) -> Response:
-        """What would be recalled for a question, and which channel found it."""
-        owner = owner_of(request)
-        question = request.query_params.get("q", "")[:MAX_QUESTION]
-        hits: list[Any] = []
-        prompt: list[Any] = []
-        overview = None
         settings = await self._site.core.live_settings.get()
-        if question.strip():
-            query = Query(
-                owner, question, datetime.now(UTC), limit=20,
-                threshold=settings.memory_retrieve_threshold,
-            )  # fmt: skip
-            overview = query.overview()
-            hits = await self._site.core.memory.retriever.search(query)
-            prompt = await self._site.core.agent.preview_prompt(
-                await self._pretend(owner, question)
-            )
+        ids = [row["id"] for row in found[:PAGE]]
         return self._site.render(
-            request, "recall.html", owner=owner, question=question, hits=hits, overview=overview,
-            prompt=prompt,
-            tokens=self._site.core.counter.count_messages(prompt),
-            limit=settings.memory_retrieve_limit, lexical=LEXICAL_WEIGHT, links=LINK_BONUS,
-        )  # fmt: skip
-
-    async def _pretend(self, owner: Owner, question: str) -> IncomingMessage:
-        """The question as if the owner asked it now."""
-        known = await self._client.run(self._site.core.user_settings.get, owner.telegram_user_id)
-        return IncomingMessage(
-            owner, question, datetime.now(UTC), choose_language(known.language),
-            known.time_zone or self._site.zone, known.mode,
+            request, "users.html",
+            people=await self._site.rows(SELECT_PEOPLE, owners=ids, days=DAYS),
+            words=words, kind=kind, kinds=KINDS, order=order, orders=ORDERS, page=page,
+            has_more=len(found) > PAGE, currency=settings.currency, days=DAYS,
         )  # fmt: skip

@@ -6,7 +6,7 @@ import ipaddress
 import logging
 import re
 from collections.abc import Awaitable, Callable, Mapping
-from datetime import datetime
+from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
@@ -20,7 +20,7 @@ from starlette.staticfiles import StaticFiles
 
 from src.base.errors import AppError
 from src.base.owners import Owner
-from src.base.zones import local_time
+from src.base.zones import first_moment, local_time
 from src.core import Core
 from src.pg.client import Params, Record
 from src.web.admin_access import (
@@ -31,6 +31,7 @@ from src.web.admin_access import (
     Session,
     TooManyGuessesError,
 )
+from src.web.admin_markdown import link_references
 from src.web.admin_words import FILTERS
 from src.web.app_gate import is_number
 from src.web.http_server import read_body
@@ -65,6 +66,9 @@ VALUES (%(who)s, left(%(address)s, 100), %(action)s, left(%(target)s, 200))
 INSERT_LOGOUT = "INSERT INTO admin_logouts (session_id) VALUES (%(id)s) ON CONFLICT DO NOTHING"
 SELECT_LOGOUT = "SELECT ended_at FROM admin_logouts WHERE session_id = %(id)s"
 
+# What somebody is called, as far as it is known.
+SELECT_NAME = "SELECT name FROM owners WHERE id = %(owner)s"
+
 Page = Callable[[Request], Awaitable[Response]]
 Fields = Mapping[str, str]
 Action = Callable[[Request, Fields], Awaitable[str | Response]]
@@ -81,7 +85,9 @@ class AdminSite:
         self._templates = Environment(
             loader=FileSystemLoader(HERE / "templates"), autoescape=True, undefined=StrictUndefined
         )
-        self._templates.filters.update(FILTERS, moment=self._moment)
+        self._templates.filters.update(
+            FILTERS, moment=self._moment, clock=self._clock, linked=link_references
+        )
 
     def routes(self) -> list[Route | Mount]:
         """The login, the logout and what the pages look like."""
@@ -173,6 +179,8 @@ class AdminSite:
 
         async def show(request: Request) -> Response:
             owner = owner_of(request)
+            names = await self.rows(SELECT_NAME, owner)
+            request.state.whose = names[0]["name"] if names else None
             response = await page(request)
             await self.note(request, f"read {what}", path_of(owner)[1:])
             return response
@@ -257,10 +265,16 @@ class AdminSite:
     def render(
         self, request: Request, template: str, *, status: int = 200, **values: Any
     ) -> HTMLResponse:
-        """A page of ``template``, which gets ``values`` and who looks at it from where."""
+        """A page of ``template``, which gets ``values`` and who looks at it from where.
+
+        ``base`` is there where the pages about ``owner`` begin, ``whose`` what they are called.
+        """
         session: Session | None = getattr(request.state, "session", None)
+        root, owner = request.scope["root_path"], values.get("owner")
         text = self._templates.get_template(template).render(
-            root=request.scope["root_path"], path=request.url.path, zone=self.zone,
+            root=root, path=request.url.path, zone=self.zone,
+            base=root + path_of(owner) if owner else root,
+            whose=getattr(request.state, "whose", None) or (owner and owner.telegram_user_id),
             is_inside=session is not None, is_reader=session and session.role == Role.READER,
             token=session.form_token if session else "", **values,
         )  # fmt: skip
@@ -282,6 +296,17 @@ class AdminSite:
     def zone(self) -> str:
         """The time zone in which moments and days are shown."""
         return self.core.settings.timezone
+
+    def midnight(self, days: int = 1) -> datetime:
+        """When the last ``days`` days began, today among them."""
+        return first_moment(datetime.combine(self.first_day(days), time.min), self.zone)
+
+    def first_day(self, days: int) -> date:
+        """The first of the last ``days`` days."""
+        return local_time(datetime.now(UTC), self.zone).date() - timedelta(days=days - 1)
+
+    def _clock(self, moment: datetime) -> str:
+        return f"{local_time(moment, self.zone):%H:%M}"
 
     def _moment(self, moment: datetime | None) -> str:
         return f"{local_time(moment, self.zone):%d.%m.%Y %H:%M}" if moment else ""
@@ -363,7 +388,7 @@ def read_owner(text: str) -> Owner | None:
     return owner if max(abs(number) for number in owner) < 2**52 else None
 
 
-def number_of(request: Request, name: str) -> int | None:
-    """A number in the query of the address; None without one."""
+def number_of(request: Request, name: str, *, digits: int = 9) -> int | None:
+    """A number of at most so many digits in the query of the address; None without one."""
     text = request.query_params.get(name, "")
-    return int(text) if is_number(text, 9) else None
+    return int(text) if is_number(text, digits) else None

@@ -1,25 +1,25 @@
-"""What models cost by day, model, purpose and person: tables, a chart, a file; and the prices."""
+"""What models cost by day, model, purpose and person: tables, a chart, a file."""
 
 import csv
 import io
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from datetime import UTC, date, datetime, timedelta
-from decimal import Decimal, InvalidOperation
+from datetime import date, timedelta
+from decimal import Decimal
 from functools import partial
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from src.base.zones import local_time
 from src.pg.client import Record
 from src.pg.records_repo import COST, usage_query
 from src.web.admin_access import Role
-from src.web.admin_site import AdminSite, Fields, number_of
+from src.web.admin_site import AdminSite, number_of
 from src.web.admin_words import Chart, build_chart, money, plain_cell, short
 
 DAYS = (1, 7, 14, 30, 90)  # that usage is shown of
+MAX_BY_PERSON = 30  # days: by person every call is read, as only whole days are summed up
 BY = ("day", "model", "purpose", "person")
 # What a purpose is called, in the order in which they are listed.
 PURPOSES = {
@@ -104,8 +104,7 @@ WITH spent AS (
            coalesce(sum(completion_tokens), 0) AS completion,
            coalesce(sum(prompt_tokens - cached_tokens), 0) AS uncached
     FROM model_usage
-    WHERE created_at >= (SELECT ((now() AT TIME ZONE %(zone)s)::date - %(days)s + 1)::timestamp
-                                AT TIME ZONE %(zone)s)
+    WHERE created_at >= %(since)s
     GROUP BY 1, 2, 3
 ), summed AS (
     SELECT u.owner_id, sum(u.calls)::bigint AS calls, sum(u.failed)::bigint AS failed,
@@ -121,21 +120,9 @@ FROM summed JOIN owners o ON o.id = owner_id
 ORDER BY cost DESC NULLS LAST, prompt DESC, o.id LIMIT %(limit)s
 """  # noqa: S608  (it holds a constant of ours)
 
-# What a million tokens of a model cost.
-SELECT_PRICES = (
-    "SELECT model, prompt, cached, completion FROM model_prices ORDER BY model LIMIT 500"
-)
-UPSERT_PRICE = """
-INSERT INTO model_prices (model, prompt, cached, completion)
-VALUES (%(model)s, %(prompt)s, %(cached)s, %(completion)s)
-ON CONFLICT (model) DO UPDATE
-SET prompt = EXCLUDED.prompt, cached = EXCLUDED.cached, completion = EXCLUDED.completion
-"""
-DELETE_PRICE = "DELETE FROM model_prices WHERE model = %(model)s"
-
 
 class UsagePages:
-    """What it costs, and the prices that the figures rest on."""
+    """What it costs."""
 
     def __init__(self, site: AdminSite) -> None:
         """Draw on ``site``."""
@@ -146,7 +133,6 @@ class UsagePages:
         return [
             self._site.shown("/usage", self.usage, role=Role.READER),
             self._site.shown("/usage.csv", self.download, role=Role.READER),
-            self._site.done("/prices", self.change_price),
         ]
 
     async def usage(self, request: Request) -> Response:
@@ -155,11 +141,9 @@ class UsagePages:
         settings = await self._site.core.live_settings.get()
         lines = await self._lines(days, by, limit=100)
         return self._site.render(
-            request, "usage.html", lines=lines, days=days, choices=DAYS, by=by, dimensions=BY,
-            total=_total(lines), chart=await self._chart(days, by, settings.currency),
+            request, "usage.html", lines=lines, days=days, choices=_choices(by), by=by,
+            dimensions=BY, total=_total(lines), chart=await self._chart(days, by, settings.currency),
             purposes=PURPOSES, currency=settings.currency,
-            prices=await self._site.rows(SELECT_PRICES),
-            problem=request.query_params.get("problem") == "price",
         )  # fmt: skip
 
     async def download(self, request: Request) -> Response:
@@ -181,17 +165,17 @@ class UsagePages:
         return Response(text.getvalue(), media_type="text/csv; charset=utf-8", headers=headers)
 
     async def _lines(self, days: int, by: str, *, limit: int) -> list[Record]:
-        values = {"zone": self._site.zone, "days": days}
         if by == "person":
-            return await self._site.rows(SELECT_PEOPLE, values, limit=limit)
-        return await self._site.rows(SELECT_USAGE, values, by=by)
+            since = self._site.midnight(days)
+            return await self._site.rows(SELECT_PEOPLE, since=since, limit=limit)
+        return await self._site.rows(SELECT_USAGE, zone=self._site.zone, days=days, by=by)
 
     async def _chart(self, days: int, by: str, currency: str) -> Chart | None:
         """Tokens by day in their kinds; by model or purpose, what each has cost."""
         by = "day" if by == "person" else by
         rows = await self._site.rows(SELECT_DAYS, zone=self._site.zone, days=days, by=by)
-        today = local_time(datetime.now(UTC), self._site.zone).date()
-        shown = [today - timedelta(days=ago) for ago in reversed(range(days))]
+        first = self._site.first_day(days)
+        shown = [first + timedelta(days=later) for later in range(days)]
         if by == "day":
             parts = ["cached", "prompt", "completion"]
             tokens = {row["day"]: (row["cached"], row["prompt"] - row["cached"], row["completion"])
@@ -208,29 +192,16 @@ class UsagePages:
             form=partial(money, currency=currency) if is_priced else short,
         )
 
-    async def change_price(self, request: Request, form: Fields) -> str:
-        """What a million tokens of a model cost."""
-        model = form.get("model", "").strip()
-        if not model.isprintable() or len(model) > 200 or model.split() != [model]:
-            return "/usage?problem=price"
-        if form.get("delete"):
-            await self._site.rows(DELETE_PRICE, model=model)
-        else:
-            try:
-                price = {
-                    one: _price(form.get(one, "")) for one in ("prompt", "cached", "completion")
-                }
-            except (InvalidOperation, ValueError):
-                return "/usage?problem=price"
-            await self._site.rows(UPSERT_PRICE, price, model=model)
-        await self._site.note(request, "change price", model)
-        return "/usage"
-
 
 def _asked(request: Request) -> tuple[int, str]:
     """Of how many days, and by what."""
     days, by = number_of(request, "days") or 7, request.query_params.get("by", "day")
-    return days if days in DAYS else 7, by if by in BY else "day"
+    by = by if by in BY else "day"
+    return min(days, _choices(by)[-1]) if days in DAYS else 7, by
+
+
+def _choices(by: str) -> Sequence[int]:
+    return [days for days in DAYS if by != "person" or days <= MAX_BY_PERSON]
 
 
 def _total(lines: Sequence[Record]) -> Record:
@@ -251,14 +222,7 @@ def _stacked(
               for row in rows]  # fmt: skip
     for row, value in zip(rows, values, strict=True):
         sums[row["key"]] += value
-    most = sorted(sums, key=lambda key: -sums[key])[:PARTS]
+    most = sorted(filter(sums.get, sums), key=lambda key: -sums[key])[:PARTS]
     for row, value in zip(rows, values, strict=True):
         bars[row["day"], row["key"] if row["key"] in most else OTHERS] += value
     return most + [OTHERS] * (len(sums) > PARTS), bars
-
-
-def _price(text: str) -> Decimal:
-    value = Decimal(text.strip().replace(",", ".") or "0")
-    if not 0 <= value < 10**8:
-        raise ValueError("no price")
-    return value

@@ -289,9 +289,12 @@ class Gate:
         """Who asks, with their settings; the database is asked in every request."""
         core = self._core
         known = await core.client.run(core.user_settings.get, visitor.user_id)
+        language = choose_language(known.language, visitor.language_code)
+        if known.is_blocked:
+            raise RefusedError(403, say("not_allowed", language, user_id=visitor.user_id))
         called = Called(
             Owner(visitor.user_id),
-            choose_language(known.language, visitor.language_code),
+            language,
             datetime.now(UTC),
             known.time_zone or core.settings.timezone,
             member=visitor.user_id,

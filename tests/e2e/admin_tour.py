@@ -17,7 +17,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 from playwright.async_api import Browser, Page, async_playwright
 
@@ -25,6 +24,7 @@ from src.pg.embedded import EmbeddedPostgres
 from src.pg.migrations import migrate
 from tests.conftest import fast_folder, query
 from tests.e2e.bot_process import World
+from tests.e2e.operation_tour import USER, AdminTour, fill_operation, keep_facts
 from tests.e2e.web_app_tour import PUBLIC, photograph_page
 from tests.fakes.openai_server import FakeOpenAI, Reply
 from tests.fakes.telegram_server import FakeTelegram
@@ -32,27 +32,24 @@ from tests.fakes.telegram_server import FakeTelegram
 # Without its windows it takes two thirds of the time.
 CHROMIUM = shutil.which("chromium-headless-shell") or shutil.which("chromium")
 PASSWORD = "a password for the tour"
-USER = 2**41 + 5
 QUIET = (
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
 )  # fmt: skip
 PHONE = {"width": 390, "height": 844}
-DESKTOP = {"width": 1200, "height": 800}
+# What docs/ shows, by what the tour calls it.
+PICTURES = {
+    "overview": "overview_1280_light", "failures": "failures_1280_light",
+    "usage": "usage_1280_light", "conversation": "talk_1280_light", "facts": "facts_1280_light",
+    "recall": "recall_1280_light", "settings": "settings_1280_light",
+    "phone": "talk_390_dark", "phone_usage": "usage_390_light",
+}  # fmt: skip
 TALK = (
     ("Привет! У меня кот Барсик, ему семь лет", "Запомнил: кот Барсик, семь лет."),
     ("В мае поедем в Грузию на машине", "Хорошо, напомню ближе к делу."),
     ("Как зовут моего кота?", "Вашего кота зовут Барсик."),
     ("We moved to Prague last week", "Noted: you live in Prague now."),
 )
-PRICES = "INSERT INTO model_prices VALUES ('openai:test', 0.25, 0.025, 2) RETURNING model"
-SPENT = """
-INSERT INTO model_usage (owner_id, purpose, model, prompt_tokens, cached_tokens,
-                         completion_tokens, duration_ms, created_at)
-SELECT add_owner(%s, 0), 'answer', 'openai:test', 40000 + 9000 * (n %% 5), 30000 + 5000 * (n %% 4),
-       4000 + 300 * n, 900 + 100 * n, now() - make_interval(days => n)
-FROM generate_series(0, 6) AS n RETURNING id
-"""
 
 
 @asynccontextmanager
@@ -81,59 +78,20 @@ async def talk(world: World) -> None:
     await world.settled()
 
 
-def keep_facts(world: World) -> None:
-    """Two facts, of which the newer replaced the older, and one that is pinned."""
-    fact = (
-        "INSERT INTO memories (owner_id, memory_type, text, language, subject, relation, object,"
-        " importance, pinned, origin, content_hash) VALUES (add_owner(%s, 0), 'user_fact', %s,"
-        " %s, 'user', %s, %s, %s, %s, 'tool', %s) RETURNING id"
-    )
-    [(old,)] = world.query(
-        fact, USER, "Живу в Харькове", "ru", "lives_in", "Харьков", 7, False, "a"
-    )
-    [(new,)] = world.query(
-        fact, USER, "We moved to Prague last week", "en", "lives_in", "Prague", 7, False, "b"
-    )
-    world.query(fact, USER, "У меня кот Барсик", "ru", "has_pet", "Барсик", 6, True, "c")
-    world.query(
-        "UPDATE memories SET retired_at = now(), retired_reason = 'replaced', superseded_by = %s"
-        " WHERE id = %s RETURNING id", new, old,
-    )  # fmt: skip
-    world.query(
-        "INSERT INTO memory_sources (memory_id, message_id, uid, episode, quote, said_at)"
-        " SELECT f.id, m.id, 'msg-' || m.id, 'teach_msg-' || m.id, f.text, m.created_at"
-        " FROM memories f, messages m WHERE f.owner_id = add_owner(%s, 0)"
-        " AND message_text(m.content) LIKE '%%' || f.object || '%%' AND m.role = 'user'"
-        " RETURNING memory_id", USER,
-    )  # fmt: skip
-
-
 async def photograph(world: World, folder: Path) -> list[Path]:
-    """The pages as pictures, on a desk and on a phone."""
+    """The pages as pictures, on a desk and on a phone; nothing on them is wrong."""
     bot = await world.start(ADMIN_PASSWORD=PASSWORD, **PUBLIC)
     await talk(world)
     keep_facts(world)
-    world.query(PRICES)
-    world.query(SPENT, USER)
-    of_user = f"users/{USER}/0"
-    views: tuple[tuple[str, str, Any], ...] = (
-        ("conversation", of_user, DESKTOP), ("facts", f"{of_user}/facts", DESKTOP),
-        ("recall", f"{of_user}/recall?q=как+зовут+кота", DESKTOP), ("usage", "usage", DESKTOP),
-        ("settings", "settings", DESKTOP), ("phone", of_user, PHONE),
-        ("phone_usage", "usage", PHONE),
-    )  # fmt: skip
-    made = []
     async with open_browser() as browser:
-        for name, path, size in views:
-            context = await browser.new_context(viewport=size)
-            page = await context.new_page()
-            await log_in(page, bot.http)
-            await page.goto(f"{bot.http}/admin/{path}")
-            file = folder / f"admin_{name}.png"
-            await page.screenshot(path=file)
-            made.append(file)
-            await context.close()
-        made += await photograph_page(world, bot, browser, folder)
+        made = await photograph_page(world, bot, browser, folder)
+        fill_operation(world)
+        with TemporaryDirectory() as place:
+            tour = AdminTour(bot, Path(place), is_whole=True)
+            await tour.take(browser, PASSWORD)
+            for name, picture in PICTURES.items():
+                made.append(folder / f"admin_{name}.png")
+                shutil.copy(Path(place) / f"admin_{picture}.png", made[-1])
     return made
 
 

@@ -1,11 +1,12 @@
-"""A visit to the admin pages about operation: every control pressed once, nobody kept out.
+"""A visit to the admin pages: every control pressed once, nobody kept out, nothing heavy.
 
 Each page is looked at on a desk and on a phone, light and dark: axe-core finds nothing, nothing is
-wider than the screen, and the header takes one line.
+wider than the screen, the header takes one line, and all of it is 60 kB at most.
 """
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Literal
 
@@ -20,10 +21,25 @@ VIOLATIONS = """async () => (await axe.run()).violations.map(
     (one) => [one.id, one.nodes.map((node) => node.html)])"""
 SIZES = ((1280, 900), (390, 844))
 SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
+USER = 2**41 + 5
+OF_USER = f"users/{USER}/0"
 PAGES = {
     "overview": "", "usage": "usage?days=14&by=model", "failures": "failures", "queue": "queue",
-    "batches": "batches",
+    "batches": "batches", "people": "users", "person": "users/503/0/about",
+    "talk": "users/503/0", "failed_turn": "users/503/0?msg=5041#msg-5041", "short_talk": OF_USER,
+    "facts": f"{OF_USER}/facts?state=all", "refused": f"{OF_USER}/facts?state=refused",
+    "no_facts": f"{OF_USER}/facts?q=nothing", "forget": f"{OF_USER}/facts/2/forget",
+    "recall": f"{OF_USER}/recall?q=как+зовут+кота", "settings": "settings",
+    "prices": "prices?model=openai:gpt-5-micro", "audit": "audit",
+    "guesses": "audit?of=guesses", "missing": "nowhere",
 }  # fmt: skip
+MAX_BYTES = 60_000  # of a page with its style sheet
+MAX_PAINT = 1000.0  # milliseconds to the first paint, with a processor slowed down four times
+WEIGHT = """performance.getEntriesByType("navigation")
+    .concat(performance.getEntriesByType("resource"))
+    .reduce((sum, one) => sum + one.decodedBodySize, 0)"""
+PAINT = """new Promise((found) => new PerformanceObserver(
+    (list) => found(list.getEntries()[0].startTime)).observe({type: "paint", buffered: true}))"""
 # What was pressed, and what there is to press: a control by what it says, the same in each row.
 WATCH = """
 window.nameOf = (node) => (node.getAttribute("aria-label") || node.textContent || node.name)
@@ -33,7 +49,8 @@ document.addEventListener("click", (event) => {
     if (node) window.pressed(nameOf(node));
 }, true);
 """
-CONTROLS = """[...document.querySelectorAll("main button, main summary, header button")]
+CONTROLS = """[...document.querySelectorAll(
+    "main button, main summary, main .button, header button")]
     .filter((node) => node.checkVisibility()).map(nameOf)"""
 
 # Two days of a small bot: messages, an outage of the model, jobs that failed, a batch.
@@ -64,6 +81,7 @@ SELECT add_owner(500 + n % 9, 0), (ARRAY['answer', 'summary', 'extract', 'pictur
 FROM generate_series(1, 200) n;
 INSERT INTO model_prices VALUES ('openai:gpt-5-mini', 0.25, 0.025, 2),
                                 ('openai:gpt-5-nano', 0.05, 0.005, 0.4);
+DELETE FROM growth_days;
 INSERT INTO growth_days (day, people, messages, facts, bytes)
 SELECT current_date - n, 60 - n, 9000 - 210 * n - n % 4 * 40, 1400 - 37 * n - n % 5 * 9,
        48000000 - n * 300000 FROM generate_series(0, 20) n;
@@ -84,39 +102,139 @@ VALUES ('openai', 'gpt-5-nano', 'completed', 'batch-1', 40, 38, 2);
 UPDATE global_settings SET daily_tokens = 3000000;
 """
 
+# A talk of two days: Markdown, a tool that found and one that failed, sources, a failed answer.
+TALK = """
+INSERT INTO conversations (owner_id, telegram_user_id) VALUES (add_owner(503, 0), 503);
+INSERT INTO messages (id, conversation_id, role, content, position, created_at, delivered_at)
+OVERRIDING SYSTEM VALUE
+SELECT 5000 + n, id, (ARRAY['user', 'assistant'])[1 + (n + 1) % 2],
+       CASE WHEN n % 2 = 1 THEN 'What do I need for the trip, number ' || n || '?' ELSE
+'## The list
+For **Tbilisi** in May, as you said [1]:
+
+1. A *light* coat; `+12 °C` in the evening
+2. The papers of the car: see [the rules](https://example.org/rules)
+
+| What | Where from | msg |
+|---|---|---|
+| Insurance | at the border | msg-5001 |
+
+> We drive in May' END, n, now() - (60 - n) * interval '40 min', now()
+FROM conversations, generate_series(1, 60) n WHERE telegram_user_id = 503;
+INSERT INTO tool_results (conversation_id, message_id, name, arguments, result, error, duration_ms)
+SELECT conversation_id, m.id, name, '{"query": "the trip in May", "limit": 5}', result, error, ms
+FROM messages m, (VALUES
+    ('search_memory', '1. We drive in May (msg-5001, fact-7)', NULL, 43),
+    ('get_weather', 'The server of this tool does not answer.', 'TimeoutError', 20011)
+) AS t (name, result, error, ms) WHERE m.id = 5059;
+INSERT INTO answer_sources (answer_id, number, message_id)
+SELECT id, 1, 5001 FROM messages WHERE id > 5000 AND id % 4 = 0;
+UPDATE messages SET failed_at = created_at WHERE id = 5041;
+INSERT INTO failures (failed_at, part, event, reason, owner_id)
+SELECT failed_at, 'model', 'gave up on an update',
+       'the model is unavailable (HTTP 429, RateLimitError)', add_owner(503, 0)
+FROM messages WHERE id = 5041;
+DELETE FROM messages WHERE id = 5042;
+INSERT INTO owners (telegram_user_id, thread_id) VALUES (-1001, 4);
+UPDATE owners SET seen_at = now() - abs(telegram_user_id - 503) * interval '5 h',
+    name = (ARRAY['Ada', 'Борис', 'Chidi', 'Діана', 'Emil', 'Farah'])[1 + telegram_user_id % 6],
+    username = CASE WHEN telegram_user_id % 2 = 1 THEN 'user' || telegram_user_id END
+WHERE telegram_user_id BETWEEN 500 AND 508;
+INSERT INTO user_settings (owner_id, language, time_zone, inactive_since)
+SELECT id, 'uk', 'Europe/Kyiv', CASE WHEN telegram_user_id = 506 THEN now() END
+FROM owners WHERE telegram_user_id BETWEEN 502 AND 506;
+INSERT INTO memories (owner_id, memory_type, text, subject, relation, object, importance, origin,
+                      content_hash)
+SELECT add_owner(503, 0), 'user_fact', 'I have ' || n || ' cats', 'user', 'other', 'x', 5,
+       'tool', 'tour ' || n FROM generate_series(1, 12) n;
+INSERT INTO reminders (owner_id, text, due_at, time_zone, language)
+VALUES (add_owner(503, 0), 'Call the garage', date_trunc('hour', now()) + interval '2 days',
+        'Europe/Kyiv', 'uk');
+INSERT INTO conversation_summaries (conversation_id, first_position, last_position, content)
+SELECT id, 1, 15, 'A trip to Tbilisi by car is planned for May.'
+FROM conversations WHERE telegram_user_id = 503;
+"""
+
+
+# What is known of the user who talked: a fact that replaced another, one that is pinned and was
+# told twice, and what was refused.
+FACTS = """
+INSERT INTO memories (owner_id, memory_type, text, language, subject, relation, object,
+                      importance, pinned, origin, content_hash, valid_from)
+SELECT add_owner({user}, 0), kind, text, 'ru', 'user', relation, object, 6, is_pinned, 'tool',
+       md5(text), since
+FROM (VALUES ('user_fact', 'Живу в Харькове', 'lives_in', 'Харьков', false, NULL),
+             ('user_fact', 'We moved to Prague last week', 'lives_in', 'Prague', false,
+              current_date - interval '7 days'),
+             ('user_fact', 'У меня кот Барсик', 'has_pet', 'Барсик', true, NULL),
+             ('event', 'В мае едем в Грузию', 'travels_to', 'Грузию', false,
+              current_date + interval '99 days'),
+             ('user_fact', 'Кота зовут Мурзик', 'has_pet', 'Мурзик', false, NULL))
+     AS told (kind, text, relation, object, is_pinned, since);
+UPDATE memories old SET retired_at = now(), retired_reason = 'replaced', superseded_by = new.id
+FROM memories new WHERE old.object = 'Харьков' AND new.object = 'Prague';
+UPDATE memories old SET retired_at = now(), retired_reason = 'contradicted', superseded_by = new.id
+FROM memories new WHERE old.object = 'Мурзик' AND new.object = 'Барсик';
+INSERT INTO memory_sources (memory_id, message_id, uid, episode, quote, said_at)
+SELECT f.id, m.id, 'msg-' || m.id, 'teach_msg-' || m.id, message_text(m.content), m.created_at
+FROM memories f, messages m
+WHERE m.role = 'user' AND (message_text(m.content) LIKE '%' || f.object || '%'
+                           OR f.object = 'Барсик' AND message_text(m.content) LIKE '%кота%');
+INSERT INTO rejected_facts (owner_id, message_id, reason, text, origin)
+SELECT add_owner({user}, 0), max(id), reason, text, 'extraction' FROM messages,
+     (VALUES ('secret', NULL), ('question', 'Как зовут моего кота?'),
+             ('number_not_said', 'Барсику восемь лет')) AS refused (reason, text)
+GROUP BY reason, text;
+INSERT INTO consolidations (kind, memory_id, kept_memory_id, details)
+SELECT 'contradiction', id, superseded_by, '{}' FROM memories WHERE object = 'Мурзик'
+"""
+
+
+def keep_facts(world: World) -> None:
+    """Facts of the user who talked."""
+    execute(world.dsn, FACTS.replace("{user}", str(USER)))
+
 
 def fill_operation(world: World) -> None:
     """Something to be seen on each page."""
-    execute(world.dsn, FILL)
+    execute(world.dsn, FILL + TALK)
 
 
-class OperationTour:
+class AdminTour:
     """Looks at each page and presses what is there.
 
     Attributes:
         seen: The controls that were on a page, by name.
         pressed: Those that were pressed.
-        made: The pictures.
+        looked: How often a page was looked at.
     """
 
-    def __init__(self, bot: BotProcess, folder: Path) -> None:
+    def __init__(self, bot: BotProcess, folder: Path | None = None, *, is_whole: bool) -> None:
+        """Take pictures into ``folder``; ``is_whole``: in all schemes, and look at the clock."""
         self._address = f"{bot.http}/admin"
         self._folder = folder
+        self._is_whole = is_whole
         self.seen: set[str] = set()
         self.pressed: set[str] = set()
-        self.made: list[Path] = []
+        self.looked = 0
 
     async def take(self, browser: Browser, password: str) -> None:
         """The whole visit."""
         for width, height in SIZES:
             for scheme in SCHEMES:
+                if not self._is_whole and (scheme == "light") != (width > 390):
+                    continue
                 context = await browser.new_context(
                     viewport={"width": width, "height": height}, color_scheme=scheme
                 )
                 await context.expose_function("pressed", lambda name: self.pressed.add(name))
                 await context.add_init_script(WATCH)
                 page = await context.new_page()
+                if self._is_whole:
+                    session = await context.new_cdp_session(page)
+                    await session.send("Emulation.setCPUThrottlingRate", {"rate": 4})
                 await page.goto(f"{self._address}/login")
+                await self._look(page, "login", f"{width}_{scheme}")
                 await page.get_by_label("Password").fill(password)
                 await page.get_by_role("button", name="Log in").click()
                 await page.get_by_role("heading", name="Overview").wait_for()
@@ -128,19 +246,24 @@ class OperationTour:
                 await context.close()
 
     async def _look(self, page: Page, name: str, variant: str) -> None:
+        weight = await page.evaluate(WEIGHT)
+        assert weight <= MAX_BYTES, f"{name} weighs {weight} bytes"
+        if self._is_whole:
+            paint = await page.evaluate(PAINT)
+            assert paint <= MAX_PAINT, f"{name} is painted after {paint} ms"
         await page.evaluate(AXE)
         violations = await page.evaluate(VIOLATIONS)
         assert not violations, f"{name} {variant}: {violations}"
         wide, screen, header = await page.evaluate(
             "[document.documentElement.scrollWidth, innerWidth,"
-            " document.querySelector('header').offsetHeight]"
+            " document.querySelector('header')?.offsetHeight]"
         )
         assert wide <= screen, f"{name} {variant} is {wide} wide"
-        assert header <= 60, f"the header of {name} {variant} is {header} high"
+        assert (header or 0) <= 60, f"the header of {name} {variant} is {header} high"
         self.seen |= set(await page.evaluate(CONTROLS))
-        file = self._folder / f"admin_{name}_{variant}.png"
-        await page.screenshot(path=file, full_page=True)
-        self.made.append(file)
+        self.looked += 1
+        if self._folder is not None:
+            await page.screenshot(path=self._folder / f"admin_{name}_{variant}.png")
 
     async def _press_everything(self, page: Page) -> None:
         """Every button and form, and every link of the tabs and of the menu."""
@@ -162,20 +285,95 @@ class OperationTour:
         async with page.expect_download() as told:
             await press("Download CSV", role="link")
         assert (await told.value).suggested_filename.endswith(".csv")
+        await press("Prices of the models", role="link")
         await page.get_by_label("Model", exact=True).fill("openai:other")
-        await page.get_by_label("Prompt", exact=True).fill("0,5")
-        await press("Set price")
-        await page.get_by_role("button", name="Delete the price of openai:other").click()
-        await page.get_by_role("button", name="Delete the price of openai:other").wait_for(
-            state="detached"
-        )
+        new = page.get_by_role("group", name="One more model")
+        for kind in ("Prompt", "Cached", "Completion"):
+            await new.get_by_label(kind).fill("0,5")
+        await press("Save")
+        await page.get_by_text("Saved. Prompt of openai:other: no price → 0.5.").wait_for()
+        other = page.get_by_role("group", name="openai:other")
+        await other.get_by_role("button", name="Reset").click()
+        await other.wait_for(state="detached")
+        await page.goto(f"{self._address}/users")
+        await page.get_by_label("Name, @username").fill("user503")
+        await page.get_by_label("Show").select_option("People")
+        await page.get_by_label("Sort by").select_option("Name")
+        await press("Find")
+        await page.get_by_text("@user501").wait_for(state="detached")
+        await press("Farah", role="link")
+        for name in ("Block", "Unblock"):
+            await page.get_by_role("button", name=name, exact=True).click()
+        for name, end in (("to read", ".md"), ("for programs", ".json")):
+            async with page.expect_download() as told:
+                await press(name)
+            assert (await told.value).suggested_filename.endswith(end)
+        await page.get_by_label("What would be recalled").fill("cats")
+        await press("Recall")
+        await page.get_by_text("The prompt that would be sent").wait_for()
+        await press("Talk", role="link")
+        await page.get_by_text("This is the newest message.").wait_for()
+        assert await page.evaluate("scrollY > 0"), "it opens at its end"
+        for name in ("search_memory", "get_weather"):
+            await page.get_by_text(name).click()
+        await page.get_by_text("1. We drive in May (").get_by_role("link", name="msg-5001").click()
+        await page.locator("#msg-5001:target").wait_for()
+        await page.get_by_label("Jump to a day").fill("2000-01-01")
+        await press("Go")
+        await press("Newer", role="link")
+        await press("Older", role="link")
+        await page.locator("#msg-5040").wait_for()
+        await press("Person", role="link")
+        await page.get_by_text("Erase everything").click()
+        await page.get_by_label("Type 503").fill("503")
+        await press("Erase for good")
+        await page.get_by_text("erase everything").wait_for()
         await page.goto(f"{self._address}/failures")
         for choice in ("7 days", "Telegram"):
             await press(choice, role="link")
+        await self._press_facts(page)
+        await page.goto(f"{self._address}/settings")
+        for group in await page.locator("main summary").all():
+            await group.click()
+        await press("Reset")
+        await page.get_by_text(re.compile("^Saved. Tokens a day")).wait_for()
+        await press("Save")
+        await page.goto(f"{self._address}/users")
+        await page.get_by_label("Name, @username or id").fill(str(USER))
+        await press("Find")
+        await page.locator("td a").first.click()
+        await press("Recall", role="link")
+        await page.get_by_label("Question").fill("кот")
+        await press("Recall")
         await press("Menu")
         await press("Batches", role="link")
         await page.get_by_role("link", name="20").first.click()
+        await self._look(page, "batch", "390_dark")
         await press("All batches", role="link")
         await press("Menu")
         await press("Log out")
         await page.get_by_role("button", name="Log in").wait_for()
+
+    async def _press_facts(self, page: Page) -> None:
+        """Pin, unpin, take apart, undo, forget and take back."""
+        await page.goto(f"{self._address}/{OF_USER}/facts")
+
+        async def press(name: str, told: str) -> None:
+            await page.get_by_role("button", name=re.compile(name)).first.click()
+            await page.get_by_role("status").get_by_text(told).wait_for()
+
+        await page.get_by_label("Kind").select_option("event")
+        await page.get_by_role("button", name="Search").click()
+        await press("^Pin", "Pinned")
+        await page.get_by_role("link", name="Pinned").click()
+        await press("^Unpin", "No longer pinned")
+        await page.goto(f"{self._address}/{OF_USER}/facts")
+        await page.get_by_text("Put together at night").click()
+        await press("Take apart", "Taken apart")
+        await page.goto(f"{self._address}/{OF_USER}/facts?fact=2")
+        await page.locator("#fact-2 summary").click()
+        await press("Undo the replacement", "N")
+        await page.goto(f"{self._address}/{OF_USER}/facts?fact=3")
+        await page.get_by_role("link", name="Forget fact-3").click()
+        await press("Forget it", "Forgotten")
+        await press("Take back the last", "Taken back")

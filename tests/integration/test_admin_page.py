@@ -17,12 +17,13 @@ from starlette.applications import Starlette
 from starlette.routing import Mount, Route
 
 from src.base.owners import Owner
-from src.web import admin_people
+from src.memory.consolidation import SELECT_DONE
+from src.memory.memory_repo import SELECT_FACTS, FactQuery
+from src.web import admin_facts
 from src.web.admin_access import Access, Role
 from src.web.admin_pages import HEADERS, admin_routes, build_admin_app
 from src.web.admin_site import AdminSite
 from src.web.http_server import HttpServer
-from tests.fakes.openai_server import Reply
 from tests.integration.person import Person, Rig
 
 PASSWORD = "correct horse battery"
@@ -257,7 +258,7 @@ async def test_the_audit_says_who_read_and_only_what_happened(
     [memory] = await somebody.living()
     form, base = {"token": await token(inside)}, f"/users/{USER}/0"
     await inside.post("/login", data={"password": "no"})
-    for path in ("", "/facts", "/recall?q=кот", "/rejected"):
+    for path in ("", "/facts", "/recall?q=кот"):
         await inside.get(base + path)
     for action in ("unpin", "undo"):  # it is not pinned; nothing was forgotten
         await inside.post(f"{base}/facts/{memory.id + 10}/{action}", data=form)
@@ -267,7 +268,7 @@ async def test_the_audit_says_who_read_and_only_what_happened(
     of = f"users/{USER}/0"
     assert [row for row in noted if row[1] != "login"] == [
         ("", "wrong password", ""), ("operator", "read talk", of), ("operator", "read facts", of),
-        ("operator", "read recall", of), ("operator", "read refused", of),
+        ("operator", "read recall", of),
         ("operator", f"forget fact {memory.id}", of),
     ]  # fmt: skip
     inner, outer = (await inside.get("/audit")).text, (await inside.get("/audit?of=guesses")).text
@@ -297,8 +298,8 @@ async def test_a_fact_is_pinned_forgotten_and_taken_back(
     [memory] = await somebody.living()
     [foreign] = await other.living()
     base, form = f"/users/{USER}/0/facts", {"token": await token(inside)}
-    page = (await inside.get(base)).text
-    assert "У меня кот Барсик" in page and "пёс" not in page
+    page = (await inside.get(f"{base}?fact={memory.id}")).text  # where the links to it lead
+    assert f'id="fact-{memory.id}"' in page and "У меня кот Барсик" in page and "пёс" not in page
     await inside.post(f"{base}/{memory.id}/pin", data=form)
     assert [m.pinned for m in await somebody.living()] == [True]
     await inside.post(f"{base}/{foreign.id}/pin", data=form)
@@ -312,6 +313,49 @@ async def test_a_fact_is_pinned_forgotten_and_taken_back(
     assert (await inside.post(f"{base}/{memory.id}/explode", data=form)).status_code == 404
     audit = (await inside.get("/audit")).text
     assert all(f"{action} fact" in audit for action in ("pin", "unpin", "forget", "undo"))
+    nothing = await inside.post(f"{base}/{memory.id + 99}/pin?state=past&q=кот", data=form)
+    assert nothing.headers["location"] == f"{base}?state=past&q=%D0%BA%D0%BE%D1%82&done=nothing"
+    assert "Nothing was changed" in (await inside.get(nothing.headers["location"])).text
+
+
+async def test_a_fact_stands_once_with_whoever_told_it_and_is_found_by_what_it_is(
+    rig: Rig, inside: httpx.AsyncClient
+) -> None:
+    somebody = Person(rig, user=USER + 20)
+    await somebody.tell("Живу в Омске", relation="lives_in", object="Омск")
+    await somebody.tell("Люблю чай", memory_type="preference", relation="likes", object="чай")
+    await somebody.tell("Живу в Томске", relation="lives_in", object="Томск", contradicts=[])
+    await somebody.tell("Люблю чай", memory_type="preference", relation="likes", object="чай")
+    await somebody.tell("Мой пароль: Xk9#mP2$vL", relation="other", object="x")
+    await somebody.tell("У меня есть кот?")
+    tea = next(fact for fact in await somebody.living() if "чай" in fact.text)
+    base = f"/users/{USER + 20}/0/facts"
+
+    async def listed(query: str) -> list[str]:
+        page = (await inside.get(f"{base}?{query}")).text
+        return re.findall(r'<p class="text" dir="auto">(?:<span.*</span> )?(.*?)</p>', page)
+
+    page = (await inside.get(base)).text
+    assert page.count("Люблю чай") == 1 and "Also told" in page, "its quote says the same"
+    assert f"?msg={tea.message_id}#msg-{tea.message_id}" in page
+    assert await listed("") == ["Живу в Томске", "Люблю чай"]
+    assert await listed("state=past") == ["Живу в Омске"]
+    assert await listed("state=all&q=ЖИВУ") == ["Живу в Томске", "Живу в Омске"]
+    assert await listed("kind=preference") == ["Люблю чай"] == await listed(f"fact={tea.id}")
+    assert await listed("state=pinned") == [] == await listed("q=%00нет")
+    assert await listed("state=refused") == ["У меня есть кот?", "••••"]
+    assert await listed("state=refused&q=кот&kind=event") == ["У меня есть кот?"]
+    rig.client.execute(
+        "UPDATE rejected_facts SET text = 'Код 4471 от двери', reason = 'question'"
+        " WHERE text IS NOT NULL AND owner_id = add_owner(%(user)s, 0)", {"user": USER + 20},
+    )  # fmt: skip
+    assert "4471" not in (await inside.get(f"{base}?state=refused")).text
+    asked = (await inside.get(f"{base}/{tea.id}/forget?kind=preference")).text
+    assert (
+        "and in 1 more message</p>" in asked and f'action="{base}/{tea.id}/forget?kind=' in asked
+    )
+    assert len(await somebody.living()) == 2, "nothing is forgotten by looking"
+    assert (await inside.get(f"{base}/{tea.id + 99}/forget")).status_code == 404
 
 
 async def test_what_the_night_put_together_is_taken_apart(
@@ -334,16 +378,7 @@ async def test_what_the_night_put_together_is_taken_apart(
     assert "undo consolidation" in (await inside.get("/audit")).text
 
 
-async def test_a_conversation_is_paged_and_what_would_be_recalled_is_told(
-    rig: Rig, inside: httpx.AsyncClient
-) -> None:
-    somebody = Person(rig, user=USER)
-    rig.fill(somebody.conversation(), *((("user", f"слово{n}")) for n in range(120)))
-    page = (await inside.get(f"/users/{USER}/0")).text
-    assert "слово119" in page and "слово70" in page and "слово69<" not in page
-    earlier = re.search(r'href="\?before=(\d+)">Earlier', page)
-    assert earlier is not None
-    assert "слово69<" in (await inside.get(f"/users/{USER}/0?before={earlier.group(1)}")).text
+async def test_what_would_be_recalled_is_told(rig: Rig, inside: httpx.AsyncClient) -> None:
     teller = Person(rig, user=USER + 5)
     await teller.tell("Мою собаку зовут Рекс")
     await teller.index()
@@ -351,6 +386,7 @@ async def test_a_conversation_is_paged_and_what_would_be_recalled_is_told(
         await inside.get(f"/users/{USER + 5}/0/recall", params={"q": "как зовут собаку"})
     ).text
     assert "Рекс" in recall and re.search(r'<td class="number">0\.\d{3}</td>', recall)
+    assert re.search(rf'href="/users/{USER + 5}/0\?msg=(\d+)#msg-\1">msg-\1</a>', recall)
 
 
 async def test_the_prompt_that_is_shown_is_the_one_that_is_sent(
@@ -367,7 +403,7 @@ async def test_the_prompt_that_is_shown_is_the_one_that_is_sent(
     page = (await inside.get(f"/users/{USER + 9}/0/recall", params={"q": question})).text
     assert rig.stored(USER + 9) == known and len(rig.model.requests) == calls
     texts = re.findall(r'<pre class="text" dir="auto">(.*?)</pre>', page, re.S)
-    shown = [html.unescape(text) for text in texts]
+    shown = [html.unescape(re.sub("</?a[^>]*>", "", text)) for text in texts]
     await somebody.say(question, "Рекс")
     sent = [text for _role, text in rig.prompt()]
     moment = re.compile(r"\d{4}-\d\d-\d\d|msg-\d+|\d\d:\d\d")  # it is asked at another one
@@ -375,17 +411,6 @@ async def test_the_prompt_that_is_shown_is_the_one_that_is_sent(
     missing = await inside.get("/users/12345/0/recall", params={"q": question})
     assert missing.status_code == 200 and question in html.unescape(missing.text)
     assert rig.rows("SELECT 1 FROM conversations WHERE telegram_user_id = 12345") == []
-
-
-async def test_a_bubble_tells_the_tools_and_the_tokens(
-    rig: Rig, inside: httpx.AsyncClient
-) -> None:
-    somebody = Person(rig, user=USER + 10)
-    rig.model.queue(Reply(tool_calls=[("search_memory", {"query": "кот"})]), Reply(text="нет"))
-    await rig.ask("Что о коте?", USER + 10)
-    page = (await inside.get(f"/users/{somebody.owner.telegram_user_id}/0")).text
-    [bubble] = re.findall(r"<p class=\"quiet\">([^<]* tokens[^<]*)</p>", page)
-    assert " · search_memory" in bubble and re.search(r"[1-9][\d,]* \+ [1-9]\d* tokens", bubble)
 
 
 async def test_hostile_texts_are_shown_as_texts(rig: Rig, inside: httpx.AsyncClient) -> None:
@@ -397,20 +422,21 @@ async def test_hostile_texts_are_shown_as_texts(rig: Rig, inside: httpx.AsyncCli
             " VALUES (add_owner(%(user)s, 0), 'r', %(text)s, 'tool')",
             {"user": USER, "text": text},
         )
-    for path in ("", "/rejected"):
+    for path in ("", "/facts?state=refused"):
         page = (await inside.get(f"/users/{USER}/0{path}")).text
         for text in HOSTILE:
             assert html.escape(text).replace("&quot;", "&#34;").replace("&#x27;", "&#39;") in page
         assert "<script" not in page and "onerror" not in re.sub(r"&lt;.*?&gt;", "", page)
     reflected = (await inside.get(f"/users/{USER}/0/recall", params={"q": HOSTILE[2]})).text
     assert "<svg onload" not in reflected
-    found = (await inside.get("/users", params={"id": HOSTILE[0]})).text
+    found = (await inside.get("/users", params={"q": HOSTILE[0]})).text
     assert "<script" not in found
 
 
 @pytest.mark.parametrize("path", [
     "/users/abc/0", "/users/9999999999999999999/0", "/users/1/x", "/users/1/0?before=abc",
-    "/users?after=x", "/usage?days=abc", "/usage?days=99999999", "/users?id=%00",
+    "/users?page=x&sort=x&kind=x", "/usage?days=abc", "/usage?days=99999999",
+    "/users?q=%00&page=999999999",
     "/users/1/0/recall?q=%00%ff", "/nowhere", "/audit?before=x&of=guesses",
 ])  # fmt: skip
 async def test_an_odd_address_is_no_error_of_ours(inside: httpx.AsyncClient, path: str) -> None:
@@ -421,7 +447,8 @@ async def test_an_odd_address_is_no_error_of_ours(inside: httpx.AsyncClient, pat
 async def test_every_page_opens_with_something_on_it(rig: Rig, inside: httpx.AsyncClient) -> None:
     somebody = Person(rig, user=USER)
     await somebody.say("вопрос", "ответ")
-    of_user = [f"/users/{USER}/0{place}" for place in ("", "/facts", "/recall", "/rejected")]
+    places = ("", "/about", "/facts", "/recall", "/facts?state=refused")
+    of_user = [f"/users/{USER}/0{place}" for place in places]
     for path in ("/", "/users", "/settings", "/audit", *of_user):
         response = await inside.get(path)
         assert response.status_code == 200 and "<h1>" in response.text, path
@@ -436,12 +463,15 @@ async def test_a_lost_database_is_a_sentence(rig: Rig, inside: httpx.AsyncClient
     assert (await inside.post("/prices", data={"token": form, "model": "m"})).status_code == 503
 
 
-def test_no_page_reads_all_messages(rig: Rig) -> None:
-    """The plans for a conversation and a list of owners go by index, however many there are."""
-    owner = {**Owner(USER).columns(), "before": 10**6, "limit": 50, "user": 0}
+def test_no_page_reads_all_facts(rig: Rig) -> None:
+    """The plans for the facts of an owner go by index, however many others have."""
+    wanted = {**vars(FactQuery(limit=50, text="a")), "kinds": [], "ids": [1]}
+    owner = {**wanted, **Owner(USER).columns(), "before": 10**6}
     for statement in (
-        admin_people.SELECT_BUBBLES,
-        admin_people.SELECT_OWNERS,
+        SELECT_FACTS["newest"],
+        SELECT_DONE,
+        admin_facts.SELECT_SOURCES,
+        admin_facts.SELECT_REFUSED,
     ):
         with rig.client.transaction() as transaction:
             transaction.execute("SET LOCAL enable_seqscan = off")

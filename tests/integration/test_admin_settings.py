@@ -1,11 +1,13 @@
-"""The settings on the admin page: only what somebody edited changes, however old their form is."""
+"""Settings and prices on the admin page: only what was edited changes, however old a form is."""
 
 from __future__ import annotations
 
 import asyncio
 import html
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 import httpx
@@ -16,13 +18,16 @@ from hypothesis import strategies as st
 from src.base.errors import SettingsError
 from src.pg.global_settings_repo import GlobalSettings, as_text, check_settings
 from src.web.admin_pages import build_admin_app
+from src.web.admin_prices import KINDS
 from src.web.admin_setting_names import DAILY, GROUPS, NAMES
 from src.web.admin_settings import SELECT_CHANGES
 from tests.integration.person import Rig
 from tests.integration.test_admin_page import PASSWORD, access, browser
 
+Form = dict[str, str]
+
 SELECT = re.compile(r'<select id="(\w+)".*?<option value="([^"]*)" selected', re.S)
-INPUT = re.compile(r'<input (?:id="[^"]*" |type="hidden" )*name="([\w.]+)" value="([^"]*)"')
+INPUT = re.compile(r'<input (?:id="[^"]*" |type="hidden" )*name="([^"]+)" value="([^"]*)"')
 VALUES = {
     "daily_tokens": ["0", "5", " 5 ", "1000000", "-1", "many"],
     "summaries_shown": ["3", "4", "5", "99"],
@@ -31,18 +36,30 @@ VALUES = {
     "history_messages": ["30", "12", "29"],
     "memory_retrieve_threshold": ["0.6", "0.60", "0.5", "nan"],
 }
-EDITS = st.fixed_dictionaries({}, optional={n: st.sampled_from(v) for n, v in VALUES.items()})
-STEPS = st.lists(
-    st.tuples(st.sampled_from((0, 1)), st.sampled_from(("open", "send", "reset")), EDITS),
-    min_size=2, max_size=6,
-)  # fmt: skip
+PRICES = {
+    "prompt.x:a": ["1", "2", "1,0", "", "free"], "cached.x:a": ["0", "0.5", ""],
+    "completion.x:a": ["3", "", "1e9"], "completion.y:b/c.": ["4", "0.000001", "\0"],
+    "model": ["x:a", "z:new", "", "a b", "a\0b"],
+    "prompt.": ["5", ""], "cached.": ["6", ""], "completion.": ["7", ""],
+}  # fmt: skip
 
 
-def fields_of(page: str) -> dict[str, str]:
+A_PRICE = re.compile(r"(\d{1,8}([.,]\d{1,6})?)?")
+
+
+def steps(values: dict[str, list[str]]) -> Any:
+    """What two operators do, one after the other, and what each edits before."""
+    edits = st.fixed_dictionaries({}, optional={n: st.sampled_from(v) for n, v in values.items()})
+    actions = st.sampled_from(("open", "send", "reset"))
+    return st.lists(st.tuples(st.sampled_from((0, 1)), actions, edits), min_size=2, max_size=6)
+
+
+def fields_of(page: str) -> Form:
     """What a browser would send of the form, untouched."""
     form = page.partition('class="settings">')[2].partition("</form>")[0]
     return {
-        name: html.unescape(value) for name, value in SELECT.findall(form) + INPUT.findall(form)
+        html.unescape(name): html.unescape(value)
+        for name, value in SELECT.findall(form) + INPUT.findall(form)
     }
 
 
@@ -65,70 +82,171 @@ def history(rig: Rig) -> list[tuple[str, str, str, str]]:
     ]
 
 
-async def current(rig: Rig) -> dict[str, str]:
+async def settings_now(rig: Rig) -> dict[str, str]:
     """The settings as a form has them."""
     stored = await rig.core.live_settings.get()
     return {name: as_text(value) for name, value in stored.model_dump().items()}
 
 
-def outcome(
-    before: dict[str, str], edits: dict[str, str], form: dict[str, str]
-) -> tuple[dict[str, str], int]:
-    """What the settings are to be after a form, and the status of its page."""
-    try:
-        wanted = check_settings({**before, **edits}).model_dump()
-    except SettingsError:
-        return before, 422
-    if any(before[name] != form[f"was.{name}"] for name in edits):
-        return before, 409
-    return {name: as_text(value) for name, value in wanted.items()}, 200
+async def prices_now(rig: Rig) -> dict[str, str]:
+    """The prices as a form has them; of a model that has none nothing."""
+    rows = rig.rows("SELECT model, prompt, cached, completion FROM model_prices")
+    return {
+        f"{kind}.{model}": f"{price.normalize():f}"
+        for model, *prices in rows for kind, price in zip(KINDS, prices, strict=True)
+    }  # fmt: skip
 
 
-async def play(rig: Rig, steps: list[tuple[int, str, dict[str, str]]]) -> None:
+def change_settings(before: Form, edits: Form) -> Form:
+    """The settings after edits that conflict with nothing."""
+    after = check_settings({**before, **edits}).model_dump()
+    return {name: as_text(value) for name, value in after.items()}
+
+
+def change_prices(before: Form, edits: Form) -> Form:
+    """The prices after edits that conflict with nothing."""
+    after = dict(before)
+    for name, typed in edits.items():
+        after[name] = typed and f"{Decimal(typed.replace(',', '.')).normalize():f}"
+    for model in {name.partition(".")[2] for name in edits}:
+        if len({bool(after.get(f"{kind}.{model}")) for kind in KINDS}) > 1:
+            raise SettingsError({model: "half a price"})
+    return {name: value for name, value in after.items() if value}
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A page whose form is played with: its values now, after edits, and what is reset."""
+
+    path: str
+    now: Callable[[Rig], Awaitable[Form]]
+    change: Callable[[Form, Form], Form]
+    resets: Callable[[Form], tuple[str, Form]]
+
+
+SETTINGS = Kind(
+    "/settings", settings_now, change_settings,
+    lambda typed: (
+        name := next(iter(typed), "summaries_shown"),
+        {name: as_text(GlobalSettings.model_fields[name].default)},
+    ),
+)  # fmt: skip
+PRICE_LIST = Kind(
+    "/prices", prices_now, change_prices,
+    lambda _typed: ("x:a", {f"{kind}.x:a": "" for kind in KINDS}),
+)  # fmt: skip
+
+
+def of_the_new(form: Form) -> Form:
+    """A form of prices with the blank row as that of the model that it names."""
+    model = form.get("model", "").strip()
+    if not re.fullmatch(r"[\w:/.-]+", model):
+        return form
+    rows = {f"{was}{kind}.": f"{was}{kind}.{model}" for kind in KINDS for was in ("", "was.")}
+    return {rows.get(name, name): value for name, value in form.items() if name != "model"}
+
+
+async def play(rig: Rig, kind: Kind, steps: list[tuple[int, str, Form]]) -> None:
     """Two operators, each with a tab, open, edit and send the form."""
     app = build_admin_app(rig.core, access())
     async with browser(app) as one, browser(app) as other:
         tabs = []
         for client in (one, other):
             await log_in(client)
-            tabs.append(fields_of((await client.get("/settings")).text))
-        whose = rig.rows("SELECT who FROM admin_actions ORDER BY id DESC LIMIT 2")[::-1]
+            tabs.append(fields_of((await client.get(kind.path)).text))
         for which, action, typed in steps:
             client, form = (one, other)[which], {**tabs[which], **typed}
             if action == "open":
-                tabs[which] = fields_of((await client.get("/settings")).text)
+                tabs[which] = fields_of((await client.get(kind.path)).text)
                 continue
-            edits = {
-                name: form[name].strip() for name in NAMES
-                if form[name].strip() != form[f"was.{name}"]
-            }  # fmt: skip
+            told, form = form, of_the_new(form)
+            edits = {name: form[name].strip() for name in form if f"was.{name}" in form}
             if action == "reset":
-                form["reset"] = name = next(iter(typed), "summaries_shown")
-                default = as_text(GlobalSettings.model_fields[name].default)
-                edits = {name: default} if default != form[f"was.{name}"] else {}
-            before, known = await current(rig), len(history(rig))
-            response = await client.post("/settings", data=form)
-            after, tabs[which] = await current(rig), fields_of(response.text)
-            expected, status = outcome(before, edits, form)
+                told["reset"], defaults = kind.resets(typed)
+                edits = {name: value for name, value in defaults.items() if name in edits}
+            edits = {name: text for name, text in edits.items() if text != form[f"was.{name}"]}
+            before, known = await kind.now(rig), len(history(rig))
+            response = await client.post(kind.path, data=told)
+            after, tabs[which] = await kind.now(rig), fields_of(response.text)
+            nameless = action == "send" and any(
+                form.get(name, "").strip() for name in ("model", *(f"{kind}." for kind in KINDS))
+            )
+            expected, status = outcome(kind, before, edits, form, nameless=nameless)
             assert (after, response.status_code) == (expected, status)
-            noted = history(rig)
-            noted = noted[: len(noted) - known]
-            assert {row[1] for row in noted} == {n for n in after if after[n] != before[n]}
-            assert all(whose[which][0] in row[0] for row in noted)
-            typed_now = {name: tabs[which][name] for name in edits if status != 200}
-            assert typed_now.items() <= form.items(), "what was typed is kept"
+            if kind is SETTINGS:
+                changed = {row[1] for row in history(rig)[: len(history(rig)) - known]}
+                assert changed == {name for name in after if after[name] != before[name]}
+            typed_now = {name: tabs[which].get(name) for name in edits if status != 200}
+            assert typed_now.items() <= {**form, **edits}.items(), "what was typed is kept"
 
 
-@settings(
+def outcome(
+    kind: Kind, before: Form, edits: Form, form: Form, *, nameless: bool
+) -> tuple[Form, int]:
+    """What the values are to be after a form, and the status of its page."""
+    is_wrong = kind is PRICE_LIST and not all(map(A_PRICE.fullmatch, edits.values()))
+    if nameless or is_wrong:
+        return before, 422
+    try:
+        after = kind.change(before, edits)
+    except SettingsError:
+        after = None
+    if after is None and kind is SETTINGS:
+        return before, 422
+    if any(before.get(name, "") != form[f"was.{name}"] for name in edits):
+        return before, 409
+    return (before, 422) if after is None else (after, 200)
+
+
+usual = settings(
     max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-@given(steps=STEPS)
+
+
+@usual
+@given(steps=steps(VALUES))
 @example(steps=[(1, "send", {"daily_tokens": "5"}), (0, "send", {"summaries_shown": "4"})])
 @example(steps=[(1, "send", {"daily_tokens": "5"}), (0, "send", {"daily_tokens": "1000000"})])
 def test_no_setting_changes_that_nobody_edited(rig: Rig, steps: Any) -> None:
     rig.client.execute("DELETE FROM global_settings")
     rig.client.execute("INSERT INTO global_settings DEFAULT VALUES")
-    asyncio.run(play(rig, steps))
+    asyncio.run(play(rig, SETTINGS, steps))
+
+
+@usual
+@given(steps=steps(PRICES))
+@example(steps=[(1, "send", {"prompt.x:a": "2"}), (0, "send", {"cached.x:a": "0.5"})])
+@example(steps=[(1, "reset", {}), (0, "send", {"prompt.x:a": "2"}), (0, "send", {})])
+@example(steps=[(0, "send", {"model": "a\0b"}), (1, "send", {"prompt.": "5", "model": "z:new"})])
+def test_no_price_changes_that_nobody_edited(rig: Rig, steps: Any) -> None:
+    rig.client.execute("DELETE FROM model_prices")
+    rig.client.execute(
+        "INSERT INTO model_prices VALUES ('x:a', 1, 0, 3), ('y:b/c.', 0.25, 0.025, 2)"
+    )
+    asyncio.run(play(rig, PRICE_LIST, steps))
+
+
+async def test_a_price_that_is_none_is_a_sentence_and_a_model_loses_all_of_them(
+    rig: Rig, inside: httpx.AsyncClient
+) -> None:
+    form = fields_of((await inside.get("/prices?model=x:a")).text)
+    half = await inside.post("/prices", data={**form, "prompt.x:a": "0,5"})
+    assert half.status_code == 422 and half.text.count("Write all three prices of a model") == 2
+    whole = {"prompt.x:a": "0,5", "cached.x:a": "0", "completion.x:a": "2"}
+    saved = await inside.post("/prices", data={**form, **whole})
+    assert "Saved. Prompt of x:a: no price → 0.5. Cached of x:a: no price → 0." in saved.text
+    rig.client.execute("UPDATE model_prices SET prompt = 7")
+    stale = await inside.post("/prices", data={**fields_of(saved.text), "prompt.x:a": "9"})
+    assert (
+        stale.status_code == 409 and "Meanwhile it was set to 7. Save to put yours" in stale.text
+    )
+    nonsense = await inside.post("/prices", data={**form, "model": "a\0b", "prompt.": "1"})
+    assert nonsense.status_code == 422 and "Write a model without spaces" in nonsense.text
+    form = {**fields_of((await inside.get("/prices")).text), "reset": "x:a"}
+    assert "Prompt of x:a: 7 → no price." in (await inside.post("/prices", data=form)).text
+    assert await prices_now(rig) == {}
+    audit = (await inside.get("/audit")).text
+    assert audit.count("change prices") == 2
 
 
 async def test_a_conflict_shows_both_values_and_asks(rig: Rig, inside: httpx.AsyncClient) -> None:

@@ -1,0 +1,137 @@
+"""The admin page of a talk: what was said, how each answer came about, and why one failed."""
+
+from datetime import date, datetime, time
+from itertools import groupby
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from src.base.owners import Owner
+from src.base.zones import first_moment, local_time
+from src.pg.client import Record
+from src.web.admin_markdown import link_references, render_markdown
+from src.web.admin_site import LAST, AdminSite, number_of, owner_of, path_of
+
+PAGE = 40  # messages
+
+# A page of a conversation from a position upwards or downwards, by index however long it is.
+IN_TALK = """ FROM messages WHERE conversation_id =
+(SELECT id FROM conversations WHERE telegram_user_id = %(user)s AND thread_id = %(thread_id)s)
+"""
+SELECT_OLDER = f"""SELECT id, position {IN_TALK}
+AND position < %(position)s ORDER BY position DESC, id DESC LIMIT %(limit)s"""
+SELECT_NEWER = f"""SELECT id, position {IN_TALK}
+AND position > %(position)s ORDER BY position, id LIMIT %(limit)s"""
+
+# Where a message stands, and the first one since a moment.
+SELECT_POSITION = f"SELECT position {IN_TALK} AND id = %(id)s"
+SELECT_SINCE = f"""SELECT position {IN_TALK}
+AND created_at >= %(since)s ORDER BY created_at, id LIMIT 1"""
+
+# The messages of a page, with how each ended. An answer is stored by one statement with what it
+# cost, so both have the same moment; what failed is in the log within a minute.
+SELECT_BUBBLES = """
+SELECT m.id, m.position, m.role, message_text(m.content) AS text, m.created_at, m.speaker,
+       m.is_forgotten, m.is_private,
+       CASE WHEN m.failed_at IS NOT NULL THEN 'failed'
+            WHEN m.stopped_at IS NOT NULL THEN 'stopped by the user'
+            WHEN m.role = 'assistant' AND m.delivered_at IS NULL THEN 'not delivered'
+            ELSE '' END AS state,
+       CASE WHEN m.failed_at IS NOT NULL THEN coalesce(f.reason, 'the log no longer tells why')
+            END AS reason,
+       ARRAY(SELECT CASE WHEN s.memory_id IS NOT NULL THEN 'fact-' || s.memory_id
+                         ELSE 'msg-' || s.message_id END
+             FROM answer_sources s WHERE s.answer_id = m.id ORDER BY s.number) AS sources,
+       u.prompt, u.completion
+FROM messages m JOIN conversations c ON c.id = m.conversation_id
+LEFT JOIN LATERAL (SELECT sum(prompt_tokens) AS prompt, sum(completion_tokens) AS completion
+                   FROM model_usage
+                   WHERE owner_id = c.owner_id AND created_at = m.created_at
+                     AND m.role = 'assistant') AS u ON true
+LEFT JOIN LATERAL (SELECT event || ': ' || reason AS reason FROM failures
+                   WHERE m.failed_at IS NOT NULL AND owner_id = c.owner_id
+                     AND failed_at BETWEEN m.created_at AND m.failed_at + interval '1 minute'
+                   ORDER BY failed_at DESC LIMIT 1) AS f ON true
+WHERE m.id = ANY(%(ids)s) AND c.owner_id = %(owner)s ORDER BY m.position, m.id
+"""
+
+# The calls of tools while those messages were answered.
+SELECT_CALLS = """
+SELECT t.message_id, t.name, t.arguments::text AS arguments, t.result, t.error, t.duration_ms
+FROM tool_results t JOIN conversations c ON c.id = t.conversation_id
+WHERE t.message_id = ANY(%(ids)s) AND c.owner_id = %(owner)s ORDER BY t.id LIMIT 500
+"""
+
+
+class TalkPages:
+    """What was said."""
+
+    def __init__(self, site: AdminSite) -> None:
+        """Draw on ``site``."""
+        self._site = site
+
+    def routes(self) -> list[Route]:
+        """Their addresses."""
+        return [self._site.read("/users/{user}/{thread:int}", self.talk, "talk")]
+
+    async def talk(self, request: Request) -> Response:
+        """A page of a conversation: the newest, or that which was asked for."""
+        owner, query = owner_of(request), request.query_params
+        after, before, missing = await self._find(owner, request)
+        if after is None:
+            rows = await self._site.rows(SELECT_OLDER, owner, position=before, limit=PAGE + 1)
+            page, has_older, has_newer = rows[:PAGE][::-1], len(rows) > PAGE, before < LAST
+        else:
+            rows = await self._site.rows(SELECT_NEWER, owner, position=after, limit=PAGE + 1)
+            page, has_older, has_newer = rows[:PAGE], after > 0, len(rows) > PAGE
+        return self._site.render(
+            request, "talk.html", owner=owner, missing=missing, day=query.get("day", ""),
+            is_opened=not query,
+            days=await self._days(owner, request, [row["id"] for row in page]),
+            older=page[0]["position"] if page and has_older else None,
+            newer=page[-1]["position"] if page and has_newer else None,
+        )  # fmt: skip
+
+    async def _find(self, owner: Owner, request: Request) -> tuple[int | None, int, str]:
+        """After which position, or before which, the page begins; and what was not there."""
+        day = _read_day(request.query_params.get("day", ""))
+        if (wanted := number_of(request, "msg", digits=18)) is not None:
+            found = await self._site.rows(SELECT_POSITION, owner, id=wanted)
+            if not found:
+                return None, LAST, f"msg-{wanted} is no longer in this talk; this is its end."
+            return None, found[0]["position"] + PAGE // 2, ""
+        if day is not None:
+            since = first_moment(datetime.combine(day, time()), self._site.zone)
+            found = await self._site.rows(SELECT_SINCE, owner, since=since)
+            if not found:
+                return None, LAST, f"Nothing was said since {day:%d.%m.%Y}; this is the end."
+            return found[0]["position"] - 1, 0, ""
+        return number_of(request, "after"), number_of(request, "before") or LAST, ""
+
+    async def _days(
+        self, owner: Owner, request: Request, ids: list[int]
+    ) -> list[tuple[date, list[Record]]]:
+        """The messages by days, ready to be shown."""
+        bubbles = await self._site.rows(SELECT_BUBBLES, owner, ids=ids)
+        calls = await self._site.rows(SELECT_CALLS, owner, ids=ids)
+        base = request.scope["root_path"] + path_of(owner)
+        for one in bubbles:
+            # Of users every character is shown as it was written.
+            write = render_markdown if one["role"] == "assistant" else link_references
+            one["html"] = write(one["text"], base)
+            one["sources"] = [link_references(source, base) for source in one["sources"]]
+            one["calls"] = [
+                {**call, "result": link_references(call["result"], base)}
+                for call in calls if call["message_id"] == one["id"]
+            ]  # fmt: skip
+        days = groupby(bubbles, lambda one: local_time(one["created_at"], self._site.zone).date())
+        return [(day, list(said)) for day, said in days]
+
+
+def _read_day(text: str) -> date | None:
+    try:
+        day = date.fromisoformat(text)
+    except ValueError:
+        return None
+    return day if 1970 <= day.year < 9000 else None
