@@ -66,6 +66,14 @@ WHERE r.owner_id = %(owner)s AND r.is_waiting
 ORDER BY r.due_at, r.id LIMIT %(limit)s OFFSET %(offset)s
 """  # noqa: S608  (it holds a constant of ours)
 
+# Those that came lately and come no more, the newest first.
+SELECT_CAME = f"""
+SELECT {COLUMNS} FROM reminders r
+WHERE r.owner_id = %(owner)s AND NOT r.is_waiting AND r.cancelled_at IS NULL
+  AND r.delivered_at > %(since)s
+ORDER BY r.due_at DESC, r.id DESC LIMIT %(limit)s
+"""  # noqa: S608  (it holds a constant of ours)
+
 # One of the owner's, waiting or not.
 SELECT_ONE = f"""
 SELECT {COLUMNS} FROM reminders r
@@ -322,6 +330,11 @@ class ReminderRepository(Repository):
     def list_waiting(self, owner: Owner, *, limit: int, offset: int = 0) -> list[Reminder]:
         """Those that wait, the next one first."""
         rows = self._client.fetch_all(SELECT_WAITING, owner, limit=limit, offset=offset)
+        return [Reminder.from_row(row) for row in rows]
+
+    def list_came(self, owner: Owner, since: datetime, *, limit: int) -> list[Reminder]:
+        """Those that were sent after a moment (aware) and come no more, the newest first."""
+        rows = self._client.fetch_all(SELECT_CAME, owner, since=since, limit=limit)
         return [Reminder.from_row(row) for row in rows]
 
     def find(self, owner: Owner, number: int) -> Reminder | None:

@@ -24,8 +24,8 @@ from playwright.async_api import Browser, Page, async_playwright
 from src.pg.embedded import EmbeddedPostgres
 from src.pg.migrations import migrate
 from tests.conftest import fast_folder, query
+from tests.e2e import web_app_tour
 from tests.e2e.bot_process import World
-from tests.e2e.web_app_tour import PUBLIC, photograph_page
 from tests.fakes.openai_server import FakeOpenAI, Reply
 from tests.fakes.telegram_server import FakeTelegram
 
@@ -110,7 +110,7 @@ def keep_facts(world: World) -> None:
 
 async def photograph(world: World, folder: Path) -> list[Path]:
     """The pages as pictures, on a desk and on a phone."""
-    bot = await world.start(ADMIN_PASSWORD=PASSWORD, **PUBLIC)
+    bot = await world.start(ADMIN_PASSWORD=PASSWORD, **web_app_tour.PUBLIC)
     await talk(world)
     keep_facts(world)
     world.query(PRICES)
@@ -133,7 +133,8 @@ async def photograph(world: World, folder: Path) -> list[Path]:
             await page.screenshot(path=file)
             made.append(file)
             await context.close()
-        made += await photograph_page(world, bot, browser, folder)
+        user = web_app_tour.USER
+        made += (await web_app_tour.tour_page(world, bot, browser, user, folder)).made
     return made
 
 
