@@ -34,6 +34,12 @@ pytestmark = [
 ]
 MAIN_BUTTON = "#telegram-main-button"
 HOLDS = "SELECT text FROM facts WHERE telegram_user_id = %s AND retired_at IS NULL ORDER BY id"
+FIRST_PAINT = "performance.getEntriesByName('first-contentful-paint')[0].startTime"
+# The bytes of the page and of what it asked of the bot, by address.
+LOADED = """Object.fromEntries(
+  [...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource")]
+    .filter((one) => one.name.startsWith(location.origin))
+    .map((one) => [new URL(one.name).pathname, one.decodedBodySize]))"""
 # Fields and buttons without a name, and what is too small for a finger.
 UNUSABLE = """() => [...document.querySelectorAll("button, input, textarea, select")]
   .filter((node) => node.checkVisibility())
@@ -168,6 +174,42 @@ async def test_a_visit_changes_what_it_says_and_tells_no_address(
     assert all(url.startswith(ours) for url in asked), asked
     assert not [url for url in asked if "hash" in url or "%D0" in url], "addresses say nothing"
     assert "hunter2" not in process.logs() and "auth_date" not in process.logs()
+
+
+async def test_a_slow_phone_paints_within_a_second_and_loads_60_kb(
+    bot: tuple[World, BotProcess], browser: Browser
+) -> None:
+    world, process = bot
+    user = new_user()
+    await told(world, user, "Я живу в Одессе")
+    async with open_phone(browser, process, world.telegram.token, user=user) as page:
+        slow = await page.context.new_cdp_session(page)
+        await slow.send("Network.setCacheDisabled", {"cacheDisabled": True})
+        await slow.send("Emulation.setCPUThrottlingRate", {"rate": 4})
+        painted = []
+        for _ in range(5):  # the machine has other work
+            await page.reload()
+            await line(page, "Одессе").wait_for()
+            painted.append(await page.evaluate(FIRST_PAINT))
+        assert min(painted) <= 1000, painted
+        loaded = await page.evaluate(LOADED)
+        assert len(loaded) >= 10 and sum(loaded.values()) <= 60_000, loaded
+
+
+async def test_a_thousand_facts_are_loaded_while_they_are_scrolled_each_once(
+    bot: tuple[World, BotProcess], browser: Browser
+) -> None:
+    world, process = bot
+    user = new_user()
+    world.query(FACT, user, [f"факт номер {number}" for number in range(1000)])
+    async with open_phone(browser, process, world.telegram.token, user=user) as page:
+        rows = page.locator("[data-fact]")
+        for shown in range(50, 1001, 50):
+            await rows.nth(shown - 1).wait_for(state="attached")
+            await page.evaluate("window.scrollTo(0, document.documentElement.scrollHeight)")
+        texts = await page.locator("[data-fact] .text").all_text_contents()
+        assert len(texts) == len(set(texts)) == 1000
+        await page.locator(".more").wait_for(state="detached")
 
 
 async def test_an_old_telegram_gets_buttons_in_the_page(

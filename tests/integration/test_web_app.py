@@ -199,7 +199,7 @@ async def test_what_is_no_request_is_refused(page: WebPage) -> None:
     before = rows_of(page.rig.client.dsn, page.owner)
     for content, kind, status in NO_REQUESTS:
         headers = page.headers | ({"Content-Type": kind} if kind else {})
-        for path in ("search", f"facts/{fact}/correct"):
+        for path in ("search", "facts/find", "commands/remind", f"facts/{fact}/correct"):
             response = await page.http.post(f"/api/{path}", headers=headers, content=content)
             assert response.status_code == status, (path, content[:30])
             assert list(response.json()) == ["error"]
@@ -218,7 +218,8 @@ async def test_a_number_that_is_nobody_s_does_nothing(page: WebPage) -> None:
         await one.teach("Я живу в Одессе")
         before = rows_of(page.rig.client.dsn, one.owner)
         paths = [f"facts/{number}/{what}" for what in ("pin", "correct", "forget", "undo")]
-        for path in (*paths, f"forgettings/{number}/undo"):
+        paths += [f"forgettings/{number}/undo", f"reminders/{number}/move"]
+        for path in paths:
             body = {"text": "Я живу во Львове", "pinned": True}
             response = await page.http.post(f"/api/{path}", headers=one.headers, json=body)
             assert response.status_code in (404, 405), path
@@ -244,6 +245,8 @@ async def test_another_s_memory_can_neither_be_read_nor_changed(page: WebPage) -
     forgotten = (await them.ask(f"facts/{theirs['id']}/forget", {}))["undo"]
     await them.teach("Моя собака живёт в городе секретоград")
     [held] = await them.facts()
+    await them.ask("commands/remind", {"text": "завтра в 9 ехать в Секретоград"})
+    [reminder] = (await them.ask("reminders"))["waiting"]
     before = rows_of(page.rig.client.dsn, them.owner)
     for fact in (theirs["id"], held["id"]):
         for path, body in (
@@ -252,14 +255,20 @@ async def test_another_s_memory_can_neither_be_read_nor_changed(page: WebPage) -
         ):  # fmt: skip
             await page.refused(f"facts/{fact}/{path}", body)
     await page.refused(f"forgettings/{forgotten}/undo", {})
+    await page.refused(f"timeline?message={held['message']}")
+    await page.refused(f"reminders/{reminder['id']}/move", {"text": "2030-01-01T10:30"})
+    for action in (f"unremind:{reminder['id']}:0", f"later:{reminder['id']}:0:{reminder['due']}"):
+        await page.refused("buttons", {"action": action})
     seen = [
+        await page.ask("reminders"), await page.ask("settings"),
+        await page.ask("facts/find", {"text": "секретоград"}),
         await page.ask("facts"), await page.ask("timeline"),
         await page.ask("search", {"text": "секретоград"}),
         await page.ask("search", {"text": "Что ты обо мне знаешь?"}),
         await page.ask("export/json"),
     ]  # fmt: skip
-    assert "секретоград" not in json.dumps(seen[:4], ensure_ascii=False).lower()
-    assert seen[4]["facts"] == seen[4]["messages"] == []
+    assert "секретоград" not in json.dumps(seen[:-1], ensure_ascii=False).lower()
+    assert seen[-1]["facts"] == seen[-1]["messages"] == seen[-1]["reminders"] == []
     assert rows_of(page.rig.client.dsn, them.owner) == before
     assert (await them.ask(f"forgettings/{forgotten}/undo", {}))["text"]
 
@@ -346,6 +355,29 @@ async def test_facts_are_listed_with_kind_source_day_and_past(page: WebPage) -> 
     for query in ("?kind=nonsense", "?kind=%00&offset=-1", "?offset=9e9", "?offset=%D9%A3"):
         assert len(await page.facts(query)) == 2
     assert await page.facts("?offset=9999999") == []
+
+
+async def test_facts_are_found_in_any_form_and_sorted_by_time(page: WebPage) -> None:
+    for text in (
+        "Кормлю кота рыбой по утрам",
+        "Я работаю котельщиком",
+        "У меня аллергия на орехи",
+    ):
+        await page.teach(text)
+
+    async def find(words: str, query: str = "") -> list[str]:
+        found = await page.ask(f"facts/find{query}", {"text": words})
+        return [fact["text"] for fact in found["facts"]]
+
+    assert await find("рыба кот") == ["Кормлю кота рыбой по утрам"]
+    assert await find("орех") == await find("аллер") == ["У меня аллергия на орехи"]
+    assert await find("кот рыба орех") == await find("слон") == []
+    newest = [fact["text"] for fact in await page.facts("?sort=newest")]
+    assert newest[0] == "У меня аллергия на орехи" and len(newest) == 3
+    assert await find("кот", "?kind=event") == []
+    [asked] = [fact for fact in await page.facts() if "орехи" in fact["text"]]
+    around = await page.ask(f"timeline?message={asked['message']}")
+    assert asked["asked"] and asked["text"] in texts(around) and around["at"] == asked["message"]
 
 
 async def test_facts_come_in_pages_each_once(page: WebPage) -> None:
@@ -561,6 +593,107 @@ async def test_messages_of_a_topic_stay_there(page: WebPage, person: Person) -> 
     there = await page.ask(f"timeline?message={said.message_id}")
     assert (there["topic"], there["at"]) == (7, said.message_id)
     assert texts(there) == texts(await page.ask("timeline?topic=7")) == ["в другой теме"]
+
+
+async def test_a_reminder_is_set_put_off_moved_and_cancelled(page: WebPage) -> None:
+    done = await page.ask("commands/remind", {"text": "завтра в 9 позвонить маме"})
+    assert done["done"] and "позвонить маме" in done["text"]
+    [one] = (await page.ask("reminders"))["waiting"]
+    assert one["text"] == "позвонить маме" and one["at"].endswith("T09:00")
+    assert {"label": say("reminder_cancel_button", "ru"), "action": f"unremind:{one['id']}:0"} in (
+        done["buttons"]
+    )
+    await page.ask("buttons", {"action": f"later:{one['id']}:1:{one['due']}"})
+    [later] = (await page.ask("reminders"))["waiting"]
+    assert later["id"] == one["id"] and later["due"] < one["due"]
+    moved = await page.ask(f"reminders/{one['id']}/move", {"text": "2030-01-01T10:30"})
+    assert "10:30" in moved["text"]
+    assert (await page.ask("reminders"))["waiting"][0]["at"] == "2030-01-01T10:30"
+    for wrong, key in (
+        ("когда-нибудь", "reminder_no_time"),
+        ("2020-01-01T10:30", "reminder_past"),
+    ):
+        refused = await page.refused(f"reminders/{one['id']}/move", {"text": wrong}, status=400)
+        assert refused == say(key, "ru")  # type: ignore[arg-type]
+    cancel = {"action": f"unremind:{one['id']}:0"}
+    assert (await page.ask("buttons", cancel))["text"].startswith("Отменил")
+    assert await page.refused(f"reminders/{one['id']}/move", {"text": "2030-01-01T10:30"}) == say(
+        "reminder_gone", "ru"
+    )
+    assert (await page.ask("reminders")) == {"waiting": [], "came": []}
+    nothing = await page.ask("commands/remind", {"text": "позвонить маме"})
+    assert not nothing["done"] and nothing["text"] == say("reminder_no_time", "ru")
+
+
+async def test_a_reminder_that_came_can_be_put_off(page: WebPage) -> None:
+    await page.ask("commands/remind", {"text": "через час выпить таблетку"})
+    [one] = (await page.ask("reminders"))["waiting"]
+    page.rig.core.reminders.rows.mark_delivered(one["id"], one["due"], now=datetime.now(UTC))
+    told = await page.ask("reminders")
+    assert (told["waiting"], [came["id"] for came in told["came"]]) == ([], [one["id"]])
+    await page.ask("buttons", {"action": f"later:{one['id']}:0:{one['due']}"})
+    told = await page.ask("reminders")
+    assert ([again["id"] for again in told["waiting"]], told["came"]) == ([one["id"]], [])
+
+
+async def test_settings_are_those_of_the_chat(page: WebPage) -> None:
+    for number, choice in enumerate((await page.ask("settings"))["settings"]):
+        if choice["action"] == "zone":
+            continue
+        other = len(choice["labels"]) - 1
+        await page.ask("buttons", {"action": f"{choice['action']}:{other}"})
+        now = (await page.ask("settings"))["settings"][number]
+        assert now["chosen"] == other and now["value"] == now["labels"][other]
+    known = page.rig.core.user_settings.get(page.user)
+    assert (known.language, known.mode, known.answer_length, known.memory_on) == (
+        "en", "strict", "long", False,
+    )  # fmt: skip
+    assert (await page.ask("start"))["language"] == "en"
+
+
+async def test_a_city_sets_the_zone_and_what_recurs_moves_along(page: WebPage) -> None:
+    await page.ask("commands/remind", {"text": "каждый день в 9 зарядка"})
+    several = await page.ask("commands/settings", {"text": "Сан-Хосе"})
+    assert len(several["buttons"]) > 1
+    unknown = await page.ask("commands/settings", {"text": "Нигдеград"})
+    assert not unknown["done"] and not unknown["buttons"]
+    done = await page.ask("commands/settings", {"text": "Прага"})
+    assert done["done"] and not done["buttons"] and "Прага" in done["text"]
+    assert page.rig.core.user_settings.get(page.user).time_zone == "Europe/Prague"
+    [one] = (await page.ask("reminders"))["waiting"]
+    assert one["at"].endswith("T09:00")
+    await page.ask("buttons", {"action": several["buttons"][0]["action"]})
+    assert page.rig.core.user_settings.get(page.user).time_zone != "Europe/Prague"
+
+
+async def test_everything_is_erased_after_two_questions_of_ten_minutes(page: WebPage) -> None:
+    await page.teach("Я живу в Одессе")
+    first = await page.ask("commands/delete_me", {})
+    [yes, no] = [button["action"] for button in first["buttons"]]
+    assert (await page.ask("buttons", {"action": no}))["text"] == say("erase_kept", "ru")
+    late = yes.rpartition(":")[0] + f":{int(datetime.now(UTC).timestamp()) - 601}"
+    assert (await page.ask("buttons", {"action": late}))["text"] == say("delete_late", "ru")
+    second = await page.ask("buttons", {"action": yes})
+    assert second["text"] == say("delete_ask_again", "ru") and await page.facts()
+    done = await page.ask("buttons", {"action": second["buttons"][0]["action"]})
+    assert done == {"text": say("erase_done", "ru"), "buttons": [], "done": False}
+    assert await page.facts() == (await page.ask("timeline"))["messages"] == []
+
+
+async def test_only_buttons_and_commands_of_the_page_are_there(page: WebPage) -> None:
+    await page.teach("Я живу в Одессе")
+    before = rows_of(page.rig.client.dsn, page.owner)
+    for action in ("wipe:1", "erase:1", "facts:1", "unknown", "mode:x", ":", "зона:1", "zone:7"):
+        assert await page.refused("buttons", {"action": action}) == say("tap_unknown", "ru")
+    await page.refused("buttons", {"action": "x" * 65}, status=413)
+    for name in ("new", "forget", "export", "start", "%00"):
+        response = await page.http.post(
+            f"/api/commands/{name}", headers=page.headers, json={"text": "x"}
+        )
+        assert response.status_code in (404, 405), name
+    for name in ("remind", "settings"):
+        await page.refused(f"commands/{name}", {}, status=400)
+    assert rows_of(page.rig.client.dsn, page.owner) == before
 
 
 async def test_the_export_is_the_one_of_the_chat(page: WebPage) -> None:
