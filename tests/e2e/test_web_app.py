@@ -103,13 +103,23 @@ async def test_the_menu_button_and_the_command_open_the_page(
         assert button == {"text": say("app_button", language), "web_app": {"url": url}}  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize(
+    ("width", "schemes"),
+    [
+        (390, ["light"]), (1280, ["dark"]),
+        *(pytest.param(width, [*THEMES], marks=pytest.mark.proof) for width in (390, 1280)),
+    ],
+)  # fmt: skip
 async def test_a_tour_uses_every_control_and_keeps_nobody_out(
-    bot: tuple[World, BotProcess], browser: Browser, tmp_path: Path, width: int
+    bot: tuple[World, BotProcess],
+    browser: Browser,
+    tmp_path: Path,
+    width: int,
+    schemes: list[str],
 ) -> None:
     world, process = bot
     user = new_user()
-    tour = await tour_page(world, process, browser, user, tmp_path, width=width)
+    tour = await tour_page(world, process, browser, user, tmp_path, width=width, schemes=schemes)
     assert world.history(user) == [] and world.query(HOLDS, user) == [], "it ended with an erasure"
     assert "аллергия" in tour.exports["md"]
     assert json.loads(tour.exports["json"])["telegram_user_id"] == user
