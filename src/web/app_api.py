@@ -1,7 +1,8 @@
 """``/app``: the page of the Mini App and its API, which serves only the memory of its caller."""
 
 import html
-from collections.abc import Awaitable, Callable, Iterator
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import date, datetime, time, timedelta
 from functools import partial
@@ -120,7 +121,7 @@ class Api:
             ("/export/markdown", EXPORT, partial(self.export, "md")),
         )  # fmt: skip
         done: tuple[tuple[str, float, Answer], ...] = (
-            ("/search", SEARCH, self.search), ("/facts/find", LOOK, self.find_facts),
+            ("/search", SEARCH, self.search), ("/facts/find", SEARCH, self.find_facts),
             ("/facts/{fact}/pin", CHANGE, self.pin),
             ("/facts/{fact}/correct", CHANGE, self.correct),
             ("/facts/{fact}/forget", CHANGE, self.forget),
@@ -143,28 +144,19 @@ class Api:
 
     async def facts(self, asked: VerifiedCall) -> Json:
         """A page of facts: ``?kind=&sort=newest&offset=``; else kind by kind, the pinned first."""
-        offset = asked.request.query_params.get("offset", "0")
-        first = min(int(offset), MAX_OFFSET) if is_number(offset, 7) else 0
-        wanted = replace(_facts_wanted(asked), limit=FACTS + 1, offset=first)
-        facts = await self._client.run(self._memories.facts.list_facts, asked.called.owner, wanted)
-        following = first + FACTS if len(facts) > FACTS else None
-        return await self._facts_page(asked, facts[:FACTS], following)
+        rows, owner, wanted = self._memories.facts, asked.called.owner, _facts_wanted(asked)
+        facts = await self._client.run(rows.list_facts, owner, wanted)
+        counts = await self._client.run(rows.count_kinds, owner)
+        return _facts_page(asked, facts, counts, wanted.offset)
 
     async def find_facts(self, asked: VerifiedCall) -> Json:
-        """The facts with all words of ``{"text": …}`` in any form; kind and order as above."""
-        words = asked.text("text", MAX_QUERY)
-        wanted = replace(_facts_wanted(asked), limit=SEARCHED)
-        found = await self._memories.find_facts(asked.called.owner, words, wanted)
-        return await self._facts_page(asked, found[: 4 * FACTS], None)
-
-    async def _facts_page(
-        self, asked: VerifiedCall, facts: list[Memory], following: int | None
-    ) -> Json:
-        return {
-            "counts": await self._client.run(self._memories.facts.count_kinds, asked.called.owner),
-            "facts": [fact_view(fact, asked.called) for fact in facts],
-            "next": following,
-        }
+        """The facts with all words of ``{"text": …}`` in any form; a page of them as above."""
+        words, wanted = asked.text("text", MAX_QUERY), _facts_wanted(asked)
+        every = replace(wanted, kind=None, limit=SEARCHED, offset=0)
+        found = await self._memories.find_facts(asked.called.owner, words, every)
+        counts = Counter(fact.memory_type for fact in found)
+        facts = [fact for fact in found if wanted.kind in (None, fact.memory_type)]
+        return _facts_page(asked, facts[wanted.offset :], counts, wanted.offset)
 
     async def pin(self, asked: VerifiedCall) -> Json:
         """Keep a fact always in view, or no more: ``{"pinned": true}``."""
@@ -382,11 +374,25 @@ def _undone(asked: VerifiedCall, undone: Undone | None) -> Json:
 
 
 def _facts_wanted(asked: VerifiedCall) -> FactQuery:
+    """A page, and one more that tells whether another follows."""
     query = asked.request.query_params
-    kind = query.get("kind")
+    kind, offset = query.get("kind"), query.get("offset", "")
     return FactQuery(
-        "newest" if query.get("sort") == "newest" else "kind", kind=kind if kind in KINDS else None
+        "newest" if query.get("sort") == "newest" else "kind",
+        kind=kind if kind in KINDS else None,
+        limit=FACTS + 1,
+        offset=min(int(offset), MAX_OFFSET) if is_number(offset, 7) else 0,
     )
+
+
+def _facts_page(
+    asked: VerifiedCall, facts: list[Memory], counts: Mapping[str, int], offset: int
+) -> Json:
+    return {
+        "counts": counts,
+        "facts": [fact_view(fact, asked.called) for fact in facts[:FACTS]],
+        "next": offset + FACTS if len(facts) > FACTS else None,
+    }
 
 
 def _place(asked: VerifiedCall, text: str) -> Place:

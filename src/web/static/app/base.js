@@ -3,7 +3,7 @@
 
 export const telegram = window.Telegram?.WebApp;
 const ANSWER_MS = 60 * 1000;
-const UNDO_MS = 10 * 60 * 1000; // as long as a forgetting can be taken back
+const UNDO_MS = 60 * 1000; // then there is /undo
 const HEARD_MS = 6000;
 const NEAR = "600px"; // to the end of a list: more of it is loaded then
 
@@ -138,23 +138,27 @@ export function reason(error) {
 // --- Pieces ------------------------------------------------------------------------------------
 
 // The one quiet note, in place of the one before; with a way to take back what it tells.
+const place = document.getElementById("note");
 let fading;
-export function note(text, { isWrong = false, undo = null } = {}) {
-  const place = document.getElementById("note");
+export function hush() {
   clearTimeout(fading);
+  place.replaceChildren();
+}
+
+export function note(text, { isWrong = false, undo = null } = {}) {
+  hush();
   place.className = isWrong ? "wrong" : "";
-  const close = () => place.replaceChildren();
-  place.replaceChildren(prose(text));
+  place.append(prose(text));
   if (undo) {
     const back = button(t("undo"), (pressed) => busy(pressed, async () => {
       const said = await undo();
       feel("success");
       note(said);
     }), { class: "link" });
-    place.append(back, button("×", close, { class: "link", "aria-label": t("close") }));
+    place.append(back, button("×", hush, { class: "link", "aria-label": t("close") }));
     back.focus({ preventScroll: true });
   }
-  fading = setTimeout(close, undo ? UNDO_MS : HEARD_MS);
+  fading = setTimeout(hush, undo ? UNDO_MS : HEARD_MS);
 }
 
 export function button(label, onclick, attributes = {}) {
@@ -164,8 +168,13 @@ export function button(label, onclick, attributes = {}) {
 }
 
 // A button that loads the rest, and presses itself when it comes near the screen.
-export function more(load) {
-  const made = button(t("more"), () => busy(made, load), { class: "more" });
+export function more(load, show) {
+  const made = button(t("more"), () => busy(made, async () => {
+    const page = await load();
+    if (!made.isConnected) return; // the list is another by now
+    show(page);
+    made.remove();
+  }), { class: "more" });
   new IntersectionObserver((seen, watching) => {
     if (!made.isConnected) watching.disconnect();
     else if (seen.some((one) => one.isIntersecting)) made.click();
@@ -195,16 +204,18 @@ export function row(text, meta, details, attributes = {}) {
   return made;
 }
 
-// What is loaded into a section's own element; the first failure offers another try.
-export async function fill(target, load) {
+// What was asked for last is shown in an element; a failure offers another try.
+const asked = new WeakMap();
+export async function fill(target, load, show) {
+  const mine = Symbol();
+  asked.set(target, mine);
   target.setAttribute("aria-busy", "true");
   if (!target.hasChildNodes()) target.replaceChildren(prose(t("loading"), "quiet"));
-  try {
-    await load();
-  } catch (error) {
-    const again = button(t("retry"), () => fill(target, load));
-    target.replaceChildren(el("p", { role: "alert", class: "wrong" }, reason(error)), again);
-  } finally {
-    target.removeAttribute("aria-busy");
-  }
+  const found = await load().catch((error) => error);
+  if (asked.get(target) !== mine) return;
+  target.removeAttribute("aria-busy");
+  if (found instanceof Error) {
+    const again = button(t("retry"), () => fill(target, load, show));
+    target.replaceChildren(el("p", { role: "alert", class: "wrong" }, reason(found)), again);
+  } else show(found);
 }

@@ -1,6 +1,8 @@
 // What is remembered: searched, sorted, pinned, corrected, forgotten.
 
-import { Refused, ask, busy, button, el, feel, fill, kinds, more, note, prose, row, t } from "./base.js";
+import {
+  Refused, ask, busy, button, el, feel, fill, kinds, more, note, prose, row, t,
+} from "./base.js";
 import { goBack, push, pushForm } from "./screens.js";
 import { timelineAt } from "./talk.js";
 
@@ -15,7 +17,7 @@ export function makeFacts() {
     el("option", { value: "kind" }, t("by_kind")), el("option", { value: "newest" }, t("by_time")));
   const chips = el("div", { class: "chips", role: "group", "aria-label": t("kinds") });
   const list = el("div", { class: "list" });
-  const state = { kind: null, next: null, seen: 0 };
+  const state = { kind: null, next: null };
   let typing;
   field.addEventListener("input", () => {
     clearTimeout(typing);
@@ -23,18 +25,13 @@ export function makeFacts() {
   });
   sort.addEventListener("change", () => { feel("change"); load(); });
 
-  let asked = 0; // only the newest answer is shown
-  async function reload() {
-    const number = ++asked;
-    const page = await fetchPage(0);
-    if (number !== asked) return;
-    list.replaceChildren();
-    state.seen = 0;
-    show(page);
-  }
-
   function load() {
-    return fill(list, reload);
+    return fill(list, () => fetchPage(0), (page) => {
+      list.replaceChildren();
+      show(page);
+      const isFound = field.value.trim() !== "";
+      if (!page.facts.length) list.append(prose(t(isFound ? "no_fact" : "no_facts"), "quiet"));
+    });
   }
 
   function fetchPage(offset) {
@@ -45,13 +42,9 @@ export function makeFacts() {
   }
 
   function show(page) {
-    list.querySelector(".more")?.remove();
     for (const fact of page.facts) groupOf(fact).append(card(fact));
-    state.seen += page.facts.length;
     state.next = page.next;
-    const isFound = field.value.trim() !== "";
-    if (state.seen === 0) list.append(prose(t(isFound ? "no_fact" : "no_facts"), "quiet"));
-    if (state.next !== null) list.append(more(async () => show(await fetchPage(state.next))));
+    if (state.next !== null) list.append(more(() => fetchPage(state.next), show));
     showChips(page.counts);
   }
 
@@ -68,10 +61,12 @@ export function makeFacts() {
 
   function showChips(counts) {
     const all = Object.values(counts).reduce((sum, count) => sum + count, 0);
+    if (state.kind !== null) counts[state.kind] ??= 0;
     const named = [[null, t("all"), all], ...Object.entries(counts).map(
       ([kind, count]) => [kind, kinds[kind] ?? kind, count])];
     const focused = chips.contains(document.activeElement);
-    chips.replaceChildren(...(named.length > 2 ? named : []).map(([kind, label, count]) =>
+    const isChoice = named.length > 2 || state.kind !== null;
+    chips.replaceChildren(...(isChoice ? named : []).map(([kind, label, count]) =>
       button(`${label} ${count}`, () => {
         state.kind = kind;
         feel("change");
@@ -114,14 +109,14 @@ export function makeFacts() {
     feel("success");
     const undo = done.undo === null ? null : async () => {
       const undone = await ask(`forgettings/${done.undo}/undo`, {});
-      await reload();
+      await load();
       return undone.text;
     };
-    if (done.texts.length > 1) await reload(); // its message told others, too
+    if (done.texts.length > 1) await load(); // its message told others, too
     else {
       const group = made.parentElement;
       made.remove();
-      if (!group.children.length) await reload();
+      if (!group.children.length) await load();
       if (state.next !== null) state.next -= 1;
     }
     note(t("forgotten", { text: done.texts.join("; ") }), { undo });
@@ -135,11 +130,11 @@ export function makeFacts() {
       submit: async (text) => {
         const done = await ask(`facts/${fact.id}/correct`, { text });
         if (done.fact === null) throw new Refused(done.text);
-        await reload();
+        await load();
         goBack();
         note(done.text, { undo: async () => {
           const undone = await ask(`facts/${done.fact}/undo`, {});
-          await reload();
+          await load();
           return undone.text;
         } });
       },

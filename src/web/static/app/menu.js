@@ -13,19 +13,18 @@ function way(label, onclick, value = "", name = "head") {
 }
 
 export function makeMenu(begin) {
-  const chosen = el("ul", { class: "group list" });
+  const chosen = el("div", { class: "list" });
   const say = (command, title) => async () => {
     const body = el("div", { class: "group padded" });
     push(title, [body]);
-    await fill(body, async () => {
-      body.replaceChildren(prose((await ask(`commands/${command}`, {})).text));
-    });
+    await fill(body, () => ask(`commands/${command}`, {}),
+      (reply) => body.replaceChildren(prose(reply.text)));
   };
 
-  async function reload() {
-    const { settings } = await ask("settings");
-    chosen.replaceChildren(...settings.map((one) =>
-      way(one.title, () => (one.action === "zone" ? askZone(one) : choose(one)), one.value)));
+  function load() {
+    return fill(chosen, () => ask("settings"), ({ settings }) => chosen.replaceChildren(
+      el("ul", { class: "group" }, ...settings.map((one) =>
+        way(one.title, () => (one.action === "zone" ? askZone(one) : choose(one)), one.value)))));
   }
 
   function choose(one) {
@@ -34,17 +33,19 @@ export function makeMenu(begin) {
         await ask("buttons", { action: `${one.action}:${number}` });
         feel("success");
         if (one.action === "language") { await begin("menu"); return; }
-        await reload();
+        await load();
         goBack();
       }), { class: "head", "aria-pressed": String(number === one.chosen) }));
-    push(one.title, [el("ul", { class: "group list" },
-      ...options.map((option) => el("li", { class: "row" }, option)))]);
+    push(one.title, [
+      el("ul", { class: "group" }, ...options.map((option) => el("li", { class: "row" }, option))),
+      one.action === "mode" ? prose(t("mode_about"), "quiet") : null,
+    ]);
   }
 
   function askZone(one) {
     const field = el("input", { type: "text", maxlength: "100", dir: "auto" });
     const settle = async (reply) => {
-      await reload();
+      await load();
       goBack();
       note(reply.text);
     };
@@ -77,7 +78,7 @@ export function makeMenu(begin) {
   function takeAlong() {
     const file = (label, form) => el("li", { class: "row" },
       button(label, (made) => busy(made, () => save(form)), { class: "head" }));
-    push(t("export"), [prose(t("export_about")), el("ul", { class: "group list" },
+    push(t("export"), [prose(t("export_about")), el("ul", { class: "group" },
       file(t("export_markdown"), "markdown"), file(t("export_json"), "json")),
     prose(t("export_phone"), "quiet")]);
   }
@@ -97,7 +98,7 @@ export function makeMenu(begin) {
           note(told.text);
         }), { class: isNo ? "" : "danger" });
       })));
-    await fill(body, async () => show(await ask("commands/delete_me", {})));
+    await fill(body, () => ask("commands/delete_me", {}), show);
   }
 
   return {
@@ -109,6 +110,6 @@ export function makeMenu(begin) {
         way(t("export"), takeAlong)),
       el("ul", { class: "group" }, way(t("erase"), erase, "", "head danger")),
     ],
-    load: () => fill(chosen, reload),
+    load,
   };
 }

@@ -9,8 +9,11 @@ export function makeReminders() {
   const list = el("div", { class: "list" });
   const add = button(`+ ${t("remind")}`, () => setNew(), { class: "link" });
 
-  async function reload() {
-    const { waiting, came } = await ask("reminders");
+  function load() {
+    return fill(list, () => ask("reminders"), show);
+  }
+
+  function show({ waiting, came }) {
     const groups = [["waiting", waiting], ["came", came]].filter(([, some]) => some.length);
     list.replaceChildren(...groups.flatMap(([name, some]) => [
       el("h2", {}, t(name)),
@@ -34,7 +37,7 @@ export function makeReminders() {
       const reply = await ask("buttons", { action });
       feel("success");
       note(reply.text);
-      await reload();
+      await load();
     }), attributes);
   }
 
@@ -45,12 +48,12 @@ export function makeReminders() {
       submit: async (text) => {
         const reply = await ask("commands/remind", { text });
         if (!reply.done) throw new Refused(reply.text);
-        await reload();
+        await load();
         goBack();
         const [cancel] = reply.buttons;
         note(reply.text, { undo: cancel && (async () => {
           const undone = await ask("buttons", { action: cancel.action });
-          await reload();
+          await load();
           return undone.text;
         }) });
       },
@@ -64,12 +67,12 @@ export function makeReminders() {
       title: t("move"), label: one.text, field,
       submit: async (text) => {
         const done = await ask(`reminders/${one.id}/move`, { text });
-        await reload();
+        await load();
         goBack();
         note(done.text);
       },
     });
   }
 
-  return { parts: [add, list], load: () => fill(list, reload) };
+  return { parts: [add, list], load };
 }

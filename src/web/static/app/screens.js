@@ -1,13 +1,29 @@
 // Sections and what opens above them; the way back, and forms with Telegram's own button.
 
-import { busy, button, el, feel, knows, reason, t, telegram } from "./base.js";
+import { busy, button, el, feel, hush, knows, reason, t, telegram } from "./base.js";
 
 const main = document.getElementById("main");
 const HOME = "facts";
-const ICONS = { facts: "✦", talk: "▤", reminders: "◷", menu: "⋯" };
+const SVG = "http://www.w3.org/2000/svg";
+const ICONS = { // a bookmark, a bubble, a clock, sliders
+  facts: "M6 4h12v16l-6-4.5L6 20z",
+  talk: "M4 5h16v11h-8l-5 4v-4H4z",
+  reminders: "M12 3.5a8.5 8.5 0 1 0 .01 0M12 7.5V12l3.2 2",
+  menu: "M4 7h9m5 0h2M4 17h2m5 0h9M13 7a2.5 2.5 0 1 0 5 0 2.5 2.5 0 1 0-5 0M6 17a2.5 2.5 0 1 0 5 0"
+    + " 2.5 2.5 0 1 0-5 0",
+};
 const sections = {};
 const above = []; // what covers the section: {section, opener, at, close}
 let shown = HOME;
+
+function icon(name) {
+  const [svg, path] = ["svg", "path"].map((one) => document.createElementNS(SVG, one));
+  svg.setAttribute("viewBox", "0 0 24 24");
+  svg.setAttribute("aria-hidden", "true");
+  path.setAttribute("d", ICONS[name]);
+  svg.append(path);
+  return svg;
+}
 
 function makeSection(title, parts, attributes = {}) {
   const heading = el("h1", { tabindex: "-1" }, title);
@@ -44,7 +60,8 @@ export function push(title, parts, close) {
   const covered = top();
   above.push({ opener: document.activeElement, at: window.scrollY, close, section: null });
   const back = knows("6.1") ? null : button(`‹ ${t("back")}`, goBack, { class: "link" });
-  const section = makeSection(title, [back, ...parts].filter(Boolean));
+  const section = makeSection(title, [back, ...parts]);
+  hush();
   above.at(-1).section = section;
   covered.hidden = true;
   main.append(section);
@@ -55,6 +72,7 @@ export function push(title, parts, close) {
 
 export function open(name) {
   while (above.length) goBack();
+  hush();
   const isAgain = shown === name && sections[name].isLoaded;
   shown = name;
   for (const [key, { section, tab }] of Object.entries(sections)) {
@@ -82,7 +100,7 @@ export function build(makers) {
       sections[shown].at = window.scrollY;
       open(name);
     });
-    tab.append(el("span", { "aria-hidden": "true" }, ICONS[name]), t(name));
+    tab.append(icon(name), t(name));
     sections[name] = { section, tab, load: made.load, isLoaded: false };
     nav.append(tab);
     parts.push(section);
@@ -95,6 +113,7 @@ export function build(makers) {
 // Nothing is left to be seen but this.
 export function end(title, parts) {
   above.length = 0;
+  hush();
   document.querySelector("nav")?.remove();
   main.replaceChildren(makeSection(title, parts));
   if (knows("6.1")) telegram.BackButton?.hide();
@@ -138,6 +157,6 @@ export function pushForm({ title, label, hint, field, submit }) {
   own?.setText(t("save"));
   own?.onClick(press);
   own?.show();
-  if (knows("6.2")) telegram.enableClosingConfirmation?.();
+  if (knows("6.2")) field.addEventListener("input", () => telegram.enableClosingConfirmation?.());
   field.focus();
 }

@@ -1,24 +1,27 @@
 // What was said, in reading order; a search in it, whose results lead to the very message.
 
-import { ask, busy, button, el, fill, more, prose, t } from "./base.js";
+import { ask, button, el, fill, more, prose, t } from "./base.js";
 import { push } from "./screens.js";
 
 // A list of messages that opens at the newest, at a message or at a day.
 function makeTimeline() {
   const list = el("div", { class: "list talk" });
-  const older = el("div", { class: "slot" });
-  const newer = el("div", { class: "slot" });
+  const older = el("div");
+  const newer = el("div");
   let topic = 0;
+  const page = (query) => ask(`timeline?${new URLSearchParams(query)}`);
+  const open = (query = {}) => fill(list, () => page(query), show);
 
-  async function open(query = {}) {
-    const page = await ask(`timeline?${new URLSearchParams(query)}`);
-    topic = page.topic;
+  function show(first) {
+    topic = first.topic;
+    if (!first.messages.length) {
+      list.replaceChildren(prose(t("no_messages"), "quiet"));
+      return;
+    }
     list.replaceChildren(older, newer);
-    append(page.messages);
-    offer(older, page.older, before);
-    offer(newer, page.newer, after);
-    if (!page.messages.length) list.replaceChildren(prose(t("no_messages"), "quiet"));
-    const found = page.at && list.querySelector(`[data-message="${page.at}"]`);
+    showNewer(first);
+    offerOlder(first);
+    const found = first.at && list.querySelector(`[data-message="${first.at}"]`);
     if (!found) {
       window.scrollTo(0, document.documentElement.scrollHeight);
       return;
@@ -28,53 +31,49 @@ function makeTimeline() {
     found.focus({ preventScroll: true });
   }
 
-  function offer(slot, place, load) {
-    slot.replaceChildren(...(place === null ? [] : [more(() => load(place))]));
+  function showNewer({ messages, newer: from }) {
+    for (const message of messages) {
+      let day = newer.previousElementSibling;
+      if (day.dataset.date !== message.date) newer.before(day = makeDay(message));
+      day.append(bubble(message));
+    }
+    newer.replaceChildren(...(from === null ? [] : [more(() => page({ from, topic }), showNewer)]));
   }
 
-  async function before(place) {
-    const page = await ask(`timeline?${new URLSearchParams({ before: place, topic })}`);
+  function showOlder(next) {
     const left = document.documentElement.scrollHeight - window.scrollY;
-    for (const message of [...page.messages].reverse()) {
+    for (const message of next.messages.reverse()) {
       let day = older.nextElementSibling;
       if (day.dataset.date !== message.date) older.after(day = makeDay(message));
       day.firstChild.after(bubble(message));
     }
-    offer(older, page.older, before);
+    offerOlder(next);
     window.scrollTo(0, document.documentElement.scrollHeight - left); // what is read stays there
   }
 
-  async function after(place) {
-    const page = await ask(`timeline?${new URLSearchParams({ from: place, topic })}`);
-    append(page.messages);
-    offer(newer, page.newer, after);
+  function offerOlder({ older: before }) {
+    older.replaceChildren(
+      ...(before === null ? [] : [more(() => page({ before, topic }), showOlder)]));
   }
 
-  function append(messages) {
-    for (const message of messages) {
-      let day = newer.previousElementSibling;
-      if (day?.dataset.date !== message.date) newer.before(day = makeDay(message));
-      day.append(bubble(message));
-    }
-  }
-
-  function makeDay(message) {
-    return el("section", { class: "day", "data-date": message.date, "aria-label": message.day },
-      el("h2", {}, message.day));
-  }
-
-  function bubble(message) {
-    const said = [message.by === "bot" ? t("bot") : t("you"), message.time,
-      ...(message.private ? [t("private")] : [])];
-    return el("article",
-      { class: `bubble ${message.by}`, "data-message": String(message.id), tabindex: "-1" },
-      prose(said.join(" · "), "quiet"), prose(message.text));
-  }
-
-  return { list, open: (query) => fill(list, () => open(query)) };
+  return { list, open };
 }
 
-// The parts of a screen that shows the place of a message, or the beginning of a day.
+function makeDay(message) {
+  return el("section", { class: "day", "data-date": message.date, "aria-label": message.day },
+    el("h2", {}, message.day));
+}
+
+function bubble(message) {
+  const who = t(message.by === "bot" ? "bot" : "you");
+  return el("article", {
+    class: `bubble ${message.by}`, "data-message": String(message.id), tabindex: "-1",
+    "aria-label": `${who}, ${message.time}`,
+  }, prose(message.text),
+  prose(message.private ? `${t("private")} · ${message.time}` : message.time, "quiet"));
+}
+
+// The parts of a screen that shows the place of a message.
 export function timelineAt(query) {
   const timeline = makeTimeline();
   queueMicrotask(() => timeline.open(query)); // when it is on the screen
@@ -84,17 +83,11 @@ export function timelineAt(query) {
 export function makeTalk() {
   const timeline = makeTimeline();
   const day = el("input", { type: "date", "aria-label": t("date") });
-  day.addEventListener("change", () => {
-    if (day.value) timeline.open({ on: day.value });
-    else timeline.open();
-  });
-  const newest = button("↓", () => { day.value = ""; timeline.open(); },
-    { "aria-label": t("newest"), title: t("newest") });
-  const search = searchForm((text) => pushSearch(text));
-  return {
-    parts: [el("div", { class: "tools sticky" }, search, day, newest), timeline.list],
-    load: () => { day.value = ""; return timeline.open(); },
-  };
+  day.addEventListener("change", () => timeline.open(day.value ? { on: day.value } : {}));
+  const load = () => { day.value = ""; return timeline.open(); };
+  const newest = button("↓", load, { "aria-label": t("newest"), title: t("newest") });
+  const search = searchForm(pushSearch);
+  return { parts: [el("div", { class: "tools sticky" }, search, day, newest), timeline.list], load };
 }
 
 function searchForm(find, text = "") {
@@ -115,32 +108,21 @@ function searchForm(find, text = "") {
 
 function pushSearch(text) {
   const count = el("p", { class: "quiet", role: "status" });
-  const list = el("ul", { class: "group list" });
-  let wanted = null; // what is to be searched next, also when it is asked for during a search
-  const find = (words) => {
-    wanted = words;
-    return busy(list, async () => {
-      while (wanted !== null) {
-        const asked = wanted;
-        wanted = null;
-        const found = await ask("search", { text: asked });
-        const total = found.hits.length;
-        count.textContent = total ? t("found", { count: total }) : found.nothing;
-        list.replaceChildren(...found.hits.map(hit));
-      }
-    });
-  };
+  const list = el("div", { class: "list" });
+  const find = (words) => fill(list, () => ask("search", { text: words }), ({ hits, nothing }) => {
+    count.textContent = hits.length ? t("found", { count: hits.length }) : nothing;
+    list.replaceChildren(el("ul", { class: "group" }, ...hits.map(hit)));
+  });
   push(t("search"), [searchForm(find, text), prose(t("search_hint"), "quiet"), count, list]);
   find(text);
 }
 
 function hit(one) {
-  const what = [one.by === "bot" ? t("bot") : t("you"), `${one.day}, ${one.time}`,
+  const what = [t(one.by === "bot" ? "bot" : "you"), `${one.day}, ${one.time}`,
     ...(one.kind === "fact" ? [t("fact")] : []), ...(one.retired ? [t("retired")] : [])];
-  const parts = [el("span", { class: "text", dir: "auto" }, one.text),
-    el("span", { class: "quiet" }, what.join(" · "))];
-  const made = one.message === null ? el("div", { class: "head" }, ...parts)
+  const made = one.message === null ? el("div", { class: "head" })
     : button("", () => push(t("talk"), timelineAt({ message: one.message })), { class: "head" });
-  if (one.message !== null) made.append(...parts);
+  made.append(el("span", { class: "text", dir: "auto" }, one.text),
+    el("span", { class: "quiet" }, what.join(" · ")));
   return el("li", { class: one.retired ? "row retired" : "row" }, made);
 }
