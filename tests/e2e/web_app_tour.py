@@ -321,7 +321,7 @@ class Tour:
         call = self.line("позвонить маме")
         for label in ("через 10 минут", "через час", "завтра в тот же час"):
             await call.click()
-            await self.look("reminders" if label == "через час" else "")
+            await self.look("reminders" if label == "через 10 минут" else "")
             await self.press(label)
             await page.locator("[aria-expanded=true]").wait_for(state="detached")
         await call.click()

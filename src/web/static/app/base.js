@@ -148,7 +148,7 @@ export function hush() {
 export function note(text, { isWrong = false, undo = null } = {}) {
   hush();
   place.className = isWrong ? "wrong" : "";
-  place.append(prose(text));
+  place.append(prose(text.replace(/\n+/g, "\n")));
   if (undo) {
     const back = button(t("undo"), (pressed) => busy(pressed, async () => {
       const said = await undo();
