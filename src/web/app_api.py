@@ -4,7 +4,7 @@ import html
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import replace
-from datetime import date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -24,7 +24,7 @@ from src.memory.forgetting_repo import Undone
 from src.memory.memory_repo import KINDS, FactQuery, Memory
 from src.reading.facts import fact_uid
 from src.reminders.reminder_repo import MAX_WAITING, REMINDER_UID
-from src.reminders.reminder_service import confirmation
+from src.reminders.reminder_service import ReminderResult, confirmation
 from src.reminders.rules import ReminderOrder
 from src.talk.command_service import undone_text
 from src.talk.corrections import CorrectionService
@@ -128,6 +128,7 @@ class Api:
             ("/facts/{fact}/undo", CHANGE, self.undo),
             ("/forgettings/{number}/undo", CHANGE, self.recall),
             ("/reminders/{number}/move", CHANGE, self.move_reminder),
+            ("/reminders/{number}/restore", CHANGE, self.restore_reminder),
             ("/buttons", CHANGE, self.press), ("/commands/{command}", CHANGE, self.command),
         )  # fmt: skip
         return [
@@ -302,10 +303,14 @@ class Api:
             moved = await self._core.reminders.take(asked.called, order)
         except ValueError as error:
             raise asked.refused(400, "reminder_no_time") from error
-        text = confirmation(moved, asked.called)
-        if moved.reminder is None:
-            raise RefusedError(404 if moved.refusal == "gone" else 400, text)
-        return {"text": text}
+        return _confirmed(asked, moved)
+
+    async def restore_reminder(self, asked: VerifiedCall) -> Json:
+        """Take back that one was cancelled, for ten minutes."""
+        rows, called = self._core.reminders.rows, asked.called
+        number, now = asked.number("number"), datetime.now(UTC)
+        restored = await self._client.run(rows.restore, called.owner, number, now=now)
+        return _confirmed(asked, ReminderResult(restored, None if restored else "gone"))
 
     async def press(self, asked: VerifiedCall) -> Json:
         """Do what a button of the chat does: ``{"action": "later:12:1"}``."""
@@ -371,6 +376,18 @@ def _undone(asked: VerifiedCall, undone: Undone | None) -> Json:
     if undone is None:
         raise asked.refused(404, "undo_nothing")
     return {"text": undone_text(undone, asked.language)}
+
+
+def _confirmed(asked: VerifiedCall, result: ReminderResult) -> Json:
+    """What became of a reminder.
+
+    Raises:
+        RefusedError: It is gone, or cannot come then.
+    """
+    text = confirmation(result, asked.called)
+    if result.reminder is None:
+        raise RefusedError(404 if result.refusal == "gone" else 400, text)
+    return {"text": text}
 
 
 def _facts_wanted(asked: VerifiedCall) -> FactQuery:

@@ -332,6 +332,8 @@ class Tour:
         await self.line("10:30").click()
         await self.press("Отменить")
         await page.get_by_text("Напоминаний впереди нет").wait_for()
+        await self.undo()
+        await self.line("10:30").wait_for()
 
     async def menu(self) -> None:
         """Choose every setting, read what is kept, take all along, and erase it."""

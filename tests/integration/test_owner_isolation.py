@@ -666,6 +666,15 @@ CASES: dict[str, Callable[[Stage], Any]] = {
         s.do.reminders.mark_delivered(s.me.reminders[0], int(DUE.timestamp()), now=DUE),
         s.do.reminders.list_came(s.me.owner, SAID, limit=1000),
     ),
+    "ReminderRepository.restore": lambda s: s.both(
+        lambda who: [
+            (
+                s.do.reminders.cancel(s.me.owner, number),
+                s.do.reminders.restore(s.me.owner, number, now=SAID),
+            )
+            for number in who.reminders
+        ]
+    ),
     "ReminderRepository.find": lambda s: s.both(
         lambda who: [s.do.reminders.find(s.me.owner, number) for number in who.reminders]
     ),

@@ -83,7 +83,7 @@ async def test_every_address_refuses_whom_telegram_does_not_vouch_for(page: WebP
         f"tma {'x' * 20_000}": "app_unauthorized",
     }
     found = routes(page)
-    assert len(found) == 17
+    assert len(found) == 18
     for method, path in found:
         for value, key in refused.items():
             headers = {"Authorization": value} if value else {}
@@ -218,7 +218,8 @@ async def test_a_number_that_is_nobody_s_does_nothing(page: WebPage) -> None:
         await one.teach("Я живу в Одессе")
         before = rows_of(page.rig.client.dsn, one.owner)
         paths = [f"facts/{number}/{what}" for what in ("pin", "correct", "forget", "undo")]
-        paths += [f"forgettings/{number}/undo", f"reminders/{number}/move"]
+        paths += [f"forgettings/{number}/undo"]
+        paths += [f"reminders/{number}/{what}" for what in ("move", "restore")]
         for path in paths:
             body = {"text": "Я живу во Львове", "pinned": True}
             response = await page.http.post(f"/api/{path}", headers=one.headers, json=body)
@@ -246,7 +247,10 @@ async def test_another_s_memory_can_neither_be_read_nor_changed(page: WebPage) -
     await them.teach("Моя собака живёт в городе секретоград")
     [held] = await them.facts()
     await them.ask("commands/remind", {"text": "завтра в 9 ехать в Секретоград"})
-    [reminder] = (await them.ask("reminders"))["waiting"]
+    await them.ask("commands/remind", {"text": "завтра в 8 выехать из Секретограда"})
+    early, reminder = (await them.ask("reminders"))["waiting"]
+    called_off = early["id"]
+    await them.ask("buttons", {"action": f"unremind:{called_off}:0"})
     before = rows_of(page.rig.client.dsn, them.owner)
     for fact in (theirs["id"], held["id"]):
         for path, body in (
@@ -257,6 +261,7 @@ async def test_another_s_memory_can_neither_be_read_nor_changed(page: WebPage) -
     await page.refused(f"forgettings/{forgotten}/undo", {})
     await page.refused(f"timeline?message={held['message']}")
     await page.refused(f"reminders/{reminder['id']}/move", {"text": "2030-01-01T10:30"})
+    await page.refused(f"reminders/{called_off}/restore", {})
     for action in (f"unremind:{reminder['id']}:0", f"later:{reminder['id']}:0:{reminder['due']}"):
         await page.refused("buttons", {"action": action})
     seen = [
@@ -624,6 +629,15 @@ async def test_a_reminder_is_set_put_off_moved_and_cancelled(page: WebPage) -> N
         "reminder_gone", "ru"
     )
     assert (await page.ask("reminders")) == {"waiting": [], "came": []}
+    again = await page.ask(f"reminders/{one['id']}/restore", {})
+    assert "10:30" in again["text"] and (await page.ask("reminders"))["waiting"] != []
+    assert await page.refused(f"reminders/{one['id']}/restore", {}) == say("reminder_gone", "ru")
+    await page.ask("buttons", cancel)
+    page.rig.client.execute(
+        "UPDATE reminders SET cancelled_at = now() - interval '11 minutes' WHERE id = %(id)s",
+        {"id": one["id"]},
+    )
+    await page.refused(f"reminders/{one['id']}/restore", {})
     nothing = await page.ask("commands/remind", {"text": "позвонить маме"})
     assert not nothing["done"] and nothing["text"] == say("reminder_no_time", "ru")
 

@@ -28,17 +28,27 @@ export function makeReminders() {
       el("p", { class: "quiet" }, t("later")),
       el("div", { class: "actions" }, ...later.map(([label, action]) => does(label, action))),
       waits ? el("div", { class: "actions" }, button(t("move"), () => move(one)),
-        does(t("call_off"), `unremind:${one.id}:0`, { class: "danger" })) : null,
+        button(t("call_off"), (pressed) => busy(pressed, () => callOff(one)),
+          { class: "danger" })) : null,
     ].filter(Boolean), { "data-reminder": String(one.id) });
   }
 
-  function does(label, action, attributes) {
-    return button(label, (pressed) => busy(pressed, async () => {
-      const reply = await ask("buttons", { action });
-      feel("success");
-      note(reply.text);
-      await load();
-    }), attributes);
+  // Asks for a change and shows the list after it; what it says.
+  async function change(path, body) {
+    const { text } = await ask(path, body);
+    feel("success");
+    await load();
+    return text;
+  }
+
+  function does(label, action) {
+    return button(label, (pressed) => busy(pressed, async () =>
+      note(await change("buttons", { action }))));
+  }
+
+  async function callOff(one) {
+    const text = await change("buttons", { action: `unremind:${one.id}:0` });
+    note(text, { undo: () => change(`reminders/${one.id}/restore`, {}) });
   }
 
   function setNew() {
@@ -51,11 +61,7 @@ export function makeReminders() {
         await load();
         goBack();
         const [cancel] = reply.buttons;
-        note(reply.text, { undo: cancel && (async () => {
-          const undone = await ask("buttons", { action: cancel.action });
-          await load();
-          return undone.text;
-        }) });
+        note(reply.text, { undo: () => change("buttons", { action: cancel.action }) });
       },
     });
   }
@@ -66,10 +72,10 @@ export function makeReminders() {
     pushForm({
       title: t("move"), label: one.text, field,
       submit: async (text) => {
-        const done = await ask(`reminders/${one.id}/move`, { text });
-        await load();
+        const path = `reminders/${one.id}/move`;
+        const done = await change(path, { text });
         goBack();
-        note(done.text);
+        note(done, { undo: () => change(path, { text: one.at }) });
       },
     });
   }
