@@ -130,6 +130,10 @@ async def test_a_visit_changes_what_it_says_and_tells_no_address(
     async with open_phone(browser, process, world.telegram.token, user=user) as page:
         page.on("request", lambda request: asked.append(request.url))
         page.on("pageerror", lambda error: asked.append(f"error: {error}"))
+        tea = page.get_by_role("article").filter(has_text="зелёный чай")
+        await open_tab(page, "Переписка")
+        await tea.first.wait_for()
+        await open_tab(page, "Факты")
         await line(page, "Я живу во Львове").locator(".head").click()
         await line(page, "Я живу во Львове").get_by_text("Я живу в Одессе").wait_for()
         assert not await page.evaluate("Telegram.WebApp.BackButton.isVisible")
@@ -165,6 +169,9 @@ async def test_a_visit_changes_what_it_says_and_tells_no_address(
         await page.get_by_role("button", name="Вернуть").click()
         await line(page, "польский").wait_for()
 
+        await open_tab(page, "Переписка")
+        await page.get_by_role("article", name="Вы").filter(has_text="Рыжик").wait_for()
+        assert await tea.count() == 0, "what was forgotten is shown nowhere"
         await open_tab(page, "Ещё")
         await page.get_by_role("button", name="Режим").click()
         await page.get_by_role("button", name="строгий").click()

@@ -107,8 +107,10 @@ export async function call(path, body) {
   }
 }
 
+export let changes = 0; // of what is kept: what was shown before them is old
 export async function ask(path, body) {
   const response = await call(path, body);
+  if (body && !/^search|find/.test(path)) changes += 1;
   try {
     return await response.json();
   } catch {

@@ -8,7 +8,7 @@ const KEPT_URL_MS = 60 * 1000;
 // A line that leads on, with what holds now at its end.
 function way(label, onclick, value = "", name = "head") {
   const made = button("", onclick, { class: name });
-  made.append(el("span", { class: "text" }, label), el("span", { class: "value" }, `${value} ›`));
+  made.append(el("span", { class: "text" }, label), el("span", { class: "value" }, value));
   return el("li", { class: "row way" }, made);
 }
 

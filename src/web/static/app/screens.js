@@ -1,6 +1,6 @@
 // Sections and what opens above them; the way back, and forms with Telegram's own button.
 
-import { busy, button, el, feel, hush, knows, reason, t, telegram } from "./base.js";
+import { busy, button, changes, el, feel, hush, knows, reason, t, telegram } from "./base.js";
 
 const main = document.getElementById("main");
 const HOME = "facts";
@@ -73,7 +73,8 @@ export function push(title, parts, close) {
 export function open(name) {
   while (above.length) goBack();
   hush();
-  const isAgain = shown === name && sections[name].isLoaded;
+  const isAgain = shown === name;
+  if (!isAgain) sections[shown].seen = changes; // it showed what was changed there
   shown = name;
   for (const [key, { section, tab }] of Object.entries(sections)) {
     section.hidden = key !== name;
@@ -82,8 +83,8 @@ export function open(name) {
   }
   window.scrollTo(0, sections[name].at ?? 0);
   showBack();
-  if (sections[name].isLoaded && !isAgain) return;
-  sections[name].isLoaded = true;
+  if (sections[name].seen === changes && !isAgain) return;
+  sections[name].seen = changes;
   sections[name].load();
 }
 
@@ -101,7 +102,7 @@ export function build(makers) {
       open(name);
     });
     tab.append(icon(name), t(name));
-    sections[name] = { section, tab, load: made.load, isLoaded: false };
+    sections[name] = { section, tab, load: made.load };
     nav.append(tab);
     parts.push(section);
   }

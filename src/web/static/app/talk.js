@@ -65,10 +65,9 @@ function makeDay(message) {
 }
 
 function bubble(message) {
-  const who = t(message.by === "bot" ? "bot" : "you");
   return el("article", {
     class: `bubble ${message.by}`, "data-message": String(message.id), tabindex: "-1",
-    "aria-label": `${who}, ${message.time}`,
+    "aria-label": t(message.by === "bot" ? "bot" : "you"),
   }, prose(message.text),
   prose(message.private ? `${t("private")} · ${message.time}` : message.time, "quiet"));
 }
