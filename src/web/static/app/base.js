@@ -197,7 +197,9 @@ export function row(text, meta, details, attributes = {}) {
   const made = el("li", { class: "row", ...attributes }, head, inside);
   function turn(isOpen) {
     if (isOpen) {
+      const at = head.getBoundingClientRect().top;
       made.closest(".list").querySelector('.head[aria-expanded="true"]')?.click();
+      window.scrollBy(0, head.getBoundingClientRect().top - at); // it stays under the finger
       inside.replaceChildren(...details());
     }
     inside.hidden = !isOpen;

@@ -17,7 +17,7 @@ export function makeFacts() {
     el("option", { value: "kind" }, t("by_kind")), el("option", { value: "newest" }, t("by_time")));
   const chips = el("div", { class: "chips", role: "group", "aria-label": t("kinds") });
   const list = el("div", { class: "list" });
-  const state = { kind: null, next: null };
+  const state = { kind: null, next: null, counts: {} };
   let typing;
   field.addEventListener("input", () => {
     clearTimeout(typing);
@@ -45,7 +45,8 @@ export function makeFacts() {
     for (const fact of page.facts) groupOf(fact).append(card(fact));
     state.next = page.next;
     if (state.next !== null) list.append(more(() => fetchPage(state.next), show));
-    showChips(page.counts);
+    state.counts = page.counts;
+    showChips();
   }
 
   // Kind by kind each has its heading; by time all are one group.
@@ -59,7 +60,8 @@ export function makeFacts() {
     return group;
   }
 
-  function showChips(counts) {
+  function showChips() {
+    const { counts } = state;
     const all = Object.values(counts).reduce((sum, count) => sum + count, 0);
     if (state.kind !== null) counts[state.kind] ??= 0;
     const named = [[null, t("all"), all], ...Object.entries(counts).map(
@@ -112,12 +114,13 @@ export function makeFacts() {
       await load();
       return undone.text;
     };
-    if (done.texts.length > 1) await load(); // its message told others, too
+    const group = made.parentElement;
+    made.remove();
+    if (done.texts.length > 1 || !group.children.length) await load(); // its message told others
     else {
-      const group = made.parentElement;
-      made.remove();
-      if (!group.children.length) await load();
       if (state.next !== null) state.next -= 1;
+      state.counts[fact.kind] -= 1;
+      showChips();
     }
     note(t("forgotten", { text: done.texts.join("; ") }), { undo });
   }

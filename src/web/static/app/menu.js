@@ -14,9 +14,9 @@ function way(label, onclick, value = "", name = "head") {
 
 export function makeMenu(begin) {
   const chosen = el("div", { class: "list" });
-  const say = (command, title) => async () => {
+  const say = (command) => async () => {
     const body = el("div", { class: "group padded" });
-    push(title, [body]);
+    push(t(command), [body]);
     await fill(body, () => ask(`commands/${command}`, {}),
       (reply) => body.replaceChildren(prose(reply.text)));
   };
@@ -106,7 +106,7 @@ export function makeMenu(begin) {
       el("h2", {}, t("settings")), chosen,
       el("h2", {}, t("data")),
       el("ul", { class: "group" },
-        way(t("privacy"), say("privacy", t("privacy"))), way(t("usage"), say("usage", t("usage"))),
+        way(t("privacy"), say("privacy")), way(t("usage"), say("usage")),
         way(t("export"), takeAlong)),
       el("ul", { class: "group" }, way(t("erase"), erase, "", "head danger")),
     ],
