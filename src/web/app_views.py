@@ -13,9 +13,11 @@ from src.talk.settings import Choice
 from src.texts.plain_text import shortened
 from src.texts.reply import Reply
 from src.web.app_gate import Json
+from src.web.marked_text import parse_markdown
 
 MAX_SNIPPET = 600  # characters of what a search found
 MAX_PAST = 5  # earlier values of a fact
+MAX_MARKED = 8_000  # characters of an answer whose Markdown is read; a longer one is its text
 ASKED = ("command", "teach")  # origins of facts that the user wanted remembered
 # Buttons of the chat that the page has as well; what they name is held against the owner there.
 PRESSED = frozenset(
@@ -54,11 +56,14 @@ def hit_view(hit: Hit, called: Called) -> Json:
 
 
 def message_view(message: TimelineMessage, called: Called) -> Json:
-    """A message with its day, by which the page groups."""
+    """A message with its day, by which the page groups; of an answer with Markdown, its nodes."""
+    is_bots = message.role == "assistant"
+    nodes = parse_markdown(message.text) if is_bots and len(message.text) <= MAX_MARKED else []
     return {
         "id": message.place.id,
-        "by": "bot" if message.role == "assistant" else "you",
+        "by": "bot" if is_bots else "you",
         "text": message.text,
+        "nodes": None if nodes in ([], [["p", message.text]]) else nodes,
         "private": message.is_private,
         **_moment_view(message.said_at, called),
     }

@@ -184,6 +184,7 @@ async def test_a_visit_changes_what_it_says_and_tells_no_address(
         await open_tab(page, "Переписка")
         await page.get_by_role("article", name="Вы").filter(has_text="Рыжик").wait_for()
         assert await tea.count() == 0, "what was forgotten is shown nowhere"
+        assert await page.locator(".bubble.bot strong").all_text_contents() == ["пионы"]
         await open_tab(page, "Ещё")
         await page.get_by_role("button", name="Режим").click()
         await page.get_by_role("button", name="строгий").click()

@@ -68,8 +68,18 @@ function bubble(message) {
   return el("article", {
     class: `bubble ${message.by}`, "data-message": String(message.id), tabindex: "-1",
     "aria-label": t(message.by === "bot" ? "bot" : "you"),
-  }, prose(message.text),
+  }, said(message),
   prose(message.private ? `${t("private")} · ${message.time}` : message.time, "quiet"));
+}
+
+// The words of a message; of an answer with Markdown, elements that the bot names.
+function said({ text, nodes }) {
+  if (nodes === null) return prose(text);
+  const made = (node) => (typeof node === "string" ? node
+    : el(node[0], {}, ...node.slice(1).map(made)));
+  const isLine = nodes.length === 1 && nodes[0][0] === "p";
+  const inside = (isLine ? nodes[0].slice(1) : nodes).map(made);
+  return el(isLine ? "p" : "div", { class: isLine ? "text" : "text marked", dir: "auto" }, ...inside);
 }
 
 // The parts of a screen that shows the place of a message.
