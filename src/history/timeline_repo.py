@@ -21,16 +21,47 @@ class Place(NamedTuple):
 
 LAST = Place(2**31 - 1, 2**63 - 1)
 
-# What the owner and the bot said before a place, and before a moment, the newest first.
-SELECT_PAGE = """
+# Of a conversation, what the owner and the bot said: an index walk from a place to one side.
+PAGE = """
 SELECT m.position, m.id, m.role, left(message_text(m.content), %(longest)s), m.said_at,
        m.is_private
-FROM messages m JOIN conversations c ON c.id = m.conversation_id
-WHERE c.telegram_user_id = %(user)s AND c.thread_id = %(thread_id)s
+FROM messages m
+WHERE m.conversation_id = (SELECT id FROM conversations
+                           WHERE telegram_user_id = %(user)s AND thread_id = %(thread_id)s)
   AND m.role IN ('user', 'assistant') AND NOT m.is_forgotten
+"""
+SELECT_BEFORE = (
+    PAGE
+    + """
   AND (m.position, m.id) < (%(position)s, %(id)s)
-  AND (%(until)s::timestamptz IS NULL OR m.said_at < %(until)s)
 ORDER BY m.position DESC, m.id DESC LIMIT %(limit)s
+"""
+)
+SELECT_FROM = (
+    PAGE
+    + """
+  AND (m.position, m.id) >= (%(position)s, %(id)s)
+ORDER BY m.position, m.id LIMIT %(limit)s
+"""
+)
+
+# The first message of a day or later. It was stored after it was said (clocks may differ), so that
+# nothing older is read.
+SELECT_SINCE = """
+SELECT m.position, m.id FROM messages m
+WHERE m.conversation_id = (SELECT id FROM conversations
+                           WHERE telegram_user_id = %(user)s AND thread_id = %(thread_id)s)
+  AND m.role IN ('user', 'assistant') AND NOT m.is_forgotten
+  AND m.created_at >= %(since)s::timestamptz - interval '1 hour' AND m.said_at >= %(since)s
+ORDER BY m.created_at, m.id LIMIT 1
+"""
+
+# In which topic, and where in it, a message of the owner's or the bot's stands.
+SELECT_PLACE = """
+SELECT c.thread_id, m.position, m.id
+FROM messages m JOIN conversations c ON c.id = m.conversation_id
+WHERE m.id = %(id)s AND c.owner_id = %(owner)s AND m.role IN ('user', 'assistant')
+  AND NOT m.is_forgotten
 """
 
 
@@ -56,19 +87,30 @@ class TimelineMessage:
 class TimelineRepository(Repository):
     """Reads conversations; every method blocks (see ``PgClient.run``)."""
 
-    def list_messages(
-        self,
-        owner: Owner,
-        *,
-        before: Place = LAST,
-        until: datetime | None = None,
-        limit: int = 40,
+    def list_before(
+        self, owner: Owner, place: Place = LAST, *, limit: int
     ) -> list[TimelineMessage]:
-        """Messages before a place, and said before a moment, the newest first."""
-        wanted = {**before._asdict(), "until": until, "limit": limit, "longest": MAX_TEXT}
+        """What was said before a place, the newest first."""
+        return self._page(SELECT_BEFORE, owner, place, limit)
+
+    def list_from(self, owner: Owner, place: Place, *, limit: int) -> list[TimelineMessage]:
+        """What was said at a place and after it, in reading order."""
+        return self._page(SELECT_FROM, owner, place, limit)
+
+    def find_day(self, owner: Owner, since: datetime) -> Place | None:
+        """Where a day begins: the first message that was said from a moment on (aware)."""
+        return self._first(Place, SELECT_SINCE, owner, since=since)
+
+    def find_message(self, owner: Owner, message_id: int) -> tuple[int, Place] | None:
+        """The topic of a message and its place there; None when it is gone, or another's."""
+        return self._first(
+            lambda topic, *place: (topic, Place(*place)), SELECT_PLACE, owner, id=message_id
+        )
+
+    def _page(self, sql: str, owner: Owner, place: Place, limit: int) -> list[TimelineMessage]:
         return self._all(
-            lambda at, id_, *row: TimelineMessage(Place(at, id_), *row), SELECT_PAGE, owner,
-            **wanted,
+            lambda at, id_, *row: TimelineMessage(Place(at, id_), *row), sql, owner,
+            **place._asdict(), limit=limit, longest=MAX_TEXT,
         )  # fmt: skip
 
 

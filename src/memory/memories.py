@@ -1,5 +1,6 @@
 """The memory as the graph, its tools and the commands use it."""
 
+import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from src.pg.global_settings_repo import GlobalSettings, GlobalSettingsRepository
 from src.pg.locks import lock_history
 from src.queue.job_repo import MemoryJobRepository
 from src.reading.facts import WISH, fact_uid
+from src.reading.words import speaks_of
 
 T = TypeVar("T")
 logger = logging.getLogger(__name__)
@@ -63,6 +65,17 @@ class Memories:
         """
         found = await self._client.run(self.facts.list_facts, owner, KEY_FACTS)
         return sorted(found, key=lambda fact: (not fact.pinned, fact.relation != WISH))
+
+    async def find_facts(self, owner: Owner, words: str, wanted: FactQuery) -> list[Memory]:
+        """The facts of a query that have all of these words, in whatever form.
+
+        Raises:
+            StorageError: The database is away.
+        """
+        facts = await self._client.run(self.facts.list_facts, owner, wanted)
+        return await asyncio.to_thread(
+            lambda: [fact for fact in facts if speaks_of(fact.text, words)]
+        )
 
     async def forget(
         self,

@@ -18,7 +18,7 @@ from src.texts.morphology import (
     stem_english,
     words,
 )
-from src.texts.plain_text import plain, without_yo
+from src.texts.plain_text import flat, plain, without_yo
 
 Lemmas = frozenset[str]
 
@@ -88,6 +88,17 @@ def shared(one: str, other: str) -> list[Lemmas]:
     """The content words of ``one`` that ``other`` speaks of as well."""
     there = frozenset[str]().union(*content(other))
     return [forms for forms in content(one) if forms & there]
+
+
+def speaks_of(text: str, wanted: str) -> bool:
+    """Whether a text has all words of another in any form, or begins a word with it as it stands.
+
+    So what is being typed finds already: "аллер" as well as "кот" in "боюсь за кота".
+    """
+    words_of_it = content(wanted)
+    if words_of_it and len(shared(wanted, text)) == len(words_of_it):
+        return True
+    return f" {flat(wanted)}" in f" {flat(text)}"
 
 
 def people() -> dict[str, str]:

@@ -66,6 +66,14 @@ WHERE r.owner_id = %(owner)s AND r.is_waiting
 ORDER BY r.due_at, r.id LIMIT %(limit)s OFFSET %(offset)s
 """  # noqa: S608  (it holds a constant of ours)
 
+# Those that came lately and come no more, the newest first.
+SELECT_CAME = f"""
+SELECT {COLUMNS} FROM reminders r
+WHERE r.owner_id = %(owner)s AND NOT r.is_waiting AND r.cancelled_at IS NULL
+  AND r.delivered_at IS NOT NULL AND r.due_at > %(since)s
+ORDER BY r.due_at DESC, r.id DESC LIMIT %(limit)s
+"""  # noqa: S608  (it holds a constant of ours)
+
 # One of the owner's, waiting or not.
 SELECT_ONE = f"""
 SELECT {COLUMNS} FROM reminders r
@@ -77,6 +85,14 @@ UPDATE_CANCELLED = """
 UPDATE reminders SET is_waiting = false, cancelled_at = now()
 WHERE id = %(id)s AND owner_id = %(owner)s AND is_waiting
 """
+
+# It comes after all: for ten minutes after it was cancelled, and while its time is ahead.
+UPDATE_RESTORED = f"""
+UPDATE reminders r SET is_waiting = true, cancelled_at = NULL
+WHERE r.id = %(id)s AND r.owner_id = %(owner)s AND NOT r.is_waiting AND r.snooze_of IS NULL
+  AND r.cancelled_at > now() - interval '10 minutes' AND r.due_at > %(now)s
+RETURNING {COLUMNS}
+"""  # noqa: S608  (it holds a constant of ours)
 
 # It is done: so is the time of a recurring one that was put off, which itself goes on.
 UPDATE_FINISHED = """
@@ -325,6 +341,11 @@ class ReminderRepository(Repository):
         rows = self._client.fetch_all(SELECT_WAITING, owner, limit=limit, offset=offset)
         return [Reminder.from_row(row) for row in rows]
 
+    def list_came(self, owner: Owner, since: datetime, *, limit: int) -> list[Reminder]:
+        """Those that were due after a moment (aware) and come no more, the newest first."""
+        rows = self._client.fetch_all(SELECT_CAME, owner, since=since, limit=limit)
+        return [Reminder.from_row(row) for row in rows]
+
     def find(self, owner: Owner, number: int) -> Reminder | None:
         """One of the owner's, waiting or not."""
         return _found(self._client.fetch_one(SELECT_ONE, owner, id=number))
@@ -332,6 +353,15 @@ class ReminderRepository(Repository):
     def cancel(self, owner: Owner, number: int) -> bool:
         """Let one come no more; False when it does not wait."""
         return self._client.execute(UPDATE_CANCELLED, owner, id=number) > 0
+
+    def restore(self, owner: Owner, number: int, *, now: datetime) -> Reminder | None:
+        """Take back that one was cancelled; None when it is too late, or it was not."""
+
+        def work(transaction: Transaction) -> Reminder | None:
+            row = transaction.fetch_one(UPDATE_RESTORED, owner, id=number, now=now)
+            return None if row is None else _deferred(transaction, row, now)
+
+        return self._client.in_transaction(work)
 
     def finish(self, owner: Owner, number: int) -> None:
         """It is done: what recurs goes on, but what was put off of it comes no more."""

@@ -125,6 +125,28 @@ CHOICES: Mapping[str, Sequence[Any]] = {
 COLUMNS = {"length": "answer_length", "memory": "memory_on"}
 
 
+@dataclass(frozen=True)
+class Choice:
+    """One of WHAT as it stands.
+
+    Attributes:
+        title: What it is called.
+        action: Of the buttons that choose; the number of a label is theirs.
+        labels: What there is to choose from, as CHOICES has it; of the zone only the present one.
+        chosen: The number of the label that holds.
+    """
+
+    title: str
+    action: str
+    labels: tuple[str, ...]
+    chosen: int
+
+    @property
+    def line(self) -> str:
+        """What it is called, and what holds."""
+        return f"{self.title}: {self.labels[self.chosen]}"
+
+
 @dataclass(eq=False, repr=False)
 class SettingsScreens:
     """The page of settings, and what its buttons do; in a group they are the group's."""
@@ -153,20 +175,21 @@ class SettingsScreens:
 
     async def choose(self, called: Called, what: int) -> Reply:
         """What there is to choose from for one of WHAT."""
-        known = await self.get(called.owner)
         language, kind = called.language, WHAT[what] if what < len(WHAT) else ""
         if kind == "zone":
             return Reply(f"{CLOCK} {say('zone_ask', language)}", asks=True)
+        known = await self.get(called.owner)
         if kind not in CHOICES:
             return self._page(known, called)
-        action, chosen = "remembering" if kind == "memory" else kind, _value(known, kind, called)
-        labels = [
-            f"{TICK if value == chosen else ''}{_label(kind, value, language)}"
-            for value in CHOICES[kind]
-        ]
-        rows = in_rows([Button(t, Action(action, (n,))) for n, t in enumerate(labels)], 1)
+        choice = _choice(kind, known, called)
+        labels = [f"{TICK if n == choice.chosen else ''}{t}" for n, t in enumerate(choice.labels)]
+        buttons = [Button(label, Action(choice.action, (n,))) for n, label in enumerate(labels)]
         back = Button(say("settings_back", language), Action("settings"))
-        return Reply(say(f"settings_{kind}", language), (*rows, (back,)), is_screen=True)
+        return Reply(choice.title, (*in_rows(buttons, 1), (back,)), is_screen=True)
+
+    async def list_choices(self, called: Called) -> list[Choice]:
+        """All of WHAT, in the language that the owner chose."""
+        return _choices(await self.get(called.owner), called)
 
     async def choose_value(self, called: Called, kind: str, number: int) -> Reply:
         """Choose one of CHOICES[kind]; the page comes in the language that holds then."""
@@ -215,15 +238,29 @@ class SettingsScreens:
         return replace(reply, rows=((back,),))
 
     def _page(self, known: UserSettings, called: Called) -> Reply:
-        language = choose_language(known.language, called.language)
-        values = [_label(kind, _value(known, kind, called), language) for kind in CHOICES]
+        choices = _choices(known, called)
+        buttons = [
+            Button(choice.title, Action("choose", (n,))) for n, choice in enumerate(choices)
+        ]
+        title = say("settings_title", choose_language(known.language, called.language))
+        text = "\n".join([title, "", *(choice.line for choice in choices)])
+        return Reply(text, in_rows(buttons, 1), is_screen=True)
+
+
+def _choices(known: UserSettings, called: Called) -> list[Choice]:
+    called = replace(called, language=choose_language(known.language, called.language))
+    return [_choice(kind, known, called) for kind in WHAT]
+
+
+def _choice(kind: str, known: UserSettings, called: Called) -> Choice:
+    language = called.language
+    title = say(f"settings_{kind}", language)
+    if kind == "zone":
         zone = zone_label(known.time_zone or called.time_zone, called.moment, language)
-        values.insert(WHAT.index("zone"), zone)
-        titles = [say(f"settings_{kind}", language) for kind in WHAT]
-        lines = [f"{title}: {value}" for title, value in zip(titles, values, strict=True)]
-        rows = in_rows([Button(t, Action("choose", (n,))) for n, t in enumerate(titles)], 1)
-        text = "\n".join([say("settings_title", language), "", *lines])
-        return Reply(text, rows, is_screen=True)
+        return Choice(title, kind, (zone,), 0)
+    labels = tuple(_label(kind, value, language) for value in CHOICES[kind])
+    chosen = CHOICES[kind].index(_value(known, kind, called))
+    return Choice(title, "remembering" if kind == "memory" else kind, labels, chosen)
 
 
 def asks_for_zone(prompt: str) -> bool:

@@ -142,8 +142,8 @@ class UsagePages:
         lines = await self._lines(days, by, limit=100)
         return self._site.render(
             request, "usage.html", lines=lines, days=days, choices=_choices(by), by=by,
-            dimensions=BY, total=_total(lines), chart=await self._chart(days, by, settings.currency),
-            purposes=PURPOSES, currency=settings.currency,
+            dimensions=BY, total=_total(lines), purposes=PURPOSES, currency=settings.currency,
+            chart=await self._chart(days, by, settings.currency),
         )  # fmt: skip
 
     async def download(self, request: Request) -> Response:

@@ -1,8 +1,10 @@
 """``/app``: the page of the Mini App and its API, which serves only the memory of its caller."""
 
 import html
-from collections.abc import Awaitable, Callable, Iterator
-from datetime import date, datetime, time, timedelta
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import replace
+from datetime import UTC, date, datetime, time, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -14,20 +16,30 @@ from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingR
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from src.base.owners import Called
-from src.base.zones import first_moment, local_time
+from src.base.owners import Owner
+from src.base.zones import first_moment
 from src.core import Core
-from src.history.timeline_repo import LAST, Place, TimelineMessage, TimelineRepository
+from src.history.timeline_repo import LAST, Place, TimelineRepository
 from src.memory.forgetting_repo import Undone
-from src.memory.memory_repo import FactQuery, Memory
-from src.memory.retrieval_repo import Hit
-from src.reading.facts import MEMORY_TYPES, fact_uid
+from src.memory.memory_repo import KINDS, FactQuery, Memory
+from src.reading.facts import fact_uid
+from src.reminders.reminder_repo import MAX_WAITING, REMINDER_UID
+from src.reminders.reminder_service import ReminderResult, confirmation
+from src.reminders.rules import ReminderOrder
 from src.talk.command_service import undone_text
 from src.talk.corrections import CorrectionService
 from src.texts import LANGUAGES, say, sentences
-from src.texts.plain_text import shortened
-from src.texts.reply import ReplyFile
+from src.texts.reply import MAX_DATA, Action, ReplyFile
 from src.web.app_gate import Gate, Json, RefusedError, VerifiedCall, accepted_language, is_number
+from src.web.app_views import (
+    PRESSED,
+    choice_view,
+    fact_view,
+    hit_view,
+    message_view,
+    reminder_view,
+    reply_view,
+)
 from src.web.http_server import WithHeaders
 
 HERE = Path(__file__).parent
@@ -45,57 +57,12 @@ HEADERS = {
 }
 STATIC_HEADERS = {**HEADERS, "Cache-Control": "no-cache"}  # asked for again, by its ETag
 
-MAX_SNIPPET = 600  # characters of what a search found
-MAX_PAST = 5  # earlier values of a fact
-
 PAGE_TEXT = "page_"  # how the keys of the page's own sentences begin
 
 
-def fact_view(fact: Memory, called: Called) -> Json:
-    """A fact with its source and its past, the latest first."""
-    return {
-        "id": fact.id,
-        "kind": fact.memory_type,
-        "text": fact.text,
-        "pinned": fact.pinned,
-        "day": called.day(fact.said_at),
-        "quote": fact.quote or fact.text,
-        "before": [
-            {"text": old.text, "until": called.day(old.until) if old.until else None}
-            for old in fact.past[:MAX_PAST]
-        ],
-    }
-
-
-def hit_view(hit: Hit, called: Called) -> Json:
-    """What a search found: a fact, or a message of the user's or the bot's."""
-    return {
-        "kind": "fact" if hit.kind == "memory" else "message",
-        "by": "bot" if hit.speaker == "assistant" else "you",
-        "text": shortened(hit.words, MAX_SNIPPET),
-        "retired": hit.retired,
-        **_moment_view(hit.said_at, called),
-    }
-
-
-def message_view(message: TimelineMessage, called: Called) -> Json:
-    """A message with its day, by which the page groups."""
-    return {
-        "by": "bot" if message.role == "assistant" else "you",
-        "text": message.text,
-        "private": message.is_private,
-        **_moment_view(message.said_at, called),
-    }
-
-
 def page_names() -> set[str]:
-    """The names of the page's own sentences; ``app.js`` uses all of them."""
+    """The names of the page's own sentences; its scripts use all of them."""
     return {key.removeprefix(PAGE_TEXT) for key in sentences() if key.startswith(PAGE_TEXT)}
-
-
-def _moment_view(moment: datetime, called: Called) -> Json:
-    at = local_time(moment, called.time_zone)
-    return {"day": called.day(moment), "date": f"{at:%Y-%m-%d}", "time": f"{at:%H:%M}"}
 
 
 def pack_place(place: Place) -> str:
@@ -112,12 +79,20 @@ def unpack_place(text: str) -> Place | None:
 
 
 FACTS, HITS, MESSAGES = 50, 20, 40  # a page
+SEARCHED = 2000  # facts that a search inside them looks at
+CAME = 10  # reminders that came lately
+LATELY = timedelta(days=1)
 MAX_TEXT = 4096  # characters of a correction, as of a message in Telegram
 MAX_QUERY = 500
+MAX_TIME = 100
 MAX_OFFSET = 1_000_000
 CHUNK = 65_536  # bytes of a file that are in memory at once
 # What a request takes of its sender's ``Allowance``.
 LOOK, CHANGE, SEARCH, EXPORT = 1.0, 2.0, 3.0, 20.0
+# Commands of the chat that the page gives as well, and whether they want words.
+COMMANDS = {
+    "remind": True, "settings": True, "privacy": False, "usage": False, "delete_me": False,
+}  # fmt: skip
 FILE_TYPES = {"json": "application/json", "md": "text/markdown; charset=utf-8"}
 
 Answer = Callable[[VerifiedCall], Awaitable[Json | Response]]
@@ -140,16 +115,21 @@ class Api:
         """All of them; a test walks them without ``initData``."""
         looked: tuple[tuple[str, float, Answer], ...] = (
             ("/start", LOOK, self.start), ("/facts", LOOK, self.facts),
-            ("/timeline", LOOK, self.timeline), ("/privacy", LOOK, self.privacy),
+            ("/timeline", LOOK, self.timeline), ("/reminders", LOOK, self.reminders),
+            ("/settings", LOOK, self.settings),
             ("/export/json", EXPORT, partial(self.export, "json")),
             ("/export/markdown", EXPORT, partial(self.export, "md")),
         )  # fmt: skip
         done: tuple[tuple[str, float, Answer], ...] = (
-            ("/search", SEARCH, self.search), ("/facts/{fact}/pin", CHANGE, self.pin),
+            ("/search", SEARCH, self.search), ("/facts/find", SEARCH, self.find_facts),
+            ("/facts/{fact}/pin", CHANGE, self.pin),
             ("/facts/{fact}/correct", CHANGE, self.correct),
             ("/facts/{fact}/forget", CHANGE, self.forget),
             ("/facts/{fact}/undo", CHANGE, self.undo),
             ("/forgettings/{number}/undo", CHANGE, self.recall),
+            ("/reminders/{number}/move", CHANGE, self.move_reminder),
+            ("/reminders/{number}/restore", CHANGE, self.restore_reminder),
+            ("/buttons", CHANGE, self.press), ("/commands/{command}", CHANGE, self.command),
         )  # fmt: skip
         return [
             *(Route(path, self._served(cost, one), methods=["GET"]) for path, cost, one in looked),
@@ -160,23 +140,24 @@ class Api:
         """What the page needs before anything else: its language and its sentences."""
         language = asked.language
         texts = {name: say(f"{PAGE_TEXT}{name}", language) for name in page_names()}
-        kinds = {kind: say(f"kind_{kind}", language) for kind in MEMORY_TYPES}
+        kinds = {kind: say(f"kind_{kind}", language) for kind in KINDS}
         return {"language": language, "texts": texts, "kinds": kinds}
 
     async def facts(self, asked: VerifiedCall) -> Json:
-        """A page of facts, kind by kind, of each the pinned first: ``?kind=&offset=``."""
-        owner, query = asked.called.owner, asked.request.query_params
-        kind = query.get("kind")
-        kind = kind if kind in MEMORY_TYPES else None
-        offset = query.get("offset", "0")
-        first = min(int(offset), MAX_OFFSET) if is_number(offset, 7) else 0
-        wanted = FactQuery("kind", kind=kind, limit=FACTS + 1, offset=first)
-        facts = await self._client.run(self._memories.facts.list_facts, owner, wanted)
-        return {
-            "counts": await self._client.run(self._memories.facts.count_kinds, owner),
-            "facts": [fact_view(fact, asked.called) for fact in facts[:FACTS]],
-            "next": first + FACTS if len(facts) > FACTS else None,
-        }
+        """A page of facts: ``?kind=&sort=newest&offset=``; else kind by kind, the pinned first."""
+        rows, owner, wanted = self._memories.facts, asked.called.owner, _facts_wanted(asked)
+        facts = await self._client.run(rows.list_facts, owner, wanted)
+        counts = await self._client.run(rows.count_kinds, owner)
+        return _facts_page(asked, facts, counts, wanted.offset)
+
+    async def find_facts(self, asked: VerifiedCall) -> Json:
+        """The facts with all words of ``{"text": …}`` in any form; a page of them as above."""
+        words, wanted = asked.text("text", MAX_QUERY), _facts_wanted(asked)
+        every = replace(wanted, kind=None, limit=SEARCHED, offset=0)
+        found = await self._memories.find_facts(asked.called.owner, words, every)
+        counts = Counter(fact.memory_type for fact in found)
+        facts = [fact for fact in found if wanted.kind in (None, fact.memory_type)]
+        return _facts_page(asked, facts[wanted.offset :], counts, wanted.offset)
 
     async def pin(self, asked: VerifiedCall) -> Json:
         """Keep a fact always in view, or no more: ``{"pinned": true}``."""
@@ -239,25 +220,115 @@ class Api:
         return {"hits": told, "nothing": nothing}
 
     async def timeline(self, asked: VerifiedCall) -> Json:
-        """Messages, the newest first: ``?before=`` what ``next`` said, or ``?on=2026-03-31``."""
-        query = asked.request.query_params
-        before = unpack_place(query["before"]) if "before" in query else LAST
-        until = _end_of_day(query["on"], asked.called.time_zone) if "on" in query else None
-        if before is None or ("on" in query and until is None):
+        """Messages in reading order, the newest; or those around a place in them.
+
+        ``?before=`` and ``?from=`` take what ``older`` and ``newer`` said; ``?message=12`` and
+        ``?on=2026-03-31`` lead to a message and to the first of a day, which is ``at``. A topic
+        of the private chat is a timeline of its own: ``?topic=``.
+        """
+        query, user = asked.request.query_params, asked.called.owner.telegram_user_id
+        topic = query.get("topic", "")
+        owner = Owner(user, int(topic) if is_number(topic, 18) else 0)
+        place: Place | None = None
+        if "message" in query:
+            owner, place = await self._find_message(asked, query["message"])
+        elif "on" in query:
+            place = await self._find_day(asked, owner, query["on"])
+        if place is not None:
+            page = await self._messages(asked, owner, before=place, after=place)
+            return {**page, "at": place.id}
+        if "from" in query:
+            return await self._messages(asked, owner, after=_place(asked, query["from"]))
+        before = _place(asked, query["before"]) if "before" in query else LAST
+        return await self._messages(asked, owner, before=before)
+
+    async def _find_message(self, asked: VerifiedCall, number: str) -> tuple[Owner, Place]:
+        owner = asked.called.owner
+        id_ = int(number) if is_number(number, 18) else 0
+        found = await self._client.run(self._timeline.find_message, owner, id_)
+        if found is None:
+            raise asked.refused(404, "app_message_gone")
+        return Owner(owner.telegram_user_id, found[0]), found[1]
+
+    async def _find_day(self, asked: VerifiedCall, owner: Owner, day: str) -> Place | None:
+        since = _beginning(day, asked.called.time_zone)
+        if since is None:
             raise asked.refused(400, "app_bad_request")
-        found = await self._client.run(
-            self._timeline.list_messages, asked.called.owner,
-            before=before, until=until, limit=MESSAGES + 1,
-        )  # fmt: skip
-        shown = found[:MESSAGES]
+        return await self._client.run(self._timeline.find_day, owner, since)
+
+    async def _messages(
+        self,
+        asked: VerifiedCall,
+        owner: Owner,
+        *,
+        before: Place | None = None,
+        after: Place | None = None,
+    ) -> Json:
+        """A page to one side of a place, or half a page to each."""
+        run, size = self._client.run, MESSAGES // 2 if before and after else MESSAGES
+        older = newer = []
+        if before is not None:
+            older = await run(self._timeline.list_before, owner, before, limit=size + 1)
+        if after is not None:
+            newer = await run(self._timeline.list_from, owner, after, limit=size + 1)
+        shown = [*reversed(older[:size]), *newer[:size]]
         return {
             "messages": [message_view(message, asked.called) for message in shown],
-            "next": pack_place(shown[-1].place) if len(found) > MESSAGES else None,
+            "older": pack_place(older[size - 1].place) if len(older) > size else None,
+            "newer": pack_place(newer[size].place) if len(newer) > size else None,
+            "topic": owner.thread_id,
         }
 
-    async def privacy(self, asked: VerifiedCall) -> Json:
-        """What is kept, who sees it, and how it is erased."""
-        return {"text": (await self._core.commands.say_privacy(asked.called)).text}
+    async def settings(self, asked: VerifiedCall) -> Json:
+        """What the owner may choose, and has chosen."""
+        choices = await self._core.commands.settings.list_choices(asked.called)
+        return {"settings": [choice_view(choice) for choice in choices]}
+
+    async def reminders(self, asked: VerifiedCall) -> Json:
+        """What waits, the next one first; and what came lately, the newest first."""
+        called, rows = asked.called, self._core.reminders.rows
+        waiting = await self._client.run(rows.list_waiting, called.owner, limit=MAX_WAITING)
+        since = called.moment - LATELY
+        came = await self._client.run(rows.list_came, called.owner, since, limit=CAME)
+        return {
+            "waiting": [reminder_view(one, called) for one in waiting],
+            "came": [reminder_view(one, called) for one in came],
+        }
+
+    async def move_reminder(self, asked: VerifiedCall) -> Json:
+        """Let one that waits come at another time: ``{"text": "2026-12-01T09:00"}``."""
+        uid = f"{REMINDER_UID}{asked.number('number')}"
+        try:
+            order = ReminderOrder(text=uid, when=asked.text("text", MAX_TIME), moves=uid)
+            moved = await self._core.reminders.take(asked.called, order)
+        except ValueError as error:
+            raise asked.refused(400, "reminder_no_time") from error
+        return _confirmed(asked, moved)
+
+    async def restore_reminder(self, asked: VerifiedCall) -> Json:
+        """Take back that one was cancelled, for ten minutes."""
+        rows, called = self._core.reminders.rows, asked.called
+        number, now = asked.number("number"), datetime.now(UTC)
+        restored = await self._client.run(rows.restore, called.owner, number, now=now)
+        return _confirmed(asked, ReminderResult(restored, None if restored else "gone"))
+
+    async def press(self, asked: VerifiedCall) -> Json:
+        """Do what a button of the chat does: ``{"action": "later:12:1"}``."""
+        action = Action.unpack(asked.text("action", MAX_DATA))
+        if action is None or action.name not in PRESSED:
+            raise asked.refused(404, "tap_unknown")
+        reply = await self._core.commands.press(action, asked.called)
+        if reply.is_note:
+            raise RefusedError(404, reply.text)
+        return reply_view(reply)
+
+    async def command(self, asked: VerifiedCall) -> Json:
+        """Give one of COMMANDS, with the words of ``{"text": …}`` where it wants some."""
+        name = str(asked.request.path_params["command"])
+        if name not in COMMANDS:
+            raise asked.refused(404, "app_not_here")
+        words = asked.text("text", MAX_TEXT) if COMMANDS[name] else ""
+        return reply_view(await self._core.commands.run(name, asked.called.asking(words)))
 
     async def export(self, form: FileFormat, asked: VerifiedCall) -> Response:
         """Everything in a file, for programs (``json``) or to read (``md``)."""
@@ -307,11 +378,51 @@ def _undone(asked: VerifiedCall, undone: Undone | None) -> Json:
     return {"text": undone_text(undone, asked.language)}
 
 
-def _end_of_day(text: str, time_zone: str) -> datetime | None:
-    """The moment at which a day ends for the owner; None for what is no day, or the last one."""
+def _confirmed(asked: VerifiedCall, result: ReminderResult) -> Json:
+    """What became of a reminder.
+
+    Raises:
+        RefusedError: It is gone, or cannot come then.
+    """
+    text = confirmation(result, asked.called)
+    if result.reminder is None:
+        raise RefusedError(404 if result.refusal == "gone" else 400, text)
+    return {"text": text}
+
+
+def _facts_wanted(asked: VerifiedCall) -> FactQuery:
+    """A page, and one more that tells whether another follows."""
+    query = asked.request.query_params
+    kind, offset = query.get("kind"), query.get("offset", "")
+    return FactQuery(
+        "newest" if query.get("sort") == "newest" else "kind",
+        kind=kind if kind in KINDS else None,
+        limit=FACTS + 1,
+        offset=min(int(offset), MAX_OFFSET) if is_number(offset, 7) else 0,
+    )
+
+
+def _facts_page(
+    asked: VerifiedCall, facts: list[Memory], counts: Mapping[str, int], offset: int
+) -> Json:
+    return {
+        "counts": counts,
+        "facts": [fact_view(fact, asked.called) for fact in facts[:FACTS]],
+        "next": offset + FACTS if len(facts) > FACTS else None,
+    }
+
+
+def _place(asked: VerifiedCall, text: str) -> Place:
+    place = unpack_place(text)
+    if place is None:
+        raise asked.refused(400, "app_bad_request")
+    return place
+
+
+def _beginning(text: str, time_zone: str) -> datetime | None:
+    """The moment at which a day begins for the owner; None for what is no day."""
     try:
-        following = date.fromisoformat(text) + timedelta(days=1)
-        return first_moment(datetime.combine(following, time()), time_zone)
+        return first_moment(datetime.combine(date.fromisoformat(text), time()), time_zone)
     except (ValueError, OverflowError):
         return None
 
@@ -353,5 +464,10 @@ def _page() -> str:
         f'<p lang="{language}">{html.escape(say("page_unreachable", language))}</p>'
         for language in LANGUAGES
     )
+    modules = "".join(
+        f'<link rel="modulepreload" href="static/app/{file.name}">'
+        for file in sorted((HERE / "static" / "app").glob("*.js"))
+    )
     source = (HERE / "page.html").read_text(encoding="utf-8")
-    return source.replace("{unreachable}", said).replace("{script}", TELEGRAM_SCRIPT)
+    filled = source.replace("{unreachable}", said).replace("{script}", TELEGRAM_SCRIPT)
+    return filled.replace("{modules}", modules)

@@ -21,6 +21,7 @@ from starlette.requests import Request
 
 from src.base.errors import AppError
 from src.base.owners import Called, Owner
+from src.base.zones import first_zone
 from src.core import Core
 from src.pg.user_settings_repo import Mode
 from src.texts import Language, choose_language, say
@@ -28,7 +29,7 @@ from src.web.http_server import read_body
 
 logger = logging.getLogger(__name__)
 
-BURST = 120.0  # at once; opening the page and all of its parts takes five
+BURST = 240.0  # at once; a visit that uses every control once takes some 150
 PER_SECOND = 1.0  # that come back
 MAX_PEOPLE = 10_000  # that are remembered
 
@@ -296,8 +297,9 @@ class Gate:
             Owner(visitor.user_id),
             language,
             datetime.now(UTC),
-            known.time_zone or core.settings.timezone,
+            known.time_zone or first_zone(language, core.settings.timezone),
             member=visitor.user_id,
+            has_zone=known.time_zone is not None,
         )
         return VerifiedCall(called, known.mode, request, body)
 

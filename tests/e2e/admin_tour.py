@@ -23,9 +23,9 @@ from playwright.async_api import Browser, Page, async_playwright
 from src.pg.embedded import EmbeddedPostgres
 from src.pg.migrations import migrate
 from tests.conftest import fast_folder, query
+from tests.e2e import web_app_tour
 from tests.e2e.bot_process import World
 from tests.e2e.operation_tour import USER, AdminTour, fill_operation, keep_facts
-from tests.e2e.web_app_tour import PUBLIC, photograph_page
 from tests.fakes.openai_server import FakeOpenAI, Reply
 from tests.fakes.telegram_server import FakeTelegram
 
@@ -80,11 +80,12 @@ async def talk(world: World) -> None:
 
 async def photograph(world: World, folder: Path) -> list[Path]:
     """The pages as pictures, on a desk and on a phone; nothing on them is wrong."""
-    bot = await world.start(ADMIN_PASSWORD=PASSWORD, **PUBLIC)
+    bot = await world.start(ADMIN_PASSWORD=PASSWORD, **web_app_tour.PUBLIC)
     await talk(world)
     keep_facts(world)
     async with open_browser() as browser:
-        made = await photograph_page(world, bot, browser, folder)
+        user = web_app_tour.USER
+        made = (await web_app_tour.tour_page(world, bot, browser, user, folder)).made
         fill_operation(world)
         with TemporaryDirectory() as place:
             tour = AdminTour(bot, Path(place), is_whole=True)

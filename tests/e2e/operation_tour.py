@@ -7,6 +7,7 @@ wider than the screen, the header takes one line, and all of it is 60 kB at most
 from __future__ import annotations
 
 import re
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -200,6 +201,10 @@ def fill_operation(world: World) -> None:
     execute(world.dsn, FILL + TALK)
 
 
+async def _press(page: Page, name: str, *, role: Literal["button", "link"] = "button") -> None:
+    await page.get_by_role(role, name=name).first.click()
+
+
 class AdminTour:
     """Looks at each page and presses what is there.
 
@@ -267,10 +272,14 @@ class AdminTour:
 
     async def _press_everything(self, page: Page) -> None:
         """Every button and form, and every link of the tabs and of the menu."""
+        await self._press_figures(page)
+        await self._press_people(page)
+        await self._press_facts(page)
+        await self._press_the_rest(page)
 
-        async def press(name: str, *, role: Literal["button", "link"] = "button") -> None:
-            await page.get_by_role(role, name=name).first.click()
-
+    async def _press_figures(self, page: Page) -> None:
+        """The queue, usage with its prices, failures."""
+        press = partial(_press, page)
         await page.goto(f"{self._address}/queue")
         await press("Retry job")
         await page.get_by_text("Drop", exact=True).last.click()
@@ -295,6 +304,13 @@ class AdminTour:
         other = page.get_by_role("group", name="openai:other")
         await other.get_by_role("button", name="Reset").click()
         await other.wait_for(state="detached")
+        await page.goto(f"{self._address}/failures")
+        for choice in ("7 days", "Telegram"):
+            await press(choice, role="link")
+
+    async def _press_people(self, page: Page) -> None:
+        """The list, a person, their talk, and the end of all of it."""
+        press = partial(_press, page)
         await page.goto(f"{self._address}/users")
         await page.get_by_label("Name, @username").fill("user503")
         await page.get_by_label("Show").select_option("People")
@@ -328,10 +344,10 @@ class AdminTour:
         await page.get_by_label("Type 503").fill("503")
         await press("Erase for good")
         await page.get_by_text("erase everything").wait_for()
-        await page.goto(f"{self._address}/failures")
-        for choice in ("7 days", "Telegram"):
-            await press(choice, role="link")
-        await self._press_facts(page)
+
+    async def _press_the_rest(self, page: Page) -> None:
+        """Settings, recall, batches, the menu and its end."""
+        press = partial(_press, page)
         await page.goto(f"{self._address}/settings")
         for group in await page.locator("main summary").all():
             await group.click()

@@ -21,7 +21,7 @@ from src.base.errors import (
     StorageError,
 )
 from src.base.owners import Owner
-from src.history import conversation_repo
+from src.history import conversation_repo, timeline_repo
 from src.history.conversation_repo import TelegramOrigin
 from src.memory import digest_repo as extraction_repo
 from src.memory import digest_repo as summary_repo
@@ -752,6 +752,34 @@ def filled(postgres_server: str) -> Iterator[psycopg2.extensions.connection]:
         connection.close()
 
 
+# A message an hour for eleven years, in the talk of one person.
+LONG_TALK = """
+INSERT INTO conversations (telegram_user_id, owner_id) VALUES (26000, add_owner(26000, 0));
+INSERT INTO messages (conversation_id, role, content, position, created_at, said_at)
+SELECT c.id, CASE n % 2 WHEN 0 THEN 'assistant' ELSE 'user' END, 'слово ' || n, n, t, t
+FROM conversations c, generate_series(1, 100000) n,
+     LATERAL (SELECT '2026-11-01'::timestamptz - (100000 - n) * interval '1 hour' AS t)
+WHERE c.telegram_user_id = 26000;
+ANALYZE messages;
+ANALYZE conversations;
+"""
+
+
+@pytest.fixture(scope="module")
+def long_talk(
+    filled: psycopg2.extensions.connection,
+) -> Iterator[psycopg2.extensions.connection]:
+    """The same, while somebody has talked very long."""
+    with filled.cursor() as cursor:
+        cursor.execute(LONG_TALK)
+        yield filled
+        cursor.execute(
+            "DELETE FROM messages WHERE conversation_id ="
+            " (SELECT id FROM conversations WHERE telegram_user_id = 26000)"
+        )
+        cursor.execute("DELETE FROM conversations WHERE telegram_user_id = 26000")
+
+
 def plan_of(
     connection: psycopg2.extensions.connection, sql: str, parameters: dict[str, Any]
 ) -> tuple[set[str], set[str]]:
@@ -929,6 +957,38 @@ def test_what_waits_for_its_vector_is_found_by_an_index_also_during_a_change_of_
     new = 3 * OWNERS
     everything = OWNERS * EACH * 3 // 2
     assert found == {1: new, 2: everything}[model]
+
+
+def messages_read(node: dict[str, Any]) -> int:
+    """How many messages the scans of a plan came across, filtered ones too."""
+    own = 0
+    if node.get("Relation Name") == "messages":
+        dropped = node.get("Rows Removed by Filter", 0)
+        own = round((node["Actual Rows"] + dropped) * node["Actual Loops"])
+    return own + sum(map(messages_read, node.get("Plans", ())))
+
+
+@pytest.mark.parametrize(
+    ("sql", "wanted"),
+    [
+        (timeline_repo.SELECT_BEFORE, {"position": 2**31 - 1, "id": 2**63 - 1}),
+        (timeline_repo.SELECT_BEFORE, {"position": 50_000, "id": 1}),
+        (timeline_repo.SELECT_FROM, {"position": 50_000, "id": 1}),
+        (timeline_repo.SELECT_SINCE, {"since": datetime(2026, 7, 1, tzinfo=UTC)}),
+    ],
+    ids=["the newest", "older", "newer", "a day"],
+)
+def test_a_page_of_100_000_messages_reads_only_a_page_of_rows(
+    long_talk: psycopg2.extensions.connection, sql: str, wanted: dict[str, Any]
+) -> None:
+    parameters = {**Owner(26000).columns(), "limit": 41, "longest": 20_000, **wanted}
+    with long_talk.cursor() as cursor:
+        cursor.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {sql}", parameters)
+        [(document,)] = cursor.fetchall()
+        cursor.execute(sql, parameters)
+        assert len(cursor.fetchall()) == (1 if "since" in wanted else 41)
+    assert "Sort" not in repr(document)
+    assert messages_read(document[0]["Plan"]) <= 50
 
 
 def test_the_plan_the_server_keeps_uses_them(filled: psycopg2.extensions.connection) -> None:

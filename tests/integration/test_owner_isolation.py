@@ -28,7 +28,7 @@ from hypothesis import strategies as st
 from src.base.errors import ConversationGoneError
 from src.base.owners import Owner
 from src.history.conversation_repo import ConversationRepository, TelegramOrigin
-from src.history.timeline_repo import TimelineRepository, ToolResult, ToolResultRepository
+from src.history.timeline_repo import Place, TimelineRepository, ToolResult, ToolResultRepository
 from src.history.turn_repo import AnswerSource, NewAnswer, TurnRepository
 from src.llm.reply import ModelUsage
 from src.memory.digest_repo import ExtractionRepository, SummaryRepository
@@ -593,8 +593,15 @@ CASES: dict[str, Callable[[Stage], Any]] = {
         list(s.do.exports.read(part, *s.me.owner)) for part in EXPORTED
     ],
     "ErasureRepository.erase_facts": lambda s: s.do.erasure.erase_facts(s.me.owner),
-    "TimelineRepository.list_messages": lambda s: s.do.timeline.list_messages(
+    "TimelineRepository.list_before": lambda s: s.do.timeline.list_before(
         s.me.owner, limit=1000
+    ),
+    "TimelineRepository.list_from": lambda s: s.do.timeline.list_from(
+        s.me.owner, Place(0, 0), limit=1000
+    ),
+    "TimelineRepository.find_day": lambda s: s.do.timeline.find_day(s.me.owner, SAID),
+    "TimelineRepository.find_message": lambda s: s.both(
+        lambda who: s.do.timeline.find_message(s.me.owner, who.asked[0])
     ),
     "ErasureRepository.erase": lambda s: s.do.erasure.erase(s.me.owner.telegram_user_id),
     "TurnRepository.find_answer": lambda s: s.both(
@@ -654,6 +661,19 @@ CASES: dict[str, Callable[[Stage], Any]] = {
     "ReminderRepository.count": lambda s: s.do.reminders.count(s.me.owner),
     "ReminderRepository.list_waiting": lambda s: s.do.reminders.list_waiting(
         s.me.owner, limit=1000
+    ),
+    "ReminderRepository.list_came": lambda s: (
+        s.do.reminders.mark_delivered(s.me.reminders[0], int(DUE.timestamp()), now=DUE),
+        s.do.reminders.list_came(s.me.owner, SAID, limit=1000),
+    ),
+    "ReminderRepository.restore": lambda s: s.both(
+        lambda who: [
+            (
+                s.do.reminders.cancel(s.me.owner, number),
+                s.do.reminders.restore(s.me.owner, number, now=SAID),
+            )
+            for number in who.reminders
+        ]
     ),
     "ReminderRepository.find": lambda s: s.both(
         lambda who: [s.do.reminders.find(s.me.owner, number) for number in who.reminders]
@@ -765,7 +785,8 @@ SAY_LITTLE = frozenset(
         "ConversationRepository.get_last_position",
         "TurnRepository.find_stream_message", "TurnRepository.list_cited",
         "TurnRepository.was_newest_stopped",
-        "ConversationRepository.store_message",
+        "ConversationRepository.store_message", "TimelineRepository.find_day",
+        "TimelineRepository.find_message",
         "RetrievalRepository.read_private",  # see test_secrets.py: they have no private facts
     }
 )  # fmt: skip
@@ -852,7 +873,7 @@ def two_owners(kind: str) -> tuple[Owner, Owner]:
     """Two people, or two topics of one group."""
     number = next(_numbers)
     if kind == "people":
-        return Owner(2**41 + 2 * number), Owner(2**41 + 2 * number + 1)
+        return Owner(2**42 + 2 * number), Owner(2**42 + 2 * number + 1)
     return Owner(-(2**41) - number, 3), Owner(-(2**41) - number, 4)
 
 
@@ -933,7 +954,9 @@ def test_topics_of_a_person_have_one_memory_and_each_its_own_history(shared: PgC
         seven.owner,
         eight.owner,
     }  # each comes where it was set
-    told = repr([*do.timeline.list_messages(eight.owner), do.turns.list_cited(eight.owner, 1)])
+    told = repr(
+        [*do.timeline.list_before(eight.owner, limit=9), do.turns.list_cited(eight.owner, 1)]
+    )
     assert eight.word in told and seven.word not in told
     before = do.conversations.load_last_messages(seven.conversation)
     do.conversations.create_new_conversation(person, thread_id=8)

@@ -13,8 +13,7 @@ import httpx
 import pytest
 from starlette.routing import Route
 
-from src.base.owners import Called, Owner
-from src.history.timeline_repo import TimelineRepository
+from src.base.owners import Called
 from src.pg.client import PgClient
 from src.reading.voices import TYPED
 from src.talk.turn_state import Teaching
@@ -34,7 +33,7 @@ from src.web.app_api import (
 from src.web.app_gate import BURST, MAX_BODY, MAX_PEOPLE, Allowance, Gate
 from tests.fakes.init_data import signed
 from tests.integration.person import NOON, Person, new_user, open_rig
-from tests.integration.web_page import STRANGER, TOKEN, WebPage, open_page
+from tests.integration.web_page import STRANGER, TOKEN, Json, WebPage, open_page
 from tests.tables import rows_of
 
 XSS = "<img src=x onerror=window.__xss=1>"
@@ -84,7 +83,7 @@ async def test_every_address_refuses_whom_telegram_does_not_vouch_for(page: WebP
         f"tma {'x' * 20_000}": "app_unauthorized",
     }
     found = routes(page)
-    assert len(found) == 12
+    assert len(found) == 18
     for method, path in found:
         for value, key in refused.items():
             headers = {"Authorization": value} if value else {}
@@ -136,9 +135,9 @@ async def test_nothing_is_kept_in_caches_cookies_or_for_other_sites(page: WebPag
 
 async def test_one_person_s_flood_ends_with_429_and_slows_nobody_else(page: WebPage) -> None:
     answers = [
-        (await page.http.get("/api/facts", headers=page.headers)).status_code for _ in range(130)
+        (await page.http.get("/api/facts", headers=page.headers)).status_code for _ in range(270)
     ]
-    assert answers[:110] == [200] * 110 and answers[-1] == 429
+    assert answers[:230] == [200] * 230 and answers[-1] == 429
     sentence = await page.refused("facts", status=429)
     assert sentence == say("app_too_often", "ru")
     assert await page.of(new_user()).facts() == []
@@ -200,7 +199,7 @@ async def test_what_is_no_request_is_refused(page: WebPage) -> None:
     before = rows_of(page.rig.client.dsn, page.owner)
     for content, kind, status in NO_REQUESTS:
         headers = page.headers | ({"Content-Type": kind} if kind else {})
-        for path in ("search", f"facts/{fact}/correct"):
+        for path in ("search", "facts/find", "commands/remind", f"facts/{fact}/correct"):
             response = await page.http.post(f"/api/{path}", headers=headers, content=content)
             assert response.status_code == status, (path, content[:30])
             assert list(response.json()) == ["error"]
@@ -219,7 +218,9 @@ async def test_a_number_that_is_nobody_s_does_nothing(page: WebPage) -> None:
         await one.teach("Я живу в Одессе")
         before = rows_of(page.rig.client.dsn, one.owner)
         paths = [f"facts/{number}/{what}" for what in ("pin", "correct", "forget", "undo")]
-        for path in (*paths, f"forgettings/{number}/undo"):
+        paths += [f"forgettings/{number}/undo"]
+        paths += [f"reminders/{number}/{what}" for what in ("move", "restore")]
+        for path in paths:
             body = {"text": "Я живу во Львове", "pinned": True}
             response = await page.http.post(f"/api/{path}", headers=one.headers, json=body)
             assert response.status_code in (404, 405), path
@@ -245,6 +246,11 @@ async def test_another_s_memory_can_neither_be_read_nor_changed(page: WebPage) -
     forgotten = (await them.ask(f"facts/{theirs['id']}/forget", {}))["undo"]
     await them.teach("Моя собака живёт в городе секретоград")
     [held] = await them.facts()
+    await them.ask("commands/remind", {"text": "завтра в 9 ехать в Секретоград"})
+    await them.ask("commands/remind", {"text": "завтра в 8 выехать из Секретограда"})
+    early, reminder = (await them.ask("reminders"))["waiting"]
+    called_off = early["id"]
+    await them.ask("buttons", {"action": f"unremind:{called_off}:0"})
     before = rows_of(page.rig.client.dsn, them.owner)
     for fact in (theirs["id"], held["id"]):
         for path, body in (
@@ -253,14 +259,21 @@ async def test_another_s_memory_can_neither_be_read_nor_changed(page: WebPage) -
         ):  # fmt: skip
             await page.refused(f"facts/{fact}/{path}", body)
     await page.refused(f"forgettings/{forgotten}/undo", {})
+    await page.refused(f"timeline?message={held['message']}")
+    await page.refused(f"reminders/{reminder['id']}/move", {"text": "2030-01-01T10:30"})
+    await page.refused(f"reminders/{called_off}/restore", {})
+    for action in (f"unremind:{reminder['id']}:0", f"later:{reminder['id']}:0:{reminder['due']}"):
+        await page.refused("buttons", {"action": action})
     seen = [
+        await page.ask("reminders"), await page.ask("settings"),
+        await page.ask("facts/find", {"text": "секретоград"}),
         await page.ask("facts"), await page.ask("timeline"),
         await page.ask("search", {"text": "секретоград"}),
         await page.ask("search", {"text": "Что ты обо мне знаешь?"}),
         await page.ask("export/json"),
     ]  # fmt: skip
-    assert "секретоград" not in json.dumps(seen[:4], ensure_ascii=False).lower()
-    assert seen[4]["facts"] == seen[4]["messages"] == []
+    assert "секретоград" not in json.dumps(seen[:-1], ensure_ascii=False).lower()
+    assert seen[-1]["facts"] == seen[-1]["messages"] == seen[-1]["reminders"] == []
     assert rows_of(page.rig.client.dsn, them.owner) == before
     assert (await them.ask(f"forgettings/{forgotten}/undo", {}))["text"]
 
@@ -287,16 +300,19 @@ async def test_the_language_that_one_chose_comes_first(page: WebPage) -> None:
     assert await page.refused("facts/5/forget", {}) == say("memory_gone", "uk")
 
 
-def test_the_script_says_each_sentence_and_no_other() -> None:
-    script = (HERE / "static" / "app.js").read_text(encoding="utf-8")
-    said = set(re.findall(r'\bt\("(\w+)"', script)) | set(re.findall(r'\bfile\("(\w+)"', script))
-    said |= set(re.findall(r't\(\w+\.\w+ \? "(\w+)"', script))
-    said |= set(re.findall(r'\? "(pin|unpin)" : "(?:pin|unpin)"', script)) | {"pin"}
-    said |= {"facts", "search", "timeline", "menu"}  # the names of the sections
+SCRIPTS = [HERE / "static" / "app.js", *sorted((HERE / "static" / "app").glob("*.js"))]
+
+
+def test_the_scripts_say_each_sentence_and_no_other() -> None:
+    script = "\n".join(file.read_text(encoding="utf-8") for file in SCRIPTS)
+    said = {name for call in re.findall(r"\bt\(([^()]*)", script)
+            for name in re.findall(r'"(\w+)"', call)}  # fmt: skip
+    named = re.findall(r"(?:MAKERS = |LATER = |const groups = )[\[{]([^;]*)", script)
+    said |= {name for one in named for name in re.findall(r"\b[a-z_]+\b", one)} & page_names()
     assert said == page_names()
 
 
-async def test_the_page_is_three_files_without_a_script_or_style_inside(page: WebPage) -> None:
+async def test_the_page_is_a_few_files_without_a_script_or_style_inside(page: WebPage) -> None:
     response = await page.http.get("/")
     source = response.text
     assert response.headers["content-type"] == "text/html; charset=utf-8"
@@ -305,7 +321,10 @@ async def test_the_page_is_three_files_without_a_script_or_style_inside(page: We
     assert [inside for _, inside in scripts] == ["", ""]
     for language in LANGUAGES:
         assert say("page_unreachable", language) in source
-    for name, kind in (("app.js", "text/javascript"), ("app.css", "text/css")):
+    for name, kind in (
+        *((file.relative_to(HERE / "static"), "text/javascript") for file in SCRIPTS),
+        ("app.css", "text/css"),
+    ):
         found = await page.http.get(f"/static/{name}")
         assert found.headers["content-type"].startswith(kind) and found.status_code == 200
     for path in (
@@ -315,8 +334,13 @@ async def test_the_page_is_three_files_without_a_script_or_style_inside(page: We
         "/static/page.html",
     ):
         assert (await page.http.get(path)).status_code in (404, 405)
-    script = (HERE / "static" / "app.js").read_text(encoding="utf-8")
-    assert not re.search(r"innerHTML|outerHTML|insertAdjacent|document\.write|eval\(", script)
+    dangerous = re.compile(r"innerHTML|outerHTML|insertAdjacent|document\.write|eval\(")
+    for file in SCRIPTS:
+        assert not dangerous.search(file.read_text(encoding="utf-8"))
+        assert f'static/{file.relative_to(HERE / "static")}"' in source
+    loaded = ["", *dict.fromkeys(re.findall(r'"(static/[^"]+)"', source)), "api/start"]
+    sizes = [len((await page.http.get(f"/{one}", headers=page.headers)).content) for one in loaded]
+    assert sum(sizes) <= 60_000, dict(zip(loaded, sizes, strict=True))
 
 
 async def test_facts_are_listed_with_kind_source_day_and_past(page: WebPage) -> None:
@@ -339,6 +363,29 @@ async def test_facts_are_listed_with_kind_source_day_and_past(page: WebPage) -> 
     for query in ("?kind=nonsense", "?kind=%00&offset=-1", "?offset=9e9", "?offset=%D9%A3"):
         assert len(await page.facts(query)) == 2
     assert await page.facts("?offset=9999999") == []
+
+
+async def test_facts_are_found_in_any_form_and_sorted_by_time(page: WebPage) -> None:
+    for text in (
+        "Кормлю кота рыбой по утрам",
+        "Я работаю котельщиком",
+        "У меня аллергия на орехи",
+    ):
+        await page.teach(text)
+
+    async def find(words: str, query: str = "") -> list[str]:
+        found = await page.ask(f"facts/find{query}", {"text": words})
+        return [fact["text"] for fact in found["facts"]]
+
+    assert await find("рыба кот") == ["Кормлю кота рыбой по утрам"]
+    assert await find("орех") == await find("аллер") == ["У меня аллергия на орехи"]
+    assert await find("кот рыба орех") == await find("слон") == []
+    newest = [fact["text"] for fact in await page.facts("?sort=newest")]
+    assert newest[0] == "У меня аллергия на орехи" and len(newest) == 3
+    assert await find("кот", "?kind=event") == []
+    [asked] = [fact for fact in await page.facts() if "орехи" in fact["text"]]
+    around = await page.ask(f"timeline?message={asked['message']}")
+    assert asked["asked"] and asked["text"] in texts(around) and around["at"] == asked["message"]
 
 
 async def test_facts_come_in_pages_each_once(page: WebPage) -> None:
@@ -477,19 +524,30 @@ async def test_what_is_looked_for_stands_in_no_address(page: WebPage) -> None:
     assert {method for method, path in routes(page) if path == "/search"} == {"POST"}
 
 
-async def test_the_timeline_is_newest_first_in_pages_that_new_messages_do_not_shift(
+def texts(told: Json) -> list[str]:
+    return [message["text"] for message in told["messages"]]
+
+
+async def test_the_timeline_is_in_reading_order_in_pages_that_new_messages_do_not_shift(
     page: WebPage, person: Person
 ) -> None:
-    for number in range(MESSAGES + 5):
-        person.write(f"сообщение {number}")
-    first = await page.ask("timeline")
+    said = [f"сообщение {number}" for number in range(MESSAGES + 5)]
+    for text in said:
+        person.write(text)
+    last = await page.ask("timeline")
+    assert texts(last) == said[5:] and last["newer"] is None
     person.write("пришло между страницами")
-    second = await page.ask(f"timeline?before={first['next']}")
-    texts = [message["text"] for message in first["messages"] + second["messages"]]
-    assert texts == [f"сообщение {number}" for number in reversed(range(MESSAGES + 5))]
-    assert second["next"] is None and len(first["messages"]) == MESSAGES
-    for before in ("", "1", "1.", ".1", "-1.5", "9999999999.1", "1.9999999999999999999", "a.b"):
-        await page.refused(f"timeline?before={before}", status=400)
+    first = await page.ask(f"timeline?before={last['older']}")
+    assert texts(first) == said[:5] and first["older"] is None
+    middle = last["messages"][10]
+    around = await page.ask(f"timeline?message={middle['id']}")
+    assert around["at"] == middle["id"] and middle in around["messages"]
+    assert len(around["messages"]) == MESSAGES - 5  # as many follow as can, fifteen come before
+    following = await page.ask(f"timeline?from={around['newer']}")
+    assert texts(around) + texts(following) == [*said, "пришло между страницами"]
+    for wrong in ("", "1", "1.", ".1", "-1.5", "9999999999.1", "1.9999999999999999999", "a.b"):
+        await page.refused(f"timeline?before={wrong}", status=400)
+        await page.refused(f"timeline?from={wrong}", status=400)
 
 
 async def test_the_timeline_jumps_to_a_day_of_one_s_own_zone(
@@ -499,15 +557,17 @@ async def test_the_timeline_jumps_to_a_day_of_one_s_own_zone(
         person.write(text, at=datetime(2026, 3, 2, hour, 30, tzinfo=UTC))
     person.write("потом", at=datetime(2026, 3, 9, 9, tzinfo=UTC))
 
-    async def on(day: str) -> list[str]:
-        return [one["text"] for one in (await page.ask(f"timeline?on={day}"))["messages"]]
+    async def on(day: str) -> str | None:
+        told = await page.ask(f"timeline?on={day}")
+        assert texts(told) == ["вечер второго", "ночь третьего", "потом"]
+        return next((m["text"] for m in told["messages"] if m["id"] == told.get("at")), None)
 
-    assert await on("2026-03-02") == ["вечер второго"]
-    assert await on("2026-03-03") == ["ночь третьего", "вечер второго"]
-    assert await on("2026-03-01") == [] and len(await on(LATER)) == 3
-    third = (await page.ask("timeline?on=2026-03-03"))["messages"][0]
+    assert await on("2026-03-01") == await on("2026-03-02") == "вечер второго"
+    assert await on("2026-03-03") == "ночь третьего"
+    assert await on("2026-03-04") == "потом" and await on(LATER) is None
+    third = (await page.ask("timeline"))["messages"][1]
     assert (third["date"], third["time"], third["by"]) == ("2026-03-03", "01:30", "you")
-    for wrong in ("", "yesterday", "9999-12-31", "2026-02-30", "2026-03-02T00:00", "%00"):
+    for wrong in ("", "yesterday", "2026-02-30", "2026-03-02T00:00", "%00"):
         await page.refused(f"timeline?on={wrong}", status=400)
 
 
@@ -518,7 +578,7 @@ async def test_the_timeline_shows_what_both_said_but_not_what_is_forgotten(
     await page.teach("У меня есть собака Рекс")
     person.rig.fill(person.conversation(), ("system", "Tools used: x"), ("tool", "y"))
     shown = (await page.ask("timeline"))["messages"]
-    assert [one["by"] for one in shown] == ["bot", "you", "you"]
+    assert [one["by"] for one in shown] == ["you", "you", "bot"]
     # The answer stands beside what is private, so it is, too.
     assert [one["private"] for one in shown] == [True, False, True]
     assert "Текущее время" not in json.dumps(shown, ensure_ascii=False)
@@ -536,10 +596,121 @@ async def test_a_message_is_cut_where_a_page_would_become_too_long(
 
 
 async def test_messages_of_a_topic_stay_there(page: WebPage, person: Person) -> None:
-    Person(person.rig, person.user, thread=7).write("в другой теме")
+    said = Person(person.rig, person.user, thread=7).write("в другой теме")
     assert (await page.ask("timeline"))["messages"] == []
-    found = TimelineRepository(person.client).list_messages(Owner(person.user, 7))
-    assert [one.text for one in found] == ["в другой теме"]
+    there = await page.ask(f"timeline?message={said.message_id}")
+    assert (there["topic"], there["at"]) == (7, said.message_id)
+    assert texts(there) == texts(await page.ask("timeline?topic=7")) == ["в другой теме"]
+
+
+async def test_a_reminder_is_set_put_off_moved_and_cancelled(page: WebPage) -> None:
+    done = await page.ask("commands/remind", {"text": "завтра в 9 позвонить маме"})
+    assert done["done"] and "позвонить маме" in done["text"]
+    [one] = (await page.ask("reminders"))["waiting"]
+    assert one["text"] == "позвонить маме" and one["at"].endswith("T09:00")
+    assert {"label": say("reminder_cancel_button", "ru"), "action": f"unremind:{one['id']}:0"} in (
+        done["buttons"]
+    )
+    await page.ask("buttons", {"action": f"later:{one['id']}:1:{one['due']}"})
+    [later] = (await page.ask("reminders"))["waiting"]
+    assert later["id"] == one["id"] and later["due"] < one["due"]
+    moved = await page.ask(f"reminders/{one['id']}/move", {"text": "2030-01-01T10:30"})
+    assert "10:30" in moved["text"]
+    assert (await page.ask("reminders"))["waiting"][0]["at"] == "2030-01-01T10:30"
+    for wrong, key in (
+        ("когда-нибудь", "reminder_no_time"),
+        ("2020-01-01T10:30", "reminder_past"),
+    ):
+        refused = await page.refused(f"reminders/{one['id']}/move", {"text": wrong}, status=400)
+        assert refused == say(key, "ru")  # type: ignore[arg-type]
+    cancel = {"action": f"unremind:{one['id']}:0"}
+    assert (await page.ask("buttons", cancel))["text"].startswith("Отменил")
+    assert await page.refused(f"reminders/{one['id']}/move", {"text": "2030-01-01T10:30"}) == say(
+        "reminder_gone", "ru"
+    )
+    assert (await page.ask("reminders")) == {"waiting": [], "came": []}
+    again = await page.ask(f"reminders/{one['id']}/restore", {})
+    assert "10:30" in again["text"] and (await page.ask("reminders"))["waiting"] != []
+    assert await page.refused(f"reminders/{one['id']}/restore", {}) == say("reminder_gone", "ru")
+    await page.ask("buttons", cancel)
+    page.rig.client.execute(
+        "UPDATE reminders SET cancelled_at = now() - interval '11 minutes' WHERE id = %(id)s",
+        {"id": one["id"]},
+    )
+    await page.refused(f"reminders/{one['id']}/restore", {})
+    nothing = await page.ask("commands/remind", {"text": "позвонить маме"})
+    assert not nothing["done"] and nothing["text"] == say("reminder_no_time", "ru")
+
+
+async def test_a_reminder_that_came_can_be_put_off(page: WebPage) -> None:
+    await page.ask("commands/remind", {"text": "через час выпить таблетку"})
+    [one] = (await page.ask("reminders"))["waiting"]
+    page.rig.core.reminders.rows.mark_delivered(one["id"], one["due"], now=datetime.now(UTC))
+    told = await page.ask("reminders")
+    assert (told["waiting"], [came["id"] for came in told["came"]]) == ([], [one["id"]])
+    await page.ask("buttons", {"action": f"later:{one['id']}:0:{one['due']}"})
+    told = await page.ask("reminders")
+    assert ([again["id"] for again in told["waiting"]], told["came"]) == ([one["id"]], [])
+
+
+async def test_settings_are_those_of_the_chat(page: WebPage) -> None:
+    for number, choice in enumerate((await page.ask("settings"))["settings"]):
+        if choice["action"] == "zone":
+            continue
+        other = len(choice["labels"]) - 1
+        await page.ask("buttons", {"action": f"{choice['action']}:{other}"})
+        now = (await page.ask("settings"))["settings"][number]
+        assert now["chosen"] == other and now["value"] == now["labels"][other]
+    known = page.rig.core.user_settings.get(page.user)
+    assert (known.language, known.mode, known.answer_length, known.memory_on) == (
+        "en", "strict", "long", False,
+    )  # fmt: skip
+    assert (await page.ask("start"))["language"] == "en"
+
+
+async def test_a_city_sets_the_zone_and_what_recurs_moves_along(page: WebPage) -> None:
+    await page.ask("commands/remind", {"text": "каждый день в 9 зарядка"})
+    several = await page.ask("commands/settings", {"text": "Сан-Хосе"})
+    assert len(several["buttons"]) > 1
+    unknown = await page.ask("commands/settings", {"text": "Нигдеград"})
+    assert not unknown["done"] and not unknown["buttons"]
+    done = await page.ask("commands/settings", {"text": "Прага"})
+    assert done["done"] and not done["buttons"] and "Прага" in done["text"]
+    assert page.rig.core.user_settings.get(page.user).time_zone == "Europe/Prague"
+    [one] = (await page.ask("reminders"))["waiting"]
+    assert one["at"].endswith("T09:00")
+    await page.ask("buttons", {"action": several["buttons"][0]["action"]})
+    assert page.rig.core.user_settings.get(page.user).time_zone != "Europe/Prague"
+
+
+async def test_everything_is_erased_after_two_questions_of_ten_minutes(page: WebPage) -> None:
+    await page.teach("Я живу в Одессе")
+    first = await page.ask("commands/delete_me", {})
+    [yes, no] = [button["action"] for button in first["buttons"]]
+    assert (await page.ask("buttons", {"action": no}))["text"] == say("erase_kept", "ru")
+    late = yes.rpartition(":")[0] + f":{int(datetime.now(UTC).timestamp()) - 601}"
+    assert (await page.ask("buttons", {"action": late}))["text"] == say("delete_late", "ru")
+    second = await page.ask("buttons", {"action": yes})
+    assert second["text"] == say("delete_ask_again", "ru") and await page.facts()
+    done = await page.ask("buttons", {"action": second["buttons"][0]["action"]})
+    assert done == {"text": say("erase_done", "ru"), "buttons": [], "done": False}
+    assert await page.facts() == (await page.ask("timeline"))["messages"] == []
+
+
+async def test_only_buttons_and_commands_of_the_page_are_there(page: WebPage) -> None:
+    await page.teach("Я живу в Одессе")
+    before = rows_of(page.rig.client.dsn, page.owner)
+    for action in ("wipe:1", "erase:1", "facts:1", "unknown", "mode:x", ":", "зона:1", "zone:7"):
+        assert await page.refused("buttons", {"action": action}) == say("tap_unknown", "ru")
+    await page.refused("buttons", {"action": "x" * 65}, status=413)
+    for name in ("new", "forget", "export", "start", "%00"):
+        response = await page.http.post(
+            f"/api/commands/{name}", headers=page.headers, json={"text": "x"}
+        )
+        assert response.status_code in (404, 405), name
+    for name in ("remind", "settings"):
+        await page.refused(f"commands/{name}", {}, status=400)
+    assert rows_of(page.rig.client.dsn, page.owner) == before
 
 
 async def test_the_export_is_the_one_of_the_chat(page: WebPage) -> None:
@@ -571,14 +742,15 @@ def unmoving(content: bytes) -> str:
 async def test_exports_take_more_of_one_s_allowance(page: WebPage) -> None:
     statuses = [
         (await page.http.get("/api/export/json", headers=page.headers)).status_code
-        for _ in range(8)
+        for _ in range(14)
     ]
-    assert statuses[:6] == [200] * 6 and statuses[-1] == 429
+    assert statuses[:12] == [200] * 12 and statuses[-1] == 429
 
 
-async def test_the_privacy_text_is_that_of_the_command(page: WebPage) -> None:
-    reply = await page.rig.run_command("privacy", page.user)
-    assert (await page.ask("privacy"))["text"] == reply.text
+@pytest.mark.parametrize("name", ["privacy", "usage"])
+async def test_what_a_command_says_is_said_here(page: WebPage, name: str) -> None:
+    reply = await page.rig.run_command(name, page.user)
+    assert (await page.ask(f"commands/{name}", {}))["text"] == reply.text
 
 
 async def test_logs_hold_neither_what_was_sent_nor_who_vouched(
@@ -596,5 +768,5 @@ async def test_logs_hold_neither_what_was_sent_nor_who_vouched(
 
 def test_each_file_of_the_page_is_light() -> None:
     sizes = {path.name: path.stat().st_size for path in Path(HERE).rglob("*.*")}
-    files = {name: sizes[name] for name in ("page.html", "app.css", "app.js")}
-    assert sum(files.values()) < 40_000, files
+    files = {name: sizes[name] for name in ("page.html", "app.css", *(f.name for f in SCRIPTS))}
+    assert sum(files.values()) < 60_000, files

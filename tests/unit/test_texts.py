@@ -98,6 +98,7 @@ KEYS_OF_FILE = {
     },
     "app_gate.py": {
         "app_bad_request", "app_empty_text", "app_too_long", "memory_gone", "undo_nothing",
+        "app_message_gone", "app_not_here", "reminder_no_time", "tap_unknown",
     },
 }  # fmt: skip
 

@@ -1,0 +1,101 @@
+"""What the page in Telegram is told of facts, messages, reminders and settings, as JSON."""
+
+from datetime import datetime
+
+from src.base.owners import Called
+from src.base.zones import local_time
+from src.history.timeline_repo import TimelineMessage
+from src.memory.memory_repo import Memory
+from src.memory.retrieval_repo import Hit
+from src.reminders.reminder_repo import Reminder
+from src.reminders.reminder_service import describe
+from src.talk.settings import Choice
+from src.texts.plain_text import shortened
+from src.texts.reply import Reply
+from src.web.app_gate import Json
+from src.web.marked_text import parse_markdown
+
+MAX_SNIPPET = 600  # characters of what a search found
+MAX_PAST = 5  # earlier values of a fact
+MAX_MARKED = 8_000  # characters of an answer whose Markdown is read; a longer one is its text
+ASKED = ("command", "teach")  # origins of facts that the user wanted remembered
+# Buttons of the chat that the page has as well; what they name is held against the owner there.
+PRESSED = frozenset(
+    {"unremind", "later", "mode", "language", "length", "remembering", "zone", "delete"}
+)
+
+
+def fact_view(fact: Memory, called: Called) -> Json:
+    """A fact with its source and its past, the latest first."""
+    return {
+        "id": fact.id,
+        "kind": fact.memory_type,
+        "text": fact.text,
+        "pinned": fact.pinned,
+        "day": called.day(fact.said_at),
+        "quote": fact.quote or fact.text,
+        "asked": fact.origin in ASKED,
+        "message": fact.message_id,
+        "before": [
+            {"text": old.text, "until": called.day(old.until) if old.until else None}
+            for old in fact.past[:MAX_PAST]
+        ],
+    }
+
+
+def hit_view(hit: Hit, called: Called) -> Json:
+    """What a search found: a fact, or a message of the user's or the bot's."""
+    return {
+        "kind": "fact" if hit.kind == "memory" else "message",
+        "by": "bot" if hit.speaker == "assistant" else "you",
+        "text": shortened(hit.words, MAX_SNIPPET),
+        "retired": hit.retired,
+        "message": hit.message_id,
+        **_moment_view(hit.said_at, called),
+    }
+
+
+def message_view(message: TimelineMessage, called: Called) -> Json:
+    """A message with its day, by which the page groups; of an answer with Markdown, its nodes."""
+    is_bots = message.role == "assistant"
+    nodes = parse_markdown(message.text) if is_bots and len(message.text) <= MAX_MARKED else []
+    return {
+        "id": message.place.id,
+        "by": "bot" if is_bots else "you",
+        "text": message.text,
+        "nodes": None if nodes in ([], [["p", message.text]]) else nodes,
+        "private": message.is_private,
+        **_moment_view(message.said_at, called),
+    }
+
+
+def reminder_view(reminder: Reminder, called: Called) -> Json:
+    """A reminder; ``at`` is its time by the owner's clock, as a field for times takes it."""
+    return {
+        "id": reminder.id,
+        "text": reminder.text,
+        "time": describe(reminder, called),
+        "at": f"{local_time(reminder.due_at, called.time_zone):%Y-%m-%dT%H:%M}",
+        "due": int(reminder.due_at.timestamp()),
+    }
+
+
+def choice_view(choice: Choice) -> Json:
+    """A setting, and what there is to choose from."""
+    return {**vars(choice), "value": choice.labels[choice.chosen]}
+
+
+def reply_view(reply: Reply) -> Json:
+    """What a command or a button says, with those of its buttons that the page has."""
+    buttons = [
+        {"label": button.label, "action": button.action.pack()}
+        for row in reply.rows
+        for button in row
+        if button.action.name in PRESSED
+    ]
+    return {"text": reply.text, "buttons": buttons, "done": not reply.asks and bool(reply.rows)}
+
+
+def _moment_view(moment: datetime, called: Called) -> Json:
+    at = local_time(moment, called.time_zone)
+    return {"day": called.day(moment), "date": f"{at:%Y-%m-%d}", "time": f"{at:%H:%M}"}
