@@ -18,7 +18,7 @@ ALLOWED = frozenset((
     "a", "br", "hr",
 ))  # fmt: skip
 VOID = frozenset(("br", "hr"))
-ATTRIBUTES = frozenset((("a", "href"), ("a", "rel"), ("p", "class")))
+ATTRIBUTES = frozenset((("a", "href"), ("a", "rel")))
 SAFE = re.compile(r"(https?://|tg://|mailto:|/users/)", re.IGNORECASE)
 
 
@@ -56,7 +56,7 @@ def check(text: str) -> str:
 @pytest.mark.parametrize(("text", "page"), [
     ("**a** *b* ~~c~~ `<d>`",
      "<p><strong>a</strong> <em>b</em> <s>c</s> <code>&lt;d&gt;</code></p>"),
-    ("# H\n\n> q", '<p class="heading">H</p><blockquote><p>q</p></blockquote>'),
+    ("# H\n\n> q", '<p><strong>H</strong></p><blockquote><p>q</p></blockquote>'),
     ("- a\n- b\n", "<ul><li>a</li><li>b</li></ul>"),
     ("```py\nx < y msg-1\n```", "<pre>x &lt; y msg-1\n</pre>"),
     ("|a|b|\n|-|-|\n|1|2|",

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from src.web.marked_text import MAX_DEPTH, NAMES, Node, parse_markdown
+from src.web.marked_text import LINK, MAX_DEPTH, NAMES, Node, parse_markdown
 from tests.e2e.test_admin_page import HOSTILE
 
 
@@ -19,8 +19,8 @@ from tests.e2e.test_admin_page import HOSTILE
         ("2. x\n3. ~~y~~", [["ol", ["li", "x"], ["li", ["s", "y"]]]]),
         ("> q\n\n---", [["blockquote", ["p", "q"]], ["hr"]]),
         ("```py\nx = 1\n```", [["pre", "x = 1\n"]]),
-        ("see [it](https://a.example)", [["p", "see it (https://a.example)"]]),
-        ("<https://a.example>", [["p", "https://a.example"]]),
+        ("see [it](https://a.example)", [["p", "see ", ["link", "https://a.example", "it"]]]),
+        ("<https://a.example>", [["p", ["link", "https://a.example", "https://a.example"]]]),
         ("![a cat](https://a.example/cat.png)", [["p", "a cat"]]),
         ("a <b>bold</b>", [["p", "a <b>bold</b>"]]),
         ("|a|b|\n|-|-|\n|1|2|", [["table", ["tr", ["td", "a"], ["td", "b"]],
@@ -35,7 +35,7 @@ def names(nodes: list[Node], depth: int = 1) -> Iterator[tuple[str, int]]:
     for node in nodes:
         if not isinstance(node, str):
             yield node[0], depth
-            yield from names(node[1:], depth + 1)
+            yield from names(node[2 if node[0] == LINK else 1 :], depth + 1)
 
 
 def test_no_text_makes_another_element_or_nests_deep() -> None:

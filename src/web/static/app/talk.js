@@ -75,8 +75,13 @@ function bubble(message) {
 // The words of a message; of an answer with Markdown, elements that the bot names.
 function said({ text, nodes }) {
   if (nodes === null) return prose(text);
-  const made = (node) => (typeof node === "string" ? node
-    : el(node[0], {}, ...node.slice(1).map(made)));
+  const made = (node) => {
+    if (typeof node === "string") return node;
+    const [name, ...inside] = node;
+    if (name !== "link") return el(name, {}, ...inside.map(made));
+    const [address, ...words] = inside;
+    return el("span", {}, ...words.map(made), ...(words[0] === address ? [] : [` (${address})`]));
+  };
   const isLine = nodes.length === 1 && nodes[0][0] === "p";
   const inside = (isLine ? nodes[0].slice(1) : nodes).map(made);
   return el(isLine ? "p" : "div", { class: isLine ? "text" : "text marked", dir: "auto" }, ...inside);
