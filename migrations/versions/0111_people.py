@@ -26,11 +26,41 @@ COMMENT ON COLUMN owners.blocked_at IS
     'Since when nothing of theirs is stored, and nothing sent, as an operator wants it; or NULL.';
 """
 
-UNDO = "ALTER TABLE owners DROP name, DROP username, DROP seen_at, DROP blocked_at"
+# Whoever handles an update, and in whatever statement: it says what its chat is called, which of a
+# person is their name. Nobody is added.
+CALLED = """
+CREATE FUNCTION note_owner() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    chat jsonb := coalesce(OLD.payload #> '{message,chat}', OLD.payload #> '{edited_message,chat}',
+                           OLD.payload #> '{callback_query,message,chat}');
+    called text := left(coalesce(chat ->> 'title', concat_ws(
+        ' ', chat ->> 'first_name', chat ->> 'last_name')), 200);
+    known_as text := left(chat ->> 'username', 100);
+BEGIN
+    IF called <> '' THEN
+        UPDATE owners SET name = called, username = known_as, seen_at = now()
+        WHERE telegram_user_id = OLD.chat_id
+          AND (name IS DISTINCT FROM called OR username IS DISTINCT FROM known_as
+               OR seen_at < now() - interval '10 minutes');
+    END IF;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER telegram_updates_note_owner AFTER UPDATE OF handled_at ON telegram_updates
+FOR EACH ROW WHEN (OLD.handled_at IS NULL AND NEW.handled_at IS NOT NULL)
+EXECUTE FUNCTION note_owner();
+"""
+
+UNDO = """
+DROP TRIGGER telegram_updates_note_owner ON telegram_updates;
+DROP FUNCTION note_owner;
+ALTER TABLE owners DROP name, DROP username, DROP seen_at, DROP blocked_at;
+"""
 
 
 def upgrade():
-    op.get_bind().connection.cursor().execute(PEOPLE)
+    cursor = op.get_bind().connection.cursor()
+    for part in (PEOPLE, CALLED):
+        cursor.execute(part)
 
 
 def downgrade():

@@ -290,8 +290,11 @@ SELECT_FACTS = {
     )
 }
 
-# How many facts of the owner ``o`` hold, inside another statement; below, of everybody, by kind.
-COUNT_LIVING = "(SELECT count(*) FROM memories WHERE owner_id = o.id AND retired_at IS NULL)"
+# How many facts of some owners hold, inside another statement; below, of everybody, by kind.
+COUNT_LIVING = """
+SELECT owner_id, count(*) AS facts FROM memories
+WHERE owner_id = ANY(%(owners)s) AND retired_at IS NULL GROUP BY owner_id
+"""
 COUNT_ALL = "SELECT count(*) FROM memories WHERE retired_at IS NULL"  # of everybody, patiently
 COUNT_KINDS = """
 SELECT memory_type, count(*) FROM memories

@@ -268,24 +268,8 @@ FROM telegram_updates u CROSS JOIN LATERAL (
 WHERE u.id = %(update)s AND u.handled_at IS NULL FOR SHARE OF u
 """
 
-# The update is done; its words are in ``messages`` now, or nowhere. The owner is called what
-# their chat is called, which of a person is their name; nobody is added.
+# The update is done; its words are in ``messages`` now, or nowhere.
 UPDATE_HANDLED = """
-WITH told AS (
-    SELECT coalesce(payload #> '{message,chat}', payload #> '{edited_message,chat}',
-                    payload #> '{callback_query,message,chat}') AS chat
-    FROM telegram_updates WHERE id = %(update)s AND handled_at IS NULL
-), called AS (
-    SELECT (chat ->> 'id')::bigint AS id, left(chat ->> 'username', 100) AS username,
-           nullif(left(coalesce(chat ->> 'title', concat_ws(
-               ' ', chat ->> 'first_name', chat ->> 'last_name')), 200), '') AS name
-    FROM told WHERE jsonb_typeof(chat -> 'id') = 'number'
-), noted AS (
-    UPDATE owners o SET name = c.name, username = c.username, seen_at = now()
-    FROM called c WHERE o.telegram_user_id = c.id
-      AND (o.name IS DISTINCT FROM c.name OR o.username IS DISTINCT FROM c.username
-           OR o.seen_at < now() - interval '10 minutes')
-)
 UPDATE telegram_updates SET handled_at = now(), outcome = %(outcome)s, payload = '{}'
 WHERE id = %(update)s AND handled_at IS NULL
 """

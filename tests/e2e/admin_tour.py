@@ -42,6 +42,7 @@ PICTURES = {
     "overview": "overview_1280_light", "failures": "failures_1280_light",
     "usage": "usage_1280_light", "conversation": "talk_1280_light", "facts": "facts_1280_light",
     "recall": "recall_1280_light", "settings": "settings_1280_light",
+    "people": "people_1280_light", "person": "person_1280_light",
     "phone": "talk_390_dark", "phone_usage": "usage_390_light",
 }  # fmt: skip
 TALK = (

@@ -138,7 +138,8 @@ FROM messages WHERE id = 5041;
 DELETE FROM messages WHERE id = 5042;
 INSERT INTO owners (telegram_user_id, thread_id) VALUES (-1001, 4);
 UPDATE owners SET seen_at = now() - abs(telegram_user_id - 503) * interval '5 h',
-    name = (ARRAY['Ada', 'Борис', 'Chidi', 'Діана', 'Emil', 'Farah'])[1 + telegram_user_id % 6],
+    name = (ARRAY['Anna', 'Борис', 'Анна'])[1 + telegram_user_id % 3] || ' '
+           || chr(65 + (telegram_user_id % 26)::int) || '.',
     username = CASE WHEN telegram_user_id % 2 = 1 THEN 'user' || telegram_user_id END
 WHERE telegram_user_id BETWEEN 500 AND 508;
 INSERT INTO user_settings (owner_id, language, time_zone, inactive_since)
@@ -152,7 +153,7 @@ INSERT INTO reminders (owner_id, text, due_at, time_zone, language)
 VALUES (add_owner(503, 0), 'Call the garage', date_trunc('hour', now()) + interval '2 days',
         'Europe/Kyiv', 'uk');
 INSERT INTO conversation_summaries (conversation_id, first_position, last_position, content)
-SELECT id, 1, 15, 'A trip to Tbilisi by car is planned for May.'
+SELECT id, 1, 45, 'A trip to Tbilisi by car is planned for May.'
 FROM conversations WHERE telegram_user_id = 503;
 """
 
@@ -317,7 +318,7 @@ class AdminTour:
         await page.get_by_label("Sort by").select_option("Name")
         await press("Find")
         await page.get_by_text("@user501").wait_for(state="detached")
-        await press("Farah", role="link")
+        await press("Анна J.", role="link")
         for name in ("Block", "Unblock"):
             await page.get_by_role("button", name=name, exact=True).click()
         for name, end in (("to read", ".md"), ("for programs", ".json")):
@@ -357,7 +358,7 @@ class AdminTour:
         await page.goto(f"{self._address}/users")
         await page.get_by_label("Name, @username or id").fill(str(USER))
         await press("Find")
-        await page.locator("td a").first.click()
+        await press("Анна", role="link")
         await press("Recall", role="link")
         await page.get_by_label("Question").fill("кот")
         await press("Recall")
