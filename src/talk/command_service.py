@@ -359,12 +359,16 @@ class CommandService:
         return await self._offer(called)
 
     async def _offer(self, called: Called) -> Reply:
-        """What /new says: how many facts survive it, to be seen or forgotten."""
+        """What /new says: how many facts survive it, to be seen or forgotten.
+
+        Without a model notes are no facts, and it says that they went.
+        """
         language = called.language
+        done = say("new_done" if self.has_model else "new_notes", language)
         facts = await self._client.run(self._memories.facts.count, called.owner)
         if not facts:
-            return Reply(say("new_done", language))
-        text = f"{say('new_done', language)} {say('new_facts', language, count=facts)}"
+            return Reply(done)
+        text = f"{done} {say('new_facts', language, count=facts)}"
         buttons = (
             (Button(say("see_button", language), Action("see")),),
             (Button(say("forget_facts_button", language), Action("wipe")),),

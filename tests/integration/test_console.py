@@ -227,7 +227,7 @@ async def test_the_time_in_a_city_is_told(
 
 
 async def test_new_wipes_the_conversation_and_keeps_the_facts(person: Person) -> None:
-    wiped = say("new_done", "ru")
+    wiped = say("new_notes", "ru")
     lines = ("/new", "Меня зовут Анна", "Привет", "/new", "Как меня зовут?", "Как дела?")
     replies = await replies_to(person, *lines, "/launch")
     assert replies[:4] == [

@@ -393,7 +393,7 @@ async def test_new_offers_to_see_and_to_forget_the_facts_too(phone: Phone) -> No
     assert phone.last.text == say("wipe_ask", "ru", count=1) and len(phone.facts()) == 1
     await phone.tap(say("erase_no", "ru"))
     assert phone.popups[-1] == say("erase_kept", "ru") and len(phone.facts()) == 1
-    assert phone.last.text.startswith(say("new_done", "ru")) and len(buttons(phone.last)) == 2
+    assert phone.last.text.startswith(say("new_notes", "ru")) and len(buttons(phone.last)) == 2
     await phone.press("wipe")
     await phone.tap(say("wipe_yes", "ru"))
     assert phone.last.text == say("wipe_done", "ru") and phone.facts() == []
@@ -414,7 +414,7 @@ async def test_in_a_group_only_admins_wipe_what_belongs_to_all(phone: Phone) -> 
     assert phone.told == say("only_admins", "ru") and len(phone.facts()) == 1
     phone.fake.state.admins[GROUP] = {USER}
     await phone.write("/new")
-    assert phone.last.text.startswith(say("new_done", "ru"))
+    assert phone.last.text.startswith(say("new_notes", "ru"))
     await phone.press("wipe:1")
     assert phone.facts() == []
 
