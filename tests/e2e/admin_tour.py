@@ -43,7 +43,7 @@ PICTURES = {
     "usage": "usage_1280_light", "conversation": "talk_1280_light", "facts": "facts_1280_light",
     "recall": "recall_1280_light", "settings": "settings_1280_light",
     "people": "people_1280_light", "person": "person_1280_light",
-    "phone": "talk_390_dark", "phone_usage": "usage_390_light",
+    "phone": "talk_390_dark", "phone_usage": "usage_390_dark",
 }  # fmt: skip
 TALK = (
     ("Привет! У меня кот Барсик, ему семь лет", "Запомнил: кот Барсик, семь лет."),
@@ -89,7 +89,7 @@ async def photograph(world: World, folder: Path) -> list[Path]:
         made = (await web_app_tour.tour_page(world, bot, browser, user, folder)).made
         fill_operation(world)
         with TemporaryDirectory() as place:
-            tour = AdminTour(bot, Path(place), is_whole=True)
+            tour = AdminTour(bot, Path(place), is_whole=False)
             await tour.take(browser, PASSWORD)
             for name, picture in PICTURES.items():
                 made.append(folder / f"admin_{name}.png")

@@ -389,7 +389,7 @@ class AdminTour:
         await press("Take apart", "Taken apart")
         await page.goto(f"{self._address}/{OF_USER}/facts?fact=2")
         await page.locator("#fact-2 summary").click()
-        await press("Undo the replacement", "N")
+        await press("Undo the replacement", "Taken back")
         await page.goto(f"{self._address}/{OF_USER}/facts?fact=3")
         await page.get_by_role("link", name="Forget fact-3").click()
         await press("Forget it", "Forgotten")
