@@ -155,7 +155,9 @@ def _belongs(record: Record, best: Found, told: Found, talk: Found) -> bool:
     beside = any(r in best for r in [r for r in close if r in told][-1:])
     if not corrects(text):
         return beside and CONTINUES.match(text.translate(FOLD)) is not None
-    same = [r in best for r in before if r in told and shared(text, r["text"])][-1:]
+    alike = [(len(shared(text, r["text"])), r in best) for r in before if r in told]
+    most = max((number for number, _ in alike), default=0)
+    same = [is_best for number, is_best in alike if number == most > 0][-1:]
     asked = [q["text"] for q in close[-1:] if is_question(q["text"])]
     return any(same or [beside]) or any(shared(q, r["text"]) for q in asked for r in best)
 

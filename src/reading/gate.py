@@ -188,6 +188,9 @@ DOORS = tuple(
         r"\b<secrets.wifi>\b[^•.!?\n\d]{0,30}?\s(?P<v>(?=[^\W\d_]\S{0,40}\d)\w{6,})",
     )
 )
+# Behind what is too short for a code, and tells where it opens: "on ward 9 is 7714".
+CODE_BEHIND = re.compile(rf"[^•!?\n]{{0,40}}?(?<![\w.,:-])(?P<v>{_LONG_CODE})")
+SHORT_CODE = 2  # characters
 HOUSEHOLD = lexicon.Expression(r"\b(?:<secrets.wifi>|<secrets.door>)\b", re.IGNORECASE)
 PAYS = lexicon.Expression(r"\b<secrets.locked>\b", re.IGNORECASE)
 SECRET_WORD = lexicon.Expression(
@@ -335,7 +338,8 @@ def _mapped(text: str) -> tuple[str, list[int]]:
 def _found(seen: str) -> list[Secret]:
     """The secrets of a text as ``_seen`` leaves it, apart from each other and in order."""
     undated = DATE.sub(lambda match: "/" * len(match.group()), seen)
-    opened = (m for door in DOORS for m in door.finditer(undated))
+    opened = [m for door in DOORS for m in door.finditer(undated)]
+    opened += [m for one in opened if (m := _code_behind(one)) is not None]
     house = [Secret(*_span(m), True) for m in opened if not m.groupdict().get("public")]
     worded = _passwords(undated)
     worded += [
@@ -350,6 +354,11 @@ def _found(seen: str) -> list[Secret]:
     random = [Secret(*m.span()) for m in TOKEN.finditer(seen) if _looks_random(m.group())]
     announced = [one for one in [*house, *worded] if not seen.startswith(MASK, one.start)]
     return _merged(announced, sure, random)
+
+
+def _code_behind(door: re.Match[str]) -> re.Match[str] | None:
+    start, end = _span(door)
+    return CODE_BEHIND.match(door.string, end) if end - start <= SHORT_CODE else None
 
 
 def _passwords(text: str) -> list[Secret]:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 from src.base.owners import Called
 from src.base.zones import local_time
+from src.history.timeline_repo import TimelineRepository
 from src.history.turn_repo import Changes, TurnRepository
 from src.memory.budget import DailyCeilings
 from src.memory.compaction import CompactionService
@@ -17,6 +18,7 @@ from src.memory.memory_repo import FactQuery, message_number
 from src.memory.retrieval_repo import Hit
 from src.memory.retriever import Query
 from src.memory.screens import MemoryScreens
+from src.offline.replies import LISTED, is_note
 from src.outside.servers import McpServers, ServerState
 from src.pg.client import PgClient
 from src.privacy.export import ExportService
@@ -40,6 +42,8 @@ from src.texts.reply import Action, Button, Reply, Rows, in_rows
 MAX_UNDO = 4  # buttons; /memory and /undo reach the rest
 MAX_FOUND = 8  # of a search
 MAX_SNIPPET = 300  # characters of each
+LOOKED_AT = 60  # messages among which notes are looked for
+MAX_NOTE = 160  # characters of one in a list
 MAX_CHOICES = 8  # buttons of what a request to forget may mean
 MAX_LABEL = 40  # characters of one
 CONFIRM_SECONDS = 600  # for so long a question whether to erase counts
@@ -208,6 +212,7 @@ class CommandService:
     def __post_init__(self) -> None:
         """Build what it needs on the client."""
         self._turns = TurnRepository(self._client)
+        self._timeline = TimelineRepository(self._client)
 
     async def run(self, command: str, called: Called) -> Reply:
         """Run a command, named without its slash, and return the reply."""
@@ -246,6 +251,28 @@ class CommandService:
             return Reply(f"{start}\n\n{model}")
         asked = say("zone_start", called.language)
         return Reply(f"{start}\n\n{model}\n\n{asked}", (city_row(called.language),))
+
+    async def memory(self, called: Called) -> Reply:
+        """The first page of facts; without a model also the newest notes, which are no facts."""
+        page = await self.screens.page(called)
+        if self.has_model or called.owner.is_group:
+            return page
+        said = await self._client.run(self._timeline.list_before, called.owner, limit=LOOKED_AT)
+        notes = [
+            say(
+                "offline_quote", called.language,
+                text=redact(shortened(one.text, MAX_NOTE), household=True),
+                said_at=f"{local_time(one.said_at, called.time_zone):%d.%m.%Y %H:%M}",
+            )
+            for one in said
+            if one.role == "user" and not one.is_private and is_note(one.text)
+        ]  # fmt: skip
+        if not notes:
+            return page
+        known = [page.text] if page.rows else []
+        return replace(
+            page, text="\n".join([*known, say("memory_notes", called.language), *notes[:LISTED]])
+        )
 
     async def remind(self, called: Called) -> Reply:
         """``/remind``; the first one names the zone by which it was read."""
@@ -569,7 +596,7 @@ COMMANDS: Mapping[str, CommandEntry] = {
     for entry in (
         CommandEntry("start", CommandService.start, is_at_once=True, is_in_help=False),
         CommandEntry("help", CommandService.say_help, is_at_once=True),
-        CommandEntry("memory", lambda s, called: s.screens.page(called)),
+        CommandEntry("memory", CommandService.memory),
         CommandEntry("app", lambda s, called: s.screens.open_app(called), is_at_once=True),
         CommandEntry("remember", CommandService.say_how_to_remember, kind="teach", teaches=True),
         CommandEntry("forget", CommandService.forget),

@@ -228,7 +228,7 @@ class AdminTour:
         """The whole visit."""
         for width, height in SIZES:
             for scheme in SCHEMES:
-                if not self._is_whole and (scheme == "light") != (width > 390):
+                if not self._is_whole and (width, scheme) != (390, "dark"):
                     continue
                 context = await browser.new_context(
                     viewport={"width": width, "height": height}, color_scheme=scheme

@@ -226,6 +226,17 @@ async def test_the_time_in_a_city_is_told(
     assert missing == say("offline_no_city", language)
 
 
+async def test_memory_without_a_model_lists_the_notes_too(person: Person) -> None:
+    lines = (
+        "барсик ест только кашу", "запомни, что код от домофона на 2 подъезде 4512К",
+        "где барсик?", "тамара начальница, душная", "/memory",
+    )  # fmt: skip
+    replies = await replies_to(person, *lines)
+    shown = "\n".join(replies[replies.index(say("memory_notes", "ru")) :])
+    assert shown.index("тамара") < shown.index("барсик ест") and "где барсик" not in shown
+    assert "4512" not in "\n".join(replies)
+
+
 async def test_new_wipes_the_conversation_and_keeps_the_facts(person: Person) -> None:
     wiped = say("new_notes", "ru")
     lines = ("/new", "Меня зовут Анна", "Привет", "/new", "Как меня зовут?", "Как дела?")

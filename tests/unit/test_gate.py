@@ -267,6 +267,9 @@ new tenant wifi password is peach2024 remember that pls
 запомни вайфай на даче malina77
 код сигнализации на складе 7781, запомни
 запам'ятай код від хвіртки в дачі 4471
+remember that the locker code on ward 9 is 7714
+запомни код от домофона на 3 подъезде 4512К
+запам'ятай що код від під'їзду 2 77в12
 поміняли!! запам'ятай код домофона тепер 77в1209
 код на шафці в залі 214 запиши
 запамʼятай вайфай у дядька lypa2021
@@ -403,6 +406,13 @@ def test_a_secret_is_refused(text: str) -> None:
 def test_a_code_of_daily_life_is_kept_on_request_only(text: str) -> None:
     assert redact(text) == text != redact(text, household=True)
     assert redact(secret_to_keep(text), household=True) in redact(text, household=True)
+
+
+def test_the_number_of_a_place_does_not_stand_in_for_its_code() -> None:
+    masked = "remember that the locker code on ward •••• is ••••"
+    assert redact("remember that the locker code on ward 9 is 7714", household=True) == masked
+    far = "код домофона ••••, созвон в 18:30"
+    assert redact("код домофона 12, созвон в 18:30", household=True) == far
 
 
 @for_each("text", ["don't remember the gate code 4471", "не запомни код от гаража 4471",

@@ -115,6 +115,14 @@ def test_what_puts_right_stands_beside_the_note_about_the_same() -> None:
     assert say("offline_beside", "en", text="love thai food") in text
 
 
+def test_what_puts_right_stands_beside_what_shares_most_with_it() -> None:
+    first = record(1, "у віталіка день народження 8 лютого", 0.9)
+    other = record(3, "віталік збирає платівки", 0.5)
+    right = record(5, "ой ні, у віталіка не 8 а 9 лютого", 0.5)
+    found = quoted("коли день народження у віталіка", first, other, right)
+    assert found == [first["text"], right["text"]]
+
+
 def test_what_puts_right_an_answer_is_quoted_with_what_was_answered() -> None:
     price, hour = record(1, "a dozen eggs is 3.20"), record(2, "the farm shop opens at 8")
     asked, right = record(4, "how much is a dozen eggs"), record(6, "no, it's 3.60 since monday")
