@@ -91,6 +91,8 @@ async def photograph(world: World, folder: Path) -> list[Path]:
         with TemporaryDirectory() as place:
             tour = AdminTour(bot, Path(place), is_whole=False)
             await tour.take(browser, PASSWORD)
+            slowest = max(tour.painted, key=lambda one: tour.painted[one])
+            print(f"slowest first paint, CPU x4: {slowest}, {tour.painted[slowest]:.0f} ms")
             for name, picture in PICTURES.items():
                 made.append(folder / f"admin_{name}.png")
                 shutil.copy(Path(place) / f"admin_{picture}.png", made[-1])
