@@ -95,9 +95,8 @@ def quote_found(found: Found, question: str, language: Language, kind: Kind) -> 
     chosen = _listed(records, overview) if overview else near(records, question)
     if not chosen:
         return None
-    wanted = frozenset(terms(question))
     title = say(f"offline_overview_{overview}" if overview else "offline_quote_one", language)
-    lines = [_line(record, wanted, language) for record in newest_first(chosen)]
+    lines = [_line(one, frozenset(terms(question)), language) for one in newest_first(chosen)]
     return "\n".join([title, "", *lines])
 
 
@@ -155,9 +154,8 @@ def _belongs(record: Record, best: Found, told: Found, talk: Found) -> bool:
     beside = any(r in best for r in [r for r in close if r in told][-1:])
     if not corrects(text):
         return beside and CONTINUES.match(text.translate(FOLD)) is not None
-    alike = [(len(shared(text, r["text"])), r in best) for r in before if r in told]
-    most = max((number for number, _ in alike), default=0)
-    same = [is_best for number, is_best in alike if number == most > 0][-1:]
+    alike = ((len(shared(text, r["text"])), n) for n, r in enumerate(before) if r in told)
+    same = [before[n] in best for number, n in sorted(alike)[-1:] if number]
     asked = [q["text"] for q in close[-1:] if is_question(q["text"])]
     return any(same or [beside]) or any(shared(q, r["text"]) for q in asked for r in best)
 
@@ -191,9 +189,10 @@ def _is_of_another(text: str, question: str) -> bool:
     That is another relative, another name; or whoever a note begins with ("jakes size is 44",
     "у лёхи 45"), where the one who asks asks about themselves.
     """
-    asked, told = people_in(question), people_in(text)
+    asked, said = people_in(question), frozenset[str]().union(*content(text))
+    told = people_in(text) | {name for name in asked if name[1:] in said}
     if asked and told:
-        return _differ(asked, told) and not _names(text, asked)
+        return _differ(asked, told)
     first = [word.text for word in content_words(text)[:2]]
     if asked or not first or not _is_own(question) or _is_own(text):
         return False
@@ -201,12 +200,6 @@ def _is_of_another(text: str, question: str) -> bool:
     if people_in(first[0]):
         return is_whose or not ME_ALONE.isdisjoint(words(question.lower()))
     return is_whose and [bool(shared(word, question)) for word in first] == [False, True]
-
-
-def _names(text: str, people: frozenset[str]) -> bool:
-    """Whether it says one of these names, be it as any word: "Biscuit"."""
-    said = frozenset[str]().union(*content(text))
-    return any(name[1:] in said for name in people if name[0] == "~")
 
 
 def _differ(one: frozenset[str], other: frozenset[str]) -> bool:
@@ -270,8 +263,8 @@ def asks_of_self(question: str) -> list[str]:
 
 def _answers(text: str, question: str) -> bool:
     asked, folded = asks_of_self(question), text.translate(FOLD)
-    is_name = relation_term("name") in asked and _is_name_alone(folded)
-    return is_name or any(term in asked and one.search(folded) for term, one in ANSWERS.items())
+    told = any(term in asked and one.search(folded) for term, one in ANSWERS.items())
+    return told or (relation_term("name") in asked and _is_name_alone(folded))
 
 
 def covers(records: Found, question: str) -> bool:

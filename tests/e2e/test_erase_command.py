@@ -182,8 +182,8 @@ async def test_erase_leaves_nothing_of_a_person_and_all_of_the_others(
     assert "messages.content" in held["edited"] and "messages.content" in held["told"]
     assert "memories.text" in held["extracted"]
     assert "conversation_summaries.content" in held["summary"]
-    speaker = {"messages.speaker", "search_documents.speaker"}
-    assert held["name"] == speaker, "who speaks in a group; a handled update has no words"
+    named = {"messages.speaker", "search_documents.speaker", "owners.name"}
+    assert held["name"] == named, "who speaks, or is spoken with; a handled update has no words"
     assert "messages.content" in held["group"] and "messages.content" in held["group_told"]
     for person in (ANNA, BORIS):
         count_death(world.dsn, Owner(person))
