@@ -236,6 +236,8 @@ def _nearness(record: Record, question: str) -> float:
     if not similarity:
         return float(share > SHARED)
     told = tells_what_is_asked(text, question)
+    if _is_own(question) and not _is_own(text):
+        told = told and None  # of whom, it does not say
     weight = WORDS_OF_LONG if len(text) >= LONG else WORDS
     same = share and weight * share + EVIDENCE[told]
     return similarity + (ONE_WORD[told] if share == 1 else same)

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from src.base.owners import Called
 from src.base.zones import local_time
-from src.history.timeline_repo import TimelineRepository
+from src.history.timeline_repo import TimelineMessage, TimelineRepository
 from src.history.turn_repo import Changes, TurnRepository
 from src.memory.budget import DailyCeilings
 from src.memory.compaction import CompactionService
@@ -174,6 +174,12 @@ def undone_text(undone: Undone | None, language: Language) -> str:
     return say("undo_done", language, text=undone.text, restored=restored)
 
 
+def _is_open_note(said: TimelineMessage, facts: str) -> bool:
+    """Whether a message is a note that anybody may see, and none of these facts."""
+    is_open = said.role == "user" and not said.is_private and said.text not in facts
+    return is_open and is_note(said.text)
+
+
 def parse_command(text: str) -> Command | None:
     """The command that a text begins with, or None."""
     match = PATTERN.match(text)
@@ -258,14 +264,14 @@ class CommandService:
         if self.has_model or called.owner.is_group:
             return page
         said = await self._client.run(self._timeline.list_before, called.owner, limit=LOOKED_AT)
+        told = {one.text: one.said_at for one in reversed(said) if _is_open_note(one, page.text)}
         notes = [
             say(
                 "offline_quote", called.language,
-                text=redact(shortened(one.text, MAX_NOTE), household=True),
-                said_at=f"{local_time(one.said_at, called.time_zone):%d.%m.%Y %H:%M}",
+                text=redact(shortened(text, MAX_NOTE), household=True),
+                said_at=f"{local_time(moment, called.time_zone):%d.%m.%Y %H:%M}",
             )
-            for one in said
-            if one.role == "user" and not one.is_private and is_note(one.text)
+            for text, moment in reversed(told.items())
         ]  # fmt: skip
         if not notes:
             return page

@@ -96,6 +96,11 @@ def test_who_and_where_one_is_is_quoted_whatever_the_words(question: str, note: 
     assert quoted(question, record(1, note, 0.3), record(9, "купил чайник", 0.3)) == [note]
 
 
+def test_where_another_lives_is_not_where_the_user_does() -> None:
+    of_another = record(3, "Oliver lives in Vienna", 0.6)
+    assert quoted("where do I live?", of_another) == []
+
+
 def test_a_question_that_was_asked_before_is_no_answer() -> None:
     asked = {**record(1, "who is theos teacher", 0.9), "kind": "unsure"}
     assert quoted("whos theos teacher", asked) == []
