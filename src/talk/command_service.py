@@ -268,7 +268,7 @@ class CommandService:
         notes = [
             say(
                 "offline_quote", called.language,
-                text=redact(shortened(text, MAX_NOTE), household=True),
+                text=shortened(redact(text, household=True), MAX_NOTE),
                 said_at=f"{local_time(moment, called.time_zone):%d.%m.%Y %H:%M}",
             )
             for text, moment in reversed(told.items())
