@@ -13,6 +13,7 @@ from src.reading.relations import asked_relations, relation_term
 from src.reading.requests import asks_to_keep_private, forget_request
 from src.reading.sentences import FOLD, best_passage, is_question
 from src.reading.words import (
+    Lemmas,
     answered_values,
     content,
     content_words,
@@ -95,8 +96,9 @@ def quote_found(found: Found, question: str, language: Language, kind: Kind) -> 
     chosen = _listed(records, overview) if overview else near(records, question)
     if not chosen:
         return None
+    wanted = frozenset(terms(question))
     title = say(f"offline_overview_{overview}" if overview else "offline_quote_one", language)
-    lines = [_line(one, frozenset(terms(question)), language) for one in newest_first(chosen)]
+    lines = [_line(record, wanted, language) for record in newest_first(chosen)]
     return "\n".join([title, "", *lines])
 
 
@@ -236,14 +238,14 @@ def _nearness(record: Record, question: str) -> float:
     if not similarity:
         return float(share > SHARED)
     told = tells_what_is_asked(text, question)
-    if _is_own(question) and not _is_own(text):
-        told = told and None  # of whom, it does not say
+    if told and _is_own(question) and not _is_own(text):
+        told = None  # of whom, it does not say
     weight = WORDS_OF_LONG if len(text) >= LONG else WORDS
     same = share and weight * share + EVIDENCE[told]
     return similarity + (ONE_WORD[told] if share == 1 else same)
 
 
-def _share(asked: Sequence[frozenset[str]], text: str) -> float:
+def _share(asked: Sequence[Lemmas], text: str) -> float:
     """How many of these words a text holds."""
     there = frozenset[str]().union(*content(text))
     if any(forms & there for forms in asked):
@@ -252,7 +254,7 @@ def _share(asked: Sequence[frozenset[str]], text: str) -> float:
 
 
 @lru_cache(maxsize=100)
-def _asked_words(question: str) -> list[frozenset[str]]:
+def _asked_words(question: str) -> list[Lemmas]:
     """The words of a question that its answer may hold; all, where no others are left."""
     forms = frozenset[str]().union(*map(lemmas, lexicon.words("lines.asking")))
     return [one for one in content(question) if not one & forms] or list(content(question))
