@@ -15,6 +15,7 @@ from typing import Any, Self
 from src.base.errors import StorageRejectedError
 from src.base.owners import Owner
 from src.base.zones import first_moment, local_time
+from src.memory.purge_repo import UNDO_SECONDS
 from src.pg.client import Repository, Row, Transaction
 from src.pg.connection import PATIENT
 from src.pg.locks import lock_reminders
@@ -86,11 +87,12 @@ UPDATE reminders SET is_waiting = false, cancelled_at = now()
 WHERE id = %(id)s AND owner_id = %(owner)s AND is_waiting
 """
 
-# It comes after all: for ten minutes after it was cancelled, and while its time is ahead.
+# It comes after all: for some seconds after it was cancelled, and while its time is ahead.
 UPDATE_RESTORED = f"""
 UPDATE reminders r SET is_waiting = true, cancelled_at = NULL
 WHERE r.id = %(id)s AND r.owner_id = %(owner)s AND NOT r.is_waiting AND r.snooze_of IS NULL
-  AND r.cancelled_at > now() - interval '10 minutes' AND r.due_at > %(now)s
+  AND r.cancelled_at > now() - make_interval(secs => %(seconds)s)
+  AND r.due_at > %(now)s
 RETURNING {COLUMNS}
 """  # noqa: S608  (it holds a constant of ours)
 
@@ -358,7 +360,9 @@ class ReminderRepository(Repository):
         """Take back that one was cancelled; None when it is too late, or it was not."""
 
         def work(transaction: Transaction) -> Reminder | None:
-            row = transaction.fetch_one(UPDATE_RESTORED, owner, id=number, now=now)
+            row = transaction.fetch_one(
+                UPDATE_RESTORED, owner, id=number, now=now, seconds=UNDO_SECONDS
+            )
             return None if row is None else _deferred(transaction, row, now)
 
         return self._client.in_transaction(work)

@@ -4,7 +4,7 @@ import html
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import replace
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import date, datetime, time, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -308,8 +308,9 @@ class Api:
     async def restore_reminder(self, asked: VerifiedCall) -> Json:
         """Take back that one was cancelled, for ten minutes."""
         rows, called = self._core.reminders.rows, asked.called
-        number, now = asked.number("number"), datetime.now(UTC)
-        restored = await self._client.run(rows.restore, called.owner, number, now=now)
+        restored = await self._client.run(
+            rows.restore, called.owner, asked.number("number"), now=called.moment
+        )
         return _confirmed(asked, ReminderResult(restored, None if restored else "gone"))
 
     async def press(self, asked: VerifiedCall) -> Json:
