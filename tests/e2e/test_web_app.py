@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -201,14 +202,23 @@ async def test_a_visit_changes_what_it_says_and_tells_no_address(
     assert "hunter2" not in process.logs() and "auth_date" not in process.logs()
 
 
-@pytest.mark.proof
-async def test_a_slow_phone_scrolls_a_thousand_facts(
+@asynccontextmanager
+async def open_thousand_facts(
     bot: tuple[World, BotProcess], browser: Browser
-) -> None:
+) -> AsyncIterator[Page]:
+    """The page of somebody new of whom a thousand facts are known."""
     world, process = bot
     user = new_user()
     world.query(FACT, user, [f"факт номер {number}" for number in range(1000)])
     async with open_phone(browser, process, world.telegram.token, user=user) as page:
+        yield page
+
+
+@pytest.mark.proof
+async def test_a_slow_phone_scrolls_a_thousand_facts(
+    bot: tuple[World, BotProcess], browser: Browser
+) -> None:
+    async with open_thousand_facts(bot, browser) as page:
         slow = await page.context.new_cdp_session(page)
         await slow.send("Network.setCacheDisabled", {"cacheDisabled": True})
         await slow.send("Emulation.setCPUThrottlingRate", {"rate": 4})
@@ -226,10 +236,7 @@ async def test_a_slow_phone_scrolls_a_thousand_facts(
 async def test_a_thousand_facts_are_loaded_while_they_are_scrolled_each_once(
     bot: tuple[World, BotProcess], browser: Browser
 ) -> None:
-    world, process = bot
-    user = new_user()
-    world.query(FACT, user, [f"факт номер {number}" for number in range(1000)])
-    async with open_phone(browser, process, world.telegram.token, user=user) as page:
+    async with open_thousand_facts(bot, browser) as page:
         rows = page.locator("[data-fact]")
         for shown in range(50, 1001, 50):
             await rows.nth(shown - 1).wait_for(state="attached")
