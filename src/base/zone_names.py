@@ -109,13 +109,15 @@ def _of_offset(offset: re.Match[str]) -> list[str]:
 def _of_city(said: str) -> list[str]:
     """The zones of the city with the longest name in a text."""
     found = plain_name(said).split()[: 3 * NAME_WORDS]
+    empty = lexicon.words("search.stop_words") if len(found) > 1 else frozenset[str]()
     for length in range(min(NAME_WORDS, len(found)), 0, -1):
         windows = [found[start : start + length] for start in range(len(found) - length + 1)]
+        windows = [window for window in windows if length > 1 or window[0] not in empty]
         for forms_of in (nominatives, _all_forms):
             names = (_nearest_name(" ".join(window), forms_of) for window in windows)
             if zones := _zones_of(filter(None, names)):
                 return zones
-    stems = (ENDING.sub("", word) for word in found if CYRILLIC.search(word))
+    stems = (ENDING.sub("", word) for word in found if CYRILLIC.search(word) and word not in empty)
     unknown = (_names_by_stem().get(stem, ()) for stem in stems if len(stem) >= MIN_STEM)
     return _zones_of(chain.from_iterable(unknown))
 

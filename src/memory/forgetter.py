@@ -23,7 +23,7 @@ from src.pg.client import Transaction
 from src.pg.locks import lock_history
 from src.reading import lexicon
 from src.reading.facts import fact_number, fact_uid, holds_many
-from src.reading.requests import forget_request
+from src.reading.requests import forget_request, without_plain_reason
 from src.reading.words import lemmas_of
 from src.texts.plain_text import plain
 
@@ -125,6 +125,8 @@ class Forgetter:
         asked = [fact for fact in meant if fact.is_living] or meant
         spoken = [Named(f"msg-{id_}", " ".join(s)) for id_, s in self._sentences.items()]
         found = [*(Named(fact_uid(fact.id), fact.text) for fact in asked), *spoken]
+        if not found and (thing := without_plain_reason(about)):
+            return self.forget_about(thing, everything=everything)
         if not found:
             return Forgotten(nearest=_nearest(self._known, request))
         if len(found) > 1 and not everything:

@@ -26,6 +26,7 @@ from src.memory.line_kinds import NOTE, QUESTION, REQUEST, UNSURE, Kind, Vector,
 from src.memory.tools import describe_forgotten, describe_saved
 from src.offline import replies, tasks
 from src.reading import lexicon, requests
+from src.reading.contradictions import stance
 from src.reading.gate import holds_secret
 from src.reading.sentences import FOLD, is_question, sentences
 from src.reading.words import content, shared
@@ -40,8 +41,9 @@ DAY = len("[Текущее время: 2026-11-21")  # of a message's label
 OPTION = re.compile(r"^• [«“](.+)[»”]$", re.M)
 ALL_OF_THEM = lexicon.Expression(r"<answers.all_of_them>[.! ]*", re.I)
 TAKES_BACK = lexicon.Expression(
-    r"\W*<lines.takes_back>(?![\w'-])(?:\W*<lines.laugh>)*\W*(?P<more>.*)", re.I | re.S
+    r"\W*<lines.takes_back>(?![\w'-])(?P<sign>(?:\W*<lines.laugh>)*\W*)(?P<more>.*)", re.I | re.S
 )
+SIGN = re.compile(r"[,.;:!)—–]|\s-")
 ASK_ME = lexicon.Expression(r"^\W*<lines.ask_me>[\s,]+", re.I)
 Call = tuple[str, dict[str, Any]]
 Prompt = Sequence[BaseMessage]
@@ -128,7 +130,9 @@ def answer(
     calls = [call for call in turn.calls() if call[0] in tool_names][len(results) :]
     if not calls and turn.is_missed(results):
         calls = [NEWEST]
-    return _calling(calls[:MAX_CALLS]) if calls else AIMessage(turn.reply(results))
+    # Forgetting hides the message, so that what it tells is saved before, and not beside it.
+    first = [call for call in calls if call[0] == SAVE] if ("forget_fact" in dict(calls)) else []
+    return _calling((first or calls)[:MAX_CALLS]) if calls else AIMessage(turn.reply(results))
 
 
 class Turn:
@@ -215,9 +219,11 @@ class Turn:
 
     def _forgetting(self) -> list[Call] | None:
         """The calls of a request to forget; none where it is not said what; None: no request."""
-        taken = TAKES_BACK.match(self.text.translate(FOLD))
-        if taken is not None:
-            return None if taken["more"] else _forget_message(self._notes)
+        if taken := TAKES_BACK.match(self.text.translate(FOLD)):
+            if not self._takes_last_back(taken):
+                return None
+            instead = self.text[taken.start("more") :]
+            return [*self._saving(instead), *_forget_message(self._notes)]
         wanted = requests.forget_request(self.text) or self._chosen()
         if wanted is None:
             return None
@@ -226,6 +232,23 @@ class Turn:
         if wanted.everything:
             return [("forget_everything", {})]
         return _forget_message(self._own if wanted.is_last else ())
+
+    def _takes_last_back(self, taken: re.Match[str]) -> bool:
+        """Whether "scratch that" means the last note, whatever it says instead behind a sign.
+
+        Without a sign what stands behind must deny it: "jk i didn't sell it".
+        """
+        more, last = taken["more"], _text_of(self._own[-1]) if self._own else ""
+        if not more or not last or not replies.is_note(last):
+            return not more
+        if SIGN.search(taken["sign"]) is not None:
+            return not is_question(more)
+        return not stance(more).is_positive and bool(shared(more, last))
+
+    def _saving(self, told: str) -> list[Call]:
+        """The call that saves what is told in a message that is hidden with what it takes back."""
+        uid = next((words["uid"] for words in self._said if words["is_asked"]), "")
+        return [(SAVE, {"text": told, "quote": told, "message": uid})] if told else []
 
     def _chosen(self) -> requests.ForgetRequest | None:
         """What is to be forgotten, when the bot has just asked which of several is meant.

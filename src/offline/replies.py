@@ -37,6 +37,7 @@ NEAR, WORDS = 0.785, 0.1
 # number or the person that it asks for is told; None: it asks for none.
 ONE_WORD = {True: 0.3, None: 0.18, False: 0.1}
 EVIDENCE = {True: 0.04, None: 0.0, False: -0.05}
+NAMED = 0.02  # more, where it speaks of somebody who is asked about
 LONG, WORDS_OF_LONG = 120, 0.2  # characters of a note whose meaning is of many things
 GAP = 0.15  # below the nearest, from which on a note is left out
 SURE = 2  # words of a question that are enough, if they are all of its words
@@ -47,7 +48,7 @@ CORRECTS = lexicon.Expression(
     r"(?:<lines.corrects>|<lines.takes_back>)(?![\w'-])"
 )
 CONTINUES = lexicon.Expression(r"\W*<lines.continues>(?![\w'-])", re.I)
-NAMED = lexicon.Expression(r"\W*<lines.named>\W*", re.I)
+INTRODUCED = lexicon.Expression(r"\W*<lines.named>\W*", re.I)
 WHOSE = re.compile(r"\W*(?:[ув] |\w+s\b)", re.I)  # "у лёхи", "jakes"
 # What answers who, or where, one is, by the search term of the relation.
 ANSWERS = {
@@ -242,6 +243,7 @@ def _nearness(record: Record, question: str) -> float:
         told = None  # of whom, it does not say
     weight = WORDS_OF_LONG if len(text) >= LONG else WORDS
     same = share and weight * share + EVIDENCE[told]
+    same += NAMED * bool(people_in(question) & people_in(text))
     return similarity + (ONE_WORD[told] if share == 1 else same)
 
 
@@ -279,7 +281,7 @@ def covers(records: Found, question: str) -> bool:
 
 def _is_name_alone(folded: str) -> bool:
     """Whether it is such as "im tom": no word of a dictionary, and no form of a verb."""
-    word = words(folded)[-1].lower() if NAMED.fullmatch(folded) else ""
+    word = words(folded)[-1].lower() if INTRODUCED.fullmatch(folded) else ""
     known = parts_of_speech(word)
     return bool(word) and ("Name" in known if known else stem_english(word) == word)
 

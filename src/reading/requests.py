@@ -61,6 +61,7 @@ THAT = lexicon.Expression(r"<forget.that>\s*[,.;:(—–]", re.IGNORECASE)
 REASON = lexicon.Expression(
     r"\s*[,(—–]\s*(?=(?P<word>[^\W\d_]+))(?P<sure><forget.reason>(?![\w'-]))?", re.IGNORECASE
 )
+PLAIN_REASON = lexicon.Expression(r"(?<=\w)\s+<forget.who>(?![\w'-])", re.IGNORECASE)
 ALL = lexicon.Expression(r"\b<forget.all>\b", re.IGNORECASE)
 OF_ME = lexicon.Expression(r"\b<forget.of_me>\b", re.IGNORECASE)
 
@@ -129,6 +130,12 @@ def _read(thing: str) -> ForgetRequest:
         return ForgetRequest("", everything=is_all, is_last=not is_all and bool(bare))
     about = " ".join(thing[start:].strip(' ,:«»"“”').split())
     return ForgetRequest(about, everything=ALL.search(bare) is not None and everything is not None)
+
+
+def without_plain_reason(about: str) -> str:
+    """What is left before a reason without a sign ("… in Sochi she is home"); empty: none is."""
+    reasons = (about[: begin.start()] for begin in PLAIN_REASON.finditer(about.translate(FOLD)))
+    return next(filter(content, reasons), "")
 
 
 def _without_reason(thing: str) -> str:

@@ -9,6 +9,7 @@ from src.reading import lexicon
 from src.reading.relations import BY_NAME
 from src.texts import CYRILLIC
 from src.texts.morphology import (
+    STRAIGHT,
     WORD,
     dictionary_forms,
     lemmas,
@@ -216,7 +217,7 @@ class Word:
 def content_words(text: str) -> list[Word]:
     """The words of a text without those that say nothing by themselves, in order."""
     words = []
-    for match in WORD.finditer(text.replace("’", "'").replace("ʼ", "'")):
+    for match in WORD.finditer(text.translate(STRAIGHT)):
         written = match.group()
         lemmas = word_lemmas(written.lower())
         if lemmas:

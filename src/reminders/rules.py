@@ -171,7 +171,9 @@ CLAUSE_END = lexicon.Expression(
     re.IGNORECASE,
 )
 _OF = "(?:(?: <cancel.about>)? (?P<about>.{1,80}?))?"
-# "Отмени напоминание про хлеб", "cancel the bread reminder", "больше не напоминай о хлебе".
+_UNNEEDED = "[ ,]+(?:<cancel.unneeded>|<cancel.stop>)(?: <cancel.again>)?"
+# "Отмени напоминание про хлеб", "cancel the bread reminder", "больше не напоминай о хлебе",
+# "напоминание про хлеб больше не нужно".
 CANCEL = tuple(
     lexicon.Expression(rf"\W*(?:<cancel.and>[ ,]+)?{source}\W*", re.IGNORECASE)
     for source in (
@@ -182,6 +184,8 @@ CANCEL = tuple(
         "<cancel.surely> (?:<cancel.whose> )?(?:(?P<about>.{1,40}?) )?ones?(?:[,.;!(].{0,80})?",
         "<cancel.surely> (?:<cancel.about>|<cancel.whose> <cancel.about>) (?P<about>.{1,80}?)",
         f"<cancel.no_more>{_OF}(?: <cancel.again>)?",
+        f"(?:<cancel.whose> )?<cancel.noun>{_OF}{_UNNEEDED}",
+        f"(?:<cancel.whose> )?(?P<about>.{{1,40}}?) reminders?{_UNNEEDED}",
         "<cancel.surely> (?P<all><cancel.all_of_them>)",
         "(?P<all><cancel.all_of_them>) <cancel.surely>",
         "(?:<cancel.about> )?(?P<about>[^,.;]{1,40}?)(?: <cancel.again>)? <cancel.no_more>",

@@ -20,6 +20,9 @@ MAX_TEXT = 20_000  # characters of a text that are indexed
 MAX_TERM = 40  # letters of one term
 PREFIX = 4  # letters of a Cyrillic word
 WORD = re.compile(r"[^\W_]+(?:'[^\W\d_]+)?")
+STRAIGHT = str.maketrans("’ʼ", "''")
+# Where a Ukrainian word that is typed without its apostrophe may have one: "обєктив".
+LEFT_OUT = re.compile(r"(?<=[бпвмфкр])(?=[яюєї])")
 
 _stemmer = snowballstemmer.stemmer("english")
 _stemmer_lock = threading.Lock()  # the stemmer works on fields of its own
@@ -27,7 +30,7 @@ _stemmer_lock = threading.Lock()  # the stemmer works on fields of its own
 
 def terms(text: str) -> list[str]:
     """The search terms of a text, in order, each as often as it occurs."""
-    words = WORD.findall(text[:MAX_TEXT].lower().replace("’", "'"))
+    words = WORD.findall(text[:MAX_TEXT].lower().translate(STRAIGHT))
     return [term for word in words if (term := _term(word))]
 
 
@@ -62,8 +65,7 @@ ENDING = lexicon.Expression("<forms.name_endings>$")
 
 def words(text: str) -> list[str]:
     """The words of a text as written, the first MAX_WORDS of them."""
-    straight = text.replace("’", "'").replace("ʼ", "'")
-    return [match[0] for match in HYPHENATED_WORD.finditer(straight)][:MAX_WORDS]
+    return [match[0] for match in HYPHENATED_WORD.finditer(text.translate(STRAIGHT))][:MAX_WORDS]
 
 
 @lru_cache(maxsize=20_000)
@@ -129,7 +131,10 @@ def tells_deed(word: str) -> bool:
 
 
 def _parses(lower: str) -> list[Any]:
-    return [parse for analyzer in _analyzers() for parse in analyzer.parse(lower)]
+    found = [parse for analyzer in _analyzers() for parse in analyzer.parse(lower)]
+    if not found and LEFT_OUT.search(lower):
+        return _parses(LEFT_OUT.sub("'", lower))
+    return found
 
 
 @cache

@@ -67,8 +67,8 @@ HOMES = {
     "Asia/Yekaterinburg": "привет, мы неделю как переехали из питера в екат",
     "Europe/Berlin": "im living in berlin these days; we moved from Rome to Berlin last month",
 }
-NO_HOMES = ["живу на даче", "I live in a small flat", "Аня переехала в Прагу",
-            "я живу в Праге?",
+NO_HOMES = ["живу на даче", "переехала в комнату 306 там тихо", "I live in a small flat",
+            "Аня переехала в Прагу", "я живу в Праге?",
             "я не живу в Праге", "i dont live in prague", "I used to live in Rome"]  # fmt: skip
 # Who asks, and the zone and the text of what is set; NOW is theirs.
 NAMED = {

@@ -105,6 +105,15 @@ async def test_a_doubtful_request_destroys_nothing_and_shows_what_is_near(person
     assert person.facts() == ["Я курю", "I play chess"]
 
 
+async def test_a_reason_without_a_sign_is_set_aside_where_nothing_fits_with_it(
+    person: Person,
+) -> None:
+    await person.say("Gran went to Bath", saved(fact("Gran went to Bath")))
+    request = called("forget_fact", about="that Gran went to Bath she is home now")
+    await person.say("Forget", request)
+    assert outcome(person)["forgotten"] == ["Gran went to Bath"]
+
+
 async def test_of_several_that_fit_none_is_forgotten_before_one_says_which(person: Person) -> None:
     for name in ("Буран", "Веста"):
         text = f"У меня есть собака {name}"

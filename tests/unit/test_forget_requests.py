@@ -6,7 +6,12 @@ from src.memory.cutting import cut, spans
 from src.memory.forget_matching import Told, is_meant, read_request
 from src.reading.contradictions import replaces
 from src.reading.facts import Fact
-from src.reading.requests import asks_to_forget_all, asks_to_keep_private, forget_request
+from src.reading.requests import (
+    asks_to_forget_all,
+    asks_to_keep_private,
+    forget_request,
+    without_plain_reason,
+)
 from tests.attacks.forgetting import attack, by_rules
 from tests.cases import for_each
 
@@ -55,6 +60,15 @@ def test_everything_about_something_is_not_everything(text: str) -> None:
 def test_why_a_thing_is_to_be_forgotten_is_no_part_of_it(text: str, about: str) -> None:
     wanted = forget_request(text)
     assert wanted is not None and wanted.about == about
+
+
+@for_each(("about", "thing"), [
+    ("бабуся поїхала в Карпати вона вже вдома", "бабуся поїхала в Карпати"),
+    ("Gran went to Bath she is home", "Gran went to Bath"),
+    ("она живёт в Сочи", ""), ("мой размер", ""),
+])  # fmt: skip
+def test_a_reason_may_come_without_a_sign(about: str, thing: str) -> None:
+    assert without_plain_reason(about) == thing
 
 
 @for_each(("text", "told"), [

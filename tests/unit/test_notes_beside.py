@@ -115,6 +115,22 @@ def test_what_is_far_below_the_nearest_stays_out() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("question", "note"),
+    [
+        ("какой торт ольге", "ольге на юбилей медовик"),
+        ("по каким дням полина лазает", "полина ходит на скалы по вторникам"),
+        ("where did i leave the knife", "good knives are at my mums"),
+        ("де мій обєктив", "об'єктив лежить у колеги"),
+    ],
+)
+def test_a_name_a_day_and_a_place_bring_a_note_over_the_threshold(
+    question: str, note: str
+) -> None:
+    assert quoted(question, record(1, note, 0.74)) == [note]
+    assert quoted(question, record(1, "мука опять подорожала", 0.74)) == []
+
+
 def test_what_puts_right_stands_beside_the_note_about_the_same() -> None:
     text = beside("love thai food", "whats my wifi password", "actually i hate thai food now")
     assert say("offline_beside", "en", text="love thai food") in text

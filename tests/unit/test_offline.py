@@ -157,6 +157,18 @@ def test_what_is_taken_back_is_the_note_before_it_as_a_whole(text: str) -> None:
     assert reply(talk[2:]) == say("forget_what", detect_language(text))
 
 
+@for_each(("told", "text"), [
+    ("продал телек соседу", "шучу не продавал я телек"),
+    ("i sold the van", "jk i didnt sell the van"), ("продав дачу", "жартую, не продав я дачу"),
+])  # fmt: skip
+def test_a_joke_that_is_denied_goes(told: str, text: str) -> None:
+    talk = [human("msg-3", told), AIMessage("ok"), human("msg-5", text)]
+    [saved] = calls(talk)  # before anything is hidden
+    assert calls([*talk, result({}, "save_user_fact")]) == [("forget_fact", {"ids": ["msg-3"]})]
+    assert (saved[0], saved[1]["message"]) == ("save_user_fact", "msg-5")
+    assert text.endswith(saved[1]["text"]) and saved[1]["text"] != text
+
+
 @for_each("text", [
     "не записывай следующее", "не записуй наступне", "don't remember the next message",
     "dont save the next thing",
@@ -173,12 +185,16 @@ def test_of_the_next_message_it_keeps_nothing_when_that_is_asked(text: str) -> N
     assert calls(after) == []
 
 
-@for_each("text", ["scratch that, we stay in york", "я пошутил, просто хотел проверить"])
-def test_what_is_told_behind_taking_back_is_a_note_beside_it(text: str) -> None:
+@for_each(("text", "goes"), [
+    ("scratch that, we stay in york", True), ("жартую, нікуди не їдемо", True),
+    ("отмена рейса прилечу завтра", False), ("scratch that, where do i live?", False),
+])  # fmt: skip
+def test_what_is_taken_back_goes_whatever_is_told_instead(text: str, goes: bool) -> None:
     talk = [human("msg-3", "мы переезжаем в лидс"), AIMessage("Записано."), human("msg-5", text)]
-    assert calls(talk) == []
-    said = say("offline_beside", detect_language(text), text="мы переезжаем в лидс")
-    assert reply(talk).startswith(said)
+    saved = result({}, "save_user_fact")
+    assert (calls([*talk, saved]) == [("forget_fact", {"ids": ["msg-3"]})]) == goes
+    after = [*talk[:2], human("msg-4", "а погода какая"), AIMessage("ok"), talk[-1]]
+    assert calls([*after, saved]) == [], "what was said long ago is not meant"
 
 
 def test_that_no_model_is_connected_is_said_with_the_first_reply_of_a_day() -> None:
@@ -684,6 +700,8 @@ def test_what_became_of_a_cancelled_reminder_is_said() -> None:
     ("gran has it, so cancel the bread one", "bread"), ("отмени про хлеб, уже купили", "хлеб"),
     ("хлеб больше не надо напоминать", "хлеб"), ("cancel everything", "all"),
     ("вже не треба нагадувати про хліб", "хліб"), ("i dont need the bread reminder", "bread"),
+    ("напоминание про хлеб больше не нужно, отмени", "хлеб"),
+    ("нагадування про хліб вже не треба", "хліб"), ("the bread reminder isnt needed", "bread"),
 ])  # fmt: skip
 def test_a_reminder_is_cancelled_that_is_not_called_one(text: str, about: str) -> None:
     assert read_change(text) == CancelOrder(id=about)

@@ -22,6 +22,8 @@ TOKEN = re.compile(
 SIGNS = {"*": r"\w*", "+": r"\w+", "{": "(?:", "|": "|", "}": ")", "[": "(?:", "]": ")?",
          "…": r"\b.{0,30}\b"}  # fmt: skip
 RAW = re.compile("/[^/]+/")
+# An apostrophe that people leave out as they type: "п'ять", "don't".
+LEFT_OUT = re.compile(r"(?<=[а-яіїєґ])'(?=[а-яіїєґ{])|(?<=n)'(?=t\b)")
 PIECE = re.compile(r"(?<!\?P)<(\w+)>")
 ONE_LETTER = re.compile(r"\(\?:(\w(?:\|\w)+)\)")  # a choice of letters is quicker as a set
 # Of an expression to a group, of a table of numbers also to some of them: <numbers.ordinals:1-30>.
@@ -107,7 +109,7 @@ def rules(group: str, pieces: Mapping[str, str]) -> dict[str, list[str]]:
 
 def pattern_of(entry: str) -> str:
     """An entry as a regular expression."""
-    source = "".join(map(_translated, TOKEN.finditer(entry)))
+    source = "".join(map(_translated, TOKEN.finditer(LEFT_OUT.sub("[']", entry))))
     return ONE_LETTER.sub(lambda letters: f"[{letters[1].replace('|', '')}]", source)
 
 
@@ -126,17 +128,18 @@ def _translated(token: re.Match[str]) -> str:
 @cache
 def words(group: str) -> frozenset[str]:
     """The words, or phrases, of a group as they stand."""
-    return frozenset(_entries(group))
+    return frozenset(form for entry in _entries(group) for form in _spellings(entry))
 
 
 @cache
 def values(group: str) -> dict[str, str]:
     """What the words of a table say: ``values("numbers.cardinals")["five"]`` is ``"5"``."""
     return {
-        word: key
+        form: key
         for _, table in by_language(group)
         for key, listed in table.items()
         for word in _listed(listed)
+        for form in _spellings(word)
     }
 
 
@@ -186,6 +189,11 @@ def _entries(group: str) -> Iterator[str]:
         parts = told.values() if isinstance(told, dict) else [told]
         for part in parts:
             yield from _listed(part)
+
+
+def _spellings(word: str) -> set[str]:
+    """A word as it is written, and as it is typed without its apostrophe."""
+    return {word, LEFT_OUT.sub("", word)}
 
 
 def _listed(told: str | list[str]) -> list[str]:
