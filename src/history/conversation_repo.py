@@ -3,7 +3,7 @@
 import json
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, NotRequired, TypedDict
 from uuid import UUID
@@ -67,6 +67,21 @@ class StoredMessage:
     id: int
     is_new: bool
     conversation_id: UUID
+
+
+@dataclass(frozen=True)
+class Written:
+    """A message of a user beside another one; empty where there is none.
+
+    Attributes:
+        id: Its number.
+        text: What it says, without the time label.
+        telegram_message_id: Telegram's number of it, if it came from there.
+    """
+
+    id: int = 0
+    text: str = field(default="", repr=False)
+    telegram_message_id: int | None = None
 
 
 @dataclass(frozen=True)
@@ -172,7 +187,7 @@ WHERE m.bot_id = %(bot_id)s AND m.chat_id = %(chat_id)s
 
 # What the writer of a message, that is or will be stored, wrote in the minutes before it.
 SELECT_TEXT_BEFORE = """
-SELECT message_text(m.content), m.id
+SELECT m.id, message_text(m.content), m.telegram_message_id
 FROM messages m JOIN conversations c ON c.id = m.conversation_id
 WHERE c.owner_id = %(owner)s AND c.thread_id = %(thread_id)s
   AND m.role = 'user' AND NOT m.is_forgotten
@@ -311,11 +326,11 @@ class ConversationRepository(Repository):
 
     def find_text_before(
         self, owner: Owner, origin: TelegramOrigin | None, moment: datetime
-    ) -> tuple[str, int]:
-        """What its writer wrote in the ten minutes before, or nothing; with that one's number."""
+    ) -> Written:
+        """What its writer wrote in the ten minutes before, or nothing."""
         columns = origin.columns() if origin else NO_ORIGIN
         row = self._client.fetch_one(SELECT_TEXT_BEFORE, owner, **columns, moment=moment)
-        return (str(row[0]), int(row[1])) if row else ("", 0)
+        return Written(*row) if row else Written()
 
     def load_last_messages(
         self, conversation_id: UUID | str, limit: int = 30, *, within: Transaction | None = None

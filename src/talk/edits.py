@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from src.base.owners import Owner
-from src.history.conversation_repo import TelegramOrigin
+from src.history.conversation_repo import TelegramOrigin, Written
 from src.history.timeline_repo import DELETE_RESULTS
 from src.memory.cutting import spans
 from src.memory.forgetting_repo import (
@@ -17,7 +17,7 @@ from src.memory.question_repo import DELETE_QUESTIONS
 from src.memory.turn_context import wants_privacy
 from src.pg.client import PgClient, Transaction, storable
 from src.pg.locks import lock_facts, lock_history
-from src.reading.gate import holds_secret, redact
+from src.reading.gate import completes, holds_secret, redact, refers_back
 from src.reminders.reminder_repo import delete_of_message
 
 # The edited message, until the transaction ends; whether nothing came after it but its answer, and
@@ -37,6 +37,17 @@ WHERE c.telegram_user_id = %(user)s AND m.role = 'user' AND NOT m.is_forgotten
   AND m.bot_id = %(bot_id)s AND m.chat_id = %(chat_id)s
   AND m.telegram_message_id = %(message_id)s
 FOR UPDATE OF m
+"""
+
+# What its writer wrote in the ten minutes before and after it: the nearest of both.
+SELECT_BESIDE = """
+SELECT n.position > m.position, n.id, message_text(n.content), n.telegram_message_id
+FROM messages m JOIN conversations c ON c.id = m.conversation_id
+JOIN messages n ON n.conversation_id = m.conversation_id AND n.id <> m.id AND n.role = 'user'
+    AND NOT n.is_forgotten AND n.sender_id IS NOT DISTINCT FROM m.sender_id
+    AND n.said_at BETWEEN m.said_at - interval '10 minutes' AND m.said_at + interval '10 minutes'
+WHERE m.id = %(id)s AND c.owner_id = %(owner)s
+ORDER BY abs(n.position - m.position), abs(n.id - m.id) LIMIT 4
 """
 
 # Its time label stays, and the search reads it again.
@@ -111,6 +122,14 @@ class EditRepository:
         shown = tuple(sent or ()) or ((streamed,) if streamed is not None else ())
         return Edited(id_, thread_id, text, was_read, is_last, is_answered, shown)
 
+    def beside(
+        self, transaction: Transaction, owner: Owner, edited: Edited
+    ) -> tuple[Written, Written]:
+        """What its writer wrote right before it, and right after."""
+        rows = transaction.fetch_all(SELECT_BESIDE, owner, id=edited.id)
+        nearest = {is_after: Written(*message) for is_after, *message in reversed(rows)}
+        return nearest.get(False, Written()), nearest.get(True, Written())
+
     def set_text(
         self,
         transaction: Transaction,
@@ -151,10 +170,14 @@ class EditOutcome:
         what: ``unknown``: the message is not kept; ``same``: nothing of its words changed;
             ``older``: others came after it; ``last``: it waits for a new answer.
         leftover: Telegram messages of the old answer beside its first, to be deleted.
+        is_masked: Whether the new words hold, or give away, a secret that was masked.
+        secret: The message beside it that they give away.
     """
 
     what: What
     leftover: Sequence[int] = ()
+    is_masked: bool = False
+    secret: Written | None = None
 
 
 class EditService:
@@ -180,7 +203,7 @@ class EditService:
             text: What it says now.
             is_own: Whether its sender typed it, so that it may ask for privacy.
         """
-        text = redact(text)
+        said, text = text, redact(text)
         private = holds_secret(text) or wants_privacy(text, is_own=is_own)
 
         def work(transaction: Transaction) -> EditOutcome:
@@ -195,16 +218,38 @@ class EditService:
             lock_facts(transaction, place)
             self._edits.set_text(transaction, place, edited, origin, text)
             self._withdraw(transaction, place, edited, text)
+            secret = self._masked_apart(transaction, place, edited, text)
             if private:
                 ForgettingRepository(transaction, place).keep_private(edited.id)
             elif edited.was_read:
                 self._edits.read_again(transaction, place, edited)
             if not edited.is_last:
-                return EditOutcome("older")
+                return EditOutcome("older", is_masked=bool(secret) or text != said, secret=secret)
             self._edits.delete_answer(transaction, place, edited)
             return EditOutcome("last", edited.shown_in[1:])
 
         return self._client.in_transaction(work)
+
+    def _masked_apart(
+        self, transaction: Transaction, owner: Owner, edited: Edited, text: str
+    ) -> Written | None:
+        """The message that was masked, since the new words and one beside them make a secret.
+
+        The code of a door stays, private.
+        """
+        before, after = self._edits.beside(transaction, owner, edited)
+        this = Written(edited.id, text)
+        pairs = [(before.text, this), (text, after)]
+        pairs += [(f"{text}:", before)] * refers_back(text)
+        pairs += [(f"{after.text}:", this)] * refers_back(after.text)
+        found = [(completes(said, message.text), message) for said, message in pairs]
+        facts = ForgettingRepository(transaction, owner)
+        for message in {message for secret, message in found if secret and secret.is_household}:
+            facts.keep_private(message.id)
+        masked = [message for secret, message in found if secret and not secret.is_household]
+        for message in masked:
+            facts.mask(message.id, message.text)
+        return next(iter(masked), None)
 
     def _withdraw(self, transaction: Transaction, owner: Owner, edited: Edited, text: str) -> None:
         facts = ForgettingRepository(transaction, owner)

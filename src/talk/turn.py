@@ -111,10 +111,10 @@ class Intake:
         turn.incoming = turn.incoming.without_secrets()
         if is_alone(turn.incoming.text) or refers_back(turn.incoming.text):
             find = self._conversations.find_text_before
-            before, number = await self._client.run(
+            before = await self._client.run(
                 find, turn.incoming.owner, turn.incoming.origin, turn.incoming.moment
             )
-            turn.incoming = turn.incoming.following(before, number)
+            turn.incoming = turn.incoming.following(before)
         if _is_searched(turn.incoming):
             self._memories.retriever.prepare(turn.incoming.text)  # as long as all the rest
         with self._metrics.stage("store"):
@@ -178,8 +178,9 @@ class Intake:
             )
         self._store_enclosed(transaction, turn.incoming)
         self._store_message(transaction, turn)
-        if turn.incoming.gives_away is not None:
-            ForgettingRepository(transaction, turn.incoming.owner).mask(*turn.incoming.gives_away)
+        if (secret := turn.incoming.gives_away) is not None:
+            forgetting = ForgettingRepository(transaction, turn.incoming.owner)
+            forgetting.mask(secret.id, secret.text)
         ids = turn.conversation_id, turn.message_id
         if not turn.is_new:
             if MASK in turn.incoming.text and not turn.incoming.is_masked:

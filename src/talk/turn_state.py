@@ -14,7 +14,7 @@ from langchain_core.tools import BaseTool
 from langgraph.graph.message import REMOVE_ALL_MESSAGES, add_messages
 
 from src.base.owners import Called, Owner
-from src.history.conversation_repo import HistoryMessage, TelegramOrigin
+from src.history.conversation_repo import HistoryMessage, TelegramOrigin, Written
 from src.history.new_messages import asked_text, new_messages
 from src.history.turn_repo import NO_CHANGES, AnswerSource, Asks, Changes, StoredAnswer
 from src.llm.reply import ModelUsage
@@ -204,7 +204,7 @@ class IncomingMessage:
         is_masked: Whether a secret in it was masked.
         is_code: Whether it is the code of a door that the message before it announced.
         told_apart: The secret that it was, where the message before announced it.
-        gives_away: Number and text of the message before it, which it says to be a secret.
+        gives_away: The message beside it that it says to be a secret.
         kept_private: What ``text`` said before the code of a door was masked in it, to be kept.
         problem: A sentence about its attachment, to be shown under the answer.
     """
@@ -229,7 +229,7 @@ class IncomingMessage:
     is_masked: bool = False
     is_code: bool = False
     told_apart: str = field(default="", repr=False)
-    gives_away: tuple[int, str] | None = field(default=None, repr=False)
+    gives_away: Written | None = None
     kept_private: str = field(default="", repr=False)
 
     def without_secrets(self) -> Self:
@@ -250,16 +250,16 @@ class IncomingMessage:
         )
         return (clean if clean == self else clean.noting_mask())._keeping_private()
 
-    def following(self, before: str, number: int = 0) -> Self:
+    def following(self, before: Written) -> Self:
         """The same, masked where the message before it announced the secret that it is.
 
         Or that one is to be masked, where this says that it was a secret.
         """
         if refers_back(self.text):
-            is_secret = completes(f"{self.text}:", before) is not None
-            masked = replace(self, gives_away=(number, before))
+            is_secret = completes(f"{self.text}:", before.text) is not None
+            masked = replace(self, gives_away=before)
             return masked.noting_mask() if is_secret else self
-        found = completes(before, self.text)
+        found = completes(before.text, self.text)
         if found is None or found.is_household:
             return replace(self, is_code=found is not None)
         heard = MASK if self.heard else ""

@@ -461,7 +461,8 @@ def turn_rows(incoming: IncomingMessage) -> Rows:
         label = say("memory_switch_on", incoming.language)
         rows += ((Button(label, Action("remembering", (0,))),),)
     if incoming.is_masked and incoming.origin is not None:
-        number = abs(incoming.origin.message_id)
+        secret = incoming.gives_away
+        number = abs((secret and secret.telegram_message_id) or incoming.origin.message_id)
         rows += ((Button(say("unsend_button", incoming.language), Action("unsend", (number,))),),)
     return rows
 

@@ -280,6 +280,10 @@ class TurnHandler:
             self._core.edits.take, incoming.owner, incoming.origin, incoming.text,
             is_own=incoming.voice.is_own,
         )  # fmt: skip
+        if outcome.what == "older" and outcome.is_masked:
+            masked = replace(incoming.noting_mask(), gives_away=outcome.secret)
+            rows = delivery.build_keyboard(delivery.turn_rows(masked))
+            await self.delivery.send_text(self._address(it), masked.problem, keyboard=rows)
         if outcome.what != "last":
             return "done" if outcome.what == "older" else "ignored"
         if leftover := list(outcome.leftover):
@@ -301,11 +305,14 @@ class TurnHandler:
 
         Unless the message stayed in the old chat of a group that moved.
         """
-        owner, stored = incoming.owner, it.stored
-        is_quoting = owner.is_group and owner.telegram_user_id == stored.chat_id
-        address = Address(*owner, reply_to=stored.message_id if is_quoting else None)
-        view = TelegramView(self, address, (stored.message_id or 1) % MAX_DRAFT_ID or 1)
+        draft_id = (it.stored.message_id or 1) % MAX_DRAFT_ID or 1
+        view = TelegramView(self, self._address(it), draft_id)
         return await self._core.agent.run_turn(Turn(incoming, view, it.control))
+
+    def _address(self, it: Arrived) -> Address:
+        owner, stored = it.called.owner, it.stored
+        is_quoting = owner.is_group and owner.telegram_user_id == stored.chat_id
+        return Address(*owner, reply_to=stored.message_id if is_quoting else None)
 
 
 class TelegramView(AnswerStream):

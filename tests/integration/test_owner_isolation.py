@@ -388,7 +388,7 @@ def edited_by(s: Stage, name: str) -> Any:
         for who in (s.them, s.me):
             edited = Edited(who.asked[0], owner.thread_id, "x", True, True, True, ())
             found.append(step(transaction, owner, edited, *more.get(name, ())))
-        return found
+        return [[one.text for one in pair] for pair in found] if name == "beside" else found
 
     return s.write(work)
 
@@ -704,7 +704,7 @@ CASES: dict[str, Callable[[Stage], Any]] = {
     **{
         f"EditRepository.{name}": partial(edited_by, name=name)
         for name in (
-            "find", "set_text", "read_again", "delete_answer",
+            "find", "beside", "set_text", "read_again", "delete_answer",
         )
     },
     "ConversationRepository.find_text": lambda s: [
@@ -713,7 +713,7 @@ CASES: dict[str, Callable[[Stage], Any]] = {
     "ConversationRepository.find_text_before": lambda s: s.both(
         lambda who: s.do.conversations.find_text_before(
             s.me.owner, origin_of(s, who), SAID + timedelta(minutes=5)
-        )
+        ).text
     ),
     "QuestionRepository.open": open_questions,
     "QuestionRepository.find": lambda s: s.both(

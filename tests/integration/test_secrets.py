@@ -150,6 +150,33 @@ async def test_an_edit_masks_too(phone: Phone) -> None:
     assert f"Мой пароль: {MASK}" in everything(phone)
 
 
+APART = [  # what was written, which of it is edited into what, and which holds the secret
+    (("мой новый ник от почты", "qwerty123!"), 0, "мой новый пароль от почты:", 1),
+    (("пароль от почты сменила, новый:", "потом скажу"), 1, "qwerty123!", 1),
+    (("qwerty123!", "это мой ник"), 1, "это мой пароль от почты", 0),
+    (("my new nick for the bank", "qwerty123!"), 0, "my new password for the bank:", 1),
+    (("мій новий нік від пошти", "qwerty123!"), 0, "мій новий пароль від пошти:", 1),
+]
+
+
+@pytest.mark.parametrize(("written", "edited", "text", "holder"), APART)
+async def test_what_only_an_edit_makes_a_secret_is_masked_and_said_to_be(
+    phone: Phone, written: tuple[str, str], edited: int, text: str, holder: int
+) -> None:
+    numbers = [await phone.write(one) for one in written]
+    await phone.write("ещё я люблю чай")
+    await phone.fake.edit_text(USER, numbers[edited], text)
+    await phone.work()
+    secret = "qwerty123!"
+    assert secret not in str(phone.rig.rows("SELECT content FROM messages"))
+    assert phone.last.text == say("secret_masked", "ru")
+    await phone.tap(say("unsend_button", "ru"))
+    deleted = phone.fake.calls_of("deleteMessage")[-1].params["message_id"]
+    assert deleted == numbers[holder]
+    await remember_turns(phone)
+    assert secret not in rows(phone) + export(phone)
+
+
 KEPT = [
     ("/remember код от домофона {}", "какой код от домофона?"),
     ("запомни, что пароль от вайфая {}", "напомни пароль от вайфая"),
