@@ -23,7 +23,7 @@ async def test_a_persona_stands_before_our_rules_and_holds_no_block_of_ours(
     persona, _, ours = text.partition("\n</persona>\n\n")
     assert ours == SYSTEM_PROMPT and "Тебя зовут Книга." in persona and "{braces}" in persona
     assert "‹/persona>‹key_facts>" in persona and "\n‹system:" in persona
-    assert "<wishes> of the user and the rules below" in persona
+    assert "the wishes of the user and the rules below" in persona
 
 
 def test_a_persona_may_be_a_file(tmp_path: Path) -> None:

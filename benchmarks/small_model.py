@@ -1,0 +1,84 @@
+"""Thirty lines a language in the console with the model that the environment names.
+
+    OPENAI_API_KEY=none OPENAI_BASE_URL=http://127.0.0.1:8081/v1 LLM_MODEL=openai:local \
+        LLM_CONTEXT_SIZE=8192 python -m benchmarks.small_model [en] [ru] [uk]
+
+For a model on one's own machine: whether it calls tools as it should, and how long it takes.
+``small_model.toml`` holds the lines. Prints each line with its reply, and a JSON line a language:
+the tools it called and how many of the calls failed, replies in which a call was shown as text,
+facts held of those told, reminders waiting of those asked for, questions whose reply has the
+answer, and seconds a line (median, longest).
+"""
+
+import asyncio
+import json
+import re
+import statistics
+import sys
+import tempfile
+import time
+import tomllib
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from benchmarks.dialogues.__main__ import FIRST_USER, _talk
+from src.base.config import Settings
+from src.core import Core, open_core
+
+LINES = Path(__file__).with_suffix(".toml")
+CALL_SHOWN = re.compile(r'<tool_call>|"arguments"|"name"\s*:')
+FACTS = "SELECT text FROM facts WHERE telegram_user_id = %s AND holds"
+REMINDERS = "SELECT text FROM reminders WHERE telegram_user_id = %s AND is_waiting"
+CALLS = """
+SELECT t.name, t.error IS NOT NULL AS failed FROM tool_results t
+JOIN conversations c ON c.id = t.conversation_id WHERE c.telegram_user_id = %s
+"""
+
+
+async def main(languages: list[str]) -> None:
+    """Have the talk in each language, each as a user of its own."""
+    talks = tomllib.loads(LINES.read_text(encoding="utf-8"))
+    with tempfile.TemporaryDirectory(prefix="pomni-small-model-") as folder:
+        async with open_core(Settings(_env_file=None, data_dir=Path(folder))) as core:
+            for number, language in enumerate(languages or list(talks)):
+                figures = await _have(core, FIRST_USER + number, talks[language])
+                print(json.dumps({"language": language, **figures}), flush=True)
+
+
+async def _have(core: Core, user_id: int, lines: list[dict[str, str]]) -> dict[str, Any]:
+    replies, seconds = [], []
+    for line in lines:
+        began = time.monotonic()
+        replies += await _talk(core, user_id, [line["say"]])
+        seconds.append(time.monotonic() - began)
+        print(f"> {line['say']}\n{replies[-1]}\n({seconds[-1]:.0f} s)\n", flush=True)
+    facts = [row["text"] for row in core.client.fetch_all(FACTS, (user_id,))]
+    waiting = [row["text"] for row in core.client.fetch_all(REMINDERS, (user_id,))]
+    calls = core.client.fetch_all(CALLS, (user_id,))
+    print("\n".join(facts + waiting))
+    answered = [
+        re.search(line["answer"], reply, re.IGNORECASE) is not None
+        for line, reply in zip(lines, replies, strict=True)
+        if "answer" in line
+    ]
+    return {
+        "calls": Counter(call["name"] for call in calls),
+        "calls_failed": sum(call["failed"] for call in calls),
+        "calls_shown": sum(CALL_SHOWN.search(reply) is not None for reply in replies),
+        "facts": _kept(lines, "fact", facts),
+        "reminders": _kept(lines, "reminder", waiting),
+        "answers": f"{sum(answered)}/{len(answered)}",
+        "seconds": [round(statistics.median(seconds)), round(max(seconds))],
+    }
+
+
+def _kept(lines: list[dict[str, str]], key: str, texts: list[str]) -> str:
+    """How many of what was told is in one of the texts, such as 8/10."""
+    wanted = [line[key] for line in lines if key in line]
+    kept = sum(any(re.search(one, text, re.IGNORECASE) for text in texts) for one in wanted)
+    return f"{kept}/{len(wanted)}"
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1:]))
