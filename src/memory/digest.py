@@ -17,6 +17,7 @@ from src.pg.client import PgClient
 from src.pg.global_settings_repo import GlobalSettings, GlobalSettingsRepository
 
 Then = Callable[[UUID], Awaitable[None]]
+MOST_STATES = 200  # conversations of one look
 QUIET_SECONDS = 5.0  # without a new message, after which a flood counts as over
 
 
@@ -54,11 +55,12 @@ class DigestService:
         """
         settings = await self._client.run(self._settings.get)
         done: set[UUID] = set()
-        while pending := [
-            state
-            for state in await self._client.run(self._extraction_repo.list_states_to_index)
-            if state.conversation_id not in done  # newer messages wait for the next job
-        ]:
+        is_full = True
+        while is_full:
+            found = await self._client.run(self._extraction_repo.list_states_to_index, MOST_STATES)
+            # newer messages wait for the next job
+            pending = [state for state in found if state.conversation_id not in done]
+            is_full = bool(pending) and len(found) == MOST_STATES
             for state in pending:  # who dies in between finds the messages again
                 done.add(state.conversation_id)
                 if needs_digest(state, settings):

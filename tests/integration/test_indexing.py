@@ -867,7 +867,7 @@ def parameters_of(connection: psycopg2.extensions.connection) -> dict[str, Any]:
                 "memories_pkey",
                 "memory_sources_once",
                 "memory_entities_by_entity",  # the links
-                "search_documents_memory_id_key",
+                "search_documents_of_memory",
             },
             id="search",
         ),

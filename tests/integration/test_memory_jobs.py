@@ -441,7 +441,8 @@ async def test_vectors_of_a_replaced_model_are_deleted_an_hour_later(works: Work
         embeddings.add_model(name, Scale(current.means, 0.0, 0.1))
         for name in ("old", "new", "half")
     )
-    documents = [number for (number,) in client.fetch_all("SELECT id FROM search_documents")]
+    every = "SELECT id FROM search_documents ORDER BY id"
+    documents = [number for (number,) in client.fetch_all(every)]
     vector = "[" + ",".join(["0"] * (current.dimensions - 1) + ["1"]) + "]"
     embeddings.add_vectors(old.id, dict.fromkeys([(number, 0) for number in documents], vector))
     embeddings.add_vectors(half_done.id, {(documents[0], 0): vector})
