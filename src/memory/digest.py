@@ -54,10 +54,9 @@ class DigestService:
             StorageError: The database is away; what went in stays in.
         """
         settings = await self._client.run(self._settings.get)
-        done: set[UUID] = set()
-        is_full = True
+        done, parted, is_full = set[UUID](), list[UUID](), True
         while is_full:
-            found = await self._client.run(self._extraction_repo.list_states_to_index, MOST_STATES)
+            found, parted = await self._client.run(self._extraction_repo.list_news, MOST_STATES)
             # newer messages wait for the next job
             pending = [state for state in found if state.conversation_id not in done]
             is_full = bool(pending) and len(found) == MOST_STATES
@@ -66,7 +65,7 @@ class DigestService:
                 if needs_digest(state, settings):
                     await then(state.conversation_id)
             await self.indexer.index_conversations(pending)
-        for conversation_id in await self._client.run(self._extraction_repo.list_parted):
+        for conversation_id in parted:
             await then(conversation_id)
 
     async def read_parting(self) -> None:

@@ -879,7 +879,7 @@ def parameters_of(connection: psycopg2.extensions.connection) -> dict[str, Any]:
         pytest.param(
             extraction_repo.SELECT_STATES_TO_INDEX,
             {"messages_unindexed"},
-            id="list_states_to_index",
+            id="list_news",
         ),
         pytest.param(
             embedding_repo.SELECT_UNEMBEDDED,
