@@ -131,7 +131,7 @@ def reply(request: ChatRequest) -> Reply:
     return Reply(text="ответ" if is_answer(request) else "сводка")
 
 
-async def test_a_delivered_turn_asks_for_indexing_a_second_later(works: Works) -> None:
+async def test_a_delivered_turn_asks_for_indexing_two_seconds_later(works: Works) -> None:
     await works.turn("привет")
     [(task, queue, lock, seconds)] = works.rig.rows(
         "SELECT task_name, queue_name, queueing_lock,"
@@ -139,7 +139,7 @@ async def test_a_delivered_turn_asks_for_indexing_a_second_later(works: Works) -
         " FROM procrastinate_jobs, messages WHERE role = 'assistant'"
     )
     assert (task, queue, lock) == ("index_messages", "memory", "index_messages")
-    assert float(seconds) == 1.0
+    assert float(seconds) == 2.0
     assert works.unindexed() == 2
 
 
