@@ -238,9 +238,8 @@ SENT_IDS = """coalesce(sent_message_ids, '{}') || array(
         WHERE id <> ALL(coalesce(sent_message_ids, '{}')) ORDER BY place)"""
 
 # The user has the answer, and the update behind it is done, with its job: one statement, right
-# after sending.
-# Until it commits, a killed process would send the answer again, so the commit does not wait for
-# the disk: PostgreSQL has it, and only a crash of PostgreSQL within a moment could forget it.
+# after sending. A process that is killed before PostgreSQL has it sends the answer again. The
+# commit waits for the disk: nobody would end a job that came back in a crash of PostgreSQL.
 UPDATE_DELIVERED = f"""
 WITH delivered AS (
     UPDATE messages SET delivered_at = now(), delivered_parts = %(parts)s,
@@ -249,7 +248,6 @@ WITH delivered AS (
 ), finished AS ({FINISH_JOB})
 UPDATE telegram_updates SET handled_at = now(), outcome = %(outcome)s, payload = '{{}}',
                             first_word_at = %(first_word_at)s
-FROM (SELECT set_config('synchronous_commit', 'off', true)) AS without_waiting
 WHERE id = %(update)s
 """  # noqa: S608  (it holds a constant of ours)
 
