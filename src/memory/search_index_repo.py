@@ -368,7 +368,8 @@ SELECT %(owner)s, d.position, d.kind,
        CASE d.kind WHEN 'message' THEN d.source_id END,
        CASE d.kind WHEN 'memory' THEN d.source_id END,
        CASE d.kind WHEN 'summary' THEN d.source_id END,
-       d.speaker, d.said_at, d.length, d.model_id
+       d.speaker, d.said_at, d.length,
+       (SELECT id FROM embedding_models WHERE id = d.model_id)  -- unless it was deleted
 FROM unnest(%(positions)s::int[], %(kinds)s::text[], %(source_ids)s::bigint[],
             %(speakers)s::text[], %(said_at)s::timestamptz[], %(lengths)s::int[],
             %(models)s::smallint[])
