@@ -98,6 +98,7 @@ class TelegramOrigin:
         update: The row id of the stored update that brought it. The message is stored only while
             that one waits: an erasure that deletes it in the middle of a turn is final.
         revision: Of that update, as it was read: one that was changed since is to be read again.
+        job: That handles the update, and ends with it.
         file_id: Of a picture that is described: under which Telegram gives it to the bot.
     """
 
@@ -109,6 +110,7 @@ class TelegramOrigin:
     mentions: tuple[tuple[int, str], ...] = ()
     update: int | None = None
     revision: int = 0
+    job: int | None = None
     file_id: str | None = None
 
     def columns(self) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from src.llm.reply import ModelUsage
 from src.pg.client import Repository, Transaction, storable
 from src.pg.user_settings_repo import Mode
 from src.queue.job_repo import DEFER_INDEXING, INDEXING, UNIQUE_VIOLATION
-from src.queue.update_repo import UpdateOutcome
+from src.queue.update_repo import FINISH_JOB, UpdateOutcome
 
 # Whether to erase everything; which of two facts holds, and that this is decided, or too late.
 Asks = Literal["erase_all", "conflict", "conflict_over"]
@@ -237,18 +237,17 @@ SENT_IDS = """coalesce(sent_message_ids, '{}') || array(
         SELECT id FROM unnest(%(sent)s::bigint[]) WITH ORDINALITY AS new (id, place)
         WHERE id <> ALL(coalesce(sent_message_ids, '{}')) ORDER BY place)"""
 
-# The user has the answer, and the update behind it is done: one statement, right after sending.
-# Until it commits, a killed process would send the answer again, so the commit does not wait for
-# the disk: PostgreSQL has it, and only a crash of PostgreSQL within a moment could forget it.
+# The user has the answer, and the update behind it is done, with its job: one statement, right
+# after sending. A process that is killed before PostgreSQL has it sends the answer again. The
+# commit waits for the disk: nobody would end a job that came back in a crash of PostgreSQL.
 UPDATE_DELIVERED = f"""
 WITH delivered AS (
     UPDATE messages SET delivered_at = now(), delivered_parts = %(parts)s,
                         sent_message_ids = {SENT_IDS}
     WHERE id = %(answer_id)s AND conversation_id = %(conversation_id)s
-)
+), finished AS ({FINISH_JOB})
 UPDATE telegram_updates SET handled_at = now(), outcome = %(outcome)s, payload = '{{}}',
                             first_word_at = %(first_word_at)s
-FROM (SELECT set_config('synchronous_commit', 'off', true)) AS without_waiting
 WHERE id = %(update)s
 """  # noqa: S608  (it holds a constant of ours)
 
@@ -387,17 +386,18 @@ class TurnRepository(Repository):
         conversation = str(conversation_id)
         return self._first(float, SELECT_BUDGET_PAUSE, conversation_id=conversation, calls=calls)
 
-    def mark_delivered(
+    def mark_delivered(  # noqa: PLR0913  (columns of two rows, and the job)
         self,
         conversation_id: UUID,
         answer_id: int,
         *,
         parts: int = 1,
         update: int | None = None,
+        job: int | None = None,
         sent: Sequence[int] = (),
         first_word_at: datetime | None = None,
     ) -> None:
-        """The user has the answer; the stored update ``update`` (its row id) is done.
+        """The user has the answer; the stored update ``update`` (its row id) is done, and its job.
 
         ``sent`` are the Telegram messages that show it, as far as they arrived just now, and
         ``first_word_at`` is when the first word of an answer that grew was there. With an update
@@ -406,7 +406,7 @@ class TurnRepository(Repository):
         outcome: UpdateOutcome = "done"
         delivered = {
             "conversation_id": str(conversation_id), "answer_id": answer_id, "parts": parts,
-            "update": update, "outcome": outcome, "sent": list(sent),
+            "update": update, "job": job, "outcome": outcome, "sent": list(sent),
             "first_word_at": first_word_at,
         }  # fmt: skip
         try:

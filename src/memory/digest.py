@@ -17,6 +17,7 @@ from src.pg.client import PgClient
 from src.pg.global_settings_repo import GlobalSettings, GlobalSettingsRepository
 
 Then = Callable[[UUID], Awaitable[None]]
+MOST_STATES = 200  # conversations of one look
 QUIET_SECONDS = 5.0  # without a new message, after which a flood counts as over
 
 
@@ -53,18 +54,18 @@ class DigestService:
             StorageError: The database is away; what went in stays in.
         """
         settings = await self._client.run(self._settings.get)
-        done: set[UUID] = set()
-        while pending := [
-            state
-            for state in await self._client.run(self._extraction_repo.list_states_to_index)
-            if state.conversation_id not in done  # newer messages wait for the next job
-        ]:
+        done, parted, is_full = set[UUID](), list[UUID](), True
+        while is_full:
+            found, parted = await self._client.run(self._extraction_repo.list_news, MOST_STATES)
+            # newer messages wait for the next job
+            pending = [state for state in found if state.conversation_id not in done]
+            is_full = bool(pending) and len(found) == MOST_STATES
             for state in pending:  # who dies in between finds the messages again
                 done.add(state.conversation_id)
                 if needs_digest(state, settings):
                     await then(state.conversation_id)
             await self.indexer.index_conversations(pending)
-        for conversation_id in await self._client.run(self._extraction_repo.list_parted):
+        for conversation_id in parted:
             await then(conversation_id)
 
     async def read_parting(self) -> None:

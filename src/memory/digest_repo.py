@@ -247,9 +247,13 @@ class ExtractionRepository(Repository):
         """How far a conversation is digested; None when it is gone."""
         return self._first(DigestState.of, SELECT_STATE, conversation_id=str(conversation_id))
 
-    def list_states_to_index(self, limit: int = 200) -> list[DigestState]:
-        """Of conversations with messages that are not indexed yet, by their ids."""
-        return self._all(DigestState.of, SELECT_STATES_TO_INDEX, limit=limit)
+    def list_news(self, limit: int = 200) -> tuple[list[DigestState], list[UUID]]:
+        """Conversations with messages to index, by their ids; and what ``list_parted`` says."""
+        with self._client.transaction() as transaction:
+            states = self._all(
+                DigestState.of, SELECT_STATES_TO_INDEX, limit=limit, within=transaction
+            )
+            return states, self.list_parted(within=transaction)
 
     def advance(self, conversation_id: UUID, *, first: int, last: int) -> bool:
         """Positions ``first`` to ``last`` have been read; False when another worker did it."""
@@ -277,9 +281,9 @@ class ExtractionRepository(Repository):
         """These have been read; returns how many were still there."""
         return self._client.execute(DELETE_PARTING, owner, ids=list(ids))
 
-    def list_parted(self, *, limit: int = 50) -> list[UUID]:
+    def list_parted(self, *, limit: int = 50, within: Transaction | None = None) -> list[UUID]:
         """The new conversations of owners who left something to be read."""
-        return self._all(UUID, SELECT_PARTED, limit=limit)
+        return self._all(UUID, SELECT_PARTED, limit=limit, within=within)
 
 
 JobStatus = Literal["intended", "submitted", "collected", "completed", "failed"]

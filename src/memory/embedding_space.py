@@ -86,6 +86,10 @@ class EmbeddingSpace:
         """The model's, as in ``EMBEDDING_MODEL``."""
         return self._embedder.name
 
+    def known_model_id(self) -> int | None:
+        """The model's id, once it is known."""
+        return self._model.id if self._model else None
+
     async def model(self) -> EmbeddingModel:
         """The model, measured now if this database has not met it.
 
@@ -245,6 +249,10 @@ class ServingSpace:
         if self._serving is not None and self._serving.name == wanted:
             return None
         return self._space(wanted)
+
+    def known_model_id(self) -> int | None:
+        """The id of the model that serves, once it is known."""
+        return self._serving.known_model_id() if self._serving else None
 
     async def model(self) -> EmbeddingModel:
         """The model that serves; see ``EmbeddingSpace``."""

@@ -95,11 +95,15 @@ class Indexer:
         space = await self._space.current()
         model = await space.model()
         done = 0
-        while batch := await self._client.run(
-            self._embeddings.list_unembedded, model.id, EMBED_BATCH
+        is_full = True
+        while is_full and (
+            batch := await self._client.run(
+                self._embeddings.list_unembedded, model.id, EMBED_BATCH
+            )
         ):
             done += await self._embed(space, batch)
             on_progress(done)
+            is_full = len(batch) == EMBED_BATCH
         return done
 
     async def find_coming(self) -> EmbeddingSpace | None:
@@ -241,7 +245,8 @@ class Indexer:
         left, known = INDEX_BATCH, []
         for state in waiting[:INDEX_CONVERSATIONS]:
             messages = self._index.list_unindexed(state.conversation_id, left, within=transaction)
-            known.append((state, _documents(messages), [message.id for message in messages]))
+            documents = _documents(messages, self._space.known_model_id())
+            known.append((state, documents, [message.id for message in messages]))
             left -= len(messages)
             if not left:
                 break
@@ -252,7 +257,10 @@ class Indexer:
         return waiting[len(known) - (not left) :]
 
 
-def _documents(messages: Sequence[index.UnindexedMessage]) -> list[index.NewDocument]:
+def _documents(
+    messages: Sequence[index.UnindexedMessage], model_id: int | None
+) -> list[index.NewDocument]:
+    """What of the messages goes into the index; the model has nothing to do with answers."""
     previous = messages[0].last_said_at if messages else None
     documents = []
     for message in messages:
@@ -260,7 +268,10 @@ def _documents(messages: Sequence[index.UnindexedMessage]) -> list[index.NewDocu
             continue  # secrets are never indexed
         is_continued = continues_talk(previous, message.said_at)
         known = (message.id, _speaker(message), message.said_at, terms(message.text))
-        documents.append(index.NewDocument("message", *known, is_continued=is_continued))
+        done_by = model_id if message.role == "assistant" else None
+        documents.append(
+            index.NewDocument("message", *known, is_continued=is_continued, model_id=done_by)
+        )
         previous = message.said_at
     return documents
 

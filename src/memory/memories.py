@@ -63,7 +63,11 @@ class Memories:
         Raises:
             StorageError: The database is away.
         """
-        found = await self._client.run(self.facts.list_facts, owner, KEY_FACTS)
+        return await self._client.run(self.list_user_facts, owner)
+
+    def list_user_facts(self, owner: Owner, *, within: Transaction | None = None) -> list[Memory]:
+        """The same; it blocks."""
+        found = self.facts.list_facts(owner, KEY_FACTS, within=within)
         return sorted(found, key=lambda fact: (not fact.pinned, fact.relation != WISH))
 
     async def find_facts(self, owner: Owner, words: str, wanted: FactQuery) -> list[Memory]:

@@ -321,6 +321,7 @@ class NewDocument:
         terms: Its search terms, repeated as often as they occur.
         is_continued: Whether it stands in a talk right after the document before it.
         vector: Its centred embedding as ``[...]``, when there is one already.
+        model_id: The model that is done with it although it has no vector: it gets none.
     """
 
     kind: Kind
@@ -330,6 +331,7 @@ class NewDocument:
     terms: Sequence[str]
     is_continued: bool = False
     vector: str | None = None
+    model_id: int | None = None
 
 
 @dataclass(frozen=True)
@@ -361,15 +363,17 @@ RETURNING next_position - %(positions)s
 # The documents; one that is there already (an edited message) was deleted before.
 INSERT_DOCUMENTS = """
 INSERT INTO search_documents (owner_id, position, kind, message_id, memory_id, summary_id, speaker,
-                              said_at, length)
+                              said_at, length, model_id)
 SELECT %(owner)s, d.position, d.kind,
        CASE d.kind WHEN 'message' THEN d.source_id END,
        CASE d.kind WHEN 'memory' THEN d.source_id END,
        CASE d.kind WHEN 'summary' THEN d.source_id END,
-       d.speaker, d.said_at, d.length
+       d.speaker, d.said_at, d.length,
+       (SELECT id FROM embedding_models WHERE id = d.model_id)  -- unless it was deleted
 FROM unnest(%(positions)s::int[], %(kinds)s::text[], %(source_ids)s::bigint[],
-            %(speakers)s::text[], %(said_at)s::timestamptz[], %(lengths)s::int[])
-     AS d (position, kind, source_id, speaker, said_at, length)
+            %(speakers)s::text[], %(said_at)s::timestamptz[], %(lengths)s::int[],
+            %(models)s::smallint[])
+     AS d (position, kind, source_id, speaker, said_at, length, model_id)
 RETURNING id, position
 """
 
@@ -530,6 +534,7 @@ def add_documents(
             "speakers": [document.speaker for document in documents],
             "said_at": [document.said_at for document in documents],
             "lengths": [len(document.terms) for document in documents],
+            "models": [document.model_id for document in documents],
         },
     )
     postings = [

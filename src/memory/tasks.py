@@ -60,7 +60,7 @@ class MemoryTasks:
             app.periodic(cron=cron)(task(periodic))
 
     async def index_messages(self, context: JobContext, attempts: int = 0) -> None:
-        """Index what was said since the last time; a turn asks for it, at most once a second."""
+        """Index what was said since the last time; a turn asks for it, and it waits for others."""
         async with _retry_later(context, attempts):
             await self._memory.index_pending(partial(_defer, context.app, DIGEST_CONVERSATION))
             await _defer(context.app, EMBED_DOCUMENTS)

@@ -114,6 +114,7 @@ class TurnContext:
         answer_length: How long the user wants the answer.
         memory_on: Whether anything is remembered, and recalled.
         has_reminders: Whether any reminder of the owner's may wait.
+        key_facts: What was read of them with the message; None: nothing was.
         speaker_id: In a group, who asks: "I" in the message.
         on_text: Called with each piece of the answer as the model writes it.
         on_usage: Called with what each model call cost.
@@ -134,6 +135,7 @@ class TurnContext:
     answer_length: AnswerLength = "normal"
     memory_on: bool = True
     has_reminders: bool = True
+    key_facts: Sequence[Memory] | None = None
     speaker_id: int | None = None
     on_text: Callable[[str], None] = lambda _text: None
     on_usage: Callable[[ModelUsage], None] = lambda _usage: None
@@ -180,12 +182,21 @@ async def recall(memories: Memories, context: TurnContext, query: Query) -> list
     return await memories.retriever.search(query) if context.memory_on else []
 
 
-async def key_facts(memories: Memories, context: TurnContext) -> list[Memory]:
+async def key_facts(
+    memories: Memories, context: TurnContext, *, changed: bool = False
+) -> list[Memory]:
     """The key facts; none while the memory is off.
+
+    Args:
+        memories: Where they are read, unless they were with the message.
+        context: Of the turn.
+        changed: Whether the turn has changed them since.
 
     Raises:
         StorageError: The database is away.
     """
+    if context.key_facts is not None and not changed:
+        return list(context.key_facts)
     return await memories.get_user_facts(context.owner) if context.memory_on else []
 
 

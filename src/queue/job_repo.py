@@ -21,10 +21,10 @@ INDEX_MESSAGES = "index_messages"
 INDEXING = {"queue": MEMORY_QUEUE, "task": INDEX_MESSAGES}  # parameters of ``DEFER_INDEXING``
 UNIQUE_VIOLATION = "23505"
 
-# One job waits for all turns of the next second; when one waits already there is nothing to do.
+# One job waits for all turns of two seconds; when one waits already there is nothing to do.
 DEFER_INDEXING = """
 SELECT procrastinate_defer_jobs_v1(ARRAY[
-    ROW(%(queue)s, %(task)s, 0, %(task)s, %(task)s, '{}', now() + interval '1 second')
+    ROW(%(queue)s, %(task)s, 0, %(task)s, %(task)s, '{}', now() + interval '2 seconds')
     ::procrastinate_job_to_defer_v1])
 WHERE NOT EXISTS (SELECT 1 FROM procrastinate_jobs
                   WHERE queueing_lock = %(task)s AND status = 'todo')
@@ -35,7 +35,7 @@ class MemoryJobRepository(Repository):
     """Defers the memory's jobs; the method blocks (see ``PgClient.run``)."""
 
     def defer_indexing(self) -> None:
-        """Have new messages indexed within about a second."""
+        """Have new messages indexed within about two seconds."""
         try:
             self._client.fetch_all(DEFER_INDEXING, INDEXING)
         except StorageRejectedError as error:

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from src.base.errors import ConversationGoneError, QuestionMovedError, StorageRejectedError
 from src.base.owners import Owner
@@ -64,6 +64,7 @@ class WaitingUpdate:
         newer: What waited behind it in its chat that will be answered instead of it.
         zone_asked: Whether what the user did before it made us ask for the time zone.
         has_reminders: Whether the owner, or another topic of the group, waits for any.
+        job: The job that handles it, which ends with it; None: it ends by itself.
     """
 
     id: int
@@ -88,6 +89,12 @@ class WaitingUpdate:
     memory_on: bool = True
     zone_asked: bool = False
     has_reminders: bool = False
+    job: int | None = None
+
+    @classmethod
+    def from_json(cls, row: dict[str, Any]) -> Self:
+        """A row of ``SELECT_WAITING`` as ``FETCH_JOB`` brings it."""
+        return cls(**{**row, "received_at": datetime.fromisoformat(row["received_at"])})
 
     @property
     def owner(self) -> Owner:
@@ -225,19 +232,21 @@ SELECT (SELECT count(*) FROM stored), (SELECT count(*) FROM deferred)
 SELECT_WAITING = """
 SELECT u.id, u.bot_id, u.update_id, u.kind, u.chat_id, u.thread_id, u.user_id, u.message_id,
        u.media_group_id, u.payload, u.received_at, s.language, s.time_zone,
-       s.inactive_since IS NOT NULL, coalesce(s.mode, 'assistant'),
-       coalesce(v.new_chat_id, u.chat_id), u.revision,
+       s.inactive_since IS NOT NULL AS is_inactive, coalesce(s.mode, 'assistant') AS mode,
+       coalesce(v.new_chat_id, u.chat_id) AS home_id, u.revision,
        (SELECT CASE WHEN n.kind = ANY(%(answered)s) THEN n.kind END FROM telegram_updates n
         WHERE n.bot_id = u.bot_id AND n.chat_id = u.chat_id AND n.thread_id = u.thread_id
           AND n.id > u.id AND n.handled_at IS NULL AND n.kind = ANY(%(kinds)s)
-        ORDER BY n.id LIMIT 1),
-       coalesce(s.answer_length, 'normal'), coalesce(s.memory_on, true),
+        ORDER BY n.id LIMIT 1) AS newer,
+       coalesce(s.answer_length, 'normal') AS answer_length,
+       coalesce(s.memory_on, true) AS memory_on,
        coalesce((SELECT p.outcome = 'asked for zone' FROM telegram_updates p
         WHERE p.id < u.id AND p.id > u.id - 1000 AND p.bot_id = u.bot_id
           AND p.chat_id = u.chat_id AND p.thread_id = u.thread_id AND p.user_id = u.user_id
-        ORDER BY p.id DESC LIMIT 1), false),
+        ORDER BY p.id DESC LIMIT 1), false) AS zone_asked,
        EXISTS (SELECT FROM reminders r JOIN owners w ON w.id = r.owner_id
                WHERE w.telegram_user_id = coalesce(v.new_chat_id, u.chat_id) AND r.is_waiting)
+           AS has_reminders
 FROM telegram_updates u
 LEFT JOIN chat_moves v ON v.old_chat_id = u.chat_id
 LEFT JOIN owners o ON o.telegram_user_id = coalesce(v.new_chat_id, u.chat_id) AND o.thread_id = 0
@@ -247,6 +256,20 @@ WHERE u.id = %(update)s AND u.handled_at IS NULL
 
 # One that was put aside because its job killed its process.
 SELECT_PUT_ASIDE = SELECT_WAITING.replace("u.handled_at IS NULL", "u.outcome = 'put aside'")
+
+OF_JOB = SELECT_WAITING.replace("%(update)s", "(j.args ->> 'update')::bigint")
+
+# A worker takes a job, and its update with it. What comes with it is as it was when the statement
+# began, so it counts only if nothing else of the chat ran then.
+FETCH_JOB = f"""
+SELECT j.id, j.status, j.task_name, j.priority, j.lock, j.queueing_lock, j.args, j.scheduled_at,
+       j.queue_name, j.attempts, j.worker_id,
+       CASE WHEN w.id IS NOT NULL AND NOT EXISTS (
+           SELECT FROM procrastinate_jobs d WHERE d.lock = j.lock AND d.status = 'doing')
+       THEN to_jsonb(w) END AS waiting
+FROM procrastinate_fetch_job_v2(%(queues)s::varchar[], %(worker_id)s) AS j
+LEFT JOIN LATERAL ({OF_JOB}) AS w ON j.task_name = 'handle_update'
+"""  # noqa: S608  (it holds a constant of ours)
 
 # Whether something newer of the same chat waits that will be answered (or wipes it all).
 SELECT_NEWER = """
@@ -268,11 +291,15 @@ FROM telegram_updates u CROSS JOIN LATERAL (
 WHERE u.id = %(update)s AND u.handled_at IS NULL FOR SHARE OF u
 """
 
+# The job that handles an update ends in the transaction that says so: its chat is free then.
+FINISH_JOB = "DELETE FROM procrastinate_jobs WHERE id = %(job)s AND status = 'doing'"
+
 # The update is done; its words are in ``messages`` now, or nowhere.
-UPDATE_HANDLED = """
-UPDATE telegram_updates SET handled_at = now(), outcome = %(outcome)s, payload = '{}'
+UPDATE_HANDLED = f"""
+WITH finished AS ({FINISH_JOB})
+UPDATE telegram_updates SET handled_at = now(), outcome = %(outcome)s, payload = '{{}}'
 WHERE id = %(update)s AND handled_at IS NULL
-"""
+"""  # noqa: S608  (it holds a constant of ours)
 
 # What waits, to be rewritten: a secret in it is masked where its message is.
 SELECT_PAYLOAD = """
@@ -449,9 +476,9 @@ class UpdateRepository(Repository):
         )
         return [(job, runs, update) for job, runs, update in rows]
 
-    def mark_handled(self, update: int, outcome: UpdateOutcome) -> None:
-        """The update is done, and its words are gone from it."""
-        self._client.execute(UPDATE_HANDLED, update=update, outcome=outcome)
+    def mark_handled(self, update: int, outcome: UpdateOutcome, *, job: int | None = None) -> None:
+        """The update is done, with the job that handles it, and its words are gone from it."""
+        self._client.execute(UPDATE_HANDLED, update=update, outcome=outcome, job=job)
 
     def count_refusal(self, update: int) -> int:
         """Telegram refused the reply once more; returns how often that is by now."""

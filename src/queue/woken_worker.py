@@ -13,10 +13,16 @@ from procrastinate.jobs import Job, Notification
 from procrastinate.manager import JobManager
 from procrastinate.worker import Worker
 from psycopg import OperationalError
+from psycopg.errors import RaiseException
+
+from src.queue.update_repo import BEHIND, FETCH_JOB
 
 logger = logging.getLogger(__name__)
 
 MANY = 1 << 30  # jobs: nobody knows how many
+# In the additional context of a job: the update that it handles, as it was fetched with it (None:
+# it is to be read), and whether the job ended with it.
+WAITING, FINISHED = "waiting", "finished"
 END_PAUSE = 1.0  # seconds until the end of a job is said once more to a database that was away
 
 
@@ -25,6 +31,7 @@ class AnnouncedJobs(JobManager):
 
     Attributes:
         is_blocked: Whether an announced job could not be had: another one may hold its lock.
+        waiting: Of the jobs that were taken, by their ids, the updates that came along.
     """
 
     def __init__(self, connector: BaseConnector) -> None:
@@ -32,6 +39,7 @@ class AnnouncedJobs(JobManager):
         super().__init__(connector)
         self._expected = MANY
         self.is_blocked = False
+        self.waiting: dict[int, dict[str, Any]] = {}
 
     @property
     def expects_any(self) -> bool:
@@ -47,7 +55,12 @@ class AnnouncedJobs(JobManager):
         expected = self._expected
         if not expected:
             return None
-        job = await super().fetch_job(queues, worker_id)
+        row = await self.connector.execute_query_one_async(
+            FETCH_JOB, queues=queues, worker_id=worker_id, **BEHIND
+        )
+        job = None if row["id"] is None else Job.from_row(row)
+        if row["waiting"] is not None:
+            self.waiting[row["id"]] = row["waiting"]
         self._expected -= 1 if job else expected
         self.is_blocked = job is None and expected < MANY
         return job
@@ -97,10 +110,15 @@ class WokenWorker(Worker):
 
     async def _persist_job_status(self, *args: Any, **kwargs: Any) -> None:
         """Say how a job ended as often as it takes: while we live nobody else gives it back."""
+        if kwargs["context"].additional_context.get(FINISHED):
+            self._job_ids_to_abort.pop(kwargs["job"].id, None)
+            return
         while True:
             try:
                 await super()._persist_job_status(*args, **kwargs)
             except ConnectorException as error:
+                if isinstance(error.__cause__, RaiseException):
+                    return  # the job is gone: we were interrupted while it ended with its update
                 if self._stop_event.is_set() or not isinstance(error.__cause__, OperationalError):
                     raise
                 logger.debug("the end of a job waits for the database", exc_info=error)
@@ -109,6 +127,8 @@ class WokenWorker(Worker):
                 return
 
     async def _process_job(self, context: JobContext) -> None:
+        waiting = self._jobs.waiting.pop(context.job.id or 0, None)
+        context.additional_context[WAITING] = waiting
         try:
             await super()._process_job(context)
         finally:

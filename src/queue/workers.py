@@ -266,10 +266,15 @@ class Workers:
             await self._pause(RESTART_PAUSE)
 
     async def _tell(self, *, channel: str, notification: Notification) -> None:
-        """Pass a notification on, ``channel`` being the queue's."""
+        """Pass a notification on, ``channel`` being the queue's.
+
+        Most jobs of the memory are for later, and for none of them anybody waits: the look that
+        tells when they are due finds them.
+        """
         queue = channel.partition("#")[2]
+        is_for_look = queue == MEMORY_QUEUE and notification["type"] == "job_inserted"
         for worker in self._living:
-            if queue in (worker.queues or ()):
+            if queue in (worker.queues or ()) and not is_for_look:
                 worker.hear(notification)
         self._changed.set()
 

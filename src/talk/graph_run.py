@@ -328,6 +328,7 @@ def context_of(turn: Turn) -> TurnContext:
         answer_length=incoming.answer_length,
         memory_on=incoming.memory_on,
         has_reminders=incoming.has_reminders,
+        key_facts=turn.key_facts,
         speaker_id=incoming.speaker_id,
     )
 

@@ -182,13 +182,13 @@ async def check_facts(
 
     Reads: ``facts_loaded``, ``fact_added_in_last_run``.
     Updates: ``pending_facts``, ``facts_loaded``, ``fact_added_in_last_run``.
-    Side effects: one query, when the facts may have changed.
+    Side effects: one query, when the facts may have changed since the message was stored.
     """
-    is_current = state.get("facts_loaded", False) and not state.get("fact_added_in_last_run")
-    if is_current:
+    changed = state.get("fact_added_in_last_run", False)
+    if state.get("facts_loaded", False) and not changed:
         return {"pending_facts": [], "fact_added_in_last_run": False}
     try:
-        facts = await key_facts(memories, runtime.context)
+        facts = await key_facts(memories, runtime.context, changed=changed)
     except StorageError as error:
         logger.warning("the key facts could not be fetched", exc_info=error)
         return {"pending_facts": [], "fact_added_in_last_run": False}

@@ -8,10 +8,12 @@ a process that dies: the next attempt goes through the same list, and nothing is
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from uuid import UUID
 
 from langchain_core.messages import AnyMessage
 
+from src.base.errors import StorageRejectedError, StorageTimeoutError
 from src.base.metrics import Metrics
 from src.base.owners import Owner
 from src.base.zone_names import NAME_WORDS
@@ -95,7 +97,7 @@ class Intake:
         self._updates = UpdateRepository(self._client)
 
     async def store(self, turn: Turn) -> None:
-        """Store the message with its time before it, and load the last 30.
+        """Store the message with its time before it, and load the last 30 and the key facts.
 
         A message that is stored already (the turn was interrupted) is found, with its answer
         if it has one. One whose answer is left to a later message is only stored.
@@ -166,7 +168,18 @@ class Intake:
 
     def _begin(self, turn: Turn) -> None:
         settings = self._settings.get()  # first: it may need a connection
-        self._client.in_transaction(lambda transaction: self._store(transaction, turn, settings))
+
+        def work(transaction: Transaction, *, with_facts: bool = False) -> None:
+            self._store(transaction, turn, settings)
+            is_asked = turn.answer is None and turn.newer is None
+            if with_facts and is_asked and _is_recalled(turn.incoming):
+                owner, list_facts = turn.incoming.owner, self._memories.list_user_facts
+                turn.key_facts = list_facts(owner, within=transaction)
+
+        try:
+            self._client.in_transaction(partial(work, with_facts=True))
+        except (StorageRejectedError, StorageTimeoutError):
+            self._client.in_transaction(work)  # the graph can do without the facts
 
     def _store(self, transaction: Transaction, turn: Turn, settings: GlobalSettings) -> None:
         behind = self._hold(transaction, turn.incoming)
@@ -268,12 +281,16 @@ class Intake:
             turn.summaries = tuple(summary.content for summary in shown)
 
 
+def _is_recalled(incoming: IncomingMessage) -> bool:
+    """Whether the graph is about to show the model what is remembered."""
+    is_asked = incoming.newer is None and incoming.teaching is None
+    return is_asked and incoming.memory_on and incoming.mode == "assistant"
+
+
 def _is_searched(incoming: IncomingMessage) -> bool:
     """Whether the graph is about to search the memory for what is like the message."""
-    is_asked = incoming.newer is None and incoming.teaching is None
-    is_remembered = incoming.memory_on and not incoming.is_private
-    is_searched = incoming.mode == "assistant" and bool(incoming.text.strip())
-    return is_asked and is_remembered and is_searched
+    has_words = bool(incoming.text.strip())
+    return _is_recalled(incoming) and not incoming.is_private and has_words
 
 
 def _labelled(incoming: IncomingMessage, text: str) -> str:
@@ -594,6 +611,7 @@ class AgentService:
             _answer_of(turn).id,
             parts=turn.parts,
             update=turn.incoming.update,
+            job=turn.incoming.origin.job if turn.incoming.origin else None,
             sent=list(turn.view.sent_ids),
             first_word_at=turn.first_word_at,
         )

@@ -437,6 +437,7 @@ class Turn:
         window_start: Position of the first message that the model sees.
         fresh_from: That of the first one since the window moved last.
         summaries: Of what lies before it, oldest first.
+        key_facts: For a prompt, best first; None: they are not read yet.
         shown_in: Telegram's number of the message in which an earlier attempt began to show it.
         lead: Stands before the answer: that the message has set the zone.
         offers: Zones that the message may mean.
@@ -459,6 +460,7 @@ class Turn:
     window_start: int = 1
     fresh_from: int = 1
     summaries: tuple[str, ...] = ()
+    key_facts: Sequence[Memory] | None = None
     shown_in: int | None = None
     lead: str = ""
     offers: tuple[str, ...] = ()

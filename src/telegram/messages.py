@@ -408,6 +408,7 @@ def _origin(message: types.Message, stored: WaitingUpdate) -> TelegramOrigin:
         ),
         update=stored.id,
         revision=stored.revision,
+        job=stored.job,
     )
 
 

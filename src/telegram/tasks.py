@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import time
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import Literal, cast
@@ -20,6 +21,7 @@ from src.core import Core
 from src.memory.question_repo import SHOW_ENDING, QuestionRepository
 from src.queue.job_repo import COMMANDS_QUEUE, CONTROL_QUEUE, REMINDERS_QUEUE, TURNS_QUEUE
 from src.queue.update_repo import UpdateKind, UpdateOutcome, WaitingUpdate
+from src.queue.woken_worker import FINISHED, WAITING
 from src.queue.workers import BackOff
 from src.reminders.reminder_repo import REMIND, DueReminder, ReminderRepository
 from src.reminders.screens import LATE, arrival
@@ -74,6 +76,7 @@ class UpdateTasks:
 
         A user's Stop cancels this job; that ends the generation only, and the turn finishes with
         what there is. A shutdown cancels it too; then the turn is left as it is and tried again.
+        The job ends with the update, in the transaction that says that it is handled.
 
         Args:
             context: The queue's.
@@ -81,7 +84,7 @@ class UpdateTasks:
             message_id: Telegram's number of the message, for ``interrupt_turn`` to compare.
         """
         control = TurnControl()
-        work = asyncio.ensure_future(self._handle(update, control, context.job.attempts))
+        work = asyncio.ensure_future(self._handle(context, update, control))
         while not work.done():
             try:
                 await asyncio.shield(work)
@@ -93,7 +96,7 @@ class UpdateTasks:
                     await asyncio.gather(work, return_exceptions=True)
                     raise
                 control.stop()
-        work.result()
+        context.additional_context[FINISHED] = work.result()
 
     async def interrupt_turn(
         self, context: JobContext, lock: str, before: int, draft_id: int | None = None
@@ -159,11 +162,15 @@ class UpdateTasks:
         except errors.ChatUnavailableError:
             logger.info("the end of a question is shown to nobody", extra={"answer": answer})
 
-    async def _handle(self, update: int, control: TurnControl, attempts: int) -> None:
-        start = time.monotonic()
-        stored = await self._client.run(self._updates.find_waiting, update)
+    async def _handle(self, context: JobContext, update: int, control: TurnControl) -> bool:
+        """Whether the job ended with the update; else there was nothing to handle."""
+        start, attempts = time.monotonic(), context.job.attempts
+        fetched = context.additional_context.get(WAITING)
+        stored = WaitingUpdate.from_json(fetched) if fetched else None
+        stored = stored or await self._client.run(self._updates.find_waiting, update)
         if stored is None:
-            return
+            return False
+        stored = replace(stored, job=context.job.id)
         log = {"update": stored.id, "kind": stored.kind, "chat": stored.chat_id}
         try:
             outcome = await self.feed(stored, control)
@@ -174,9 +181,10 @@ class UpdateTasks:
                 raise
             outcome = await self._conclude(error, stored, control)
         if outcome != "done" or stored.kind != "message":
-            await self._client.run(self._updates.mark_handled, stored.id, outcome)
+            await self._client.run(self._updates.mark_handled, stored.id, outcome, job=stored.job)
         milliseconds = round((time.monotonic() - start) * 1000)
         logger.info("handled", extra={**log, "outcome": outcome, "ms": milliseconds})
+        return True
 
     async def feed(self, stored: WaitingUpdate, control: TurnControl) -> UpdateOutcome:
         """Let the handlers have an update, and tell them who calls; raises what they raise."""

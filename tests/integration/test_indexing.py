@@ -171,6 +171,21 @@ async def test_the_answer_is_indexed_as_the_assistant_s_and_not_found_unasked(de
     assert "Сантьяго" in await desk.found("Сантьяго", threshold=1.0, with_assistant=True)
 
 
+@pytest.mark.own_database
+async def test_an_answer_is_done_with_as_it_is_indexed_if_its_model_is_there(desk: Desk) -> None:
+    models = {"вопрос": None, "ответ": (await desk.core.memory.space.model()).id}
+    for role, text in (("user", "вопрос"), ("assistant", "ответ")):
+        desk.add(text, role)
+    await desk.index_words()
+    assert desk.documents("model_id") == list(models.values())
+
+    desk.client.execute("DELETE FROM search_documents")
+    desk.client.execute("DELETE FROM embedding_models")
+    desk.add("ещё ответ", "assistant")
+    await desk.index_words()
+    assert desk.documents("model_id") == [None], "it waits for the model that comes"
+
+
 async def test_answers_take_no_place_among_the_candidates_of_what_was_said(desk: Desk) -> None:
     told = desk.add("Ключ лежит под горшком")
     for number in range(SearchRequest.limit + 10):
@@ -867,7 +882,7 @@ def parameters_of(connection: psycopg2.extensions.connection) -> dict[str, Any]:
                 "memories_pkey",
                 "memory_sources_once",
                 "memory_entities_by_entity",  # the links
-                "search_documents_memory_id_key",
+                "search_documents_of_memory",
             },
             id="search",
         ),
@@ -879,7 +894,7 @@ def parameters_of(connection: psycopg2.extensions.connection) -> dict[str, Any]:
         pytest.param(
             extraction_repo.SELECT_STATES_TO_INDEX,
             {"messages_unindexed"},
-            id="list_states_to_index",
+            id="list_news",
         ),
         pytest.param(
             embedding_repo.SELECT_UNEMBEDDED,

@@ -131,7 +131,7 @@ def reply(request: ChatRequest) -> Reply:
     return Reply(text="ответ" if is_answer(request) else "сводка")
 
 
-async def test_a_delivered_turn_asks_for_indexing_a_second_later(works: Works) -> None:
+async def test_a_delivered_turn_asks_for_indexing_two_seconds_later(works: Works) -> None:
     await works.turn("привет")
     [(task, queue, lock, seconds)] = works.rig.rows(
         "SELECT task_name, queue_name, queueing_lock,"
@@ -139,7 +139,7 @@ async def test_a_delivered_turn_asks_for_indexing_a_second_later(works: Works) -
         " FROM procrastinate_jobs, messages WHERE role = 'assistant'"
     )
     assert (task, queue, lock) == ("index_messages", "memory", "index_messages")
-    assert float(seconds) == 1.0
+    assert float(seconds) == 2.0
     assert works.unindexed() == 2
 
 
@@ -441,7 +441,8 @@ async def test_vectors_of_a_replaced_model_are_deleted_an_hour_later(works: Work
         embeddings.add_model(name, Scale(current.means, 0.0, 0.1))
         for name in ("old", "new", "half")
     )
-    documents = [number for (number,) in client.fetch_all("SELECT id FROM search_documents")]
+    every = "SELECT id FROM search_documents ORDER BY id"
+    documents = [number for (number,) in client.fetch_all(every)]
     vector = "[" + ",".join(["0"] * (current.dimensions - 1) + ["1"]) + "]"
     embeddings.add_vectors(old.id, dict.fromkeys([(number, 0) for number in documents], vector))
     embeddings.add_vectors(half_done.id, {(documents[0], 0): vector})

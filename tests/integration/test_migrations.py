@@ -384,7 +384,7 @@ def test_there_is_one_head_and_the_numbers_are_in_order() -> None:
     assert len(scripts.get_heads()) == 1
     revisions = [script.revision for script in scripts.walk_revisions()][::-1]
     assert revisions == versions()
-    assert len(revisions) <= 10, "few, and by subject"
+    assert len(revisions) <= 11, "few, and by subject"
 
 
 def test_several_processes_migrate_at_once(empty_dsn: str) -> None:
@@ -393,8 +393,9 @@ def test_several_processes_migrate_at_once(empty_dsn: str) -> None:
     assert sorted(str(before) for before, _ in results) == [*([newest_version()] * 3), "None"]
 
 
-# Triggers whose events nobody reads.
+# Triggers whose events nobody reads, and indexes of jobs in whose place ours are.
 UNREAD = ("status_events_insert", "scheduled_events", "abort_requested_events")
+REPLACED = (" procrastinate_jobs_id_lock_idx_v1 ", " procrastinate_jobs_queue_name_idx_v1 ")
 
 
 def test_the_queue_schema_is_the_one_of_the_installed_package(
@@ -411,7 +412,8 @@ def test_the_queue_schema_is_the_one_of_the_installed_package(
     execute(empty_dsn, "DROP SCHEMA public CASCADE", "CREATE SCHEMA public")
     execute(empty_dsn, SchemaManager.get_schema())
     unread = {f"trigger procrastinate_jobs procrastinate_trigger_{name}_v1" for name in UNREAD}
-    assert sorted({*ours} | unread) == sorted(describe(empty_dsn))
+    theirs = {line for line in describe(empty_dsn) if not any(name in line for name in REPLACED)}
+    assert {*ours} | unread == theirs
     assert sorted(Path(SchemaManager.get_migrations_path()).glob("*.sql"))
 
 
