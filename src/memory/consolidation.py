@@ -10,17 +10,9 @@ from typing import Any, Literal
 
 from src.base.metrics import Metrics
 from src.base.owners import Owner
+from src.memory import memory_repo
 from src.memory.embedding_space import ServingSpace
-from src.memory.memory_repo import (
-    RESTORE,
-    Memory,
-    NewMemory,
-    Similar,
-    Source,
-    StoredFacts,
-    fact_terms,
-    memory_query,
-)
+from src.memory.memory_repo import Memory, NewMemory, Similar, StoredFacts
 from src.memory.writer import MemoryWriter
 from src.pg.client import PgClient, Repository, Transaction
 from src.pg.connection import PATIENT
@@ -89,7 +81,7 @@ ORDER BY updated_at DESC, id DESC LIMIT %(limit)s
 """
 
 # A living fact as it would be stored now, with its vector.
-SELECT_STORED = memory_query("""
+SELECT_STORED = memory_repo.memory_query("""
 SELECT {memory}, own.language, own.origin, f.content_hash, e.embedding::text
 FROM facts f
 JOIN memories own ON own.id = f.id
@@ -239,8 +231,8 @@ class ConsolidationRepository(Repository):
                 transaction.execute(UNLINK, number=number)
             else:
                 if not transaction.execute(
-                    RESTORE, owner, id=memory_id, successor=kept, until=details.get("until"),
-                    reasons=["duplicate", "contradicted"],
+                    memory_repo.RESTORE, owner, id=memory_id, successor=kept,
+                    until=details.get("until"), reasons=["duplicate", "contradicted"],
                 ):  # fmt: skip
                     return False
                 if kind == "duplicate":
@@ -262,10 +254,10 @@ class ComparedFacts(StoredFacts):
             return None
         *columns, language, origin, content_hash, vector = rows[0]
         memory = Memory(*columns)
-        source = Source(memory.message_id or 0, memory.quote or "", memory.said_at)
+        source = memory_repo.Source(memory.message_id or 0, memory.quote or "", memory.said_at)
         new = NewMemory(
             memory.fact, language, origin, content_hash, source,
-            terms=fact_terms(memory.text, memory.relation), vector=vector,
+            terms=memory_repo.fact_terms(memory.text, memory.relation), vector=vector,
             speaker_id=memory.speaker_id, speaker=memory.speaker,
         )  # fmt: skip
         return memory, new

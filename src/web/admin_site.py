@@ -23,14 +23,8 @@ from src.base.owners import Owner
 from src.base.zones import first_moment, local_time
 from src.core import Core
 from src.pg.client import Params, Record
-from src.web.admin_access import (
-    BROWSER_SECONDS,
-    SESSION_SECONDS,
-    Access,
-    Role,
-    Session,
-    TooManyGuessesError,
-)
+from src.web import admin_access
+from src.web.admin_access import Access, Role, Session
 from src.web.admin_markdown import link_references
 from src.web.admin_words import FILTERS
 from src.web.app_gate import is_number
@@ -116,7 +110,7 @@ class AdminSite:
             role = await self._access.check(
                 form.get("password", ""), guesser, is_stranger=is_stranger
             )
-        except TooManyGuessesError as error:
+        except admin_access.TooManyGuessesError as error:
             problem = f"Too many wrong passwords. Try again in {error.seconds} seconds."
             page = self.render(request, "login.html", status=429, problem=problem, next=next_)
             page.headers["Retry-After"] = str(error.seconds)
@@ -139,8 +133,9 @@ class AdminSite:
         if self._access.read_browser(browser) is None:
             browser = self._access.new_browser(role)
         for name, value, seconds in (
-            (COOKIE, cookie, SESSION_SECONDS), (BROWSER_COOKIE, browser, BROWSER_SECONDS),
-        ):  # fmt: skip
+            (COOKIE, cookie, admin_access.SESSION_SECONDS),
+            (BROWSER_COOKIE, browser, admin_access.BROWSER_SECONDS),
+        ):
             inside.set_cookie(
                 name, value, max_age=seconds, path=request.scope["root_path"] or "/",
                 httponly=True, samesite="strict", secure=_is_https(request),

@@ -30,16 +30,8 @@ from src.talk.command_service import undone_text
 from src.talk.corrections import CorrectionService
 from src.texts import LANGUAGES, say, sentences
 from src.texts.reply import MAX_DATA, Action, ReplyFile
+from src.web import app_views as views
 from src.web.app_gate import Gate, Json, RefusedError, VerifiedCall, accepted_language, is_number
-from src.web.app_views import (
-    PRESSED,
-    choice_view,
-    fact_view,
-    hit_view,
-    message_view,
-    reminder_view,
-    reply_view,
-)
 from src.web.http_server import WithHeaders
 
 HERE = Path(__file__).parent
@@ -215,7 +207,7 @@ class Api:
         """
         words = asked.text("text", MAX_QUERY)
         hits = await self._core.commands.find(asked.called.asking(words), limit=HITS)
-        told = [hit_view(hit, asked.called) for hit in hits]
+        told = [views.hit_view(hit, asked.called) for hit in hits]
         nothing = say("search_nothing", asked.language)
         return {"hits": told, "nothing": nothing}
 
@@ -273,7 +265,7 @@ class Api:
             newer = await run(self._timeline.list_from, owner, after, limit=size + 1)
         shown = [*reversed(older[:size]), *newer[:size]]
         return {
-            "messages": [message_view(message, asked.called) for message in shown],
+            "messages": [views.message_view(message, asked.called) for message in shown],
             "older": pack_place(older[size - 1].place) if len(older) > size else None,
             "newer": pack_place(newer[size].place) if len(newer) > size else None,
             "topic": owner.thread_id,
@@ -282,7 +274,7 @@ class Api:
     async def settings(self, asked: VerifiedCall) -> Json:
         """What the owner may choose, and has chosen."""
         choices = await self._core.commands.settings.list_choices(asked.called)
-        return {"settings": [choice_view(choice) for choice in choices]}
+        return {"settings": [views.choice_view(choice) for choice in choices]}
 
     async def reminders(self, asked: VerifiedCall) -> Json:
         """What waits, the next one first; and what came lately, the newest first."""
@@ -291,8 +283,8 @@ class Api:
         since = called.moment - LATELY
         came = await self._client.run(rows.list_came, called.owner, since, limit=CAME)
         return {
-            "waiting": [reminder_view(one, called) for one in waiting],
-            "came": [reminder_view(one, called) for one in came],
+            "waiting": [views.reminder_view(one, called) for one in waiting],
+            "came": [views.reminder_view(one, called) for one in came],
         }
 
     async def move_reminder(self, asked: VerifiedCall) -> Json:
@@ -316,12 +308,12 @@ class Api:
     async def press(self, asked: VerifiedCall) -> Json:
         """Do what a button of the chat does: ``{"action": "later:12:1"}``."""
         action = Action.unpack(asked.text("action", MAX_DATA))
-        if action is None or action.name not in PRESSED:
+        if action is None or action.name not in views.PRESSED:
             raise asked.refused(404, "tap_unknown")
         reply = await self._core.commands.press(action, asked.called)
         if reply.is_note:
             raise RefusedError(404, reply.text)
-        return reply_view(reply)
+        return views.reply_view(reply)
 
     async def command(self, asked: VerifiedCall) -> Json:
         """Give one of COMMANDS, with the words of ``{"text": …}`` where it wants some."""
@@ -329,7 +321,7 @@ class Api:
         if name not in COMMANDS:
             raise asked.refused(404, "app_not_here")
         words = asked.text("text", MAX_TEXT) if COMMANDS[name] else ""
-        return reply_view(await self._core.commands.run(name, asked.called.asking(words)))
+        return views.reply_view(await self._core.commands.run(name, asked.called.asking(words)))
 
     async def export(self, form: FileFormat, asked: VerifiedCall) -> Response:
         """Everything in a file, for programs (``json``) or to read (``md``)."""
@@ -408,7 +400,7 @@ def _facts_page(
 ) -> Json:
     return {
         "counts": counts,
-        "facts": [fact_view(fact, asked.called) for fact in facts[:FACTS]],
+        "facts": [views.fact_view(fact, asked.called) for fact in facts[:FACTS]],
         "next": offset + FACTS if len(facts) > FACTS else None,
     }
 
