@@ -11,7 +11,7 @@ from starlette.routing import Route
 from src.pg.client import Record
 from src.pg.failure_log import KEEP_DAYS, Part
 from src.web.admin_access import Role
-from src.web.admin_site import PAGE, AdminSite, Fields, number_of
+from src.web.admin_site import PAGE, Fields, Pages, number_of
 
 DAYS = (1, 7, KEEP_DAYS)
 # What the parts of the bot are called.
@@ -145,14 +145,8 @@ ORDER BY r.status <> 'failed', r.created_at, r.id LIMIT %(limit)s
 Show = Callable[[Request], Any]
 
 
-class FailurePages:
+class FailurePages(Pages):
     """What went wrong, and what an operator may do about it."""
-
-    def __init__(self, site: AdminSite) -> None:
-        """Draw on ``site``."""
-        self._site = site
-        self._put_aside = site.core.put_aside
-        self._client = site.core.client
 
     def routes(self) -> list[Route]:
         """Their addresses."""
@@ -214,7 +208,7 @@ class FailurePages:
         job = request.path_params["job"]
         deaths: list[Record] = await self._site.rows(SELECT_DEATH, id=job)
         if deaths:
-            await self._client.run(self._put_aside.retry, deaths[0]["id"])
+            await self._run(self._core.put_aside.retry, deaths[0]["id"])
         else:
             await self._site.rows(RETRY_FAILED, id=job)
         await self._site.note(request, "retry job", str(job))
@@ -222,7 +216,7 @@ class FailurePages:
 
     async def retry_quarantined(self, request: Request, _form: Fields) -> str:
         """Give everything back that is quarantined."""
-        await self._client.run(self._put_aside.retry)
+        await self._run(self._core.put_aside.retry)
         await self._site.note(request, "retry all quarantined")
         return "/queue"
 

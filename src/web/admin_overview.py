@@ -17,7 +17,7 @@ from src.pg.failure_log import Part
 from src.pg.records_repo import COST
 from src.queue.job_repo import WorkerRepository
 from src.web.admin_access import Role
-from src.web.admin_site import AdminSite
+from src.web.admin_site import Pages
 from src.web.admin_words import build_chart, count, seconds, size
 from src.web.http_server import HEARTBEAT_SECONDS, POLL_SECONDS, find_disk_shortage
 
@@ -124,14 +124,8 @@ class Health:
     link: str = "/failures"
 
 
-class OverviewPage:
+class OverviewPage(Pages):
     """How the bot is, on one page."""
-
-    def __init__(self, site: AdminSite) -> None:
-        """Draw on ``site``."""
-        self._site = site
-        self._core = site.core
-        self._client = site.core.client
 
     def routes(self) -> list[Route]:
         """Its address."""
@@ -144,7 +138,7 @@ class OverviewPage:
         [today] = await rows(SELECT_TODAY, zone=zone, since=self._site.midnight())
         [calls] = await rows(SELECT_CALLS)
         growth = await rows(SELECT_GROWTH)
-        put_aside = await self._client.run(self._core.put_aside.count)
+        put_aside = await self._run(self._core.put_aside.count)
         [stored] = await rows(SELECT_SIZE)
         health = await self._examine(calls, put_aside, stored["bytes"])
         return self._site.render(
@@ -200,8 +194,8 @@ class OverviewPage:
         return Health("Receiver", now, trouble, last)
 
     async def _examine_queue(self, last: Record | None, put_aside: int) -> Health:
-        waiting, oldest = await self._client.run(self._core.updates.count_waiting)
-        age = await self._client.run(WorkerRepository(self._client).seconds_since_heartbeat)
+        waiting, oldest = await self._run(self._core.updates.count_waiting)
+        age = await self._run(WorkerRepository(self._core.client).seconds_since_heartbeat)
         troubles = []
         if age is None or age > HEARTBEAT_SECONDS:
             troubles.append("no worker is running: start the bot, or python bot.py worker")
@@ -219,7 +213,7 @@ class OverviewPage:
         await self._site.rows("SELECT 1")
         settings = self._core.settings
         folder = settings.data_dir if settings.uses_embedded_database else None
-        trouble = find_disk_shortage(self._client, folder) or _fresh(last)
+        trouble = find_disk_shortage(self._core.client, folder) or _fresh(last)
         return Health(
             "Database", f"answers in {seconds(time.monotonic() - begun)}, {size(stored)}",
             trouble, last,

@@ -307,6 +307,14 @@ class AdminSite:
         return f"{local_time(moment, self.zone):%d.%m.%Y %H:%M}" if moment else ""
 
 
+class Pages:
+    """Pages of one kind, drawn on a site."""
+
+    def __init__(self, site: AdminSite) -> None:
+        """Draw on ``site``."""
+        self._site, self._core, self._run = site, site.core, site.core.client.run
+
+
 async def _read_form(request: Request) -> dict[str, str]:
     """A form's fields; of a name that comes twice, the last."""
     body = await read_body(request, MAX_FORM)

@@ -15,7 +15,7 @@ from starlette.routing import Route
 from src.pg.client import Record
 from src.pg.records_repo import COST, usage_query
 from src.web.admin_access import Role
-from src.web.admin_site import AdminSite, number_of
+from src.web.admin_site import Pages, number_of
 from src.web.admin_words import Chart, build_chart, money, plain_cell, short
 
 DAYS = (1, 7, 14, 30, 90)  # that usage is shown of
@@ -121,12 +121,8 @@ ORDER BY cost DESC NULLS LAST, prompt DESC, o.id LIMIT %(limit)s
 """  # noqa: S608  (it holds a constant of ours)
 
 
-class UsagePages:
+class UsagePages(Pages):
     """What it costs."""
-
-    def __init__(self, site: AdminSite) -> None:
-        """Draw on ``site``."""
-        self._site = site
 
     def routes(self) -> list[Route]:
         """Their addresses."""
@@ -138,7 +134,7 @@ class UsagePages:
     async def usage(self, request: Request) -> Response:
         """Tokens, money and time, by what the address says."""
         days, by = _asked(request)
-        settings = await self._site.core.live_settings.get()
+        settings = await self._core.live_settings.get()
         lines = await self._lines(days, by, limit=100)
         return self._site.render(
             request, "usage.html", lines=lines, days=days, choices=_choices(by), by=by,
@@ -154,7 +150,7 @@ class UsagePages:
             await self._lines(days, by, limit=100_000) if by == "person"
             else await self._site.rows(SELECT_DETAILS, values)
         )  # fmt: skip
-        currency = (await self._site.core.live_settings.get()).currency
+        currency = (await self._core.live_settings.get()).currency
         text = io.StringIO()
         table = csv.writer(text)
         names = list(lines[0]) if lines else ["day", "model", "purpose"]
