@@ -119,16 +119,12 @@ SET payload = '{}', handled_at = coalesce(u.handled_at, now()), outcome = 'faile
 FROM dropped d WHERE u.id = d.update
 """
 
-# Batches, the newest first.
+# Batches, the newest first; or one of them.
 SELECT_BATCHES = """
-SELECT id::text, created_at, provider, model, status, requests, succeeded, failed, dropped,
-       coalesce(error_message, '') AS error
-FROM batch_jobs ORDER BY created_at DESC, id LIMIT %(limit)s
-"""
-SELECT_BATCH = """
 SELECT id::text, created_at, submitted_at, completed_at, provider, model, status, requests,
        succeeded, failed, dropped, coalesce(error_message, '') AS error
-FROM batch_jobs WHERE id = %(id)s
+FROM batch_jobs WHERE %(id)s::uuid IS NULL OR id = %(id)s
+ORDER BY created_at DESC, id LIMIT %(limit)s
 """
 
 # What one asked about, what came to nothing first.
@@ -154,13 +150,12 @@ class FailurePages(Pages):
         return [
             shown("/failures", self.failures, role=Role.READER),
             shown("/queue", self.queue, role=Role.READER),
-            shown("/batches", self._site.listing("batches.html", SELECT_BATCHES, limit=PAGE),
-                  role=Role.READER),
+            shown("/batches", self.batches, role=Role.READER),
             shown("/batches/{batch:uuid}", self.batch, role=Role.READER),
             done("/queue/retry-quarantined", self.retry_quarantined),
             done("/queue/{job:int}/retry", self.retry_job),
             done("/queue/{job:int}/drop", self.drop_job),
-        ]  # fmt: skip
+        ]
 
     async def failures(self, request: Request) -> Response:
         """What failed, by reason and one by one."""
@@ -192,16 +187,21 @@ class FailurePages(Pages):
             request, "queue.html", queue=await self._site.rows(SELECT_QUEUE), by_state=by_state
         )
 
+    async def batches(self, request: Request) -> Response:
+        """The newest batches."""
+        rows = await self._site.rows(SELECT_BATCHES, id=None, limit=PAGE)
+        return self._site.render(request, "batches.html", rows=rows)
+
     async def batch(self, request: Request) -> Response:
         """One batch and its windows."""
-        found = {"id": str(request.path_params["batch"])}
-        batch = await self._site.rows(SELECT_BATCH, found)
+        id_, rows = str(request.path_params["batch"]), self._site.rows
+        batch = await rows(SELECT_BATCHES, id=id_, limit=1)
         if not batch:
             raise HTTPException(404)
+        windows = await rows(SELECT_WINDOWS, id=id_, limit=200)
         return self._site.render(
-            request, "batch.html", batch=batch[0], errors=WINDOW_ERRORS,
-            windows=await self._site.rows(SELECT_WINDOWS, found, limit=200),
-        )  # fmt: skip
+            request, "batch.html", batch=batch[0], errors=WINDOW_ERRORS, windows=windows
+        )
 
     async def retry_job(self, request: Request, _form: Fields) -> str:
         """Give a job back to its queue."""

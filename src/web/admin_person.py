@@ -1,13 +1,12 @@
 """The admin pages about one owner: everything at a glance, and what would be recalled."""
 
-import asyncio
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime
-from typing import Any, BinaryIO
+from functools import partial
+from typing import Any
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 from starlette.routing import Route
 
 from src.base.owners import Called, Owner
@@ -19,10 +18,10 @@ from src.texts import choose_language
 from src.web.admin_people import DAYS, SELECT_PEOPLE
 from src.web.admin_site import Fields, Pages, owner_of, path_of
 from src.web.admin_usage import PURPOSES
+from src.web.http_server import send_file
 
 MAX_QUESTION = 500  # characters
 MAX_LINES = 50  # of each list
-PIECE = 65_536  # bytes of a file that are sent at once
 
 SELECT_ID = "SELECT id FROM owners WHERE id = %(owner)s"
 
@@ -72,13 +71,13 @@ class PersonPages(Pages):
             self._site.read(owner + "/recall", self.recall, "recall"),
             self._site.done(owner + "/export", self.export),
             self._site.done(owner + "/erase", self.erase),
-            self._site.done(owner + "/block", self.block),
-            self._site.done(owner + "/unblock", self.unblock),
+            self._site.done(owner + "/block", partial(self.set_blocked, is_blocked=True)),
+            self._site.done(owner + "/unblock", partial(self.set_blocked, is_blocked=False)),
         ]
 
     async def about(self, request: Request, *, problem: str = "") -> Response:
         """All of an owner at a glance, and what may be done with it."""
-        owner, rows, run = owner_of(request), self._site.rows, self._core.client.run
+        owner, rows, run = owner_of(request), self._site.rows, self._run
         found = await rows(SELECT_ID, owner)
         if not found:
             raise HTTPException(404, "Nothing is kept of them.")
@@ -106,12 +105,7 @@ class PersonPages(Pages):
         kind = "md" if form.get("form") == "md" else "json"
         file = await self._run(self._core.exports.write_file, kind, called)
         await self._site.note(request, f"export {kind}", path_of(owner)[1:])
-        name = f'attachment; filename="{file.name}"'
-        file.content.seek(0)
-        return StreamingResponse(
-            _pieces(file.content), media_type="application/octet-stream",
-            headers={"Content-Disposition": name},
-        )  # fmt: skip
+        return send_file(file, "application/octet-stream")
 
     async def erase(self, request: Request, form: Fields) -> str | Response:
         """Erase everything of an owner, once their id was typed."""
@@ -125,15 +119,8 @@ class PersonPages(Pages):
         await self._site.note(request, "erase everything", path_of(owner)[1:])
         return "/audit"  # where it stands now
 
-    async def block(self, request: Request, _form: Fields) -> str:
-        """Answer them no more."""
-        return await self._set_blocked(request, is_blocked=True)
-
-    async def unblock(self, request: Request, _form: Fields) -> str:
-        """Answer them again."""
-        return await self._set_blocked(request, is_blocked=False)
-
-    async def _set_blocked(self, request: Request, *, is_blocked: bool) -> str:
+    async def set_blocked(self, request: Request, _form: Fields, *, is_blocked: bool) -> str:
+        """Answer them no more, or again."""
         owner, change = owner_of(request), self._core.user_settings.set_blocked
         if await self._run(change, owner.telegram_user_id, is_blocked=is_blocked):
             action = "block" if is_blocked else "unblock"
@@ -170,9 +157,3 @@ class PersonPages(Pages):
             owner, question, datetime.now(UTC), choose_language(known.language),
             known.time_zone or self._site.zone, known.mode,
         )  # fmt: skip
-
-
-async def _pieces(file: BinaryIO) -> AsyncIterator[bytes]:
-    with file:
-        while piece := await asyncio.to_thread(file.read, PIECE):
-            yield piece

@@ -43,10 +43,6 @@ class SettingsPages(Pages):
             self._site.shown("/audit", self.audit),
         ]
 
-    async def settings(self, request: Request) -> Response:
-        """What may be changed while the bot runs, and who changed it last."""
-        return await self._page(request)
-
     async def change_settings(self, request: Request, form: Fields) -> Response:
         """Change what was edited, or set one back; what is refused is shown as it was typed."""
 
@@ -57,10 +53,10 @@ class SettingsPages(Pages):
         sent = await send(form, FIELDS, change, _say)
         if sent.changed:
             await self._site.note(request, "change settings", ", ".join(sent.changed))
-        return await self._page(request, sent)
+        return await self.settings(request, sent)
 
-    async def _page(self, request: Request, sent: Sent = UNSENT) -> Response:
-        """The form, and how its sending ended."""
+    async def settings(self, request: Request, sent: Sent = UNSENT) -> Response:
+        """What may be changed while the bot runs, and who changed it last; how a sending ended."""
         current = _texts(await self._core.live_settings.get())
         about = {row["name"]: row for row in await self._site.rows(SELECT_DESCRIPTIONS)}
         changes = await self._site.rows(SELECT_CHANGES, limit=PAGE)

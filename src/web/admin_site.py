@@ -247,16 +247,6 @@ class AdminSite:
         session: Session = request.state.session
         return session
 
-    def listing(self, template: str, statement: str, **values: Any) -> Page:
-        """A page that lists the rows of one statement: all of them, or an owner's."""
-
-        async def listing(request: Request) -> Response:
-            owner = owner_of(request) if "user" in request.path_params else None
-            rows = await self.rows(statement, owner, **values)
-            return self.render(request, template, owner=owner, rows=rows)
-
-        return listing
-
     def render(
         self, request: Request, template: str, *, status: int = 200, **values: Any
     ) -> HTMLResponse:
@@ -370,25 +360,16 @@ def owner_of(request: Request) -> Owner:
     Raises:
         HTTPException: 404, it is nobody's.
     """
-    owner = read_owner(f"{request.path_params['user']}/{request.path_params['thread']}")
-    if owner is None:
-        raise HTTPException(404)
-    return owner
+    with contextlib.suppress(ValueError):
+        owner = Owner(int(request.path_params["user"]), request.path_params["thread"])
+        if max(map(abs, owner)) < 2**52:
+            return owner
+    raise HTTPException(404)
 
 
 def path_of(owner: Owner) -> str:
     """Where the pages about an owner begin; in the audit, without the slash, who was meant."""
     return f"/users/{owner.telegram_user_id}/{owner.thread_id}"
-
-
-def read_owner(text: str) -> Owner | None:
-    """``12`` or ``12/3``: an owner and the topic; None for anything else."""
-    user, _, thread = text.partition("/")
-    try:
-        owner = Owner(int(user), int(thread or 0))
-    except ValueError:
-        return None
-    return owner if max(abs(number) for number in owner) < 2**52 else None
 
 
 def number_of(request: Request, name: str, *, digits: int = 9) -> int | None:

@@ -2,7 +2,7 @@
 
 import html
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from datetime import date, datetime, time, timedelta
 from functools import partial
@@ -12,7 +12,7 @@ from typing import Any, Literal
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
+from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
@@ -29,10 +29,10 @@ from src.reminders.rules import ReminderOrder
 from src.talk.command_service import undone_text
 from src.talk.corrections import CorrectionService
 from src.texts import LANGUAGES, say, sentences
-from src.texts.reply import MAX_DATA, Action, ReplyFile
+from src.texts.reply import MAX_DATA, Action
 from src.web import app_views as views
 from src.web.app_gate import Gate, Json, RefusedError, VerifiedCall, accepted_language, is_number
-from src.web.http_server import WithHeaders
+from src.web.http_server import WithHeaders, send_file
 
 HERE = Path(__file__).parent
 # The one script that is not ours, from which the page has ``initData`` and the theme.
@@ -62,14 +62,6 @@ def pack_place(place: Place) -> str:
     return f"{place.position}.{place.id}"
 
 
-def unpack_place(text: str) -> Place | None:
-    """What ``pack_place`` wrote; None for anything else."""
-    position, _, id_ = text.partition(".")
-    if not (is_number(position, 9) and is_number(id_, 18)):
-        return None
-    return Place(int(position), int(id_))
-
-
 FACTS, HITS, MESSAGES = 50, 20, 40  # a page
 SEARCHED = 2000  # facts that a search inside them looks at
 CAME = 10  # reminders that came lately
@@ -78,7 +70,6 @@ MAX_TEXT = 4096  # characters of a correction, as of a message in Telegram
 MAX_QUERY = 500
 MAX_TIME = 100
 MAX_OFFSET = 1_000_000
-CHUNK = 65_536  # bytes of a file that are in memory at once
 # What a request takes of its sender's ``Allowance``.
 LOOK, CHANGE, SEARCH, EXPORT = 1.0, 2.0, 3.0, 20.0
 # Commands of the chat that the page gives as well, and whether they want words.
@@ -327,8 +318,7 @@ class Api:
         """Everything in a file, for programs (``json``) or to read (``md``)."""
         file = await self._client.run(self._core.exports.write_file, form, asked.called)
         kind = "application/zip" if file.name.endswith(".zip") else FILE_TYPES[form]
-        headers = {"Content-Disposition": f'attachment; filename="{file.name}"'}
-        return StreamingResponse(_chunks(file), media_type=kind, headers=headers)
+        return send_file(file, kind)
 
     def _served(self, cost: float, answer: Answer) -> Callable[[Request], Awaitable[Response]]:
         """An address behind the gate; what goes wrong is a sentence."""
@@ -406,10 +396,15 @@ def _facts_page(
 
 
 def _place(asked: VerifiedCall, text: str) -> Place:
-    place = unpack_place(text)
-    if place is None:
+    """What ``pack_place`` wrote.
+
+    Raises:
+        RefusedError: It did not write that.
+    """
+    position, _, id_ = text.partition(".")
+    if not (is_number(position, 9) and is_number(id_, 18)):
         raise asked.refused(400, "app_bad_request")
-    return place
+    return Place(int(position), int(id_))
 
 
 def _beginning(text: str, time_zone: str) -> datetime | None:
@@ -418,13 +413,6 @@ def _beginning(text: str, time_zone: str) -> datetime | None:
         return first_moment(datetime.combine(date.fromisoformat(text), time()), time_zone)
     except (ValueError, OverflowError):
         return None
-
-
-def _chunks(file: ReplyFile) -> Iterator[bytes]:
-    with file.content as content:
-        content.seek(0)
-        while piece := content.read(CHUNK):
-            yield piece
 
 
 def build_web_app(core: Core, token: str, permits: Callable[[int], bool]) -> Any:

@@ -312,7 +312,7 @@ def test_figures_are_said_shortly() -> None:
     assert [money(n, "EUR") for n in (None, 0, 0.0123, 1234.5)] == [
         "–", "0.00 EUR", "0.0123 EUR", "1,234.50 EUR",
     ]  # fmt: skip
-    assert [plain_cell(one) for one in ("=1+1", "-3", "a", None, "@x")] == [
+    assert [plain_cell(one) for one in ("=1+1", -3, "a", None, "@x")] == [
         "'=1+1", "-3", "a", "", "'@x",
     ]  # fmt: skip
 
