@@ -3,9 +3,16 @@
 from src.pg.client import Repository
 from src.pg.connection import PATIENT
 
+# Calls of models summed up, within another statement; those that failed count apart.
+SUMS = """
+           count(*) FILTER (WHERE error IS NULL) AS calls, count(error) AS failed,
+           coalesce(sum(prompt_tokens), 0) AS prompt, coalesce(sum(cached_tokens), 0) AS cached,
+           coalesce(sum(completion_tokens), 0) AS completion,
+           coalesce(sum(prompt_tokens - cached_tokens), 0) AS uncached"""
+
 # The last day that was summed up, and the calls since then by day, model, purpose and time they
-# took; those that failed count apart.
-USAGE_CLASSES = """
+# took.
+USAGE_CLASSES = f"""
 WITH rolled AS (
     SELECT coalesce(max(day), (now() AT TIME ZONE %(zone)s)::date - %(days)s) AS day
     FROM model_usage_days
@@ -13,16 +20,11 @@ WITH rolled AS (
     SELECT (created_at AT TIME ZONE %(zone)s)::date AS day, model, purpose,
            CASE WHEN error IS NULL
                 THEN round(50 * ln(greatest(duration_ms, 1)::float8))::int ELSE 0 END AS class,
-           count(*) FILTER (WHERE error IS NULL) AS calls,
-           count(*) FILTER (WHERE error IS NOT NULL) AS failed,
-           coalesce(sum(prompt_tokens), 0) AS prompt,
-           coalesce(sum(cached_tokens), 0) AS cached,
-           coalesce(sum(completion_tokens), 0) AS completion,
-           coalesce(sum(prompt_tokens - cached_tokens), 0) AS uncached
+           {SUMS}
     FROM model_usage, rolled
     WHERE created_at >= (rolled.day + 1)::timestamp AT TIME ZONE %(zone)s
     GROUP BY 1, 2, 3, 4
-)"""
+)"""  # noqa: S608  (it holds a constant of ours)
 
 
 # What calls ``u`` of a model with the prices ``p`` cost; batches cost half.

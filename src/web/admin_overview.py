@@ -14,7 +14,7 @@ from starlette.routing import Route
 from src.base.config import OFFLINE_MODEL
 from src.pg.client import Record
 from src.pg.failure_log import Part
-from src.pg.records_repo import COST
+from src.pg.records_repo import COST, SUMS
 from src.queue.job_repo import WorkerRepository
 from src.web.admin_access import Role
 from src.web.admin_site import Pages
@@ -53,23 +53,14 @@ LEFT JOIN sums USING (hour) CROSS JOIN times t ORDER BY hour
 # Tokens and money since midnight; how many calls are of models without a price.
 SELECT_TODAY = f"""
 WITH spent AS (
-    SELECT model, purpose,
-           count(*) FILTER (WHERE error IS NULL) AS calls,
-           sum(coalesce(prompt_tokens, 0) + coalesce(completion_tokens, 0)) AS tokens,
-           coalesce(sum(prompt_tokens - cached_tokens), 0) AS uncached,
-           coalesce(sum(cached_tokens), 0) AS cached,
-           coalesce(sum(completion_tokens), 0) AS completion
-    FROM model_usage
-    WHERE created_at >= %(since)s
-    GROUP BY 1, 2
+    SELECT model, purpose, {SUMS} FROM model_usage WHERE created_at >= %(since)s GROUP BY 1, 2
 )
-SELECT coalesce(sum(u.tokens), 0)::bigint AS tokens,
-       sum({COST}) AS cost,
+SELECT coalesce(sum(u.prompt + u.completion), 0)::bigint AS tokens, sum({COST}) AS cost,
        coalesce(sum(u.calls) FILTER (WHERE p.model IS NULL), 0)::bigint AS unpriced,
        (SELECT coalesce(sum(messages), 0)::bigint FROM daily_messages
         WHERE day = (now() AT TIME ZONE %(zone)s)::date) AS messages
 FROM spent u LEFT JOIN model_prices p ON p.model = u.model
-"""  # noqa: S608  (it holds a constant of ours)
+"""  # noqa: S608  (it holds constants of ours)
 
 # The last failure of a part.
 SELECT_LAST = """

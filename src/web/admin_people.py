@@ -5,7 +5,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from src.memory.memory_repo import COUNT_LIVING
-from src.pg.records_repo import COST
+from src.pg.records_repo import COST, SUMS
 from src.web.admin_site import PAGE, Pages, number_of
 
 DAYS = 30  # of which the cost is told
@@ -59,8 +59,7 @@ LEFT JOIN (SELECT owner_id, sum(times)::bigint AS failures FROM failures
            WHERE owner_id = ANY(%(owners)s) GROUP BY owner_id) AS failed ON failed.owner_id = o.id
 LEFT JOIN (
     SELECT owner_id, sum({COST}) AS cost FROM (
-        SELECT owner_id, model, purpose, sum(prompt_tokens - cached_tokens) AS uncached,
-               sum(cached_tokens) AS cached, sum(completion_tokens) AS completion
+        SELECT owner_id, model, purpose, {SUMS}
         FROM model_usage
         WHERE owner_id = ANY(%(owners)s)
           AND created_at > now() - make_interval(days => %(days)s)

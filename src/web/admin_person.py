@@ -12,7 +12,7 @@ from starlette.routing import Route
 from src.base.owners import Called, Owner
 from src.memory.ranking import LEXICAL_WEIGHT, LINK_BONUS
 from src.memory.retriever import Query
-from src.pg.records_repo import COST
+from src.pg.records_repo import COST, SUMS
 from src.talk.turn_state import IncomingMessage
 from src.texts import choose_language
 from src.web.admin_people import DAYS, SELECT_PEOPLE
@@ -40,13 +40,10 @@ WHERE c.owner_id = %(owner)s ORDER BY s.created_at DESC, s.id DESC LIMIT %(limit
 
 # What the calls of models for an owner took, by purpose; without a price there is no cost.
 SELECT_USAGE = f"""
-SELECT purpose, sum(calls)::bigint AS calls, sum(failed)::bigint AS failed,
+SELECT purpose, sum(calls + failed)::bigint AS calls, sum(failed)::bigint AS failed,
        sum(u.prompt)::bigint AS prompt, sum(u.completion)::bigint AS completion,
        sum({COST}) AS cost
-FROM (SELECT model, purpose, count(*) AS calls, count(error) AS failed,
-             coalesce(sum(prompt_tokens), 0) AS prompt, coalesce(sum(cached_tokens), 0) AS cached,
-             coalesce(sum(completion_tokens), 0) AS completion,
-             coalesce(sum(prompt_tokens - cached_tokens), 0) AS uncached
+FROM (SELECT model, purpose, {SUMS}
       FROM model_usage
       WHERE owner_id = %(owner)s AND created_at > now() - make_interval(days => %(days)s)
       GROUP BY model, purpose) AS u LEFT JOIN model_prices p ON p.model = u.model

@@ -13,7 +13,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from src.pg.client import Record
-from src.pg.records_repo import COST, usage_query
+from src.pg.records_repo import COST, SUMS, usage_query
 from src.web.admin_access import Role
 from src.web.admin_site import Pages, number_of
 from src.web.admin_words import Chart, build_chart, money, plain_cell, short
@@ -98,19 +98,12 @@ FROM priced GROUP BY day, model, purpose ORDER BY day, model, purpose LIMIT 2000
 # By person, or group: those who cost most.
 SELECT_PEOPLE = f"""
 WITH spent AS (
-    SELECT owner_id, model, purpose,
-           count(*) FILTER (WHERE error IS NULL) AS calls, count(error) AS failed,
-           coalesce(sum(prompt_tokens), 0) AS prompt, coalesce(sum(cached_tokens), 0) AS cached,
-           coalesce(sum(completion_tokens), 0) AS completion,
-           coalesce(sum(prompt_tokens - cached_tokens), 0) AS uncached
-    FROM model_usage
-    WHERE created_at >= %(since)s
-    GROUP BY 1, 2, 3
+    SELECT owner_id, model, purpose, {SUMS}
+    FROM model_usage WHERE created_at >= %(since)s GROUP BY 1, 2, 3
 ), summed AS (
     SELECT u.owner_id, sum(u.calls)::bigint AS calls, sum(u.failed)::bigint AS failed,
            sum(u.prompt)::bigint AS prompt, sum(u.cached)::bigint AS cached,
-           sum(u.completion)::bigint AS completion,
-           sum({COST}) AS cost,
+           sum(u.completion)::bigint AS completion, sum({COST}) AS cost,
            coalesce(sum(u.calls) FILTER (WHERE p.model IS NULL), 0)::bigint AS unpriced
     FROM spent u LEFT JOIN model_prices p ON p.model = u.model GROUP BY 1
 )
