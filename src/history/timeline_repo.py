@@ -164,7 +164,7 @@ class ToolResultRepository(Repository):
         if len(arguments) > MAX_ARGUMENTS:
             arguments = json.dumps({"cut": arguments[:MAX_ARGUMENTS]}, ensure_ascii=False)
         columns = {
-            **vars(result), "conversation_id": str(conversation_id), "message_id": message_id,
+            **vars(result), "conversation_id": conversation_id, "message_id": message_id,
             "name": storable(result.name)[:200], "arguments": arguments,
             "result": storable(result.result)[:MAX_RESULT], "keep": KEEP,
         }  # fmt: skip

@@ -169,8 +169,7 @@ class CachedContentRepository(Repository):
 
     def find(self, content_hash: str) -> CachedContent | None:
         """What is cached of these contents and has not expired."""
-        row = self._client.fetch_one(SELECT_CONTENT, content_hash=content_hash)
-        return CachedContent(*row) if row else None
+        return self._first(CachedContent, SELECT_CONTENT, content_hash=content_hash)
 
     def claim(self, content_hash: str, model: str) -> bool:
         """Whether the caller is to have it cached: it is not, and no other process is at it."""

@@ -165,7 +165,7 @@ class BatchExtractionService:
         prompt, known = await self._extraction.build_prompt(window)
         request = BatchRequest(str(request_id), prompt, ExtractedFacts)
         place = window.conversation_id, window.first, window.last
-        asked = BatchWindow(request_id, *place, tuple(known))
+        asked = BatchWindow(request_id, *place, list(known))
         return _Question(asked, provider.encode(request, model))
 
     async def _send(

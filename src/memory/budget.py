@@ -107,7 +107,7 @@ class DailyUsageRepository(Repository):
         self, conversation_id: UUID, sender: int, *, limit: int
     ) -> datetime | None:
         """When a user may be answered again; None while there is room within the minute."""
-        place = {"conversation_id": str(conversation_id), "sender": sender}
+        place = {"conversation_id": conversation_id, "sender": sender}
         return self._first(lambda end: end, SELECT_MINUTE_END, place, limit=limit)
 
     def sum_spent(self, sender: int, owner: int, *, zone: str, with_total: bool = False) -> Spent:
