@@ -6,6 +6,7 @@ import logging
 import math
 import random
 import time
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from itertools import chain
 
@@ -72,6 +73,19 @@ def pause(error: TransientError, attempts: int) -> float:
     if isinstance(error, DeliveryRefusedError):
         seconds = max(seconds, REFUSED_PAUSE)
     return seconds * random.uniform(0.75, 1.25)
+
+
+def every(
+    cron: str, app: App, queue: str, name: str, work: Callable[[], Awaitable[None]],
+    *, priority: int = 0,
+) -> None:  # fmt: skip
+    """Have ``work`` done at the times of ``cron`` by whichever worker comes first."""
+
+    async def run(timestamp: int) -> None:  # noqa: ARG001
+        await work()
+
+    task = app.task(name=name, queue=queue, lock=name, queueing_lock=name, priority=priority)
+    app.periodic(cron=cron)(task(run))
 
 
 # How many jobs of each queue can run now, and in how many seconds the next one is due.

@@ -20,7 +20,7 @@ from src.core import Core
 from src.memory.question_repo import SHOW_ENDING, QuestionRepository
 from src.queue.job_repo import COMMANDS_QUEUE, CONTROL_QUEUE, REMINDERS_QUEUE, TURNS_QUEUE
 from src.queue.update_repo import UpdateKind, UpdateOutcome, WaitingUpdate
-from src.queue.workers import BackOff
+from src.queue.workers import BackOff, every
 from src.reminders.reminder_repo import REMIND, DueReminder
 from src.reminders.screens import LATE, arrival
 from src.talk.turn_state import TurnControl
@@ -289,17 +289,11 @@ class ReminderTasks:
         """Tell the queue about the tasks and their times, under the names of the stored jobs."""
         queue = REMINDERS_QUEUE
         app.task(name=REMIND, queue=queue, pass_context=True, retry=BackOff())(self.remind)
-        task = app.task(  # before all that is due: it is late only for what is planned late
-            name=PLAN, queue=queue, lock=PLAN, queueing_lock=PLAN, priority=1, pass_context=True
-        )
-        app.periodic(cron="* * * * *")(task(self.plan))
-
-    async def plan(self, context: JobContext, timestamp: int) -> None:  # noqa: ARG002
-        """Every minute: jobs for what is due within two."""
-        await self.plan_now()
+        # Before all that is due: it is late only for what is planned late.
+        every("* * * * *", app, queue, PLAN, self.plan_now, priority=1)
 
     async def plan_now(self) -> None:
-        """Make jobs for what is due soon, as at every start: something may be due already."""
+        """Make jobs for what is due within two minutes; at every start some may be due already."""
         try:
             if planned := await self._core.reminders.plan(datetime.now(UTC)):
                 logger.info("planned reminders", extra={"reminders": planned})

@@ -245,10 +245,10 @@ async def test_by_default_messages_stay_for_ever(teller: Person) -> None:
     await aged(teller, "давно", 4000)
     core = teller.core
     keeping = Housekeeping(core)
-    await keeping.delete_aged(None, 0)  # type: ignore[arg-type]
+    await keeping.delete_aged()
     assert texts(teller) == ["давно"]
     teller.rig.set(message_retention_days=3000, memory_extraction_enabled=False)
-    await keeping.delete_aged(None, 0)  # type: ignore[arg-type]
+    await keeping.delete_aged()
     assert (
         texts(teller) == []
         and "pomni_messages_expired_total 1.0" in core.metrics.render().decode()
