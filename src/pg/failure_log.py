@@ -5,7 +5,7 @@ import json
 import logging
 from collections import deque
 from contextlib import suppress
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from src.base import errors
 from src.base.logs import TOKEN
@@ -13,8 +13,14 @@ from src.pg.client import PgClient, Repository
 from src.pg.connection import PATIENT
 
 Part = Literal["telegram", "queue", "database", "model", "embeddings", "tools", "other"]
-PARTS: tuple[Part, ...] = get_args(Part)
-# By the logger, where the error does not tell.
+# By the error, the first that is met;
+ERRORS: dict[Part, tuple[type[errors.AppError], ...]] = {
+    "database": (errors.StorageError,),
+    "model": (errors.ModelError, errors.ModelUnavailableError),
+    "tools": (errors.ToolServerError,),
+    "telegram": (errors.DeliveryError, errors.DeliveryRefusedError),
+}
+# by the logger, where the error does not tell.
 LOGGERS: dict[str, Part] = {
     "src.llm.embeddings": "embeddings",
     "src.memory.embedding_space": "embeddings",
@@ -128,18 +134,10 @@ def part_of(record: logging.LogRecord, error: BaseException | None) -> Part:
     """Which part of the bot a line is about."""
     chain = list(errors.causes(error)) if error is not None else []
     named = next((part for start, part in LOGGERS.items() if record.name.startswith(start)), None)
-    is_of_model = any(
-        isinstance(one, errors.ModelError | errors.ModelUnavailableError) for one in chain
-    )
-    if any(isinstance(one, errors.StorageError) for one in chain):
-        return "database"
-    if is_of_model and named != "embeddings":
-        is_embedding = vars(record).get("task") in EMBEDDING_TASKS
-        return "embeddings" if is_embedding else "model"
-    if any(isinstance(one, errors.ToolServerError) for one in chain):
-        return "tools"
-    if any(isinstance(one, errors.DeliveryError | errors.DeliveryRefusedError) for one in chain):
-        return "telegram"
+    for part, kinds in ERRORS.items():
+        if any(isinstance(one, kinds) for one in chain):
+            is_embedding = named == "embeddings" or vars(record).get("task") in EMBEDDING_TASKS
+            return "embeddings" if part == "model" and is_embedding else part
     if named == "telegram" and chain and not isinstance(chain[0], errors.AppError):
         return "other"  # a defect of ours, met while an update was handled
     return named or "other"
