@@ -300,23 +300,6 @@ class BatchJob:
 
 
 @dataclass(frozen=True)
-class BatchState:
-    """How things stand.
-
-    Attributes:
-        age: Seconds since the last batch was begun; None when there was none.
-        was_refused: Whether the provider refused that one.
-        is_open: Whether one is intended or submitted.
-        is_unread: Whether a window came back unread that a batch may try again.
-    """
-
-    age: float | None
-    was_refused: bool
-    is_open: bool
-    is_unread: bool
-
-
-@dataclass(frozen=True)
 class BatchWindow:
     """A window of a conversation that waits for its reading.
 
@@ -387,16 +370,19 @@ FROM batch_jobs j WHERE j.status IN ('intended', 'submitted', 'collected')
 ORDER BY j.created_at, j.id LIMIT %(limit)s
 """
 
-# Whether it is time for another: seconds since the last one was begun, whether that one was
-# refused; whether one is open; whether a window came back unread and is still the next to be read.
-SELECT_BATCH_STATE = """
-SELECT (SELECT extract(epoch FROM now() - max(created_at))::float FROM batch_jobs),
-       coalesce((SELECT status = 'failed' FROM batch_jobs ORDER BY created_at DESC, id LIMIT 1),
-                false),
-       EXISTS (SELECT 1 FROM batch_jobs WHERE status IN ('intended', 'submitted')),
-       EXISTS (SELECT 1 FROM batch_requests r JOIN conversations c ON c.id = r.conversation_id
-               WHERE r.status = 'failed' AND r.first_position = c.extracted_position + 1
-               GROUP BY r.conversation_id, r.first_position HAVING count(*) < %(tries)s)
+# Whether it is time for another: there was none yet, or the last one is old, or the provider
+# refused it a while ago; or none is open, and a window came back unread that is still the next.
+SELECT_IS_DUE = """
+SELECT last.id IS NULL OR last.age >= %(interval)s OR CASE WHEN last.status = 'failed'
+    THEN last.age >= %(pause)s
+    ELSE NOT EXISTS (SELECT 1 FROM batch_jobs WHERE status IN ('intended', 'submitted'))
+         AND EXISTS (
+             SELECT 1 FROM batch_requests r JOIN conversations c ON c.id = r.conversation_id
+             WHERE r.status = 'failed' AND r.first_position = c.extracted_position + 1
+             GROUP BY r.conversation_id, r.first_position HAVING count(*) < %(tries)s) END
+FROM (SELECT) AS one LEFT JOIN (
+    SELECT id, status, extract(epoch FROM now() - created_at) AS age FROM batch_jobs
+    ORDER BY created_at DESC, id LIMIT 1) AS last ON true
 """
 
 # What still waits of a batch.
@@ -500,10 +486,16 @@ class BatchRepository(Repository):
         """Batches that are not over, oldest first."""
         return self._all(BatchJob, SELECT_OPEN, limit=limit)
 
-    def find_state(self, tries: int) -> BatchState:
-        """What decides whether it is time for another; ``tries`` is how many a window has."""
-        [state] = self._all(BatchState, SELECT_BATCH_STATE, tries=tries)
-        return state
+    def is_due(self, *, interval: float, pause: float, tries: int) -> bool:
+        """Whether it is time for another batch.
+
+        Args:
+            interval: Seconds from one to the next.
+            pause: Seconds after one that was refused.
+            tries: How many a window has; one that has some left does not wait for the interval.
+        """
+        [due] = self._values(SELECT_IS_DUE, interval=interval, pause=pause, tries=tries)
+        return bool(due)
 
     def list_waiting(self, job_id: UUID) -> list[BatchWindow]:
         """The windows of a batch that still wait."""
