@@ -150,10 +150,6 @@ UPDATE cached_contents SET name = %(name)s, expires_at = %(expires_at)s
 WHERE content_hash = %(content_hash)s
 """
 FORGET = "DELETE FROM cached_contents WHERE content_hash = %(content_hash)s AND name = %(name)s"
-PRUNE = """
-DELETE FROM cached_contents
-WHERE coalesce(expires_at, claimed_at) < now() - interval '1 day'
-"""
 
 
 @dataclass(frozen=True)
@@ -185,10 +181,6 @@ class CachedContentRepository(Repository):
     def forget(self, content_hash: str, name: str) -> None:
         """Evict it; another one that has taken its place stays."""
         self._client.execute(FORGET, content_hash=content_hash, name=name)
-
-    def prune(self) -> int:
-        """Delete the rows of what has expired a day ago; returns how many."""
-        return self._client.execute(PRUNE)
 
 
 TTL = timedelta(hours=1)

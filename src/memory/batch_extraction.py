@@ -121,10 +121,6 @@ class BatchExtractionService:
         self._metrics.batches.set(left)
         return left
 
-    async def delete_old(self, *, days: int) -> int:
-        """Delete batches that ended ``days`` ago; returns how many."""
-        return await self._client.run(self._batches.delete_old, days=days)
-
     async def _closed_windows(self, settings: GlobalSettings) -> AsyncIterator[Window]:
         """Closed windows that may be submitted."""
         list_closed = partial(

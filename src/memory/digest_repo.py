@@ -423,12 +423,6 @@ UPDATE batch_jobs SET status = coalesce(%(status)s, status), error_message = %(e
 WHERE id = %(id)s
 """
 
-# Batches that have been over for so long, with their requests.
-DELETE_OLD = """
-DELETE FROM batch_jobs WHERE status IN ('completed', 'failed')
-  AND completed_at < now() - make_interval(days => %(days)s)
-"""
-
 
 class BatchRepository(Repository):
     """Keeps the batches; every method blocks (see ``PgClient.run``)."""
@@ -524,7 +518,3 @@ class BatchRepository(Repository):
     def set_status(self, job_id: UUID, status: JobStatus | None, error: str | None = None) -> None:
         """Where a batch stands, or None to leave that, and why it did not go on."""
         self._client.execute(SET_STATUS, id=job_id, status=status, error=error)
-
-    def delete_old(self, *, days: int) -> int:
-        """Delete batches that have been over for ``days``."""
-        return self._client.execute(DELETE_OLD, days=days)

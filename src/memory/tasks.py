@@ -26,7 +26,6 @@ DIGEST_CONVERSATION = "digest_conversation"
 REEMBED = "reembed"
 CONSOLIDATE = "consolidate"
 OF_DIGESTS = frozenset({DIGEST_CONVERSATION, REEMBED, CONSOLIDATE})  # long ones, in their queue
-KEEP_DAYS = 90  # of batches that are over
 MAX_WAITS = 12  # of five seconds each for a flood to end
 
 
@@ -105,7 +104,6 @@ class MemoryTasks:
         await self._batches.poll()
         if sent := await self._batches.gather():
             logger.info("sent a batch", extra={"windows": sent})
-        await self._batches.delete_old(days=KEEP_DAYS)
 
     async def consolidate(self, context: JobContext, attempts: int = 0) -> None:
         """Look through facts that changed, of some owners at a time."""

@@ -6,11 +6,8 @@ from functools import partial
 from procrastinate import App
 
 from src.core import Core
-from src.llm.prompt_cache import CachedContentRepository
-from src.memory.budget import DailyUsageRepository
 from src.memory.memory_repo import MemoryRepository
 from src.memory.purge_repo import PurgeRepository
-from src.pg.failure_log import FailureRepository
 from src.pg.records_repo import RecordsRepository
 from src.queue.job_repo import HOUSEKEEPING_QUEUE
 from src.queue.workers import every
@@ -20,9 +17,7 @@ logger = logging.getLogger(__name__)
 
 FORGOTTEN_AFTER = 30.0  # seconds; an update's job is stored together with it
 KEEP_UPDATES_HOURS = 72  # Telegram may deliver an update again for 24
-KEEP_DAYS = 60  # of the counts of messages by day
 KEEP_REMINDERS_DAYS = 60  # of what came or was cancelled; until then a tap puts it off
-KEEP_RECORDS_DAYS = 400  # of usage, and of what operators did
 KEEP_JOBS_HOURS = 24 * 7  # of failed and aborted jobs; finished ones go at once
 
 
@@ -64,13 +59,10 @@ class Housekeeping:
             include_cancelled=True,
             include_aborted=True,
         )
-        await run(DailyUsageRepository(client).delete_old, days=KEEP_DAYS)
         await run(ReminderRepository(client).prune, days=KEEP_REMINDERS_DAYS)
-        await run(CachedContentRepository(client).prune)
-        await run(FailureRepository(client).prune)
         records, zone = RecordsRepository(client), self._core.settings.timezone
-        await run(records.prune, days=KEEP_RECORDS_DAYS)
-        await run(records.sum_up, zone=zone, days=KEEP_RECORDS_DAYS)
+        await run(records.prune)
+        await run(records.sum_up, zone=zone)
         facts = await run(MemoryRepository(client).count_all)
         await run(records.count_growth, zone=zone, facts=facts)
         logger.info("pruned", extra={"updates": gone})

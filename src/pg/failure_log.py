@@ -10,7 +10,6 @@ from typing import Any, Literal
 from src.base import errors
 from src.base.logs import TOKEN
 from src.pg.client import PgClient, Repository
-from src.pg.connection import PATIENT
 
 Part = Literal["telegram", "queue", "database", "model", "embeddings", "tools", "other"]
 # By the error, the first that is met;
@@ -37,7 +36,6 @@ EMBEDDING_TASKS = ("embed_documents", "reembed")
 SPOKEN_OF = ("src.web",)  # who looks at a page sees it
 FLUSH_SECONDS = 5.0
 MAX_WAITING = 1000  # failures that a database which is away has not taken
-KEEP_DAYS = 14
 
 # What failed, the same within a flush once. Whose it is, by their chat or conversation.
 INSERT_FAILURES = """
@@ -54,8 +52,6 @@ GROUP BY f.part, f.event, f.reason, f.chat, f.conversation, f.update, f.job
 ORDER BY max(f.at)
 """
 
-DELETE_OLD = "DELETE FROM failures WHERE failed_at < now() - make_interval(days => %(days)s)"
-
 
 class FailureRepository(Repository):
     """Stores what failed; every method blocks."""
@@ -63,10 +59,6 @@ class FailureRepository(Repository):
     def add(self, failures: list[dict[str, Any]]) -> None:
         """Store failures as ``describe_failure`` makes them."""
         self._client.execute(INSERT_FAILURES, failures=json.dumps(failures))
-
-    def prune(self, *, days: int = KEEP_DAYS) -> int:
-        """Delete what failed more than ``days`` ago; returns how much."""
-        return self._client.execute(DELETE_OLD, days=days, limits=PATIENT)
 
 
 class FailureLog(logging.Handler):

@@ -58,26 +58,38 @@ SET counted_at = now(), people = EXCLUDED.people, messages = EXCLUDED.messages,
     facts = EXCLUDED.facts, bytes = EXCLUDED.bytes
 """
 
-PRUNE = (
-    "DELETE FROM model_usage WHERE created_at < now() - make_interval(days => %(days)s)",
-    "DELETE FROM model_usage_days WHERE day < current_date - %(days)s",
-    "DELETE FROM growth_days WHERE day < current_date - %(days)s",
-    "DELETE FROM admin_actions WHERE done_at < now() - make_interval(days => %(days)s)",
-    "DELETE FROM admin_logouts WHERE ended_at < now() - interval '1 day'",
+# What is deleted, and how many days after which moment. Updates, reminders and what was said are
+# deleted by their own rooms.
+RECORD_DAYS, FAILURE_DAYS = 400, 14
+KEPT = (
+    ("admin_actions", "done_at", RECORD_DAYS),
+    ("admin_logouts", "ended_at", 1),
+    ("batch_jobs", "completed_at", 90),  # with their requests
+    ("cached_contents", "coalesce(expires_at, claimed_at)", 1),
+    ("daily_messages", "day", 60),
+    ("failures", "failed_at", FAILURE_DAYS),
+    ("growth_days", "day", RECORD_DAYS),
+    ("model_usage", "created_at", RECORD_DAYS),
+    ("model_usage_days", "day", RECORD_DAYS),
 )
+PRUNE = "DELETE FROM {table} WHERE {moment} < now() - make_interval(days => %(days)s)"
 
 
 class RecordsRepository(Repository):
     """Sums the usage up and prunes; every method blocks."""
 
-    def sum_up(self, *, zone: str, days: int) -> None:
-        """Sum up the usage of the days (of ``zone``) that are over, the last ``days`` of them."""
-        self._client.execute(ROLL_UP, zone=zone, days=days, limits=PATIENT)
+    def sum_up(self, *, zone: str) -> None:
+        """Sum up the usage of the days (of ``zone``) that are over."""
+        self._client.execute(ROLL_UP, zone=zone, days=RECORD_DAYS, limits=PATIENT)
 
     def count_growth(self, *, zone: str, facts: int) -> None:
         """Note what there is on this day of ``zone`` until now, ``facts`` among it."""
         self._client.execute(COUNT_GROWTH, zone=zone, facts=facts, limits=PATIENT)
 
-    def prune(self, *, days: int) -> int:
-        """Delete records older than ``days``; returns how many."""
-        return sum(self._client.execute(sql, days=days, limits=PATIENT) for sql in PRUNE)
+    def prune(self) -> int:
+        """Delete what has been kept for long enough; returns how much."""
+        gone = 0
+        for table, moment, days in KEPT:
+            statement = PRUNE.replace("{table}", table).replace("{moment}", moment)
+            gone += self._client.execute(statement, days=days, limits=PATIENT)
+        return gone

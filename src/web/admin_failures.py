@@ -9,11 +9,12 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from src.pg.client import Record
-from src.pg.failure_log import KEEP_DAYS, Part
+from src.pg.failure_log import Part
+from src.pg.records_repo import FAILURE_DAYS
 from src.web.admin_access import Role
 from src.web.admin_site import PAGE, Fields, Pages, number_of
 
-DAYS = (1, 7, KEEP_DAYS)
+DAYS = (1, 7, FAILURE_DAYS)
 # What the parts of the bot are called.
 PARTS: dict[Part, str] = {
     "telegram": "Telegram", "queue": "Queue", "database": "Database", "model": "Model",
