@@ -108,7 +108,7 @@ async def measure_owner(core: Core) -> dict[str, str]:
     records = RecordsRepository(client)
     facts = MemoryRepository(client).count_all
     jobs: dict[str, Callable[[], object]] = {
-        "sum up the usage": lambda: records.sum_up(zone=ZONE, days=400),
+        "sum up the usage": lambda: records.sum_up(zone=ZONE),
         "count the growth": lambda: records.count_growth(zone=ZONE, facts=facts()),
         "purge what was forgotten": PurgeRepository(client).purge_forgotten,
         "find lost updates": lambda: core.updates.defer_forgotten(older_than=60),

@@ -15,14 +15,7 @@ from urllib.parse import urlsplit
 
 import pytz
 from psycopg.conninfo import make_conninfo
-from pydantic import (
-    AfterValidator,
-    BeforeValidator,
-    Field,
-    PrivateAttr,
-    SecretStr,
-    ValidationError,
-)
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from src.base.addresses import HttpUrl, check_http_url, find_url_problem
@@ -193,9 +186,9 @@ class Settings(ProviderSettings, BaseSettings):
     shutdown_timeout: Annotated[float, Field(ge=0, le=600)] = 20.0
     console_fallback: bool = True
 
-    _servers: tuple[McpServer, ...] = PrivateAttr(default=())
-    _warnings: tuple[str, ...] = PrivateAttr(default=())
-    _unread: tuple[str, ...] = PrivateAttr(default=())
+    _servers: tuple[McpServer, ...] = ()
+    _warnings: tuple[str, ...] = ()
+    _unread: tuple[str, ...] = ()
 
     @property
     def warnings(self) -> tuple[str, ...]:

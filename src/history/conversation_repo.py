@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal, NotRequired, TypedDict
+from typing import Any, Literal, NotRequired, TypedDict, cast
 from uuid import UUID
 
 from src.base.errors import AppError, ConversationGoneError
@@ -267,7 +267,7 @@ class ConversationRepository(Repository):
 
     def find_conversation(self, owner: Owner) -> UUID | None:
         """The owner's conversation; None when there is none yet."""
-        return self._first(UUID, SELECT_CONVERSATION, owner)
+        return self._first(lambda id_: id_, SELECT_CONVERSATION, owner)
 
     def hold_conversation(self, transaction: Transaction, owner: Owner) -> UUID:
         """The same, and nobody deletes it before the transaction ends.
@@ -279,12 +279,12 @@ class ConversationRepository(Repository):
             for statement in (HOLD_CONVERSATION, INSERT_CONVERSATION):
                 row = transaction.fetch_one(statement, owner)
                 if row is not None:
-                    return UUID(str(row[0]))
+                    return cast("UUID", row[0])
         raise ConversationGoneError("the conversation is deleted again and again")
 
     def append_message(
         self,
-        conversation_id: UUID | str,
+        conversation_id: UUID,
         role: Role,
         content: str,
         *,
@@ -316,11 +316,11 @@ class ConversationRepository(Repository):
         Raises:
             ConversationGoneError: The message stands in a conversation that is gone.
         """
-        parameters = _parameters("", "user", content, origin, said_at) | vars(voice)
+        parameters = _parameters(None, "user", content, origin, said_at) | vars(voice)
         if row := transaction.fetch_one(INSERT_IN_CURRENT, parameters | owner.columns()):
-            return StoredMessage(int(row[0]), True, UUID(row[1]))
+            return StoredMessage(row[0], True, row[1])
         conversation_id = self.hold_conversation(transaction, owner)
-        return _store(transaction, parameters | {"conversation_id": str(conversation_id)})
+        return _store(transaction, parameters | {"conversation_id": conversation_id})
 
     def find_text(self, owner: Owner, origin: TelegramOrigin) -> str | None:
         """What an earlier attempt stored for a Telegram message; None when nothing."""
@@ -335,23 +335,21 @@ class ConversationRepository(Repository):
         return Written(*row) if row else Written()
 
     def load_last_messages(
-        self, conversation_id: UUID | str, limit: int = 30, *, within: Transaction | None = None
+        self, conversation_id: UUID, limit: int = 30, *, within: Transaction | None = None
     ) -> list[HistoryMessage]:
         """The newest ``limit`` messages, in order ``created_at ASC, id ASC``."""
-        wanted = {"conversation_id": str(conversation_id), "limit": max(0, limit)}
         return self._all(
-            _history_message, SELECT_LAST_MESSAGES, wanted, asked_minutes=ASKED_MINUTES,
-            within=within,
+            _history_message, SELECT_LAST_MESSAGES, within=within, asked_minutes=ASKED_MINUTES,
+            conversation_id=conversation_id, limit=max(0, limit),
         )[::-1]  # fmt: skip
 
     def get_last_position(self, conversation_id: UUID) -> int:
         """The position of the newest message; 0 when there is none."""
-        row = self._client.fetch_one(SELECT_LAST_POSITION, conversation_id=str(conversation_id))
-        return int(row[0]) if row else 0
+        return self._first(int, SELECT_LAST_POSITION, conversation_id=conversation_id) or 0
 
     def list_messages(self, conversation_id: UUID, first: int, last: int) -> list[PastMessage]:
         """What user and assistant said from position ``first`` to ``last``."""
-        place = {"conversation_id": str(conversation_id), "first": first, "last": last}
+        place = {"conversation_id": conversation_id, "first": first, "last": last}
         return self._all(past_message, SELECT_MESSAGES, place)
 
     def create_new_conversation(
@@ -374,35 +372,36 @@ class ConversationRepository(Repository):
                 transaction.execute(KEEP_UNREAD, owner, limit=MAX_PARTING)
             transaction.execute(DELETE_CONVERSATIONS, owner)
             row = transaction.fetch_one(INSERT_CONVERSATION, owner)
-            return UUID(str(row[0])) if row else self.hold_conversation(transaction, owner)
+            return row[0] if row else self.hold_conversation(transaction, owner)
 
         return self._client.in_transaction(replace, limits=PATIENT)
 
-    def clear_conversation_messages(self, conversation_id: UUID | str) -> int:
+    def clear_conversation_messages(self, conversation_id: UUID) -> int:
         """Delete the conversation's messages, keep the conversation; returns how many went."""
-        conversation = str(conversation_id)
-        return self._client.execute(DELETE_MESSAGES, limits=PATIENT, conversation_id=conversation)
+        return self._client.execute(
+            DELETE_MESSAGES, conversation_id=conversation_id, limits=PATIENT
+        )
 
 
 def _parameters(
-    conversation_id: UUID | str,
+    conversation_id: UUID | None,
     role: Role,
     content: str,
     origin: TelegramOrigin | None,
     said_at: datetime | None,
 ) -> dict[str, object]:
-    message = {"conversation_id": str(conversation_id), "role": role, "content": storable(content)}
+    message = {"conversation_id": conversation_id, "role": role, "content": storable(content)}
     return {**message, "said_at": said_at, **(origin.columns() if origin else NO_ORIGIN)}
 
 
 def _store(transaction: Transaction, parameters: dict[str, object]) -> StoredMessage:
     """See ``ConversationRepository.store_message``."""
     if row := transaction.fetch_one(INSERT_MESSAGE, parameters):
-        return StoredMessage(int(row[0]), True, UUID(row[1]))
+        return StoredMessage(row[0], True, row[1])
     row = transaction.fetch_one(SELECT_BY_ORIGIN, parameters)
     if row is None:
         raise ConversationGoneError("the message belongs to a conversation that is gone")
-    return StoredMessage(int(row[0]), False, UUID(row[1]))
+    return StoredMessage(row[0], False, row[1])
 
 
 def _history_message(*row: Any) -> HistoryMessage:

@@ -21,37 +21,26 @@ class Place(NamedTuple):
 
 LAST = Place(2**31 - 1, 2**63 - 1)
 
-# Of a conversation, what the owner and the bot said: an index walk from a place to one side.
-PAGE = """
-SELECT m.position, m.id, m.role, left(message_text(m.content), %(longest)s), m.said_at,
-       m.is_private
+# Of a conversation, what the owner and the bot said.
+SAID = """
 FROM messages m
 WHERE m.conversation_id = (SELECT id FROM conversations
                            WHERE telegram_user_id = %(user)s AND thread_id = %(thread_id)s)
   AND m.role IN ('user', 'assistant') AND NOT m.is_forgotten
 """
-SELECT_BEFORE = (
-    PAGE
-    + """
-  AND (m.position, m.id) < (%(position)s, %(id)s)
-ORDER BY m.position DESC, m.id DESC LIMIT %(limit)s
-"""
-)
-SELECT_FROM = (
-    PAGE
-    + """
-  AND (m.position, m.id) >= (%(position)s, %(id)s)
-ORDER BY m.position, m.id LIMIT %(limit)s
-"""
-)
+# A page of it: an index walk from a place to one side.
+PAGE = f"""
+SELECT m.position, m.id, m.role, left(message_text(m.content), %(longest)s), m.said_at,
+       m.is_private {SAID}"""
+SELECT_BEFORE = f"""{PAGE} AND (m.position, m.id) < (%(position)s, %(id)s)
+ORDER BY m.position DESC, m.id DESC LIMIT %(limit)s"""
+SELECT_FROM = f"""{PAGE} AND (m.position, m.id) >= (%(position)s, %(id)s)
+ORDER BY m.position, m.id LIMIT %(limit)s"""
 
 # The first message of a day or later. It was stored after it was said (clocks may differ), so that
 # nothing older is read.
-SELECT_SINCE = """
-SELECT m.position, m.id FROM messages m
-WHERE m.conversation_id = (SELECT id FROM conversations
-                           WHERE telegram_user_id = %(user)s AND thread_id = %(thread_id)s)
-  AND m.role IN ('user', 'assistant') AND NOT m.is_forgotten
+SELECT_SINCE = f"""
+SELECT m.position, m.id {SAID}
   AND m.created_at >= %(since)s::timestamptz - interval '1 hour' AND m.said_at >= %(since)s
 ORDER BY m.created_at, m.id LIMIT 1
 """
@@ -164,7 +153,7 @@ class ToolResultRepository(Repository):
         if len(arguments) > MAX_ARGUMENTS:
             arguments = json.dumps({"cut": arguments[:MAX_ARGUMENTS]}, ensure_ascii=False)
         columns = {
-            **vars(result), "conversation_id": str(conversation_id), "message_id": message_id,
+            **vars(result), "conversation_id": conversation_id, "message_id": message_id,
             "name": storable(result.name)[:200], "arguments": arguments,
             "result": storable(result.result)[:MAX_RESULT], "keep": KEEP,
         }  # fmt: skip

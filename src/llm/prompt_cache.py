@@ -150,10 +150,6 @@ UPDATE cached_contents SET name = %(name)s, expires_at = %(expires_at)s
 WHERE content_hash = %(content_hash)s
 """
 FORGET = "DELETE FROM cached_contents WHERE content_hash = %(content_hash)s AND name = %(name)s"
-PRUNE = """
-DELETE FROM cached_contents
-WHERE coalesce(expires_at, claimed_at) < now() - interval '1 day'
-"""
 
 
 @dataclass(frozen=True)
@@ -169,8 +165,7 @@ class CachedContentRepository(Repository):
 
     def find(self, content_hash: str) -> CachedContent | None:
         """What is cached of these contents and has not expired."""
-        row = self._client.fetch_one(SELECT_CONTENT, content_hash=content_hash)
-        return CachedContent(*row) if row else None
+        return self._first(CachedContent, SELECT_CONTENT, content_hash=content_hash)
 
     def claim(self, content_hash: str, model: str) -> bool:
         """Whether the caller is to have it cached: it is not, and no other process is at it."""
@@ -186,10 +181,6 @@ class CachedContentRepository(Repository):
     def forget(self, content_hash: str, name: str) -> None:
         """Evict it; another one that has taken its place stays."""
         self._client.execute(FORGET, content_hash=content_hash, name=name)
-
-    def prune(self) -> int:
-        """Delete the rows of what has expired a day ago; returns how many."""
-        return self._client.execute(PRUNE)
 
 
 TTL = timedelta(hours=1)

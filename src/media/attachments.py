@@ -119,11 +119,10 @@ class PictureRepository(Repository):
             uid: Of the message that describes it; empty: the newest one.
             back: So many pictures before the newest one.
         """
-        row = self._client.fetch_one(
-            SELECT_PICTURE, owner, conversation_id=str(conversation_id), uid=uid,
-            back=0 if uid else max(0, back),
+        return self._first(
+            lambda file_id, text: (file_id, text), SELECT_PICTURE, owner,
+            conversation_id=conversation_id, uid=uid, back=0 if uid else max(0, back),
         )  # fmt: skip
-        return None if row is None else (str(row[0]), str(row[1]))
 
 
 AT_ONCE = 4  # attachments, of at most MAX_BYTES each

@@ -89,7 +89,11 @@ class BatchExtractionService:
         chosen = find_batch_provider(settings.memory_extraction_provider)
         if chosen is None or not settings.memory_extraction_enabled:
             return 0
-        if not await self._is_due(settings):
+        is_due = partial(
+            self._batches.is_due, pause=RETRY_SECONDS, tries=MAX_BATCH_TRIES,
+            interval=3600.0 * settings.memory_extraction_interval_hours,
+        )  # fmt: skip
+        if not await self._client.run(is_due):
             return 0
         provider = self._provider(settings.memory_extraction_provider)
         model = self._model(settings, chosen)
@@ -116,19 +120,6 @@ class BatchExtractionService:
         left = len(await self._client.run(self._batches.list_open)) if jobs else 0
         self._metrics.batches.set(left)
         return left
-
-    async def delete_old(self, *, days: int) -> int:
-        """Delete batches that ended ``days`` ago; returns how many."""
-        return await self._client.run(self._batches.delete_old, days=days)
-
-    async def _is_due(self, settings: GlobalSettings) -> bool:
-        """Whether the interval is over, or a failed window waits for a retry."""
-        state = await self._client.run(self._batches.find_state, MAX_BATCH_TRIES)
-        if state.age is None or state.age >= 3600.0 * settings.memory_extraction_interval_hours:
-            return True
-        if state.was_refused:
-            return state.age >= RETRY_SECONDS
-        return state.is_unread and not state.is_open
 
     async def _closed_windows(self, settings: GlobalSettings) -> AsyncIterator[Window]:
         """Closed windows that may be submitted."""
@@ -165,7 +156,7 @@ class BatchExtractionService:
         prompt, known = await self._extraction.build_prompt(window)
         request = BatchRequest(str(request_id), prompt, ExtractedFacts)
         place = window.conversation_id, window.first, window.last
-        asked = BatchWindow(request_id, *place, tuple(known))
+        asked = BatchWindow(request_id, *place, list(known))
         return _Question(asked, provider.encode(request, model))
 
     async def _send(

@@ -92,9 +92,6 @@ SELECT own, in_day, in_month, of_all,
 FROM today, written, used
 """
 
-# Counts that no ceiling needs.
-DELETE_OLD = "DELETE FROM daily_messages WHERE day < current_date - %(days)s"
-
 
 class DailyUsageRepository(Repository):
     """Counts and adds up; every method blocks (see ``PgClient.run``)."""
@@ -107,7 +104,7 @@ class DailyUsageRepository(Repository):
         self, conversation_id: UUID, sender: int, *, limit: int
     ) -> datetime | None:
         """When a user may be answered again; None while there is room within the minute."""
-        place = {"conversation_id": str(conversation_id), "sender": sender}
+        place = {"conversation_id": conversation_id, "sender": sender}
         return self._first(lambda end: end, SELECT_MINUTE_END, place, limit=limit)
 
     def sum_spent(self, sender: int, owner: int, *, zone: str, with_total: bool = False) -> Spent:
@@ -123,10 +120,6 @@ class DailyUsageRepository(Repository):
             Spent, SELECT_SPENT, sender=sender, owner=owner, zone=zone, with_total=with_total
         )
         return spent
-
-    def delete_old(self, *, days: int) -> int:
-        """Delete the counts of days before the last ``days``."""
-        return self._client.execute(DELETE_OLD, days=days)
 
 
 Ceiling = Literal[

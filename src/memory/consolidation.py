@@ -10,19 +10,11 @@ from typing import Any, Literal
 
 from src.base.metrics import Metrics
 from src.base.owners import Owner
+from src.memory import memory_repo
 from src.memory.embedding_space import ServingSpace
-from src.memory.memory_repo import (
-    RESTORE,
-    Memory,
-    NewMemory,
-    Similar,
-    Source,
-    StoredFacts,
-    fact_terms,
-    memory_query,
-)
+from src.memory.memory_repo import Memory, NewMemory, Similar, StoredFacts
 from src.memory.writer import MemoryWriter
-from src.pg.client import PgClient, Repository, Transaction
+from src.pg.client import PgClient, Record, Repository, Transaction
 from src.pg.connection import PATIENT
 from src.pg.global_settings_repo import GlobalSettingsRepository
 from src.pg.locks import lock_facts
@@ -40,27 +32,6 @@ class Due:
     owner: Owner
     since: datetime | None
     now: datetime
-
-
-@dataclass(frozen=True)
-class Consolidation:
-    """One change of the nightly job, as the admin page shows it.
-
-    Attributes:
-        id: Its number.
-        kind: What was found.
-        gone: The fact that holds no more, or the one name.
-        kept: The fact that holds, or the other name.
-        done_at: When.
-        undone_at: When an operator took it back.
-    """
-
-    id: int
-    kind: str
-    gone: str
-    kept: str
-    done_at: datetime
-    undone_at: datetime | None
 
 
 SELECT_DUE = """
@@ -89,7 +60,7 @@ ORDER BY updated_at DESC, id DESC LIMIT %(limit)s
 """
 
 # A living fact as it would be stored now, with its vector.
-SELECT_STORED = memory_query("""
+SELECT_STORED = memory_repo.memory_query("""
 SELECT {memory}, own.language, own.origin, f.content_hash, e.embedding::text
 FROM facts f
 JOIN memories own ON own.id = f.id
@@ -146,6 +117,7 @@ SELECT 'entity', %(id)s, %(kept)s, jsonb_build_object('links', jsonb_agg(link)) 
 HAVING count(*) > 0
 """
 
+# What was put together: the one that holds no more (``gone``) and the other that does (``kept``).
 SELECT_DONE = """
 WITH own AS (
     SELECT c.id, f.text AS gone FROM memories f JOIN consolidations c ON c.memory_id = f.id
@@ -154,7 +126,7 @@ WITH own AS (
     SELECT c.id, e.name FROM entities e JOIN consolidations c ON c.entity_id = e.id
     WHERE e.owner_id = %(owner)s
 )
-SELECT c.id, c.kind, own.gone, coalesce(kf.text, ke.name), c.done_at, c.undone_at
+SELECT c.id, c.kind, own.gone, coalesce(kf.text, ke.name) AS kept, c.done_at, c.undone_at
 FROM own JOIN consolidations c USING (id)
 LEFT JOIN memories kf ON kf.id = c.kept_memory_id
 LEFT JOIN entities ke ON ke.id = c.kept_entity_id
@@ -222,9 +194,9 @@ class ConsolidationRepository(Repository):
 
         return self._client.in_transaction(work)
 
-    def list_done(self, owner: Owner, *, limit: int = 50) -> list[Consolidation]:
+    def list_done(self, owner: Owner, *, limit: int = 50) -> list[Record]:
         """What was put together for the owner, the newest first."""
-        return self._all(Consolidation, SELECT_DONE, owner, limit=limit)
+        return self._client.fetch_records(SELECT_DONE, owner, limit=limit)
 
     def undo(self, owner: Owner, number: int) -> bool:
         """Take one change back, for good; False when it cannot be, or is not the owner's."""
@@ -239,8 +211,8 @@ class ConsolidationRepository(Repository):
                 transaction.execute(UNLINK, number=number)
             else:
                 if not transaction.execute(
-                    RESTORE, owner, id=memory_id, successor=kept, until=details.get("until"),
-                    reasons=["duplicate", "contradicted"],
+                    memory_repo.RESTORE, owner, id=memory_id, successor=kept,
+                    until=details.get("until"), reasons=["duplicate", "contradicted"],
                 ):  # fmt: skip
                     return False
                 if kind == "duplicate":
@@ -262,10 +234,10 @@ class ComparedFacts(StoredFacts):
             return None
         *columns, language, origin, content_hash, vector = rows[0]
         memory = Memory(*columns)
-        source = Source(memory.message_id or 0, memory.quote or "", memory.said_at)
+        source = memory_repo.Source(memory.message_id or 0, memory.quote or "", memory.said_at)
         new = NewMemory(
             memory.fact, language, origin, content_hash, source,
-            terms=fact_terms(memory.text, memory.relation), vector=vector,
+            terms=memory_repo.fact_terms(memory.text, memory.relation), vector=vector,
             speaker_id=memory.speaker_id, speaker=memory.speaker,
         )  # fmt: skip
         return memory, new

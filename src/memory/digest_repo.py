@@ -87,8 +87,8 @@ class SummaryRepository(Repository):
         self, conversation_id: UUID, *, within: Transaction | None = None
     ) -> list[Summary]:
         """Every summary of a conversation, in order."""
-        conversation = str(conversation_id)
-        return self._all(Summary, SELECT_SUMMARIES, conversation_id=conversation, within=within)
+        place = {"conversation_id": conversation_id}
+        return self._all(Summary, SELECT_SUMMARIES, place, within=within)
 
     def replace(
         self,
@@ -115,7 +115,7 @@ class SummaryRepository(Repository):
             conversation is gone: nothing happened.
         """
         parameters = {
-            "conversation_id": str(conversation_id), "first": first, "last": last,
+            "conversation_id": conversation_id, "first": first, "last": last,
             "content": storable(content), "ids": list(merged), "made_of": made_of,
         }  # fmt: skip
 
@@ -159,9 +159,9 @@ class DigestState:
     memory_on: bool = True
 
     @classmethod
-    def of(cls, conversation_id: str, user: int, thread: int, *state: Any) -> Self:
+    def of(cls, conversation_id: UUID, user: int, thread: int, *state: Any) -> Self:
         """As ``SELECT_STATE`` tells it."""
-        return cls(UUID(conversation_id), Owner(user, thread), *state)
+        return cls(conversation_id, Owner(user, thread), *state)
 
 
 # How far a conversation is digested.
@@ -245,7 +245,7 @@ class ExtractionRepository(Repository):
 
     def find_state(self, conversation_id: UUID) -> DigestState | None:
         """How far a conversation is digested; None when it is gone."""
-        return self._first(DigestState.of, SELECT_STATE, conversation_id=str(conversation_id))
+        return self._first(DigestState.of, SELECT_STATE, conversation_id=conversation_id)
 
     def list_news(self, limit: int = 200) -> tuple[list[DigestState], list[UUID]]:
         """Conversations with messages to index, by their ids; and what ``list_parted`` says."""
@@ -257,7 +257,7 @@ class ExtractionRepository(Repository):
 
     def advance(self, conversation_id: UUID, *, first: int, last: int) -> bool:
         """Positions ``first`` to ``last`` have been read; False when another worker did it."""
-        place = {"conversation_id": str(conversation_id), "first": first, "last": last}
+        place = {"conversation_id": conversation_id, "first": first, "last": last}
         return self._client.execute(ADVANCE, place) > 0
 
     def list_silent(self, minutes: int, *, window: int, limit: int = 50) -> list[UUID]:
@@ -265,13 +265,12 @@ class ExtractionRepository(Repository):
 
         Where ``window`` of them are unread, for one minute.
         """
-        place = {"after": None, "limit": limit}
-        return self._all(UUID, SELECT_UNREAD, place, minutes=minutes, window=window)
+        return self._values(SELECT_UNREAD, after=None, limit=limit, minutes=minutes, window=window)
 
     def list_closed(self, *, window: int, minutes: int, after: UUID, limit: int) -> list[UUID]:
         """Conversations with something for a batch to read, by their ids from ``after`` on."""
-        place = {"after": str(after), "limit": limit}
-        return self._all(UUID, SELECT_UNREAD, place, minutes=minutes, window=window)
+        wanted = {"minutes": minutes, "window": window, "limit": limit}
+        return self._values(SELECT_UNREAD, after=after, **wanted)
 
     def list_parting(self, owner: Owner, *, limit: int) -> list[PastMessage]:
         """What /new left to be read of an owner's messages, oldest first."""
@@ -283,7 +282,7 @@ class ExtractionRepository(Repository):
 
     def list_parted(self, *, limit: int = 50, within: Transaction | None = None) -> list[UUID]:
         """The new conversations of owners who left something to be read."""
-        return self._all(UUID, SELECT_PARTED, limit=limit, within=within)
+        return self._values(SELECT_PARTED, limit=limit, within=within)
 
 
 JobStatus = Literal["intended", "submitted", "collected", "completed", "failed"]
@@ -305,23 +304,6 @@ class BatchJob:
 
 
 @dataclass(frozen=True)
-class BatchState:
-    """How things stand.
-
-    Attributes:
-        age: Seconds since the last batch was begun; None when there was none.
-        was_refused: Whether the provider refused that one.
-        is_open: Whether one is intended or submitted.
-        is_unread: Whether a window came back unread that a batch may try again.
-    """
-
-    age: float | None
-    was_refused: bool
-    is_open: bool
-    is_unread: bool
-
-
-@dataclass(frozen=True)
 class BatchWindow:
     """A window of a conversation that waits for its reading.
 
@@ -337,7 +319,7 @@ class BatchWindow:
     conversation_id: UUID
     first: int
     last: int
-    known_ids: tuple[int, ...] = ()
+    known_ids: Sequence[int] = ()
 
 
 # Conversations whose next window failed too often to be sent once more.
@@ -392,16 +374,19 @@ FROM batch_jobs j WHERE j.status IN ('intended', 'submitted', 'collected')
 ORDER BY j.created_at, j.id LIMIT %(limit)s
 """
 
-# Whether it is time for another: seconds since the last one was begun, whether that one was
-# refused; whether one is open; whether a window came back unread and is still the next to be read.
-SELECT_BATCH_STATE = """
-SELECT (SELECT extract(epoch FROM now() - max(created_at))::float FROM batch_jobs),
-       coalesce((SELECT status = 'failed' FROM batch_jobs ORDER BY created_at DESC, id LIMIT 1),
-                false),
-       EXISTS (SELECT 1 FROM batch_jobs WHERE status IN ('intended', 'submitted')),
-       EXISTS (SELECT 1 FROM batch_requests r JOIN conversations c ON c.id = r.conversation_id
-               WHERE r.status = 'failed' AND r.first_position = c.extracted_position + 1
-               GROUP BY r.conversation_id, r.first_position HAVING count(*) < %(tries)s)
+# Whether it is time for another: there was none yet, or the last one is old, or the provider
+# refused it a while ago; or none is open, and a window came back unread that is still the next.
+SELECT_IS_DUE = """
+SELECT last.id IS NULL OR last.age >= %(interval)s OR CASE WHEN last.status = 'failed'
+    THEN last.age >= %(pause)s
+    ELSE NOT EXISTS (SELECT 1 FROM batch_jobs WHERE status IN ('intended', 'submitted'))
+         AND EXISTS (
+             SELECT 1 FROM batch_requests r JOIN conversations c ON c.id = r.conversation_id
+             WHERE r.status = 'failed' AND r.first_position = c.extracted_position + 1
+             GROUP BY r.conversation_id, r.first_position HAVING count(*) < %(tries)s) END
+FROM (SELECT) AS one LEFT JOIN (
+    SELECT id, status, extract(epoch FROM now() - created_at) AS age FROM batch_jobs
+    ORDER BY created_at DESC, id LIMIT 1) AS last ON true
 """
 
 # What still waits of a batch.
@@ -442,24 +427,20 @@ UPDATE batch_jobs SET status = coalesce(%(status)s, status), error_message = %(e
 WHERE id = %(id)s
 """
 
-# Batches that have been over for so long, with their requests.
-DELETE_OLD = """
-DELETE FROM batch_jobs WHERE status IN ('completed', 'failed')
-  AND completed_at < now() - make_interval(days => %(days)s)
-"""
-
 
 class BatchRepository(Repository):
     """Keeps the batches; every method blocks (see ``PgClient.run``)."""
 
     def count_tries(self, conversation_id: UUID, first: int) -> tuple[int, bool]:
         """How often the window that begins there failed, and whether it waits now."""
-        row = self._client.fetch_one(SELECT_TRIES, conversation=str(conversation_id), first=first)
-        return (int(row[0]), bool(row[1])) if row else (0, False)
+        [(failed, waiting)] = self._client.fetch_all(
+            SELECT_TRIES, conversation=conversation_id, first=first
+        )
+        return failed, waiting > 0
 
     def list_given_up(self, tries: int, *, limit: int = 50) -> list[UUID]:
         """Conversations whose next window no batch reads any more."""
-        return self._all(UUID, SELECT_GIVEN_UP, tries=tries, limit=limit)
+        return self._values(SELECT_GIVEN_UP, tries=tries, limit=limit)
 
     def add_job(
         self, job_id: UUID, *, provider: str, model: str, windows: Sequence[BatchWindow]
@@ -467,55 +448,56 @@ class BatchRepository(Repository):
         """The intent; returns which windows are in it, and adds none with none of them."""
 
         def work(transaction: Transaction) -> frozenset[UUID]:
-            job = {"id": str(job_id), "provider": provider, "model": model}
+            job = {"id": job_id, "provider": provider, "model": model}
             transaction.execute(INSERT_JOB, job, requests=len(windows))
             rows = transaction.fetch_all(
-                INSERT_REQUESTS, job=str(job_id),
-                ids=[str(window.id) for window in windows],
-                conversations=[str(window.conversation_id) for window in windows],
+                INSERT_REQUESTS, job=job_id, ids=[window.id for window in windows],
+                conversations=[window.conversation_id for window in windows],
                 firsts=[window.first for window in windows],
                 lasts=[window.last for window in windows],
                 known=[f"{{{','.join(map(str, w.known_ids))}}}" for w in windows],
             )  # fmt: skip
             if not rows:
                 transaction.execute(WITHDRAW, job)
-            return frozenset(UUID(str(row[0])) for row in rows)
+            return frozenset(id_ for (id_,) in rows)
 
         return self._client.in_transaction(work)
 
     def withdraw(self, job_id: UUID) -> None:
         """Delete an intent that came to nothing: its windows are gathered again."""
-        self._client.execute(WITHDRAW, id=str(job_id))
+        self._client.execute(WITHDRAW, id=job_id)
 
     def set_submitted(self, job_id: UUID, batch_id: str) -> bool:
         """The provider knows it as ``batch_id``; False when another process was faster."""
-        return self._client.execute(SET_SUBMITTED, id=str(job_id), batch=batch_id) > 0
+        return self._client.execute(SET_SUBMITTED, id=job_id, batch=batch_id) > 0
 
     def refuse(self, job_id: UUID, error: str) -> None:
         """The provider does not take it: its windows wait for another time, untried."""
 
         def work(transaction: Transaction) -> None:
-            transaction.execute(SET_STATUS, id=str(job_id), status="failed", error=error)
-            transaction.execute(DELETE_WAITING, job=str(job_id))
+            transaction.execute(SET_STATUS, id=job_id, status="failed", error=error)
+            transaction.execute(DELETE_WAITING, job=job_id)
 
         self._client.in_transaction(work)
 
     def list_open(self, *, limit: int = 100) -> list[BatchJob]:
         """Batches that are not over, oldest first."""
-        return self._all(lambda id_, *job: BatchJob(UUID(id_), *job), SELECT_OPEN, limit=limit)
+        return self._all(BatchJob, SELECT_OPEN, limit=limit)
 
-    def find_state(self, tries: int) -> BatchState:
-        """What decides whether it is time for another; ``tries`` is how many a window has."""
-        [state] = self._all(BatchState, SELECT_BATCH_STATE, tries=tries)
-        return state
+    def is_due(self, *, interval: float, pause: float, tries: int) -> bool:
+        """Whether it is time for another batch.
+
+        Args:
+            interval: Seconds from one to the next.
+            pause: Seconds after one that was refused.
+            tries: How many a window has; one that has some left does not wait for the interval.
+        """
+        [due] = self._values(SELECT_IS_DUE, interval=interval, pause=pause, tries=tries)
+        return bool(due)
 
     def list_waiting(self, job_id: UUID) -> list[BatchWindow]:
         """The windows of a batch that still wait."""
-        rows = self._client.fetch_all(SELECT_WAITING, job=str(job_id), limit=MAX_REQUESTS)
-        return [
-            BatchWindow(UUID(str(number)), UUID(str(conversation)), first, last, tuple(known))
-            for number, conversation, first, last, known in rows
-        ]
+        return self._all(BatchWindow, SELECT_WAITING, job=job_id, limit=MAX_REQUESTS)
 
     def settle(
         self, job_id: UUID, request_id: UUID | None, error: str | None = None, *, dropped: int = 0
@@ -531,16 +513,12 @@ class BatchRepository(Repository):
         Returns:
             False when none waited any more.
         """
-        row = self._client.fetch_one(
-            SETTLE, job=str(job_id), id=None if request_id is None else str(request_id),
-            status="failed" if error else "applied", error=error, dropped=dropped,
+        settled = self._first(
+            int, SETTLE, job=job_id, id=request_id, status="failed" if error else "applied",
+            error=error, dropped=dropped,
         )  # fmt: skip
-        return row is not None and row[0] > 0
+        return bool(settled)
 
     def set_status(self, job_id: UUID, status: JobStatus | None, error: str | None = None) -> None:
         """Where a batch stands, or None to leave that, and why it did not go on."""
-        self._client.execute(SET_STATUS, id=str(job_id), status=status, error=error)
-
-    def delete_old(self, *, days: int) -> int:
-        """Delete batches that have been over for ``days``."""
-        return self._client.execute(DELETE_OLD, days=days)
+        self._client.execute(SET_STATUS, id=job_id, status=status, error=error)

@@ -34,7 +34,7 @@ ORDER BY thread_id
 
 # The conversation that stays, and the one that goes into it.
 SELECT_CONVERSATION_PAIRS = """
-SELECT kept.id::text, gone.id::text FROM conversations kept, conversations gone
+SELECT kept.id, gone.id FROM conversations kept, conversations gone
 WHERE kept.owner_id = %(kept)s AND gone.owner_id = %(gone)s
 """
 

@@ -79,13 +79,10 @@ class Indexer:
                 self._client.in_transaction, partial(self._index_some, waiting)
             )
 
-    async def embed_pending(self, on_progress: Callable[[int], None] = lambda _done: None) -> int:
+    async def embed_pending(self) -> int:
         """Embed every document without a vector of the serving model; returns how many.
 
         What the model does not take is set aside, and tried again later.
-
-        Args:
-            on_progress: Called after each batch with the number done so far.
 
         Raises:
             ModelError: The endpoint refuses everything; what is done stays done.
@@ -102,7 +99,6 @@ class Indexer:
             )
         ):
             done += await self._embed(space, batch)
-            on_progress(done)
             is_full = len(batch) == EMBED_BATCH
         return done
 

@@ -235,8 +235,8 @@ def count_recalls(transaction: Transaction, answer: NewAnswer) -> None:
     """Count that an answer relied on the facts among its sources; a step of storing it."""
     ids = [source.memory_id for source in answer.sources if source.memory_id is not None]
     if ids:
-        conversation = str(answer.conversation_id)
-        transaction.execute(COUNT_RECALLS, conversation_id=conversation, memory_ids=ids)
+        place = {"conversation_id": answer.conversation_id, "memory_ids": ids}
+        transaction.execute(COUNT_RECALLS, place)
 
 
 def fact_terms(text: str, relation: str) -> list[str]:
@@ -523,7 +523,7 @@ class MemoryRepository(Repository):
 
     def count_all(self) -> int:
         """How many facts of everybody hold; it reads a whole index."""
-        return int(self._client.fetch_all(COUNT_ALL, limits=PATIENT)[0][0])
+        return self._first(int, COUNT_ALL, limits=PATIENT) or 0
 
     def set_pinned(
         self, owner: Owner, memory_id: int, *, pinned: bool, asker: int | None = None

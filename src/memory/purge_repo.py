@@ -6,6 +6,7 @@ So is what /new left behind.
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
+from uuid import UUID
 
 from src.pg.client import Repository, Transaction
 from src.pg.connection import PATIENT, Limits
@@ -18,7 +19,7 @@ PURGE_BATCH = 1000  # messages of one transaction
 # What is older than the operator keeps messages; what was not read for facts yet waits a week
 # longer, and what is not answered yet waits for its answer.
 SELECT_AGED = """
-SELECT m.id, m.conversation_id::text FROM messages m
+SELECT m.id, m.conversation_id FROM messages m
 JOIN conversations c ON c.id = m.conversation_id
 WHERE m.created_at < now() - make_interval(days => %(days)s)
   AND (NOT %(reads)s OR m.position <= c.extracted_position
@@ -35,7 +36,7 @@ DELETE_AGED = "DELETE FROM messages WHERE id = ANY(%(ids)s)"
 # Hidden messages whose time is over, and their conversations. One whose update still waits (its
 # answer is under way, or could not be sent yet) stays until that is over.
 SELECT_FORGOTTEN = """
-SELECT m.id, m.conversation_id::text FROM messages m
+SELECT m.id, m.conversation_id FROM messages m
 LEFT JOIN messages asked ON asked.id = m.reply_to_id
 WHERE m.forgotten_at < now() - make_interval(secs => %(seconds)s) AND NOT EXISTS (
     SELECT 1 FROM telegram_updates u
@@ -147,7 +148,7 @@ class PurgeRepository(Repository):
 
 
 def _purge_batch(
-    ids: list[int], rooms: list[str], statements: Sequence[str], transaction: Transaction
+    ids: list[int], rooms: list[UUID], statements: Sequence[str], transaction: Transaction
 ) -> int:
     lock_conversations(transaction, rooms)
     return [transaction.execute(sql, ids=ids, rooms=rooms) for sql in statements][-1]

@@ -54,7 +54,7 @@ WHERE m.id = ANY(%(messages)s) AND c.id = m.conversation_id AND c.owner_id = %(o
 
 # An answer that asks, its question as far as it is open, and the message that it answers.
 SELECT_QUESTION = """
-SELECT a.id, a.content, m.id, m.conversation_id::text, message_text(m.content), m.said_at,
+SELECT a.id, a.content, m.id, m.conversation_id, message_text(m.content), m.said_at,
        m.sender_id, q.thread_id, coalesce(q.language, ''),
        coalesce(q.asked_at < now() - make_interval(days => %(days)s), false),
        EXISTS (SELECT 1 FROM question_facts k JOIN memories f ON f.id = k.memory_id
@@ -246,11 +246,10 @@ class QuestionRepository(Repository):
 
     def find(self, owner: Owner, answer_id: int) -> Question | None:
         """The question that an answer asks; None: it is gone, or asks nothing."""
-        row = self._client.fetch_one(SELECT_QUESTION, owner, answer_id=answer_id, days=EXPIRE_DAYS)
-        if row is None:
-            return None
-        read = [*row[:3], UUID(row[3]), *row[4:-1], Changes.from_row(row[-1])]
-        return Question(*read)
+        return self._first(
+            lambda *row: Question(*[*row[:-1], Changes.from_row(row[-1])]),
+            SELECT_QUESTION, owner, answer_id=answer_id, days=EXPIRE_DAYS,
+        )  # fmt: skip
 
     def list_told(self, owner: Owner, thread: str) -> list[HistoryMessage]:
         """The messages that deny what is known, oldest first."""

@@ -393,14 +393,13 @@ class RetrievalRepository(Repository):
 
     def search(self, request: SearchRequest) -> list[Hit]:
         """What the channels found, in no particular order; a few hundred documents at most."""
-        conversation = request.conversation_id
         wanted = {
             **vars(request), **Owner(*request.owner.row).columns(), "model": request.model_id,
             "terms": list(dict.fromkeys(request.terms)),
             "entity_terms": list(request.entity_terms),
             "starts": [start for start, _ in request.periods],
             "ends": [end for _, end in request.periods],
-            "conversation_id": str(conversation) if conversation else None, "shown": MAX_SHOWN,
+            "shown": MAX_SHOWN,
         }  # fmt: skip
         rows = self._client.fetch_prepared(SEARCH_PREPARED, wanted)
         return [Hit(*row) for row in rows]
@@ -467,7 +466,6 @@ class RetrievalRepository(Repository):
         """
         wanted = {
             **owner.columns(), "since": period[0], "until": period[1], "limit": limit,
-            "conversation_id": str(conversation_id) if conversation_id else None,
-            "before_position": before_position,
+            "conversation_id": conversation_id, "before_position": before_position,
         }  # fmt: skip
         return self._all(Hit, SELECT_MESSAGES, wanted)[::-1]

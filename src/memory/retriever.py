@@ -16,12 +16,7 @@ from src.base.owners import Owner
 from src.llm.endpoints import Reranker
 from src.memory.embedding_space import RELATED, ServingSpace
 from src.memory.ranking import RankedQuery, rank
-from src.memory.retrieval_repo import (
-    MAX_SHOWN,
-    Hit,
-    RetrievalRepository,
-    SearchRequest,
-)
+from src.memory.retrieval_repo import MAX_SHOWN, Hit, RetrievalRepository, SearchRequest
 from src.memory.search_index_repo import Kind
 from src.pg.client import PgClient
 from src.reading.facts import PRIVATE, canonical_subject

@@ -270,8 +270,8 @@ class EmbeddingRepository(Repository):
 
     def count_embedded(self, model_id: int) -> tuple[int, int]:
         """How many documents have a vector of the model, and how many there are."""
-        [row] = self._client.fetch_all(COUNT_EMBEDDED, model=model_id, limits=PATIENT)
-        return int(row[0]), int(row[1])
+        [(done, total)] = self._client.fetch_all(COUNT_EMBEDDED, model=model_id, limits=PATIENT)
+        return done, total
 
     def find_serving(self, wanted: str) -> str:
         """The name of the model whose vectors are all there: the wanted one, or the one before."""
@@ -283,8 +283,8 @@ class EmbeddingRepository(Repository):
 
     def find_progress(self, name: str) -> tuple[int, int]:
         """How many of how many documents had a vector of a model when that was noted last."""
-        row = self._client.fetch_one(SELECT_EMBEDDED, {"name": name})
-        return (int(row[0]), int(row[1])) if row else (0, 0)
+        found = self._client.fetch_one(SELECT_EMBEDDED, name=name)
+        return (found[0], found[1]) if found else (0, 0)
 
     def delete_other_models(self, model_id: int) -> int:
         """Delete models that no document uses any more, with their vectors."""
@@ -455,9 +455,8 @@ class SearchIndexRepository(Repository):
         self, conversation_id: UUID, limit: int = 200, *, within: Transaction | None = None
     ) -> list[UnindexedMessage]:
         """The oldest messages of a conversation that the search does not know."""
-        wanted = {"conversation_id": str(conversation_id), "limit": limit}
-        rows = (within or self._client).fetch_all(SELECT_UNINDEXED, wanted)
-        return [UnindexedMessage(*row) for row in rows]
+        wanted = {"conversation_id": conversation_id, "limit": limit}
+        return self._all(UnindexedMessage, SELECT_UNINDEXED, wanted, within=within)
 
     def add_messages(
         self,
@@ -487,7 +486,7 @@ class SearchIndexRepository(Repository):
             )
         waiting = lock_unindexed(within, owner, conversation_id, message_ids)
         new = [document for document in documents if document.source_id in waiting]
-        ids = {"ids": sorted(waiting), "conversation_id": str(conversation_id)}
+        ids = {"ids": sorted(waiting), "conversation_id": conversation_id}
         within.execute(DELETE_EDITED, {**owner.columns(), **ids})
         if new:
             add_documents(within, owner, new)

@@ -17,7 +17,7 @@ from src.memory.batch_extraction import BatchExtractionService
 from src.memory.consolidation import ConsolidationService
 from src.memory.digest import DigestService
 from src.queue.job_repo import DIGEST_QUEUE, INDEX_MESSAGES, MEMORY_QUEUE
-from src.queue.workers import BackOff, pause
+from src.queue.workers import BackOff, every, pause
 
 logger = logging.getLogger(__name__)
 
@@ -26,7 +26,6 @@ DIGEST_CONVERSATION = "digest_conversation"
 REEMBED = "reembed"
 CONSOLIDATE = "consolidate"
 OF_DIGESTS = frozenset({DIGEST_CONVERSATION, REEMBED, CONSOLIDATE})  # long ones, in their queue
-KEEP_DAYS = 90  # of batches that are over
 MAX_WAITS = 12  # of five seconds each for a flood to end
 
 
@@ -49,15 +48,12 @@ class MemoryTasks:
         ):
             app.task(name=name, queue=queue, pass_context=True, retry=BackOff())(work)
         for name, cron, queue, periodic in (
-            ("remember_missed", "* * * * *", MEMORY_QUEUE, self.remember_missed),
+            ("remember_missed", "* * * * *", MEMORY_QUEUE, partial(self.remember_missed, app)),
             ("read_batches", "* * * * *", DIGEST_QUEUE, self.read_batches),
             ("delete_unused_vectors", "43 * * * *", MEMORY_QUEUE, self.delete_unused_vectors),
-            ("begin_consolidation", "11 3 * * *", MEMORY_QUEUE, self.begin_consolidation),
+            ("begin_consolidation", "11 3 * * *", MEMORY_QUEUE, partial(_defer, app, CONSOLIDATE)),
         ):
-            task = app.task(
-                name=name, queue=queue, lock=name, queueing_lock=name, pass_context=True
-            )
-            app.periodic(cron=cron)(task(periodic))
+            every(cron, app, queue, name, periodic)
 
     async def index_messages(self, context: JobContext, attempts: int = 0) -> None:
         """Index what was said since the last time; a turn asks for it, and it waits for others."""
@@ -95,24 +91,19 @@ class MemoryTasks:
                 await _defer(context.app, DIGEST_CONVERSATION, conversation_id)
             await _defer(context.app, EMBED_DOCUMENTS)  # new facts and summaries
 
-    async def remember_missed(self, context: JobContext, timestamp: int) -> None:  # noqa: ARG002
+    async def remember_missed(self, app: App) -> None:
         """Every minute: re-queue messages whose index job is gone, and silent conversations."""
-        await _defer(context.app, INDEX_MESSAGES)
+        await _defer(app, INDEX_MESSAGES)
         if await self._memory.indexer.find_coming():
-            await _defer(context.app, REEMBED)
+            await _defer(app, REEMBED)
         for conversation_id in await self._memory.list_silent():
-            await _defer(context.app, DIGEST_CONVERSATION, conversation_id)
+            await _defer(app, DIGEST_CONVERSATION, conversation_id)
 
-    async def read_batches(self, context: JobContext, timestamp: int) -> None:  # noqa: ARG002
+    async def read_batches(self) -> None:
         """Every minute: advance open batches, and submit one when it is due."""
         await self._batches.poll()
         if sent := await self._batches.gather():
             logger.info("sent a batch", extra={"windows": sent})
-        await self._batches.delete_old(days=KEEP_DAYS)
-
-    async def begin_consolidation(self, context: JobContext, timestamp: int) -> None:  # noqa: ARG002
-        """Every night: queue the consolidation."""
-        await _defer(context.app, CONSOLIDATE)
 
     async def consolidate(self, context: JobContext, attempts: int = 0) -> None:
         """Look through facts that changed, of some owners at a time."""
@@ -120,11 +111,7 @@ class MemoryTasks:
             if await self._consolidation.run():
                 await _defer(context.app, CONSOLIDATE)
 
-    async def delete_unused_vectors(
-        self,
-        context: JobContext,  # noqa: ARG002
-        timestamp: int,  # noqa: ARG002
-    ) -> None:
+    async def delete_unused_vectors(self) -> None:
         """Every hour: delete vectors of replaced embedding models."""
         models = await self._memory.indexer.delete_unused_vectors()
         if models:

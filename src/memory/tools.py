@@ -15,19 +15,11 @@ from src.history.conversation_repo import HistoryMessage
 from src.history.new_messages import read_time_label, text_of, voice_of
 from src.history.turn_repo import Changes
 from src.llm.quoting import Form, NoArguments, Runtime, form_tool
+from src.memory import turn_context
 from src.memory.citations import memory_record, words_and_dates
 from src.memory.memories import Memories
 from src.memory.retriever import Query
-from src.memory.turn_context import (
-    NOTHING,
-    Finding,
-    TurnContext,
-    changes_of,
-    facts_among,
-    numbered,
-    recall,
-    refusal,
-)
+from src.memory.turn_context import NOTHING, Finding, TurnContext
 from src.memory.writer import Outcome, Said
 from src.reading import lexicon
 from src.reading.facts import MEMORY_TYPES, Fact, fact_uid, normalise
@@ -48,7 +40,7 @@ def build_save_user_fact(memories: Memories) -> BaseTool:
     async def save_user_fact(runtime: Runtime, fact: Fact) -> Told:
         context: TurnContext = runtime.context
         said = find_said(runtime.state.get("history", ()), fact, context)
-        outcome = refusal(context, fact, said) or await memories.writer.remember(
+        outcome = turn_context.refusal(context, fact, said) or await memories.writer.remember(
             context.owner,
             fact,
             said,
@@ -64,7 +56,9 @@ def build_save_user_fact(memories: Memories) -> BaseTool:
             **({} if is_saved else {"note": TELL_WHY}),
         }
         ids = frozenset() if number is None else frozenset({number})
-        finding = Finding(shown_facts=ids, changes=changes_of([outcome]), facts_changed=is_saved)
+        finding = Finding(
+            shown_facts=ids, changes=turn_context.changes_of([outcome]), facts_changed=is_saved
+        )
         return told, finding
 
     return form_tool(save_user_fact, Fact, SAVE)
@@ -162,8 +156,8 @@ def build_search_memory(memories: Memories) -> BaseTool:
             until=_day(order.until, context.time_zone),
             speaker_id=context.speaker_id,
         )
-        hits = await recall(memories, context, wanted)
-        numbers, _ = numbered(runtime.state.get("sources") or (), hits)
+        hits = await turn_context.recall(memories, context, wanted)
+        numbers, _ = turn_context.numbered(runtime.state.get("sources") or (), hits)
         records = [
             {
                 **memory_record(number, hit, context.time_zone),
@@ -179,7 +173,7 @@ def build_search_memory(memories: Memories) -> BaseTool:
         ]
         overview = wanted.overview()
         found = {"memories": records, **({"overview": overview.kind} if overview else {})}
-        finding = Finding(hits=tuple(hits), shown_facts=facts_among(hits))
+        finding = Finding(hits=tuple(hits), shown_facts=turn_context.facts_among(hits))
         return found, finding
 
     return form_tool(search_memory, SearchOrder, SEARCH)

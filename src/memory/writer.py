@@ -24,19 +24,9 @@ from src.memory.memory_repo import (
 from src.pg.client import PgClient, Transaction
 from src.pg.global_settings_repo import GlobalSettingsRepository
 from src.pg.locks import lock_facts
+from src.reading import facts
 from src.reading.contradictions import ended_relations, replaces
-from src.reading.facts import (
-    PRIVATE,
-    WISH,
-    Fact,
-    Origin,
-    canonical_relation,
-    canonical_subject,
-    content_hash,
-    is_same,
-    is_update,
-    normalise,
-)
+from src.reading.facts import Fact, Origin
 from src.reading.gate import refuse
 from src.reading.relations import BY_NAME
 from src.reading.relative_dates import resolve_dates, when_valid
@@ -49,7 +39,7 @@ EMBED_DEADLINE = 5.0  # seconds; a fact without a vector is embedded by the back
 WITHOUT_VECTOR = "a fact is stored without a vector for now"
 MAX_ENTITY = 60  # characters; longer objects are sentences, not names
 # Relations of the user whose facts are never too unimportant for the prompt.
-ALWAYS_KEY = frozenset({WISH, "name", "nickname", "native_language"})
+ALWAYS_KEY = frozenset({facts.WISH, "name", "nickname", "native_language"})
 # Refusals whose text must not be kept anywhere.
 UNKEEPABLE = frozenset({"secret"})
 OTHERS_WORDS = "others_words"  # reason of a refusal: the user did not type the message
@@ -196,12 +186,11 @@ class MemoryWriter:
             StorageError: The database is away; nothing is stored.
         """
         fact = Fact(text=text, importance=IMPORTANT - 1).model_copy(
-            update={"memory_type": PRIVATE}
+            update={"memory_type": facts.PRIVATE}
         )
         memory, model_id = await self._proposed(fact, said, "command")
-        private = replace(
-            memory, private_text=private_text, content_hash=content_hash(private_text), entities=()
-        )
+        hashed = facts.content_hash(private_text)
+        private = replace(memory, private_text=private_text, content_hash=hashed, entities=())
         return await self._write(owner, private, model_id, contradicts)
 
     async def _write(
@@ -212,13 +201,13 @@ class MemoryWriter:
 
         def work(transaction: Transaction) -> Outcome:
             lock_facts(transaction, owner)
-            facts = StoredFacts(transaction, owner)
-            found = self._compare(facts, memory, model_id, contradicts)
+            stored = StoredFacts(transaction, owner)
+            found = self._compare(stored, memory, model_id, contradicts)
             if isinstance(found, Outcome):
                 return found
             if spares_important:
                 found = found.without_important(contradicts)
-            return self._store(facts, found, model_id)
+            return self._store(stored, found, model_id)
 
         return await self._client.run(self._client.in_transaction, work)
 
@@ -251,14 +240,14 @@ class MemoryWriter:
 
     def _compare(
         self,
-        facts: StoredFacts,
+        stored: StoredFacts,
         memory: NewMemory,
         model_id: int | None,
         contradicts: Collection[int],
     ) -> _Compared | Outcome:
         """Similar known facts, or a refusal because of the source message."""
         text, uid = memory.fact.text, memory.source.uid
-        said = facts.find_message(memory.source.message_id)
+        said = stored.find_message(memory.source.message_id)
         if said is None or not spans(said.text, memory.source.quote):
             return Outcome("refused", text, uid, reason="message_gone")
         if not said.is_own:
@@ -266,7 +255,7 @@ class MemoryWriter:
         if said.is_disputed and memory.origin == "extraction":
             return Outcome("refused", text, uid, reason=DISPUTED)
         memory = _told_by(memory, said)
-        similar = facts.list_similar(
+        similar = stored.list_similar(
             memory, model_id, contradicts=contradicts, ended=ended_relations(text)
         )
         known = next((entry for entry in similar if self._is_same(memory, entry)), None)
@@ -274,34 +263,34 @@ class MemoryWriter:
             same_words = known.content_hash == memory.content_hash
             known = None
             if same_words:  # two living facts cannot share it
-                memory = replace(memory, content_hash=content_hash(f"{text} {uid}"))
+                memory = replace(memory, content_hash=facts.content_hash(f"{text} {uid}"))
         rivals = [k for k in similar if k is not known and _is_rival(memory, k, contradicts)]
         return _Compared(memory, known, rivals)
 
-    def _store(self, facts: StoredFacts, found: _Compared, model_id: int | None) -> Outcome:
+    def _store(self, stored: StoredFacts, found: _Compared, model_id: int | None) -> Outcome:
         """Insert the fact, or another source of the known one; retire what it contradicts."""
         older, known = found.older, found.known
         memory = _inheriting(found.memory, older)
         text, uid, said_at = memory.fact.text, memory.source.uid, memory.source.said_at
         if known is None:
-            number = facts.add(memory, model_id)
+            number = stored.add(memory, model_id)
         elif known.retired_at is not None:  # the message is read again
             return Outcome("same", known.text, uid, known.id)
         else:
             number, text = known.id, known.text
-            facts.add_source(number, memory.source)
-            facts.touch(number, memory.fact)
+            stored.add_source(number, memory.source)
+            stored.touch(number, memory.fact)
         newer = [rival for rival in found.rivals if _said_later(rival, memory)]
         if newer and known is None:  # an old message is read late: newer statements stand
             successor, until = newer[0].id, newer[0].said_at
-            facts.retire([number], successor=successor, reason="outdated", until=until)
+            stored.retire([number], successor=successor, reason="outdated", until=until)
             return Outcome("outdated", text, uid, number)
         if older:
             ids = [rival.id for rival in older]
-            facts.retire(ids, successor=number, reason="replaced", until=said_at)
+            stored.retire(ids, successor=number, reason="replaced", until=said_at)
         if known is None:
             limit = self._settings.last_known.max_memories_per_user
-            facts.retire_surplus(limit)
+            stored.retire_surplus(limit)
         kind: Kind = "update" if older else "same" if known else "new"
         replaced = tuple(rival.text for rival in older)
         return Outcome(kind, text, uid, number, replaced)
@@ -309,9 +298,9 @@ class MemoryWriter:
     def _is_same(self, memory: NewMemory, known: Similar) -> bool:
         if known.content_hash == memory.content_hash:
             return True
-        if PRIVATE in (memory.fact.memory_type, known.memory_type):
+        if facts.PRIVATE in (memory.fact.memory_type, known.memory_type):
             return False
-        return is_same(
+        return facts.is_same(
             memory.fact.text,
             known.text,
             similarity=self._space.similarity(known.cosine or 0.0),
@@ -350,8 +339,8 @@ def _resolved(fact: Fact, said: Said) -> tuple[Fact, str | None]:
 
 
 def _new_memory(fact: Fact, said: Said, origin: Origin, vector: str | None) -> NewMemory:
-    subject = canonical_subject(fact.subject)
-    relation = canonical_relation(fact.relation)
+    subject = facts.canonical_subject(fact.subject)
+    relation = facts.canonical_relation(fact.relation)
     period = when_valid(fact.text, said.said_at) if fact.memory_type == "event" else None
     known = BY_NAME.get(relation)
     is_key = known is not None and relation in ALWAYS_KEY and subject == "user"
@@ -359,7 +348,7 @@ def _new_memory(fact: Fact, said: Said, origin: Origin, vector: str | None) -> N
         update={
             "subject": subject,
             "relation": relation,
-            "memory_type": "preference" if relation == WISH else fact.memory_type,
+            "memory_type": "preference" if relation == facts.WISH else fact.memory_type,
             "importance": max(fact.importance, known.importance if known and is_key else 0),
             "valid_from": fact.valid_from or (period.start if period else None),
         }
@@ -368,7 +357,7 @@ def _new_memory(fact: Fact, said: Said, origin: Origin, vector: str | None) -> N
         fact=row,
         language=detect_language(fact.text),
         origin=origin,
-        content_hash=content_hash(fact.text),
+        content_hash=facts.content_hash(fact.text),
         source=Source(said.message_id, fact.quote[:1000], said.said_at),
         terms=fact_terms(fact.text, relation),
         vector=vector,
@@ -384,7 +373,7 @@ def _told_by(memory: NewMemory, telling: Telling) -> NewMemory:
         memory,
         speaker_id=telling.speaker_id,
         speaker=telling.speaker,
-        content_hash=content_hash(memory.fact.text, telling.speaker_id),
+        content_hash=facts.content_hash(memory.fact.text, telling.speaker_id),
     )
 
 
@@ -392,7 +381,7 @@ def _entities(subject: str, fact: Fact) -> list[tuple[str, str]]:
     """The person or thing that the fact is about, and what it leads to when that is a name."""
     names = [(fact.subject, subject)]
     if len(fact.object) <= MAX_ENTITY:
-        names.append((fact.object, canonical_subject(fact.object)))
+        names.append((fact.object, facts.canonical_subject(fact.object)))
     return [
         (name[:MAX_ENTITY], " ".join(sorted(set(terms(normal)))) or normal)
         for name, normal in names
@@ -418,12 +407,12 @@ def _is_rival(memory: NewMemory, known: Similar, contradicts: Collection[int]) -
     if known.id in contradicts:
         return True
     kinds = {memory.fact.memory_type, known.memory_type}
-    if PRIVATE in kinds:
-        return len(kinds) == 1 and normalise(memory.fact.text) == normalise(known.text)
+    if facts.PRIVATE in kinds:
+        return len(kinds) == 1 and facts.normalise(memory.fact.text) == facts.normalise(known.text)
     if not _overlap(memory, known):
         return False
     if known.uid == memory.source.uid:  # one message tells both: "quit, a driver now"
-        return is_update(memory.fact, known.fact)
+        return facts.is_update(memory.fact, known.fact)
     return replaces(memory.fact, known.fact)
 
 

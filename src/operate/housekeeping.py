@@ -1,26 +1,23 @@
 """Periodic tasks: recover the jobs of dead workers, prune what is done."""
 
 import logging
+from functools import partial
 
-from procrastinate import App, JobContext
+from procrastinate import App
 
 from src.core import Core
-from src.llm.prompt_cache import CachedContentRepository
-from src.memory.budget import DailyUsageRepository
 from src.memory.memory_repo import MemoryRepository
 from src.memory.purge_repo import PurgeRepository
-from src.pg.failure_log import FailureRepository
 from src.pg.records_repo import RecordsRepository
 from src.queue.job_repo import HOUSEKEEPING_QUEUE
+from src.queue.workers import every
 from src.reminders.reminder_repo import ReminderRepository
 
 logger = logging.getLogger(__name__)
 
 FORGOTTEN_AFTER = 30.0  # seconds; an update's job is stored together with it
 KEEP_UPDATES_HOURS = 72  # Telegram may deliver an update again for 24
-KEEP_DAYS = 60  # of the counts of messages by day
 KEEP_REMINDERS_DAYS = 60  # of what came or was cancelled; until then a tap puts it off
-KEEP_RECORDS_DAYS = 400  # of usage, and of what operators did
 KEEP_JOBS_HOURS = 24 * 7  # of failed and aborted jobs; finished ones go at once
 
 
@@ -35,55 +32,42 @@ class Housekeeping:
 
     def register(self, app: App) -> None:
         """Tell the queue about the tasks and their times."""
-        for name, cron, work in (
-            ("recover_jobs", "* * * * *", self.recover_jobs),
-            ("prune", "17 * * * *", self.prune),
-            ("purge_forgotten", "* * * * *", self.purge_forgotten),
-            ("delete_aged", "37 * * * *", self.delete_aged),
-        ):
-            task = app.task(
-                name=name,
-                queue=HOUSEKEEPING_QUEUE,
-                lock=name,
-                queueing_lock=name,
-                pass_context=True,
-            )
-            app.periodic(cron=cron)(task(work))
+        every("* * * * *", app, HOUSEKEEPING_QUEUE, "recover_jobs", self.recover_jobs)
+        every("17 * * * *", app, HOUSEKEEPING_QUEUE, "prune", partial(self.prune, app))
+        every("* * * * *", app, HOUSEKEEPING_QUEUE, "purge_forgotten", self.purge_forgotten)
+        every("37 * * * *", app, HOUSEKEEPING_QUEUE, "delete_aged", self.delete_aged)
 
-    async def recover_jobs(self, context: JobContext, timestamp: int) -> None:  # noqa: ARG002
+    async def recover_jobs(self) -> None:
         """See that no update is forgotten."""
         recover = self._core.updates.defer_forgotten
         forgotten = await self._run(recover, older_than=FORGOTTEN_AFTER)
         if forgotten:
             logger.warning("updates had lost their jobs", extra={"updates": forgotten})
 
-    async def purge_forgotten(self, context: JobContext, timestamp: int) -> None:  # noqa: ARG002
+    async def purge_forgotten(self) -> None:
         """Delete for good what users asked to forget some minutes ago."""
         if gone := await self._run(self._purge.purge_forgotten):
             logger.info("purged what was forgotten", extra={"messages": gone})
 
-    async def prune(self, context: JobContext, timestamp: int) -> None:  # noqa: ARG002
+    async def prune(self, app: App) -> None:
         """Delete handled updates and finished jobs that have served their time."""
         run, client = self._run, self._core.client
         gone = await run(self._core.updates.prune, hours=KEEP_UPDATES_HOURS)
-        await context.app.job_manager.delete_old_jobs(
+        await app.job_manager.delete_old_jobs(
             nb_hours=KEEP_JOBS_HOURS,
             include_failed=True,
             include_cancelled=True,
             include_aborted=True,
         )
-        await run(DailyUsageRepository(client).delete_old, days=KEEP_DAYS)
         await run(ReminderRepository(client).prune, days=KEEP_REMINDERS_DAYS)
-        await run(CachedContentRepository(client).prune)
-        await run(FailureRepository(client).prune)
         records, zone = RecordsRepository(client), self._core.settings.timezone
-        await run(records.prune, days=KEEP_RECORDS_DAYS)
-        await run(records.sum_up, zone=zone, days=KEEP_RECORDS_DAYS)
+        await run(records.prune)
+        await run(records.sum_up, zone=zone)
         facts = await run(MemoryRepository(client).count_all)
         await run(records.count_growth, zone=zone, facts=facts)
         logger.info("pruned", extra={"updates": gone})
 
-    async def delete_aged(self, context: JobContext, timestamp: int) -> None:  # noqa: ARG002
+    async def delete_aged(self) -> None:
         """Delete messages that are older than the operator keeps them."""
         settings = await self._run(self._core.memory.settings.get)
         if not settings.message_retention_days:

@@ -452,6 +452,10 @@ class Repository:
         """The first row of a statement, or None; parameters as in ``_all``."""
         return next(iter(self._all(row, sql, params, **named)), None)
 
+    def _values(self, sql: str, *, within: Transaction | None = None, **named: Any) -> list[Any]:
+        """The first column of a statement's rows, as it is."""
+        return [row[0] for row in (within or self._client).fetch_all(sql, **named)]
+
 
 class OwnerSteps:
     """Steps of one use case on an owner's rows, within the caller's transaction; they block."""

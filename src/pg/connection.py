@@ -15,6 +15,7 @@ from weakref import WeakSet
 import psycopg2
 from psycopg2.extensions import connection as Connection
 from psycopg2.extensions import cursor as Cursor
+from psycopg2.extras import register_uuid
 
 from src.base import errors
 
@@ -294,6 +295,7 @@ def connect(
             **LIBPQ_OPTIONS,
         )
         _WATCH.add(connection)
+        register_uuid(conn_or_curs=connection)  # type: ignore[no-untyped-call]
         connection.autocommit = True
         connection.limit(limits or ORDINARY)
         connection.autocommit = False

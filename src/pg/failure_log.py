@@ -5,16 +5,21 @@ import json
 import logging
 from collections import deque
 from contextlib import suppress
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from src.base import errors
 from src.base.logs import TOKEN
 from src.pg.client import PgClient, Repository
-from src.pg.connection import PATIENT
 
 Part = Literal["telegram", "queue", "database", "model", "embeddings", "tools", "other"]
-PARTS: tuple[Part, ...] = get_args(Part)
-# By the logger, where the error does not tell.
+# By the error, the first that is met;
+ERRORS: dict[Part, tuple[type[errors.AppError], ...]] = {
+    "database": (errors.StorageError,),
+    "model": (errors.ModelError, errors.ModelUnavailableError),
+    "tools": (errors.ToolServerError,),
+    "telegram": (errors.DeliveryError, errors.DeliveryRefusedError),
+}
+# by the logger, where the error does not tell.
 LOGGERS: dict[str, Part] = {
     "src.llm.embeddings": "embeddings",
     "src.memory.embedding_space": "embeddings",
@@ -31,7 +36,6 @@ EMBEDDING_TASKS = ("embed_documents", "reembed")
 SPOKEN_OF = ("src.web",)  # who looks at a page sees it
 FLUSH_SECONDS = 5.0
 MAX_WAITING = 1000  # failures that a database which is away has not taken
-KEEP_DAYS = 14
 
 # What failed, the same within a flush once. Whose it is, by their chat or conversation.
 INSERT_FAILURES = """
@@ -48,8 +52,6 @@ GROUP BY f.part, f.event, f.reason, f.chat, f.conversation, f.update, f.job
 ORDER BY max(f.at)
 """
 
-DELETE_OLD = "DELETE FROM failures WHERE failed_at < now() - make_interval(days => %(days)s)"
-
 
 class FailureRepository(Repository):
     """Stores what failed; every method blocks."""
@@ -57,10 +59,6 @@ class FailureRepository(Repository):
     def add(self, failures: list[dict[str, Any]]) -> None:
         """Store failures as ``describe_failure`` makes them."""
         self._client.execute(INSERT_FAILURES, failures=json.dumps(failures))
-
-    def prune(self, *, days: int = KEEP_DAYS) -> int:
-        """Delete what failed more than ``days`` ago; returns how much."""
-        return self._client.execute(DELETE_OLD, days=days, limits=PATIENT)
 
 
 class FailureLog(logging.Handler):
@@ -128,18 +126,10 @@ def part_of(record: logging.LogRecord, error: BaseException | None) -> Part:
     """Which part of the bot a line is about."""
     chain = list(errors.causes(error)) if error is not None else []
     named = next((part for start, part in LOGGERS.items() if record.name.startswith(start)), None)
-    is_of_model = any(
-        isinstance(one, errors.ModelError | errors.ModelUnavailableError) for one in chain
-    )
-    if any(isinstance(one, errors.StorageError) for one in chain):
-        return "database"
-    if is_of_model and named != "embeddings":
-        is_embedding = vars(record).get("task") in EMBEDDING_TASKS
-        return "embeddings" if is_embedding else "model"
-    if any(isinstance(one, errors.ToolServerError) for one in chain):
-        return "tools"
-    if any(isinstance(one, errors.DeliveryError | errors.DeliveryRefusedError) for one in chain):
-        return "telegram"
+    for part, kinds in ERRORS.items():
+        if any(isinstance(one, kinds) for one in chain):
+            is_embedding = named == "embeddings" or vars(record).get("task") in EMBEDDING_TASKS
+            return "embeddings" if part == "model" and is_embedding else part
     if named == "telegram" and chain and not isinstance(chain[0], errors.AppError):
         return "other"  # a defect of ours, met while an update was handled
     return named or "other"

@@ -85,7 +85,7 @@ ORDER BY id FOR UPDATE
 # Nor in the conversations of a user, and in those of others in which they wrote, taught, are
 # mentioned, or are forwarded.
 LOCK_TRACES = """
-SELECT id::text, telegram_user_id <> %(user)s FROM conversations
+SELECT id, telegram_user_id <> %(user)s FROM conversations
 WHERE telegram_user_id = %(user)s
    OR id IN (SELECT conversation_id FROM messages
              WHERE %(user)s IN (sender_id, author_id, quoted_author_id)
@@ -126,9 +126,9 @@ def lock_history(
     transaction.execute(LOCK_HISTORY, {"user": telegram_user_id, "thread_id": thread_id})
 
 
-def lock_conversations(transaction: Transaction, ids: Collection[UUID | str]) -> list[Owner]:
+def lock_conversations(transaction: Transaction, ids: Collection[UUID]) -> list[Owner]:
     """The same for certain conversations; returns the owners of those that are there."""
-    rows = transaction.fetch_all(LOCK_CONVERSATIONS, {"ids": [str(id_) for id_ in ids]})
+    rows = transaction.fetch_all(LOCK_CONVERSATIONS, ids=list(ids))
     return [Owner(*row) for row in rows]
 
 
@@ -136,7 +136,7 @@ def lock_unindexed(
     transaction: Transaction, owner: Owner, conversation_id: UUID, ids: Collection[int]
 ) -> set[int]:
     """Let no one else index these messages, nor move or erase them; returns those that wait."""
-    messages = {**owner.columns(), "conversation_id": str(conversation_id), "ids": list(ids)}
+    messages = {**owner.columns(), "conversation_id": conversation_id, "ids": list(ids)}
     transaction.execute(KEEP_CONVERSATION, messages)
     return {int(row[0]) for row in transaction.fetch_all(LOCK_UNINDEXED, messages)}
 
@@ -153,14 +153,13 @@ def lock_chats(transaction: Transaction, old_chat_id: int, new_chat_id: int) -> 
         transaction.execute(statement, chats)
 
 
-def lock_traces(transaction: Transaction, telegram_user_id: int) -> list[tuple[str, bool]]:
+def lock_traces(transaction: Transaction, telegram_user_id: int) -> list[tuple[UUID, bool]]:
     """Let no other store anything where this owner left traces.
 
     Returns:
         The ids of these conversations, and whether each is another's.
     """
-    rows = transaction.fetch_all(LOCK_TRACES, {"user": telegram_user_id})
-    return [(str(id_), bool(is_room)) for id_, is_room in rows]
+    return [(*row,) for row in transaction.fetch_all(LOCK_TRACES, user=telegram_user_id)]
 
 
 POLLER_LOCK = 7_361_201  # first key of the lock "receives the updates of bot N"

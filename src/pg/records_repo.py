@@ -3,9 +3,16 @@
 from src.pg.client import Repository
 from src.pg.connection import PATIENT
 
+# Calls of models summed up, within another statement; those that failed count apart.
+SUMS = """
+           count(*) FILTER (WHERE error IS NULL) AS calls, count(error) AS failed,
+           coalesce(sum(prompt_tokens), 0) AS prompt, coalesce(sum(cached_tokens), 0) AS cached,
+           coalesce(sum(completion_tokens), 0) AS completion,
+           coalesce(sum(prompt_tokens - cached_tokens), 0) AS uncached"""
+
 # The last day that was summed up, and the calls since then by day, model, purpose and time they
-# took; those that failed count apart.
-USAGE_CLASSES = """
+# took.
+USAGE_CLASSES = f"""
 WITH rolled AS (
     SELECT coalesce(max(day), (now() AT TIME ZONE %(zone)s)::date - %(days)s) AS day
     FROM model_usage_days
@@ -13,16 +20,11 @@ WITH rolled AS (
     SELECT (created_at AT TIME ZONE %(zone)s)::date AS day, model, purpose,
            CASE WHEN error IS NULL
                 THEN round(50 * ln(greatest(duration_ms, 1)::float8))::int ELSE 0 END AS class,
-           count(*) FILTER (WHERE error IS NULL) AS calls,
-           count(*) FILTER (WHERE error IS NOT NULL) AS failed,
-           coalesce(sum(prompt_tokens), 0) AS prompt,
-           coalesce(sum(cached_tokens), 0) AS cached,
-           coalesce(sum(completion_tokens), 0) AS completion,
-           coalesce(sum(prompt_tokens - cached_tokens), 0) AS uncached
+           {SUMS}
     FROM model_usage, rolled
     WHERE created_at >= (rolled.day + 1)::timestamp AT TIME ZONE %(zone)s
     GROUP BY 1, 2, 3, 4
-)"""
+)"""  # noqa: S608  (it holds a constant of ours)
 
 
 # What calls ``u`` of a model with the prices ``p`` cost; batches cost half.
@@ -56,26 +58,38 @@ SET counted_at = now(), people = EXCLUDED.people, messages = EXCLUDED.messages,
     facts = EXCLUDED.facts, bytes = EXCLUDED.bytes
 """
 
-PRUNE = (
-    "DELETE FROM model_usage WHERE created_at < now() - make_interval(days => %(days)s)",
-    "DELETE FROM model_usage_days WHERE day < current_date - %(days)s",
-    "DELETE FROM growth_days WHERE day < current_date - %(days)s",
-    "DELETE FROM admin_actions WHERE done_at < now() - make_interval(days => %(days)s)",
-    "DELETE FROM admin_logouts WHERE ended_at < now() - interval '1 day'",
+# What is deleted, and how many days after which moment. Updates, reminders and what was said are
+# deleted by their own rooms.
+RECORD_DAYS, FAILURE_DAYS = 400, 14
+KEPT = (
+    ("admin_actions", "done_at", RECORD_DAYS),
+    ("admin_logouts", "ended_at", 1),
+    ("batch_jobs", "completed_at", 90),  # with their requests
+    ("cached_contents", "coalesce(expires_at, claimed_at)", 1),
+    ("daily_messages", "day", 60),
+    ("failures", "failed_at", FAILURE_DAYS),
+    ("growth_days", "day", RECORD_DAYS),
+    ("model_usage", "created_at", RECORD_DAYS),
+    ("model_usage_days", "day", RECORD_DAYS),
 )
+PRUNE = "DELETE FROM {table} WHERE {moment} < now() - make_interval(days => %(days)s)"
 
 
 class RecordsRepository(Repository):
     """Sums the usage up and prunes; every method blocks."""
 
-    def sum_up(self, *, zone: str, days: int) -> None:
-        """Sum up the usage of the days (of ``zone``) that are over, the last ``days`` of them."""
-        self._client.execute(ROLL_UP, zone=zone, days=days, limits=PATIENT)
+    def sum_up(self, *, zone: str) -> None:
+        """Sum up the usage of the days (of ``zone``) that are over."""
+        self._client.execute(ROLL_UP, zone=zone, days=RECORD_DAYS, limits=PATIENT)
 
     def count_growth(self, *, zone: str, facts: int) -> None:
         """Note what there is on this day of ``zone`` until now, ``facts`` among it."""
         self._client.execute(COUNT_GROWTH, zone=zone, facts=facts, limits=PATIENT)
 
-    def prune(self, *, days: int) -> int:
-        """Delete records older than ``days``; returns how many."""
-        return sum(self._client.execute(sql, days=days, limits=PATIENT) for sql in PRUNE)
+    def prune(self) -> int:
+        """Delete what has been kept for long enough; returns how much."""
+        gone = 0
+        for table, moment, days in KEPT:
+            statement = PRUNE.replace("{table}", table).replace("{moment}", moment)
+            gone += self._client.execute(statement, days=days, limits=PATIENT)
+        return gone

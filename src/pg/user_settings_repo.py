@@ -79,8 +79,8 @@ class UserSettingsRepository(Repository):
 
     def get(self, telegram_user_id: int) -> UserSettings:
         """The owner's settings; defaults when there is no row."""
-        row = self._client.fetch_one(SELECT_SETTINGS, Owner(telegram_user_id))
-        return UserSettings(*row) if row else UserSettings()
+        known = self._first(UserSettings, SELECT_SETTINGS, Owner(telegram_user_id))
+        return known or UserSettings()
 
     def set_blocked(self, telegram_user_id: int, *, is_blocked: bool) -> bool:
         """Answer this person, or this group, no more, or again; False when it was so already."""

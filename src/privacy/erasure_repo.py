@@ -5,6 +5,7 @@ import logging
 import re
 from collections.abc import Sequence
 from typing import Any
+from uuid import UUID
 
 from src.base.errors import StorageError
 from src.base.owners import Owner
@@ -51,7 +52,7 @@ FROM numbered n WHERE s.uid = 'msg-' || n.id
 """
 
 
-def begin_anew(transaction: Transaction, rooms: Sequence[str], updates: Sequence[int]) -> None:
+def begin_anew(transaction: Transaction, rooms: Sequence[UUID], updates: Sequence[int]) -> None:
     """Let no answer be stored that was made of what has just been erased.
 
     Args:

@@ -125,8 +125,7 @@ class ExportRepository(Repository):
 
     def get_settings(self, owner: Owner) -> dict[str, Any]:
         """What the owner chose; empty when nothing."""
-        row = self._client.fetch_one(SELECT_SETTINGS, Owner(owner.telegram_user_id).columns())
-        return dict(row[0]) if row else {}
+        return self._first(dict, SELECT_SETTINGS, Owner(owner.telegram_user_id)) or {}
 
     def read(
         self, part: str, telegram_user_id: int, thread_id: int | None = None

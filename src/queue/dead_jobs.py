@@ -274,13 +274,11 @@ class JobDeathRepository(Repository):
 
     def list_all(self) -> list[PutAside]:
         """What is put aside, oldest first, at most a thousand."""
-        rows = self._client.fetch_all(SELECT_PUT_ASIDE)
-        return [PutAside(*row) for row in rows]
+        return self._all(PutAside, SELECT_PUT_ASIDE)
 
     def count(self) -> int:
         """How much is put aside."""
-        row = self._client.fetch_one(COUNT_PUT_ASIDE)
-        return int(row[0]) if row else 0
+        return self._first(int, COUNT_PUT_ASIDE) or 0
 
     def retry(self, number: int | None = None) -> int:
         """Give what is put aside back to the queue, with a clean count; returns how much.

@@ -45,7 +45,7 @@ class MemoryJobRepository(Repository):
 
 # Seconds since the youngest heartbeat of any worker; NULL when there is none.
 SELECT_HEARTBEAT = """
-SELECT extract(epoch FROM now() - max(last_heartbeat)) FROM procrastinate_workers
+SELECT extract(epoch FROM now() - max(last_heartbeat))::float8 FROM procrastinate_workers
 """
 
 
@@ -54,5 +54,4 @@ class WorkerRepository(Repository):
 
     def seconds_since_heartbeat(self) -> float | None:
         """How long ago a worker last showed that it lives, or None when there is none."""
-        row = self._client.fetch_one(SELECT_HEARTBEAT)
-        return float(row[0]) if row and row[0] is not None else None
+        return self._first(lambda age: age, SELECT_HEARTBEAT)

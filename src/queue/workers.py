@@ -6,6 +6,7 @@ import logging
 import math
 import random
 import time
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from itertools import chain
 
@@ -15,27 +16,12 @@ from procrastinate.jobs import Job, Notification
 from procrastinate.utils import utcnow
 from psycopg import OperationalError
 
-from src.base.errors import (
-    DeliveryRefusedError,
-    DeliveryUnknownError,
-    StorageError,
-    TransientError,
-)
+from src.base import errors
 from src.pg.async_connection import QueueConnection, limit, queue_pool
 from src.pg.connection import LIBPQ_OPTIONS
 from src.pg.locks import AdvisoryLock
+from src.queue import job_repo
 from src.queue.dead_jobs import DEAD_AFTER, HEARTBEAT_SECONDS, TRIAL_SECONDS, DeadJobs
-from src.queue.job_repo import (
-    BESIDE_QUEUE,
-    COMMANDS_QUEUE,
-    CONTROL_QUEUE,
-    DIGEST_QUEUE,
-    HOUSEKEEPING_QUEUE,
-    MEMORY_QUEUE,
-    QUARANTINE_QUEUE,
-    REMINDERS_QUEUE,
-    TURNS_QUEUE,
-)
 from src.queue.woken_worker import WokenWorker
 
 logger = logging.getLogger(__name__)
@@ -57,21 +43,34 @@ class BackOff(BaseRetryStrategy):
         """At once after a shutdown, else after a pause."""
         if isinstance(exception, asyncio.CancelledError | JobAborted):
             return RetryDecision(retry_at=utcnow())
-        if not isinstance(exception, TransientError):
+        if not isinstance(exception, errors.TransientError):
             return None
         return RetryDecision(retry_at=utcnow() + timedelta(seconds=pause(exception, job.attempts)))
 
 
-def pause(error: TransientError, attempts: int) -> float:
+def pause(error: errors.TransientError, attempts: int) -> float:
     """Seconds until the next attempt, with jitter so that chats do not all come back at once."""
     if error.retry_after is not None:
         return min(max(error.retry_after, 0.0), MAX_WISH)
     seconds: float = min(MAX_PAUSE, FIRST_PAUSE * 2 ** min(attempts, 16))
-    if isinstance(error, DeliveryUnknownError):
+    if isinstance(error, errors.DeliveryUnknownError):
         seconds = max(seconds, UNKNOWN_PAUSE)
-    if isinstance(error, DeliveryRefusedError):
+    if isinstance(error, errors.DeliveryRefusedError):
         seconds = max(seconds, REFUSED_PAUSE)
     return seconds * random.uniform(0.75, 1.25)
+
+
+def every(
+    cron: str, app: App, queue: str, name: str, work: Callable[[], Awaitable[None]],
+    *, priority: int = 0,
+) -> None:  # fmt: skip
+    """Have ``work`` done at the times of ``cron`` by whichever worker comes first."""
+
+    async def run(timestamp: int) -> None:  # noqa: ARG001
+        await work()
+
+    task = app.task(name=name, queue=queue, lock=name, queueing_lock=name, priority=priority)
+    app.periodic(cron=cron)(task(run))
 
 
 # How many jobs of each queue can run now, and in how many seconds the next one is due.
@@ -94,16 +93,16 @@ LOOK_SECONDS = 0.5  # the least between two looks
 POLL_SECONDS = 5.0  # the most: who was not heard is found then
 # How many jobs run side by side, where that does not depend on the number of turns.
 CONCURRENCY = {
-    (COMMANDS_QUEUE,): 16,  # they wait for Telegram and never for a model
-    (CONTROL_QUEUE, HOUSEKEEPING_QUEUE): 4,
-    (REMINDERS_QUEUE,): 8,  # as many have to be sent at nine in the morning
-    (MEMORY_QUEUE,): 3,
-    (DIGEST_QUEUE,): 3,  # conversations
+    (job_repo.COMMANDS_QUEUE,): 16,  # they wait for Telegram and never for a model
+    (job_repo.CONTROL_QUEUE, job_repo.HOUSEKEEPING_QUEUE): 4,
+    (job_repo.REMINDERS_QUEUE,): 8,  # as many have to be sent at nine in the morning
+    (job_repo.MEMORY_QUEUE,): 3,
+    (job_repo.DIGEST_QUEUE,): 3,  # conversations
 }
 # Nobody waits for these: a shutdown interrupts them, and they begin again at the next start.
-BACKGROUND = (MEMORY_QUEUE, DIGEST_QUEUE)
+BACKGROUND = (job_repo.MEMORY_QUEUE, job_repo.DIGEST_QUEUE)
 BACKGROUND_SECONDS = 0.3  # that they get to finish
-TURN_QUEUES = (TURNS_QUEUE, BESIDE_QUEUE)
+TURN_QUEUES = (job_repo.TURNS_QUEUE, job_repo.BESIDE_QUEUE)
 BESIDE_SHARE = 4  # one slot to so many turns, for all who want something in several chats at once
 # Procrastinate forgets a dead worker then; until it does, its jobs are known to have died.
 FORGET_WORKER_SECONDS = 86_400.0
@@ -202,7 +201,8 @@ class Workers:
     async def _work(self) -> None:
         """Work off all queues side by side until they are to be closed."""
         beside = max(1, self._concurrency // BESIDE_SHARE)
-        every = {(TURNS_QUEUE,): self._concurrency, (BESIDE_QUEUE,): beside, **CONCURRENCY}
+        turns, others = TURN_QUEUES
+        every = {(turns,): self._concurrency, (others,): beside, **CONCURRENCY}
         await asyncio.gather(
             *(self._supervise(list(queues), limit) for queues, limit in every.items())
         )
@@ -210,7 +210,7 @@ class Workers:
     async def _try_all_suspects(self) -> None:
         """Try suspects until none is left, however often the database goes away."""
         while not self._stopping.is_set():
-            with contextlib.suppress(StorageError):
+            with contextlib.suppress(errors.StorageError):
                 if await self._recover_own() and await self._try_suspects():
                     return
             await self._pause(RESTART_PAUSE)
@@ -220,7 +220,7 @@ class Workers:
         at_once = await self._dead_jobs.begin_trial()
         if not at_once:
             return True
-        ended = await self._run_worker([QUARANTINE_QUEUE], at_once, until=self._stopping)
+        ended = await self._run_worker([job_repo.QUARANTINE_QUEUE], at_once, until=self._stopping)
         if isinstance(ended, Exception):
             logger.warning("suspects have to wait", exc_info=ended)
             return False
@@ -249,13 +249,13 @@ class Workers:
             if not self._alive.is_connected():
                 try:
                     await asyncio.to_thread(self._alive.try_shared)
-                except StorageError:
+                except errors.StorageError:
                     logger.warning("the database is away; the workers wait for it")
             await self._pause(RESTART_PAUSE)
 
     async def _listen(self) -> None:
         """Tell the workers which jobs come; one connection hears for all of them."""
-        every = [*TURN_QUEUES, QUARANTINE_QUEUE, *chain.from_iterable(CONCURRENCY)]
+        every = [*TURN_QUEUES, job_repo.QUARANTINE_QUEUE, *chain.from_iterable(CONCURRENCY)]
         while not self._stopping.is_set():
             try:
                 await self._app.job_manager.listen_for_jobs(
@@ -272,7 +272,7 @@ class Workers:
         tells when they are due finds them.
         """
         queue = channel.partition("#")[2]
-        is_for_look = queue == MEMORY_QUEUE and notification["type"] == "job_inserted"
+        is_for_look = queue == job_repo.MEMORY_QUEUE and notification["type"] == "job_inserted"
         for worker in self._living:
             if queue in (worker.queues or ()) and not is_for_look:
                 worker.hear(notification)
@@ -329,7 +329,7 @@ class Workers:
                     self._changed.set()
                 if suspects or found.suspects:
                     await self._close_for_suspects()
-            except (ConnectorException, OperationalError, StorageError) as error:
+            except (ConnectorException, OperationalError, errors.StorageError) as error:
                 logger.debug("cannot look for dead workers", exc_info=error)
             await self._pause(HEARTBEAT_SECONDS)
 
@@ -372,7 +372,7 @@ class Workers:
         stop = asyncio.ensure_future(until.wait())
         await asyncio.wait(
             {worker, stop},
-            timeout=TRIAL_SECONDS if queues == [QUARANTINE_QUEUE] else None,
+            timeout=TRIAL_SECONDS if queues == [job_repo.QUARANTINE_QUEUE] else None,
             return_when=asyncio.FIRST_COMPLETED,
         )
         stop.cancel()
@@ -386,7 +386,7 @@ class Workers:
 
     async def _work_off(self, queues: list[str], concurrency: int) -> None:
         """Run one worker; the quarantine's ends when its queue is empty."""
-        is_trial = queues == [QUARANTINE_QUEUE]
+        is_trial = queues == [job_repo.QUARANTINE_QUEUE]
         patience = self._shutdown_timeout
         if queues[0] in BACKGROUND:
             patience = min(patience, BACKGROUND_SECONDS)
@@ -398,7 +398,7 @@ class Workers:
             wait=not is_trial,
             listen_notify=False,
             on_end=self._changed.set,
-            is_clock=HOUSEKEEPING_QUEUE in queues,
+            is_clock=job_repo.HOUSEKEEPING_QUEUE in queues,
             fetch_job_polling_interval=NEVER,
             shutdown_graceful_timeout=patience,
             update_heartbeat_interval=NEVER,
@@ -426,7 +426,7 @@ class Workers:
                 await self._app.job_manager.unregister_worker(worker_id)
                 self._ended.discard(worker_id)
             await self._dead_jobs.recover(dead_after=NEVER, counts=False)
-        except (ConnectorException, OperationalError, StorageError):
+        except (ConnectorException, OperationalError, errors.StorageError):
             return False
         return True
 

@@ -16,14 +16,8 @@ from src.queue.job_repo import MemoryJobRepository
 from src.queue.update_repo import UpdateOutcome, WaitingUpdate
 from src.talk.command_service import COMMANDS, FOR_ADMINS, Command, parse_command
 from src.talk.settings import asks_for_zone, names_place
-from src.telegram.delivery import (
-    Address,
-    Delivery,
-    delivery_error,
-    other_rows,
-    pop_up,
-    remove_button,
-)
+from src.telegram import delivery
+from src.telegram.delivery import Address, Delivery
 from src.telegram.incoming import Arrived
 from src.telegram.messages import TurnHandler
 from src.telegram.updates import GROUP_ANONYMOUS_BOT, BotIdentity
@@ -77,7 +71,7 @@ class Handlers:
     async def refuse_tap(self, query: types.CallbackQuery, it: Arrived) -> UpdateOutcome:
         """Tell a stranger who pressed a button in somebody else's chat the same."""
         sentence = say("not_allowed", it.called.language, user_id=it.stored.user_id)
-        await pop_up(query, sentence, stays=True)
+        await delivery.pop_up(query, sentence, stays=True)
         return "refused silently"
 
     async def is_command(self, message: types.Message) -> bool | dict[str, Command]:
@@ -142,16 +136,16 @@ class Handlers:
                 called = await self._with_rights(it.stored, called)
             reply = await self._core.commands.press(action, called)
         except AppError:  # another attempt does it; the button does not seem stuck
-            await pop_up(query, say("tap_later", called.language))
+            await delivery.pop_up(query, say("tap_later", called.language))
             raise
-        await pop_up(query, reply.tapped, stays=reply.is_note)
+        await delivery.pop_up(query, reply.tapped, stays=reply.is_note)
         if reply.keeps_others:
-            reply = replace(reply, rows=(*reply.rows, *other_rows(query, reply.rows)))
+            reply = replace(reply, rows=(*reply.rows, *delivery.other_rows(query, reply.rows)))
         if not reply.is_note:
             screen = query.message.message_id if query.message and reply.is_screen else None
             await self._show(called, reply, replacing=screen)
         if not (reply.is_screen or reply.keeps_button or reply.asks or reply.corrects):
-            await remove_button(query)
+            await delivery.remove_button(query)
         return "asked for zone" if asks_for_zone(reply.text) else "done"
 
     async def _show_source(
@@ -162,7 +156,7 @@ class Handlers:
         find = self._core.memory.memories.facts.find_source
         source = await self._run(find, called.owner, f"msg-{number}")
         if source is None:
-            await pop_up(query, say("source_gone", language), stays=True)
+            await delivery.pop_up(query, say("source_gone", language), stays=True)
             return "done"
         there = _place_of(source, address, it.stored.bot_id)
         here = say("source_here_bot" if source.is_bots else "source_here", language)
@@ -170,7 +164,7 @@ class Handlers:
             key = "source_quote_bot" if source.is_bots else "source_quote"
             quote = say(key, language, said_at=called.day(source.said_at), text=source.text)
             await self._delivery.send_text(address, quote)
-        await pop_up(query, say("tap_source", language, day=called.day(source.said_at)))
+        await delivery.pop_up(query, say("tap_source", language, day=called.day(source.said_at)))
         return "done"
 
     async def _unsend(self, query: types.CallbackQuery, it: Arrived, number: int) -> UpdateOutcome:
@@ -191,8 +185,8 @@ class Handlers:
             except AiogramError as error:
                 is_gone = "message to delete not found" in str(error)
         sentence = say("unsend_done" if is_gone else "unsend_failed", it.called.language)
-        await pop_up(query, sentence, stays=not is_gone)
-        await remove_button(query)
+        await delivery.pop_up(query, sentence, stays=not is_gone)
+        await delivery.remove_button(query)
         return "done"
 
     async def follow_migration(self, message: types.Message) -> UpdateOutcome:
@@ -240,7 +234,7 @@ class Handlers:
         except (TelegramBadRequest, TelegramForbiddenError):
             return replace(called, is_admin=False)
         except AiogramError as error:
-            raise delivery_error(error) from error
+            raise delivery.delivery_error(error) from error
         return replace(called, is_admin=member.status in ADMINS)
 
 

@@ -22,8 +22,8 @@ from src.memory.question_repo import SHOW_ENDING, QuestionRepository
 from src.queue.job_repo import COMMANDS_QUEUE, CONTROL_QUEUE, REMINDERS_QUEUE, TURNS_QUEUE
 from src.queue.update_repo import UpdateKind, UpdateOutcome, WaitingUpdate
 from src.queue.woken_worker import FINISHED, WAITING
-from src.queue.workers import BackOff
-from src.reminders.reminder_repo import REMIND, DueReminder, ReminderRepository
+from src.queue.workers import BackOff, every
+from src.reminders.reminder_repo import REMIND, DueReminder
 from src.reminders.screens import LATE, arrival
 from src.talk.turn_state import TurnControl
 from src.telegram.delivery import Address, Delivery
@@ -45,16 +45,11 @@ class UpdateTasks:
 
     def __init__(self, core: Core, dispatcher: Dispatcher, delivery: Delivery) -> None:
         """Feed ``dispatcher`` with updates; apologise through ``delivery``."""
-        self._bot = delivery.bot
+        self._core, self._run = core, core.client.run
+        self._updates = core.updates
         self._dispatcher = dispatcher
         self._delivery = delivery
-        self._client = core.client
-        self._updates = core.updates
-        self._turns = core.turns
-        self._user_settings = core.user_settings
-        self._metrics = core.metrics
         self._questions = QuestionRepository(core.client)
-        self._time_zone = core.settings.timezone
 
     def register(self, app: App) -> None:
         """Tell the queue about the tasks, under the names that the stored jobs carry."""
@@ -114,15 +109,15 @@ class UpdateTasks:
         """
         manager = context.app.job_manager
         find = partial(self._updates.list_interruptible, lock, before=before, draft_id=draft_id)
-        for job, is_running, update in await self._client.run(find):
+        for job, is_running, update in await self._run(find):
             if is_running:
                 await manager.cancel_job_by_id_async(job, abort=True)
             elif await manager.cancel_job_by_id_async(job, delete_job=True):
-                await self._client.run(self._end_stopped, update)
+                await self._run(self._end_stopped, update)
 
     def _end_stopped(self, update: int) -> None:
         """End an update whose job waited for a retry."""
-        self._turns.mark_delivery_stopped(update)
+        self._core.turns.mark_delivery_stopped(update)
         self._updates.mark_handled(update, "stopped")
 
     async def apologise(self, context: JobContext, update: int) -> None:  # noqa: ARG002
@@ -132,7 +127,7 @@ class UpdateTasks:
             context: The queue's.
             update: Row id in ``telegram_updates``.
         """
-        stored = await self._client.run(self._updates.find_put_aside, update)
+        stored = await self._run(self._updates.find_put_aside, update)
         if stored is None:
             return  # it was given back meanwhile
         if stored.kind in (*APOLOGY_KINDS, "callback"):
@@ -149,7 +144,7 @@ class UpdateTasks:
         Raises:
             TransientError: Telegram or the database is away; worth another try.
         """
-        ended = await self._client.run(self._questions.find_ended, answer)
+        ended = await self._run(self._questions.find_ended, answer)
         if ended is None:
             return
         is_one = len(ended.sent_message_ids) == len(split_text(ended.text)) == 1
@@ -167,7 +162,7 @@ class UpdateTasks:
         start, attempts = time.monotonic(), context.job.attempts
         fetched = context.additional_context.get(WAITING)
         stored = WaitingUpdate.from_json(fetched) if fetched else None
-        stored = stored or await self._client.run(self._updates.find_waiting, update)
+        stored = stored or await self._run(self._updates.find_waiting, update)
         if stored is None:
             return False
         stored = replace(stored, job=context.job.id)
@@ -181,7 +176,7 @@ class UpdateTasks:
                 raise
             outcome = await self._conclude(error, stored, control)
         if outcome != "done" or stored.kind != "message":
-            await self._client.run(self._updates.mark_handled, stored.id, outcome, job=stored.job)
+            await self._run(self._updates.mark_handled, stored.id, outcome, job=stored.job)
         milliseconds = round((time.monotonic() - start) * 1000)
         logger.info("handled", extra={**log, "outcome": outcome, "ms": milliseconds})
         return True
@@ -189,16 +184,16 @@ class UpdateTasks:
     async def feed(self, stored: WaitingUpdate, control: TurnControl) -> UpdateOutcome:
         """Let the handlers have an update, and tell them who calls; raises what they raise."""
         if stored.is_inactive and stored.kind != "member" and stored.chat_id is not None:
-            await self._client.run(self._user_settings.mark_active, stored.chat_id)
-        update = Update.model_validate(stored.payload, context={"bot": self._bot})
+            await self._run(self._core.user_settings.mark_active, stored.chat_id)
+        update = Update.model_validate(stored.payload, context={"bot": self._delivery.bot})
         language = choose_language(stored.language, stored.sender_language)
-        zone = stored.time_zone or first_zone(language, self._time_zone)
+        zone = stored.time_zone or first_zone(language, self._core.settings.timezone)
         called = Called(
             stored.owner, language, datetime.now(UTC), zone, member=stored.user_id,
             has_zone=stored.time_zone is not None,
         )  # fmt: skip
         result = await self._dispatcher.feed_update(
-            self._bot, update, it=Arrived(stored, called, control)
+            self._delivery.bot, update, it=Arrived(stored, called, control)
         )
         return cast("UpdateOutcome", result) if isinstance(result, str) else "ignored"
 
@@ -206,13 +201,13 @@ class UpdateTasks:
         self, error: Exception, stored: WaitingUpdate, control: TurnControl, attempts: int
     ) -> bool:
         """Whether another attempt makes sense, and is wanted."""
-        _count(error, self._metrics)
+        _count(error, self._core.metrics)
         if not isinstance(error, errors.TransientError) or control.stopped:
             return False
         if isinstance(error, errors.StorageError):
             return not error.is_refusal or attempts < MODEL_ATTEMPTS
         if isinstance(error, errors.DeliveryRefusedError | errors.DeliveryNonsenseError):
-            refusals: int = await self._client.run(self._updates.count_refusal, stored.id)
+            refusals: int = await self._run(self._updates.count_refusal, stored.id)
             is_nonsense = isinstance(error, errors.DeliveryNonsenseError)
             return refusals <= (NONSENSE_CHANCES if is_nonsense else MORE_CHANCES)
         if isinstance(error, errors.DeliveryError):
@@ -232,14 +227,14 @@ class UpdateTasks:
         if isinstance(error, errors.ChatUnavailableError):
             return await self._leave_chat(stored)
         if isinstance(error, errors.TransientError) and control.stopped:
-            await self._client.run(self._turns.mark_delivery_stopped, stored.id)
+            await self._run(self._core.turns.mark_delivery_stopped, stored.id)
             return "stopped"  # the user does not want this answer any more
         log = {"update": stored.id, "kind": stored.kind, "chat": stored.chat_id}
         logger.error("gave up on an update", extra=log, exc_info=error)
-        self._metrics.turns.labels("failed").inc()
+        self._core.metrics.turns.labels("failed").inc()
         if stored.kind == "message":
-            await self._client.run(
-                self._turns.mark_failed, stored.bot_id, stored.chat_id, stored.message_id
+            await self._run(
+                self._core.turns.mark_failed, stored.bot_id, stored.chat_id, stored.message_id
             )
         if stored.kind not in APOLOGY_KINDS:
             return "failed"
@@ -272,8 +267,8 @@ class UpdateTasks:
     async def _leave_chat(self, stored: WaitingUpdate) -> UpdateOutcome:
         """The user blocked the bot: nothing of what waits there can be answered."""
         if stored.chat_id is not None:
-            await self._client.run(self._user_settings.mark_inactive, stored.chat_id)
-            await self._client.run(
+            await self._run(self._core.user_settings.mark_inactive, stored.chat_id)
+            await self._run(
                 self._updates.mark_chat_handled, stored.bot_id, stored.chat_id, "chat unavailable"
             )
         return "chat unavailable"
@@ -294,30 +289,21 @@ class ReminderTasks:
 
     def __init__(self, core: Core, delivery: Delivery) -> None:
         """Send through ``delivery``."""
-        self._client = core.client
-        self._reminders = core.reminders
-        self._repository = ReminderRepository(core.client)
-        self._user_settings = core.user_settings
-        self._metrics = core.metrics
+        self._core, self._run = core, core.client.run
+        self._rows = core.reminders.rows
         self._delivery = delivery
 
     def register(self, app: App) -> None:
         """Tell the queue about the tasks and their times, under the names of the stored jobs."""
         queue = REMINDERS_QUEUE
         app.task(name=REMIND, queue=queue, pass_context=True, retry=BackOff())(self.remind)
-        task = app.task(  # before all that is due: it is late only for what is planned late
-            name=PLAN, queue=queue, lock=PLAN, queueing_lock=PLAN, priority=1, pass_context=True
-        )
-        app.periodic(cron="* * * * *")(task(self.plan))
-
-    async def plan(self, context: JobContext, timestamp: int) -> None:  # noqa: ARG002
-        """Every minute: jobs for what is due within two."""
-        await self.plan_now()
+        # Before all that is due: it is late only for what is planned late.
+        every("* * * * *", app, queue, PLAN, self.plan_now, priority=1)
 
     async def plan_now(self) -> None:
-        """Make jobs for what is due soon, as at every start: something may be due already."""
+        """Make jobs for what is due within two minutes; at every start some may be due already."""
         try:
-            if planned := await self._reminders.plan(datetime.now(UTC)):
+            if planned := await self._core.reminders.plan(datetime.now(UTC)):
                 logger.info("planned reminders", extra={"reminders": planned})
         except errors.StorageError as error:
             logger.warning("reminders are planned a minute later", exc_info=error)
@@ -343,46 +329,46 @@ class ReminderTasks:
         Raises:
             TransientError: It did not arrive; worth another try.
         """
-        found = await self._client.run(self._repository.find_due, reminder, due)
+        found = await self._run(self._rows.find_due, reminder, due)
         if found is None:
             return None
         outcome = await self._send(found, due, now)
-        self._metrics.reminders.labels(outcome).inc()
+        self._core.metrics.reminders.labels(outcome).inc()
         log = {"reminder": reminder, "chat": found.reminder.owner.telegram_user_id}
         logger.info("reminded", extra={**log, "outcome": outcome})
         return outcome
 
     async def _send(self, found: DueReminder, due: int, now: datetime) -> Outcome:
-        reminder, mark = found.reminder, self._repository.mark_delivered
+        reminder, mark = found.reminder, self._rows.mark_delivered
         if found.is_inactive:
-            await self._client.run(self._repository.mark_unreachable, reminder.id, due)
+            await self._run(self._rows.mark_unreachable, reminder.id, due)
             return "unreachable"
         address = Address(*reminder.owner, reply_to=found.reply_to)
         try:
             await self._delivery.show_reply(address, arrival(found, now))
         except errors.ChatUnavailableError:
             chat_id = reminder.owner.telegram_user_id
-            await self._client.run(self._user_settings.mark_inactive, chat_id)
-            await self._client.run(self._repository.mark_unreachable, reminder.id, due)
+            await self._run(self._core.user_settings.mark_inactive, chat_id)
+            await self._run(self._rows.mark_unreachable, reminder.id, due)
             return "unreachable"
         except Exception as error:
             if not await self._is_hopeless(error, reminder.id, due):
                 raise
             log = {"reminder": reminder.id}
             logger.error("gave up on a reminder", extra=log, exc_info=error)  # noqa: TRY400
-            await self._client.run(mark, reminder.id, due, now=now, is_sent=False)
+            await self._run(mark, reminder.id, due, now=now, is_sent=False)
             return "failed"
-        await self._client.run(mark, reminder.id, due, now=now)
+        await self._run(mark, reminder.id, due, now=now)
         return "late" if now - reminder.due_at > LATE else "on time"
 
     async def _is_hopeless(self, error: Exception, reminder: int, due: int) -> bool:
         """Whether trying again makes no sense: what may pass is tried for ever, the rest twice."""
-        _count(error, self._metrics)
+        _count(error, self._core.metrics)
         if isinstance(error, errors.TransientError) and not isinstance(
             error, errors.DeliveryRefusedError | errors.DeliveryNonsenseError
         ):
             return False
-        failures = await self._client.run(self._repository.count_failure, reminder, due)
+        failures = await self._run(self._rows.count_failure, reminder, due)
         return failures > MORE_CHANCES
 
 

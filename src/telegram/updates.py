@@ -1,15 +1,17 @@
 """What a raw update is: pure functions from Telegram's JSON to ``NewUpdate``.
 
-Whatever arrives here may be malformed. An update that nobody handles is not stored; of a user
-who may not use the bot only who and where is kept, never what was written.
+Whatever arrives here may be malformed; aiogram reads it, or its essence. An update that nobody
+handles is not stored; of a user who may not use the bot only who and where is kept, never what
+was written.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from aiogram.types import Update
+from aiogram import types
 from pydantic import ValidationError
 
 from src.memory.screens import corrected_by
@@ -18,7 +20,7 @@ from src.queue.update_repo import NewUpdate, UpdateKind
 from src.talk.command_service import COMMANDS, Command, parse_command
 from src.talk.settings import asks_for_zone
 
-Json = Mapping[str, Any]
+Json = dict[str, Any]
 Fields = dict[str, Any]  # of a NewUpdate
 
 MAX_ID = 2**52  # Telegram: ids have at most 52 significant bits
@@ -31,7 +33,7 @@ MEDIA = (
     "location", "venue", "contact", "poll", "dice", "story", "paid_media", "game", "checklist",
 )  # fmt: skip
 MIGRATION = ("migrate_to_chat_id", "migrate_from_chat_id")
-ESSENTIAL = ("message_id", "date", "text", "message_thread_id", "is_topic_message")
+ESSENTIAL = ("message_id", "date", "message_thread_id", "is_topic_message", *MIGRATION)
 
 
 OWN_NAMES = ("Помни", "Pomni")  # as /start says it; they are their own vocative
@@ -83,103 +85,109 @@ class Access:
 def classify(raw: Any, bot: BotIdentity, access: Access) -> NewUpdate | None:
     """The update as it is stored, or None when there is nothing in it to handle."""
     update_id = update_id_of(raw)
-    if update_id is None or not isinstance(raw, dict):
+    if update_id is None:
         return None
     update = _clean(raw)
     for field, read in _READERS.items():
         content = update.get(field)
         if isinstance(content, dict):
-            fields = read(content, bot)
-            if fields is None:
+            event = _parsed(field, content)
+            if event is None and field == "message":
+                content = _essence(content)
+                event = _parsed(field, content)
+            fields = read(event, bot) if event is not None else None
+            if fields is None or not _fits(fields):
                 return None
             payload = {"update_id": update_id, field: fields.pop("content", content)}
-            return _validated(NewUpdate(update_id, payload=payload, **fields), content, access)
+            found = NewUpdate(update_id, payload=payload, **fields)
+            is_move = found.kind == "member" and field == "message"
+            is_permitted = is_move or access.permits(found.user_id, found.chat_id)
+            return found if is_permitted else _refused(found, field)
     return None
 
 
 def update_id_of(raw: Any) -> int | None:
     """Telegram's number of an update, or None when it has no valid one."""
-    return _integer(raw.get("update_id"), MAX_UPDATE_ID) if isinstance(raw, dict) else None
+    number = raw.get("update_id") if isinstance(raw, dict) else None
+    return number if type(number) is int and abs(number) <= MAX_UPDATE_ID else None
+
+
+def _parsed(field: str, content: Json) -> Any:
+    """What aiogram makes of the content; None when it cannot read it."""
+    with suppress(ValidationError, ValueError, TypeError, OverflowError, RecursionError):
+        return getattr(types.Update.model_validate({"update_id": 0, field: content}), field)
+    return None
+
+
+def _fits(fields: Fields) -> bool:
+    """Whether all numbers are such as Telegram has, or any database."""
+    return all(abs(one) <= MAX_ID for one in fields.values() if isinstance(one, int))
 
 
 # The readers: what is stored of an update beside its payload, or None when nobody handles it. A
 # ``content`` among these fields is stored instead of what Telegram sent.
 
 
-def _read_message(message: Json, bot: BotIdentity) -> Fields | None:
-    if _is_migration(message):
+def _read_message(message: types.Message, bot: BotIdentity) -> Fields | None:
+    if message.migrate_to_chat_id is not None or message.migrate_from_chat_id is not None:
         return _read_migration(message)
-    place = _place(message)
+    place = _place(message, message.from_user)
     kind = _message_kind(message, bot) if place is not None and not _is_bot(message) else None
     if place is None or kind is None:
         return None
-    album = message.get("media_group_id")
     return {
         **place,
         "kind": kind,
-        "media_group_id": album[:100] if isinstance(album, str) else None,
+        "media_group_id": message.media_group_id and message.media_group_id[:100],
         "interrupts": kind in ("new", "stop"),
-        "at_once": kind == "command" and _is_at_once(message),
+        "at_once": kind == "command" and _is_at_once(message.text or ""),
     }
 
 
-def _is_at_once(message: Json) -> bool:
+def _is_at_once(text: str) -> bool:
     """Whether a command changes nothing, so that its reply need not wait for an answer."""
-    command = parse_command(message["text"])
+    command = parse_command(text)
     entry = COMMANDS.get(command.name) if command is not None else None
     return command is not None and (entry is None or entry.is_at_once)
 
 
-def _message_kind(message: Json, bot: BotIdentity) -> UpdateKind | None:
-    text = message.get("text")
-    if isinstance(text, str) and text:
-        kind = _text_kind(message, text, bot)
+def _message_kind(message: types.Message, bot: BotIdentity) -> UpdateKind | None:
+    if message.text:
+        kind = _text_kind(message, message.text, bot)
         return _answer_kind(message, bot) or kind if kind == "message" else kind
-    if not any(message.get(field) for field in MEDIA):
+    if not any(getattr(message, field) for field in MEDIA):
         return None
-    caption = message.get("caption")
-    has_words = isinstance(caption, str) and bool(caption)
-    is_named = has_words and bot.is_called(str(caption))
+    is_named = bool(message.caption) and bot.is_called(message.caption or "")
     if not (_is_private(message) or is_named or _answers(message, bot)):
         return None
     # Without words it may turn out to be nothing that is answered; the parts of an album are one.
-    return "message" if has_words or message.get("media_group_id") else "media"
+    return "message" if message.caption or message.media_group_id else "media"
 
 
-def _answer_kind(message: Json, bot: BotIdentity) -> UpdateKind | None:
+def _answer_kind(message: types.Message, bot: BotIdentity) -> UpdateKind | None:
     """What a reply to one of our questions is, which gets an answer of its own."""
-    answered = message.get("reply_to_message")
-    asked = answered.get("text") if isinstance(answered, dict) else None
-    if not isinstance(asked, str) or not _answers(message, bot):
+    asked = message.reply_to_message.text if message.reply_to_message else None
+    if asked is None or not _answers(message, bot):
         return None
     if asks_for_zone(asked):
         return "command"
     return "teach" if corrected_by(asked) is not None else None
 
 
-def _is_migration(message: Any) -> bool:
-    """Whether it says that a group became a supergroup; Telegram itself writes such a message."""
-    return isinstance(message, dict) and any(
-        _integer(message.get(field), MAX_ID) is not None for field in MIGRATION
-    )
-
-
-def _read_migration(message: Json) -> Fields | None:
+def _read_migration(message: types.Message) -> Fields | None:
     """Which chat became which; who caused it does not matter, and is not kept."""
-    chat_id = _id_of(message.get("chat"))
-    if chat_id is None or chat_id > 0:
+    named = {field: getattr(message, field) for field in MIGRATION}
+    moved = {field: chat_id for field, chat_id in named.items() if chat_id is not None}
+    chat_id, message_id = message.chat.id, message.message_id
+    if any(one >= 0 for one in (chat_id, *moved.values())) or not _fits(moved):
         return None
-    moved = _only(message, MIGRATION)
-    if any(_integer(other, MAX_ID) is None or other >= 0 for other in moved.values()):
-        return None
-    message_id = _integer(message.get("message_id"), MAX_ID) or 0
     chat = {"id": chat_id, "type": "supergroup"}
     content = {"message_id": message_id, "date": 0, "chat": chat, **moved}
     where = {"chat_id": chat_id, "message_id": message_id or None}
     return {"kind": "member", "content": content, **where}
 
 
-def _text_kind(message: Json, text: str, bot: BotIdentity) -> UpdateKind | None:
+def _text_kind(message: types.Message, text: str, bot: BotIdentity) -> UpdateKind | None:
     command = parse_command(text)
     if command is not None:
         return _command_kind(message, command, bot)
@@ -188,7 +196,7 @@ def _text_kind(message: Json, text: str, bot: BotIdentity) -> UpdateKind | None:
     return None
 
 
-def _command_kind(message: Json, command: Command, bot: BotIdentity) -> UpdateKind | None:
+def _command_kind(message: types.Message, command: Command, bot: BotIdentity) -> UpdateKind | None:
     """A command's kind; in a group, one that is unknown or another bot's is none of ours."""
     if not command.is_for(bot.username):
         return None
@@ -200,60 +208,45 @@ def _command_kind(message: Json, command: Command, bot: BotIdentity) -> UpdateKi
     return "command" if addressed else None
 
 
-def _answers(message: Json, bot: BotIdentity) -> bool:
-    answered = message.get("reply_to_message")
-    sender = answered.get("from") if isinstance(answered, dict) else None
-    return isinstance(sender, dict) and sender.get("id") == bot.id
+def _answers(message: types.Message, bot: BotIdentity) -> bool:
+    answered = message.reply_to_message
+    sender = answered.from_user if answered is not None else None
+    return sender is not None and sender.id == bot.id
 
 
-def _read_edit(message: Json, _bot: BotIdentity) -> Fields | None:
-    place = _place(message)
-    text = message.get("text") or message.get("caption")
-    if place is None or _is_bot(message) or not isinstance(text, str) or not text:
+def _read_edit(message: types.Message, _bot: BotIdentity) -> Fields | None:
+    place = _place(message, message.from_user)
+    if place is None or _is_bot(message) or not (message.text or message.caption):
         return None
     return {"kind": "edit", **place}
 
 
-def _read_callback(query: Json, _bot: BotIdentity) -> Fields | None:
+def _read_callback(query: types.CallbackQuery, _bot: BotIdentity) -> Fields | None:
     """A button; its message may be too old for Telegram to say more than where it stands."""
-    message = query.get("message")
-    place = _place({**message, "from": query.get("from")}) if isinstance(message, dict) else None
-    if place is None or not isinstance(query.get("id"), str):
-        return None
-    return {"kind": "callback", **place, "at_once": True}
+    place = _place(query.message, query.from_user) if query.message is not None else None
+    return None if place is None else {"kind": "callback", **place, "at_once": True}
 
 
-def _read_member(change: Json, _bot: BotIdentity) -> Fields | None:
-    chat_id, user_id = _id_of(change.get("chat")), _id_of(change.get("from"))
-    if chat_id is None or user_id is None:
-        return None
-    return {"kind": "member", "chat_id": chat_id, "user_id": user_id}
+def _read_member(change: types.ChatMemberUpdated, _bot: BotIdentity) -> Fields | None:
+    return {"kind": "member", "chat_id": change.chat.id, "user_id": change.from_user.id}
 
 
-def _read_stop(stopped: Json, _bot: BotIdentity) -> Fields | None:
+def _read_stop(stopped: types.MessageGenerationStopped, _bot: BotIdentity) -> Fields | None:
     """The Stop button of a draft; drafts exist in private chats only."""
-    chat_id = _id_of(stopped.get("chat"))
-    draft_id = _integer(stopped.get("draft_id"), MAX_ID)
-    if chat_id is None or draft_id is None:
-        return None
-    where = {"chat_id": chat_id, "user_id": chat_id, "draft_id": draft_id}
+    where = {"chat_id": stopped.chat.id, "user_id": stopped.chat.id, "draft_id": stopped.draft_id}
     return {"kind": "other", **where, "interrupts": True, "at_once": True}
 
 
-def _read_reaction(reaction: Json, _bot: BotIdentity) -> Fields | None:
+def _read_reaction(reaction: types.MessageReactionUpdated, _bot: BotIdentity) -> Fields | None:
     """A dislike; an anonymous reaction is nobody's."""
-    chat_id, user_id = _id_of(reaction.get("chat")), _id_of(reaction.get("user"))
-    message_id = _integer(reaction.get("message_id"), MAX_ID)
-    new = reaction.get("new_reaction")
-    if chat_id is None or user_id is None or not message_id or not isinstance(new, list):
+    is_dislike = any(getattr(one, "emoji", None) == DISLIKE for one in reaction.new_reaction)
+    if reaction.user is None or not is_dislike:
         return None
-    if not any(isinstance(one, dict) and one.get("emoji") == DISLIKE for one in new):
-        return None
-    where = {"chat_id": chat_id, "user_id": user_id, "message_id": message_id}
-    return {"kind": "other", **where, "at_once": True}
+    where = {"chat_id": reaction.chat.id, "user_id": reaction.user.id}
+    return {"kind": "other", **where, "message_id": reaction.message_id, "at_once": True}
 
 
-_READERS = {
+_READERS: Mapping[str, Callable[[Any, BotIdentity], Fields | None]] = {
     "message": _read_message,
     "edited_message": _read_edit,
     "callback_query": _read_callback,
@@ -265,97 +258,72 @@ _READERS = {
 ALLOWED_UPDATES = list(_READERS)
 
 
-def _validated(update: NewUpdate, content: Json, access: Access) -> NewUpdate | None:
-    """The update, if aiogram can read it; else its essence; strangers' without content."""
-    message = update.payload.get("message")
-    if not access.permits(update.user_id, update.chat_id) and not _is_migration(message):
-        is_told = update.kind != "member" and (message or update.kind == "callback")
-        return _refused(update) if is_told else None
-    if _is_readable(update.payload):
-        return update
-    if update.kind not in ("message", "command", "new", "stop"):
-        return None
-    return _with_message(update, _essence(content, ESSENTIAL))
-
-
-def _refused(update: NewUpdate) -> NewUpdate | None:
+def _refused(update: NewUpdate, field: str) -> NewUpdate | None:
     """A stranger's message or tap without what was written: only what the refusal needs."""
-    refused = replace(
-        update, kind="refused", media_group_id=None, interrupts=False, draft_id=None, at_once=True
-    )
-    if query := update.payload.get("callback_query"):
-        sender = _essence({**query, "chat": {}}, ())["from"]
-        tap = {"id": query["id"], "from": sender, "chat_instance": "-"}
-        payload = {"update_id": update.update_id, "callback_query": tap}
-        return replace(refused, payload=payload) if _is_readable(payload) else None
-    kept = {"date": 0, **_essence(update.payload["message"], ("message_id",))}
-    return _with_message(refused, kept)
-
-
-def _essence(message: Json, fields: tuple[str, ...]) -> dict[str, Any]:
-    """Some fields of a message, and of its chat and sender what tells where and who."""
-    sender = {"first_name": "-", "is_bot": False, "id": message["from"]["id"]}
-    language = message["from"].get("language_code")
-    if isinstance(language, str):
-        sender["language_code"] = language[:16]
-    chat = _only(message["chat"], ("id", "type"))
-    return {**_only(message, fields), "chat": chat, "from": sender}
-
-
-def _with_message(update: NewUpdate, message: dict[str, Any]) -> NewUpdate | None:
-    payload = {"update_id": update.update_id, "message": message}
-    return replace(update, payload=payload) if _is_readable(payload) else None
-
-
-def _is_readable(payload: dict[str, Any]) -> bool:
-    try:
-        Update.model_validate(payload)
-    except (ValidationError, ValueError, TypeError, OverflowError, RecursionError):
-        return False
-    return True
-
-
-def _place(message: Json) -> Fields | None:
-    """Where a message stands, or None when it does not say."""
-    chat, sender = message.get("chat"), message.get("from")
-    chat_id, user_id = _id_of(chat), _id_of(sender)
-    message_id = _integer(message.get("message_id"), MAX_ID)
-    if chat_id is None or user_id is None or not message_id or message_id < 0:
+    content, kept = update.payload[field], Json()
+    if field == "message":
+        kept = {"message_id": update.message_id, "date": 0, "chat": _only(content["chat"], "type")}
+    elif field == "callback_query":
+        kept = {"id": content["id"], "chat_instance": "-"}
+    else:
         return None
-    if not isinstance(chat, dict) or chat.get("type") not in ("private", "group", "supergroup"):
+    payload = {"update_id": update.update_id, field: {**kept, "from": _person(content["from"])}}
+    return replace(
+        update, kind="refused", payload=payload, media_group_id=None, interrupts=False,
+        draft_id=None, at_once=True,
+    )  # fmt: skip
+
+
+def _essence(message: Json) -> Json:
+    """What of a message is understood in any case; a caption counts as its text."""
+    kept = {field: message[field] for field in ESSENTIAL if field in message}
+    if text := message.get("text") or message.get("caption"):
+        kept["text"] = text
+    kept |= {"chat": _only(message.get("chat"), "type"), "from": _person(message.get("from"))}
+    answered = message.get("reply_to_message")
+    sender = _person(answered.get("from")) if isinstance(answered, dict) else {}
+    if type(sender.get("id")) is int:
+        kept["reply_to_message"] = {**kept, "from": sender}
+    return kept
+
+
+def _person(sender: Any) -> Json:
+    """A user by their id; of the rest only what aiogram wants, or the language."""
+    found = {"first_name": "-", "is_bot": False, **_only(sender, "is_bot")}
+    language = sender.get("language_code") if isinstance(sender, dict) else None
+    return found | ({"language_code": language[:16]} if isinstance(language, str) else {})
+
+
+def _only(value: Any, field: str) -> Json:
+    """The id of a user or a chat, and another field."""
+    fields = ("id", field)
+    return {one: value[one] for one in fields if one in value} if isinstance(value, dict) else {}
+
+
+def _place(
+    message: types.Message | types.InaccessibleMessage, sender: types.User | None
+) -> Fields | None:
+    """Where a message stands, or None when it does not say."""
+    chat = message.chat
+    if sender is None or message.message_id <= 0 or not (chat.id and sender.id):
+        return None
+    if chat.type not in ("private", "group", "supergroup"):
         return None
     thread_id = 0
-    if message.get("is_topic_message") is True:
-        thread_id = _integer(message.get("message_thread_id"), MAX_ID) or 0
-    ids = {"chat_id": chat_id, "thread_id": thread_id, "user_id": user_id}
-    return {**ids, "message_id": message_id}
+    if isinstance(message, types.Message) and message.is_topic_message:
+        thread_id = message.message_thread_id or 0
+    ids = {"chat_id": chat.id, "thread_id": thread_id, "user_id": sender.id}
+    return {**ids, "message_id": message.message_id}
 
 
-def _id_of(value: Any) -> int | None:
-    """The id of a user or chat; zero is none."""
-    return _integer(value.get("id"), MAX_ID) or None if isinstance(value, dict) else None
+def _is_private(message: types.Message) -> bool:
+    return message.chat.type == "private"
 
 
-def _is_private(message: Json) -> bool:
-    return bool(message["chat"].get("type") == "private")
-
-
-def _is_bot(message: Json) -> bool:
+def _is_bot(message: types.Message) -> bool:
     """Whether a bot wrote it; a group's anonymous admins write through one of Telegram's."""
-    sender = message.get("from")
-    if not isinstance(sender, dict) or sender.get("id") == GROUP_ANONYMOUS_BOT:
-        return False
-    return sender.get("is_bot") is True
-
-
-def _integer(value: Any, limit: int) -> int | None:
-    if isinstance(value, bool) or not isinstance(value, int) or abs(value) > limit:
-        return None
-    return value
-
-
-def _only(value: Any, fields: tuple[str, ...]) -> dict[str, Any]:
-    return {field: value[field] for field in fields if field in value}
+    sender = message.from_user
+    return sender is not None and sender.is_bot and sender.id != GROUP_ANONYMOUS_BOT
 
 
 def _clean(value: Any, depth: int = 0) -> Any:

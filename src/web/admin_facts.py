@@ -17,7 +17,7 @@ from src.memory.purge_repo import UNDO_SECONDS
 from src.pg.client import Record
 from src.reading.facts import fact_uid
 from src.reading.gate import MASK, redact
-from src.web.admin_site import LAST, PAGE, AdminSite, Fields, number_of, owner_of, path_of
+from src.web.admin_site import LAST, PAGE, AdminSite, Fields, Pages, number_of, owner_of, path_of
 
 MAX_WORDS = 200  # characters that are searched for
 TELLERS = 5  # sources of a fact that are listed beside the newest
@@ -75,13 +75,12 @@ ORDER BY id DESC LIMIT %(limit)s
 """
 
 
-class FactPages:
+class FactPages(Pages):
     """What is known of an owner, and what an operator may do with it."""
 
     def __init__(self, site: AdminSite) -> None:
         """Draw on ``site``."""
-        self._site = site
-        self._client = site.core.client
+        super().__init__(site)
         self._memories = site.core.memory.memories
         self._consolidations = ConsolidationRepository(site.core.client)
 
@@ -110,7 +109,7 @@ class FactPages:
         shown: Sequence[Any] = refused or facts
         last = refused[-1]["id"] if refused else facts[-1].id if facts else None
         is_first = not query.get("before") and not query.get("fact")
-        done = await self._client.run(self._consolidations.list_done, owner) if is_first else []
+        done = await self._run(self._consolidations.list_done, owner) if is_first else []
         return self._site.render(
             request, "facts.html", owner=owner, facts=facts, refused=refused, asked=asked,
             sources=await self._sources([fact.id for fact in facts]), consolidations=done,
@@ -149,7 +148,7 @@ class FactPages:
     async def undo_consolidation(self, request: Request, _form: Fields) -> str:
         """What the nightly job put together is apart again, for good."""
         owner, number = owner_of(request), int(request.path_params["number"])
-        is_done = await self._client.run(self._consolidations.undo, owner, number)
+        is_done = await self._run(self._consolidations.undo, owner, number)
         return await self._went(request, owner, "apart", f"undo consolidation {number}", is_done)
 
     async def _went(
@@ -162,7 +161,7 @@ class FactPages:
         return f"{path_of(owner)}/facts{told}"
 
     async def _list(self, owner: Owner, wanted: FactQuery) -> list[Memory]:
-        return await self._client.run(self._memories.facts.list_facts, owner, wanted)
+        return await self._run(self._memories.facts.list_facts, owner, wanted)
 
     async def _refused(self, owner: Owner, request: Request, text: str) -> list[Record]:
         before = number_of(request, "before") or LAST

@@ -9,11 +9,12 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from src.pg.client import Record
-from src.pg.failure_log import KEEP_DAYS, Part
+from src.pg.failure_log import Part
+from src.pg.records_repo import FAILURE_DAYS
 from src.web.admin_access import Role
-from src.web.admin_site import PAGE, AdminSite, Fields, number_of
+from src.web.admin_site import PAGE, Fields, Pages, number_of
 
-DAYS = (1, 7, KEEP_DAYS)
+DAYS = (1, 7, FAILURE_DAYS)
 # What the parts of the bot are called.
 PARTS: dict[Part, str] = {
     "telegram": "Telegram", "queue": "Queue", "database": "Database", "model": "Model",
@@ -119,16 +120,12 @@ SET payload = '{}', handled_at = coalesce(u.handled_at, now()), outcome = 'faile
 FROM dropped d WHERE u.id = d.update
 """
 
-# Batches, the newest first.
+# Batches, the newest first; or one of them.
 SELECT_BATCHES = """
-SELECT id::text, created_at, provider, model, status, requests, succeeded, failed, dropped,
-       coalesce(error_message, '') AS error
-FROM batch_jobs ORDER BY created_at DESC, id LIMIT %(limit)s
-"""
-SELECT_BATCH = """
 SELECT id::text, created_at, submitted_at, completed_at, provider, model, status, requests,
        succeeded, failed, dropped, coalesce(error_message, '') AS error
-FROM batch_jobs WHERE id = %(id)s
+FROM batch_jobs WHERE %(id)s::uuid IS NULL OR id = %(id)s
+ORDER BY created_at DESC, id LIMIT %(limit)s
 """
 
 # What one asked about, what came to nothing first.
@@ -145,14 +142,8 @@ ORDER BY r.status <> 'failed', r.created_at, r.id LIMIT %(limit)s
 Show = Callable[[Request], Any]
 
 
-class FailurePages:
+class FailurePages(Pages):
     """What went wrong, and what an operator may do about it."""
-
-    def __init__(self, site: AdminSite) -> None:
-        """Draw on ``site``."""
-        self._site = site
-        self._put_aside = site.core.put_aside
-        self._client = site.core.client
 
     def routes(self) -> list[Route]:
         """Their addresses."""
@@ -160,13 +151,12 @@ class FailurePages:
         return [
             shown("/failures", self.failures, role=Role.READER),
             shown("/queue", self.queue, role=Role.READER),
-            shown("/batches", self._site.listing("batches.html", SELECT_BATCHES, limit=PAGE),
-                  role=Role.READER),
+            shown("/batches", self.batches, role=Role.READER),
             shown("/batches/{batch:uuid}", self.batch, role=Role.READER),
             done("/queue/retry-quarantined", self.retry_quarantined),
             done("/queue/{job:int}/retry", self.retry_job),
             done("/queue/{job:int}/drop", self.drop_job),
-        ]  # fmt: skip
+        ]
 
     async def failures(self, request: Request) -> Response:
         """What failed, by reason and one by one."""
@@ -198,23 +188,28 @@ class FailurePages:
             request, "queue.html", queue=await self._site.rows(SELECT_QUEUE), by_state=by_state
         )
 
+    async def batches(self, request: Request) -> Response:
+        """The newest batches."""
+        rows = await self._site.rows(SELECT_BATCHES, id=None, limit=PAGE)
+        return self._site.render(request, "batches.html", rows=rows)
+
     async def batch(self, request: Request) -> Response:
         """One batch and its windows."""
-        found = {"id": str(request.path_params["batch"])}
-        batch = await self._site.rows(SELECT_BATCH, found)
+        id_, rows = str(request.path_params["batch"]), self._site.rows
+        batch = await rows(SELECT_BATCHES, id=id_, limit=1)
         if not batch:
             raise HTTPException(404)
+        windows = await rows(SELECT_WINDOWS, id=id_, limit=200)
         return self._site.render(
-            request, "batch.html", batch=batch[0], errors=WINDOW_ERRORS,
-            windows=await self._site.rows(SELECT_WINDOWS, found, limit=200),
-        )  # fmt: skip
+            request, "batch.html", batch=batch[0], errors=WINDOW_ERRORS, windows=windows
+        )
 
     async def retry_job(self, request: Request, _form: Fields) -> str:
         """Give a job back to its queue."""
         job = request.path_params["job"]
         deaths: list[Record] = await self._site.rows(SELECT_DEATH, id=job)
         if deaths:
-            await self._client.run(self._put_aside.retry, deaths[0]["id"])
+            await self._run(self._core.put_aside.retry, deaths[0]["id"])
         else:
             await self._site.rows(RETRY_FAILED, id=job)
         await self._site.note(request, "retry job", str(job))
@@ -222,7 +217,7 @@ class FailurePages:
 
     async def retry_quarantined(self, request: Request, _form: Fields) -> str:
         """Give everything back that is quarantined."""
-        await self._client.run(self._put_aside.retry)
+        await self._run(self._core.put_aside.retry)
         await self._site.note(request, "retry all quarantined")
         return "/queue"
 

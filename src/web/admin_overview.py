@@ -14,10 +14,10 @@ from starlette.routing import Route
 from src.base.config import OFFLINE_MODEL
 from src.pg.client import Record
 from src.pg.failure_log import Part
-from src.pg.records_repo import COST
+from src.pg.records_repo import COST, SUMS
 from src.queue.job_repo import WorkerRepository
 from src.web.admin_access import Role
-from src.web.admin_site import AdminSite
+from src.web.admin_site import Pages
 from src.web.admin_words import build_chart, count, seconds, size
 from src.web.http_server import HEARTBEAT_SECONDS, POLL_SECONDS, find_disk_shortage
 
@@ -53,23 +53,14 @@ LEFT JOIN sums USING (hour) CROSS JOIN times t ORDER BY hour
 # Tokens and money since midnight; how many calls are of models without a price.
 SELECT_TODAY = f"""
 WITH spent AS (
-    SELECT model, purpose,
-           count(*) FILTER (WHERE error IS NULL) AS calls,
-           sum(coalesce(prompt_tokens, 0) + coalesce(completion_tokens, 0)) AS tokens,
-           coalesce(sum(prompt_tokens - cached_tokens), 0) AS uncached,
-           coalesce(sum(cached_tokens), 0) AS cached,
-           coalesce(sum(completion_tokens), 0) AS completion
-    FROM model_usage
-    WHERE created_at >= %(since)s
-    GROUP BY 1, 2
+    SELECT model, purpose, {SUMS} FROM model_usage WHERE created_at >= %(since)s GROUP BY 1, 2
 )
-SELECT coalesce(sum(u.tokens), 0)::bigint AS tokens,
-       sum({COST}) AS cost,
+SELECT coalesce(sum(u.prompt + u.completion), 0)::bigint AS tokens, sum({COST}) AS cost,
        coalesce(sum(u.calls) FILTER (WHERE p.model IS NULL), 0)::bigint AS unpriced,
        (SELECT coalesce(sum(messages), 0)::bigint FROM daily_messages
         WHERE day = (now() AT TIME ZONE %(zone)s)::date) AS messages
 FROM spent u LEFT JOIN model_prices p ON p.model = u.model
-"""  # noqa: S608  (it holds a constant of ours)
+"""  # noqa: S608  (it holds constants of ours)
 
 # The last failure of a part.
 SELECT_LAST = """
@@ -124,14 +115,8 @@ class Health:
     link: str = "/failures"
 
 
-class OverviewPage:
+class OverviewPage(Pages):
     """How the bot is, on one page."""
-
-    def __init__(self, site: AdminSite) -> None:
-        """Draw on ``site``."""
-        self._site = site
-        self._core = site.core
-        self._client = site.core.client
 
     def routes(self) -> list[Route]:
         """Its address."""
@@ -144,7 +129,7 @@ class OverviewPage:
         [today] = await rows(SELECT_TODAY, zone=zone, since=self._site.midnight())
         [calls] = await rows(SELECT_CALLS)
         growth = await rows(SELECT_GROWTH)
-        put_aside = await self._client.run(self._core.put_aside.count)
+        put_aside = await self._run(self._core.put_aside.count)
         [stored] = await rows(SELECT_SIZE)
         health = await self._examine(calls, put_aside, stored["bytes"])
         return self._site.render(
@@ -200,8 +185,8 @@ class OverviewPage:
         return Health("Receiver", now, trouble, last)
 
     async def _examine_queue(self, last: Record | None, put_aside: int) -> Health:
-        waiting, oldest = await self._client.run(self._core.updates.count_waiting)
-        age = await self._client.run(WorkerRepository(self._client).seconds_since_heartbeat)
+        waiting, oldest = await self._run(self._core.updates.count_waiting)
+        age = await self._run(WorkerRepository(self._core.client).seconds_since_heartbeat)
         troubles = []
         if age is None or age > HEARTBEAT_SECONDS:
             troubles.append("no worker is running: start the bot, or python bot.py worker")
@@ -219,7 +204,7 @@ class OverviewPage:
         await self._site.rows("SELECT 1")
         settings = self._core.settings
         folder = settings.data_dir if settings.uses_embedded_database else None
-        trouble = find_disk_shortage(self._client, folder) or _fresh(last)
+        trouble = find_disk_shortage(self._core.client, folder) or _fresh(last)
         return Health(
             "Database", f"answers in {seconds(time.monotonic() - begun)}, {size(stored)}",
             trouble, last,

@@ -5,8 +5,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from src.memory.memory_repo import COUNT_LIVING
-from src.pg.records_repo import COST
-from src.web.admin_site import PAGE, AdminSite, number_of
+from src.pg.records_repo import COST, SUMS
+from src.web.admin_site import PAGE, Pages, number_of
 
 DAYS = 30  # of which the cost is told
 MAX_PAGES = 2000
@@ -59,8 +59,7 @@ LEFT JOIN (SELECT owner_id, sum(times)::bigint AS failures FROM failures
            WHERE owner_id = ANY(%(owners)s) GROUP BY owner_id) AS failed ON failed.owner_id = o.id
 LEFT JOIN (
     SELECT owner_id, sum({COST}) AS cost FROM (
-        SELECT owner_id, model, purpose, sum(prompt_tokens - cached_tokens) AS uncached,
-               sum(cached_tokens) AS cached, sum(completion_tokens) AS completion
+        SELECT owner_id, model, purpose, {SUMS}
         FROM model_usage
         WHERE owner_id = ANY(%(owners)s)
           AND created_at > now() - make_interval(days => %(days)s)
@@ -75,12 +74,8 @@ def page_query(kind: str, order: str) -> str:
     return SELECT_PAGE.replace("{kind}", KINDS[kind][1]).replace("{order}", ORDERS[order][1])
 
 
-class PeoplePages:
+class PeoplePages(Pages):
     """Who talks with the bot."""
-
-    def __init__(self, site: AdminSite) -> None:
-        """Draw on ``site``."""
-        self._site = site
 
     def routes(self) -> list[Route]:
         """Their addresses."""
@@ -96,7 +91,7 @@ class PeoplePages:
         found = await self._site.rows(
             page_query(kind, order), words=words, limit=PAGE + 1, offset=page * PAGE
         )
-        settings = await self._site.core.live_settings.get()
+        settings = await self._core.live_settings.get()
         ids = [row["id"] for row in found[:PAGE]]
         return self._site.render(
             request, "users.html",

@@ -1,28 +1,27 @@
 """The admin pages about one owner: everything at a glance, and what would be recalled."""
 
-import asyncio
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime
-from typing import Any, BinaryIO
+from functools import partial
+from typing import Any
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 from starlette.routing import Route
 
 from src.base.owners import Called, Owner
 from src.memory.ranking import LEXICAL_WEIGHT, LINK_BONUS
 from src.memory.retriever import Query
-from src.pg.records_repo import COST
+from src.pg.records_repo import COST, SUMS
 from src.talk.turn_state import IncomingMessage
 from src.texts import choose_language
 from src.web.admin_people import DAYS, SELECT_PEOPLE
-from src.web.admin_site import AdminSite, Fields, owner_of, path_of
+from src.web.admin_site import Fields, Pages, owner_of, path_of
 from src.web.admin_usage import PURPOSES
+from src.web.http_server import send_file
 
 MAX_QUESTION = 500  # characters
 MAX_LINES = 50  # of each list
-PIECE = 65_536  # bytes of a file that are sent at once
 
 SELECT_ID = "SELECT id FROM owners WHERE id = %(owner)s"
 
@@ -41,13 +40,10 @@ WHERE c.owner_id = %(owner)s ORDER BY s.created_at DESC, s.id DESC LIMIT %(limit
 
 # What the calls of models for an owner took, by purpose; without a price there is no cost.
 SELECT_USAGE = f"""
-SELECT purpose, sum(calls)::bigint AS calls, sum(failed)::bigint AS failed,
+SELECT purpose, sum(calls + failed)::bigint AS calls, sum(failed)::bigint AS failed,
        sum(u.prompt)::bigint AS prompt, sum(u.completion)::bigint AS completion,
        sum({COST}) AS cost
-FROM (SELECT model, purpose, count(*) AS calls, count(error) AS failed,
-             coalesce(sum(prompt_tokens), 0) AS prompt, coalesce(sum(cached_tokens), 0) AS cached,
-             coalesce(sum(completion_tokens), 0) AS completion,
-             coalesce(sum(prompt_tokens - cached_tokens), 0) AS uncached
+FROM (SELECT model, purpose, {SUMS}
       FROM model_usage
       WHERE owner_id = %(owner)s AND created_at > now() - make_interval(days => %(days)s)
       GROUP BY model, purpose) AS u LEFT JOIN model_prices p ON p.model = u.model
@@ -61,13 +57,8 @@ WHERE owner_id = %(owner)s ORDER BY failed_at DESC, id DESC LIMIT %(limit)s
 """
 
 
-class PersonPages:
+class PersonPages(Pages):
     """One owner."""
-
-    def __init__(self, site: AdminSite) -> None:
-        """Draw on ``site``."""
-        self._site = site
-        self._client = site.core.client
 
     def routes(self) -> list[Route]:
         """Their addresses."""
@@ -77,17 +68,17 @@ class PersonPages:
             self._site.read(owner + "/recall", self.recall, "recall"),
             self._site.done(owner + "/export", self.export),
             self._site.done(owner + "/erase", self.erase),
-            self._site.done(owner + "/block", self.block),
-            self._site.done(owner + "/unblock", self.unblock),
+            self._site.done(owner + "/block", partial(self.set_blocked, is_blocked=True)),
+            self._site.done(owner + "/unblock", partial(self.set_blocked, is_blocked=False)),
         ]
 
     async def about(self, request: Request, *, problem: str = "") -> Response:
         """All of an owner at a glance, and what may be done with it."""
-        owner, rows, run = owner_of(request), self._site.rows, self._client.run
+        owner, rows, run = owner_of(request), self._site.rows, self._run
         found = await rows(SELECT_ID, owner)
         if not found:
             raise HTTPException(404, "Nothing is kept of them.")
-        core, live = self._site.core, await self._site.core.live_settings.get()
+        core, live = self._core, await self._core.live_settings.get()
         [person] = await rows(SELECT_PEOPLE, owners=[found[0]["id"]], days=DAYS)
         return self._site.render(
             request, "about.html", status=422 if problem else 200, owner=owner, person=person,
@@ -103,20 +94,15 @@ class PersonPages:
     async def export(self, request: Request, form: Fields) -> Response:
         """Everything of an owner as a file: to read, or for programs."""
         owner = owner_of(request)
-        known = await self._client.run(self._site.core.user_settings.get, owner.telegram_user_id)
+        known = await self._run(self._core.user_settings.get, owner.telegram_user_id)
         called = Called(
             owner, choose_language(known.language), datetime.now(UTC),
             known.time_zone or self._site.zone,
         )  # fmt: skip
         kind = "md" if form.get("form") == "md" else "json"
-        file = await self._client.run(self._site.core.exports.write_file, kind, called)
+        file = await self._run(self._core.exports.write_file, kind, called)
         await self._site.note(request, f"export {kind}", path_of(owner)[1:])
-        name = f'attachment; filename="{file.name}"'
-        file.content.seek(0)
-        return StreamingResponse(
-            _pieces(file.content), media_type="application/octet-stream",
-            headers={"Content-Disposition": name},
-        )  # fmt: skip
+        return send_file(file, "application/octet-stream")
 
     async def erase(self, request: Request, form: Fields) -> str | Response:
         """Erase everything of an owner, once their id was typed."""
@@ -126,21 +112,14 @@ class PersonPages:
             return await self.about(
                 request, problem=f"Nothing was erased: type {number} to erase everything of them."
             )
-        await self._site.core.agent.erase(owner.telegram_user_id)
+        await self._core.agent.erase(owner.telegram_user_id)
         await self._site.note(request, "erase everything", path_of(owner)[1:])
         return "/audit"  # where it stands now
 
-    async def block(self, request: Request, _form: Fields) -> str:
-        """Answer them no more."""
-        return await self._set_blocked(request, is_blocked=True)
-
-    async def unblock(self, request: Request, _form: Fields) -> str:
-        """Answer them again."""
-        return await self._set_blocked(request, is_blocked=False)
-
-    async def _set_blocked(self, request: Request, *, is_blocked: bool) -> str:
-        owner, change = owner_of(request), self._site.core.user_settings.set_blocked
-        if await self._client.run(change, owner.telegram_user_id, is_blocked=is_blocked):
+    async def set_blocked(self, request: Request, _form: Fields, *, is_blocked: bool) -> str:
+        """Answer them no more, or again."""
+        owner, change = owner_of(request), self._core.user_settings.set_blocked
+        if await self._run(change, owner.telegram_user_id, is_blocked=is_blocked):
             action = "block" if is_blocked else "unblock"
             await self._site.note(request, action, path_of(owner)[1:])
         return f"{path_of(owner)}/about"
@@ -152,34 +131,26 @@ class PersonPages:
         hits: list[Any] = []
         prompt: list[Any] = []
         overview = None
-        settings = await self._site.core.live_settings.get()
+        settings = await self._core.live_settings.get()
         if question.strip():
             query = Query(
                 owner, question, datetime.now(UTC), limit=20,
                 threshold=settings.memory_retrieve_threshold,
             )  # fmt: skip
             overview = query.overview()
-            hits = await self._site.core.memory.retriever.search(query)
-            prompt = await self._site.core.agent.preview_prompt(
-                await self._pretend(owner, question)
-            )
+            hits = await self._core.memory.retriever.search(query)
+            prompt = await self._core.agent.preview_prompt(await self._pretend(owner, question))
         return self._site.render(
             request, "recall.html", owner=owner, question=question, hits=hits, overview=overview,
             prompt=prompt,
-            tokens=self._site.core.counter.count_messages(prompt),
+            tokens=self._core.counter.count_messages(prompt),
             limit=settings.memory_retrieve_limit, lexical=LEXICAL_WEIGHT, links=LINK_BONUS,
         )  # fmt: skip
 
     async def _pretend(self, owner: Owner, question: str) -> IncomingMessage:
         """The question as if the owner asked it now."""
-        known = await self._client.run(self._site.core.user_settings.get, owner.telegram_user_id)
+        known = await self._run(self._core.user_settings.get, owner.telegram_user_id)
         return IncomingMessage(
             owner, question, datetime.now(UTC), choose_language(known.language),
             known.time_zone or self._site.zone, known.mode,
         )  # fmt: skip
-
-
-async def _pieces(file: BinaryIO) -> AsyncIterator[bytes]:
-    with file:
-        while piece := await asyncio.to_thread(file.read, PIECE):
-            yield piece

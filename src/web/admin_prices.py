@@ -11,7 +11,7 @@ from starlette.routing import Route
 from src.base.errors import SettingsConflictError, SettingsError
 from src.pg.client import Record, Transaction
 from src.web.admin_form import SEEN, UNSENT, Field, Sent, edits_of, problems_of, send, view
-from src.web.admin_site import AdminSite, Fields
+from src.web.admin_site import Fields, Pages
 
 KINDS = {"prompt": "Prompt", "cached": "Cached", "completion": "Completion"}
 NEW = "model"  # the field for the name of one more model; the fields of its prices name no model
@@ -43,13 +43,8 @@ SET prompt = EXCLUDED.prompt, cached = EXCLUDED.cached, completion = EXCLUDED.co
 DELETE_PRICE = "DELETE FROM model_prices WHERE model = %(model)s"
 
 
-class PricesPage:
+class PricesPage(Pages):
     """The prices that the figures of usage rest on."""
-
-    def __init__(self, site: AdminSite) -> None:
-        """Draw on ``site``."""
-        self._site = site
-        self._client = site.core.client
 
     def routes(self) -> list[Route]:
         """Its addresses."""
@@ -66,8 +61,8 @@ class PricesPage:
         """Change what was edited, or remove a model's prices; what is refused stays typed."""
 
         async def change(edits: Fields, seen: Fields) -> Mapping[str, str]:
-            work = self._client.in_transaction
-            return await self._client.run(work, lambda t: change_prices(t, edits, seen))
+            work = self._core.client.in_transaction
+            return await self._run(work, lambda t: change_prices(t, edits, seen))
 
         new = form.get(NEW, "").strip()
         if _is_model(new):
@@ -86,7 +81,7 @@ class PricesPage:
         edited = edits_of(sent.form, _fields(_models_of(sent.form)))
         models = _models_of({**current, **edited, f"prompt.{asked}": ""})
         problems = problems_of(sent.refused, {**dict.fromkeys(edited, ""), **current}, _say)
-        currency = (await self._site.core.live_settings.get()).currency
+        currency = (await self._core.live_settings.get()).currency
         unit = f"{currency} per million tokens"
         fields = {NEW: ONE_MORE, **_fields(["", *models], unit)}
         views = {

@@ -10,7 +10,7 @@ from starlette.routing import Route
 from src.pg.global_settings_repo import GlobalSettings, as_text
 from src.web.admin_form import UNSENT, Field, Sent, problems_of, send, view
 from src.web.admin_setting_names import GROUPS, NAMES, in_plain_words
-from src.web.admin_site import LAST, PAGE, AdminSite, Fields, address_of, number_of
+from src.web.admin_site import LAST, PAGE, Fields, Pages, address_of, number_of
 
 # What each setting is for.
 SELECT_DESCRIPTIONS = """
@@ -32,13 +32,8 @@ ORDER BY id DESC LIMIT %(limit)s
 """
 
 
-class SettingsPages:
+class SettingsPages(Pages):
     """What an operator may set, and the audit."""
-
-    def __init__(self, site: AdminSite) -> None:
-        """Draw on ``site``."""
-        self._site = site
-        self._client = site.core.client
 
     def routes(self) -> list[Route]:
         """Their addresses."""
@@ -48,25 +43,21 @@ class SettingsPages:
             self._site.shown("/audit", self.audit),
         ]
 
-    async def settings(self, request: Request) -> Response:
-        """What may be changed while the bot runs, and who changed it last."""
-        return await self._page(request)
-
     async def change_settings(self, request: Request, form: Fields) -> Response:
         """Change what was edited, or set one back; what is refused is shown as it was typed."""
 
         async def change(edits: Fields, seen: Fields) -> Mapping[str, str]:
             author = f"admin page, {self._site.session(request).name}, {address_of(request)}"
-            return _texts(await self._site.core.live_settings.change(author, edits, seen))
+            return _texts(await self._core.live_settings.change(author, edits, seen))
 
         sent = await send(form, FIELDS, change, _say)
         if sent.changed:
             await self._site.note(request, "change settings", ", ".join(sent.changed))
-        return await self._page(request, sent)
+        return await self.settings(request, sent)
 
-    async def _page(self, request: Request, sent: Sent = UNSENT) -> Response:
-        """The form, and how its sending ended."""
-        current = _texts(await self._site.core.live_settings.get())
+    async def settings(self, request: Request, sent: Sent = UNSENT) -> Response:
+        """What may be changed while the bot runs, and who changed it last; how a sending ended."""
+        current = _texts(await self._core.live_settings.get())
         about = {row["name"]: row for row in await self._site.rows(SELECT_DESCRIPTIONS)}
         changes = await self._site.rows(SELECT_CHANGES, limit=PAGE)
         authors = {one["setting"]: one["changed_by"] for one in reversed(changes)}
@@ -87,13 +78,11 @@ class SettingsPages:
 
     async def _embedding(self) -> str:
         """Which embedding model serves, and how far the one that shall has got."""
-        space = self._site.core.memory.space
+        space = self._core.memory.space
         serving, coming = await space.current(), space.coming()
         if coming is None:
             return f"{serving.name} serves."
-        done, total = await self._client.run(
-            self._site.core.memory.embeddings.find_progress, coming.name
-        )
+        done, total = await self._run(self._core.memory.embeddings.find_progress, coming.name)
         return (
             f"{serving.name} serves until every document is embedded by {coming.name}: "
             f"{done:,} of {total:,} are."

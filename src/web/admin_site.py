@@ -23,14 +23,8 @@ from src.base.owners import Owner
 from src.base.zones import first_moment, local_time
 from src.core import Core
 from src.pg.client import Params, Record
-from src.web.admin_access import (
-    BROWSER_SECONDS,
-    SESSION_SECONDS,
-    Access,
-    Role,
-    Session,
-    TooManyGuessesError,
-)
+from src.web import admin_access
+from src.web.admin_access import Access, Role, Session
 from src.web.admin_markdown import link_references
 from src.web.admin_words import FILTERS
 from src.web.app_gate import is_number
@@ -116,7 +110,7 @@ class AdminSite:
             role = await self._access.check(
                 form.get("password", ""), guesser, is_stranger=is_stranger
             )
-        except TooManyGuessesError as error:
+        except admin_access.TooManyGuessesError as error:
             problem = f"Too many wrong passwords. Try again in {error.seconds} seconds."
             page = self.render(request, "login.html", status=429, problem=problem, next=next_)
             page.headers["Retry-After"] = str(error.seconds)
@@ -139,8 +133,9 @@ class AdminSite:
         if self._access.read_browser(browser) is None:
             browser = self._access.new_browser(role)
         for name, value, seconds in (
-            (COOKIE, cookie, SESSION_SECONDS), (BROWSER_COOKIE, browser, BROWSER_SECONDS),
-        ):  # fmt: skip
+            (COOKIE, cookie, admin_access.SESSION_SECONDS),
+            (BROWSER_COOKIE, browser, admin_access.BROWSER_SECONDS),
+        ):
             inside.set_cookie(
                 name, value, max_age=seconds, path=request.scope["root_path"] or "/",
                 httponly=True, samesite="strict", secure=_is_https(request),
@@ -252,16 +247,6 @@ class AdminSite:
         session: Session = request.state.session
         return session
 
-    def listing(self, template: str, statement: str, **values: Any) -> Page:
-        """A page that lists the rows of one statement: all of them, or an owner's."""
-
-        async def listing(request: Request) -> Response:
-            owner = owner_of(request) if "user" in request.path_params else None
-            rows = await self.rows(statement, owner, **values)
-            return self.render(request, template, owner=owner, rows=rows)
-
-        return listing
-
     def render(
         self, request: Request, template: str, *, status: int = 200, **values: Any
     ) -> HTMLResponse:
@@ -310,6 +295,14 @@ class AdminSite:
 
     def _moment(self, moment: datetime | None) -> str:
         return f"{local_time(moment, self.zone):%d.%m.%Y %H:%M}" if moment else ""
+
+
+class Pages:
+    """Pages of one kind, drawn on a site."""
+
+    def __init__(self, site: AdminSite) -> None:
+        """Draw on ``site``."""
+        self._site, self._core, self._run = site, site.core, site.core.client.run
 
 
 async def _read_form(request: Request) -> dict[str, str]:
@@ -367,25 +360,16 @@ def owner_of(request: Request) -> Owner:
     Raises:
         HTTPException: 404, it is nobody's.
     """
-    owner = read_owner(f"{request.path_params['user']}/{request.path_params['thread']}")
-    if owner is None:
-        raise HTTPException(404)
-    return owner
+    with contextlib.suppress(ValueError):
+        owner = Owner(int(request.path_params["user"]), request.path_params["thread"])
+        if max(map(abs, owner)) < 2**52:
+            return owner
+    raise HTTPException(404)
 
 
 def path_of(owner: Owner) -> str:
     """Where the pages about an owner begin; in the audit, without the slash, who was meant."""
     return f"/users/{owner.telegram_user_id}/{owner.thread_id}"
-
-
-def read_owner(text: str) -> Owner | None:
-    """``12`` or ``12/3``: an owner and the topic; None for anything else."""
-    user, _, thread = text.partition("/")
-    try:
-        owner = Owner(int(user), int(thread or 0))
-    except ValueError:
-        return None
-    return owner if max(abs(number) for number in owner) < 2**52 else None
 
 
 def number_of(request: Request, name: str, *, digits: int = 9) -> int | None:

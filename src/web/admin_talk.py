@@ -11,7 +11,7 @@ from src.base.owners import Owner
 from src.base.zones import first_moment, local_time
 from src.pg.client import Record
 from src.web.admin_markdown import link_references, render_markdown
-from src.web.admin_site import LAST, AdminSite, number_of, owner_of, path_of
+from src.web.admin_site import LAST, Pages, number_of, owner_of, path_of
 
 PAGE = 40  # messages
 
@@ -64,12 +64,8 @@ WHERE t.message_id = ANY(%(ids)s) AND c.owner_id = %(owner)s ORDER BY t.id LIMIT
 """
 
 
-class TalkPages:
+class TalkPages(Pages):
     """What was said."""
-
-    def __init__(self, site: AdminSite) -> None:
-        """Draw on ``site``."""
-        self._site = site
 
     def routes(self) -> list[Route]:
         """Their addresses."""

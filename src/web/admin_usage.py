@@ -13,9 +13,9 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from src.pg.client import Record
-from src.pg.records_repo import COST, usage_query
+from src.pg.records_repo import COST, SUMS, usage_query
 from src.web.admin_access import Role
-from src.web.admin_site import AdminSite, number_of
+from src.web.admin_site import Pages, number_of
 from src.web.admin_words import Chart, build_chart, money, plain_cell, short
 
 DAYS = (1, 7, 14, 30, 90)  # that usage is shown of
@@ -98,19 +98,12 @@ FROM priced GROUP BY day, model, purpose ORDER BY day, model, purpose LIMIT 2000
 # By person, or group: those who cost most.
 SELECT_PEOPLE = f"""
 WITH spent AS (
-    SELECT owner_id, model, purpose,
-           count(*) FILTER (WHERE error IS NULL) AS calls, count(error) AS failed,
-           coalesce(sum(prompt_tokens), 0) AS prompt, coalesce(sum(cached_tokens), 0) AS cached,
-           coalesce(sum(completion_tokens), 0) AS completion,
-           coalesce(sum(prompt_tokens - cached_tokens), 0) AS uncached
-    FROM model_usage
-    WHERE created_at >= %(since)s
-    GROUP BY 1, 2, 3
+    SELECT owner_id, model, purpose, {SUMS}
+    FROM model_usage WHERE created_at >= %(since)s GROUP BY 1, 2, 3
 ), summed AS (
     SELECT u.owner_id, sum(u.calls)::bigint AS calls, sum(u.failed)::bigint AS failed,
            sum(u.prompt)::bigint AS prompt, sum(u.cached)::bigint AS cached,
-           sum(u.completion)::bigint AS completion,
-           sum({COST}) AS cost,
+           sum(u.completion)::bigint AS completion, sum({COST}) AS cost,
            coalesce(sum(u.calls) FILTER (WHERE p.model IS NULL), 0)::bigint AS unpriced
     FROM spent u LEFT JOIN model_prices p ON p.model = u.model GROUP BY 1
 )
@@ -121,12 +114,8 @@ ORDER BY cost DESC NULLS LAST, prompt DESC, o.id LIMIT %(limit)s
 """  # noqa: S608  (it holds a constant of ours)
 
 
-class UsagePages:
+class UsagePages(Pages):
     """What it costs."""
-
-    def __init__(self, site: AdminSite) -> None:
-        """Draw on ``site``."""
-        self._site = site
 
     def routes(self) -> list[Route]:
         """Their addresses."""
@@ -138,7 +127,7 @@ class UsagePages:
     async def usage(self, request: Request) -> Response:
         """Tokens, money and time, by what the address says."""
         days, by = _asked(request)
-        settings = await self._site.core.live_settings.get()
+        settings = await self._core.live_settings.get()
         lines = await self._lines(days, by, limit=100)
         return self._site.render(
             request, "usage.html", lines=lines, days=days, choices=_choices(by), by=by,
@@ -154,7 +143,7 @@ class UsagePages:
             await self._lines(days, by, limit=100_000) if by == "person"
             else await self._site.rows(SELECT_DETAILS, values)
         )  # fmt: skip
-        currency = (await self._site.core.live_settings.get()).currency
+        currency = (await self._core.live_settings.get()).currency
         text = io.StringIO()
         table = csv.writer(text)
         names = list(lines[0]) if lines else ["day", "model", "purpose"]

@@ -142,17 +142,6 @@ def _round_up(most: float) -> float:
 
 def plain_cell(value: Any) -> str:
     """A value for a table that a spreadsheet opens: no text of it begins a formula."""
-    text = "" if value is None else str(value)
-    return (
-        f"'{text}"
-        if text[:1] in ("=", "+", "-", "@", "\t", "\r") and not _is_number(text)
-        else text
-    )
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+    if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r")):
+        return f"'{value}"
+    return "" if value is None else str(value)

@@ -2,7 +2,7 @@
 
 import html
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from datetime import date, datetime, time, timedelta
 from functools import partial
@@ -12,7 +12,7 @@ from typing import Any, Literal
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
+from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
@@ -29,18 +29,10 @@ from src.reminders.rules import ReminderOrder
 from src.talk.command_service import undone_text
 from src.talk.corrections import CorrectionService
 from src.texts import LANGUAGES, say, sentences
-from src.texts.reply import MAX_DATA, Action, ReplyFile
+from src.texts.reply import MAX_DATA, Action
+from src.web import app_views as views
 from src.web.app_gate import Gate, Json, RefusedError, VerifiedCall, accepted_language, is_number
-from src.web.app_views import (
-    PRESSED,
-    choice_view,
-    fact_view,
-    hit_view,
-    message_view,
-    reminder_view,
-    reply_view,
-)
-from src.web.http_server import WithHeaders
+from src.web.http_server import WithHeaders, send_file
 
 HERE = Path(__file__).parent
 # The one script that is not ours, from which the page has ``initData`` and the theme.
@@ -70,14 +62,6 @@ def pack_place(place: Place) -> str:
     return f"{place.position}.{place.id}"
 
 
-def unpack_place(text: str) -> Place | None:
-    """What ``pack_place`` wrote; None for anything else."""
-    position, _, id_ = text.partition(".")
-    if not (is_number(position, 9) and is_number(id_, 18)):
-        return None
-    return Place(int(position), int(id_))
-
-
 FACTS, HITS, MESSAGES = 50, 20, 40  # a page
 SEARCHED = 2000  # facts that a search inside them looks at
 CAME = 10  # reminders that came lately
@@ -86,7 +70,6 @@ MAX_TEXT = 4096  # characters of a correction, as of a message in Telegram
 MAX_QUERY = 500
 MAX_TIME = 100
 MAX_OFFSET = 1_000_000
-CHUNK = 65_536  # bytes of a file that are in memory at once
 # What a request takes of its sender's ``Allowance``.
 LOOK, CHANGE, SEARCH, EXPORT = 1.0, 2.0, 3.0, 20.0
 # Commands of the chat that the page gives as well, and whether they want words.
@@ -215,7 +198,7 @@ class Api:
         """
         words = asked.text("text", MAX_QUERY)
         hits = await self._core.commands.find(asked.called.asking(words), limit=HITS)
-        told = [hit_view(hit, asked.called) for hit in hits]
+        told = [views.hit_view(hit, asked.called) for hit in hits]
         nothing = say("search_nothing", asked.language)
         return {"hits": told, "nothing": nothing}
 
@@ -273,7 +256,7 @@ class Api:
             newer = await run(self._timeline.list_from, owner, after, limit=size + 1)
         shown = [*reversed(older[:size]), *newer[:size]]
         return {
-            "messages": [message_view(message, asked.called) for message in shown],
+            "messages": [views.message_view(message, asked.called) for message in shown],
             "older": pack_place(older[size - 1].place) if len(older) > size else None,
             "newer": pack_place(newer[size].place) if len(newer) > size else None,
             "topic": owner.thread_id,
@@ -282,7 +265,7 @@ class Api:
     async def settings(self, asked: VerifiedCall) -> Json:
         """What the owner may choose, and has chosen."""
         choices = await self._core.commands.settings.list_choices(asked.called)
-        return {"settings": [choice_view(choice) for choice in choices]}
+        return {"settings": [views.choice_view(choice) for choice in choices]}
 
     async def reminders(self, asked: VerifiedCall) -> Json:
         """What waits, the next one first; and what came lately, the newest first."""
@@ -291,8 +274,8 @@ class Api:
         since = called.moment - LATELY
         came = await self._client.run(rows.list_came, called.owner, since, limit=CAME)
         return {
-            "waiting": [reminder_view(one, called) for one in waiting],
-            "came": [reminder_view(one, called) for one in came],
+            "waiting": [views.reminder_view(one, called) for one in waiting],
+            "came": [views.reminder_view(one, called) for one in came],
         }
 
     async def move_reminder(self, asked: VerifiedCall) -> Json:
@@ -316,12 +299,12 @@ class Api:
     async def press(self, asked: VerifiedCall) -> Json:
         """Do what a button of the chat does: ``{"action": "later:12:1"}``."""
         action = Action.unpack(asked.text("action", MAX_DATA))
-        if action is None or action.name not in PRESSED:
+        if action is None or action.name not in views.PRESSED:
             raise asked.refused(404, "tap_unknown")
         reply = await self._core.commands.press(action, asked.called)
         if reply.is_note:
             raise RefusedError(404, reply.text)
-        return reply_view(reply)
+        return views.reply_view(reply)
 
     async def command(self, asked: VerifiedCall) -> Json:
         """Give one of COMMANDS, with the words of ``{"text": …}`` where it wants some."""
@@ -329,14 +312,13 @@ class Api:
         if name not in COMMANDS:
             raise asked.refused(404, "app_not_here")
         words = asked.text("text", MAX_TEXT) if COMMANDS[name] else ""
-        return reply_view(await self._core.commands.run(name, asked.called.asking(words)))
+        return views.reply_view(await self._core.commands.run(name, asked.called.asking(words)))
 
     async def export(self, form: FileFormat, asked: VerifiedCall) -> Response:
         """Everything in a file, for programs (``json``) or to read (``md``)."""
         file = await self._client.run(self._core.exports.write_file, form, asked.called)
         kind = "application/zip" if file.name.endswith(".zip") else FILE_TYPES[form]
-        headers = {"Content-Disposition": f'attachment; filename="{file.name}"'}
-        return StreamingResponse(_chunks(file), media_type=kind, headers=headers)
+        return send_file(file, kind)
 
     def _served(self, cost: float, answer: Answer) -> Callable[[Request], Awaitable[Response]]:
         """An address behind the gate; what goes wrong is a sentence."""
@@ -408,16 +390,21 @@ def _facts_page(
 ) -> Json:
     return {
         "counts": counts,
-        "facts": [fact_view(fact, asked.called) for fact in facts[:FACTS]],
+        "facts": [views.fact_view(fact, asked.called) for fact in facts[:FACTS]],
         "next": offset + FACTS if len(facts) > FACTS else None,
     }
 
 
 def _place(asked: VerifiedCall, text: str) -> Place:
-    place = unpack_place(text)
-    if place is None:
+    """What ``pack_place`` wrote.
+
+    Raises:
+        RefusedError: It did not write that.
+    """
+    position, _, id_ = text.partition(".")
+    if not (is_number(position, 9) and is_number(id_, 18)):
         raise asked.refused(400, "app_bad_request")
-    return place
+    return Place(int(position), int(id_))
 
 
 def _beginning(text: str, time_zone: str) -> datetime | None:
@@ -426,13 +413,6 @@ def _beginning(text: str, time_zone: str) -> datetime | None:
         return first_moment(datetime.combine(date.fromisoformat(text), time()), time_zone)
     except (ValueError, OverflowError):
         return None
-
-
-def _chunks(file: ReplyFile) -> Iterator[bytes]:
-    with file.content as content:
-        content.seek(0)
-        while piece := content.read(CHUNK):
-            yield piece
 
 
 def build_web_app(core: Core, token: str, permits: Callable[[int], bool]) -> Any:

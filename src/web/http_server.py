@@ -8,12 +8,12 @@ import socket
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -24,12 +24,14 @@ from src.pg.embedded_folder import find_shortage
 from src.queue.dead_jobs import JobDeathRepository
 from src.queue.job_repo import WorkerRepository
 from src.queue.update_repo import UpdateRepository
+from src.texts.reply import ReplyFile
 
 RECEIVE_SECONDS = 10.0  # for a whole request, from its first byte or the connection's beginning
 ANSWER_SECONDS = 60.0  # for the answer to it, with the time that the client takes to read it
 KEEP_ALIVE_SECONDS = 5  # between an answer and the next request
 MAX_CONNECTIONS = 256
 BACKLOG = 64  # connections that wait to be accepted; they are accepted all at once
+PIECE = 65_536  # bytes of a file that are in memory at once
 DESCRIPTORS_SHARE = 4  # the most that connections take of what the process may open
 
 
@@ -116,6 +118,19 @@ async def read_body(request: Request, limit: int) -> bytes | None:
         if len(body) > limit:
             return None
     return body
+
+
+def send_file(file: ReplyFile, media_type: str) -> Response:
+    """A file to be kept, from its beginning; it is closed at its end."""
+    headers = {"Content-Disposition": f'attachment; filename="{file.name}"'}
+    return StreamingResponse(_pieces(file.content), media_type=media_type, headers=headers)
+
+
+def _pieces(content: BinaryIO) -> Iterator[bytes]:
+    with content:
+        content.seek(0)
+        while piece := content.read(PIECE):
+            yield piece
 
 
 class WithHeaders:

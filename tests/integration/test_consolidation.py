@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from src.base.owners import Owner
-from src.memory.consolidation import Consolidation, ConsolidationRepository
+from src.memory.consolidation import ConsolidationRepository
 from src.memory.purge_repo import PurgeRepository
 from src.operate.housekeeping import Housekeeping
-from src.pg.client import PgClient
+from src.pg.client import PgClient, Record
 from src.reading.words import same_name
 from tests.integration.person import FAKE_EMBEDDINGS, Agents, Person
 
@@ -26,12 +26,12 @@ async def night(teller: Person) -> None:
         pass
 
 
-def done(teller: Person) -> list[Consolidation]:
+def done(teller: Person) -> list[Record]:
     return ConsolidationRepository(teller.client).list_done(teller.owner)
 
 
 def take_apart(teller: Person, owner: Owner | None = None) -> bool:
-    number = done(teller)[0].id
+    number = done(teller)[0]["id"]
     return ConsolidationRepository(teller.client).undo(owner or teller.owner, number)
 
 
@@ -60,7 +60,7 @@ async def test_what_is_stored_twice_becomes_one_with_both_sources(teller: Person
     sources = "SELECT count(*) FROM memory_sources WHERE memory_id = %(id)s"
     assert teller.rows(sources, id=fact.id) == [(2,)]
     [change] = done(teller)
-    assert (change.kind, change.kept, change.undone_at) == ("duplicate", fact.text, None)
+    assert (change["kind"], change["kept"], change["undone_at"]) == ("duplicate", fact.text, None)
     found = [hit.text for hit in await teller.find("какой чай я люблю?") if hit.kind == "memory"]
     assert found == ["Люблю зелёный чай"]
 
@@ -104,7 +104,7 @@ async def test_of_two_homes_the_last_one_holds(teller: Person) -> None:
     await night(teller)
     assert await teller.texts() == ["Живу в Туле"]
     [change] = done(teller)
-    assert (change.kind, change.gone, change.kept) == (
+    assert (change["kind"], change["gone"], change["kept"]) == (
         "contradiction", "Живу в Омске", "Живу в Туле",
     )  # fmt: skip
     assert take_apart(teller) is True
@@ -151,7 +151,7 @@ async def test_names_of_one_person_lead_to_all_that_is_known_of_him(teller: Pers
     [(before,)] = teller.rows(links)
     await night(teller)
     [change] = done(teller)
-    assert change.kind == "entity" and {change.gone, change.kept} == {"Аня", "Ане"}
+    assert change["kind"] == "entity" and {change["gone"], change["kept"]} == {"Аня", "Ане"}
     by_name = (
         "SELECT e.name, count(*) FROM entities e JOIN memory_entities l ON l.entity_id = e.id"
         " WHERE e.name IN ('Аня', 'Ане') GROUP BY 1 ORDER BY 1"
@@ -162,7 +162,7 @@ async def test_names_of_one_person_lead_to_all_that_is_known_of_him(teller: Pers
     assert take_apart(teller) is True and teller.rows(links) == [(before,)]
     await teller.tell("Аня любит горы", subject="Аня", relation="likes", object="горы")
     await night(teller)
-    assert [one.undone_at is not None for one in done(teller)] == [True]
+    assert [one["undone_at"] is not None for one in done(teller)] == [True]
 
 
 # --- whom, and when
@@ -245,10 +245,10 @@ async def test_by_default_messages_stay_for_ever(teller: Person) -> None:
     await aged(teller, "давно", 4000)
     core = teller.core
     keeping = Housekeeping(core)
-    await keeping.delete_aged(None, 0)  # type: ignore[arg-type]
+    await keeping.delete_aged()
     assert texts(teller) == ["давно"]
     teller.rig.set(message_retention_days=3000, memory_extraction_enabled=False)
-    await keeping.delete_aged(None, 0)  # type: ignore[arg-type]
+    await keeping.delete_aged()
     assert (
         texts(teller) == []
         and "pomni_messages_expired_total 1.0" in core.metrics.render().decode()

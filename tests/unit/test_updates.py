@@ -155,7 +155,7 @@ def test_a_move_is_followed_whoever_caused_it_and_nothing_is_kept_of_him(
 
 
 def test_what_is_no_move_of_a_group_moves_nothing() -> None:
-    for chat, other in ((USER, GROUP), (-17, USER), (0, GROUP), (-17, 2**60), (-17, "-100")):
+    for chat, other in ((USER, GROUP), (-17, USER), (0, GROUP), (-17, 2**60), (-17, "?")):
         place = {"id": chat, "type": "group"}
         found = read(update(message=message(chat=place, migrate_to_chat_id=other)))
         assert found is None, (chat, other)
