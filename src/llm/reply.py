@@ -51,15 +51,15 @@ class ModelUsage:
 
 # Tool calls that a model writes as text, because it or its server knows no better.
 #
-# A reply is such calls when nothing else stands in it: JSON objects with a ``name`` that was
-# offered and with ``arguments`` or ``parameters``, each bare, in a fenced block or in
-# ``<tool_call>``. JSON among prose is text, and so is what stands in the prompt word for word:
-# words of others.
+# A reply is such calls when it begins with them: JSON objects with a ``name`` that was offered and
+# with ``arguments`` or ``parameters``, each bare, in a fenced block or in ``<tool_call>``. Prose
+# behind them guesses at their results, and goes; JSON behind prose is text, and so is what stands
+# in the prompt word for word: words of others.
 
 MAX_HELD = 20_000  # characters that may be calls; what is longer is text
-WRAPS = ("", "```", "```json", "```tool_call", "<tool_call>")
+WRAPS = ("", "```", "```json", "```tool_call", "<tool_call>", "<tools>")
 # What may stand between two calls, before the first and after the last.
-BETWEEN = re.compile(r"(?:[\s,;]|```(?:json|tool_call)?|</?tool_call>)*")
+BETWEEN = re.compile(r"(?:[\s,;]|```(?:json|tool_call)?|</?tool_call>|</?tools>)*")
 
 
 def _refuse(_constant: str) -> NoReturn:
@@ -121,15 +121,15 @@ class HeldText:
 def read_text_calls(
     text: str, offered: Collection[str], prompt: Iterable[str] = ()
 ) -> list[TextCall]:
-    """The calls that a whole text is.
+    """The calls that a text begins with.
 
-    None when anything else stands in it, or one is malformed, or was copied from ``prompt``.
+    None when anything else stands before them, or one is malformed, or was copied from ``prompt``.
     """
     calls: list[TextCall] = []
     written: list[str] = []
     try:
         place = _skip(text, 0)
-        while place < len(text):
+        while place < len(text) and not (calls and text[place] not in "{["):
             value, end = JSON.raw_decode(text, place)
             calls += _calls_in(value, offered)
             written.append(_bare(text[place:end]))

@@ -269,8 +269,9 @@ class ExtractionRepository(Repository):
 
     def list_closed(self, *, window: int, minutes: int, after: UUID, limit: int) -> list[UUID]:
         """Conversations with something for a batch to read, by their ids from ``after`` on."""
-        wanted = {"minutes": minutes, "window": window, "limit": limit}
-        return self._values(SELECT_UNREAD, after=after, **wanted)
+        return self._values(
+            SELECT_UNREAD, after=after, limit=limit, minutes=minutes, window=window
+        )
 
     def list_parting(self, owner: Owner, *, limit: int) -> list[PastMessage]:
         """What /new left to be read of an owner's messages, oldest first."""

@@ -38,6 +38,8 @@ def reply_of(text: str, size: int, prompt: tuple[str, ...] = ()) -> tuple[list[s
      [("current_time", {})]),
     ('{ "parameters" : {"time_zone": "Киев"}, "name" : "current_time" }',
      [("current_time", {"time_zone": "Киев"})]),
+    (f"```json\n{SAVED}\n```\n\nЗапомнил, Одесса!", [SAVE]),
+    (f"<tools>\n{SAVED}\n</tools>", [SAVE]),
 ])  # fmt: skip
 def test_a_reply_that_is_calls_is_made_and_never_shown(
     text: str, calls: list[tuple[str, dict[str, Any]]], size: int
@@ -51,7 +53,7 @@ def test_a_reply_that_is_calls_is_made_and_never_shown(
 
 @pytest.mark.parametrize("size", [1, 7, 10_000])
 @pytest.mark.parametrize("text", [
-    f"Вот пример:\n```json\n{TIME}\n```", f"```json\n{TIME}\n```\nТак это выглядит.",
+    f"Вот пример:\n```json\n{TIME}\n```", f"```json\n{TIME}\n```\n{{нет}}",
     TIME[:-1], TIME.replace("}}", "}, }"), "<tool_call>нет</tool_call>", "```json\n```",
     '{"name": "rm_rf", "arguments": {}}', '{"name": "current_time"}', f"{TIME} {{}}",
     '{"name": "current_time", "arguments": "Киев"}', '{"name": ["current_time"]}', f"[{TIME}",
