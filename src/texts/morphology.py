@@ -1,12 +1,16 @@
 """Words of a text: the terms of the lexical index, dictionary forms and parts of speech."""
 
 import re
+import struct
 import threading
+from array import array
+from collections.abc import Callable
 from functools import cache, lru_cache
-from typing import Any
+from importlib import import_module
+from mmap import ACCESS_READ, mmap
+from typing import Any, BinaryIO, Literal
 
-import snowballstemmer
-
+from src.lean_imports import import_on_demand
 from src.reading import lexicon
 from src.texts import CYRILLIC
 from src.texts.plain_text import without_yo
@@ -24,7 +28,8 @@ STRAIGHT = str.maketrans("’ʼ", "''")
 # Where a Ukrainian word that is typed without its apostrophe may have one: "обєктив".
 LEFT_OUT = re.compile(r"(?<=[бпвмфкр])(?=[яюєї])")
 
-_stemmer = snowballstemmer.stemmer("english")
+import_on_demand("snowballstemmer")  # it has 36 languages
+_stemmer = import_module("snowballstemmer").EnglishStemmer()
 _stemmer_lock = threading.Lock()  # the stemmer works on fields of its own
 
 
@@ -52,9 +57,10 @@ def stem_english(word: str) -> str:
 
 # Dictionary forms and parts of speech, for telling whether two texts speak of the same thing.
 #
-# Russian and Ukrainian by pymorphy3's dictionaries (36 MB for both, loaded when a Cyrillic word is
-# first looked at), English by the Snowball stemmer and a table of irregular forms. Each word is
-# looked up in both dictionaries: many short texts are neither surely the one nor the other.
+# Russian and Ukrainian by pymorphy3's dictionaries (12 MB and what is looked at of their files,
+# from the first Cyrillic word on), English by the Snowball stemmer and a table of irregular forms.
+# Each word is looked up in both dictionaries: many short texts are neither surely the one nor the
+# other.
 
 HYPHENATED_WORD = re.compile(r"[^\W_]+(?:['-][^\W\d_]+)*")
 MAX_WORDS = 400  # of a text that are looked at
@@ -139,8 +145,10 @@ def _parses(lower: str) -> list[Any]:
 
 @cache
 def _analyzers() -> tuple[Any, ...]:
+    from dawg_python.wrapper import Dictionary, Guide
     from pymorphy3 import MorphAnalyzer, units
 
+    Dictionary.read, Guide.read = _mapped("I", 1), _mapped("B", 2)
     found = []
     for language in ("ru", "uk"):
         analyzer = MorphAnalyzer(lang=language, units=[[units.DictionaryAnalyzer()]])
@@ -148,3 +156,21 @@ def _analyzers() -> tuple[Any, ...]:
         analyzer.dictionary.prediction_suffixes_dawgs.clear()
         found.append(analyzer)
     return tuple(found)
+
+
+def _mapped(kind: Literal["I", "B"], count: int) -> Callable[[Any, BinaryIO], None]:
+    """``read`` of a part of a dictionary that maps the file: only what is looked at takes memory.
+
+    Args:
+        kind: Of the numbers in it, as ``array`` has it.
+        count: How many of them make up one of the units that the part counts at its beginning.
+    """
+
+    def read(part: Any, file: BinaryIO) -> None:
+        [size] = struct.unpack("=I", file.read(4))
+        start, end = file.tell(), file.tell() + size * count * array(kind).itemsize
+        whole = memoryview(mmap(file.fileno(), 0, access=ACCESS_READ))
+        part._units = whole[start:end].cast(kind)
+        file.seek(end)
+
+    return read

@@ -1,0 +1,50 @@
+"""Packages of others are imported without what is never used, and whole for whoever asks."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+# What the bot's imports leave out where nothing else was imported before.
+HEAVY = [
+    "openai.types.responses.response", "snowballstemmer.serbian_stemmer",
+]  # fmt: skip
+
+
+def run(script: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_bot_imports_nothing_of_what_it_never_uses() -> None:
+    script = f"import sys, src.app; print([name for name in {HEAVY} if name in sys.modules])"
+    assert run(script) == "[]\n"
+
+
+@pytest.mark.parametrize("each", [16, pytest.param(1, marks=pytest.mark.proof)])
+def test_every_name_of_a_package_on_demand_is_there_once_it_is_asked_for(each: int) -> None:
+    run(f"""
+import ast, importlib, pathlib, src.core, openai.types, langgraph_sdk
+for package in (openai.types, langgraph_sdk):
+    root = pathlib.Path(package.__file__).parent
+    for file in root.rglob("__init__.py"):
+        name = ".".join((package.__name__, *file.parent.relative_to(root).parts))
+        told = [alias.asname or alias.name for node in ast.parse(file.read_text()).body
+                if isinstance(node, ast.ImportFrom) and node.level == 1 for alias in node.names]
+        for one in told[::{each}]:
+            assert getattr(importlib.import_module(name), one) is not None
+""")
+
+
+def test_a_name_that_a_package_does_not_have_is_missing() -> None:
+    run("""
+import src.core, openai.types
+assert not hasattr(openai.types, "Nothing")
+from openai.types import chat
+assert chat.ChatCompletion.__name__ == "ChatCompletion"
+""")
