@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import httpx
-from openai import AsyncOpenAI
 from pydantic import BaseModel, ValidationError
 
 from src.base.config import Settings
@@ -102,6 +101,8 @@ class Transcriber:
             ModelUnavailableError: Worth another try.
             ModelError: The endpoint refused the file, or us.
         """
+        from openai import AsyncOpenAI  # a fifth of a second, which only a sound is worth
+
         try:
             async with AsyncOpenAI(**self._options) as client:
                 reply = await client.audio.transcriptions.create(

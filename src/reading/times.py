@@ -75,7 +75,7 @@ class Grammar:
     """Finds the first place where any rule matches; of rules that match there, the first."""
 
     def __init__(self, *tables: tuple[Slot, Iterable[str]], begins: str = "") -> None:
-        """Compile the rules, with the groups of the lexicon in them.
+        """Compile the rules as one, with the groups of the lexicon; each alone once it is met.
 
         Args:
             tables: The rules for each slot, in the order of trial.
@@ -86,7 +86,7 @@ class Grammar:
         nameless = (NAME.sub("(?:", source) for *_, source in rules)
         either = "|".join(f"(?P<r{number}>{source})" for number, source in enumerate(nameless))
         self._either = re.compile(f"{begins}(?:{either})")
-        self._rules = [(slot, kind, re.compile(source)) for slot, kind, source in rules]
+        self._rules = [(slot, kind, lexicon.Expression(source)) for slot, kind, source in rules]
 
     def search(self, text: str, position: int = 0) -> Span | None:
         """The first span at or behind a place of a folded text; None: there is none."""
