@@ -187,16 +187,19 @@ class LaneSettings:
         deadline: Seconds for one text, many times what it takes.
         niceness: Of its process; more waits for others.
         environment: Of its process, whole.
+        idle: Seconds without a text after which its process ends; None: never.
     """
 
     name: str
     deadline: float
     niceness: int = 0
     environment: Mapping[str, str] = field(default_factory=ENVIRONMENT.copy)
+    idle: float | None = None
 
 
 class EmbeddingLane:
-    """Embeds one text after another. The child process starts with the first of them.
+    """Embeds one text after another. The child process starts with the first of them, and again
+    with the first after a rest.
 
     The newest goes first, and one that nobody waits for any more is passed over: under load most
     questions are answered in time, instead of all too late.
@@ -215,6 +218,7 @@ class EmbeddingLane:
         self._guard = threading.Lock()  # of the next two, which the event loop's thread also uses
         self._engine: EngineProcess | None = None
         self._is_closed = False
+        self._rest: asyncio.TimerHandle | None = None
         self._poison: OrderedDict[bytes, None] = OrderedDict()
         self._pause = 0.0
         self._not_before = 0.0
@@ -238,7 +242,10 @@ class EmbeddingLane:
         asked: Future[Vectors] = Future()
         self._waiting.append((text, asked))
         self._threads.submit(self._embed_newest)
-        return await asyncio.wrap_future(asked)
+        try:
+            return await asyncio.wrap_future(asked)
+        finally:
+            self._rest_later()
 
     async def close(self) -> None:
         """End the child process, whatever it does, and the thread."""
@@ -248,8 +255,17 @@ class EmbeddingLane:
             self._is_closed = True
             if self._engine is not None:
                 self._engine.kill()
+        if self._rest:
+            self._rest.cancel()
         await asyncio.get_running_loop().run_in_executor(self._threads, self._end)
         self._threads.shutdown(wait=False)
+
+    def _rest_later(self) -> None:
+        if self._rest:
+            self._rest.cancel()
+        if self._settings.idle is not None and not self._is_closed:
+            loop = asyncio.get_running_loop()
+            self._rest = loop.call_later(self._settings.idle, self._threads.submit, self._end)
 
     def _embed_newest(self) -> None:
         text, asked = self._waiting.pop()
@@ -411,7 +427,7 @@ MAX_WAIT = 1.0  # seconds that a document waits for turns to end: one a second g
 # Documents wait for the bot, not the bot for documents. What takes hundreds of times as long as
 # usual hangs.
 QUERIES = LaneSettings("embed-query", deadline=10.0)
-DOCUMENTS = LaneSettings("embed-documents", deadline=120.0, niceness=10)
+DOCUMENTS = LaneSettings("embed-documents", deadline=120.0, niceness=10, idle=60.0)
 KEPT = 500  # texts whose vectors are remembered; 1.5 KB each
 
 

@@ -116,6 +116,15 @@ async def test_each_lane_has_a_process_from_first_text_to_end(embedder: LocalEmb
         await embedder.embed_query("d")
 
 
+async def test_a_lane_that_rests_has_no_process_until_the_next_text(metrics: Metrics) -> None:
+    lane = EmbeddingLane(LaneSettings("lane", deadline=30.0, idle=0.0), metrics)
+    before = await lane.embed("a")
+    await eventually(lambda: lane.pid is None, "the child to be ended")
+    assert np.array_equal(before, await lane.embed("a"))
+    await lane.close()
+    assert lane.pid is None and counted(metrics) == (0, 0)
+
+
 async def test_the_engine_is_told_nothing_of_the_bot(embedder: LocalEmbedder) -> None:
     await embedder.embed_documents(["a"])
     process = Path(f"/proc/{embedder.documents.pid}")
