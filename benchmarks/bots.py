@@ -1,6 +1,7 @@
 """What a turn costs each bot, side by side: processor, transactions, WAL, latency, and idle.
 
     python -m benchmarks.bots --rounds 3 --seconds 30 other=/path/to/a/checkout
+    python -m benchmarks.bots --rate 20 --seconds 180 --bursts 300 1000
 
 Every bot talks to the same fake Telegram and the same fake model, which answers at once, in turn:
 this checkout, the bare handler, and other checkouts of Pomni given as NAME=PATH (an earlier commit
@@ -10,11 +11,14 @@ run`` and reads the same variables can be given likewise.
 
 import argparse
 import asyncio
+import contextlib
 import json
+import socket
 import tempfile
 import time
 from contextlib import closing
 from pathlib import Path
+from urllib.request import urlopen
 
 import psutil
 import psycopg2
@@ -24,7 +28,7 @@ from src.pg.embedded import EmbeddedPostgres
 
 Numbers = dict[str, float]
 IDLE_SECONDS = 20.0
-WARM_TURNS = 20
+ALONE_TURNS = 40  # one after the other, from the first on
 USERS = 200
 DRAIN_SECONDS = 120.0  # at most, until the background of the turns is done
 
@@ -42,6 +46,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--rate", type=float, default=5.0, help="messages a second")
     parser.add_argument("--seconds", type=float, default=30.0)
+    parser.add_argument("--bursts", type=int, nargs="*", default=[], help="chats at once")
     parser.add_argument("others", nargs="*", metavar="NAME=PATH")
     arguments = parser.parse_args()
     here = {"bare": "benchmarks/bare_bot.py", "pomni": "bot.py"}
@@ -57,8 +62,7 @@ def main() -> None:
                 for bot, program in bots.items():
                     folder = Path(name) / f"{bot}-{number}"
                     folder.mkdir()
-                    measured = measure(address, program, folder, arguments.rate, arguments.seconds)
-                    rounds[bot].append(asyncio.run(measured))
+                    rounds[bot].append(asyncio.run(measure(address, program, folder, arguments)))
         finally:
             server.stop()
     print(json.dumps({bot: medians(of) for bot, of in rounds.items()}, indent=2))
@@ -70,13 +74,15 @@ def medians(rounds: list[Numbers]) -> Numbers:
 
 
 async def measure(
-    address: str, program: Path, folder: Path, rate: float, seconds: float
+    address: str, program: Path, folder: Path, arguments: argparse.Namespace
 ) -> Numbers:
-    """One bot on a database of its own: its start, its turns at a rate, its rest."""
+    """One bot on a database of its own: its start, its turns, its rest."""
     dsn = new_database(address, folder.name.replace("-", "_"))
     command = [str(program)] if program.name != "bot.py" else [str(program), "run"]
     async with World() as world:
-        environment = {**world.environment(dsn), "PYTHONPATH": str(program.parent)}
+        port = str(free_port())
+        environment = {**world.environment(dsn), "HTTP_PORT": port}
+        environment["PYTHONPATH"] = str(program.parent)
         if program.name != "bot.py":
             environment["PYTHONPATH"] = str(ROOT)
         world.timeline.expect(1)
@@ -86,12 +92,53 @@ async def measure(
             await asyncio.wait_for(world.timeline.done.wait(), 60)
             numbers = {"first_answer_s": time.monotonic() - started}
             numbers["start_processor_s"] = processor(child)
-            await talk(world, WARM_TURNS, rate)
+            numbers |= await alone(world)
             await drained(child)
-            numbers |= await cost_of_turns(world, child, dsn, rate, seconds)
+            numbers |= await cost_of_turns(world, child, dsn, arguments.rate, arguments.seconds)
+            for chats in arguments.bursts:
+                numbers[f"turns_per_s_of_{chats}_chats"] = await burst(world, chats)
+                await drained(child)
             numbers |= await cost_of_rest(child, dsn)
             numbers["memory_mb"] = sum(each.memory_info().rss for each in family(child)) / 1e6
+            numbers["searches_by_words"] = searches_by_words(port)
     return numbers
+
+
+async def alone(world: World) -> Numbers:
+    """One person, a message as soon as the one before is answered."""
+    added = []
+    for number in range(1, ALONE_TURNS + 1):
+        world.timeline.expect(1)
+        await world.say(number, 1)
+        await asyncio.wait_for(world.timeline.done.wait(), 60)
+        added.append(1000 * (world.timeline.answered[number] - world.timeline.sent[number]))
+    return {"alone_p50_ms": percentile(added, 0.5), "alone_max_ms": max(added)}
+
+
+async def burst(world: World, chats: int) -> float:
+    """Turns a second while so many chats write at once."""
+    line = world.timeline
+    line.expect(chats)
+    for number in range(1, chats + 1):
+        await world.say(number, chats)
+    await asyncio.wait_for(line.done.wait(), 600)
+    return chats / (max(line.answered.values()) - min(line.sent.values()))
+
+
+def free_port() -> int:
+    """One that nobody listens on."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
+def searches_by_words(port: str) -> float:
+    """How many searches went without an embedding, as the bot's metrics tell; 0 without such."""
+    with contextlib.suppress(OSError), urlopen(f"http://127.0.0.1:{port}/metrics") as page:
+        for line in page.read().decode().splitlines():
+            if line.startswith("pomni_searches_by_words_total "):
+                return float(line.split()[1])
+    return 0.0
 
 
 async def cost_of_turns(
@@ -138,7 +185,7 @@ async def talk(world: World, count: int, rate: float) -> None:
     for number in range(1, count + 1):
         await world.say(number, USERS)
         await asyncio.sleep(1 / rate)
-    await asyncio.wait_for(world.timeline.done.wait(), 120)
+    await asyncio.wait_for(world.timeline.done.wait(), 300)
 
 
 async def drained(child: psutil.Process) -> None:

@@ -282,8 +282,8 @@ def _change_in_passing(text: str) -> CancelOrder | ReminderOrder | None:
     folded = fold(text[:MAX_CHANGE]).strip().rstrip(" .!?)")
     if match := BARE_CANCEL.fullmatch(_without_polite(folded)):
         return CancelOrder(id=match["about"] or IT)
-    said, corrections = BEFORE_TIME.subn("to ", NOT_THEN.sub("no ", folded))
-    about, when = _before_time(_without_polite(said).rstrip(" ,")) if corrections else ("", "")
+    said = BEFORE_TIME.sub("to ", NOT_THEN.sub("no ", folded))
+    about, when = _before_time(_without_polite(said).rstrip(" ,"))  # "at 6" alone as well
     return ReminderOrder(text=IT, when=when, moves=IT) if when and not about else None
 
 

@@ -754,6 +754,8 @@ def test_reminders_are_listed_in_other_words(text: str) -> None:
     ("no sorry, 10", ("set_reminder", {"text": "it", "when": "at 10", "moves": "it"})),
     ("ой, лучше в 11", ("set_reminder", {"text": "it", "when": "в 11", "moves": "it"})),
     ("а ні, краще о 12", ("set_reminder", {"text": "it", "when": "о 12", "moves": "it"})),
+    ("в 6", ("set_reminder", {"text": "it", "when": "в 6", "moves": "it"})),
+    ("о 6 ранку", ("set_reminder", {"text": "it", "when": "о 6 ранку", "moves": "it"})),
     ("cancel the vet", ("cancel_reminder", {"id": "vet"})),
     ("отмени", ("cancel_reminder", {"id": "it"})),
 ])  # fmt: skip
