@@ -38,6 +38,7 @@ Weekday = Literal[
 MAX_TEXT = 1000  # characters; the bound of the column
 MAX_CHANGE = 150  # characters of a request to cancel or to move one
 MAX_CLAUSES = 3  # at its end, where it may begin
+MAX_LEAD = 2  # words before "an hour later", where nothing else is said
 # In place of an id: that of which the bot spoke last, and all that wait.
 IT, ALL = "it", "all"
 CLOCK = "⏰"  # begins an answer about reminders
@@ -282,6 +283,9 @@ def _change_in_passing(text: str) -> CancelOrder | ReminderOrder | None:
     folded = fold(text[:MAX_CHANGE]).strip().rstrip(" .!?)")
     if match := BARE_CANCEL.fullmatch(_without_polite(folded)):
         return CancelOrder(id=match["about"] or IT)
+    shift = SHIFT.search(folded)
+    if shift and shift.end() == len(folded) and len(words(folded[: shift.start()])) <= MAX_LEAD:
+        return ReminderOrder(text=IT, when=shift[0], moves=IT)  # "make it an hour later"
     said = BEFORE_TIME.sub("to ", NOT_THEN.sub("no ", folded))
     about, when = _before_time(_without_polite(said).rstrip(" ,"))  # "at 6" alone as well
     return ReminderOrder(text=IT, when=when, moves=IT) if when and not about else None

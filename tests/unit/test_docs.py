@@ -139,6 +139,7 @@ NOT_RUN = {
     "python -m benchmarks.irrelevance": FIGURES,
     "python -m benchmarks.large_owner": FIGURES,
     "python -m benchmarks.line_kinds": FIGURES,
+    "python -m benchmarks.small_model": "it wants a model of one's own",
     "python -m benchmarks.prompts": FIGURES,
     "python -m benchmarks.prompts --example": FIGURES,
     "python -m benchmarks.retrieval FILE": FIGURES,

@@ -756,6 +756,10 @@ def test_reminders_are_listed_in_other_words(text: str) -> None:
     ("а ні, краще о 12", ("set_reminder", {"text": "it", "when": "о 12", "moves": "it"})),
     ("в 6", ("set_reminder", {"text": "it", "when": "в 6", "moves": "it"})),
     ("о 6 ранку", ("set_reminder", {"text": "it", "when": "о 6 ранку", "moves": "it"})),
+    ("давай на час позже",
+     ("set_reminder", {"text": "it", "when": "на час позже", "moves": "it"})),
+    ("an hour later pls",
+     ("set_reminder", {"text": "it", "when": "an hour later", "moves": "it"})),
     ("cancel the vet", ("cancel_reminder", {"id": "vet"})),
     ("отмени", ("cancel_reminder", {"id": "it"})),
 ])  # fmt: skip
