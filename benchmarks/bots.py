@@ -1,7 +1,7 @@
 """What a turn costs each bot, side by side: processor, transactions, WAL, latency, and idle.
 
     python -m benchmarks.bots --rounds 3 --seconds 30 other=/path/to/a/checkout
-    python -m benchmarks.bots --rate 20 --seconds 180 --bursts 300 1000
+    python -m benchmarks.bots --rate 20 --seconds 180 --burst 300 --burst 1000
 
 Every bot talks to the same fake Telegram and the same fake model, which answers at once, in turn:
 this checkout, the bare handler, and other checkouts of Pomni given as NAME=PATH (an earlier commit
@@ -46,7 +46,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--rate", type=float, default=5.0, help="messages a second")
     parser.add_argument("--seconds", type=float, default=30.0)
-    parser.add_argument("--bursts", type=int, nargs="*", default=[], help="chats at once")
+    parser.add_argument("--burst", type=int, action="append", default=[], help="chats at once")
     parser.add_argument("others", nargs="*", metavar="NAME=PATH")
     arguments = parser.parse_args()
     here = {"bare": "benchmarks/bare_bot.py", "pomni": "bot.py"}
@@ -95,7 +95,7 @@ async def measure(
             numbers |= await alone(world)
             await drained(child)
             numbers |= await cost_of_turns(world, child, dsn, arguments.rate, arguments.seconds)
-            for chats in arguments.bursts:
+            for chats in arguments.burst:
                 numbers[f"turns_per_s_of_{chats}_chats"] = await burst(world, chats)
                 await drained(child)
             numbers |= await cost_of_rest(child, dsn)

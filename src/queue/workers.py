@@ -202,9 +202,9 @@ class Workers:
         """Work off all queues side by side until they are to be closed."""
         beside = max(1, self._concurrency // BESIDE_SHARE)
         turns, others = TURN_QUEUES
-        every = {(turns,): self._concurrency, (others,): beside, **CONCURRENCY}
+        limits = {(turns,): self._concurrency, (others,): beside, **CONCURRENCY}
         await asyncio.gather(
-            *(self._supervise(list(queues), limit) for queues, limit in every.items())
+            *(self._supervise(list(queues), limit) for queues, limit in limits.items())
         )
 
     async def _try_all_suspects(self) -> None:
@@ -255,11 +255,11 @@ class Workers:
 
     async def _listen(self) -> None:
         """Tell the workers which jobs come; one connection hears for all of them."""
-        every = [*TURN_QUEUES, job_repo.QUARANTINE_QUEUE, *chain.from_iterable(CONCURRENCY)]
+        queues = [*TURN_QUEUES, job_repo.QUARANTINE_QUEUE, *chain.from_iterable(CONCURRENCY)]
         while not self._stopping.is_set():
             try:
                 await self._app.job_manager.listen_for_jobs(
-                    on_notification=self._tell, queues=every
+                    on_notification=self._tell, queues=queues
                 )
             except ConnectorException as error:
                 logger.debug("cannot listen for jobs", exc_info=error)
