@@ -29,6 +29,8 @@ from src.pg.embedded import EmbeddedPostgres
 Numbers = dict[str, float]
 IDLE_SECONDS = 20.0
 ALONE_TURNS = 40  # one after the other, from the first on
+TYPING_SECONDS = 1.2  # between two of them: Telegram wants no more than one a second in a chat
+SETTLE_SECONDS = 65.0  # before the rest is measured
 USERS = 200
 DRAIN_SECONDS = 120.0  # at most, until the background of the turns is done
 
@@ -98,6 +100,7 @@ async def measure(
             for chats in arguments.burst:
                 numbers[f"turns_per_s_of_{chats}_chats"] = await burst(world, chats)
                 await drained(child)
+            await asyncio.sleep(SETTLE_SECONDS)
             numbers |= await cost_of_rest(child, dsn)
             numbers["memory_mb"] = sum(each.memory_info().rss for each in family(child)) / 1e6
             numbers["searches_by_words"] = searches_by_words(port)
@@ -105,13 +108,14 @@ async def measure(
 
 
 async def alone(world: World) -> Numbers:
-    """One person, a message as soon as the one before is answered."""
+    """One person, a message soon after the one before is answered."""
     added = []
     for number in range(1, ALONE_TURNS + 1):
         world.timeline.expect(1)
         await world.say(number, 1)
         await asyncio.wait_for(world.timeline.done.wait(), 60)
         added.append(1000 * (world.timeline.answered[number] - world.timeline.sent[number]))
+        await asyncio.sleep(TYPING_SECONDS)
     return {"alone_p50_ms": percentile(added, 0.5), "alone_max_ms": max(added)}
 
 

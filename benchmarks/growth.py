@@ -4,8 +4,8 @@
     python -m benchmarks.growth 100 10000         of these numbers of messages
 
 For each number a new database, with 10,000 owners of ten messages each beside the one; everything
-is indexed and embedded, as it would be. The turns are the notebook's, in this process: what is
-measured is our own work and the database's. Prints tables for docs/measured.md.
+is indexed and embedded, as it would be. The turns are in this process, with a model that answers
+at once: what is measured is our own work and the database's. Prints tables for docs/measured.md.
 """
 
 import argparse
@@ -29,6 +29,7 @@ from src.pg.client import PgClient
 from src.pg.embedded import EmbeddedPostgres
 from src.pg.records_repo import RecordsRepository
 from src.talk.turn_state import IncomingMessage, Turn
+from tests.fakes.openai_server import FakeOpenAI
 
 SIZES = (100, 10_000, 100_000, 1_000_000)
 OWNERS, EACH = 10_000, 10
@@ -71,7 +72,7 @@ def measure(size: int) -> dict[str, str]:
             client.open()
             client.execute("DROP TABLE sample_vectors")
             show_bytes(client, size + OWNERS * EACH)
-            figures = asyncio.run(measure_owner(Core(Settings(_env_file=None), client)))
+            figures = asyncio.run(measure_owner(client))
             client.close()
         finally:
             server.stop()
@@ -89,9 +90,14 @@ def show_bytes(client: PgClient, messages: int) -> None:
     print(f"| in all | {total // messages} | |\n")
 
 
-async def measure_owner(core: Core) -> dict[str, str]:
+async def measure_owner(client: PgClient) -> dict[str, str]:
     """Turns and searches of the owner of all those messages, and the jobs of a night."""
-    client, owner = core.client, Owner(BIG_USER)
+    owner, model = Owner(BIG_USER), FakeOpenAI(keep_requests=False)
+    await model.start()
+    settings = Settings(
+        _env_file=None, llm_model="openai:bench", openai_base_url=model.url, openai_api_key="none"
+    )
+    core = Core(settings, client)
     await core.warm_up()
 
     async def turn(number: int) -> None:
@@ -120,6 +126,7 @@ async def measure_owner(core: Core) -> dict[str, str]:
     consolidation: ConsolidationService = core.memory.consolidation
     began = time.perf_counter()
     await consolidation.run()
+    await model.stop()
     nightly["consolidate, s"] = f"{time.perf_counter() - began:.2f}"
     return {
         "turn, p50 ms": f"{percentile(turns, 0.5):.0f}",
