@@ -257,7 +257,9 @@ WHERE u.id = %(update)s AND u.handled_at IS NULL
 # One that was put aside because its job killed its process.
 SELECT_PUT_ASIDE = SELECT_WAITING.replace("u.handled_at IS NULL", "u.outcome = 'put aside'")
 
-OF_JOB = SELECT_WAITING.replace("%(update)s", "(j.args ->> 'update')::bigint")
+# OFFSET 0: it is looked up for the one job. Pulled up into the join, it would be computed for all
+# updates that wait, where the planner believes that none does.
+OF_JOB = SELECT_WAITING.replace("%(update)s", "(j.args ->> 'update')::bigint") + "OFFSET 0"
 
 # A worker takes a job, and its update with it. What comes with it is as it was when the statement
 # began, so it counts only if nothing else of the chat ran then.
