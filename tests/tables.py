@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from src.base.owners import Owner
 from tests.conftest import execute, query
@@ -284,3 +285,8 @@ END $$
 def empty_database(dsn: str) -> None:
     """Forget everybody and everything, as if the bot had just started for the first time."""
     execute(dsn, EMPTY)
+
+
+def nodes_of(plan: dict[str, Any]) -> list[dict[str, Any]]:
+    """A node of a query plan and those under it."""
+    return [plan, *(node for below in plan.get("Plans", []) for node in nodes_of(below))]

@@ -14,6 +14,7 @@ from src.web import admin_talk
 from tests.fakes.openai_server import Reply
 from tests.integration.person import Person, Rig
 from tests.integration.test_admin_page import USER, inside, logged_in
+from tests.tables import nodes_of
 
 __all__ = ["inside", "logged_in"]
 
@@ -123,8 +124,3 @@ def test_the_newest_page_of_a_long_talk_reads_no_more_than_it_shows(rig: Rig) ->
             transaction.execute("SET LOCAL enable_seqscan = off")
             [[[plan]]] = transaction.fetch_all(f"EXPLAIN (FORMAT JSON) {statement}", values)
         assert not [node for node in nodes_of(plan["Plan"]) if node["Node Type"] == "Seq Scan"]
-
-
-def nodes_of(plan: dict[str, Any]) -> list[dict[str, Any]]:
-    """A plan and what stands under it."""
-    return [plan, *(node for below in plan.get("Plans", []) for node in nodes_of(below))]

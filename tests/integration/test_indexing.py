@@ -49,6 +49,7 @@ from tests.conftest import TEMPLATE, new_database
 from tests.fakes.openai_server import Reply
 from tests.integration.person import FAKE_EMBEDDINGS, USER, Person, Rig
 from tests.integration.person import edit as edit_message
+from tests.tables import nodes_of
 
 pytestmark = pytest.mark.core(embedding_model=FAKE_EMBEDDINGS)
 
@@ -806,19 +807,9 @@ def plan_of(
     with connection.cursor() as cursor:
         cursor.execute(f"EXPLAIN (FORMAT JSON) {sql}", parameters)
         [(document,)] = cursor.fetchall()
-    indexes: set[str] = set()
-    scanned: set[str] = set()
-
-    def walk(node: dict[str, Any]) -> None:
-        if node["Node Type"] == "Seq Scan":
-            scanned.add(node["Relation Name"])
-        if "Index Name" in node:
-            indexes.add(node["Index Name"])
-        for child in node.get("Plans", ()):
-            walk(child)
-
-    walk(document[0]["Plan"])
-    return indexes, scanned
+    nodes = nodes_of(document[0]["Plan"])
+    scanned = {node["Relation Name"] for node in nodes if node["Node Type"] == "Seq Scan"}
+    return {node["Index Name"] for node in nodes if "Index Name" in node}, scanned
 
 
 def parameters_of(connection: psycopg2.extensions.connection) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from procrastinate.job_context import AbortReason
 from procrastinate.jobs import Job
 from procrastinate.testing import InMemoryConnector
 
-from src.queue.update_repo import NewUpdate, WaitingUpdate
+from src.queue.update_repo import BEHIND, FETCH_JOB, NewUpdate, WaitingUpdate
 from src.queue.woken_worker import FINISHED, AnnouncedJobs, WokenWorker
 from src.queue.workers import BackOff, build_queue
 from src.telegram.delivery import Delivery
@@ -19,6 +19,7 @@ from src.telegram.tasks import UpdateTasks
 from tests.conftest import query
 from tests.integration.person import Rig
 from tests.integration.phone import never
+from tests.tables import nodes_of
 
 BOT = 555
 LOCKS = "SELECT 1 FROM pg_locks WHERE relation = 'telegram_updates'::regclass AND NOT granted"
@@ -80,6 +81,26 @@ async def test_a_worker_gets_the_update_with_its_job_which_ends_with_it(rig: Rig
         await jobs.unregister_worker(worker)
     mine = "SELECT id FROM procrastinate_jobs WHERE id IN (%(first)s, %(second)s)"
     assert rig.rows(mine, first=first.id, second=second.id) == []
+
+
+def test_an_update_is_looked_up_for_its_job_alone_whatever_the_plan(rig: Rig) -> None:
+    """Computed for all that wait, a burst of a thousand chats would take three times as long."""
+    new = [
+        NewUpdate(n, "message", {"update_id": n}, chat_id=2**41 + n, user_id=2**41 + n)
+        for n in range(1, 51)
+    ]
+    rig.core.updates.store(BOT + 2, new)
+    taken = {"queues": ["turns"], "worker_id": None, **BEHIND}
+    with rig.core.client.transaction() as transaction:
+        transaction.execute("SAVEPOINT nothing_is_taken")
+        for scan in ("indexscan", "bitmapscan"):  # a planner that knows no way but to read all
+            transaction.execute(f"SET LOCAL enable_{scan} = off")
+        explain = f"EXPLAIN (ANALYZE, FORMAT JSON) {FETCH_JOB}"
+        [[[plan]]] = transaction.fetch_all(explain, taken)
+        transaction.execute("ROLLBACK TO nothing_is_taken")
+    parts = nodes_of(plan["Plan"])
+    assert len([part for part in parts if "Subplan Name" in part]) >= 4, "it was looked up"
+    assert max(part["Actual Loops"] for part in parts) == 1
 
 
 @pytest.mark.parametrize("ending", ["told", "interrupted"])
