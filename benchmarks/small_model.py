@@ -22,7 +22,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from benchmarks.dialogues.__main__ import FIRST_USER, _talk
+from benchmarks.dialogues.__main__ import FIRST_USER, talk
 from src.base.config import Settings
 from src.core import Core, open_core
 
@@ -50,7 +50,7 @@ async def _have(core: Core, user_id: int, lines: list[dict[str, str]]) -> dict[s
     replies, seconds = [], []
     for line in lines:
         began = time.monotonic()
-        replies += await _talk(core, user_id, [line["say"]])
+        replies += await talk(core, user_id, [line["say"]])
         seconds.append(time.monotonic() - began)
         print(f"> {line['say']}\n{replies[-1]}\n({seconds[-1]:.0f} s)\n", flush=True)
     facts = [row["text"] for row in core.client.fetch_all(FACTS, (user_id,))]

@@ -56,7 +56,7 @@ async def main(
                 core.client.execute(EAGER)
             for number, dialogue in enumerate(_dialogues(folder, kind, language)):
                 turns = dialogue["turns"]
-                replies = await _talk(core, FIRST_USER + number, [t["say"] for t in turns])
+                replies = await talk(core, FIRST_USER + number, [t["say"] for t in turns])
                 for turn, reply in zip(turns, replies, strict=True):
                     if show:
                         print(f"> {turn['say']}\n{reply}\n")
@@ -78,7 +78,7 @@ async def count_sentences(*, show: bool) -> int:
         async with open_core(Settings(_env_file=None, data_dir=Path(data))) as core:
             for number, (language, text) in enumerate(talks.items()):
                 lines = text.splitlines()
-                replies = await _talk(core, FIRST_USER + number, lines)
+                replies = await talk(core, FIRST_USER + number, lines)
                 if show:
                     print("\n".join(f"> {a}\n{b}\n" for a, b in zip(lines, replies, strict=True)))
                 said = Counter(
@@ -100,7 +100,7 @@ def _dialogues(folder: Path, kind: str | None, language: str | None) -> Iterator
                 yield dialogue
 
 
-async def _talk(core: Core, user_id: int, lines: list[str]) -> list[str]:
+async def talk(core: Core, user_id: int, lines: list[str]) -> list[str]:
     """The reply to each line."""
     target = io.StringIO()
     console = Console(

@@ -331,8 +331,8 @@ class ConversationRepository(Repository):
     ) -> Written:
         """What its writer wrote in the ten minutes before, or nothing."""
         columns = origin.columns() if origin else NO_ORIGIN
-        row = self._client.fetch_one(SELECT_TEXT_BEFORE, owner, **columns, moment=moment)
-        return Written(*row) if row else Written()
+        found = self._first(Written, SELECT_TEXT_BEFORE, owner, **columns, moment=moment)
+        return found or Written()
 
     def load_last_messages(
         self, conversation_id: UUID, limit: int = 30, *, within: Transaction | None = None

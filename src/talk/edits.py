@@ -170,13 +170,11 @@ class EditOutcome:
         what: ``unknown``: the message is not kept; ``same``: nothing of its words changed;
             ``older``: others came after it; ``last``: it waits for a new answer.
         leftover: Telegram messages of the old answer beside its first, to be deleted.
-        is_masked: Whether the new words hold, or give away, a secret that was masked.
-        secret: The message beside it that they give away.
+        secret: The message, it or one beside it, in which a secret was masked; of an older one.
     """
 
     what: What
     leftover: Sequence[int] = ()
-    is_masked: bool = False
     secret: Written | None = None
 
 
@@ -218,29 +216,30 @@ class EditService:
             lock_facts(transaction, place)
             self._edits.set_text(transaction, place, edited, origin, text)
             self._withdraw(transaction, place, edited, text)
-            secret = self._masked_apart(transaction, place, edited, text)
+            this = Written(edited.id, text, origin.message_id)
+            apart = self._masked_apart(transaction, place, edited, this)
+            secret = apart or (this if text != said else None)
             if private:
                 ForgettingRepository(transaction, place).keep_private(edited.id)
             elif edited.was_read:
                 self._edits.read_again(transaction, place, edited)
             if not edited.is_last:
-                return EditOutcome("older", is_masked=bool(secret) or text != said, secret=secret)
+                return EditOutcome("older", secret=secret)
             self._edits.delete_answer(transaction, place, edited)
             return EditOutcome("last", edited.shown_in[1:])
 
         return self._client.in_transaction(work)
 
     def _masked_apart(
-        self, transaction: Transaction, owner: Owner, edited: Edited, text: str
+        self, transaction: Transaction, owner: Owner, edited: Edited, this: Written
     ) -> Written | None:
         """The message that was masked, since the new words and one beside them make a secret.
 
         The code of a door stays, private.
         """
         before, after = self._edits.beside(transaction, owner, edited)
-        this = Written(edited.id, text)
-        pairs = [(before.text, this), (text, after)]
-        pairs += [(f"{text}:", before)] * refers_back(text)
+        pairs = [(before.text, this), (this.text, after)]
+        pairs += [(f"{this.text}:", before)] * refers_back(this.text)
         pairs += [(f"{after.text}:", this)] * refers_back(after.text)
         found = [(completes(said, message.text), message) for said, message in pairs]
         facts = ForgettingRepository(transaction, owner)

@@ -280,7 +280,7 @@ class TurnHandler:
             self._core.edits.take, incoming.owner, incoming.origin, incoming.text,
             is_own=incoming.voice.is_own,
         )  # fmt: skip
-        if outcome.what == "older" and outcome.is_masked:
+        if outcome.secret is not None:
             masked = replace(incoming.noting_mask(), gives_away=outcome.secret)
             rows = delivery.build_keyboard(delivery.turn_rows(masked))
             await self.delivery.send_text(self._address(it), masked.problem, keyboard=rows)
