@@ -52,14 +52,19 @@ class ModelUsage:
 # Tool calls that a model writes as text, because it or its server knows no better.
 #
 # A reply is such calls when it begins with them: JSON objects with a ``name`` that was offered and
-# with ``arguments`` or ``parameters``, each bare, in a fenced block or in ``<tool_call>``. Prose
-# behind them guesses at their results, and goes; JSON behind prose is text, and so is what stands
-# in the prompt word for word: words of others.
+# with ``arguments`` or ``parameters``, each bare, in a fenced block or in ``<tool_call>``, also in
+# braces twice, as Qwen's template shows them. Prose behind them guesses their results, and goes;
+# JSON behind prose is text, and so is what stands in the prompt word for word: words of others. A
+# block of the prompt with which a reply begins is no answer, and goes as well.
 
 MAX_HELD = 20_000  # characters that may be calls; what is longer is text
 WRAPS = ("", "```", "```json", "```tool_call", "<tool_call>", "<tools>")
 # What may stand between two calls, before the first and after the last.
-BETWEEN = re.compile(r"(?:[\s,;]|```(?:json|tool_call)?|</?tool_call>|</?tools>)*")
+BETWEEN = re.compile(r"(?:[\s,;}]|\{(?=\s*\{)|```(?:json|tool_call)?|</?tool_call>|</?tools>)*")
+
+
+ECHOED = ("<key_facts>", "<memories>", "<wishes>", "<history_summary>")
+ECHO = re.compile(rf"\s*(?:{'|'.join(ECHOED)}).*?(?:</\w+>|\Z)\s*", re.DOTALL)
 
 
 def _refuse(_constant: str) -> NoReturn:
@@ -102,7 +107,9 @@ class HeldText:
         if not self._has_begun or self._length > MAX_HELD:
             return text, []
         calls = read_text_calls(text, self._offered, self._prompt)
-        return ("", calls) if calls else (text, [])
+        echo = ECHO.match(text)
+        rest = text[echo.end() :] if echo is not None else text
+        return ("", calls) if calls else (rest, [])
 
     def _release(self) -> str:
         self._is_text = True
@@ -166,10 +173,11 @@ def _calls_in(value: Any, offered: Collection[str]) -> Iterator[TextCall]:
 
 @lru_cache(maxsize=32)
 def _openings(offered: frozenset[str]) -> tuple[str, ...]:
-    """How calls begin, without spaces."""
+    """How calls begin, and blocks of the prompt, without spaces."""
     keys = [f'"{key}":' for key in (*ARGUMENTS, "function")]
     heads = [*(f'"name":"{name}"' for name in offered), '"type":"function"', *keys]
-    return tuple("".join(parts) for parts in product(WRAPS, ("{", "[{"), heads))
+    calls = ("".join(parts) for parts in product(WRAPS, ("{", "[{", "{{"), heads))
+    return (*calls, *ECHOED)
 
 
 def _bare(text: str) -> str:

@@ -40,6 +40,7 @@ def reply_of(text: str, size: int, prompt: tuple[str, ...] = ()) -> tuple[list[s
      [("current_time", {"time_zone": "Киев"})]),
     (f"```json\n{SAVED}\n```\n\nЗапомнил, Одесса!", [SAVE]),
     (f"<tools>\n{SAVED}\n</tools>", [SAVE]),
+    (f"{{{SAVED}}}\n{{{TIME}}}\nОдесса.", [SAVE, ("current_time", {})]),
 ])  # fmt: skip
 def test_a_reply_that_is_calls_is_made_and_never_shown(
     text: str, calls: list[tuple[str, dict[str, Any]]], size: int
@@ -65,6 +66,16 @@ def test_anything_else_stays_the_text_that_it_is(text: str, size: int) -> None:
     shown, reply = reply_of(text, size)
     assert "".join(shown) == text == reply.message().text
     assert reply.message().tool_calls == []
+
+
+@pytest.mark.parametrize("size", [1, 7, 10_000])
+def test_a_block_of_the_prompt_is_no_answer(size: int) -> None:
+    block = '<key_facts>\n{"n": 1, "id": "fact-1", "text": "в Праге"}\n</key_facts>\n'
+    for answer in ("", "В Праге [1]."):
+        shown, reply = reply_of(block + answer, size)
+        assert "".join(shown) == answer == reply.message().text
+    shown, _ = reply_of(block[:30], size)
+    assert "".join(shown) == ""
 
 
 def test_text_comes_at_once_as_soon_as_it_cannot_become_a_call() -> None:
