@@ -28,11 +28,14 @@ from src.core import Core, open_core
 
 LINES = Path(__file__).with_suffix(".toml")
 CALL_SHOWN = re.compile(r'<tool_call>|"arguments"|"name"\s*:')
-FACTS = "SELECT text FROM facts WHERE telegram_user_id = %s AND holds"
-REMINDERS = "SELECT text FROM reminders WHERE telegram_user_id = %s AND is_waiting"
+FACTS = "SELECT text FROM facts WHERE telegram_user_id = %(user)s AND holds"
+REMINDERS = """
+SELECT r.text FROM reminders r JOIN owners o ON o.id = r.owner_id
+WHERE o.telegram_user_id = %(user)s AND r.is_waiting
+"""
 CALLS = """
 SELECT t.name, t.error IS NOT NULL AS failed FROM tool_results t
-JOIN conversations c ON c.id = t.conversation_id WHERE c.telegram_user_id = %s
+JOIN conversations c ON c.id = t.conversation_id WHERE c.telegram_user_id = %(user)s
 """
 
 
@@ -53,9 +56,9 @@ async def _have(core: Core, user_id: int, lines: list[dict[str, str]]) -> dict[s
         replies += await talk(core, user_id, [line["say"]])
         seconds.append(time.monotonic() - began)
         print(f"> {line['say']}\n{replies[-1]}\n({seconds[-1]:.0f} s)\n", flush=True)
-    facts = [row["text"] for row in core.client.fetch_all(FACTS, (user_id,))]
-    waiting = [row["text"] for row in core.client.fetch_all(REMINDERS, (user_id,))]
-    calls = core.client.fetch_all(CALLS, (user_id,))
+    facts = [text for (text,) in core.client.fetch_all(FACTS, {"user": user_id})]
+    waiting = [text for (text,) in core.client.fetch_all(REMINDERS, {"user": user_id})]
+    calls = core.client.fetch_all(CALLS, {"user": user_id})
     print("\n".join(facts + waiting))
     answered = [
         re.search(line["answer"], reply, re.IGNORECASE) is not None
@@ -63,8 +66,8 @@ async def _have(core: Core, user_id: int, lines: list[dict[str, str]]) -> dict[s
         if "answer" in line
     ]
     return {
-        "calls": Counter(call["name"] for call in calls),
-        "calls_failed": sum(call["failed"] for call in calls),
+        "calls": Counter(name for name, _ in calls),
+        "calls_failed": sum(failed for _, failed in calls),
         "calls_shown": sum(CALL_SHOWN.search(reply) is not None for reply in replies),
         "facts": _kept(lines, "fact", facts),
         "reminders": _kept(lines, "reminder", waiting),
