@@ -39,7 +39,6 @@ CONTEXT = 5  # messages that tell the language of a short one
 MAX_CALLS = 8  # of one reply; more would not run
 DAY = len("[Текущее время: 2026-11-21")  # of a message's label
 OPTION = re.compile(r"^• [«“](.+)[»”]$", re.M)
-ALL_OF_THEM = lexicon.Expression(r"<answers.all_of_them>[.! ]*", re.I)
 TAKES_BACK = lexicon.Expression(
     r"\W*<lines.takes_back>(?![\w'-])(?P<sign>(?:\W*<lines.laugh>)*\W*)(?P<more>.*)", re.I | re.S
 )
@@ -259,13 +258,10 @@ class Turn:
         questions = tuple(say("forget_which", language) for language in LANGUAGES)
         if is_question(self.text) or not asked.startswith(questions):
             return None
-        if ALL_OF_THEM.fullmatch(self.text):
+        if requests.ALL_OF_THEM.fullmatch(self.text):
             wanted = [requests.forget_request(_text_of(one)) for one in self._own]
             return next((replace(one, everything=True) for one in reversed(wanted) if one), None)
-        options = OPTION.findall(asked)
-        place = lexicon.key_of("answers.place", self.text.lower().strip(" .!"))
-        is_place = place is not None and int(place) < len(options)
-        return requests.ForgetRequest(options[int(place or 0)] if is_place else self.text)
+        return requests.ForgetRequest(requests.picked(self.text, OPTION.findall(asked)))
 
     def _searches(self) -> list[Call]:
         """The search for what is asked; for an overview the newest messages as well."""

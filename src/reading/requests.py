@@ -1,6 +1,7 @@
 """What a person asks in plain words: to forget, to keep quiet, what is known, what time it is."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
@@ -37,6 +38,8 @@ FORGET = lexicon.Expression(
 BEHIND = lexicon.Expression(
     r"(?:[\s,]+(?:<forget.behind>|(?:<forget.determiner>\s+)*<forget.matter>))+$", re.IGNORECASE
 )
+# A reply to a list, of which one is to be picked.
+ALL_OF_THEM = lexicon.Expression(r"<answers.all_of_them>[.! ]*", re.IGNORECASE)
 EVERYTHING = lexicon.Expression(r"<forget.everything>[\s,]*", re.IGNORECASE)
 # What stands between the verb and the thing: "what you know about", "all that I told you of".
 WHAT_IS_KNOWN = lexicon.Expression(
@@ -61,7 +64,7 @@ THAT = lexicon.Expression(r"<forget.that>\s*[,.;:(—–]", re.IGNORECASE)
 REASON = lexicon.Expression(
     r"\s*[,(—–]\s*(?=(?P<word>[^\W\d_]+))(?P<sure><forget.reason>(?![\w'-]))?", re.IGNORECASE
 )
-PLAIN_REASON = lexicon.Expression(r"(?<=\w)\s+<forget.who>(?![\w'-])", re.IGNORECASE)
+PLAIN_REASON = lexicon.Expression(r"(?<=\w)(?:[,;(]|\s+<forget.who>(?![\w'-]))", re.IGNORECASE)
 ALL = lexicon.Expression(r"\b<forget.all>\b", re.IGNORECASE)
 OF_ME = lexicon.Expression(r"\b<forget.of_me>\b", re.IGNORECASE)
 
@@ -133,7 +136,7 @@ def _read(thing: str) -> ForgetRequest:
 
 
 def without_plain_reason(about: str) -> str:
-    """What is left before a reason without a sign ("… in Sochi she is home"); empty: none is."""
+    """What is left before what may be a reason ("… in Sochi she is home"); empty: none is."""
     reasons = (about[: begin.start()] for begin in PLAIN_REASON.finditer(about.translate(FOLD)))
     return next(filter(content, reasons), "")
 
@@ -154,6 +157,7 @@ def _nameless() -> frozenset[str]:
 _QUIETLY, _BUT = r"(?:<requests.quietly>[\s,]+)*", r"(?:<requests.but>[\s,]+)*"
 _PRIVATE, _THIS = "<requests.private>", "<requests.this>"
 _OBJECT = r"(?:\s+<requests.private_object>)*"
+_NEXT = r"(?:<lines.the_next>(?:\s+[^\W\d]+){0,2}\s+)?"
 # "Don't remember this: …", with a sign behind it or with "this"; "don't remember that I …" wants
 # something forgotten.
 PRIVATE_FIRST = lexicon.Expression(
@@ -162,13 +166,19 @@ PRIVATE_FIRST = lexicon.Expression(
     re.IGNORECASE,
 )
 PRIVATE_LAST = lexicon.Expression(
-    rf"(?:^|[.,;:!?()\n]|\s[-—–]+\s)\W*+{_QUIETLY}{_BUT}{_PRIVATE}{_OBJECT}\W*$"
+    rf"(?:^|[.,;:!?()\n]|\s[-—–]+\s)\W*+{_NEXT}{_QUIETLY}{_BUT}{_PRIVATE}{_OBJECT}\W*$"
     r"|(?<!\bi)(?<!\bwe)(?<!\byou)(?<!\bthey)(?<!\bwho)(?<!really)(?<!still)(?<!just)"
     rf"(?<!honestly)(?<!often)\s(?:{_BUT}{_THIS}\s+{_PRIVATE}|{_PRIVATE}\s+{_THIS})"
     r"(?:\s+<requests.please>)?\W*$",
     re.IGNORECASE,
 )
 MAX_EDGE = 300  # characters in which the phrase is looked for
+
+
+def picked(reply: str, options: Sequence[str]) -> str:
+    """Which of listed options a reply means: the one at its place ("second"), or its words."""
+    place = lexicon.key_of("answers.place", reply.lower().strip(" .!"))
+    return options[int(place)] if place is not None and int(place) < len(options) else reply
 
 
 def asks_to_keep_private(text: str) -> bool:
@@ -183,7 +193,9 @@ def asks_to_keep_private(text: str) -> bool:
     return first is not None or last is not None
 
 
-THE_NEXT = lexicon.Expression(r"\b<lines.the_next>(?:\s+[\w']+){0,2}\W*$", re.IGNORECASE)
+THE_NEXT = lexicon.Expression(
+    rf"\b<lines.the_next>(?:\s+[\w']+){{0,2}}(?:\s+{_PRIVATE}{_OBJECT})?\W*$", re.IGNORECASE
+)
 
 
 def announces_private(text: str) -> bool:

@@ -24,9 +24,10 @@ from src.reading.reminder_moments import (
     read_new_time,
 )
 from src.reading.reminder_phrases import read_reminder
-from src.reading.requests import ASKING
+from src.reading.requests import ALL_OF_THEM, ASKING, picked
 from src.reading.sentences import is_question
 from src.reading.times import find_reminder_spans, fold
+from src.reading.words import shared
 from src.texts import LANGUAGES, Language, say
 from src.texts.morphology import parts_of_speech, words
 
@@ -148,6 +149,7 @@ class CancelOrder(Form):
 
 
 # The tools.
+CANCEL_IT = CancelOrder(id=IT)
 TOOLS = ("set_reminder", "list_reminders", "cancel_reminder")
 SET_REMINDER, LIST_REMINDERS, CANCEL_REMINDER = TOOLS
 MAX_LISTED = 20  # lines; /reminders has the rest
@@ -176,7 +178,7 @@ _UNNEEDED = "[ ,]+(?:<cancel.unneeded>|<cancel.stop>)(?: <cancel.again>)?"
 # "Отмени напоминание про хлеб", "cancel the bread reminder", "больше не напоминай о хлебе",
 # "напоминание про хлеб больше не нужно".
 CANCEL = tuple(
-    lexicon.Expression(rf"\W*(?:<cancel.and>[ ,]+)?{source}\W*", re.IGNORECASE)
+    lexicon.Expression(rf"\W*(?:(?:<lines.opener>|<cancel.and>)[ ,]+)*{source}\W*", re.IGNORECASE)
     for source in (
         "<cancel.stop> (?:<cancel.whose> )?(?:(?P<all><cancel.all>) )?(?:<cancel.whose> )?"
         "<cancel.noun>(?: (?:<cancel.about> )?(?P<about>.{1,80}?))??(?: <cancel.again>)?",
@@ -210,6 +212,8 @@ OPENING = lexicon.Expression(
 # What no thing begins with, in OpenCorpora's terms.
 NO_THING = frozenset({"NPRO", "CONJ", "PREP", "PRCL", "ADVB", "PRED"})
 NOUN = lexicon.Expression(r"\b<cancel.noun>(?!\w)", re.IGNORECASE)
+OPTION = re.compile(r"^• (.+): ", re.M)  # of a list that asks which is meant
+# The whole of a message: "oh cancel it", "cancel the vet".
 BARE_CANCEL = lexicon.Expression(
     r"\W*(?:(?:<lines.opener>|<cancel.and>)[ ,]+)*<cancel.surely>"
     r"(?: (?:<move.it>|(?:<cancel.whose> )?(?P<about>[^,.;]{1,40})))?"
@@ -278,11 +282,16 @@ def _is_thing(said: str) -> bool:
     return not tags[0] or (bool(tags[0] & {"NOUN", "ADJF"}) and not tags[0] & NO_THING)
 
 
-def _change_in_passing(text: str) -> CancelOrder | ReminderOrder | None:
-    """What is to become of the reminder that was spoken of: "no sorry, at 10", "cancel it"."""
+def _cancels_alone(text: str) -> CancelOrder | None:
+    """What a message that says no more wants to be cancelled: "cancel it", "cancel the vet"."""
     folded = fold(text[:MAX_CHANGE]).strip().rstrip(" .!?)")
-    if match := BARE_CANCEL.fullmatch(_without_polite(folded)):
-        return CancelOrder(id=match["about"] or IT)
+    match = BARE_CANCEL.fullmatch(_without_polite(folded))
+    return CancelOrder(id=match["about"] or IT) if match else None
+
+
+def _change_in_passing(text: str) -> ReminderOrder | None:
+    """When the reminder that was spoken of is to come instead: "no sorry, at 10"."""
+    folded = fold(text[:MAX_CHANGE]).strip().rstrip(" .!?)")
     shift = SHIFT.search(folded)
     if shift and shift.end() == len(folded) and len(words(folded[: shift.start()])) <= MAX_LEAD:
         return ReminderOrder(text=IT, when=shift[0], moves=IT)  # "make it an hour later"
@@ -352,7 +361,8 @@ def asks_for_reminder(text: str) -> bool:
 def asks_in_vain(text: str, tool_names: Sequence[str]) -> bool:
     """Whether a message wants to see those that wait, or to change any, and none waits."""
     none_waits = SET_REMINDER in tool_names and LIST_REMINDERS not in tool_names
-    return none_waits and (_asks_for_list(text) or names_reminder(text))
+    is_wanted = _asks_for_list(text) or names_reminder(text) or _cancels_alone(text) == CANCEL_IT
+    return none_waits and is_wanted
 
 
 def _asks_for_list(text: str) -> bool:
@@ -375,7 +385,8 @@ def reminder_calls(
     waits = LIST_REMINDERS in tool_names
     if waits and _asks_for_list(text):
         return [(LIST_REMINDERS, {})]
-    wanted = read_change(text) if waits else None
+    wanted = _picked(text, messages) or read_change(text) or _cancels_alone(text)
+    wanted = wanted if waits else None
     if waits and wanted is None and _answer_before(messages).startswith(CLOCK):
         wanted = _change_in_passing(text)
     if wanted is not None:
@@ -405,6 +416,24 @@ def describe_reminder(found: Mapping[str, Any], language: Language) -> str:
     text, time = found.get("text", ""), found.get("time", "")
     outcome = done or found.get("reason", "no_time")
     return say(f"reminder_{outcome}", language, text=text, time=time)
+
+
+def _picked(text: str, messages: Sequence[BaseMessage]) -> CancelOrder | ReminderOrder | None:
+    """The order of before, of the one that is named now that the bot has asked which."""
+    list_before = _answer_before(messages)
+    asked_which = tuple(say("reminder_which", language) for language in LANGUAGES)
+    if is_question(text) or not list_before.startswith(asked_which):
+        return None
+    before = strip_time_label(str(_talk(messages)[-3].text))
+    order = read_change(before) or _cancels_alone(before) or _change_in_passing(before)
+    options = OPTION.findall(list_before)
+    about = picked(text, options)
+    if isinstance(order, CancelOrder) and ALL_OF_THEM.fullmatch(text):
+        return CancelOrder(id=ALL)
+    if order is None or not any(shared(about, option) for option in options):
+        return None
+    field = "id" if isinstance(order, CancelOrder) else "moves"
+    return order.model_copy(update={field: about})
 
 
 def _without_time(messages: Sequence[BaseMessage]) -> str:

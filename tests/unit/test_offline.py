@@ -171,7 +171,8 @@ def test_a_joke_that_is_denied_goes(told: str, text: str) -> None:
 
 @for_each("text", [
     "не записывай следующее", "не записуй наступне", "don't remember the next message",
-    "dont save the next thing",
+    "dont save the next thing", "следующее не сохраняй", "the next message dont save",
+    "наступне повідомлення не зберігай будь ласка",
 ])  # fmt: skip
 def test_of_the_next_message_it_keeps_nothing_when_that_is_asked(text: str) -> None:
     private = ("keep_private", {})
@@ -187,6 +188,7 @@ def test_of_the_next_message_it_keeps_nothing_when_that_is_asked(text: str) -> N
 
 @for_each(("text", "goes"), [
     ("scratch that, we stay in york", True), ("жартую, нікуди не їдемо", True),
+    ("та я пожартувала, лишаємось", True), ("да я пошутил, никуда не едем", True),
     ("отмена рейса прилечу завтра", False), ("scratch that, where do i live?", False),
 ])  # fmt: skip
 def test_what_is_taken_back_goes_whatever_is_told_instead(text: str, goes: bool) -> None:
@@ -358,9 +360,22 @@ def test_what_is_asked_for_answers_without_being_named(question: str, text: str)
     ("когда стрижка", "стрижка в субботу", "стрижка мне не нравится"),
     ("how much is the gym", "gym is 40 a month", "the gym is packed"),
     ("палатка у кого", "палатка у Насти", "палатка промокла"),
+    ("почем гречишный", "гречишный отдаю по 650", "гречишный хвалят"),
 ])  # fmt: skip
 def test_what_tells_what_is_asked_for_is_nearer(question: str, told: str, bare: str) -> None:
     texts = ({"text": one, "similarity": 0.58} for one in (bare, told))
+    assert numbers_quoted(question, *texts) == ["[2]"]
+
+
+@for_each(("question", "told", "bare", "similarity"), [
+    ("кто зачет по химии берёт", "зачет по химии у гавриловой", "зачет по химии завтра", 0.7),
+    ("у кого мій замок", "замок лишив у ярка", "мій замок зламався", 0.66),
+    ("що я хотіла купити", "купити: вівсяне молоко", "молоко скисло", 0.66),
+])  # fmt: skip
+def test_a_person_is_told_by_a_surname_and_a_wish_by_the_thing(
+    question: str, told: str, bare: str, similarity: float
+) -> None:
+    texts = ({"text": one, "similarity": similarity} for one in (bare, told))
     assert numbers_quoted(question, *texts) == ["[2]"]
 
 
@@ -688,6 +703,24 @@ def test_which_reminder_is_meant_can_be_pressed() -> None:
     assert told.startswith(say("reminder_which", "ru")) and "/reminders" in told
 
 
+@for_each(("text", "reply_to_list", "call"), [
+    ("cancel it", "the mum one", ("cancel_reminder", {"id": "the mum one"})),
+    ("скасуй", "друге", ("cancel_reminder", {"id": "pay rent to mum"})),
+    ("отмени напоминание", "все", ("cancel_reminder", {"id": "all"})),
+    ("move it to 11", "rent",
+     ("set_reminder", {"text": "it", "when": "at 11", "moves": "rent"})),
+])  # fmt: skip
+def test_the_reminder_is_named_that_was_asked_for(
+    text: str, reply_to_list: str, call: tuple[str, dict[str, str]]
+) -> None:
+    listed = "\n• call mum: tomorrow, at 09:00\n• pay rent to mum: on Saturday, at 10:00\n"
+    asked = [*prompt(text), AIMessage(say("reminder_which", "uk") + listed)]
+    tools = (*CANCELS, "set_reminder")
+    assert calls([*asked, *prompt(reply_to_list)[-1:]], tools) == [call]
+    for other in ("i bought a jacket", "which one was rent?"):
+        assert "reminder" not in str(calls([*asked, *prompt(other)[-1:]], tools))
+
+
 def test_what_became_of_a_cancelled_reminder_is_said() -> None:
     done = result({"cancelled": True, "text": "пить таблетки"}, "cancel_reminder")
     told = prompt("Отмени напоминание про таблетки", done)
@@ -760,10 +793,8 @@ def test_reminders_are_listed_in_other_words(text: str) -> None:
      ("set_reminder", {"text": "it", "when": "на час позже", "moves": "it"})),
     ("an hour later pls",
      ("set_reminder", {"text": "it", "when": "an hour later", "moves": "it"})),
-    ("cancel the vet", ("cancel_reminder", {"id": "vet"})),
-    ("отмени", ("cancel_reminder", {"id": "it"})),
 ])  # fmt: skip
-def test_a_bare_time_or_verb_changes_the_reminder_just_spoken_of(
+def test_a_bare_time_changes_the_reminder_just_spoken_of(
     text: str, call: tuple[str, dict[str, str]]
 ) -> None:
     told = say("reminder_set", "en", time="tomorrow", text="vet")
@@ -771,6 +802,19 @@ def test_a_bare_time_or_verb_changes_the_reminder_just_spoken_of(
     tools = (*CANCELS, "set_reminder")
     assert calls([*asked, AIMessage(told), *prompt(text)[-1:]], tools) == [call]
     assert call not in calls([*asked, AIMessage("ok"), *prompt(text)[-1:]], tools)
+
+
+@for_each(("text", "about"), [
+    ("отмени", "it"), ("ой отмени его", "it"), ("cancel it", "it"), ("скасуй", "it"),
+    ("actually cancel that reminder", "it"), ("cancel the vet", "vet"),
+    ("отмени стоматолога", "стоматолога"),
+])  # fmt: skip
+def test_a_bare_verb_cancels_after_other_talk_as_well(text: str, about: str) -> None:
+    tools = (*CANCELS, "set_reminder")
+    assert calls([*prompt("hi"), AIMessage("hello"), *prompt(text)[-1:]], tools) == [
+        ("cancel_reminder", {"id": about})
+    ]
+    assert reply(prompt("cancel it"), ("set_reminder",)) == say("reminders_empty", "en")
 
 
 @for_each(("text", "query"), [
