@@ -55,6 +55,8 @@ ANSWERS = {
     relation_term(one): lexicon.Expression(rf"(?<!\w)<facts.answers.{one}>(?!\w)", re.I)
     for one in ("name", "age", "lives_in", "born_in", "works_as", "works_at")
 }
+PET_STEM = 3  # letters of a name that has an ending
+PET = re.compile("(?:[ио]?к|[оеє]чк|[оеє]ньк|[ую]шк|чик|[ую][шсл])[аеоуюия]?")
 ME_ALONE = frozenset({"i", "i'm", "im", "я"})  # "we" may be both
 Record = dict[str, Any]
 Found = Sequence[Record]
@@ -193,7 +195,9 @@ def _is_of_another(text: str, question: str) -> bool:
     "у лёхи 45"), where the one who asks asks about themselves.
     """
     asked, said = people_in(question), frozenset[str]().union(*content(text))
-    told = people_in(text) | {name for name in asked if name[1:] in said}
+    told = people_in(text) | {
+        name for name in asked if any(_is_name_in(name[1:], w) for w in said)
+    }
     if asked and told:
         return _differ(asked, told)
     first = [word.text for word in content_words(text)[:2]]
@@ -203,6 +207,12 @@ def _is_of_another(text: str, question: str) -> bool:
     if people_in(first[0]):
         return is_whose or not ME_ALONE.isdisjoint(words(question.lower()))
     return is_whose and [bool(shared(word, question)) for word in first] == [False, True]
+
+
+def _is_name_in(name: str, word: str) -> bool:
+    """Whether a word is a name, or a pet name of it: "тимурка"."""
+    word, stem = word.lstrip("~"), name.rstrip("аеиоуяй") if len(name) > PET_STEM else name
+    return word == name or (word.startswith(stem) and PET.fullmatch(word, len(stem)) is not None)
 
 
 def _differ(one: frozenset[str], other: frozenset[str]) -> bool:

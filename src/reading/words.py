@@ -67,7 +67,10 @@ def tells_what_is_asked(text: str, question: str) -> bool | None:
     kind = next((kind for kind, one in ASKS.items() if one.search(question)), None)
     if kind is None:
         return None
-    return bool(people_in(text)) if kind == "who" else TELLS[kind].search(text) is not None
+    if kind != "who":
+        return TELLS[kind].search(text) is not None
+    told = map(parts_of_speech, (word.text for word in content_words(text)))
+    return bool(people_in(text)) or any("anim" in tags for tags in told)
 
 
 @lru_cache(maxsize=2_000)

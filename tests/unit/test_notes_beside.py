@@ -82,6 +82,12 @@ def test_what_is_told_of_another_answers_nothing(question: str, others: str, own
     assert quoted(question, told[1]) == []
 
 
+def test_a_pet_name_is_the_same_person() -> None:
+    told = record(1, "тимурка с шахмат ушёл, теперь карате у юрия палыча", 0.83)
+    assert quoted("к кому тимур на карате ходит", told) == [told["text"]]
+    assert quoted("к кому марк на карате ходит", told) == []
+
+
 @pytest.mark.parametrize(
     ("question", "note"),
     [
