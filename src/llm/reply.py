@@ -51,11 +51,11 @@ class ModelUsage:
 
 # Tool calls that a model writes as text, because it or its server knows no better.
 #
-# A reply is such calls when it begins with them: JSON objects with a ``name`` that was offered and
-# with ``arguments`` or ``parameters``, each bare, in a fenced block or in ``<tool_call>``, also in
-# braces twice, as Qwen's template shows them. Prose behind them guesses their results, and goes;
-# JSON behind prose is text, and so is what stands in the prompt word for word: words of others. A
-# block of the prompt with which a reply begins is no answer, and goes as well.
+# A reply is such calls when it begins with them: JSON objects with a name that was offered and
+# with arguments, under any of the usual keys, each bare, in a fenced block or in ``<tool_call>``,
+# also in braces twice, as Qwen's template shows them. Prose behind them guesses their results, and
+# goes; JSON behind prose is text, and so is what stands in the prompt word for word: words of
+# others. A block of the prompt with which a reply begins is no answer, and goes as well.
 
 MAX_HELD = 20_000  # characters that may be calls; what is longer is text
 WRAPS = ("", "```", "```json", "```tool_call", "<tool_call>", "<tools>")
@@ -73,7 +73,8 @@ def _refuse(_constant: str) -> NoReturn:
 
 JSON = JSONDecoder(parse_constant=_refuse)
 WHITE_OR_ESCAPE = re.compile(r"[\s\\]+")
-ARGUMENTS = ("arguments", "parameters")
+ARGUMENTS = ("arguments", "parameters", "args", "input")
+NAMES = ("name", "function", "tool", "tool_name", "action")
 
 TextCall = tuple[str, dict[str, Any]]
 
@@ -161,21 +162,26 @@ def _calls_in(value: Any, offered: Collection[str]) -> Iterator[TextCall]:
     """
     for entry in value if isinstance(value, list) else [value]:
         call = entry.get("function", entry) if isinstance(entry, dict) else None
-        if not isinstance(call, dict) or call.get("name") not in offered:
+        call = entry if isinstance(call, str) else call
+        if not isinstance(call, dict):
+            raise TypeError
+        name = next((call[key] for key in NAMES if key in call), None)
+        if not isinstance(name, str) or name not in offered:
             raise TypeError
         arguments = next((call[key] for key in ARGUMENTS if key in call), None)
         if isinstance(arguments, str):
             arguments = JSON.decode(arguments)
         if not isinstance(arguments, dict):
             raise TypeError
-        yield call["name"], arguments
+        yield name, arguments
 
 
 @lru_cache(maxsize=32)
 def _openings(offered: frozenset[str]) -> tuple[str, ...]:
     """How calls begin, and blocks of the prompt, without spaces."""
     keys = [f'"{key}":' for key in (*ARGUMENTS, "function")]
-    heads = [*(f'"name":"{name}"' for name in offered), '"type":"function"', *keys]
+    names = (f'"{key}":"{name}"' for key, name in product(NAMES, offered))
+    heads = [*names, '"type":"function"', *keys]
     calls = ("".join(parts) for parts in product(WRAPS, ("{", "[{", "{{"), heads))
     return (*calls, *ECHOED)
 

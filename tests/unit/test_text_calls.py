@@ -41,6 +41,8 @@ def reply_of(text: str, size: int, prompt: tuple[str, ...] = ()) -> tuple[list[s
     (f"```json\n{SAVED}\n```\n\nЗапомнил, Одесса!", [SAVE]),
     (f"<tools>\n{SAVED}\n</tools>", [SAVE]),
     (f"{{{SAVED}}}\n{{{TIME}}}\nОдесса.", [SAVE, ("current_time", {})]),
+    ('```json\n{"function": "current_time", "arguments": {}}\n```', [("current_time", {})]),
+    ('{"tool": "current_time", "input": {}}', [("current_time", {})]),
 ])  # fmt: skip
 def test_a_reply_that_is_calls_is_made_and_never_shown(
     text: str, calls: list[tuple[str, dict[str, Any]]], size: int
