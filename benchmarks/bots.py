@@ -1,11 +1,14 @@
 """Bots side by side: latency, turns a second, processor, database, rest, memory, and kills.
 
     python -m benchmarks.bots --rate 5 --rate 20 --burst 300 --burst 1000 --kills 10 \
-        other=/path/to/a/checkout
+        n3d1117=/path/to/their/checkout father-bot=/path/to/theirs earlier=/path/to/a/worktree
 
 Every bot talks to the same fake Telegram and the same fake model, which answers at once, in turn:
-the bare handler, this checkout, and other checkouts of Pomni given as NAME=PATH (an earlier commit
-in a worktree, say).
+the bare handler, the LangGraph bot of a day (``langgraph_bot.py``), this checkout, and those given
+as NAME=PATH: other checkouts of Pomni, and checkouts of the two bots by other authors that
+``other_bot.py`` can start (they are in no registry). A checkout is run by its own
+``.venv/bin/python`` where it has one, by ours otherwise. The other authors' count tokens with
+tiktoken, which fetches its vocabularies into ``data-gym-cache`` of the temporary folder.
 
 Each round is printed as it is measured, then the medians with their ratios to the bare handler's.
 """
@@ -52,8 +55,19 @@ class Contender:
 
 OURS = {
     "bare": Contender([str(ROOT / "benchmarks" / "bare_bot.py")]),
+    "langgraph": Contender([str(ROOT / "benchmarks" / "langgraph_bot.py")]),
     "pomni": Contender([str(ROOT / "bot.py"), "run"]),
 }
+
+
+def other(path: Path) -> Contender:
+    """A checkout of Pomni, or one that ``other_bot.py`` can start."""
+    own = path / ".venv" / "bin" / "python"
+    interpreter = str(own) if own.exists() else sys.executable
+    if (path / "bot.py").exists():
+        return Contender([str(path / "bot.py"), "run"], path, interpreter)
+    starter = ROOT / "benchmarks" / "other_bot.py"
+    return Contender([str(starter), str(path)], path / "bot", interpreter)
 
 
 def main() -> None:
@@ -69,10 +83,7 @@ def main() -> None:
     arguments = parser.parse_args()
     arguments.rate = arguments.rate or [5.0]
     others = dict(each.split("=", 1) for each in arguments.others)
-    bots = OURS | {
-        name: Contender([str(Path(path).resolve() / "bot.py"), "run"], Path(path).resolve())
-        for name, path in others.items()
-    }
+    bots = OURS | {name: other(Path(path).resolve()) for name, path in others.items()}
     rounds: dict[str, list[Numbers]] = {name: [] for name in bots}
     with tempfile.TemporaryDirectory(prefix="pomni-bots-") as name:
         server = EmbeddedPostgres(Path(name) / "pg")
