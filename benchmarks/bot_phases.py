@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, closing, suppress
@@ -96,9 +97,9 @@ async def burst(world: World, child: psutil.Process, chats: int) -> Numbers:
     for number in range(1, chats + 1):
         await world.say(number, chats)
     await line.quiet()
-    count, spent = len(line.answered), max(line.answered.values()) - min(line.sent.values())
+    count, last = len(line.answered), max(line.answered.values(), default=math.inf)
     await drained(child)
-    return {"turns_per_s": count / spent, "unanswered": chats - count}
+    return {"turns_per_s": count / (last - min(line.sent.values())), "unanswered": chats - count}
 
 
 async def cost_of_rest(child: psutil.Process, dsn: str) -> Numbers:
