@@ -7,6 +7,7 @@ import math
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, closing, suppress
+from typing import Any
 
 import psutil
 import psycopg2
@@ -133,7 +134,7 @@ async def kills(world: World, start: Start, count: int, rate: float) -> Numbers:
             if left:
                 await asyncio.sleep(LIFE_SECONDS)
                 moment = time.monotonic()
-                kill(child)
+                family(child, psutil.Process.kill)
                 continue
             enough.set()
             await talking
@@ -175,26 +176,23 @@ async def drained(child: psutil.Process) -> None:
             return
 
 
-def family(child: psutil.Process) -> list[psutil.Process]:
-    """A process and those that it started."""
-    return [child, *child.children(recursive=True)]
-
-
-def kill(child: psutil.Process) -> None:
-    """``kill -9`` of a process and those that it started."""
-    for each in family(child):
+def family(child: psutil.Process, ask: Callable[[psutil.Process], Any]) -> list[Any]:
+    """What a process answers, and those that it started, but for those that ended meanwhile."""
+    answers = []
+    for each in (child, *child.children(recursive=True)):
         with suppress(psutil.NoSuchProcess):
-            each.kill()
+            answers.append(ask(each))
+    return answers
 
 
 def memory(child: psutil.Process) -> float:
     """MB of a process and those that it started."""
-    return float(sum(each.memory_info().rss for each in family(child))) / 1e6
+    return float(sum(each.rss for each in family(child, psutil.Process.memory_info))) / 1e6
 
 
 def processor(parent: psutil.Process) -> tuple[float, float]:
     """Seconds of processor of a process, and of those that it started, ended ones included."""
-    own, *others = [each.cpu_times() for each in family(parent)]
+    own, *others = family(parent, psutil.Process.cpu_times)
     ended = own.children_user + own.children_system
     return own.user + own.system, ended + sum(each.user + each.system for each in others)
 
