@@ -1,14 +1,15 @@
 """Bots side by side: latency, turns a second, processor, database, rest, memory, and kills.
 
-    python -m benchmarks.bots --rate 5 --rate 20 --burst 300 --burst 1000 --kills 10 \
-        n3d1117=/path/to/their/checkout father-bot=/path/to/theirs earlier=/path/to/a/worktree
+    python -m benchmarks.bots --rate 5 --rate 20 --burst 300 --burst 1000 --kills 10
+    python -m benchmarks.bots n3d1117=/path/to/their/checkout earlier=/path/to/a/worktree
 
 Every bot talks to the same fake Telegram and the same fake model, which answers at once, in turn:
 the bare handler, the LangGraph bot of a day (``langgraph_bot.py``), this checkout, and those given
 as NAME=PATH: other checkouts of Pomni, and checkouts of the two bots by other authors that
 ``other_bot.py`` can start (they are in no registry). A checkout is run by its own
-``.venv/bin/python`` where it has one, by ours otherwise. The other authors' count tokens with
-tiktoken, which fetches its vocabularies into ``data-gym-cache`` of the temporary folder.
+``.venv/bin/python`` where it has one, by ours otherwise: the other authors' want their own
+requirements there, father-bot's mongomock besides. They count tokens with tiktoken, which fetches
+its vocabularies into ``data-gym-cache`` of the temporary folder.
 
 Each round is printed as it is measured, then the medians with their ratios to the bare handler's.
 """
