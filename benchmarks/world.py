@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -117,16 +117,18 @@ async def measure_embeddings(dsn: str) -> EmbeddingModel:
 
 @dataclass
 class Timeline:
-    """When each numbered message was sent, reached the model, and was answered (seconds)."""
+    """When each numbered message was sent, reached the model, and was first answered (seconds)."""
 
     sent: dict[int, float] = field(default_factory=dict)
     asked: dict[int, float] = field(default_factory=dict)
     answered: dict[int, float] = field(default_factory=dict)
+    answers: set[tuple[int, int]] = field(default_factory=set)  # a number, and a message with it
     done: asyncio.Event = field(default_factory=asyncio.Event)
     expected: int = 0
+    thinking: float = 0.0  # seconds that the model takes for an answer
 
     def reply(self, request: ChatRequest) -> Reply:
-        """The zero-latency model: answers at once, with the number it was asked.
+        """The model: answers with the number it was asked, at once unless ``thinking`` says so.
 
         What the background asks of it bears no number; it finds nothing worth remembering.
         """
@@ -135,17 +137,32 @@ class Timeline:
         except ValueError:
             return Reply('{"facts": []}')
         self.asked[number] = time.monotonic()
-        return Reply(f"ответ {number}", chunk_size=100)
+        return Reply(f"ответ {number}", chunk_size=100, delay=self.thinking)
 
-    def note_sent_message(self, text: str) -> None:
-        """Telegram got an answer."""
-        self.answered.setdefault(_number(text), time.monotonic())
-        if len(self.answered) >= self.expected:
-            self.done.set()
+    def note_message(self, message: SentMessage) -> None:
+        """Telegram shows a message, new or edited; one without a number is no answer."""
+        with suppress(ValueError):
+            number = _number(message.text)
+            self.answered.setdefault(number, time.monotonic())
+            self.answers.add((number, message.message_id))
+            if len(self.answered) >= self.expected:
+                self.done.set()
+
+    async def quiet(self, seconds: float = 30.0) -> None:
+        """Return when every message is answered, or none has been for so many seconds."""
+        known = -1
+        while known < len(self.answered) < self.expected:
+            known = len(self.answered)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self.done.wait(), seconds)
+
+    def latencies(self) -> list[float]:
+        """From each message that was answered to its first answer (ms)."""
+        return [1000 * (at - self.sent[number]) for number, at in self.answered.items()]
 
     def expect(self, count: int) -> None:
         """Forget everything; the next ``count`` messages are numbered from 1."""
-        self.sent, self.asked, self.answered = {}, {}, {}
+        self.sent, self.asked, self.answered, self.answers = {}, {}, {}, set()
         self.expected = count
         self.done.clear()
 
@@ -168,7 +185,7 @@ class World:
         """Listen."""
         await self.telegram.start()
         await self.model.start()
-        self.telegram.state.on_sent = self._on_sent
+        self.telegram.state.on_shown = self.timeline.note_message
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -198,16 +215,16 @@ class World:
             "LOG_LEVEL": "WARNING",
         }
 
-    def _on_sent(self, message: SentMessage) -> None:
-        self.timeline.note_sent_message(message.text)
-
 
 @contextmanager
 def process(
-    arguments: list[str], environment: dict[str, str], folder: Path
+    arguments: list[str],
+    environment: dict[str, str],
+    folder: Path,
+    interpreter: str = sys.executable,
 ) -> Iterator[psutil.Process]:
-    """A program of ours, running; ended at the end."""
-    command = [sys.executable, *arguments]
+    """A program in Python, running; ended at the end."""
+    command = [interpreter, *arguments]
     with (folder / "stderr.log").open("a") as log:
         child = subprocess.Popen(command, env=environment, cwd=folder, stderr=log)
         try:

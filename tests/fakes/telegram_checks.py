@@ -118,13 +118,14 @@ def check_web_app(button: Json) -> None:
 
 
 def check_commands(commands: Any) -> list[Json]:
-    """Return the list of commands after the checks of names and descriptions."""
+    """Return the commands, without their slashes, after checks of names and descriptions."""
     if not isinstance(commands, list):
         raise bad_request("can't parse commands JSON object")
     if len(commands) > MAX_COMMANDS:
         raise bad_request("BOT_COMMANDS_TOO_MUCH")
     for command in commands:
-        if not _COMMAND.fullmatch(str(command.get("command", ""))):
+        command["command"] = str(command.get("command", "")).removeprefix("/")
+        if not _COMMAND.fullmatch(command["command"]):
             raise bad_request("BOT_COMMAND_INVALID")
         if not 1 <= len(str(command.get("description", ""))) <= 256:
             raise bad_request("BOT_COMMAND_DESCRIPTION_INVALID")

@@ -188,6 +188,7 @@ class BotMethods:
         sent.text, sent.entities, sent.reply_markup = text, entities, markup
         sent.parse_mode, sent.rich_message = params.get("parse_mode"), rich
         sent.edits.append(text)
+        self.state.on_shown(sent)
         return self.state.store_json(sent)
 
     def _edit_markup(self, params: Params) -> Json:

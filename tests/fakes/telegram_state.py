@@ -37,7 +37,7 @@ class TelegramState:
     commands: dict[tuple[str, str], list[Json]] = field(default_factory=dict)
     menu_button: Json = field(default_factory=lambda: {"type": "default"})
     profile: dict[tuple[str, str], str] = field(default_factory=dict)
-    on_sent: Callable[[SentMessage], None] = lambda _message: None
+    on_shown: Callable[[SentMessage], None] = lambda _message: None  # sent, or its text edited
 
     @property
     def bot(self) -> Json:
@@ -78,7 +78,7 @@ class TelegramState:
     def add_sent(self, message: SentMessage) -> Json:
         """Store a message of the bot, end the chat's drafts, and return it as JSON."""
         self.sent.append(message)
-        self.on_sent(message)
+        self.on_shown(message)
         self.sent_by_chat[message.chat_id].append(message)
         self.sent_by_key[message.chat_id, message.message_id] = message
         for key in [key for key in self.shown_drafts if key[0] == message.chat_id]:

@@ -228,6 +228,8 @@ async def test_a_webhook_gets_each_update_until_2xx(fake: FakeTelegram, bot: Bot
 
 async def test_sent_messages_are_recorded_with_their_edits(fake: FakeTelegram, bot: Bot) -> None:
     question = await fake.send_text(USER, "как дела?")
+    shown: list[str] = []
+    fake.state.on_shown = lambda message: shown.append(message.text)
     bold = [MessageEntity(type="bold", offset=0, length=2)]
     reply = ReplyParameters(message_id=question)
     sent = await bot.send_message(USER, "[1]", entities=bold, reply_parameters=reply)
@@ -243,6 +245,7 @@ async def test_sent_messages_are_recorded_with_their_edits(fake: FakeTelegram, b
 
     [message] = await fake.wait_sent(USER, 1, timeout=10)
     assert (message.text, message.edits, message.reply_to) == ("раз", ["раз"], question)
+    assert shown == ["[1]", "раз"]
     assert fake.calls_of("sendMessage")[0].params["text"] == "[1]"
     assert [call.ok for call in fake.calls_of("editMessageText")] == [True, False, False, False]
     await bot.delete_message(USER, sent.message_id)
@@ -278,7 +281,9 @@ async def test_long_callback_data_and_bad_commands_are_refused(
         )
     with pytest.raises(TelegramBadRequest, match="BOT_COMMAND_INVALID"):
         await bot.set_my_commands([BotCommand(command="новый", description="x")])
-    await bot.set_my_commands([BotCommand(command="new", description="Новый")], language_code="ru")
+    await bot.set_my_commands(
+        [BotCommand(command="/new", description="Новый")], language_code="ru"
+    )
     assert fake.commands["default", "ru"] == [{"command": "new", "description": "Новый"}]
     assert (await bot.get_my_commands(language_code="ru"))[0].command == "new"
     await bot.set_my_description("о боте")
