@@ -236,7 +236,7 @@ async def _run_until(
     for task in (*receive, stopped):
         task.cancel()
     workers.stop()
-    http.should_exit = True  # once the requests that are under way are answered
+    http.stop()
     await asyncio.gather(*tasks, stopped, return_exceptions=True)
     logger.info("stopped")
     if failed is not None:

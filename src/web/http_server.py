@@ -314,6 +314,18 @@ class HttpServer(uvicorn.Server):
         self._host = host
         self._port = port
         self.port: int | None = None
+        self._stopped = asyncio.Event()
+
+    def stop(self) -> None:
+        """Serve no more, once the requests that are under way are answered."""
+        self.should_exit = True
+        self._stopped.set()
+
+    async def main_loop(self) -> None:
+        """Date the answers until it is stopped, looking once a second: uvicorn looks ten times."""
+        while not await self.on_tick(0):
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._stopped.wait(), 1.0)
 
     def bind(self) -> socket.socket:
         """Take the port.

@@ -168,7 +168,7 @@ async def test_only_trusted_proxies_tell_who_asks(
             forged = {"x-forwarded-for": "192.0.2.1, 198.51.100.7"}
             await client.post("/login", data={"password": "no"}, headers=forged)
     finally:
-        server.should_exit = True
+        server.stop()
         await running
     assert rig.rows("SELECT who, address, action FROM admin_actions") == [
         ("", told, "wrong password")

@@ -41,7 +41,7 @@ async def server() -> AsyncIterator[HttpServer]:
     serving = asyncio.ensure_future(opened.serve(sockets=[listener]))
     await eventually(lambda: opened.started, "the server")
     yield opened
-    opened.should_exit = True
+    opened.stop()
     await serving
 
 
