@@ -37,7 +37,8 @@ SHARE = 0.2  # of pieces and marks, beside a vector of length 1
 # "Телефон врача", "vet's phone number": a name for what has a value, without a value.
 BARE = lexicon.Expression(
     r"\W*(?:<lines.question_and>\s+)?(?P<name><lines.valued>(?:\s+[^\W\d_]+){1,6}"
-    r"|(?:[^\W\d_]+(?:'s)?\s+){1,4}<lines.valued_last>)[\s.!]*(?:,[^\d:=]*)?",
+    r"|(?:[^\W\d_]+(?:'s)?\s+){1,4}<lines.valued_last>)"
+    r"(?:\s+<requests.please>)?[\s.!]*(?:,[^\d:=]*)?",
     re.IGNORECASE,
 )
 

@@ -123,6 +123,7 @@ class Clock:
     in_night: bool = False
 
 
+EARLY = 7  # o'clock
 DEFAULT = Clock(PART_HOURS["morning"] * HOUR)
 
 
@@ -160,17 +161,24 @@ class _Request:
         """
         found = []
         for piece in self.of("clock"):
-            part = self.part or (self._part_kept if piece.kind != "digital" else None)
-            found.append(_read_clock(piece.kind, piece.words, part))
+            found.append(_read_clock(piece.kind, piece.words, self.part))
             if "also" in piece.words:
-                found.append(_read_clock(piece.kind, {"hour": piece.words["also"]}, part))
-        return found
+                found.append(_read_clock(piece.kind, {"hour": piece.words["also"]}, self.part))
+        return [self._near_due(clock) for clock in found]
 
-    @property
-    def _part_kept(self) -> Part | None:
-        """Of one that moves from the evening to another hour: "make it 7" is in the evening."""
-        is_late = self.due is not None and self.due.hour >= PART_ENDS["afternoon"] - 1
-        return "evening" if is_late and not self.of("date") else None
+    def _near_due(self, clock: Clock) -> Clock:
+        """Of one that moves to another hour, in the half of the day that is nearer: "make it 7".
+
+        Nobody moves a thing from the day into the night without saying so.
+        """
+        if clock.half_day or self.due is None or self.of("date"):
+            return clock
+        before, half = self.due.hour * HOUR + self.due.minute, NOON * HOUR
+        earliest = min(before, EARLY * HOUR)
+        halves = [
+            at for at in (clock.minutes % half, clock.minutes % half + half) if at >= earliest
+        ]
+        return replace(clock, minutes=min(halves, key=lambda at: abs(at - before)))
 
     @property
     def clock(self) -> Clock | None:

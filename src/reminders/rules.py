@@ -204,7 +204,7 @@ MOVE = lexicon.Expression(
     re.IGNORECASE,
 )
 # "Not at 7:45 but" at 6:30.
-NOT_THEN = lexicon.Expression(r"\b<move.not> .{1,30}?[ ,]+<move.but> ", re.IGNORECASE)
+NOT_THEN = lexicon.Expression(r"\b<move.not> .{1,30}?(?:[ ,]+<move.but> |,[ ]+)", re.IGNORECASE)
 REASON = lexicon.Expression(r"(?:[,;.!(]| <move.because>) .*", re.IGNORECASE)
 OPENING = lexicon.Expression(
     r"^\W*(?:(?:<lines.opener>|<reminder.greeting>|<cancel.about>)(?![\w'-])\W*)*", re.IGNORECASE
@@ -218,6 +218,12 @@ BARE_CANCEL = lexicon.Expression(
     r"\W*(?:(?:<lines.opener>|<cancel.and>)[ ,]+)*<cancel.surely>"
     r"(?: (?:<move.it>|(?:<cancel.whose> )?(?P<about>[^,.;]{1,40})))?"
 )
+# Right behind an answer about one: "та не треба вже, він сам приїде", "never mind the kiln".
+NOT_NEEDED = lexicon.Expression(
+    r"\W*(?:(?:<lines.opener>|<cancel.and>)[ ,]+)*<cancel.stop>(?: <cancel.again>)?"
+    r"(?: <move.it>|(?: <cancel.about>)?(?: <cancel.whose>)? (?P<about>[^,.;(]{1,40}?))?"
+    r"(?: <cancel.again>)?(?:[,.;(].{0,80})?"
+)
 _CORRECTING = "(?:<lines.corrects>|<move.rather>|<move.instead>)"
 BEFORE_TIME = lexicon.Expression(
     rf"^\W*(?:<lines.opener>(?!\w)\W*)*?{_CORRECTING}(?!\w)\W*"
@@ -225,7 +231,7 @@ BEFORE_TIME = lexicon.Expression(
 )
 FROM = lexicon.Expression(r"\b(?:<move.from> .{1,30}?|ones?) (?=<move.to> )", re.IGNORECASE)
 BEFORE_ABOUT = lexicon.Expression(
-    r"\W*(?:(?:<cancel.whose>|<move.it>|<cancel.about>|the)(?!\w)\W*)*", re.IGNORECASE
+    r"\W*(?:(?:<cancel.whose>|<move.it>|<cancel.about>|the|ones?)(?!\w)\W*)*", re.IGNORECASE
 )
 TO = lexicon.Expression(r"\b<move.to> (?P<word>\d{1,2}|[^\W\d]+)(?=\W*$)", re.IGNORECASE)
 TO_END = lexicon.Expression(r"[ ,]*(?:\b(?:<move.to>|<cancel.and>))?[ ,]*$", re.IGNORECASE)
@@ -282,10 +288,10 @@ def _is_thing(said: str) -> bool:
     return not tags[0] or (bool(tags[0] & {"NOUN", "ADJF"}) and not tags[0] & NO_THING)
 
 
-def _cancels_alone(text: str) -> CancelOrder | None:
+def _cancels_alone(text: str, pattern: lexicon.Expression = BARE_CANCEL) -> CancelOrder | None:
     """What a message that says no more wants to be cancelled: "cancel it", "cancel the vet"."""
     folded = fold(text[:MAX_CHANGE]).strip().rstrip(" .!?)")
-    match = BARE_CANCEL.fullmatch(_without_polite(folded))
+    match = pattern.fullmatch(_without_polite(folded))
     return CancelOrder(id=match["about"] or IT) if match else None
 
 
@@ -388,7 +394,7 @@ def reminder_calls(
     wanted = _picked(text, messages) or read_change(text) or _cancels_alone(text)
     wanted = wanted if waits else None
     if waits and wanted is None and _answer_before(messages).startswith(CLOCK):
-        wanted = _change_in_passing(text)
+        wanted = _change_in_passing(text) or _cancels_alone(text, NOT_NEEDED)
     if wanted is not None:
         name = CANCEL_REMINDER if isinstance(wanted, CancelOrder) else SET_REMINDER
         return [(name, wanted.model_dump(exclude_defaults=True))]

@@ -748,7 +748,7 @@ def test_a_reminder_is_cancelled_that_is_not_called_one(text: str, about: str) -
     ("hm no, the gym is closed then. move it to thursday", "it", "thursday"),
     ("ой ні, в неї вихідний, перенеси лікаря на вівторок", "лікаря", "вівторок"),
     ("could u make the oven one for 7pm pls", "oven", "7pm"),
-    ("make that friday instead", "it", "friday"),
+    ("make that friday instead", "it", "friday"), ("make that one 5pm", "it", "5pm"),
     ("можешь перенести стоматолога на 12?", "стоматолога", "at 12"),
     ("перенеси педикюр со среды на четверг", "педикюр", "четверг"),
     ("перенеси йогу на 20:30 чтоб с работы успеть", "йогу", "20:30"),
@@ -793,6 +793,11 @@ def test_reminders_are_listed_in_other_words(text: str) -> None:
      ("set_reminder", {"text": "it", "when": "на час позже", "moves": "it"})),
     ("an hour later pls",
      ("set_reminder", {"text": "it", "when": "an hour later", "moves": "it"})),
+    ("ой не в 6, в 7", ("set_reminder", {"text": "it", "when": "в 7", "moves": "it"})),
+    ("та не треба вже, кінь сам приїде", ("cancel_reminder", {"id": "it"})),
+    ("не надо уже про собаку, сам заберёт", ("cancel_reminder", {"id": "собаку"})),
+    ("nah dont need the vet one anymore", ("cancel_reminder", {"id": "vet one"})),
+    ("never mind", ("cancel_reminder", {"id": "it"})),
 ])  # fmt: skip
 def test_a_bare_time_changes_the_reminder_just_spoken_of(
     text: str, call: tuple[str, dict[str, str]]
