@@ -1,6 +1,7 @@
 """A provider's chat model, and the one way to call any."""
 
 import asyncio
+import re
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing
@@ -14,7 +15,7 @@ from langchain.chat_models import init_chat_model
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, ToolCall
 from langchain_core.messages.ai import UsageMetadata
-from pydantic import BaseModel, SecretStr, ValidationError
+from pydantic import BaseModel, SecretStr
 
 from src.base.config import Settings
 from src.base.errors import AppError, ModelError
@@ -23,11 +24,12 @@ from src.base.providers import PROVIDERS, find_provider
 from src.llm.completion_stream import MAX_TOKENS, CompletionStream
 from src.llm.errors import model_error
 from src.llm.prompt_cache import Call, ChatRunnable, PromptCache
-from src.llm.reply import ModelUsage, Reply, at, ending_of
+from src.llm.reply import ARGUMENTS, JSON, ModelUsage, Reply, at, ending_of
 from src.llm.tokens import TokenCounter
 
 Schema = TypeVar("Schema", bound=BaseModel)
 
+JSON_BEGINS = re.compile(r"\{(?!\{)|\[\s*[{\]]")
 MAX_REDIRECTS = 2  # of one call; more are a loop
 MAX_SECONDS = 900.0  # of one call, however steadily it drips
 # Told that a call of this task begins to wait for the first token of a slow server, or has it.
@@ -322,15 +324,30 @@ class ModelCaller:
 def read_form(reply: Mapping[str, Any] | str, schema: type[Schema]) -> Schema:
     """A filled-in form: the arguments of a call, or a text that holds them as JSON.
 
+    Small models write the call itself, or the list alone that the form's first field is.
+
     Raises:
         ModelError: It is no such form.
     """
     try:
-        if not isinstance(reply, str):
-            return schema.model_validate(reply)
-        return schema.model_validate_json(reply[reply.find("{") : reply.rfind("}") + 1])
-    except ValidationError as error:
+        told = _json_in(reply) if isinstance(reply, str) else reply
+        if isinstance(told, list):
+            told = {next(iter(schema.model_fields)): told}
+        if isinstance(told, dict) and schema.model_fields.keys().isdisjoint(told):
+            told = next((told[key] for key in ARGUMENTS if key in told), told)
+        return schema.model_validate(told)
+    except (ValueError, RecursionError) as error:
         raise ModelError(f"the reply is no {schema.__name__}") from error
+
+
+def _json_in(text: str) -> Any:
+    """The first object, or list of objects, in a text.
+
+    Raises:
+        ValueError: There is none.
+    """
+    begin = JSON_BEGINS.search(text)
+    return JSON.raw_decode(text, begin.start())[0] if begin is not None else None
 
 
 def _tokens_of(usage: UsageMetadata | None) -> tuple[int | None, int | None, int | None]:

@@ -13,9 +13,10 @@ from langchain_core.messages import AIMessage, HumanMessage
 from src.base.config import Settings
 from src.base.errors import AppError, ModelError, ModelSetupError, ModelUnavailableError
 from src.core import build_chat_model
-from src.llm.chat import WAITING, ModelCaller
+from src.llm.chat import WAITING, ModelCaller, read_form
 from src.llm.reply import ModelUsage
 from src.llm.tokens import TokenCounter
+from src.memory.prompts import ExtractedFacts
 from src.offline.model import OfflineChatModel
 from src.talk.tools import build_current_time
 from tests.fakes.openai_server import FakeOpenAI, Reply
@@ -254,3 +255,19 @@ async def test_reading_ahead_takes_the_tools_and_one_token(fake: FakeOpenAI) -> 
     [request] = fake.read_ahead
     assert request.raw["max_tokens"] == 1 and fake.request_count == 0
     assert [tool["function"]["name"] for tool in request.tools] == ["current_time"]
+
+
+@pytest.mark.parametrize("reply", [
+    '{"facts": [{"text": "в Праге", "message": "msg-1"}]}',
+    'ExtractedFacts\n```json\n[{"text": "в Праге", "message": "msg-1"}]\n```',
+    '{{"name": "ExtractedFacts", "arguments": {"facts": [{"text": "в Праге"}]}}}',
+    'Вот [1]: {"parameters": {"facts": [{"text": "в Праге"}]}} — всё.',
+])  # fmt: skip
+def test_a_form_is_read_however_a_small_model_writes_it(reply: str) -> None:
+    assert [fact.text for fact in read_form(reply, ExtractedFacts).facts] == ["в Праге"]
+
+
+@pytest.mark.parametrize("reply", ["ничего", "", "{", "[[" * 5000, '{"facts": 1}', "[1]"])
+def test_what_is_no_form_is_refused(reply: str) -> None:
+    with pytest.raises(ModelError):
+        read_form(reply, ExtractedFacts)
