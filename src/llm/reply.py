@@ -199,6 +199,7 @@ def _bare(text: str) -> str:
 
 MAX_TEXT = 200_000  # characters of text that are kept; calls behind them are read all the same
 MAX_REPLY = 2_000_000  # characters of text and arguments; what follows is not read
+MAX_BLANK = 400  # characters of white space, which a small model may write for ever
 MAX_CALLS = 32  # of one reply; what follows is as if it had not been said
 MAX_ARGUMENTS = 20_000  # characters of JSON of one call; no tool of ours needs a tenth of it
 MAX_DEPTH = 20  # of lists and objects in arguments
@@ -276,13 +277,14 @@ class Reply:
         self._calls: list[_Call] = []
         self._half = ""
         self._room = MAX_REPLY
+        self._blank = 0  # white space at its end
         self._room_for_text = MAX_TEXT
         self._ending: Ending = ""
 
     @property
     def is_full(self) -> bool:
-        """Whether so much has arrived that the rest need not be read."""
-        return self._room <= 0
+        """Whether so much has arrived, or so much of nothing, that the rest need not be read."""
+        return self._room <= 0 or self._blank >= MAX_BLANK
 
     @property
     def has_begun(self) -> bool:
@@ -340,6 +342,8 @@ class Reply:
     def _add_text(self, text: str) -> str:
         """The next piece of text, sound; half a character at its end waits for the other half."""
         self._room -= len(text)
+        ending = len(text) - len(text.rstrip())
+        self._blank = self._blank + ending if ending == len(text) else ending
         text = text[: max(0, self._room_for_text)]
         self._room_for_text -= len(text)
         text = self._half + text

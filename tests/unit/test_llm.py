@@ -249,6 +249,15 @@ async def test_after_the_first_token_the_time_out_is_one_of_silence(fake: FakeOp
     await fake.wait_for(lambda: fake.abandoned == 1)
 
 
+async def test_nothing_but_white_space_is_not_waited_for(fake: FakeOpenAI) -> None:
+    gate = asyncio.Event()
+    fake.queue(Reply(text="да" + "\n" * 900, chunk_size=450, gate=gate, gate_after_chunks=1))
+    caller = ModelCaller(build_chat_model(settings(fake)), NAME, timeout=5)
+    said = await caller.text([HumanMessage("?")], purpose="x", on_usage=lambda _usage: None)
+    assert said.strip() == "да"
+    await fake.wait_for(lambda: fake.abandoned == 1)
+
+
 async def test_reading_ahead_takes_the_tools_and_one_token(fake: FakeOpenAI) -> None:
     caller = ModelCaller(build_chat_model(settings(fake)), NAME, timeout=5)
     await caller.read_ahead(caller.with_tools([build_current_time()]), [HumanMessage("?")])
