@@ -135,7 +135,9 @@ NOT_RUN = {
     "make bench": FIGURES,
     "python -m benchmarks --quick": FIGURES,
     "python -m benchmarks.admin": FIGURES,
+    "python -m benchmarks.bots": FIGURES,
     "python -m benchmarks.dialogues": FIGURES,
+    "python -m benchmarks.growth 100 10000 100000": FIGURES,
     "python -m benchmarks.irrelevance": FIGURES,
     "python -m benchmarks.large_owner": FIGURES,
     "python -m benchmarks.line_kinds": FIGURES,
@@ -387,7 +389,7 @@ FIGURES_OF_BENCH = {
 def test_the_figures_of_the_bench_are_those_of_its_last_run(row: str) -> None:
     results = json.loads((ROOT / "benchmarks/results/latest.json").read_text())
     [cells] = [
-        cells for cells in rows(page("operating.md").section("How fast it is"))
+        cells for cells in rows(page("measured.md").section("The bench"))
         if cells[0].startswith(row)
     ]  # fmt: skip
     for column, part in ((1, "pomni"), (2, "bare"), (3, "ratio")):
