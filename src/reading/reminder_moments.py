@@ -174,7 +174,7 @@ class _Request:
         if clock.half_day or self.due is None or self.of("date"):
             return clock
         before, half = self.due.hour * HOUR + self.due.minute, NOON * HOUR
-        earliest = min(before, EARLY * HOUR)
+        earliest = EARLY * HOUR if before >= EARLY * HOUR else 0
         halves = [
             at for at in (clock.minutes % half, clock.minutes % half + half) if at >= earliest
         ]
