@@ -12,8 +12,8 @@ from aiogram.types import Message
 from langchain_openai import ChatOpenAI
 
 
-async def main() -> None:
-    """Poll and answer."""
+def connect() -> tuple[Bot, ChatOpenAI]:
+    """The bot and the model of the fakes that the environment names."""
     api = TelegramAPIServer.from_base(os.environ["TELEGRAM_API_BASE"])
     bot = Bot(os.environ["TELEGRAM_BOT_TOKEN"], session=AiohttpSession(api=api))
     model = ChatOpenAI(
@@ -22,6 +22,12 @@ async def main() -> None:
         api_key=os.environ["OPENAI_API_KEY"],
         stream_usage=True,
     )
+    return bot, model
+
+
+async def main() -> None:
+    """Poll and answer."""
+    bot, model = connect()
     dispatcher = Dispatcher()
 
     @dispatcher.message(F.text)

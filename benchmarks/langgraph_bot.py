@@ -12,9 +12,7 @@ import os
 from typing import Any
 from uuid import uuid4
 
-from aiogram import Bot, Dispatcher, F
-from aiogram.client.session.aiohttp import AiohttpSession
-from aiogram.client.telegram import TelegramAPIServer
+from aiogram import Dispatcher, F
 from aiogram.types import Message
 from langchain_core.messages import HumanMessage, SystemMessage, trim_messages
 from langchain_core.runnables import RunnableConfig
@@ -25,6 +23,8 @@ from langgraph.store.base import BaseStore
 from langgraph.store.postgres import AsyncPostgresStore
 from psycopg.rows import dict_row
 from psycopg_pool import AsyncConnectionPool
+
+from benchmarks.bare_bot import connect
 
 SYSTEM = "You are a helpful assistant. What the user told you before:\n{memories}"
 SHOWN_MESSAGES, SHOWN_MEMORIES = 30, 10
@@ -74,14 +74,7 @@ def namespace(config: RunnableConfig) -> tuple[str, str]:
 
 async def main() -> None:
     """Poll and answer."""
-    api = TelegramAPIServer.from_base(os.environ["TELEGRAM_API_BASE"])
-    bot = Bot(os.environ["TELEGRAM_BOT_TOKEN"], session=AiohttpSession(api=api))
-    model = ChatOpenAI(
-        model="bench",
-        base_url=os.environ["OPENAI_BASE_URL"],
-        api_key=os.environ["OPENAI_API_KEY"],
-        stream_usage=True,
-    )
+    bot, model = connect()
     dispatcher = Dispatcher()
     address = os.environ["DATABASE_URL"]
     async with AsyncConnectionPool(address, max_size=20, kwargs=OPTIONS) as pool:

@@ -29,6 +29,7 @@ from src.llm.tokens import TokenCounter
 
 Schema = TypeVar("Schema", bound=BaseModel)
 
+# An object (of doubled braces the inner one), or a list of objects.
 JSON_BEGINS = re.compile(r"\{(?!\{)|\[\s*[{\]]")
 MAX_REDIRECTS = 2  # of one call; more are a loop
 MAX_SECONDS = 900.0  # of one call, however steadily it drips
@@ -341,10 +342,10 @@ def read_form(reply: Mapping[str, Any] | str, schema: type[Schema]) -> Schema:
 
 
 def _json_in(text: str) -> Any:
-    """The first object, or list of objects, in a text.
+    """The first object, or list of objects, in a text; None: there is none.
 
     Raises:
-        ValueError: There is none.
+        ValueError: It is malformed.
     """
     begin = JSON_BEGINS.search(text)
     return JSON.raw_decode(text, begin.start())[0] if begin is not None else None

@@ -61,8 +61,6 @@ MAX_HELD = 20_000  # characters that may be calls; what is longer is text
 WRAPS = ("", "```", "```json", "```tool_call", "<tool_call>", "<tools>")
 # What may stand between two calls, before the first and after the last.
 BETWEEN = re.compile(r"(?:[\s,;}]|\{(?=\s*\{)|```(?:json|tool_call)?|</?tool_call>|</?tools>)*")
-
-
 ECHOED = ("<key_facts>", "<memories>", "<wishes>", "<history_summary>")
 ECHO = re.compile(rf"\s*(?:{'|'.join(ECHOED)}).*?(?:</\w+>|\Z)\s*", re.DOTALL)
 

@@ -175,12 +175,6 @@ PRIVATE_LAST = lexicon.Expression(
 MAX_EDGE = 300  # characters in which the phrase is looked for
 
 
-def picked(reply: str, options: Sequence[str]) -> str:
-    """Which of listed options a reply means: the one at its place ("second"), or its words."""
-    place = lexicon.key_of("answers.place", reply.lower().strip(" .!"))
-    return options[int(place)] if place is not None and int(place) < len(options) else reply
-
-
 def asks_to_keep_private(text: str) -> bool:
     """Whether a message begins or ends with a request not to remember it.
 
@@ -201,6 +195,12 @@ THE_NEXT = lexicon.Expression(
 def announces_private(text: str) -> bool:
     """Whether a message asks not to remember the one that comes after it."""
     return asks_to_keep_private(text) and THE_NEXT.search(text) is not None
+
+
+def picked(reply: str, options: Sequence[str]) -> str:
+    """Which of listed options a reply means: the one at its place ("second"), or its words."""
+    place = lexicon.key_of("answers.place", reply.lower().strip(" .!"))
+    return options[int(place)] if place is not None and int(place) < len(options) else reply
 
 
 # What each overview is asked for by, in the order of trial.

@@ -149,7 +149,6 @@ class CancelOrder(Form):
 
 
 # The tools.
-CANCEL_IT = CancelOrder(id=IT)
 TOOLS = ("set_reminder", "list_reminders", "cancel_reminder")
 SET_REMINDER, LIST_REMINDERS, CANCEL_REMINDER = TOOLS
 MAX_LISTED = 20  # lines; /reminders has the rest
@@ -173,12 +172,13 @@ CLAUSE_END = lexicon.Expression(
     r"|(?<= )(?=(?:<move.verb>|<cancel.surely>)(?<=[^\W\da-z])(?!\w))",
     re.IGNORECASE,
 )
+_LEAD = r"\W*(?:(?:<lines.opener>|<cancel.and>)[ ,]+)*"
 _OF = "(?:(?: <cancel.about>)? (?P<about>.{1,80}?))?"
 _UNNEEDED = "[ ,]+(?:<cancel.unneeded>|<cancel.stop>)(?: <cancel.again>)?"
 # "Отмени напоминание про хлеб", "cancel the bread reminder", "больше не напоминай о хлебе",
 # "напоминание про хлеб больше не нужно".
 CANCEL = tuple(
-    lexicon.Expression(rf"\W*(?:(?:<lines.opener>|<cancel.and>)[ ,]+)*{source}\W*", re.IGNORECASE)
+    lexicon.Expression(rf"{_LEAD}{source}\W*", re.IGNORECASE)
     for source in (
         "<cancel.stop> (?:<cancel.whose> )?(?:(?P<all><cancel.all>) )?(?:<cancel.whose> )?"
         "<cancel.noun>(?: (?:<cancel.about> )?(?P<about>.{1,80}?))??(?: <cancel.again>)?",
@@ -215,12 +215,12 @@ NOUN = lexicon.Expression(r"\b<cancel.noun>(?!\w)", re.IGNORECASE)
 OPTION = re.compile(r"^• (.+): ", re.M)  # of a list that asks which is meant
 # The whole of a message: "oh cancel it", "cancel the vet".
 BARE_CANCEL = lexicon.Expression(
-    r"\W*(?:(?:<lines.opener>|<cancel.and>)[ ,]+)*<cancel.surely>"
+    rf"{_LEAD}<cancel.surely>"
     r"(?: (?:<move.it>|(?:<cancel.whose> )?(?P<about>[^,.;]{1,40})))?"
 )
 # Right behind an answer about one: "та не треба вже, він сам приїде", "never mind the kiln".
 NOT_NEEDED = lexicon.Expression(
-    r"\W*(?:(?:<lines.opener>|<cancel.and>)[ ,]+)*<cancel.stop>(?: <cancel.again>)?"
+    rf"{_LEAD}<cancel.stop>(?: <cancel.again>)?"
     r"(?: <move.it>|(?: <cancel.about>)?(?: <cancel.whose>)? (?P<about>[^,.;(]{1,40}?))?"
     r"(?: <cancel.again>)?(?:[,.;(].{0,80})?"
 )
@@ -288,16 +288,20 @@ def _is_thing(said: str) -> bool:
     return not tags[0] or (bool(tags[0] & {"NOUN", "ADJF"}) and not tags[0] & NO_THING)
 
 
+def _short(text: str) -> str:
+    """What may be a whole message about a reminder, folded, without its last signs."""
+    return fold(text[:MAX_CHANGE]).strip().rstrip(" .!?)")
+
+
 def _cancels_alone(text: str, pattern: lexicon.Expression = BARE_CANCEL) -> CancelOrder | None:
     """What a message that says no more wants to be cancelled: "cancel it", "cancel the vet"."""
-    folded = fold(text[:MAX_CHANGE]).strip().rstrip(" .!?)")
-    match = pattern.fullmatch(_without_polite(folded))
+    match = pattern.fullmatch(_without_polite(_short(text)))
     return CancelOrder(id=match["about"] or IT) if match else None
 
 
 def _change_in_passing(text: str) -> ReminderOrder | None:
     """When the reminder that was spoken of is to come instead: "no sorry, at 10"."""
-    folded = fold(text[:MAX_CHANGE]).strip().rstrip(" .!?)")
+    folded = _short(text)
     shift = SHIFT.search(folded)
     if shift and shift.end() == len(folded) and len(words(folded[: shift.start()])) <= MAX_LEAD:
         return ReminderOrder(text=IT, when=shift[0], moves=IT)  # "make it an hour later"
@@ -367,8 +371,9 @@ def asks_for_reminder(text: str) -> bool:
 def asks_in_vain(text: str, tool_names: Sequence[str]) -> bool:
     """Whether a message wants to see those that wait, or to change any, and none waits."""
     none_waits = SET_REMINDER in tool_names and LIST_REMINDERS not in tool_names
-    is_wanted = _asks_for_list(text) or names_reminder(text) or _cancels_alone(text) == CANCEL_IT
-    return none_waits and is_wanted
+    return none_waits and (
+        _asks_for_list(text) or names_reminder(text) or _cancels_alone(text) == CancelOrder(id=IT)
+    )
 
 
 def _asks_for_list(text: str) -> bool:
@@ -391,10 +396,7 @@ def reminder_calls(
     waits = LIST_REMINDERS in tool_names
     if waits and _asks_for_list(text):
         return [(LIST_REMINDERS, {})]
-    wanted = _picked(text, messages) or read_change(text) or _cancels_alone(text)
-    wanted = wanted if waits else None
-    if waits and wanted is None and _answer_before(messages).startswith(CLOCK):
-        wanted = _change_in_passing(text) or _cancels_alone(text, NOT_NEEDED)
+    wanted = _wanted_change(text, messages) if waits else None
     if wanted is not None:
         name = CANCEL_REMINDER if isinstance(wanted, CancelOrder) else SET_REMINDER
         return [(name, wanted.model_dump(exclude_defaults=True))]
@@ -422,6 +424,16 @@ def describe_reminder(found: Mapping[str, Any], language: Language) -> str:
     text, time = found.get("text", ""), found.get("time", "")
     outcome = done or found.get("reason", "no_time")
     return say(f"reminder_{outcome}", language, text=text, time=time)
+
+
+def _wanted_change(
+    text: str, messages: Sequence[BaseMessage]
+) -> CancelOrder | ReminderOrder | None:
+    """What is to become of one that waits; right behind an answer about one, in fewer words."""
+    wanted = _picked(text, messages) or read_change(text) or _cancels_alone(text)
+    if wanted is None and _answer_before(messages).startswith(CLOCK):
+        return _change_in_passing(text) or _cancels_alone(text, NOT_NEEDED)
+    return wanted
 
 
 def _picked(text: str, messages: Sequence[BaseMessage]) -> CancelOrder | ReminderOrder | None:
