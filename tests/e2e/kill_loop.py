@@ -58,7 +58,8 @@ class Result:
         duplicates: Answers that came more than once.
         unexcused: Those of them that no kill explains.
         unhandled: Updates or jobs left, and answers marked as not delivered.
-        rows_wrong: How far the stored messages are from one user row and one answer each.
+        rows_wrong: How far the stored messages are from one user row and one answer each; one that
+            was put aside may have either, or neither, by where in its turn the kills met it.
     """
 
     kills: int
@@ -168,22 +169,27 @@ def judge(world: World, killed_at: list[float], sent: dict[int, int], *, seconds
         out_of_order=out_of_order,
         duplicates=duplicates,
         unexcused=unexcused,
-        unhandled=left_over(world),
-        rows_wrong=abs(rows["user"] + put_aside - messages)
-        + abs(rows["assistant"] + put_aside - messages),
+        unhandled=left_over(world, put_aside),
+        rows_wrong=sum(
+            max(rows[role] - messages, messages - put_aside - rows[role], 0)
+            for role in ("user", "assistant")
+        ),
         seconds=round(seconds, 1),
     )
 
 
-def left_over(world: World) -> int:
-    """Updates and jobs that still wait, and answers that the tables say nobody got."""
+def left_over(world: World, put_aside: int) -> int:
+    """Updates and jobs that still wait, and answers that the tables say nobody got.
+
+    One that was put aside between its answer's storing and sending has such an answer.
+    """
     [(updates, jobs, undelivered)] = world.query(
         "SELECT (SELECT count(*) FROM telegram_updates WHERE handled_at IS NULL),"
         "(SELECT count(*) FROM procrastinate_jobs"
         " WHERE queue_name IN ('turns', 'beside', 'commands', 'control')),"
         "(SELECT count(*) FROM messages WHERE role = 'assistant' AND delivered_at IS NULL)"
     )
-    return int(updates + jobs + undelivered)
+    return int(updates + jobs + max(undelivered - put_aside, 0))
 
 
 async def main(kills: int, people: int, seed: int, think: float) -> Result:
