@@ -50,7 +50,7 @@ SSL_REQUEST = struct.pack("!ii", 8, 80877103)  # answered with one byte before a
 SERVER_SETTINGS = """
     listen_addresses=  port=5432  unix_socket_permissions=0777
     logging_collector=off  log_destination=stderr  log_checkpoints=off  lc_messages=C
-    shared_preload_libraries=
+    shared_preload_libraries=  wal_compression=on
 """
 # Nothing that a user wrote may reach the server's log. Errors quote values, so only what concerns
 # the server itself is logged (the order is … error, log, fatal, panic), without details; a PANIC's

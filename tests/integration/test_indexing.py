@@ -842,6 +842,8 @@ def parameters_of(connection: psycopg2.extensions.connection) -> dict[str, Any]:
         "starts": [datetime.now(UTC) - timedelta(days=30)],
         "ends": [datetime.now(UTC) - timedelta(days=29)],
         "before_position": 380,
+        "near": retrieval_repo.NEAR,
+        "share": retrieval_repo.NEAR_SHARE,
         "with_assistant": False,
         "with_retired": False,
         "content_hash": "hash7",
@@ -1009,6 +1011,44 @@ def test_the_plan_the_server_keeps_uses_them(filled: psycopg2.extensions.connect
     indexes, scanned = plan_of(filled, statement.execute, parameters_of(filled))
     assert not scanned & BIG
     assert {"search_postings_once", "document_embeddings_by_owner"} <= indexes
+
+
+# Every document of the owner gets a vector of its own.
+SPREAD = """
+UPDATE document_embeddings e
+SET embedding = (SELECT array_agg(random() - 0.5)::vector::halfvec
+                 FROM generate_series(1, 384) WHERE e.document_id > 0)
+WHERE owner_id = %s RETURNING position, embedding::text, is_answer
+"""
+
+
+def test_the_nearest_of_more_than_are_compared_exactly_are_found(
+    filled: psycopg2.extensions.connection,
+) -> None:
+    parameters = parameters_of(filled)
+    few = {"near": 20, "share": 1000, "terms": [], "starts": [], "ends": [], "limit": 5}
+    with filled.cursor() as cursor:
+        cursor.execute("BEGIN")
+        cursor.execute("SELECT setseed(0.5), id FROM owners WHERE telegram_user_id = 25")
+        [(_, owner)] = cursor.fetchall()
+        cursor.execute(SPREAD, (owner,))
+        told = [(place, json.loads(text)) for place, text, answer in cursor if not answer]
+        for place, vector in told[::40]:
+            blurred = [v + 0.15 * (-1) ** n for n, v in enumerate(vector)]
+            wanted = parameters | few | {"vector": json.dumps(blurred)}
+            cursor.execute(retrieval_repo.SEARCH, wanted)
+            best = max((hit for hit in map(hit_of, cursor) if hit.cosine), key=lambda h: h.cosine)
+            cursor.execute(
+                "SELECT position FROM search_documents"
+                " WHERE coalesce(message_id, memory_id) = %s AND kind = %s",
+                (best.source_id, best.kind),
+            )
+            assert cursor.fetchone() == (place,)
+        cursor.execute("ROLLBACK")
+
+
+def hit_of(row: tuple[Any, ...]) -> retrieval_repo.Hit:
+    return retrieval_repo.Hit(*row)
 
 
 def test_the_statement_s_plan_holds_for_words_that_are_everywhere(
