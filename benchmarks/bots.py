@@ -80,11 +80,13 @@ def main() -> None:
     parser.add_argument("--burst", type=int, action="append", default=[], help="chats at once")
     parser.add_argument("--settle", type=float, default=65.0, help="seconds before the rest")
     parser.add_argument("--kills", type=int, default=0, help="while messages come at the rate")
+    parser.add_argument("--skip", action="append", default=[], help="a bot that is not run")
     parser.add_argument("others", nargs="*", metavar="NAME=PATH")
     arguments = parser.parse_args()
     arguments.rate = arguments.rate or [5.0]
     others = dict(each.split("=", 1) for each in arguments.others)
     bots = OURS | {name: other(Path(path).resolve()) for name, path in others.items()}
+    bots = {name: bot for name, bot in bots.items() if name not in arguments.skip}
     rounds: dict[str, list[Numbers]] = {name: [] for name in bots}
     with tempfile.TemporaryDirectory(prefix="pomni-bots-") as name:
         server = EmbeddedPostgres(Path(name) / "pg")
@@ -125,12 +127,13 @@ async def measure(
             for rate in arguments.rate:
                 cost = await cost_of_turns(world, child, dsn, rate, arguments.seconds)
                 numbers |= {f"{name}_at_{rate:g}": figure for name, figure in cost.items()}
+                numbers[f"by_words_at_{rate:g}"] = searches_by_words(port)
             for chats in arguments.burst:
                 speed = await burst(world, child, chats)
                 numbers |= {f"{name}_of_{chats}_chats": figure for name, figure in speed.items()}
             await asyncio.sleep(arguments.settle)
             numbers |= await cost_of_rest(child, dsn)
-            numbers["searches_by_words"] = searches_by_words(port)
+            numbers["by_words"] = searches_by_words(port)
         if arguments.kills:
             toll = await kills(world, start, arguments.kills, arguments.rate[0])
             numbers |= {f"kills_{name}": figure for name, figure in toll.items()}
@@ -167,7 +170,7 @@ def free_port() -> str:
 
 
 def searches_by_words(port: str) -> float:
-    """How many searches went without an embedding, as the bot's metrics tell; 0 without such."""
+    """How many searches went without an embedding by now, as its metrics tell; 0 without such."""
     with suppress(OSError), urlopen(f"http://127.0.0.1:{port}/metrics") as page:
         for line in page.read().decode().splitlines():
             if line.startswith("pomni_searches_by_words_total "):
