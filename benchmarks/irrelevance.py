@@ -15,7 +15,7 @@ import tempfile
 import tomllib
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -60,9 +60,12 @@ def record(number: int, hit: Hit) -> dict[str, Any]:
 
 
 async def search(core: Core, owner: Owner, text: str, now: datetime) -> list[dict[str, Any]]:
-    """What the search finds."""
+    """What the search finds, and for a question of oneself the newest notes."""
     query = Query(owner, text, now, limit=MAX_LIMIT, threshold=LEAST)
     hits = await core.memory.retriever.search(query)
+    if replies.asks_of_self(text):
+        newest = await core.memory.retriever.search(replace(query, text="", types=["message"]))
+        hits += [hit for hit in newest if hit.uid not in {one.uid for one in hits}]
     return [record(place, hit) for place, hit in enumerate(hits, start=1)]
 
 

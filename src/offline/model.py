@@ -127,8 +127,6 @@ def answer(
         return AIMessage(say("reminders_empty", turn.language))
     results = _results(messages)
     calls = [call for call in turn.calls() if call[0] in tool_names][len(results) :]
-    if not calls and turn.is_missed(results):
-        calls = [NEWEST]
     # Forgetting hides the message, so that what it tells is saved before, and not beside it.
     first = [call for call in calls if call[0] == SAVE] if ("forget_fact" in dict(calls)) else []
     return _calling((first or calls)[:MAX_CALLS]) if calls else AIMessage(turn.reply(results))
@@ -178,12 +176,6 @@ class Turn:
             *(say("offline_file", self.language, name=name) for name in dict.fromkeys(files)),
         ]
         return "\n\n".join(filter(None, parts)) or self._small_reply()
-
-    def is_missed(self, results: Sequence[ToolMessage]) -> bool:
-        """Whether the search found nothing of what is asked of the user themselves."""
-        if [one.name for one in results] != [SEARCH] or not replies.asks_of_self(self._question):
-            return False
-        return not replies.near(_read(results[0]).get("memories") or (), self._question)
 
     @property
     def _notes(self) -> list[HumanMessage]:
@@ -264,11 +256,14 @@ class Turn:
         return requests.ForgetRequest(requests.picked(self.text, OPTION.findall(asked)))
 
     def _searches(self) -> list[Call]:
-        """The search for what is asked; for an overview the newest messages as well."""
+        """The search for what is asked; the newest messages as well, for an overview and for
+        what the user asks of themselves, whose answer may share no word ("where do I live?").
+        """
         if not self._question:
             return []
         calls: list[Call] = [(SEARCH, {"query": self._question, "limit": SEARCHED})]
         is_wide = requests.overview_of(self._question) in ("profile", "family")
+        is_wide = is_wide or bool(replies.asks_of_self(self._question))
         return [*calls, NEWEST] if is_wide else calls
 
     def _said_to(self, result: ToolMessage) -> str:

@@ -274,7 +274,8 @@ def _asked_words(question: str) -> list[Lemmas]:
 
 def asks_of_self(question: str) -> list[str]:
     """What the one who asks wants to know of themselves ("where do I live?"), as search terms."""
-    return asked_relations(question) if _is_own(question) else []
+    asked = asked_relations(question) if _is_own(question) else []
+    return [term for term in asked if term in ANSWERS]
 
 
 def _answers(text: str, question: str) -> bool:

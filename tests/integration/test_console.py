@@ -78,7 +78,7 @@ async def test_json_replies_have_exactly_the_documented_keys(person: Person) -> 
     assert stored == {**plain, "reply": STORED, "tools": ["save_user_fact"]}
     assert found["reply"].startswith(f"{FOUND}\n\n• ") and SOURCES not in found["reply"]
     assert (found["tools"], found["intent"], found["mode"]) == (
-        ["search_memory"], None, "assistant",
+        ["search_memory", "search_memory"], None, "assistant",
     )  # fmt: skip
     [source] = found["sources"]
     [(said,)] = person.rows(

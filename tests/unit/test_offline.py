@@ -27,7 +27,7 @@ from src.memory.prompts import (
     summary_messages,
     understanding_messages,
 )
-from src.offline.model import SEARCHED, OfflineChatModel, answer
+from src.offline.model import NEWEST, SEARCHED, OfflineChatModel, answer
 from src.offline.replies import LISTED, NEAR, QUOTED, corrects
 from src.reading.facts import Fact
 from src.reading.requests import describe_time
@@ -189,7 +189,7 @@ def test_of_the_next_message_it_keeps_nothing_when_that_is_asked(text: str) -> N
 @for_each(("text", "goes"), [
     ("scratch that, we stay in york", True), ("жартую, нікуди не їдемо", True),
     ("та я пожартувала, лишаємось", True), ("да я пошутил, никуда не едем", True),
-    ("отмена рейса прилечу завтра", False), ("scratch that, where do i live?", False),
+    ("отмена рейса прилечу завтра", False), ("scratch that, where is my cat?", False),
 ])  # fmt: skip
 def test_what_is_taken_back_goes_whatever_is_told_instead(text: str, goes: bool) -> None:
     talk = [human("msg-3", "мы переезжаем в лидс"), AIMessage("Записано."), human("msg-5", text)]
@@ -266,9 +266,29 @@ def test_the_outcomes_of_several_facts_are_lines_in_the_order_in_which_they_were
     ], "each outcome is said once"
 
 
-@for_each("text", ["Как меня зовут?", "Як мене звати?", "What is my name?"])
-def test_a_question_calls_the_search_with_the_user_s_words(text: str) -> None:
-    assert calls(prompt(text)) == [("search_memory", {"query": text, "limit": SEARCHED})]
+@for_each(("text", "of_self"), [
+    ("Как меня зовут?", True), ("де я живу", True), ("where do i live", True),
+    ("Как зовут кота?", False), ("де живе мій брат", False), ("where do i keep the keys", False),
+])  # fmt: skip
+def test_a_question_is_searched_for_and_one_of_oneself_in_the_newest_notes(
+    text: str, of_self: bool
+) -> None:
+    search = ("search_memory", {"query": text, "limit": SEARCHED})
+    assert calls(prompt(text)) == [search, NEWEST][: 1 + of_self]
+
+
+@for_each(("question", "old", "new"), [
+    ("де я живу", "живу на пулавській 88", "переїхала на мокотовську 12"),
+    ("где я живу", "живу на барнова 70", "переехал в гори"),
+    ("where do i live", "i live in leeds", "moved to york last week"),
+])  # fmt: skip
+def test_what_is_newest_answers_beside_what_shares_a_word(
+    question: str, old: str, new: str
+) -> None:
+    listed = {"text": new, "uid": "msg-5", "score": 0.0, "similarity": 0.0}
+    other = {"text": "купила кота", "uid": "msg-6", "score": 0.0, "similarity": 0.0}
+    told = reply(prompt(question, found(old), found(listed, other)))
+    assert new in told and old in told and "кота" not in told
 
 
 @for_each(
@@ -299,13 +319,13 @@ def test_the_time_is_told_and_an_unknown_city_is_named_so() -> None:
 def test_what_the_search_found_is_quoted_with_its_date_and_number(
     question: str, language: Language, quoted: str
 ) -> None:
-    text = reply(prompt(question, found("Меня зовут Анна")))
+    text = reply(prompt(question, found("Меня зовут Анна"), found()))
     assert text == f"{say('offline_quote_one', language)}\n\n{quoted}"
 
 
 def numbers_quoted(question: str, *memories: str | dict[str, Any]) -> list[str]:
     """The numbers of the memories that are quoted, as they stand in the reply."""
-    text = reply(prompt(question, found(*memories)))
+    text = reply(prompt(question, found(*memories), found()))
     return [line.rpartition(" ")[2] for line in text.splitlines() if line.endswith("]")]
 
 
@@ -408,7 +428,7 @@ def test_what_holds_no_more_stands_below_marked_with_what_took_its_place() -> No
            "said_at": "2026-11-21 09:00"}  # fmt: skip
     new = {"id": "fact-2", "text": "перебрались в Томск", "similarity": 1.0, "score": 0.0}
     assert numbers_quoted("Где я живу?", old, new) == ["[2]", "[1]"]
-    assert say("offline_earlier", "ru") in reply(prompt("Где я живу?", found(old, new)))
+    assert say("offline_earlier", "ru") in reply(prompt("Где я живу?", found(old, new), found()))
     assert reply(prompt("Где мой зонт?", found(new))) == UNKNOWN_RU
 
 
