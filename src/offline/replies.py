@@ -49,6 +49,7 @@ CORRECTS = lexicon.Expression(
 )
 CONTINUES = lexicon.Expression(r"\W*<lines.continues>(?![\w'-])", re.I)
 INTRODUCED = lexicon.Expression(r"\W*<lines.named>\W*", re.I)
+END = lexicon.Expression(r"(?:[ ,]+<lines.question_end>)+\W*$", re.I)
 WHOSE = re.compile(r"\W*(?:[ув] |\w+s\b)", re.I)  # "у лёхи", "jakes"
 # What answers who, or where, one is, by the search term of the relation.
 ANSWERS = {
@@ -269,7 +270,8 @@ def _share(asked: Sequence[Lemmas], text: str) -> float:
 def _asked_words(question: str) -> list[Lemmas]:
     """The words of a question that its answer may hold; all, where no others are left."""
     forms = frozenset[str]().union(*map(lemmas, lexicon.words("lines.asking")))
-    return [one for one in content(question) if not one & forms] or list(content(question))
+    asked = [one for one in content(END.sub("", question)) if not one & forms]
+    return asked or list(content(question))
 
 
 def asks_of_self(question: str) -> list[str]:

@@ -73,6 +73,11 @@ def tells_what_is_asked(text: str, question: str) -> bool | None:
     return bool(people_in(text)) or any("anim" in tags for tags in told)
 
 
+# What no dictionary knows is no person behind them: "on Tuesdays in the Methodist hall".
+NEAR = 40  # characters in which they stand
+PLACE = lexicon.Expression(r"(?<!\w)(?i:<people.before_place>) (?:[A-ZА-ЯЁІЇЄҐ][\w'.-]* )*$")
+
+
 @lru_cache(maxsize=2_000)
 def people_in(text: str) -> frozenset[str]:
     """The relatives (``@brother``) and the names (``~тарас``) in a text."""
@@ -81,11 +86,15 @@ def people_in(text: str) -> frozenset[str]:
         tags = parts_of_speech(word.text)
         if role := kin_of(word.text):
             found.add(f"@{role}")
-        elif (word.is_name and not tags) or (
+        elif (word.is_name and not tags and not _is_of_place(text, word.start)) or (
             "Name" in tags and tags.isdisjoint(NO_NAME) and (word.is_name or "inan" not in tags)
         ):
             found |= {f"~{form}" for form in word.lemmas}
     return frozenset(found)
+
+
+def _is_of_place(text: str, start: int) -> bool:
+    return PLACE.search(text, max(0, start - NEAR), start) is not None
 
 
 def shared(one: str, other: str) -> list[Lemmas]:

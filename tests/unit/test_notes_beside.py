@@ -82,6 +82,20 @@ def test_what_is_told_of_another_answers_nothing(question: str, others: str, own
     assert quoted(question, told[1]) == []
 
 
+@pytest.mark.parametrize(
+    ("question", "older", "newer"),
+    [
+        ("Where does the choir meet these days?", "choir meets on Tuesdays at St Olave's",
+         "They have thrown us out, choir now meets in the Methodist hall"),
+        ("где у нас репетиция в последнее время", "репетиция теперь на Барнова",
+         "больше не в Мурино репетиция, а в Шушарах"),
+    ],
+)  # fmt: skip
+def test_the_name_of_a_place_is_no_person(question: str, older: str, newer: str) -> None:
+    told = record(1, older, 0.7), record(9, newer, 0.7)
+    assert quoted(question, *told) == sorted([older, newer])
+
+
 def test_a_pet_name_is_the_same_person() -> None:
     told = record(1, "тимурка с шахмат ушёл, теперь карате у юрия палыча", 0.83)
     assert quoted("к кому тимур на карате ходит", told) == [told["text"]]
