@@ -123,7 +123,7 @@ def answer(
     if records is not None:
         return AIMessage(tasks.summary_of(records))
     turn = Turn(messages, tool_names, kind)
-    if reminders.asks_in_vain(turn.text, tool_names):
+    if not turn.cancels_note() and reminders.asks_in_vain(turn.text, tool_names):
         return AIMessage(say("reminders_empty", turn.language))
     results = _results(messages)
     calls = [call for call in turn.calls() if call[0] in tool_names][len(results) :]
@@ -164,6 +164,11 @@ class Turn:
         calls: list[Call] = [(SAVE, fact) for words in told for fact in tasks.facts_of(words)]
         return calls + (self._searches() if done is None else done)
 
+    def cancels_note(self) -> bool:
+        """Whether a bare "cancel it" takes back the note that was told last."""
+        last = _text_of(self._own[-1]) if self._own else ""
+        return replies.is_note(last) and reminders.cancels_note(self.text, last, self._messages)
+
     def reply(self, results: Sequence[ToolMessage]) -> str:
         """What is said when nothing is left to do."""
         files = () if self._is_private else history.file_names_of(self._messages)
@@ -199,6 +204,8 @@ class Turn:
 
     def _asked_for(self) -> list[Call] | None:
         """What a message asks to have done: to keep quiet, forget, tell the time, remind."""
+        if self.cancels_note():
+            return _forget_message(self._own)
         if calls := reminders.reminder_calls(self.text, self._messages, self._tool_names):
             return calls
         if self._is_private:

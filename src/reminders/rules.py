@@ -376,6 +376,24 @@ def asks_in_vain(text: str, tool_names: Sequence[str]) -> bool:
     )
 
 
+def cancels_note(text: str, note: str, messages: Sequence[BaseMessage]) -> bool:
+    """Whether a bare "cancel it" means the note right before it, and no reminder.
+
+    Not where the bot spoke of one since, nor where the note may be the reason ("mum called").
+
+    Args:
+        text: What was typed.
+        note: What was told before.
+        messages: The prompt.
+    """
+    if read_change(text) is not None or _cancels_alone(text) != CancelOrder(id=IT):
+        return False
+    told = [str(m.text).partition("\n")[0] for m in _talk(messages) if isinstance(m, AIMessage)]
+    about = (one.partition(": ")[2] for one in told if one.startswith(CLOCK))
+    is_reason = any(shared(note, one) for one in about)
+    return not is_reason and not _answer_before(messages).startswith(CLOCK)
+
+
 def _asks_for_list(text: str) -> bool:
     asked = POLITE.sub(" ", text)
     return len(text) <= MAX_QUESTION and ASKS_FOR_LIST.fullmatch(asked) is not None

@@ -741,6 +741,30 @@ def test_the_reminder_is_named_that_was_asked_for(
         assert "reminder" not in str(calls([*asked, *prompt(other)[-1:]], tools))
 
 
+@for_each(("text", "order", "note", "reason"), [
+    ("отмени", "позвонить маме", "я купил новую куртку", "мама сама позвонила"),
+    ("скасуй", "полити квіти", "купила нову куртку", "сестра полила квіти"),
+    ("cancel it", "call mum", "i bought a new jacket", "mum called just now"),
+])  # fmt: skip
+def test_a_bare_verb_behind_a_note_takes_the_note_back(
+    text: str, order: str, note: str, reason: str
+) -> None:
+    def said_after(told: str, *between: BaseMessage) -> list[tuple[str, dict[str, Any]]]:
+        language = detect_language(text)
+        reminded = AIMessage(say("reminder_set", language, time="11:00", text=order))
+        talk = [human("msg-1", "?"), reminded, human("msg-3", told), AIMessage("ok")]
+        return calls([*talk, *between, human("msg-5", text)], CANCELS)
+
+    reminder = [("cancel_reminder", {"id": "it"})]
+    assert said_after(note) == [("forget_fact", {"ids": ["msg-3"]})]
+    assert said_after(reason) == reminder, "it may be why"
+    listed = AIMessage(say("reminders_title", "en", count=1))
+    assert said_after(note, human("msg-4", "/reminders"), listed) == reminder
+    assert said_after(note, human("msg-4", "спасибо"), AIMessage("ok")) == reminder
+    told = [human("msg-3", note), AIMessage("ok"), human("msg-5", text)]
+    assert calls(told, (*TOOLS, "set_reminder")) == [("forget_fact", {"ids": ["msg-3"]})]
+
+
 def test_what_became_of_a_cancelled_reminder_is_said() -> None:
     done = result({"cancelled": True, "text": "пить таблетки"}, "cancel_reminder")
     told = prompt("Отмени напоминание про таблетки", done)
