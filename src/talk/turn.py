@@ -454,12 +454,22 @@ class AgentService:
         if told is None:
             return None
         if len(told.zones) == 1:
-            turn.lead = await self._zones.set(incoming.called, told.zones[0])
+            called = incoming.called
+            if called.has_zone and await self._names_zone_before(turn):
+                called = replace(called, has_zone=False)
+            turn.lead = await self._zones.set(called, told.zones[0])
             turn.incoming = replace(incoming, time_zone=told.zones[0], has_zone=True)
         else:
             key = "zone_which" if told.zones else "zone_unknown"
             turn.lead, turn.offers = say(key, incoming.language), told.zones
         return None if told.rest else TurnResult("")
+
+    async def _names_zone_before(self, turn: Turn) -> bool:
+        """Whether the answer to the message before tells a clock that was only a guess."""
+        said = [m["id"] for m in turn.history[:-1] if m["role"] == "user"]
+        find, conversation = self._turns.find_answer, turn.conversation_id
+        answers = [await self._client.run(find, conversation, number) for number in said[-1:]]
+        return any(one is not None and one.changes.names_zone for one in answers)
 
     async def _switch_memory(self, turn: Turn) -> TurnResult | None:
         """Switch the memory on or off in words, as /settings does."""

@@ -187,6 +187,18 @@ async def test_at_the_hour_of_no_place_no_reminder_is_set(phone: Phone, words: s
     assert hours(phone) == []
 
 
+async def test_a_zone_told_right_behind_a_named_guess_moves_what_was_set_by_it(
+    phone: Phone,
+) -> None:
+    order = {"text": "чай", "when": "завтра в 5 утра"}
+    phone.rig.model.queue(Reply(tool_calls=[("set_reminder", order)]), "Напомню.")
+    await phone.write("напомни завтра в 5 утра чай")
+    await phone.write("живу по омску если чо")
+    assert hours(phone) == [("Asia/Omsk", 5, "чай")]
+    await phone.write("im on UTC-6")
+    assert hours(phone) == [("Etc/GMT+6", 17, "чай")], "Omsk was no guess"
+
+
 async def test_not_my_time_leads_to_cities_and_on_to_a_place(phone: Phone) -> None:
     await phone.write("/remind завтра в 9 позвонить")
     await phone.tap(say("zone_not_mine", "ru"))
