@@ -179,6 +179,7 @@ DOORS = tuple(
         r"\b<secrets.code>\b[^•.!?\n\d]{0,20}?\b<secrets.door>\b[^•.!?\n\d]{0,25}?"
         rf"(?<!\w)(?P<v>{_CODE})",
         rf"\b<secrets.door>\b[^•.!?\n\d]{{0,15}}?\b<secrets.code>\b[^•.!?\n\d]{{0,10}}?(?<!\w)(?P<v>{_CODE})",
+        rf"\b<secrets.door>\s<secrets.code>\b[^•.!?\n\d]{{0,25}}?(?<!\w)(?P<v>{_LONG_CODE})",
         rf"\b<secrets.code>\s(?P<v>{_CODE})\s[^•.!?\n\d]{{0,12}}?\b<secrets.door>\b",
         rf"(?<![\w-])(?:(?P<public><secrets.public>)[ -])?<secrets.code>(?![\w-])"
         r"(?:\s+(?!<secrets.public>\b)[^\W\d][\w'-]*){0,7}?"

@@ -254,6 +254,7 @@ SSN 078-05-1120""".splitlines()
 HOUSEHOLD = """remember that the storage unit padlock code is 2638
 they changed it!! remember that the gate code at my mums is 9036
 remember the alarm code for the shop is 5512
+btw the alarm code at the bar is 5521
 pls remember bike lock combo is 8842
 remember that the pin for my kids tablet is 2580
 ok so remember the wifi at the cabin is bluebird77
