@@ -33,7 +33,8 @@ def beside(*lines: str) -> str:
 
 
 @pytest.mark.parametrize(
-    "line", ["im tom", "я дима", "я тарас", "катя", "call me ash", "зови меня лёха"]
+    "line",
+    ["im tom", "я дима", "я тарас", "катя", "call me ash", "зови меня лёха", "кот ус если чо"],
 )
 def test_a_line_that_tells_a_name_is_a_note(line: str) -> None:
     assert kind_of(line, None) == "note"

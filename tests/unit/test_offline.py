@@ -199,6 +199,12 @@ def test_what_is_taken_back_goes_whatever_is_told_instead(text: str, goes: bool)
     assert calls([*after, saved]) == [], "what was said long ago is not meant"
 
 
+@for_each("text", ["ой ні, забудь, не те написав", "ой не туда написала", "oh wrong chat"])
+def test_what_was_written_by_mistake_is_taken_back(text: str) -> None:
+    talk = [human("msg-3", "продам трактор восени"), AIMessage("ok"), human("msg-5", text)]
+    assert calls(talk) == [("forget_fact", {"ids": ["msg-3"]})]
+
+
 def test_that_no_model_is_connected_is_said_with_the_first_reply_of_a_day() -> None:
     said = ("вчера купил новый зелёный чайник", "а сегодня ещё и плед")
 
@@ -421,6 +427,7 @@ def test_what_puts_a_quote_right_stands_above_it() -> None:
     }
     assert numbers_quoted("Когда стоматолог?", told, right) == ["[2]", "[1]"]
     assert corrects("ні, не у вівторок, а в середу") and not corrects("нетто 5 кг")
+    assert corrects("не 70, 74 мішки") and not corrects("не 3 раза")
 
 
 def test_what_holds_no_more_stands_below_marked_with_what_took_its_place() -> None:
@@ -670,7 +677,8 @@ def test_a_summary_of_nothing_said_and_a_merged_one() -> None:
 @for_each("text", [
     "Кто видит моего брата по выходным?", "Как удалить пятно?", "Where did I put my phone?",
     "Где данные для входа в банк?", "Who reads Tolstoy in my family?",
-    "то де лежить сокира", "так кто чинил забор",
+    "то де лежить сокира", "так кто чинил забор", "лена коллега чего не ест",
+    "біля чого я взяв щуку", "катя рыжая что обычно берет",
     "телефон сантехника", "адреса пошти на розі", "dentist's phone number",
     "код от калитки подскажи, курьер приехал",
 ])  # fmt: skip
