@@ -292,6 +292,8 @@ class Turn:
         asks = is_question(self.text)
         if self._kind in (NOTE, UNSURE) and not (asks and self._question):
             return self._noted()
+        if self._kind == QUESTION and replies.TELLING.search(self.text.translate(FOLD)):
+            return self._noted()
         if not self._question or self._kind == REQUEST:
             return self._with_hint(say(f"offline_{self._kind}", self.language))
         is_sure = asks or requests.overview_of(self.text) is not None

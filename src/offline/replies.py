@@ -7,11 +7,11 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
-from src.memory.line_kinds import NOTE, UNSURE, Kind, kind_of
+from src.memory.line_kinds import NOTE, QUESTION, UNSURE, Kind, kind_of
 from src.reading import lexicon
 from src.reading.relations import asked_relations, relation_term
 from src.reading.requests import asks_to_keep_private, forget_request
-from src.reading.sentences import FOLD, best_passage, is_question
+from src.reading.sentences import FOLD, best_passage, is_question, sentences
 from src.reading.words import (
     Lemmas,
     answered_values,
@@ -50,6 +50,8 @@ CORRECTS = lexicon.Expression(
 CONTINUES = lexicon.Expression(r"\W*<lines.continues>(?![\w'-])", re.I)
 INTRODUCED = lexicon.Expression(r"\W*<lines.named>\W*", re.I)
 END = lexicon.Expression(r"(?:[ ,]+<lines.question_end>)+\W*$", re.I)
+TELLING = lexicon.Expression(r"(?<!\w)<lines.telling_question>\s+(?=.{8})", re.I)
+TOLD = 2  # content words of a sentence beside a question that tells something
 WHOSE = re.compile(r"\W*(?:[ув] |\w+s\b)", re.I)  # "у лёхи", "jakes"
 # What answers who, or where, one is, by the search term of the relation.
 ANSWERS = {
@@ -82,6 +84,17 @@ def is_note(text: str, kind: str | None = None) -> bool:
     return kind == NOTE or (kind == UNSURE and not is_question(text))
 
 
+def told_beside(text: str) -> str:
+    """What a question tells besides, as it was written; empty: nothing.
+
+    That is what stands behind "did you know that", or the sentences that ask nothing.
+    """
+    told = (part for part in sentences(text) if not is_question(part))
+    lead = TELLING.search(text.translate(FOLD))
+    parts = [text[lead.end() :]] if lead else [one for one in told if len(content(one)) >= TOLD]
+    return " ".join(parts).strip()
+
+
 def quote_found(found: Found, question: str, language: Language, kind: Kind) -> str | None:
     """What was said about a question, newest first; None when nothing is near.
 
@@ -95,7 +108,7 @@ def quote_found(found: Found, question: str, language: Language, kind: Kind) -> 
     """
     every = [r for one in reversed(found) for r in one.get("memories") or () if r.get("text")]
     once = {r["id"] if _is_fact(r) else r["uid"]: r for r in every}  # of the first search
-    records = [{**r, "kind": kind(r["text"])} for r in once.values()]
+    records = [_judged(r, kind(r["text"])) for r in once.values()]
     overview = str(found[0].get("overview") or "") if found else ""
     chosen = _listed(records, overview) if overview else near(records, question)
     if not chosen:
@@ -104,6 +117,14 @@ def quote_found(found: Found, question: str, language: Language, kind: Kind) -> 
     title = say(f"offline_overview_{overview}" if overview else "offline_quote_one", language)
     lines = [_line(record, wanted, language) for record in newest_first(chosen)]
     return "\n".join([title, "", *lines])
+
+
+def _judged(record: Record, kind: str) -> Record:
+    """A record with its kind; of a question what it tells besides, in the place of its text."""
+    told = told_beside(record["text"]) if kind == QUESTION and not _is_fact(record) else ""
+    if not told or record.get("from_file"):
+        return {**record, "kind": kind}
+    return {**record, "kind": NOTE, "text": told, "is_beside": True}
 
 
 def newest_first(records: Found) -> list[Record]:
@@ -121,7 +142,7 @@ def near(records: Found, question: str, *, least: float = NEAR) -> list[Record]:
         least: How near they must be.
     """
     told = [r for r in records if _tells(r) and (r.get("of_asker", True) or not _is_own(question))]
-    told = [r for r in told if not (_may_ask(r) and _share(content(r["text"]), question) == 1)]
+    told = [r for r in told if not _asks_the_same(r, question)]
     scores = {id(r): _nearness(r, question) for r in told}
     told.sort(key=lambda r: -scores[id(r)])
     floor = max(least, max(scores.values(), default=0.0) - GAP)
@@ -135,6 +156,13 @@ def near(records: Found, question: str, *, least: float = NEAR) -> list[Record]:
 
 def _may_ask(record: Record) -> bool:
     return record.get("kind") == UNSURE or is_question(record["text"])
+
+
+def _asks_the_same(record: Record, question: str) -> bool:
+    """Whether it asks what is asked, or what it tells beside its question is of something else."""
+    if record.get("is_beside") and not shared(question, record["text"]):
+        return True
+    return _may_ask(record) and _share(content(record["text"]), question) == 1
 
 
 def _is_later_about_same(record: Record, best: Found, question: str) -> bool:

@@ -347,6 +347,29 @@ def test_of_what_is_near_three_quotes_are_enough_the_newest_first() -> None:
     assert QUOTED == 3
 
 
+@for_each(("said", "told", "question"), [
+    ("а вы знали что пельмени варят в чайнике? я так чайник спалил, должен арсению 900р",
+     "900р", "сколько я должен арсению за чайник"),
+    ("do u know my hamster waffles escaped again? she was behind the piano",
+     "she was behind the piano", "where was waffles the hamster"),
+    ("слухай а то нормально що моя шкода їсть 9 літрів на сотню?",
+     "моя шкода їсть 9 літрів на сотню?", "скільки їсть моя шкода на сотню"),
+])  # fmt: skip
+def test_what_is_told_in_passing_beside_a_question_is_quoted_without_it(
+    said: str, told: str, question: str
+) -> None:
+    quote = reply(prompt(question, found({"text": said, "similarity": 0.7})))
+    assert told in quote and said not in quote
+    noted = say("offline_noted", detect_language(said))
+    assert reply(prompt(said, found())).startswith(noted)
+
+
+@for_each("said", ["где ключи? не могу найти", "do you know my name?", "кто звонил? и зачем?"])
+def test_a_question_that_tells_nothing_is_not_quoted(said: str) -> None:
+    question = said.partition("?")[0].removeprefix("do you know ")
+    assert numbers_quoted(f"{question}?", {"text": said, "similarity": 0.9}) == []
+
+
 def test_questions_requests_and_small_talk_are_never_quoted() -> None:
     memories = ("Где мой кот?", "Мой кот спит", "как там кот", "Забудь про кота", "Спасибо")
     assert numbers_quoted("Где кот?", *memories) == ["[2]"]
