@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from datetime import datetime
+from difflib import get_close_matches
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any
@@ -11,7 +12,7 @@ from src.memory.line_kinds import NOTE, QUESTION, UNSURE, Kind, kind_of
 from src.reading import lexicon
 from src.reading.relations import asked_relations, relation_term
 from src.reading.requests import asks_to_keep_private, forget_request
-from src.reading.sentences import FOLD, best_passage, is_question, sentences
+from src.reading.sentences import FOLD, MAX_ASKED, best_passage, is_question, sentences
 from src.reading.words import (
     Lemmas,
     answered_values,
@@ -24,7 +25,7 @@ from src.reading.words import (
 )  # fmt: skip
 from src.reminders.rules import asks_for_reminder
 from src.texts import Language, say
-from src.texts.morphology import lemmas, parts_of_speech, stem_english, terms, words
+from src.texts.morphology import WORD, lemmas, parts_of_speech, stem_english, terms, words
 from src.texts.plain_text import CUT
 
 QUOTED = 3  # quotes of one answer
@@ -40,6 +41,8 @@ EVIDENCE = {True: 0.04, None: 0.0, False: -0.05}
 NAMED = 0.02  # more, where it speaks of somebody who is asked about
 LONG, WORDS_OF_LONG = 120, 0.2  # characters of a note whose meaning is of many things
 GAP = 0.15  # below the nearest, from which on a note is left out
+SPELT, ALIKE = 3, 0.83  # letters of a word that may be misspelt, likeness to the one that is meant
+TWICE = re.compile(r"(.)\1")
 SURE = 2  # words of a question that are enough, if they are all of its words
 SHARED = 0.5  # of the words of a question, in a file; more of them in what has no vector (yet)
 BESIDE = 5  # messages behind a note in which one that puts it right is looked for
@@ -141,6 +144,7 @@ def near(records: Found, question: str, *, least: float = NEAR) -> list[Record]:
         question: As it was asked.
         least: How near they must be.
     """
+    question = _spelt(question, records)
     told = [r for r in records if _tells(r) and (r.get("of_asker", True) or not _is_own(question))]
     told = [r for r in told if not _asks_the_same(r, question)]
     scores = {id(r): _nearness(r, question) for r in told}
@@ -152,6 +156,30 @@ def near(records: Found, question: str, *, least: float = NEAR) -> list[Record]:
     beside = [r for r in rest if _belongs(r, best, told, talk)]
     later = [r for r in rest if r not in beside and _is_later_about_same(r, best, question)]
     return [*best[: QUOTED - bool(later)], *beside, *later[:1]]
+
+
+def _spelt(question: str, records: Found) -> str:
+    """The question; of its first words those that nobody knows are spelt as a record has them.
+
+    Those in Latin letters, for which there is no dictionary, only if no letter differs but in
+    its place, or is written once for twice.
+    """
+    known = sorted({word.lower() for r in records for word in words(r["text"])})
+
+    def spelt(found: re.Match[str]) -> str:
+        word = found[0].lower()
+        if len(word) < SPELT or word in known or parts_of_speech(word):
+            return found[0]
+        alike = [one for one in known if one[0] == word[0]]
+        if word.isascii():
+            return next((w for w in alike if _letters(w) == _letters(word)), found[0])
+        return next(iter(get_close_matches(word, alike, 1, ALIKE)), found[0])
+
+    return WORD.sub(spelt, question, MAX_ASKED)
+
+
+def _letters(word: str) -> list[str]:
+    return sorted(TWICE.sub(r"\1", word))
 
 
 def _may_ask(record: Record) -> bool:

@@ -84,6 +84,21 @@ def test_what_is_told_of_another_answers_nothing(question: str, others: str, own
 
 
 @pytest.mark.parametrize(
+    ("question", "note", "other"),
+    [
+        ("where are my dahlais", "my dahlias are under the fleece", "my roses are in the shed"),
+        ("where was wafles", "waffles was behind the piano", "walter was at home"),
+        ("чого боїтся злата", "злата боїться пилососа", "марко бігає"),
+        ("как моего кта зовут", "кота зовут пельмень", "карта в машине"),
+        ("where does marina live", "marina lives in leeds", "maria likes tea"),
+    ],
+)
+def test_a_misspelt_word_is_the_one_that_was_told(question: str, note: str, other: str) -> None:
+    assert quoted(question, record(1, note, 0.7), record(9, other, 0.5)) == [note]
+    assert quoted(question, record(9, other, 0.7)) == []
+
+
+@pytest.mark.parametrize(
     ("question", "older", "newer"),
     [
         ("Where does the choir meet these days?", "choir meets on Tuesdays at St Olave's",
