@@ -14,6 +14,7 @@ from src.reading.relations import asked_relations, relation_term
 from src.reading.requests import asks_to_keep_private, forget_request
 from src.reading.sentences import FOLD, MAX_ASKED, best_passage, is_question, sentences
 from src.reading.words import (
+    NO_NAME,
     Lemmas,
     answered_values,
     content,
@@ -51,7 +52,10 @@ CORRECTS = lexicon.Expression(
     r"(?:<lines.corrects>|<lines.takes_back>)(?![\w'-])"
 )
 CONTINUES = lexicon.Expression(r"\W*<lines.continues>(?![\w'-])", re.I)
-INTRODUCED = lexicon.Expression(r"\W*<lines.named>\W*", re.I)
+INTRODUCED = lexicon.Expression(
+    r"\W*(?P<greeting>(?:(?:<lines.opener>|<lines.pleasantry>)(?![\w'-])\W+){0,2})<lines.named>",
+    re.I,
+)
 END = lexicon.Expression(r"(?:[ ,]+<lines.question_end>)+\W*$", re.I)
 TELLING = lexicon.Expression(r"(?<!\w)<lines.telling_question>\s+(?=.{8})", re.I)
 TOLD = 2  # content words of a sentence beside a question that tells something
@@ -339,7 +343,7 @@ def asks_of_self(question: str) -> list[str]:
 def _answers(text: str, question: str) -> bool:
     asked, folded = asks_of_self(question), text.translate(FOLD)
     told = any(term in asked and one.search(folded) for term, one in ANSWERS.items())
-    return told or (relation_term("name") in asked and _is_name_alone(folded))
+    return told or (relation_term("name") in asked and _introduces(folded))
 
 
 def covers(records: Found, question: str) -> bool:
@@ -348,11 +352,18 @@ def covers(records: Found, question: str) -> bool:
     return is_held or any(_answers(one["text"], question) for one in records)
 
 
-def _is_name_alone(folded: str) -> bool:
-    """Whether it is such as "im tom": no word of a dictionary, and no form of a verb."""
-    word = words(folded)[-1].lower() if INTRODUCED.fullmatch(folded) else ""
-    known = parts_of_speech(word)
-    return bool(word) and ("Name" in known if known else stem_english(word) == word)
+def _introduces(folded: str) -> bool:
+    """Whether it begins as "im tom": no word of a dictionary, and no form of a verb.
+
+    What is a name for sure may go on; another word only behind a greeting and before a sign.
+    """
+    begun = INTRODUCED.match(folded)
+    word = words(begun[0])[-1].lower() if begun else ""
+    more = folded[begun.end() :].strip(" .!)") if begun else ""
+    if known := parts_of_speech(word):
+        return "Name" in known and (not more or known.isdisjoint(NO_NAME))
+    is_apart = begun is not None and bool(begun["greeting"]) and more.startswith(",")
+    return bool(word) and stem_english(word) == word and (not more or is_apart)
 
 
 def _line(record: Record, wanted: frozenset[str], language: Language) -> str:

@@ -69,8 +69,9 @@ def tells_what_is_asked(text: str, question: str) -> bool | None:
         return None
     if kind != "who":
         return TELLS[kind].search(text) is not None
-    told = map(parts_of_speech, (word.text for word in content_words(text)))
-    return bool(people_in(text)) or any("anim" in tags for tags in told)
+    told = list(map(parts_of_speech, (word.text for word in content_words(text))))
+    is_told = bool(people_in(text)) or any("anim" in tags for tags in told)
+    return is_told or (False if any(told) else None)  # no dictionary has names in small letters
 
 
 # What no dictionary knows is no person behind them: "on Tuesdays in the Methodist hall".

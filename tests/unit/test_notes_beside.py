@@ -46,6 +46,9 @@ def test_a_line_that_tells_a_name_is_a_note(line: str) -> None:
         ("whats my name", "im tom", "im tired"),
         ("как меня зовут", "я дима", "я устал"),
         ("як мене звати", "я тарас", "я втомився"),
+        ("как меня зовут", "здарова я тимур вожу еду", "я рада что все хорошо"),
+        ("whats my name", "hey im priya, nurse, on nights", "hey im tired, long shift"),
+        ("як мене звати", "хай, я оля, тестувальниця", "хай, я вдома, сплю"),
     ],
 )
 def test_a_short_line_answers_who_one_is(question: str, name: str, other: str) -> None:
