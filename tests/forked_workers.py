@@ -7,6 +7,8 @@ process that forks, and ends with the worker.
 
 from __future__ import annotations
 
+import gc
+import importlib
 import os
 import select
 import signal
@@ -14,6 +16,9 @@ import socket
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+
+# What tests of several files import at last; the first alone takes seconds of a processor.
+LATER = ("langchain_anthropic", "langchain_google_genai", "langchain_openai", "alembic.command")
 
 
 @contextmanager
@@ -70,6 +75,10 @@ def _import_tests(arguments: Sequence[str]) -> None:
         for number in range(2):
             os.dup2(nowhere.fileno(), number)
         pytest.main(["--collect-only", "-p", "no:xdist", "-p", "no:cacheprovider", *arguments])
+        gc.disable()  # nothing of it is garbage
+        for name in LATER:
+            importlib.import_module(name)
+        gc.enable()
         for number, file in enumerate(kept):
             os.dup2(file, number)
             os.close(file)
