@@ -67,12 +67,3 @@ def test_models_take_little_memory_work_at_their_first_use_and_all_build(each: i
     assert told["taken"] < 90  # megabytes; 135 when all of them are built
     assert told["built"] > 400 / each
     assert told["failed"] == []
-
-
-def test_the_bot_imports_aiogram_the_lean_way() -> None:
-    """Its start would take a second of processor more."""
-    script = "import src.app, aiogram.types as types; print(types.Message.__pydantic_complete__)"
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=120
-    )
-    assert done.stdout == "False\n"
