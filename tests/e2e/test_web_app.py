@@ -114,7 +114,7 @@ async def test_the_menu_button_and_the_command_open_the_page(
 @pytest.mark.parametrize(
     ("width", "schemes"),
     [
-        (390, ["light"]), (1280, ["dark"]),
+        (390, ["light"]),
         *(pytest.param(width, [*THEMES], marks=pytest.mark.proof) for width in (390, 1280)),
     ],
 )  # fmt: skip

@@ -12,7 +12,7 @@ from typing import Any
 
 import httpx
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from src.base.errors import SettingsError
@@ -198,32 +198,38 @@ def outcome(
     return (before, 422) if after is None else (after, 200)
 
 
-usual = settings(
-    max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+TRIES = pytest.mark.parametrize("tries", [3, pytest.param(30, marks=pytest.mark.proof)])
 
 
-@usual
-@given(steps=steps(VALUES))
-@example(steps=[(1, "send", {"daily_tokens": "5"}), (0, "send", {"summaries_shown": "4"})])
-@example(steps=[(1, "send", {"daily_tokens": "5"}), (0, "send", {"daily_tokens": "1000000"})])
-def test_no_setting_changes_that_nobody_edited(rig: Rig, steps: Any) -> None:
-    rig.client.execute("DELETE FROM global_settings")
-    rig.client.execute("INSERT INTO global_settings DEFAULT VALUES")
-    asyncio.run(play(rig, SETTINGS, steps))
+@TRIES
+def test_no_setting_changes_that_nobody_edited(rig: Rig, tries: int) -> None:
+    @settings(max_examples=tries, deadline=None)
+    @given(steps(VALUES))
+    @example([(1, "send", {"daily_tokens": "5"}), (0, "send", {"summaries_shown": "4"})])
+    @example([(1, "send", {"daily_tokens": "5"}), (0, "send", {"daily_tokens": "1000000"})])
+    def check(steps: Any) -> None:
+        rig.client.execute("DELETE FROM global_settings")
+        rig.client.execute("INSERT INTO global_settings DEFAULT VALUES")
+        asyncio.run(play(rig, SETTINGS, steps))
+
+    check()
 
 
-@usual
-@given(steps=steps(PRICES))
-@example(steps=[(1, "send", {"prompt.x:a": "2"}), (0, "send", {"cached.x:a": "0.5"})])
-@example(steps=[(1, "reset", {}), (0, "send", {"prompt.x:a": "2"}), (0, "send", {})])
-@example(steps=[(0, "send", {"model": "a\0b"}), (1, "send", {"prompt.": "5", "model": "z:new"})])
-def test_no_price_changes_that_nobody_edited(rig: Rig, steps: Any) -> None:
-    rig.client.execute("DELETE FROM model_prices")
-    rig.client.execute(
-        "INSERT INTO model_prices VALUES ('x:a', 1, 0, 3), ('y:b/c.', 0.25, 0.025, 2)"
-    )
-    asyncio.run(play(rig, PRICE_LIST, steps))
+@TRIES
+def test_no_price_changes_that_nobody_edited(rig: Rig, tries: int) -> None:
+    @settings(max_examples=tries, deadline=None)
+    @given(steps(PRICES))
+    @example([(1, "send", {"prompt.x:a": "2"}), (0, "send", {"cached.x:a": "0.5"})])
+    @example([(1, "reset", {}), (0, "send", {"prompt.x:a": "2"}), (0, "send", {})])
+    @example([(0, "send", {"model": "a\0b"}), (1, "send", {"prompt.": "5", "model": "z:new"})])
+    def check(steps: Any) -> None:
+        rig.client.execute("DELETE FROM model_prices")
+        rig.client.execute(
+            "INSERT INTO model_prices VALUES ('x:a', 1, 0, 3), ('y:b/c.', 0.25, 0.025, 2)"
+        )
+        asyncio.run(play(rig, PRICE_LIST, steps))
+
+    check()
 
 
 async def test_a_price_that_is_none_is_a_sentence_and_a_model_loses_all_of_them(

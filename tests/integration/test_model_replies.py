@@ -40,7 +40,7 @@ def streamed(*texts: Any, calls: tuple[Any, ...] = (), usage: Any = None, **chan
 
 
 @pytest.mark.parametrize(
-    ("every", "least"), [(12, 25), pytest.param(1, 320, marks=pytest.mark.proof)]
+    ("every", "least"), [(24, 12), pytest.param(1, 320, marks=pytest.mark.proof)]
 )
 async def test_odd_replies_end_every_turn_and_leave_nothing_in_the_log(
     rig: Rig, every: int, least: int
