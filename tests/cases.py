@@ -1,4 +1,4 @@
-"""Tables of cases that are one test: every case runs, and all that fail are reported together."""
+"""Tables of cases that are one test, of which all that fail are reported; random values."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis.strategies import SearchStrategy
 
 Test = Callable[..., Any]
 
@@ -72,5 +74,24 @@ def for_each(names: str | tuple[str, ...], rows: Iterable[Any]) -> Callable[[Tes
         left = [p for name, p in signature.parameters.items() if name not in fields]
         made.__signature__ = signature.replace(parameters=left)  # type: ignore[attr-defined]
         return made
+
+    return decorate
+
+
+def for_random(
+    *values: SearchStrategy[Any], few: int, many: int
+) -> Callable[[Test], Callable[[int], None]]:
+    """A test of random values: ``few`` of them in ``make test``, ``many`` in ``make proof``."""
+
+    def decorate(test: Test) -> Callable[[int], None]:
+        @pytest.mark.parametrize("tries", [few, pytest.param(many, marks=pytest.mark.proof)])
+        def run(tries: int) -> None:
+            settings(max_examples=tries, deadline=None)(given(*values)(test))()
+
+        run.__name__, run.__qualname__, run.__doc__ = (
+            test.__name__, test.__qualname__, test.__doc__,
+        )  # fmt: skip
+        run.__module__ = test.__module__
+        return run
 
     return decorate

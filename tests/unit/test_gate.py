@@ -6,7 +6,6 @@ from collections import Counter
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from src.reading.facts import Fact
@@ -25,7 +24,7 @@ from src.reading.gate import (
 from src.reading.plain_facts import secret_to_keep
 from src.reading.words import read_numbers
 from src.texts.plain_text import normalise
-from tests.cases import for_each
+from tests.cases import for_each, for_random
 from tests.unit.injections import BENIGN, INJECTIONS, STRUCTURES
 
 DAY = datetime(2026, 1, 31, tzinfo=UTC)
@@ -463,8 +462,15 @@ def test_a_disguised_imitation_is_one(text: str) -> None:
 TEXTS = st.text(max_size=80) | st.sampled_from([text for _, text in INJECTIONS + BENIGN])
 
 
-@settings(deadline=None)
-@given(TEXTS, TEXTS, TEXTS, st.integers(), st.frozensets(st.text(max_size=8), max_size=3))
+@for_random(
+    TEXTS,
+    TEXTS,
+    TEXTS,
+    st.integers(),
+    st.frozensets(st.text(max_size=8), max_size=3),
+    few=30,
+    many=100,
+)
 def test_nothing_that_a_model_writes_raises(
     text: str, quote: str, said: str, importance: int, allowed: frozenset[str]
 ) -> None:
@@ -478,8 +484,7 @@ def test_nothing_that_a_model_writes_raises(
     assert escaped(escaped(said)) == escaped(said)
 
 
-@settings(deadline=None)
-@given(st.text() | TEXTS)
+@for_random(st.text() | TEXTS, few=30, many=100)
 def test_normalising_twice_changes_nothing(text: str) -> None:
     once = normalise(text)
     assert normalise(once) == once

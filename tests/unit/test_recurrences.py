@@ -8,14 +8,14 @@ from itertools import islice, pairwise
 
 import pytest
 from dateutil.rrule import rrulestr
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from src.base.zones import first_moment, is_shown_twice, local_time, zone_at
 from src.reading.recurrences import Recurrence, next_after
 from src.reminders.reminder_service import describe_reminder_time
 from src.texts import LANGUAGES, Language
-from tests.cases import for_each
+from tests.cases import for_each, for_random
 
 ZONES = [
     "UTC", "Europe/Moscow", "Europe/Kyiv", "Europe/Lisbon", "America/New_York", "Asia/Kathmandu",
@@ -71,8 +71,7 @@ def falls_on(recurrence: Recurrence, day: date) -> bool:
     return is_month and day.day == min(recurrence.day, monthrange(day.year, day.month)[1])
 
 
-@given(recurrences(), MOMENTS, st.sampled_from(ZONES))
-@settings(max_examples=300, deadline=None)
+@for_random(recurrences(), MOMENTS, st.sampled_from(ZONES), few=100, many=300)
 def test_the_next_time_is_later_and_shown_by_the_clock(
     recurrence: Recurrence, moment: datetime, zone: str
 ) -> None:
@@ -84,8 +83,13 @@ def test_the_next_time_is_later_and_shown_by_the_clock(
     assert on_time or local.utcoffset() != before.utcoffset()  # it fell into a gap
 
 
-@given(recurrences().filter(lambda r: r.interval == 1), MOMENTS, st.sampled_from(ZONES))
-@settings(max_examples=200, deadline=None)
+@for_random(
+    recurrences().filter(lambda r: r.interval == 1),
+    MOMENTS,
+    st.sampled_from(ZONES),
+    few=60,
+    many=200,
+)
 def test_nothing_is_left_out_and_nothing_comes_twice(
     recurrence: Recurrence, moment: datetime, zone: str
 ) -> None:
@@ -101,8 +105,14 @@ def test_nothing_is_left_out_and_nothing_comes_twice(
     assert all(one < other for one, other in pairwise(found))
 
 
-@given(st.sampled_from(["daily", "weekly", "monthly"]), st.integers(2, 5), DAYS, HOURS)
-@settings(max_examples=100, deadline=None)
+@for_random(
+    st.sampled_from(["daily", "weekly", "monthly"]),
+    st.integers(2, 5),
+    DAYS,
+    HOURS,
+    few=30,
+    many=100,
+)
 def test_every_other_time_is_counted_from_the_start(
     frequency: str, interval: int, start: date, hours: tuple[int, ...]
 ) -> None:
@@ -294,8 +304,9 @@ def test_the_offset_is_told_where_the_clock_shows_a_time_twice() -> None:
     assert told(2) == "on Sunday, 25 October, at 03:30"
 
 
-@given(recurrences(), MOMENTS, st.sampled_from(LANGUAGES), st.sampled_from(ZONES))
-@settings(max_examples=100, deadline=None)
+@for_random(
+    recurrences(), MOMENTS, st.sampled_from(LANGUAGES), st.sampled_from(ZONES), few=30, many=100
+)
 def test_every_recurrence_can_be_told(
     recurrence: Recurrence, moment: datetime, language: Language, zone: str
 ) -> None:

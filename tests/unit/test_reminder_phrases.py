@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from src.base.zones import local_time
 from src.reading.reminder_moments import ReminderRequest, read_new_time
 from src.reading.reminder_phrases import read_reminder
-from tests.cases import for_each
+from tests.cases import for_each, for_random
 from tests.unit.test_time_expressions import calls_in
 
 ZONE = "Europe/Moscow"
@@ -748,12 +747,13 @@ WORDS = sorted(
 )
 
 
-@given(
+@for_random(
     st.lists(st.sampled_from([*WORDS, *HOSTILE]), max_size=12),
     st.integers(0, 15 * 365 * 86_400),
     st.sampled_from(["Europe/Kyiv", "Pacific/Apia", "America/New_York", "Asia/Kathmandu"]),
+    few=120,
+    many=400,
 )
-@settings(max_examples=400, deadline=None)
 def test_no_words_break_it_and_every_time_is_to_come(
     words: list[str], seconds: int, zone: str
 ) -> None:
@@ -768,8 +768,7 @@ def test_no_words_break_it_and_every_time_is_to_come(
         assert found.problem in (None, "no_text") and (found.problem is None) == bool(found.what)
 
 
-@given(st.text(max_size=60))
-@settings(max_examples=200, deadline=None)
+@for_random(st.text(max_size=60), few=60, many=200)
 def test_no_characters_break_it(text: str) -> None:
     read_reminder(f"напомни завтра в 9 {text}", NOW, ZONE)
     read_reminder(f"{text} remind me in {text} minutes", NOW, ZONE)

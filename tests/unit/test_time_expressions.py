@@ -11,14 +11,13 @@ from functools import partial
 from types import FrameType
 from zoneinfo import ZoneInfo
 
-from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from src.base.zones import local_time
 from src.reading.relative_dates import resolve_dates, when_valid
 from src.reading.time_expressions import EARLIEST, Period, TimeQuery, read_time
 from src.reading.times import MAX_TEXT, find_spans, fold, tidy
-from tests.cases import for_each
+from tests.cases import for_each, for_random
 
 KYIV = ZoneInfo("Europe/Kyiv")
 NOW = datetime(2026, 11, 22, 14, 30, tzinfo=KYIV)  # a Sunday
@@ -507,8 +506,7 @@ WORDS = """
 TEXTS = st.text(max_size=300) | st.lists(st.sampled_from(WORDS.split()), max_size=40).map(" ".join)
 
 
-@settings(max_examples=300, deadline=None)
-@given(TEXTS)
+@for_random(TEXTS, few=100, many=300)
 def test_no_text_breaks_it(text: str) -> None:
     query = read_time(text, NOW)
     assert all(period.start < period.end for period in query.periods)
@@ -517,8 +515,7 @@ def test_no_text_breaks_it(text: str) -> None:
     when_valid(text, NOW)
 
 
-@settings(max_examples=300, deadline=None)
-@given(TEXTS)
+@for_random(TEXTS, few=100, many=300)
 def test_spans_lie_in_the_text_one_after_the_other(text: str) -> None:
     source = tidy(text)
     folded = fold(source)
