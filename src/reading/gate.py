@@ -133,6 +133,9 @@ PASSWORDS = tuple(
         rf"{_PASSWORD}(?:\s+<secrets.for>\s+(?:the\s+)?[\w'-]+"
         r"(?:(?:\s+<lines.question_preposition>(?:\s+the)?)?\s+[^\W\d]+)?)?\s+"
         r"(?P<v>[\"']\S|(?!1password)(?=\S{0,30}\d)\S{4,})",
+        # "пароль рута Qw7zz!mars": letters and digits together, behind what it opens
+        rf"{_PASSWORD}(?:\s+(?!<secrets.talk>)[^\W\d_]+){{1,3}}?"
+        r"\s+(?P<v>(?=\S{0,30}\d)(?=\S{0,30}[^\W\d_])(?!\d{1,2}[^\W\d_]+(?![^\s.,!?]))\S{6,})",
         # "пароль от вайфая солнышко", "мой пароль солнышко", "пароль qwerty"
         r"(?:^|[.!?,;:\n] ?|\b<secrets.own>\s+)<secrets.bare_password>\s+<secrets.for>\s+[\w'-]+"
         rf"\s+(?P<v>{_TALK}\w{{3,}}){_LAST}",
@@ -182,7 +185,7 @@ DOORS = tuple(
         rf"\b<secrets.door>\s<secrets.code>\b[^•.!?\n\d]{{0,25}}?(?<!\w)(?P<v>{_LONG_CODE})",
         rf"\b<secrets.code>\s(?P<v>{_CODE})\s[^•.!?\n\d]{{0,12}}?\b<secrets.door>\b",
         rf"(?<![\w-])(?:(?P<public><secrets.public>)[ -])?<secrets.code>(?![\w-])"
-        r"(?:\s+(?!<secrets.public>\b)[^\W\d][\w'-]*){0,7}?"
+        r"(?:\s+(?!<secrets.public>\b)[^\W\d][\w'-]*(?:\.\.+|…)?){0,7}?"
         rf"\s*[:=-]?\s+(?P<v>{_LONG_CODE}){_KEEP}",
         rf"(?<![\w.,:-])(?P<v>{_LONG_CODE})\s*(?:-|<secrets.is_this>)\s*(?:(?!<secrets.public>\b)"
         r"[^\W\d][\w'-]*\s+){0,4}?<secrets.code>(?!\s+<secrets.public>)(?![\w-])",

@@ -219,6 +219,9 @@ My PIN is 4821
 Пароль от почты — ромашка
 пароль: 123
 пароль qwerty
+пароль рута Qw7zz!mars запомни плиз
+пароль адміна бази Zx8!qwerty
+root password Xy9kkk!moon remember pls
 my password is hunter
 wifi password hunter22
 the password to my laptop is banana
@@ -260,6 +263,8 @@ ok so remember the wifi at the cabin is bluebird77
 gate code is 4471 remember it
 new tenant wifi password is peach2024 remember that pls
 2638 is the code for the suitcase, save it
+код от домофона.. тьфу от склада 4471к, запомни
+the code for the gate.. no the shed 4471k, remember it
 запомни код от ячейки на вокзале 4471
 код от сейфа на даче 8812 запомни
 поменяли блин!! запомни: код на калитке теперь 9036
