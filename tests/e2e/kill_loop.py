@@ -58,8 +58,10 @@ class Result:
         duplicates: Answers that came more than once.
         unexcused: Those of them that no kill explains.
         unhandled: Updates or jobs left, and answers marked as not delivered.
-        rows_wrong: How far the stored messages are from one user row and one answer each; one that
-            was put aside may have either, or neither, by where in its turn the kills met it.
+        rows_wrong: How far the stored messages are from one user row and one answer each. What is
+            put aside has neither. Where the third kill met its answer on the way, the person has
+            written on meanwhile and takes the apology for the end of that: it is left to the
+            message after it, and has no answer of its own either.
     """
 
     kills: int
@@ -169,27 +171,24 @@ def judge(world: World, killed_at: list[float], sent: dict[int, int], *, seconds
         out_of_order=out_of_order,
         duplicates=duplicates,
         unexcused=unexcused,
-        unhandled=left_over(world, put_aside),
+        unhandled=left_over(world),
         rows_wrong=sum(
-            max(rows[role] - messages, messages - put_aside - rows[role], 0)
-            for role in ("user", "assistant")
+            max(rows[role] - messages, messages - missing * put_aside - rows[role], 0)
+            for role, missing in (("user", 1), ("assistant", 2))
         ),
         seconds=round(seconds, 1),
     )
 
 
-def left_over(world: World, put_aside: int) -> int:
-    """Updates and jobs that still wait, and answers that the tables say nobody got.
-
-    One that was put aside between its answer's storing and sending has such an answer.
-    """
+def left_over(world: World) -> int:
+    """Updates and jobs that still wait, and answers that the tables say nobody got."""
     [(updates, jobs, undelivered)] = world.query(
         "SELECT (SELECT count(*) FROM telegram_updates WHERE handled_at IS NULL),"
         "(SELECT count(*) FROM procrastinate_jobs"
         " WHERE queue_name IN ('turns', 'beside', 'commands', 'control')),"
         "(SELECT count(*) FROM messages WHERE role = 'assistant' AND delivered_at IS NULL)"
     )
-    return int(updates + jobs + max(undelivered - put_aside, 0))
+    return int(updates + jobs + undelivered)
 
 
 async def main(kills: int, people: int, seed: int, think: float) -> Result:
