@@ -79,7 +79,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=30.0, help="at each rate")
     parser.add_argument("--burst", type=int, action="append", default=[], help="chats at once")
     parser.add_argument("--settle", type=float, default=65.0, help="seconds before the rest")
-    parser.add_argument("--kills", type=int, default=0, help="while messages come at the rate")
+    parser.add_argument("--kills", type=int, default=0, help="at the slowest rate")
     parser.add_argument("--skip", action="append", default=[], help="a bot that is not run")
     parser.add_argument("others", nargs="*", metavar="NAME=PATH")
     arguments = parser.parse_args()
@@ -135,7 +135,7 @@ async def measure(
             numbers |= await cost_of_rest(child, dsn)
             numbers["by_words"] = searches_by_words(port)
         if arguments.kills:
-            toll = await kills(world, start, arguments.kills, arguments.rate[0])
+            toll = await kills(world, start, arguments.kills, min(arguments.rate))
             numbers |= {f"kills_{name}": figure for name, figure in toll.items()}
     return {name: round(figure, 3) for name, figure in numbers.items()}
 
