@@ -65,7 +65,8 @@ async def search(core: Core, owner: Owner, text: str, now: datetime) -> list[dic
     hits = await core.memory.retriever.search(query)
     if replies.asks_of_self(text):
         newest = await core.memory.retriever.search(replace(query, text="", types=["message"]))
-        hits += [hit for hit in newest if hit.uid not in {one.uid for one in hits}]
+        found = {hit.uid for hit in hits}
+        hits += [hit for hit in newest if hit.uid not in found]
     return [record(place, hit) for place, hit in enumerate(hits, start=1)]
 
 

@@ -143,10 +143,10 @@ def hit_of(fact: Memory) -> Hit:
 # next to nothing and costs most of the time, so it counts only when the query has no rarer one.
 # Dense: the nearest neighbours among the owner's vectors: those whose outlines (a bit for each
 # number) differ least, and of these the nearest exactly; of many passages one is always somewhat
-# near, so that a later one counts a little less. Entities: the facts that hang on an entity whom
-# the query names, and on the entities of those facts. Wishes about answers bear on every question,
-# so that no fact which is nearer takes their place. What the bot said is left out by the indexes
-# themselves, unless it is wanted.
+# near, so that a later one counts a little less. Of a period those whose outlines differ least.
+# Entities: the facts that hang on an entity whom the query names, and on the entities of those
+# facts. Wishes about answers bear on every question, so that no fact which is nearer takes their
+# place. What the bot said is left out by the indexes themselves, unless it is wanted.
 SEARCH = """
 WITH query AS MATERIALIZED (
     SELECT %(vector)s::halfvec AS vector, binary_quantize(%(vector)s::halfvec) AS outline

@@ -169,7 +169,7 @@ class Turn:
     def cancels_note(self) -> bool:
         """Whether a bare "cancel it" takes back the note that was told last."""
         last = _text_of(self._own[-1]) if self._own else ""
-        return replies.is_note(last) and reminders.cancels_note(self.text, last, self._messages)
+        return reminders.cancels_note(self.text, last, self._messages) and replies.is_note(last)
 
     def reply(self, results: Sequence[ToolMessage]) -> str:
         """What is said when nothing is left to do."""
@@ -271,9 +271,8 @@ class Turn:
         if not self._question:
             return []
         calls: list[Call] = [(SEARCH, {"query": self._question, "limit": SEARCHED})]
-        is_wide = requests.overview_of(self._question) in ("profile", "family")
-        is_wide = is_wide or bool(replies.asks_of_self(self._question))
-        return [*calls, NEWEST] if is_wide else calls
+        is_overview = requests.overview_of(self._question) in ("profile", "family")
+        return [*calls, NEWEST] if is_overview or replies.asks_of_self(self._question) else calls
 
     def _said_to(self, result: ToolMessage) -> str:
         if result.name == "current_time":

@@ -299,6 +299,11 @@ def _cancels_alone(text: str, pattern: lexicon.Expression = BARE_CANCEL) -> Canc
     return CancelOrder(id=match["about"] or IT) if match else None
 
 
+def _cancels_it(text: str) -> bool:
+    """Whether a message says "cancel it", and no more."""
+    return _cancels_alone(text) == CancelOrder(id=IT)
+
+
 def _change_in_passing(text: str) -> ReminderOrder | None:
     """When the reminder that was spoken of is to come instead: "no sorry, at 10"."""
     folded = _short(text)
@@ -371,9 +376,7 @@ def asks_for_reminder(text: str) -> bool:
 def asks_in_vain(text: str, tool_names: Sequence[str]) -> bool:
     """Whether a message wants to see those that wait, or to change any, and none waits."""
     none_waits = SET_REMINDER in tool_names and LIST_REMINDERS not in tool_names
-    return none_waits and (
-        _asks_for_list(text) or names_reminder(text) or _cancels_alone(text) == CancelOrder(id=IT)
-    )
+    return none_waits and (_asks_for_list(text) or names_reminder(text) or _cancels_it(text))
 
 
 def cancels_note(text: str, note: str, messages: Sequence[BaseMessage]) -> bool:
@@ -386,7 +389,7 @@ def cancels_note(text: str, note: str, messages: Sequence[BaseMessage]) -> bool:
         note: What was told before.
         messages: The prompt.
     """
-    if read_change(text) is not None or _cancels_alone(text) != CancelOrder(id=IT):
+    if not _cancels_it(text) or read_change(text) is not None:
         return False
     told = [str(m.text).partition("\n")[0] for m in _talk(messages) if isinstance(m, AIMessage)]
     about = (one.partition(": ")[2] for one in told if one.startswith(CLOCK))

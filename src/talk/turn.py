@@ -467,9 +467,10 @@ class AgentService:
     async def _names_zone_before(self, turn: Turn) -> bool:
         """Whether the answer to the message before tells a clock that was only a guess."""
         said = [m["id"] for m in turn.history[:-1] if m["role"] == "user"]
-        find, conversation = self._turns.find_answer, turn.conversation_id
-        answers = [await self._client.run(find, conversation, number) for number in said[-1:]]
-        return any(one is not None and one.changes.names_zone for one in answers)
+        if not said:
+            return False
+        answer = await self._client.run(self._turns.find_answer, turn.conversation_id, said[-1])
+        return answer is not None and answer.changes.names_zone
 
     async def _switch_memory(self, turn: Turn) -> TurnResult | None:
         """Switch the memory on or off in words, as /settings does."""

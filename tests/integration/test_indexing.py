@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from itertools import starmap
 from typing import Any
 from uuid import UUID
 
@@ -1037,7 +1038,8 @@ def test_the_nearest_of_more_than_are_compared_exactly_are_found(
             blurred = [v + 0.15 * (-1) ** n for n, v in enumerate(vector)]
             wanted = parameters | few | {"vector": json.dumps(blurred)}
             cursor.execute(retrieval_repo.SEARCH, wanted)
-            best = max((hit for hit in map(hit_of, cursor) if hit.cosine), key=lambda h: h.cosine)
+            hits = starmap(retrieval_repo.Hit, cursor)
+            best = max((hit for hit in hits if hit.cosine), key=lambda hit: hit.cosine)
             cursor.execute(
                 "SELECT position FROM search_documents"
                 " WHERE coalesce(message_id, memory_id) = %s AND kind = %s",
@@ -1045,10 +1047,6 @@ def test_the_nearest_of_more_than_are_compared_exactly_are_found(
             )
             assert cursor.fetchone() == (place,)
         cursor.execute("ROLLBACK")
-
-
-def hit_of(row: tuple[Any, ...]) -> retrieval_repo.Hit:
-    return retrieval_repo.Hit(*row)
 
 
 def test_the_statement_s_plan_holds_for_words_that_are_everywhere(
