@@ -56,7 +56,7 @@ INTRODUCED = lexicon.Expression(
     r"\W*(?P<greeting>(?:(?:<lines.opener>|<lines.pleasantry>)(?![\w'-])\W+){0,2})<lines.named>",
     re.I,
 )
-END = lexicon.Expression(r"(?:[ ,]+<lines.question_end>)+\W*$", re.I)
+END = lexicon.Expression(r"(?>[ ,]+<lines.question_end>(?!\w))+\W*$", re.I)
 TELLING = lexicon.Expression(r"(?<!\w)<lines.telling_question>\s+(?=.{8})", re.I)
 TOLD = 2  # content words of a sentence beside a question that tells something
 WHOSE = re.compile(r"\W*(?:[ув] |\w+s\b)", re.I)  # "у лёхи", "jakes"

@@ -158,13 +158,13 @@ WORDED = tuple(
         r"[?&](?:token|access_token|api_?key|key|password|secret|sig)=(?P<v>[^\s&]{6,})",
         # Numbers of documents
         r"\b<secrets.document>\b[^•.!?\n+\d]{0,40}"
-        r"(?P<v>(?:\d[\s-]?){2,6}(?:[^\w+.!?\n]{0,3}<secrets.number>?\s?(?:\d[\s-]?)){4,16})",
+        r"(?P<v>(?>\d[\s-]?){2,6}(?>[^\w+.!?\n]{0,3}<secrets.number>?\s?\d[\s-]?){4,16})",
         r"(?<!\d)(?P<v>\d{3}-\d{3}-\d{3}[ -]\d{2})(?!\d)",
-        r"\biban\b\W{0,5}(?P<v>[a-z]{2}\d{2}(?: ?[a-z]{0,4}\d[a-z\d]*){0,9})",
+        r"\biban\b\W{0,5}(?P<v>[a-z]{2}\d{2}(?> ?[a-z]{0,4}\d[a-z\d]*){0,9})",
     )
 )
 # Recovery words of a wallet: some words behind a sign, or many of them.
-_WORDS = r"(?:[\s\d,;.)-]{0,6}[^\W\d]\w*)"
+_WORDS = r"(?>[\s\d,;.)-]{0,6}[^\W\d]\w*)"
 SEEDS = lexicon.Expression(
     rf"\b<secrets.seed>(?:[^•.!?\n:=]{{0,30}}"
     rf"(?:[:=]|(?:\s-\s+)?\b<secrets.seed_is>\b|\s-\s(?!\s*<secrets.seed_is>\b))"

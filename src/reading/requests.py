@@ -36,7 +36,8 @@ FORGET = lexicon.Expression(
 )
 # What may stand behind the thing and is no part of it.
 BEHIND = lexicon.Expression(
-    r"(?:[\s,]+(?:<forget.behind>|(?:<forget.determiner>\s+)*<forget.matter>))+$", re.IGNORECASE
+    r"(?:[\s,]+(?:<forget.behind>|(?><forget.determiner>\s+)*<forget.matter>)){1,4}$",
+    re.IGNORECASE,
 )
 # A reply to a list, of which one is to be picked.
 ALL_OF_THEM = lexicon.Expression(r"<answers.all_of_them>[.! ]*", re.IGNORECASE)
@@ -49,7 +50,7 @@ WHAT_IS_KNOWN = lexicon.Expression(
 ABOUT = lexicon.Expression(r"<forget.about>(?![\w'-])[\s,]*", re.IGNORECASE)
 # "That whole business with", "эту тему про": it stands for the thing behind it.
 MATTER = lexicon.Expression(
-    r"(?:<forget.determiner>\s+)*<forget.matter>\s+(?:<forget.about>|<forget.with>)(?![\w'-])[\s,]*",
+    r"(?><forget.determiner>\s+)*<forget.matter>\s+(?:<forget.about>|<forget.with>)(?![\w'-])[\s,]*",
     re.IGNORECASE,
 )
 # "Про Тучку забудь": the verb behind the thing.
@@ -154,9 +155,9 @@ def _nameless() -> frozenset[str]:
     return frozenset(form for word in lexicon.words("forget.nameless") for form in lemmas(word))
 
 
-_QUIETLY, _BUT = r"(?:<requests.quietly>[\s,]+)*", r"(?:<requests.but>[\s,]+)*"
+_QUIETLY, _BUT = r"(?><requests.quietly>[\s,]+)*", r"(?><requests.but>[\s,]+)*"
 _PRIVATE, _THIS = "<requests.private>", "<requests.this>"
-_OBJECT = r"(?:\s+<requests.private_object>)*"
+_OBJECT = r"(?>\s+<requests.private_object>(?!\w))*"
 _NEXT = r"(?:<lines.the_next>(?:\s+[^\W\d]+){0,2}\s+)?"
 # "Don't remember this: …", with a sign behind it or with "this"; "don't remember that I …" wants
 # something forgotten.

@@ -23,7 +23,7 @@ QUESTION = lexicon.Expression(
 INSIDE = lexicon.Expression(
     r"(?P<before>[^\s,.;:!?()]+(?: [^\s,.;:!?()]+){0,6}?)(?: <lines.question_preposition>)?"
     r" (?:<lines.last_question>|<lines.inner_question>(?P<behind>(?: [^\s,.;:!?()]+){1,2}))"
-    r"(?: <lines.question_end>)*[\s.!]*",
+    r"(?> <lines.question_end>(?!\w))*[\s.!]*",
     re.IGNORECASE,
 )
 # Behind "I know", "forgot", "asked" it asks nothing; nor behind a verb in mid-sentence.

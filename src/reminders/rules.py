@@ -155,7 +155,7 @@ MAX_LISTED = 20  # lines; /reminders has the rest
 MAX_QUESTION = 80  # characters of a question for them
 # Questions for what is set: "какие у меня напоминания?", "show my reminders".
 ASKS_FOR_LIST = lexicon.Expression(
-    r"\W*(?:(?:<lines.opener>|<reminder.greeting>)[ ,.]+)*"
+    r"\W*(?:(?>(?:<lines.opener>|<reminder.greeting>)(?!\w))[ ,.]+)*"
     r"(?:(?:<cancel.list>\b[\w ,']{0,30} )?<cancel.reminders>|<cancel.asked>)"
     r"(?: <cancel.are_set>)*\W*",
     re.IGNORECASE,
@@ -172,7 +172,7 @@ CLAUSE_END = lexicon.Expression(
     r"|(?<= )(?=(?:<move.verb>|<cancel.surely>)(?<=[^\W\da-z])(?!\w))",
     re.IGNORECASE,
 )
-_LEAD = r"\W*(?:(?:<lines.opener>|<cancel.and>)[ ,]+)*"
+_LEAD = r"\W*(?:(?>(?:<lines.opener>|<cancel.and>)(?!\w))[ ,]+)*"
 _OF = "(?:(?: <cancel.about>)? (?P<about>.{1,80}?))?"
 _UNNEEDED = "[ ,]+(?:<cancel.unneeded>|<cancel.stop>)(?: <cancel.again>)?"
 # "Отмени напоминание про хлеб", "cancel the bread reminder", "больше не напоминай о хлебе",
@@ -199,7 +199,8 @@ CANCEL = tuple(
 
 # "Перенеси на пятницу", "move the dentist reminder to 10", "відклади на годину".
 MOVE = lexicon.Expression(
-    r"\W*(?:(?:<lines.opener>|<reminder.greeting>|<requests.please>|<cancel.and>)[ ,.!]+)*"
+    r"\W*(?:(?>(?:<lines.opener>|<reminder.greeting>|<requests.please>|<cancel.and>)(?!\w))"
+    r"[ ,.!]+)*"
     r"<move.verb>(?!\w)[ ,]*",
     re.IGNORECASE,
 )
@@ -207,7 +208,8 @@ MOVE = lexicon.Expression(
 NOT_THEN = lexicon.Expression(r"\b<move.not> .{1,30}?(?:[ ,]+<move.but> |,[ ]+)", re.IGNORECASE)
 REASON = lexicon.Expression(r"(?:[,;.!(]| <move.because>) .*", re.IGNORECASE)
 OPENING = lexicon.Expression(
-    r"^\W*(?:(?:<lines.opener>|<reminder.greeting>|<cancel.about>)(?![\w'-])\W*)*", re.IGNORECASE
+    r"^\W*(?:(?>(?:<lines.opener>|<reminder.greeting>|<cancel.about>)(?![\w'-]))\W*)*",
+    re.IGNORECASE,
 )
 # What no thing begins with, in OpenCorpora's terms.
 NO_THING = frozenset({"NPRO", "CONJ", "PREP", "PRCL", "ADVB", "PRED"})
@@ -226,12 +228,12 @@ NOT_NEEDED = lexicon.Expression(
 )
 _CORRECTING = "(?:<lines.corrects>|<move.rather>|<move.instead>)"
 BEFORE_TIME = lexicon.Expression(
-    rf"^\W*(?:<lines.opener>(?!\w)\W*)*?{_CORRECTING}(?!\w)\W*"
-    rf"(?:(?:<lines.opener>|{_CORRECTING}|<cancel.bare_order>)(?!\w)\W*)*"
+    rf"^\W*(?:(?><lines.opener>(?!\w))\W*)*?{_CORRECTING}(?!\w)\W*"
+    rf"(?:(?>(?:<lines.opener>|{_CORRECTING}|<cancel.bare_order>)(?!\w))\W*)*"
 )
 FROM = lexicon.Expression(r"\b(?:<move.from> .{1,30}?|ones?) (?=<move.to> )", re.IGNORECASE)
 BEFORE_ABOUT = lexicon.Expression(
-    r"\W*(?:(?:<cancel.whose>|<move.it>|<cancel.about>|the|ones?)(?!\w)\W*)*", re.IGNORECASE
+    r"\W*(?:(?>(?:<cancel.whose>|<move.it>|<cancel.about>|the|ones?)(?!\w))\W*)*", re.IGNORECASE
 )
 TO = lexicon.Expression(r"\b<move.to> (?P<word>\d{1,2}|[^\W\d]+)(?=\W*$)", re.IGNORECASE)
 TO_END = lexicon.Expression(r"[ ,]*(?:\b(?:<move.to>|<cancel.and>))?[ ,]*$", re.IGNORECASE)

@@ -1,0 +1,117 @@
+"""Texts that an expression can read in two ways at each of many places.
+
+``(?:so|and|so then)*`` behind which nothing fits tries each way of each place: a short message of
+"so so so so …" would take longer than anyone lives. ``(?>…)`` keeps to the first way.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import pkgutil
+import re
+import time
+from collections.abc import Iterator
+from re import _constants as op  # type: ignore[attr-defined]
+from re import _parser as parser  # type: ignore[attr-defined]
+from typing import Any
+
+import src
+from src.reading.lexicon import Expression
+
+REPEATS = (op.MAX_REPEAT, op.MIN_REPEAT)
+MANY = 4  # times; what repeats less often cannot take long
+PLACES = (5, 10, 15, 20)  # each doubles what is exponential 32 times
+LONG = 20  # milliseconds of processor time; what is linear takes a hundredth of one
+CATEGORY = {
+    op.CATEGORY_SPACE: " ", op.CATEGORY_NOT_WORD: " ",
+    op.CATEGORY_DIGIT: "1", op.CATEGORY_WORD: "w",
+}  # fmt: skip
+OTHER = "w 1.\n"  # one of these is no member of a negated set
+
+
+def expressions() -> dict[str, re.Pattern[str]]:
+    """All that the bot's modules hold, by their sources."""
+    found: list[Any] = []
+    for module in pkgutil.walk_packages(src.__path__, "src."):
+        found.extend(vars(importlib.import_module(module.name)).values())
+    patterns = [value for value in found if isinstance(value, re.Pattern)]
+    patterns += [held.compiled for held in gc.get_objects() if isinstance(held, Expression)]
+    return {one.pattern: one for one in patterns if isinstance(one.pattern, str)}
+
+
+def slow_text(pattern: re.Pattern[str]) -> str | None:
+    """A text of few words that takes an expression long; None: there is none."""
+    for beginning, choice in _repeated(parser.parse(pattern.pattern, pattern.flags), ""):
+        for places in PLACES:
+            text = f"{beginning}{choice * places}\0"
+            start = time.thread_time()
+            pattern.search(text)
+            pattern.fullmatch(text)
+            if 1000 * (time.thread_time() - start) > LONG:
+                return text
+    return None
+
+
+def _repeated(tokens: Any, before: str) -> Iterator[tuple[str, str]]:
+    """What stands before each repeated piece of an expression, and each text of that piece."""
+    for name, value in tokens:
+        if name in REPEATS and value[1] > MANY:
+            yield from ((before, text) for text in _texts(value[2]))
+        for inner in _inner(name, value):
+            yield from _repeated(inner, before)
+        before += _text_of(name, value)[0]
+
+
+def _inner(name: Any, value: Any) -> list[Any]:
+    if name is op.BRANCH:
+        return list(value[1])
+    if name in (*REPEATS, op.POSSESSIVE_REPEAT):
+        return [value[2]]
+    if name is op.SUBPATTERN:
+        return [value[3]]
+    return [value] if name is op.ATOMIC_GROUP else []
+
+
+def _texts(tokens: Any) -> list[str]:
+    """Texts that a sequence reads: each part's ones, among the first ones of the others."""
+    parts = [_text_of(name, value) for name, value in tokens]
+    firsts = [part[0] for part in parts]
+    varied = (
+        "".join([*firsts[:at], text, *firsts[at + 1 :]])
+        for at, part in enumerate(parts)
+        for text in part
+    )
+    return list(dict.fromkeys(varied))
+
+
+def _text_of(name: Any, value: Any) -> list[str]:
+    """Texts that a part of an expression reads."""
+    if name is op.LITERAL:
+        return [chr(value)]
+    if name is op.NOT_LITERAL:
+        return [next(sign for sign in OTHER if ord(sign) != value)]
+    if name is op.ANY:
+        return ["w"]
+    if name is op.IN:
+        return [_member(value)]
+    if name in (*REPEATS, op.POSSESSIVE_REPEAT):
+        least, _, inner = value
+        once = _texts(inner) or [""]
+        return [text * max(least, 1) for text in once] + ([""] if least == 0 else [])
+    inner = [text for sequence in _inner(name, value) for text in _texts(sequence) or [""]]
+    return inner or [""]
+
+
+def _member(members: Any) -> str:
+    """A sign of a set."""
+    if members[0][0] is op.NEGATE:
+        excluded = {chr(value) for name, value in members if name is op.LITERAL}
+        kinds = {CATEGORY.get(value) for name, value in members if name is op.CATEGORY}
+        return next(sign for sign in f"{OTHER}-" if sign not in excluded | kinds)
+    name, value = members[0]
+    if name is op.LITERAL:
+        return chr(value)
+    if name is op.RANGE:
+        return chr(value[0])
+    return CATEGORY.get(value, "w")
