@@ -27,6 +27,8 @@ OWN_PRONOUN = lexicon.Expression(r"\b<match.own>\b")
 NAME = re.compile(r"(?<![\w'-])[A-ZА-ЯЁІЇЄҐ][\w'-]+")
 # Between a person and their name.
 NAMED = lexicon.Expression(r"(?:'s)?[\s,:—–-]+(?:<match.named>[\s—–-]+)*", re.IGNORECASE)
+NUMBER = re.compile(r"\d")
+CLAUSE_END = re.compile("[,;:.!?—–]")
 HAVING_THAT = lexicon.Expression(r"\b<match.having>\b")
 HAVING = lexicon.Expression(r"\b<match.has>\b")
 
@@ -111,6 +113,8 @@ def shared(request: Request, told: Told) -> int:
     """How many words of the request are found in a fact."""
     known = lemmas_of(f"{told.text} {told.object}") | _subject_lemmas(told.subject)
     relation = _relation_words(told, known)
+    if NUMBER.search(told.text):  # "I owe him 60 quid" speaks of money
+        relation |= lemmas_of(" ".join(lexicon.words("match.number")))
     return sum(bool(word.lemmas & (known | relation)) for word in request.words)
 
 
@@ -158,7 +162,7 @@ def _fits(request: Request, told: Told) -> bool:
         return False
     if is_own and _only_by_relation(request, told) and not _is_about_user(told):
         return False
-    is_negative = not stance(told.text).is_positive
+    is_negative = not stance(_meant_part(request, told)).is_positive
     speaks_in_clauses = request.is_about_user or request.has_thing
     if (request.is_negative or speaks_in_clauses) and is_negative != request.is_negative:
         return False
@@ -166,6 +170,20 @@ def _fits(request: Request, told: Told) -> bool:
     if is_a_thing and not _stands_free(request.words[0], told):
         return False  # "my dog" is not the dog of "allergic to dogs"
     return not request.has_thing or _has_as_thing(request, told)
+
+
+def _meant_part(request: Request, told: Told) -> str:
+    """What a fact, or a sentence, tells of the request: not "tell nobody" behind it."""
+    named = [
+        word
+        for word in content_words(told.text)
+        if any(word.lemmas & wanted.lemmas for wanted in request.words)
+    ]
+    if told.is_fact or not named:
+        return told.text
+    ends = [end.end() for end in CLAUSE_END.finditer(told.text, 0, named[0].start)]
+    begin = ends[-1] if ends else 0
+    return told.text[begin : named[-1].end]
 
 
 def _only_by_relation(request: Request, told: Told) -> bool:

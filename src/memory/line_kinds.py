@@ -35,6 +35,7 @@ LEAN = 0.1  # towards a note, by letters alone: what is none is quoted, rather t
 NOTHING: Vector = np.zeros(0, dtype=np.float32)
 SHARE = 0.2  # of pieces and marks, beside a vector of length 1
 # "Телефон врача", "vet's phone number": a name for what has a value, without a value.
+LIST = re.compile(r"[^,:?\n]{2,40}: *[^\s?][^?]*,[^?]*$")  # "shopping: milk, bread"
 BARE = lexicon.Expression(
     r"\W*(?:<lines.question_and>\s+)?(?P<name><lines.valued>(?:\s+[^\W\d_]+){1,6}"
     r"|(?:[^\W\d_]+(?:'s)?\s+){1,4}<lines.valued_last>)"
@@ -83,6 +84,8 @@ def kind_of(text: str, vector: Vector | None = None, weights: Weights | None = N
     bare = BARE.fullmatch(text.translate(FOLD))
     if bare is not None and not any(map(tells_deed, words(bare["name"]))):
         return UNSURE
+    if LIST.match(text):
+        return NOTE
     if vector is None or vector.shape != weights.mean.shape:
         if len(words(text)) > SHORT[-1]:
             return QUESTION if is_question(text) else NOTE

@@ -44,8 +44,16 @@ TAKES_BACK = lexicon.Expression(
     r"(?P<sign>(?:\W*<lines.laugh>)*\W*)(?P<more>.*)",
     re.I | re.S,
 )
+ABOUT = lexicon.Expression(r"<forget.about> ", re.I)
+# What goes on with the note before it: "it's on the 25th", "в субботу", "I sold it".
+IN_ITS_PLACE = lexicon.Expression(
+    r"(?:<lines.continues>|<forget.that>|<lines.question_preposition>)(?![\w'-])"
+    r"|.{1,60}\s<lines.continues>\W*$",
+    re.I,
+)
 SIGN = re.compile(r"[,.;:!)—–]|\s-")
 ASK_ME = lexicon.Expression(r"^\W*<lines.ask_me>[\s,]+", re.I)
+GIVE_ME = lexicon.Expression(r"^\W*<lines.give_me>\s", re.I)  # "скинь номер сантехника"
 Call = tuple[str, dict[str, Any]]
 Prompt = Sequence[BaseMessage]
 Names = Sequence[str]
@@ -199,7 +207,8 @@ class Turn:
         if requests.overview_of(self.text):
             return asked or self.text
         wants = self._kind == REQUEST and ASK_ME.match(self.text) is not None
-        is_asked = wants or (self._kind == NOTE and is_question(self.text))
+        asks = is_question(self.text) or GIVE_ME.match(self.text) is not None
+        is_asked = wants or (self._kind == NOTE and asks)
         if is_asked or self._kind in (QUESTION, UNSURE):
             return ASK_ME.sub("", asked or self.text)
         return ASK_ME.sub("", asked) if self._kind == NOTE else ""
@@ -220,6 +229,8 @@ class Turn:
     def _forgetting(self) -> list[Call] | None:
         """The calls of a request to forget; none where it is not said what; None: no request."""
         if taken := TAKES_BACK.match(self.text.translate(FOLD)):
+            if about := ABOUT.match(taken["more"]):  # "I was joking about the lottery"
+                return [("forget_fact", {"about": taken["more"][about.end() :]})]
             if not self._takes_last_back(taken):
                 return None
             instead = self.text[taken.start("more") :]
@@ -242,7 +253,7 @@ class Turn:
         if not more or not last or not replies.is_note(last):
             return not more
         if SIGN.search(taken["sign"]) is not None:
-            return not is_question(more)
+            return not is_question(more) and IN_ITS_PLACE.match(more) is None
         return not stance(more).is_positive and bool(shared(more, last))
 
     def _saving(self, told: str) -> list[Call]:
@@ -291,13 +302,18 @@ class Turn:
         asks = is_question(self.text)
         if self._kind in (NOTE, UNSURE) and not (asks and self._question):
             return self._noted()
-        if self._kind == QUESTION and replies.TELLING.search(self.text.translate(FOLD)):
+        is_telling = replies.TELLING.search(self.text.translate(FOLD)) is not None
+        if (self._kind == QUESTION and is_telling) or ("?" not in self.text and self._tells()):
             return self._noted()
         if not self._question or self._kind == REQUEST:
             return self._with_hint(say(f"offline_{self._kind}", self.language))
         is_sure = asks or requests.overview_of(self.text) is not None
         reply = say("offline_unknown" if is_sure else "offline_unsure", self.language)
         return self._with_hint(reply)
+
+    def _tells(self) -> bool:
+        """Whether what may be a question tells something besides."""
+        return self._kind in (QUESTION, UNSURE) and bool(replies.told_beside(self.text))
 
     def _noted(self) -> str:
         """What is said of a note: with what it puts right, the last about the same, or asked."""

@@ -44,6 +44,7 @@ LONG, WORDS_OF_LONG = 120, 0.2  # characters of a note whose meaning is of many 
 GAP = 0.15  # below the nearest, from which on a note is left out
 SPELT, ALIKE = 3, 0.83  # letters of a word that may be misspelt, likeness to the one that is meant
 TWICE = re.compile(r"(.)\1")
+MOST = 0.03  # more, for the most of three words or more
 SURE = 2  # words of a question that are enough, if they are all of its words
 SHARED = 0.5  # of the words of a question, in a file; more of them in what has no vector (yet)
 BESIDE = 5  # messages behind a note in which one that puts it right is looked for
@@ -128,8 +129,9 @@ def quote_found(found: Found, question: str, language: Language, kind: Kind) -> 
 
 def _judged(record: Record, kind: str) -> Record:
     """A record with its kind; of a question what it tells besides, in the place of its text."""
-    told = told_beside(record["text"]) if kind == QUESTION and not _is_fact(record) else ""
-    if not told or record.get("from_file"):
+    may_ask = kind in (QUESTION, UNSURE) and not (_is_fact(record) or record.get("from_file"))
+    told = told_beside(record["text"]) if may_ask else ""
+    if told in ("", record["text"].strip()):
         return {**record, "kind": kind}
     return {**record, "kind": NOTE, "text": told, "is_beside": True}
 
@@ -314,6 +316,7 @@ def _nearness(record: Record, question: str) -> float:
         told = None  # of whom, it does not say
     weight = WORDS_OF_LONG if len(text) >= LONG else WORDS
     same = share and weight * share + EVIDENCE[told]
+    same += MOST * (len(asked) > SURE and share > SHARED)
     same += NAMED * bool(people_in(question) & people_in(text))
     return similarity + (ONE_WORD[told] if share == 1 else same)
 

@@ -55,8 +55,8 @@ MATTER = lexicon.Expression(
 )
 # "Про Тучку забудь": the verb behind the thing.
 FORGET_LAST = lexicon.Expression(
-    rf"{POLITE}(?P<thing><forget.last_thing>\s.{{1,80}}?)[\s,]+(?:<requests.please>,?\s+)?"
-    r"<forget.last_verb>(?:[\s,]+<requests.please>)?[\s.!]*",
+    rf"{POLITE}(?P<thing><forget.last_thing>\s.{{1,80}}?)(?<!\bн[еі])[\s,]+(?:<requests.please>,?\s+)?"
+    r"<forget.last_verb>(?:[\s,]+<forget.behind>){0,2}(?:\s*[,;(—–-].*|[\s.!]*)",
     re.IGNORECASE,
 )
 # "Forget that, I was joking": what follows the sign is a reason.
@@ -132,7 +132,7 @@ def _read(thing: str) -> ForgetRequest:
     if all(forms & _nameless() for forms in content(OF_ME.sub(" ", ALL.sub(" ", bare)))):
         is_all = ALL.search(bare) is not None or OF_ME.search(bare) is not None
         return ForgetRequest("", everything=is_all, is_last=not is_all and bool(bare))
-    about = " ".join(thing[start:].strip(' ,:«»"“”').split())
+    about = " ".join(thing[start:].strip(' ,:«»"“”—–-').split())
     return ForgetRequest(about, everything=ALL.search(bare) is not None and everything is not None)
 
 

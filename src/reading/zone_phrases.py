@@ -35,6 +35,11 @@ CORRECTED = lexicon.Expression(
     r"|,? (?:<zones.but> )?<zones.not> [^,.;!?\n]{1,38}$",
     re.IGNORECASE,
 )
+# The whole of a message: "not Denver but Chicago".
+NOT_BUT = lexicon.Expression(
+    r"<zones.not> (?!<zones.in> )(?P<was>[^,.;!?\n]{2,38}?),? <zones.but> (?!<zones.in> )"
+    r"(?P<place>[^,.;!?\n]{2,38}?)(?: <zones.fill>){0,2}"
+)
 # "London, Ontario": a region behind a city.
 REGION = re.compile(r", ([^\s,.;!?()\n][^,.;!?()\n]{1,30})(?=[,.;!?()\n]|$)")
 NOT = lexicon.Expression(r"<zones.not>(?![\w-])")
@@ -70,6 +75,17 @@ def told_zone(text: str) -> ToldZone | None:
                 rest = text.replace(clause, "", 1).strip(" .,!;)\n")
                 return ToldZone(tuple(zones or ()), "" if SMALL_TALK.fullmatch(rest) else rest)
     return None
+
+
+def corrected_zone(text: str, time_zone: str) -> ToldZone | None:
+    """The zone that a message tells instead of the user's own, and says no more."""
+    folded = text[:MAX_TEXT].translate(FOLD).lower().rstrip(" .,!;)\n")
+    begin = opening.end() if (opening := OPENER.match(folded)) else 0
+    told = NOT_BUT.fullmatch(folded, begin)
+    if told is None or time_zone not in find_time_zones(told["was"]):
+        return None
+    zones = find_time_zones(told["place"])
+    return ToldZone(tuple(zones), "") if zones else None
 
 
 def home_zones(text: str) -> list[str]:

@@ -164,7 +164,8 @@ ASKS_FOR_LIST = lexicon.Expression(
 BARE_ORDER = lexicon.Expression("<cancel.bare_order>[.! ]*", re.IGNORECASE)
 # With a sign only behind it, it ends a clause.
 POLITE = lexicon.Expression(
-    r"(?P<before>[ ,]*)\b(?:<requests.please>|<move.instead>)\b(?P<behind>[ ,]*)", re.IGNORECASE
+    r"(?P<before>[ ,]*)\b(?:<requests.please>|<move.instead>|<move.sorry>)\b(?P<behind>[ ,]*)",
+    re.IGNORECASE,
 )
 # A clause ends at a sign, before "can you", and before a verb that only orders.
 CLAUSE_END = lexicon.Expression(

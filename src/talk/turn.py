@@ -44,7 +44,7 @@ from src.reading.facts import PRIVATE
 from src.reading.gate import MASK, is_alone, redact, refers_back, secrets_of
 from src.reading.requests import asked_place
 from src.reading.voices import Voice, clean_name
-from src.reading.zone_phrases import home_zones, told_zone
+from src.reading.zone_phrases import corrected_zone, home_zones, told_zone
 from src.talk.graph_run import GraphRun, cited_sources
 from src.talk.main_graph import Graph
 from src.talk.questions import QuestionService
@@ -447,6 +447,8 @@ class AgentService:
         if not incoming.voice.is_own or incoming.owner.is_group:
             return None
         told = await asyncio.to_thread(told_zone, incoming.text)
+        if told is None and incoming.has_zone:
+            told = await asyncio.to_thread(corrected_zone, incoming.text, incoming.time_zone)
         if told is None and len(incoming.text.split()) <= NAME_WORDS and asks_for_place(turn):
             place = incoming.text.replace(",", "")
             named = await asyncio.to_thread(told_zone, f"my time zone is {place}")

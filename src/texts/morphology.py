@@ -94,7 +94,8 @@ def lemmas(word: str) -> frozenset[str]:
 @lru_cache(maxsize=20_000)
 def dictionary_forms(lower: str) -> frozenset[str]:
     """The dictionary forms of a Russian or Ukrainian word in lower case; none of unknown words."""
-    return frozenset(without_yo(parse.normal_form) for parse in _parses(lower))
+    forms = frozenset(without_yo(parse.normal_form) for parse in _parses(lower))
+    return forms - {"быть"} if "бывший" in forms else forms  # an ex is somebody
 
 
 @lru_cache(maxsize=20_000)

@@ -7,7 +7,7 @@ from aiogram import Bot
 
 from src.base.zones import local_time, place_of_zone
 from src.pg.client import PgClient
-from src.reading.zone_phrases import home_zones, told_zone
+from src.reading.zone_phrases import corrected_zone, home_zones, told_zone
 from src.reminders.reminder_repo import ReminderRepository
 from src.texts import Language, say
 from tests.cases import for_each
@@ -41,6 +41,7 @@ TOLD = {
     "Asia/Tbilisi": "я в тбилиси щас, время ставь тбилисское; часы мне по тбилиси поставь; "
     "мы в тбилиси до мая, время смени на местное; я в тбилиси живу. поставь часы как тут; "
     "я в тбилиси с весны, время у меня местное; время тбилисское; живу по тбилиси",
+    "Asia/Tashkent": "я по ташкентскому времени живу",
     "Asia/Omsk": "я из омска, по омску время мне ставь; ставь омское время",
     "America/Los_Angeles": "im in san diego for 3 months set my clock to that",
     "Europe/Riga": "постав мені годинник по ризі, я тут на роботі; "
@@ -133,6 +134,20 @@ def test_a_zone_is_read_in_words(zone: str) -> None:
 def test_what_else_a_message_with_a_zone_wants_is_answered(text: str, rest: str) -> None:
     told = told_zone(text)
     assert told is not None and told.rest == rest
+
+
+@for_each(("text", "was", "zone"), [
+    ("ой не самара а екатеринбург уже", "Europe/Samara", "Asia/Yekaterinburg"),
+    ("not denver but chicago", "America/Denver", "America/Chicago"),
+    ("та не Варшава, а Лондон", "Europe/Warsaw", "Europe/London"),
+    ("не Самара, а Москва", "Europe/Kyiv", None), ("not tea but coffee", "Europe/London", None),
+    ("не в самару а в казань еду завтра", "Europe/Samara", None),
+])  # fmt: skip
+def test_another_place_is_told_instead_of_the_user_s_own(
+    text: str, was: str, zone: str | None
+) -> None:
+    told = corrected_zone(text, was)
+    assert (told.zones[0] if told else None) == zone
 
 
 @for_each("text", NOT_TOLD)

@@ -16,6 +16,46 @@ from tests.attacks.forgetting import attack, by_rules
 from tests.cases import for_each
 
 
+@for_each(("text", "about"), [
+    ("а вот про браслет забудь плиз, брат читает", "браслет"), ("убери запись про ссуду", "ссуду"),
+    ("насчет веры забудь", "веры"), ("то что я говорил про ссуду забудь лучше", "ссуду"),
+    ("не надо помнить про веру", "веру"), ("про веру можешь забыть уже", "веру"),
+    ("ой забудь про ссуду это секрет", "ссуду"), ("забудь нафиг про ссуду", "ссуду"),
+    ("всё про бывшую удали пж", "бывшую"), ("убери из заметок про ссуду", "ссуду"),
+    ("прибери запис про позику", "позику"), ("забудь краще про віру, посварились", "віру"),
+    ("забудь те що я писала про віру", "віру"), ("про віру не згадуй більше", "віру"),
+    ("forget what i said about vera plss", "vera"), ("nvm forget abt the raffle", "the raffle"),
+    ("the thing about vera, forget it", "vera"), ("drop the note about vera", "vera"),
+    ("what i said about the raffle, forget that please", "the raffle"),
+    ("id like you to forget about the raffle", "the raffle"),
+    ("get rid of the note about vera", "vera"),
+])  # fmt: skip
+def test_people_ask_to_forget_in_many_ways(text: str, about: str) -> None:
+    wanted = forget_request(text)
+    assert wanted is not None and wanted.about == about
+
+
+@for_each("text", [
+    "о таком не забыть, вот это был вечер", "убери посуду потом", "это не забыть",
+    "все дела не забыть сделать", "i drop the kids at school", "надо убрать запись к врачу",
+    "about tomorrow, forget it i'll go alone", "прибери в кімнаті",
+])  # fmt: skip
+def test_what_is_not_to_be_forgotten_is_no_request(text: str) -> None:
+    assert forget_request(text) is None
+
+
+@for_each(("text", "told"), [
+    ("забудь що я зустрічаюсь з ігорем", "я зустрічаюсь з тренером ігорем нікому не кажи"),
+    ("forget that i date igor", "i date igor dont tell anyone"),
+    ("забудь что я курю", "не поверишь, я курю опять"),
+])  # fmt: skip
+def test_what_else_a_sentence_denies_is_not_what_is_meant(text: str, told: str) -> None:
+    assert is_meant(read_request(text), Told(told, is_fact=False))
+    assert not is_meant(
+        read_request("forget that i eat meat"), Told("i dont eat meat", is_fact=False)
+    )
+
+
 @for_each(("seed", "typed"), [(3, True), (4, True), (5, False), (6, False)])
 def test_no_random_request_destroys_a_wrong_fact_and_few_miss_the_right_one(
     seed: int, typed: bool
@@ -77,6 +117,9 @@ def test_what_may_be_a_reason_is_left_out_where_nothing_is_found(about: str, thi
     ("забудь про борг Назару", "я винен Назару 500"),
     ("forget the plumber's phone", "Plumber: tel. 020 7946 0000"),
     ("забудь телефон слесаря", "Слесарь Глеб, тел. 067 111 22 33"),
+    ("forget that i owe ned money", "i owe ned 40 from cards"),
+    ("забудь що я позичила дані гроші", "я позичила дані 900 до середи"),
+    ("забудь что я дала лёве денег", "я дала лёве 2000 на билет"),
 ])  # fmt: skip
 def test_a_debt_is_what_is_owed_and_a_phone_a_number(text: str, told: str) -> None:
     assert is_meant(read_request(text), Told(told))

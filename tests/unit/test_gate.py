@@ -204,6 +204,10 @@ my seed phrase is about above absent absorb
 мій рахунок UA21 3223 1300 0002 6007 2335 6600 1 у Приваті
 DE89 3704 0044 0532 0130 00 is my account
 CVV 123
+запиши карту 4276 1600 1234 5671
+5469380012345678 моя карта
+my visa number is 4555 3412 4412 1115
+у тата картка 4149 4991 2345 6789
 код безопасности на карте 789
 123 is my cvv
 пин-код от карты 1234
@@ -289,7 +293,9 @@ ASKED = [
     ("код от сейфа", "код от гаража у бати ••••", False),
     ("де бабуся живе", "код від під'їзду в бабусі ••••", False),
 ]
-NO_SECRETS = """wrote code for 3 days straight
+NO_SECRETS = """заказ 4276160012345671 приедет завтра
+карта проезда 12 34
+wrote code for 3 days straight
 promo code for pizza is YUM2024
 zip code of the new flat is 90210
 booking code is X7T2KQ

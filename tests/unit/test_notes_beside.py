@@ -9,7 +9,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 
 from src.memory.line_kinds import kind_of
 from src.offline.model import answer
-from src.offline.replies import corrects, near
+from src.offline.replies import corrects, near, quote_found
 from src.texts import say
 from tests.unit.test_offline import prompt
 
@@ -220,3 +220,16 @@ def test_what_puts_right_after_a_question_stands_beside_what_was_asked(
 ) -> None:
     assert note in beside("купил новый чайник", note, question, right)
     assert quoted(question, record(1, note), record(6, right)) == sorted([note, right])
+
+
+@pytest.mark.parametrize("kind", ["question", "unsure"])
+def test_what_is_told_behind_a_question_is_quoted(kind: str) -> None:
+    told = record(3, "та куди ж я очки поклала... ага очки лежать у хлібниці", 0.8)
+    found = [{"memories": [told]}]
+    assert "«ага очки" in str(quote_found(found, "де очки", "uk", lambda _: kind))
+
+
+def test_most_of_several_words_bring_a_note_over_the_threshold() -> None:
+    note = "grandma rose is staying till the tenth, she snores like a tractor"
+    assert quoted("who is staying over till the tenth", record(1, note, 0.69)) == [note]
+    assert quoted("who is staying over", record(1, note, 0.69)) == []

@@ -145,7 +145,16 @@ def test_a_note_that_puts_another_right_is_said_to_stand_beside_it() -> None:
 
 
 @for_each(
-    "text", ["я пошутил", "scratch that", "I was joking!", "це був жарт", "забудь, что я сказал"]
+    "text",
+    [
+        "я пошутил",
+        "scratch that",
+        "I was joking!",
+        "це був жарт",
+        "забудь, что я сказал",
+        "скасуй, то я жартувала",
+        "отмена, я пошутила",
+    ],
 )
 def test_what_is_taken_back_is_the_note_before_it_as_a_whole(text: str) -> None:
     talk = [
@@ -189,7 +198,9 @@ def test_of_the_next_message_it_keeps_nothing_when_that_is_asked(text: str) -> N
 @for_each(("text", "goes"), [
     ("scratch that, we stay in york", True), ("жартую, нікуди не їдемо", True),
     ("та я пожартувала, лишаємось", True), ("да я пошутил, никуда не едем", True),
-    ("отмена рейса прилечу завтра", False), ("scratch that, where is my cat?", False),
+    ("отмена рейса прилечу завтра", False), ("scratch that, its on 25 may", False),
+    ("отбой, в субботу переезжаем", False),
+    ("scratch that, i sold it", False), ("scratch that, where is my cat?", False),
 ])  # fmt: skip
 def test_what_is_taken_back_goes_whatever_is_told_instead(text: str, goes: bool) -> None:
     talk = [human("msg-3", "мы переезжаем в лидс"), AIMessage("Записано."), human("msg-5", text)]
@@ -197,6 +208,15 @@ def test_what_is_taken_back_goes_whatever_is_told_instead(text: str, goes: bool)
     assert (calls([*talk, saved]) == [("forget_fact", {"ids": ["msg-3"]})]) == goes
     after = [*talk[:2], human("msg-4", "а погода какая"), AIMessage("ok"), talk[-1]]
     assert calls([*after, saved]) == [], "what was said long ago is not meant"
+
+
+@for_each(("text", "about"), [
+    ("i was joking about the raffle", "the raffle"), ("пошутил про лотерею", "лотерею"),
+    ("жартувала про лотерею", "лотерею"),
+])  # fmt: skip
+def test_a_joke_is_taken_back_by_what_it_was_about(text: str, about: str) -> None:
+    talk = [human("msg-3", "купил чайник"), AIMessage("ok"), human("msg-5", text)]
+    assert calls(talk) == [("forget_fact", {"about": about})]
 
 
 @for_each("text", ["ой ні, забудь, не те написав", "ой не туда написала", "oh wrong chat"])
@@ -832,6 +852,8 @@ def test_a_reminder_is_cancelled_that_is_not_called_one(text: str, about: str) -
     ("не, давай на 6 утра перенеси", "it", "6 утра"),
     ("стоп не о 7:45 а о 6:30 перенеси", "it", "о 6:30"),
     ("move it not to 7 but to 8:15", "it", "8:15"),
+    ("move it to 11:30 actually, sorry", "it", "11:30"),
+    ("ой ні, відклади ще на годину пізніше", "it", "годину пізніше"),
     ("ой не успею перенеси посылку на 19:15", "посылку", "19:15"),
     ("нє, о 18:20 краще, перенеси дзвінок мамі на 18:20", "дзвінок мамі", "18:20"),
     ("перенеси на 18:20 дзвінок мамі", "дзвінок мамі", "18:20"),
@@ -898,7 +920,7 @@ def test_a_bare_verb_cancels_after_other_talk_as_well(text: str, about: str) -> 
 
 
 @for_each(("text", "query"), [
-    ("дай телефон няни", "телефон няни"),     ("скинь номер няні", "номер няні"),
+    ("дай телефон няни", "телефон няни"), ("скинь номер няні", "номер няні"),
     ("ok cool thanks. what band is our council tax", "what band is our council tax"),
 ])  # fmt: skip
 def test_what_was_told_is_handed_out_on_request(text: str, query: str) -> None:
