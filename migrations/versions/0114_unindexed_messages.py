@@ -2,6 +2,10 @@
 
 When each had been taken in stood in ``messages``, in the predicate of an index, so that the row
 was written anew then, with an entry in every index. Now a row of two numbers goes instead.
+
+Of the indexes that a turn writes, ``messages_by_time`` serves as well as the one by age; an answer
+has no number of Telegram's to be found by; and that of procrastinate's of the jobs that run is one
+too many, since a job's lock is in another.
 """
 
 from alembic import op
@@ -30,7 +34,20 @@ DROP INDEX messages_unindexed;
 ALTER TABLE messages DROP COLUMN indexed_at;
 """
 
+LIGHTER = """
+DROP INDEX messages_by_age, idx_procrastinate_jobs_worker_not_null;
+ALTER TABLE messages DROP CONSTRAINT messages_one_per_telegram_message;
+CREATE UNIQUE INDEX messages_one_per_telegram_message
+    ON messages (bot_id, chat_id, telegram_message_id) WHERE telegram_message_id IS NOT NULL;
+"""
+
 AS_BEFORE = """
+DROP INDEX messages_one_per_telegram_message;
+ALTER TABLE messages ADD CONSTRAINT messages_one_per_telegram_message
+    UNIQUE (bot_id, chat_id, telegram_message_id);
+CREATE INDEX messages_by_age ON messages USING brin (created_at);
+CREATE INDEX idx_procrastinate_jobs_worker_not_null ON procrastinate_jobs (worker_id)
+    WHERE worker_id IS NOT NULL AND status = 'doing';
 ALTER TABLE messages ADD COLUMN indexed_at timestamptz;
 UPDATE messages m SET indexed_at = now()
 WHERE role IN ('user', 'assistant')
@@ -46,7 +63,7 @@ DROP TABLE unindexed_messages;
 
 
 def upgrade():
-    op.get_bind().connection.cursor().execute(WAITING)
+    op.get_bind().connection.cursor().execute(WAITING + LIGHTER)
 
 
 def downgrade():

@@ -164,7 +164,8 @@ WITH stored AS (
            %(quoted)s, %(quoted_author_id)s, %(file_id)s
     FROM conversations c
     WHERE c.id = %(conversation_id)s
-    ON CONFLICT ON CONSTRAINT messages_one_per_telegram_message DO NOTHING
+    ON CONFLICT (bot_id, chat_id, telegram_message_id) WHERE telegram_message_id IS NOT NULL
+    DO NOTHING
     RETURNING id, conversation_id, role, is_private
 ), waiting AS (
     INSERT INTO unindexed_messages SELECT conversation_id, id FROM stored

@@ -26,7 +26,7 @@ from src.history import conversation_repo, timeline_repo
 from src.history.conversation_repo import TelegramOrigin
 from src.memory import digest_repo as extraction_repo
 from src.memory import digest_repo as summary_repo
-from src.memory import forgetting_repo, memory_repo, retrieval_repo, search_index_repo
+from src.memory import forgetting_repo, memory_repo, purge_repo, retrieval_repo, search_index_repo
 from src.memory import search_index_repo as embedding_repo
 from src.memory.embedding_space import EmbeddingSpace, as_literal
 from src.memory.indexer import (
@@ -879,6 +879,8 @@ def parameters_of(connection: psycopg2.extensions.connection) -> dict[str, Any]:
         "minutes": 60,
         "after": None,
         "older_than": 0,
+        "days": 400,
+        "reads": True,
     }
 
 
@@ -942,6 +944,7 @@ def parameters_of(connection: psycopg2.extensions.connection) -> dict[str, Any]:
         pytest.param(extraction_repo.SELECT_STATE, {"messages_by_position"}, id="find_state"),
         pytest.param(extraction_repo.SELECT_UNREAD, {"messages_by_position"}, id="list_silent"),
         pytest.param(conversation_repo.SELECT_LAST_MESSAGES, set(), id="load_last_messages"),
+        pytest.param(purge_repo.SELECT_AGED, {"messages_by_time"}, id="delete_aged"),
     ],
 )
 def test_the_plan_uses_the_indexes_that_are_there_for_it(
