@@ -63,13 +63,16 @@ MEMORY_BLOCKS = frozenset({"user_facts", "history_summary", "memories"})
 
 # A long conversation as the database holds it: messages with positions and times, the newest now.
 INSERT_MESSAGES = """
-INSERT INTO messages (conversation_id, role, content, position, said_at, created_at, indexed_at)
-SELECT %(conversation)s, CASE WHEN n %% 2 = 1 THEN 'user' ELSE 'assistant' END,
-       CASE WHEN n %% 2 = 1 THEN '[Текущее время: 2026-01-01 12:00] ' ELSE '' END
-           || 'Реплика ' || n || '. ' || %(text)s, n, moment, moment,
-       CASE WHEN n > %(found)s THEN now() END
-FROM generate_series(1, %(messages)s) n,
-     LATERAL (SELECT now() - (%(messages)s - n + 1) * interval '1 minute') AS t (moment)
+WITH stored AS (
+    INSERT INTO messages (conversation_id, role, content, position, said_at, created_at)
+    SELECT %(conversation)s, CASE WHEN n %% 2 = 1 THEN 'user' ELSE 'assistant' END,
+           CASE WHEN n %% 2 = 1 THEN '[Текущее время: 2026-01-01 12:00] ' ELSE '' END
+               || 'Реплика ' || n || '. ' || %(text)s, n, moment, moment
+    FROM generate_series(1, %(messages)s) n,
+         LATERAL (SELECT now() - (%(messages)s - n + 1) * interval '1 minute') AS t (moment)
+    RETURNING conversation_id, id, position
+)
+INSERT INTO unindexed_messages SELECT conversation_id, id FROM stored WHERE position <= %(found)s
 """
 INSERT_FACTS = """
 INSERT INTO memories (owner_id, memory_type, text, subject, relation, object, importance,

@@ -7,7 +7,6 @@ import random
 import time
 from contextlib import closing
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 
 import psutil
@@ -17,9 +16,9 @@ from benchmarks.world import ROOT, World, percentile, process
 
 Numbers = dict[str, float]
 
-# New messages that are in no index yet, and documents without a vector.
+# Messages that are in no index yet, and documents without a vector.
 COUNT_PENDING = """
-SELECT (SELECT count(*) FROM messages WHERE created_at > %(since)s AND indexed_at IS NULL)
+SELECT (SELECT count(*) FROM unindexed_messages)
      + (SELECT count(*) FROM search_documents WHERE model_id IS NULL)
 """
 
@@ -55,10 +54,9 @@ async def measure_bot(
         numbers["memory_idle_mb"] = _memory(child)
         numbers |= await _paced(world, load, "added", steady=True)
         numbers |= await _paced(world, load, "random_added", steady=False)
-        began = datetime.now(UTC)
         numbers |= await _flood(world, load, load.flood)
         if remembers:
-            numbers["embedded_after_flood_s"] = await _until_embedded(dsn, began)
+            numbers["embedded_after_flood_s"] = await _until_embedded(dsn)
         done = 1 + 2 * load.paced + load.flood
         if load.memory_turns > done:
             await _flood(world, load, load.memory_turns - done)
@@ -99,18 +97,18 @@ async def _flood(world: World, load: Load, count: int) -> Numbers:
     return {"turns_per_s": count / (time.monotonic() - start)}
 
 
-async def _until_embedded(dsn: str, since: datetime) -> float:
-    """Seconds until everything that was said since then is found by its meaning too."""
+async def _until_embedded(dsn: str) -> float:
+    """Seconds until everything that was said is found by its meaning too."""
     start = time.monotonic()
-    while await asyncio.to_thread(_count_pending, dsn, since):  # noqa: ASYNC110  (the bot's)
+    while await asyncio.to_thread(_count_pending, dsn):  # noqa: ASYNC110  (the bot's)
         await asyncio.sleep(0.5)
     return time.monotonic() - start
 
 
-def _count_pending(dsn: str, since: datetime) -> int:
+def _count_pending(dsn: str) -> int:
     connection = psycopg2.connect(dsn)
     with closing(connection), connection.cursor() as cursor:
-        cursor.execute(COUNT_PENDING, {"since": since})
+        cursor.execute(COUNT_PENDING)
         return int((cursor.fetchone() or (0,))[0])
 
 

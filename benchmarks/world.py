@@ -38,13 +38,13 @@ FILL = """
 INSERT INTO conversations (owner_id, telegram_user_id, extracted_position)
 SELECT add_owner({first} + n, 0), {first} + n, {long} FROM generate_series(-1, {users} - 1) n;
 
-INSERT INTO messages (conversation_id, role, content, position, created_at, said_at, indexed_at)
+INSERT INTO messages (conversation_id, role, content, position, created_at, said_at)
 SELECT c.id, CASE WHEN n % 2 = 0 THEN 'user' ELSE 'assistant' END,
        CASE WHEN n % 2 = 0 THEN '[Текущее время: 2026-01-01 12:00] ' ELSE '' END || (
            SELECT string_agg('слово' || (hashint8(c.telegram_user_id * 1000 + n * 20 + w)
                                          & 2147483647) % 5000, ' ')
            FROM generate_series(1, 8 + n % 7) w),
-       n, said_at, said_at, said_at
+       n, said_at, said_at
 FROM conversations c,
      generate_series(1, CASE WHEN c.telegram_user_id = {long_user} THEN {long} ELSE {each} END) n,
      LATERAL (SELECT now() - interval '400 days' + n * interval '1 minute' AS said_at) AS moment;

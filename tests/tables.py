@@ -20,6 +20,7 @@ ROWS_OF_OWNER = {
     "owners": _OWNERS,
     "conversations": _OWN,
     "messages": _CONVERSATIONS,
+    "unindexed_messages": _CONVERSATIONS,
     "tool_results": _CONVERSATIONS,
     "conversation_summaries": _CONVERSATIONS,
     "answer_sources": f"answer_id IN (SELECT id FROM messages WHERE {_CONVERSATIONS})",

@@ -51,9 +51,9 @@ FROM (
          generate_series(1, CASE WHEN c.telegram_user_id = {big} THEN {of_big} ELSE {each} END) n
 ) AS everything;
 
-INSERT INTO messages (conversation_id, role, content, position, said_at, indexed_at)
+INSERT INTO messages (conversation_id, role, content, position, said_at)
 SELECT conversation_id, 'user', 'сообщение номер ' || id || ' о том, что было сегодня и вчера',
-       position, now() - (1 - place) * interval '300 days', now()
+       position, now() - (1 - place) * interval '300 days'
 FROM arriving ORDER BY id;
 
 INSERT INTO search_documents (owner_id, position, kind, message_id, speaker, said_at, length,

@@ -149,26 +149,34 @@ DELETE FROM conversations
 WHERE telegram_user_id = %(user)s AND thread_id = %(thread_id)s
 """
 
-# A message, once per Telegram message: a second time no row comes back.
+# A message, once per Telegram message: a second time no row comes back. It waits for the search,
+# unless it is private.
 INSERT_MESSAGE = """
-INSERT INTO messages (conversation_id, role, content, position, said_at, bot_id, chat_id,
-                      telegram_message_id, sender_id, author_id, mentions, is_private,
-                      provenance, speaker, origin, quoted, quoted_author_id, file_id)
-SELECT c.id, %(role)s, %(content)s,
-       1 + greatest(c.last_position, (SELECT max(position) FROM messages
-                                      WHERE conversation_id = c.id)),
-       coalesce(%(said_at)s, now()), %(bot_id)s, %(chat_id)s, %(message_id)s, %(sender_id)s,
-       %(author_id)s, %(mentions)s, %(is_private)s, %(provenance)s, %(speaker)s, %(origin)s,
-       %(quoted)s, %(quoted_author_id)s, %(file_id)s
-FROM conversations c
-WHERE c.id = %(conversation_id)s
-ON CONFLICT ON CONSTRAINT messages_one_per_telegram_message DO NOTHING
-RETURNING id, conversation_id
+WITH stored AS (
+    INSERT INTO messages (conversation_id, role, content, position, said_at, bot_id, chat_id,
+                          telegram_message_id, sender_id, author_id, mentions, is_private,
+                          provenance, speaker, origin, quoted, quoted_author_id, file_id)
+    SELECT c.id, %(role)s, %(content)s,
+           1 + greatest(c.last_position, (SELECT max(position) FROM messages
+                                          WHERE conversation_id = c.id)),
+           coalesce(%(said_at)s, now()), %(bot_id)s, %(chat_id)s, %(message_id)s, %(sender_id)s,
+           %(author_id)s, %(mentions)s, %(is_private)s, %(provenance)s, %(speaker)s, %(origin)s,
+           %(quoted)s, %(quoted_author_id)s, %(file_id)s
+    FROM conversations c
+    WHERE c.id = %(conversation_id)s
+    ON CONFLICT (bot_id, chat_id, telegram_message_id) WHERE telegram_message_id IS NOT NULL
+    DO NOTHING
+    RETURNING id, conversation_id, role, is_private
+), waiting AS (
+    INSERT INTO unindexed_messages SELECT conversation_id, id FROM stored
+    WHERE role IN ('user', 'assistant') AND NOT is_private
+)
+SELECT id, conversation_id FROM stored
 """
 
 # The same for the owner's current conversation, which nobody deletes before the transaction ends.
 INSERT_IN_CURRENT = INSERT_MESSAGE.replace(
-    "FROM conversations c\nWHERE c.id = %(conversation_id)s",
+    "FROM conversations c\n    WHERE c.id = %(conversation_id)s",
     f"FROM conversations c JOIN ({HOLD_CONVERSATION}) AS held ON held.id = c.id",
 )
 

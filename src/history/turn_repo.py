@@ -176,7 +176,9 @@ WITH answer AS (
     FROM messages m JOIN conversations c ON c.id = m.conversation_id
     WHERE m.id = %(message_id)s AND m.conversation_id = %(conversation_id)s
     ON CONFLICT (reply_to_id) WHERE role = 'assistant' DO NOTHING
-    RETURNING id
+    RETURNING id, conversation_id, is_forgotten OR is_private AS is_hidden
+), waiting AS (
+    INSERT INTO unindexed_messages SELECT conversation_id, id FROM answer WHERE NOT is_hidden
 ), usage AS ({INSERT_USAGE} AND EXISTS (SELECT 1 FROM answer))
 SELECT id FROM answer
 """  # noqa: S608  (it holds a constant of ours)

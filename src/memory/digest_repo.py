@@ -185,10 +185,7 @@ SELECT_STATES_TO_INDEX = SELECT_STATE.replace(
     "c.id = %(conversation_id)s",
     """c.id IN (
     SELECT DISTINCT conversation_id FROM (
-        SELECT conversation_id FROM messages
-        WHERE indexed_at IS NULL AND role IN ('user', 'assistant') AND NOT is_forgotten
-          AND NOT is_private
-        LIMIT 10000
+        SELECT conversation_id FROM unindexed_messages LIMIT 10000
     ) AS waiting LIMIT %(limit)s)
 ORDER BY c.id""",
 )

@@ -109,13 +109,17 @@ WHERE id = ANY(%(facts)s) AND owner_id = %(owner)s
 # the model nor searched any more, and deleted for good by a job (``PurgeRepository``). Or shown
 # again, when the search takes them in anew.
 SET_HIDDEN = """
-UPDATE messages m
-SET is_forgotten = %(hidden)s,
-    forgotten_at = CASE WHEN %(hidden)s THEN coalesce(m.forgotten_at, now()) END,
-    indexed_at = CASE WHEN %(hidden)s THEN m.indexed_at END
-FROM conversations c
-WHERE (m.id = ANY(%(ids)s) OR m.reply_to_id = %(request)s) AND c.id = m.conversation_id
-  AND c.owner_id = %(owner)s
+WITH changed AS (
+    UPDATE messages m
+    SET is_forgotten = %(hidden)s,
+        forgotten_at = CASE WHEN %(hidden)s THEN coalesce(m.forgotten_at, now()) END
+    FROM conversations c
+    WHERE (m.id = ANY(%(ids)s) OR m.reply_to_id = %(request)s) AND c.id = m.conversation_id
+      AND c.owner_id = %(owner)s
+    RETURNING m.conversation_id, m.id
+)
+INSERT INTO unindexed_messages SELECT conversation_id, id FROM changed WHERE NOT %(hidden)s
+ON CONFLICT DO NOTHING
 """
 
 # A message with other words behind its time label, unless it was edited meanwhile.

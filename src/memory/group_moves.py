@@ -69,6 +69,8 @@ WITH merged AS MATERIALIZED (
     FROM spans WHERE s.id = spans.id AND spans.is_whole
 ), results AS (
     UPDATE tool_results SET conversation_id = %(kept)s WHERE conversation_id = %(gone)s
+), waiting AS (
+    UPDATE unindexed_messages SET conversation_id = %(kept)s WHERE conversation_id = %(gone)s
 )
 UPDATE conversations c
 SET last_position = 0,

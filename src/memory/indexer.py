@@ -260,8 +260,8 @@ def _documents(
     previous = messages[0].last_said_at if messages else None
     documents = []
     for message in messages:
-        if holds_secret(message.text):
-            continue  # secrets are never indexed
+        if message.said_at is None or holds_secret(message.text):
+            continue  # it is gone, or never indexed
         is_continued = continues_talk(previous, message.said_at)
         known = (message.id, _speaker(message), message.said_at, terms(message.text))
         done_by = model_id if message.role == "assistant" else None

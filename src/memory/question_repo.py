@@ -81,13 +81,17 @@ ORDER BY m.position, m.id LIMIT 100
 
 # How it ended stands below the question; the search reads it again.
 UPDATE_ANSWER = """
-UPDATE messages a
-SET content = a.content || %(ending)s, indexed_at = NULL, asks = 'conflict_over',
-    changes = %(changes)s
-FROM open_questions q, conversations c
-WHERE q.thread_id = %(thread)s AND a.reply_to_id = q.message_id AND a.asks = 'conflict'
-  AND c.id = a.conversation_id AND c.owner_id = %(owner)s
-RETURNING a.id
+WITH changed AS (
+    UPDATE messages a
+    SET content = a.content || %(ending)s, asks = 'conflict_over', changes = %(changes)s
+    FROM open_questions q, conversations c
+    WHERE q.thread_id = %(thread)s AND a.reply_to_id = q.message_id AND a.asks = 'conflict'
+      AND c.id = a.conversation_id AND c.owner_id = %(owner)s
+    RETURNING a.conversation_id, a.id
+), waiting AS (
+    INSERT INTO unindexed_messages SELECT conversation_id, id FROM changed ON CONFLICT DO NOTHING
+)
+SELECT id FROM changed
 """
 
 # A job edits the question's message in Telegram, where the user does not look at it now.

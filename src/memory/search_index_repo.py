@@ -12,7 +12,7 @@ from src.base.errors import StorageError
 from src.base.owners import Owner
 from src.pg.client import Repository, Transaction
 from src.pg.connection import PATIENT
-from src.pg.locks import lock_unindexed
+from src.pg.locks import take_unindexed
 
 Form = Literal["statement", "question"]
 Means = Mapping[tuple[str, Form], tuple[float, ...]]
@@ -338,13 +338,14 @@ class NewDocument:
 class UnindexedMessage:
     """A stored message that the search does not know yet; ``speaker`` is a name, if it has one.
 
-    ``last_said_at`` is when the last one was said that it does know, if that still is the newest.
+    ``said_at`` is None of one that is gone. ``last_said_at`` is when the last one was said that
+    the search does know, if that still is the newest.
     """
 
     id: int
     role: str
     text: str
-    said_at: datetime
+    said_at: datetime | None
     speaker: str | None
     last_said_at: datetime | None
 
@@ -389,13 +390,16 @@ JOIN search_documents d ON d.owner_id = %(owner)s
      AND d.position = p.position
 """
 
-# A conversation's messages that the search does not know yet; a file is found by its name as well.
+# A conversation's messages that the search does not know yet, also those that are gone or hidden
+# (``take_unindexed`` sorts them out); a file is found by its name as well.
 SELECT_UNINDEXED = """
-SELECT m.id, m.role,
+SELECT w.message_id, coalesce(m.role, ''),
        concat_ws(E'\\n', CASE WHEN m.provenance = 'file' THEN m.origin END,
                  message_text(m.content)),
        m.said_at, coalesce(m.origin, m.speaker), last.said_at
-FROM messages m LEFT JOIN (
+FROM unindexed_messages w LEFT JOIN messages m
+     ON m.id = w.message_id AND m.conversation_id = w.conversation_id
+LEFT JOIN (
     SELECT d.said_at,
            d.position = (SELECT next_position - 1 FROM search_owners o
                          WHERE o.owner_id = d.owner_id) AS is_newest
@@ -404,21 +408,14 @@ FROM messages m LEFT JOIN (
     WHERE d.owner_id = (SELECT owner_id FROM conversations WHERE id = %(conversation_id)s)
     ORDER BY d.position DESC LIMIT 1
 ) AS last ON last.is_newest
-WHERE m.conversation_id = %(conversation_id)s AND m.indexed_at IS NULL
-  AND m.role IN ('user', 'assistant') AND NOT m.is_forgotten AND NOT m.is_private
-ORDER BY m.id LIMIT %(limit)s
+WHERE w.conversation_id = %(conversation_id)s
+ORDER BY w.message_id LIMIT %(limit)s
 """
 
 # An edited message leaves the index before it comes back with its new words.
 DELETE_EDITED = """
 DELETE FROM search_documents
 WHERE owner_id = %(owner)s AND message_id = ANY(%(ids)s)
-"""
-
-# The search knows these now.
-MARK_INDEXED = """
-UPDATE messages SET indexed_at = now()
-WHERE id = ANY(%(ids)s) AND conversation_id = %(conversation_id)s
 """
 
 # A document whose message has other words now: it keeps its place.
@@ -469,7 +466,7 @@ class SearchIndexRepository(Repository):
     ) -> int:
         """Put messages of one conversation into the index, each once; returns how many went in.
 
-        A message that was deleted or indexed by another worker meanwhile is left out.
+        A message that was deleted, hidden or indexed by another worker meanwhile is left out.
 
         Args:
             owner: Whose conversation it is.
@@ -484,13 +481,11 @@ class SearchIndexRepository(Repository):
                     owner, conversation_id, documents, message_ids, within=own
                 )
             )
-        waiting = lock_unindexed(within, owner, conversation_id, message_ids)
+        waiting = take_unindexed(within, owner, conversation_id, message_ids)
         new = [document for document in documents if document.source_id in waiting]
-        ids = {"ids": sorted(waiting), "conversation_id": conversation_id}
-        within.execute(DELETE_EDITED, {**owner.columns(), **ids})
+        within.execute(DELETE_EDITED, {**owner.columns(), "ids": sorted(waiting)})
         if new:
             add_documents(within, owner, new)
-        within.execute(MARK_INDEXED, ids)
         return len(new)
 
 

@@ -99,12 +99,21 @@ WHERE telegram_user_id = %(user)s
 ORDER BY id FOR UPDATE
 """
 
-# Messages of a conversation that this transaction indexes, still not indexed by another worker.
-LOCK_UNINDEXED = """
-SELECT m.id FROM messages m JOIN conversations c ON c.id = m.conversation_id
-WHERE m.id = ANY(%(ids)s) AND m.conversation_id = %(conversation_id)s AND m.indexed_at IS NULL
-  AND NOT m.is_forgotten AND NOT m.is_private AND c.owner_id = %(owner)s
+# Messages of a conversation that this transaction indexes, and which of them may be found: one
+# that is hidden, shown again or edited now is waited for.
+LOCK_MESSAGES = """
+SELECT m.id, NOT m.is_forgotten AND NOT m.is_private
+FROM messages m JOIN conversations c ON c.id = m.conversation_id
+WHERE m.id = ANY(%(ids)s) AND m.conversation_id = %(conversation_id)s AND c.owner_id = %(owner)s
 ORDER BY m.id FOR UPDATE OF m
+"""
+
+# They wait no more, also those that are gone; what another worker has taken does not come back.
+TAKE_UNINDEXED = """
+DELETE FROM unindexed_messages w USING conversations c
+WHERE w.conversation_id = %(conversation_id)s AND w.message_id = ANY(%(ids)s)
+  AND c.id = w.conversation_id AND c.owner_id = %(owner)s
+RETURNING w.message_id
 """
 
 
@@ -132,13 +141,18 @@ def lock_conversations(transaction: Transaction, ids: Collection[UUID]) -> list[
     return [Owner(*row) for row in rows]
 
 
-def lock_unindexed(
+def take_unindexed(
     transaction: Transaction, owner: Owner, conversation_id: UUID, ids: Collection[int]
 ) -> set[int]:
-    """Let no one else index these messages, nor move or erase them; returns those that wait."""
+    """Let no one else index these messages, nor move or erase them: they wait no more.
+
+    Returns:
+        Those that waited, and may be found.
+    """
     messages = {**owner.columns(), "conversation_id": conversation_id, "ids": list(ids)}
     transaction.execute(KEEP_CONVERSATION, messages)
-    return {int(row[0]) for row in transaction.fetch_all(LOCK_UNINDEXED, messages)}
+    shown = {id_ for id_, is_shown in transaction.fetch_all(LOCK_MESSAGES, messages) if is_shown}
+    return shown & {int(row[0]) for row in transaction.fetch_all(TAKE_UNINDEXED, messages)}
 
 
 def lock_moves(transaction: Transaction) -> None:

@@ -44,7 +44,10 @@ WITH gone AS (
 ), anew AS (
     INSERT INTO messages OVERRIDING SYSTEM VALUE
     SELECT m.* FROM numbered n, jsonb_populate_record(n.row, jsonb_build_object(
-        'id', n.new, 'indexed_at', NULL, 'failed_at', NULL, 'stopped_at', NULL)) AS m
+        'id', n.new, 'failed_at', NULL, 'stopped_at', NULL)) AS m
+    RETURNING conversation_id, id
+), waiting AS (
+    INSERT INTO unindexed_messages SELECT conversation_id, id FROM anew
 )
 UPDATE memory_sources s
 SET message_id = n.new, uid = 'msg-' || n.new, episode = 'teach_msg-' || n.new
@@ -115,9 +118,11 @@ WHERE conversation_id = ANY(%(rooms)s::uuid[])
   AND mentions @> jsonb_build_array(jsonb_build_object('id', %(user)s))
 """
 UPDATE_MENTIONING = """
-UPDATE messages SET content = %(content)s, mentions = %(mentions)s, file_id = NULL,
-                    indexed_at = NULL
-WHERE id = %(id)s
+WITH changed AS (
+    UPDATE messages SET content = %(content)s, mentions = %(mentions)s, file_id = NULL
+    WHERE id = %(id)s RETURNING conversation_id, id
+)
+INSERT INTO unindexed_messages SELECT conversation_id, id FROM changed ON CONFLICT DO NOTHING
 """
 
 # Summaries of these conversations from the first message by or about the person on; they are made

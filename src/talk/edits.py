@@ -52,12 +52,16 @@ ORDER BY abs(n.position - m.position), abs(n.id - m.id) LIMIT 4
 
 # Its time label stays, and the search reads it again.
 UPDATE_TEXT = """
-UPDATE messages m
-SET content = left(m.content, length(m.content) - length(message_text(m.content))) || %(content)s,
-    mentions = %(mentions)s, indexed_at = NULL, edited_at = now(),
-    is_disputed = false
-FROM conversations c
-WHERE m.id = %(id)s AND c.id = m.conversation_id AND c.owner_id = %(owner)s
+WITH changed AS (
+    UPDATE messages m
+    SET content = left(m.content, length(m.content) - length(message_text(m.content)))
+                  || %(content)s,
+        mentions = %(mentions)s, edited_at = now(), is_disputed = false
+    FROM conversations c
+    WHERE m.id = %(id)s AND c.id = m.conversation_id AND c.owner_id = %(owner)s
+    RETURNING m.conversation_id, m.id
+)
+INSERT INTO unindexed_messages SELECT conversation_id, id FROM changed ON CONFLICT DO NOTHING
 """
 
 # It was read for facts before: a job reads it once more, by itself.

@@ -21,9 +21,7 @@ HOSTILE = [
     ("\ufdfb\u33a6\U0001f19b\u3316", 700),
 ]  # fmt: skip
 UNEMBEDDED = "SELECT 1 FROM search_documents WHERE model_id IS NULL"
-UNINDEXED = (
-    "SELECT 1 FROM messages WHERE indexed_at IS NULL AND role IN ('user', 'assistant') LIMIT 1"
-)
+UNINDEXED = "SELECT 1 FROM unindexed_messages LIMIT 1"
 
 
 def engines(bot: BotProcess) -> list[int]:

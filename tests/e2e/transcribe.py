@@ -44,8 +44,7 @@ STICKER = {"file_id": "s", "file_unique_id": "s", "type": "regular", "width": 51
 
 # What the search does not know yet.
 BEHIND = """
-SELECT 1 FROM messages
-WHERE indexed_at IS NULL AND role IN ('user', 'assistant') AND NOT is_forgotten AND NOT is_private
+SELECT 1 FROM unindexed_messages
 UNION ALL SELECT 1 FROM search_documents WHERE model_id IS NULL
 """
 

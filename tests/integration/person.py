@@ -69,7 +69,7 @@ BURDEN = """
 SELECT 1
 WHERE EXISTS (SELECT FROM search_documents
               WHERE model_id > (SELECT min(id) FROM embedding_models))
-   OR (SELECT count(*) FROM (SELECT FROM messages WHERE indexed_at IS NULL LIMIT 500) m) = 500
+   OR (SELECT count(*) FROM (SELECT FROM unindexed_messages LIMIT 500) m) = 500
    OR (SELECT count(*) FROM (SELECT FROM search_documents WHERE model_id IS NULL LIMIT 500) d)
       = 500
 """

@@ -36,10 +36,10 @@ STORIES = {
 }
 # Messages with positions, half of them the user's, the newest now.
 INSERT_MESSAGES = """
-INSERT INTO messages (conversation_id, role, content, position, said_at, created_at, indexed_at)
+INSERT INTO messages (conversation_id, role, content, position, said_at, created_at)
 SELECT %(conversation)s, CASE WHEN n %% 2 = 1 THEN 'user' ELSE 'assistant' END,
        CASE WHEN n %% 2 = 1 THEN '[Текущее время: 2026-01-01 12:00] ' ELSE '' END
-           || n || '. ' || %(text)s, n, moment, moment, now()
+           || n || '. ' || %(text)s, n, moment, moment
 FROM generate_series(1, %(messages)s) n,
      LATERAL (SELECT now() - (%(messages)s - n + 1) * interval '1 minute') AS t (moment)
 """

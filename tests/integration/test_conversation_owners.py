@@ -183,7 +183,8 @@ def test_every_public_method_leaves_the_rows_of_another_owner_byte_identical(
     before = rows_of(client.dsn, Owner(OTHER))
     assert {table for table, _ in before} == set(ROWS_OF_OWNER) - {
         "telegram_updates", "job_deaths", "document_embeddings", "embedding_failures", "failures",
-        "batch_requests", "daily_messages", "consolidations", "reminders", *OF_QUESTIONS,
+        "batch_requests", "daily_messages", "consolidations", "reminders", "unindexed_messages",
+        *OF_QUESTIONS,
     }  # fmt: skip
     origin = TelegramOrigin(BOT, ME, 2, ME)
     question = repo.append_message(mine, "user", "a cat again", origin=origin)

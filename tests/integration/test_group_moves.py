@@ -180,7 +180,7 @@ def test_what_both_chats_remember_is_one_memory_afterwards(
     assert filled == ROWS_OF_OWNER.keys() - {
         "telegram_updates", "user_settings", "document_embeddings", "embedding_failures",
         "job_deaths", "batch_requests", "daily_messages", "consolidations", "failures",
-        *OF_QUESTIONS,
+        "unindexed_messages", *OF_QUESTIONS,
     }  # fmt: skip
     assert new.texts() == [(1, "cats of old"), (2, "Purr old"), (3, "cats of new"),
                            (4, "Purr new")]  # fmt: skip
@@ -199,6 +199,17 @@ def test_what_both_chats_remember_is_one_memory_afterwards(
     assert client.fetch_all("SELECT count(*) FROM tool_results") == [(2,)]
     assert {"old", "new", "common", "cats of old", "cats of new"} <= new.found("cats")
     assert new.found("old") >= {"old"} and old.found("cats") == set()
+
+
+def test_what_waits_for_the_search_in_either_chat_is_found_after_the_move(
+    client: PgClient, old: Group, new: Group
+) -> None:
+    waiting = [old.write("early cats", 0), new.write("late cats", 60)]
+    move(client)
+    listed = SearchIndexRepository(client).list_unindexed(new.conversation)
+    assert [message.id for message in listed] == waiting
+    new.index()
+    assert client.fetch_all("SELECT count(*) FROM unindexed_messages") == [(0,)]
 
 
 def test_the_search_goes_on_after_the_move(client: PgClient, old: Group, new: Group) -> None:

@@ -26,7 +26,7 @@ from src.history import conversation_repo, timeline_repo
 from src.history.conversation_repo import TelegramOrigin
 from src.memory import digest_repo as extraction_repo
 from src.memory import digest_repo as summary_repo
-from src.memory import forgetting_repo, memory_repo, retrieval_repo, search_index_repo
+from src.memory import forgetting_repo, memory_repo, purge_repo, retrieval_repo, search_index_repo
 from src.memory import search_index_repo as embedding_repo
 from src.memory.embedding_space import EmbeddingSpace, as_literal
 from src.memory.indexer import (
@@ -96,10 +96,7 @@ class Desk(Person):
         return [row[0] if len(row) == 1 else row for row in rows]
 
     def unindexed(self) -> int:
-        [(count,)] = self.rows(
-            "SELECT count(*) FROM messages WHERE indexed_at IS NULL"
-            " AND role IN ('user', 'assistant')"
-        )
+        [(count,)] = self.rows("SELECT count(*) FROM unindexed_messages")
         return int(count)
 
     def embedded(self) -> list[list[str]]:
@@ -215,6 +212,24 @@ async def test_bookkeeping_is_no_document(desk: Desk) -> None:
     await desk.index_words()
     assert desk.documents() == [message]
     assert desk.unindexed() == 0
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "DELETE FROM messages WHERE id = %(id)s",
+        "UPDATE messages SET is_private = true WHERE id = %(id)s",
+        "UPDATE messages SET is_forgotten = true, forgotten_at = now() WHERE id = %(id)s",
+    ],
+    ids=["deleted", "private", "forgotten"],
+)
+async def test_what_is_gone_or_hidden_before_the_search_comes_to_it_waits_no_more(
+    desk: Desk, change: str
+) -> None:
+    gone, left = desk.add("Ключ под горшком"), desk.add("Ключ у соседки")
+    desk.rig.client.execute(change, {"id": gone})
+    await desk.index_words()
+    assert (desk.unindexed(), desk.documents()) == (0, [left])
 
 
 async def test_messages_of_a_talk_stand_together_and_a_long_silence_parts_them(desk: Desk) -> None:
@@ -708,11 +723,12 @@ VALUES ('test', {dimensions}, 0, 0.1, now() - interval '1 day'),
        ('newer', {dimensions}, 0, 0.1, now());
 INSERT INTO conversations (owner_id, telegram_user_id)
 SELECT add_owner(n, 0), n FROM generate_series(1, {owners}) n;
-INSERT INTO messages (conversation_id, role, content, position, said_at, created_at, indexed_at)
+INSERT INTO messages (conversation_id, role, content, position, said_at, created_at)
 SELECT c.id, CASE WHEN n % 2 = 1 THEN 'user' ELSE 'assistant' END, 'сообщение ' || n, n,
-       now() - (1000 - n) * interval '1 hour', now() - (1000 - n) * interval '1 hour',
-       CASE WHEN n < {each} - 2 THEN now() END
+       now() - (1000 - n) * interval '1 hour', now() - (1000 - n) * interval '1 hour'
 FROM conversations c, generate_series(1, {each}) n ORDER BY n, c.id;
+INSERT INTO unindexed_messages
+SELECT conversation_id, id FROM messages WHERE position >= {each} - 2;
 INSERT INTO memories (owner_id, memory_type, text, subject, relation, object, importance,
                       origin, content_hash)
 SELECT c.owner_id, 'user_fact', 'факт ' || n, 'user', 'other' || n, 'x', 1 + n % 10,
@@ -863,6 +879,8 @@ def parameters_of(connection: psycopg2.extensions.connection) -> dict[str, Any]:
         "minutes": 60,
         "after": None,
         "older_than": 0,
+        "days": 400,
+        "reads": True,
     }
 
 
@@ -886,12 +904,12 @@ def parameters_of(connection: psycopg2.extensions.connection) -> dict[str, Any]:
         ),
         pytest.param(
             search_index_repo.SELECT_UNINDEXED,
-            {"messages_unindexed", "search_documents_in_order"},
+            {"unindexed_messages_pkey", "messages_pkey", "search_documents_in_order"},
             id="list_unindexed",
         ),
         pytest.param(
             extraction_repo.SELECT_STATES_TO_INDEX,
-            {"messages_unindexed"},
+            set(),  # of what waits it reads the first ten thousand
             id="list_news",
         ),
         pytest.param(
@@ -926,6 +944,7 @@ def parameters_of(connection: psycopg2.extensions.connection) -> dict[str, Any]:
         pytest.param(extraction_repo.SELECT_STATE, {"messages_by_position"}, id="find_state"),
         pytest.param(extraction_repo.SELECT_UNREAD, {"messages_by_position"}, id="list_silent"),
         pytest.param(conversation_repo.SELECT_LAST_MESSAGES, set(), id="load_last_messages"),
+        pytest.param(purge_repo.SELECT_AGED, {"messages_by_time"}, id="delete_aged"),
     ],
 )
 def test_the_plan_uses_the_indexes_that_are_there_for_it(

@@ -87,7 +87,7 @@ class Works:
         return JobDeathRepository(self.rig.client).recover(dead_after=0).jobs
 
     def unindexed(self) -> int:
-        return self.count("messages WHERE indexed_at IS NULL AND role IN ('user', 'assistant')")
+        return self.count("unindexed_messages")
 
     def count(self, table: str) -> int:
         return int(self.rig.rows(f"SELECT count(*) FROM {table}")[0][0])

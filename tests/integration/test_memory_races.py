@@ -184,7 +184,7 @@ async def test_two_workers_indexing_one_conversation_make_one_document_of_each_m
         "SELECT count(*), count(DISTINCT message_id), count(DISTINCT position)"
         " FROM search_documents"
     ) == [(500, 500, 500)]
-    assert first.rows("SELECT count(*) FROM messages WHERE indexed_at IS NULL") == [(0,)]
+    assert first.rows("SELECT count(*) FROM unindexed_messages") == [(0,)]
     assert await asyncio.gather(*(turn.indexer.embed_pending() for turn in turns))
     assert first.rows("SELECT count(*), count(DISTINCT document_id) FROM document_embeddings") == [
         (250, 250)
@@ -201,8 +201,10 @@ def test_a_worker_that_comes_second_with_the_same_messages_takes_nothing_out_of_
     )
     [(conversation,)] = client.fetch_all("SELECT id FROM conversations")
     client.execute(
-        "INSERT INTO messages (conversation_id, role, content, position)"
-        " SELECT %(id)s, 'user', 'слово ' || n, n FROM generate_series(1, 200) AS n",
+        "WITH told AS (INSERT INTO messages (conversation_id, role, content, position)"
+        " SELECT %(id)s, 'user', 'слово ' || n, n FROM generate_series(1, 200) AS n"
+        " RETURNING conversation_id, id)"
+        " INSERT INTO unindexed_messages SELECT conversation_id, id FROM told",
         {"id": conversation},
     )
     repositories = [SearchIndexRepository(client), SearchIndexRepository(second_client)]

@@ -412,7 +412,7 @@ async def test_a_fact_is_pinned_comes_first_and_is_let_go(page: WebPage) -> None
 
 TRACES = (
     "SELECT m.role, message_text(m.content), m.provenance, m.is_private, m.delivered_at IS NULL,"
-    " m.reply_to_id IS NULL, m.changes IS NULL, m.indexed_at IS NULL FROM messages m"
+    " m.reply_to_id IS NULL, m.changes IS NULL FROM messages m"
     " JOIN conversations c ON c.id = m.conversation_id WHERE c.telegram_user_id = %(user)s"
     " ORDER BY m.position",
     "SELECT text, memory_type, subject, relation, importance, pinned, origin, retired_reason,"
