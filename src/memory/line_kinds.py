@@ -100,10 +100,21 @@ def kind_of(text: str, vector: Vector | None = None, weights: Weights | None = N
     kind = max(scores, key=lambda one: scores[one])
     if asks and kind in (NOTE, REQUEST, AGREEMENT):
         return QUESTION
+    if kind == REQUEST and _tells_of_oneself(text):
+        kind = NOTE
     if kind == NOTE and may_ask(text):
         return UNSURE
     is_either = vector is not None and not asks and kind in (NOTE, QUESTION)
     return UNSURE if is_either and abs(scores[NOTE] - scores[QUESTION]) < DOUBT else kind
+
+
+def _tells_of_oneself(text: str) -> bool:
+    """Whether it says what the writer does, and asks for nothing: "струны беру у мастера"."""
+    forms = [parts_of_speech(word) for word in words(text)]
+    orders = ("impr" in one and one.isdisjoint({"NOUN", "ADJF"}) for one in forms)
+    asks = ("INFN" in one or {"NPRO", "2per"} <= one for one in forms)
+    is_told = any({"VERB", "1per", "sing"} <= one for one in forms)
+    return is_told and not any(orders) and not any(asks)
 
 
 def features(text: str, centred: Vector) -> Vector:

@@ -40,7 +40,7 @@ MAX_CALLS = 8  # of one reply; more would not run
 DAY = len("[Текущее время: 2026-11-21")  # of a message's label
 OPTION = re.compile(r"^• [«“](.+)[»”]$", re.M)
 TAKES_BACK = lexicon.Expression(
-    r"\W*(?:<lines.opener>(?![\w'-])\W+){0,3}?<lines.takes_back>(?![\w'-])"
+    r"\W*(?:(?:<lines.opener>|<lines.laugh>)(?![\w'-])\W+){0,3}?<lines.takes_back>(?![\w'-])"
     r"(?P<sign>(?:\W*<lines.laugh>)*\W*)(?P<more>.*)",
     re.I | re.S,
 )

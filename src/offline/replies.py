@@ -287,6 +287,8 @@ def _is_own(text: str) -> bool:
     """Whether "I" or "my" is said, but not only to say whose relative somebody is."""
     said = [*words(text.translate(FOLD).lower()), ""]
     me, owners = lexicon.words("lines.me"), lexicon.words("people.owners")
+    if any({"VERB", "1per", "sing"} <= parts_of_speech(word) for word in said):
+        return True  # "где работаю"
     return any(w in me and not (w in owners and kin_of(after)) for w, after in pairwise(said))
 
 

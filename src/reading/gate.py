@@ -184,8 +184,14 @@ DOORS = tuple(
     for source in (
         r"\b<secrets.code>\b[^•.!?\n\d]{0,20}?\b<secrets.door>\b[^•.!?\n\d]{0,25}?"
         rf"(?<!\w)(?P<v>{_CODE})",
-        rf"\b<secrets.door>\b[^•.!?\n\d]{{0,15}}?\b<secrets.code>\b[^•.!?\n\d]{{0,10}}?(?<!\w)(?P<v>{_CODE})",
+        rf"\b<secrets.door>\b[^•.!?\n\d]{{0,15}}?\b<secrets.code>\b[^•.!?\n\d]{{0,16}}?(?<!\w)(?P<v>{_CODE})",
         rf"\b<secrets.door>\s<secrets.code>\b[^•.!?\n\d]{{0,25}}?(?<!\w)(?P<v>{_LONG_CODE})",
+        # "The locker code at work is 2087": no year
+        r"\b(?:<secrets.door>\s<secrets.code>|<secrets.code>\s<secrets.door>)\b"
+        r"[^•.!?\n\d]{0,25}?\s(?:<secrets.is>|<secrets.is_this>|[-:=])\s*(?P<v>\d{4})(?!\w)",
+        rf"\b<secrets.door>\b[^•.!?\n]{{0,40}}?\b<secrets.opens>\b[^•.!?\n\d]{{0,15}}?"
+        rf"(?<!\w)(?P<v>{_LONG_CODE})",
+        rf"\b<secrets.keypad>\b[^•.!?\n\d]{{0,25}}?(?<!\w)(?P<v>{_LONG_CODE}){_KEEP}",
         rf"\b<secrets.code>\s(?P<v>{_CODE})\s[^•.!?\n\d]{{0,12}}?\b<secrets.door>\b",
         rf"(?<![\w-])(?:(?P<public><secrets.public>)[ -])?<secrets.code>(?![\w-])"
         r"(?:\s+(?!<secrets.public>\b)[^\W\d][\w'-]*(?:\.\.+|…)?){0,7}?"

@@ -32,6 +32,7 @@ KEEP_SECRET = lexicon.Expression(
     r"(?:<lines.remember>|<secrets.keep>(?![\w']))[\s,:—–-]*(?:<lines.that>\b[\s,:]*)?",
     re.IGNORECASE,
 )
+PLEASE_LAST = lexicon.Expression(r"[\s,]+<requests.please>$", re.IGNORECASE)
 
 
 def plain_facts(text: str) -> list[Fact]:
@@ -53,7 +54,8 @@ def secret_to_keep(text: str) -> str:
     """The part of a message with a secret that is asked to be remembered; empty: it is not."""
     for order in KEEP_SECRET.finditer(text.translate(FOLD)):
         wanted = text[order.end() :].strip()
-        return wanted if holds_secret(wanted) else text[: order.start()].strip()
+        before = PLEASE_LAST.sub("", text[: order.start()].rstrip(" ,;.–—-"))
+        return wanted if holds_secret(wanted) else before.strip()
     return ""
 
 

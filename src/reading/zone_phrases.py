@@ -35,9 +35,10 @@ CORRECTED = lexicon.Expression(
     r"|,? (?:<zones.but> )?<zones.not> [^,.;!?\n]{1,38}$",
     re.IGNORECASE,
 )
-# The whole of a message: "not Denver but Chicago".
+# The end of a message: "not Denver but Chicago", "ugh not Denver, Chicago".
 NOT_BUT = lexicon.Expression(
-    r"<zones.not> (?!<zones.in> )(?P<was>[^,.;!?\n]{2,38}?),? <zones.but> (?!<zones.in> )"
+    r"(?:.{0,30}[,.!] |(?:[^\W\d]+ ){0,2})"
+    r"<zones.not> (?!<zones.in> )(?P<was>[^,.;!?\n]{2,38}?)(?:,? <zones.but> |, )(?!<zones.in> )"
     r"(?P<place>[^,.;!?\n]{2,38}?)(?: <zones.fill>){0,2}"
 )
 # "London, Ontario": a region behind a city.

@@ -190,6 +190,8 @@ CANCEL = tuple(
         f"<cancel.no_more>{_OF}(?: <cancel.again>)?",
         f"(?:<cancel.whose> )?<cancel.noun>{_OF}{_UNNEEDED}",
         f"(?:<cancel.whose> )?(?P<about>.{{1,40}}?) reminders?{_UNNEEDED}",
+        "<cancel.stop> (?P<about>.{1,40}?) <cancel.from_set>",
+        "(?P<about>[^,.;]{1,40}?) <cancel.stop> <cancel.from_set>",
         "<cancel.surely> (?P<all><cancel.all_of_them>)",
         "(?P<all><cancel.all_of_them>) <cancel.surely>",
         "(?:<cancel.about> )?(?P<about>[^,.;]{1,40}?)(?: <cancel.again>)? <cancel.no_more>",
@@ -232,9 +234,17 @@ BEFORE_TIME = lexicon.Expression(
     rf"^\W*(?:(?><lines.opener>(?!\w))\W*)*?{_CORRECTING}(?!\w)\W*"
     rf"(?:(?>(?:<lines.opener>|{_CORRECTING}|<cancel.bare_order>)(?!\w))\W*)*"
 )
+# "They are closed till noon," better at three.
+LAST_CLAUSE = lexicon.Expression(r"(?<=[,.] )<move.rather> [^,.]{3,40}$", re.IGNORECASE)
 FROM = lexicon.Expression(r"\b(?:<move.from> .{1,30}?|ones?) (?=<move.to> )", re.IGNORECASE)
 BEFORE_ABOUT = lexicon.Expression(
     r"\W*(?:(?>(?:<cancel.whose>|<move.it>|<cancel.about>|the|ones?)(?!\w))\W*)*", re.IGNORECASE
+)
+# "На 14 часов" is no shift by fourteen.
+CLOCK_HOUR = lexicon.Expression(
+    r"\b<move.to> (?P<hour>(?:1[2-9]|2[0-3])(?= <move.hours>)|\d{1,2}(?= <move.at_hour>))"
+    r" \w+",
+    re.IGNORECASE,
 )
 TO = lexicon.Expression(r"\b<move.to> (?P<word>\d{1,2}|[^\W\d]+)(?=\W*$)", re.IGNORECASE)
 TO_END = lexicon.Expression(r"[ ,]*(?:\b(?:<move.to>|<cancel.and>))?[ ,]*$", re.IGNORECASE)
@@ -313,6 +323,7 @@ def _change_in_passing(text: str) -> ReminderOrder | None:
     shift = SHIFT.search(folded)
     if shift and shift.end() == len(folded) and len(words(folded[: shift.start()])) <= MAX_LEAD:
         return ReminderOrder(text=IT, when=shift[0], moves=IT)  # "make it an hour later"
+    folded = folded[end.start() :] if (end := LAST_CLAUSE.search(folded)) else folded
     said = BEFORE_TIME.sub("to ", NOT_THEN.sub("no ", folded))
     about, when = _before_time(_without_polite(said).rstrip(" ,"))  # "at 6" alone as well
     return ReminderOrder(text=IT, when=when, moves=IT) if when and not about else None
@@ -320,7 +331,7 @@ def _change_in_passing(text: str) -> ReminderOrder | None:
 
 def _moving(said: str) -> ReminderOrder | None:
     """The order in what stands behind "move": which one, then the new time."""
-    said = FROM.sub("", NOT_THEN.sub("", said))
+    said = CLOCK_HOUR.sub(r"at \g<hour>:00", FROM.sub("", NOT_THEN.sub("", said)))
     shift = SHIFT.search(said)
     about, when = (said[: shift.start()], shift[0]) if shift else _before_time(said)
     is_named = NOUN.search(about) is not None

@@ -42,7 +42,8 @@ TOLD = {
     "мы в тбилиси до мая, время смени на местное; я в тбилиси живу. поставь часы как тут; "
     "я в тбилиси с весны, время у меня местное; время тбилисское; живу по тбилиси",
     "Asia/Tashkent": "я по ташкентскому времени живу",
-    "Asia/Omsk": "я из омска, по омску время мне ставь; ставь омское время",
+    "Asia/Omsk": "слушай, я по омску живу; я из омска, по омску время мне ставь; "
+    "ставь омское время",
     "America/Los_Angeles": "im in san diego for 3 months set my clock to that",
     "Europe/Riga": "постав мені годинник по ризі, я тут на роботі; "
     "переїхав у ригу, переведи годинник; landed in riga. set my time zone to local please",
@@ -138,6 +139,8 @@ def test_what_else_a_message_with_a_zone_wants_is_answered(text: str, rest: str)
 
 @for_each(("text", "was", "zone"), [
     ("ой не самара а екатеринбург уже", "Europe/Samara", "Asia/Yekaterinburg"),
+    ("ugh no not chicago, denver", "America/Chicago", "America/Denver"),
+    ("ой шо я пишу, не лондон а польща", "Europe/London", "Europe/Warsaw"),
     ("not denver but chicago", "America/Denver", "America/Chicago"),
     ("та не Варшава, а Лондон", "Europe/Warsaw", "Europe/London"),
     ("не Самара, а Москва", "Europe/Kyiv", None), ("not tea but coffee", "Europe/London", None),

@@ -47,6 +47,7 @@ def test_what_is_not_to_be_forgotten_is_no_request(text: str) -> None:
 @for_each(("text", "told"), [
     ("забудь що я зустрічаюсь з ігорем", "я зустрічаюсь з тренером ігорем нікому не кажи"),
     ("forget that i date igor", "i date igor dont tell anyone"),
+    ("forget that ruth owes me 60", "my aunt ruth owes me 60 quid"),
     ("забудь что я курю", "не поверишь, я курю опять"),
 ])  # fmt: skip
 def test_what_else_a_sentence_denies_is_not_what_is_meant(text: str, told: str) -> None:

@@ -204,6 +204,10 @@ my seed phrase is about above absent absorb
 мій рахунок UA21 3223 1300 0002 6007 2335 6600 1 у Приваті
 DE89 3704 0044 0532 0130 00 is my account
 CVV 123
+three digits on the back of my visa are 846
+три цифры на обороте карты 846
+три цифри на звороті картки 846
+пасс к моей почте Ryabina88kot, не потеряй
 запиши карту 4276 1600 1234 5671
 5469380012345678 моя карта
 my visa number is 4555 3412 4412 1115
@@ -257,7 +261,14 @@ passport number AB1234567
 ІПН 1234567890
 SSN 078-05-1120""".splitlines()
 # Codes of daily life, with what asks to keep them.
-HOUSEHOLD = """remember that the storage unit padlock code is 2638
+HOUSEHOLD = """remember the locker code at the pool is 2087
+remember the gate code at number 52 is 6617
+key safe at the lodge opens with 2958, pls remember that
+intercom at grandmas 4417, remember it
+шкафчик номер 7 в бассейне открывается 4408, запомни
+домофон у савченко 38к7162, запомни плиз
+комірка номер 12 на вокзалі відчиняється 4408, запам'ятай
+remember that the storage unit padlock code is 2638
 they changed it!! remember that the gate code at my mums is 9036
 remember the alarm code for the shop is 5512
 btw the alarm code at the bar is 5521
@@ -293,7 +304,10 @@ ASKED = [
     ("код от сейфа", "код от гаража у бати ••••", False),
     ("де бабуся живе", "код від під'їзду в бабусі ••••", False),
 ]
-NO_SECRETS = """заказ 4276160012345671 приедет завтра
+NO_SECRETS = """домофон поменяли в 2023
+гараж открывается в 9
+gate opens with a squeak
+заказ 4276160012345671 приедет завтра
 карта проезда 12 34
 wrote code for 3 days straight
 promo code for pizza is YUM2024
@@ -417,6 +431,15 @@ def test_a_secret_is_refused(text: str) -> None:
 def test_a_code_of_daily_life_is_kept_on_request_only(text: str) -> None:
     assert redact(text) == text != redact(text, household=True)
     assert redact(secret_to_keep(text), household=True) in redact(text, household=True)
+
+
+@for_each(("text", "kept"), [
+    ("код от сарая 4471к, запомни плиз", "код от сарая 4471к"),
+    ("gate code is 4471k, pls remember that", "gate code is 4471k"),
+    ("код від хвіртки 4471к, будь ласка запам'ятай", "код від хвіртки 4471к"),
+])  # fmt: skip
+def test_what_asks_to_keep_a_code_is_no_part_of_it(text: str, kept: str) -> None:
+    assert secret_to_keep(text) == kept
 
 
 def test_the_number_of_a_place_does_not_stand_in_for_its_code() -> None:

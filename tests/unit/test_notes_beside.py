@@ -222,6 +222,26 @@ def test_what_puts_right_after_a_question_stands_beside_what_was_asked(
     assert quoted(question, record(1, note), record(6, right)) == sorted([note, right])
 
 
+@pytest.mark.parametrize(
+    ("question", "note"),
+    [
+        ("где работаю теперь", "короче ушёл и оттуда, устроился на склад к озону"),
+        ("в какой фирме я работаю", "работаю теперь в полюсе"),
+        ("where do i work now", "new job at the harbour, finally"),
+        ("де працюю зараз", "змінила роботу, тепер у пекарні"),
+    ],
+)
+def test_a_new_job_answers_where_one_works(question: str, note: str) -> None:
+    assert quoted(question, record(1, note, 0.6)) == [note]
+
+
+@pytest.mark.parametrize(
+    "line", ["я переплутав, до 23 числа", "перепутала, в среду", "my bad, its on the 9th"]
+)
+def test_a_mix_up_puts_right(line: str) -> None:
+    assert corrects(line)
+
+
 @pytest.mark.parametrize("kind", ["question", "unsure"])
 def test_what_is_told_behind_a_question_is_quoted(kind: str) -> None:
     told = record(3, "та куди ж я очки поклала... ага очки лежать у хлібниці", 0.8)

@@ -154,6 +154,9 @@ def test_a_note_that_puts_another_right_is_said_to_stand_beside_it() -> None:
         "забудь, что я сказал",
         "скасуй, то я жартувала",
         "отмена, я пошутила",
+        "не я пошутил",
+        "lol jk i made that up",
+        "хах прикололся",
     ],
 )
 def test_what_is_taken_back_is_the_note_before_it_as_a_whole(text: str) -> None:
@@ -197,7 +200,8 @@ def test_of_the_next_message_it_keeps_nothing_when_that_is_asked(text: str) -> N
 
 @for_each(("text", "goes"), [
     ("scratch that, we stay in york", True), ("жартую, нікуди не їдемо", True),
-    ("та я пожартувала, лишаємось", True), ("да я пошутил, никуда не едем", True),
+    ("та я пожартувала, лишаємось", True), ("забудь, я пожартувала, не їдемо", True),
+    ("хах прикололся, никуда не едем", True), ("да я пошутил, никуда не едем", True),
     ("отмена рейса прилечу завтра", False), ("scratch that, its on 25 may", False),
     ("отбой, в субботу переезжаем", False),
     ("scratch that, i sold it", False), ("scratch that, where is my cat?", False),
@@ -758,6 +762,10 @@ CANCELS = ("list_reminders", "cancel_reminder", "search_memory", "save_user_fact
     ("больше не напоминай мне про таблетки", "таблетки"),
     ("cancel the rent reminder", "rent"), ("cancel the rent reminder my flatmate paid", "rent"),
     ("stop reminding me about the rent", "the rent"),
+    ("quit bugging me about the rent", "the rent"), ("убери аренду из напоминаний", "аренду"),
+    ("аренду убери из напоминаний", "аренду"),
+    ("не надо больше напоминать про аренду", "аренду"),
+    ("оренду прибери з нагадувань", "оренду"), ("не треба більше нагадувати про оренду", "оренду"),
     ("stop reminding me", "it"), ("cancel all my reminders", "all"),
     ("Удали все напоминания", "all"),
 ])  # fmt: skip
@@ -853,6 +861,10 @@ def test_a_reminder_is_cancelled_that_is_not_called_one(text: str, about: str) -
     ("стоп не о 7:45 а о 6:30 перенеси", "it", "о 6:30"),
     ("move it not to 7 but to 8:15", "it", "8:15"),
     ("move it to 11:30 actually, sorry", "it", "11:30"),
+    ("bump the rent to 9pm", "rent", "9pm"),
+    ("там до обеда закрыто, перенеси на 14 часов", "it", "at 14:00"),
+    ("в жеку нікого, перенеси на 9 годину", "it", "at 9:00"),
+    ("перенеси на 2 часа", "it", "2 часа"),
     ("ой ні, відклади ще на годину пізніше", "it", "годину пізніше"),
     ("ой не успею перенеси посылку на 19:15", "посылку", "19:15"),
     ("нє, о 18:20 краще, перенеси дзвінок мамі на 18:20", "дзвінок мамі", "18:20"),
@@ -874,7 +886,8 @@ def test_a_reminder_is_moved_whatever_is_said_around_it(text: str, about: str, w
     "які нагадування в мене є", "О чём ты мне напомнишь?", "what did i ask you to remind me about",
     "Какие у меня сейчас напоминания?", "any reminders left?", "про що ти мені нагадаєш",
     "so what reminders do i still have pls", "які нагадування лишились", "що я просила нагадати",
-    "when will you remind me about the bread", "шо там по напоминаниям",
+    "when will you remind me about the bread", "шо там по напоминаниям", "what reminders are on",
+    "чё там по напоминалкам", "напоминания покажи", "шо там по нагадувалках",
 ])  # fmt: skip
 def test_reminders_are_listed_in_other_words(text: str) -> None:
     assert calls(prompt(text), CANCELS) == [("list_reminders", {})]
