@@ -149,12 +149,13 @@ class DigestService:
 
 
 def needs_digest(state: DigestState, settings: GlobalSettings) -> bool:
-    """Whether messages left the window, or it moves now, or a window of extraction is full."""
+    """Whether messages left the window, summaries may be merged, or a window is full of unread."""
     window, step = settings.history_messages, settings.history_step
     start = partial(window_start, window=window, step=step)
     last = state.last_position
     left = start(last + NEXT_TURN) - 1
     moves = start(last + 1) > start(last + 1 - NEXT_TURN)
+    merges = moves and state.summaries > settings.summaries_kept
     is_full = last - state.extracted_position >= settings.memory_extraction_window
     is_closed = is_full and settings.memory_extraction_enabled
-    return left > state.summarised_position or moves or is_closed
+    return left > state.summarised_position or merges or is_closed

@@ -17,7 +17,8 @@ from src.core import build_caller
 from src.history.new_messages import window_start
 from src.llm.chat import ModelCaller
 from src.memory.compaction import CompactionService, first_gap
-from src.memory.digest_repo import Summary, SummaryRepository
+from src.memory.digest import needs_digest
+from src.memory.digest_repo import ExtractionRepository, Summary, SummaryRepository
 from src.memory.prompts import MAX_SUMMARY, MERGE_PROMPT, SUMMARY_PROMPT
 from src.pg.client import PgClient
 from src.pg.global_settings_repo import GlobalSettingsRepository
@@ -222,6 +223,20 @@ async def test_more_than_six_become_one_and_the_newest_stays_as_it_is(talk: Talk
     first, *others = talk.summaries()
     assert first.first_position == 1 and first.last_position > 100
     assert all(last - first < 6 for first, last in talk.ranges()[1:]) and others
+
+
+async def test_the_background_looks_at_a_talk_only_when_there_is_something_to_fold(
+    talk: Talk,
+) -> None:
+    talk.set(memory_extraction_enabled=False)
+    settings = GlobalSettingsRepository(talk.client).get()
+    for _ in range(100):
+        talk.add(2)
+        state = ExtractionRepository(talk.client).find_state(talk.id)
+        assert state is not None
+        is_asked = needs_digest(state, settings)
+        assert is_asked == (await talk.service.compact(talk.id) > 0)
+    assert any(request.system_text == MERGE_PROMPT for request in talk.model.requests)
 
 
 @pytest.mark.parametrize("sizes", [(2,), (2, 2, 3, 1, 2)])
