@@ -112,7 +112,9 @@ class MemoryRoom:
         extraction = ExtractionService(
             client, stored, self.memories, callers, ceilings, settings.timezone
         )
-        self.digest = DigestService(client, stored, self.indexer, self.compaction, extraction)
+        self.digest = DigestService(
+            client, stored, self.indexer, self.compaction, extraction, quiet
+        )
         self.batches = BatchExtractionService(
             client, stored, extraction, ceilings, metrics, settings
         )

@@ -423,7 +423,8 @@ def _clean(text: str) -> str:
 # Characters that the local model reads; it takes 512 tokens, and a second for as many.
 MAX_QUERY = 300
 MAX_DOCUMENT = 1500
-MAX_WAIT = 1.0  # seconds that a document waits for turns to end: one a second goes on beside them
+# Seconds that a document, or a step of a digest, waits for turns to end: one a second goes on.
+MAX_WAIT = 1.0
 # Documents wait for the bot, not the bot for documents. What takes hundreds of times as long as
 # usual hangs.
 QUERIES = LaneSettings("embed-query", deadline=10.0)

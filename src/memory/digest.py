@@ -8,6 +8,7 @@ from uuid import UUID
 
 from src.base.errors import AppError, ModelError, ModelUnavailableError, PostponedError
 from src.history.new_messages import window_start
+from src.llm.embeddings import MAX_WAIT, QuietMoments
 from src.memory.compaction import MAX_FOLDS, NEXT_TURN, CompactionService
 from src.memory.digest_repo import BatchRepository, DigestState, ExtractionRepository
 from src.memory.extraction import MAX_BATCH_TRIES, MAX_WINDOWS, ExtractionService
@@ -38,6 +39,7 @@ class DigestService:
     indexer: Indexer
     _compaction: CompactionService
     _extraction: ExtractionService
+    _quiet: QuietMoments
 
     def __post_init__(self) -> None:
         """Build what it needs on the client."""
@@ -94,7 +96,9 @@ class DigestService:
     async def digest(self, conversation_id: UUID) -> bool:
         """Compact a conversation; read its closed windows, and what /new left, for facts.
 
-        The two may have different models: when one is away, the other does its work.
+        The two may have different models: when one is away, the other does its work. Each step
+        waits a moment for turns to end: steps of many conversations fall due in the same second,
+        and would take the processor from the embedding that every turn waits for.
 
         Returns:
             Whether there may be more to do: one call of this method is bounded.
@@ -111,6 +115,7 @@ class DigestService:
             (self._extraction.extract, MAX_WINDOWS),
             (self._extraction.read_parting, MAX_WINDOWS),
         ):
+            await self._quiet.wait(MAX_WAIT)
             try:
                 is_bounded |= await step(conversation_id) == most
             except (ModelError, ModelUnavailableError, PostponedError) as error:
@@ -149,12 +154,13 @@ class DigestService:
 
 
 def needs_digest(state: DigestState, settings: GlobalSettings) -> bool:
-    """Whether messages left the window, or it moves now, or a window of extraction is full."""
+    """Whether messages left the window, summaries may be merged, or a window is full of unread."""
     window, step = settings.history_messages, settings.history_step
     start = partial(window_start, window=window, step=step)
     last = state.last_position
     left = start(last + NEXT_TURN) - 1
     moves = start(last + 1) > start(last + 1 - NEXT_TURN)
+    merges = moves and state.summaries > settings.summaries_kept
     is_full = last - state.extracted_position >= settings.memory_extraction_window
     is_closed = is_full and settings.memory_extraction_enabled
-    return left > state.summarised_position or moves or is_closed
+    return left > state.summarised_position or merges or is_closed

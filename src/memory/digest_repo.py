@@ -142,6 +142,7 @@ class DigestState:
         time_zone: The owner's zone; None for the default.
         extracted_position: Messages up to here have been read.
         summarised_position: Messages up to here have a summary.
+        summaries: How many there are.
         last_position: Of the newest message.
         silent_seconds: Since when nothing was written.
         is_unanswered: Whether the newest message is one of the user's.
@@ -153,6 +154,7 @@ class DigestState:
     time_zone: str | None
     extracted_position: int
     summarised_position: int
+    summaries: int
     last_position: int
     silent_seconds: float
     is_unanswered: bool = False
@@ -167,8 +169,7 @@ class DigestState:
 # How far a conversation is digested.
 SELECT_STATE = """
 SELECT c.id, c.telegram_user_id, c.thread_id, s.time_zone, c.extracted_position,
-       coalesce((SELECT max(last_position) FROM conversation_summaries
-                 WHERE conversation_id = c.id), 0),
+       coalesce(d.last, 0), d.summaries,
        coalesce(m.position, 0), coalesce(extract(epoch FROM now() - m.created_at), 0)::float,
        coalesce(m.role = 'user', false), coalesce(s.memory_on, true)
 FROM conversations c
@@ -177,6 +178,8 @@ LEFT JOIN user_settings s ON s.owner_id = o.id
 LEFT JOIN LATERAL (SELECT position, created_at, role FROM messages
                    WHERE conversation_id = c.id ORDER BY position DESC, id DESC LIMIT 1) AS m
      ON true
+CROSS JOIN LATERAL (SELECT max(last_position) AS last, count(*) AS summaries
+                    FROM conversation_summaries WHERE conversation_id = c.id) AS d
 WHERE c.id = %(conversation_id)s
 """
 
