@@ -62,8 +62,15 @@ class ToldZone:
     rest: str
 
 
-def told_zone(text: str) -> ToldZone | None:
-    """The zone that a message tells or orders: "мой часовой пояс Киев"; None: it tells none."""
+def told_zone(text: str, own: str = "") -> ToldZone | None:
+    """The zone that a message tells or orders: "мой часовой пояс Киев"; None: it tells none.
+
+    Args:
+        text: What the user wrote.
+        own: The zone that they told before; it may be told that it is another one.
+    """
+    if own and (instead := _instead(text, own)):
+        return ToldZone(instead, "")
     if len(text) > MAX_TEXT or ("?" in text and ASKING.match(text) is None):
         return None
     text = _joined(CORRECTED.sub(" ", ASKING.sub("", text).rstrip("?")))
@@ -78,15 +85,14 @@ def told_zone(text: str) -> ToldZone | None:
     return None
 
 
-def corrected_zone(text: str, time_zone: str) -> ToldZone | None:
-    """The zone that a message tells instead of the user's own, and says no more."""
+def _instead(text: str, own: str) -> tuple[str, ...]:
+    """The zones that a message tells instead of the user's own: "not Denver but Chicago"."""
     folded = text[:MAX_TEXT].translate(FOLD).lower().rstrip(" .,!;)\n")
     begin = opening.end() if (opening := OPENER.match(folded)) else 0
     told = NOT_BUT.fullmatch(folded, begin)
-    if told is None or time_zone not in find_time_zones(told["was"]):
-        return None
-    zones = find_time_zones(told["place"])
-    return ToldZone(tuple(zones), "") if zones else None
+    if told is None or own not in find_time_zones(told["was"]):
+        return ()
+    return tuple(find_time_zones(told["place"]))
 
 
 def home_zones(text: str) -> list[str]:

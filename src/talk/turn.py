@@ -44,7 +44,7 @@ from src.reading.facts import PRIVATE
 from src.reading.gate import MASK, is_alone, redact, refers_back, secrets_of
 from src.reading.requests import asked_place
 from src.reading.voices import Voice, clean_name
-from src.reading.zone_phrases import corrected_zone, home_zones, told_zone
+from src.reading.zone_phrases import home_zones, told_zone
 from src.talk.graph_run import GraphRun, cited_sources
 from src.talk.main_graph import Graph
 from src.talk.questions import QuestionService
@@ -428,8 +428,7 @@ class AgentService:
 
     async def _leave_to_newer(self, turn: Turn) -> UpdateOutcome | None:
         """A newer message is answered instead, with this one in the history."""
-        is_left = turn.answer is None and turn.newer is not None
-        return "left to a later message" if is_left else None
+        return "left to a later message" if turn.answer is None and turn.newer else None
 
     async def _resume(self, turn: Turn) -> UpdateOutcome | None:
         """Continue with the answer of an earlier attempt; delivered parts are not sent again.
@@ -446,19 +445,17 @@ class AgentService:
         incoming = turn.incoming
         if not incoming.voice.is_own or incoming.owner.is_group:
             return None
-        told = await asyncio.to_thread(told_zone, incoming.text)
-        if told is None and incoming.has_zone:
-            told = await asyncio.to_thread(corrected_zone, incoming.text, incoming.time_zone)
+        own = incoming.time_zone if incoming.has_zone else ""
+        told = await asyncio.to_thread(told_zone, incoming.text, own)
         if told is None and len(incoming.text.split()) <= NAME_WORDS and asks_for_place(turn):
-            place = incoming.text.replace(",", "")
-            named = await asyncio.to_thread(told_zone, f"my time zone is {place}")
-            told = named if named is not None and named.zones else None
+            place = f"my time zone is {incoming.text.replace(',', '')}"
+            named = await asyncio.to_thread(told_zone, place)
+            told = named if named and named.zones else None
         if told is None:
             return None
         if len(told.zones) == 1:
-            called = incoming.called
-            if called.has_zone and await self._names_zone_before(turn):
-                called = replace(called, has_zone=False)
+            is_told = incoming.has_zone and not await self._names_zone_before(turn)
+            called = replace(incoming.called, has_zone=is_told)
             turn.lead = await self._zones.set(called, told.zones[0])
             turn.incoming = replace(incoming, time_zone=told.zones[0], has_zone=True)
         else:

@@ -7,7 +7,7 @@ from aiogram import Bot
 
 from src.base.zones import local_time, place_of_zone
 from src.pg.client import PgClient
-from src.reading.zone_phrases import corrected_zone, home_zones, told_zone
+from src.reading.zone_phrases import home_zones, told_zone
 from src.reminders.reminder_repo import ReminderRepository
 from src.texts import Language, say
 from tests.cases import for_each
@@ -149,7 +149,7 @@ def test_what_else_a_message_with_a_zone_wants_is_answered(text: str, rest: str)
 def test_another_place_is_told_instead_of_the_user_s_own(
     text: str, was: str, zone: str | None
 ) -> None:
-    told = corrected_zone(text, was)
+    told = told_zone(text, was)
     assert (told.zones[0] if told else None) == zone
 
 
