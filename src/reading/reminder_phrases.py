@@ -16,6 +16,7 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import pairwise
 
 from src.reading import lexicon
 from src.reading.relative_dates import PAST
@@ -68,6 +69,12 @@ INFINITIVE = lexicon.Expression("<reminder.infinitive_endings>$")
 MENTIONED = lexicon.Expression(r"\b<reminder.mentioned>\b")
 FAR_DATES = frozenset({"month", "season", "year", "year_word"})  # words of a vague day
 NAMED_FOR = lexicon.Expression("<reminder.named_for> ")
+# What takes back the time before it.
+CORRECTING = lexicon.Expression(r"\b(?:<lines.corrects>|<move.instead>|<move.sorry>)(?!\w)")
+CORRECTION = lexicon.Expression(
+    r"[ ,.]*(?:(?><lines.opener>(?!\w))[ ,.]+)*?(?:<lines.corrects>|<move.instead>|<move.sorry>)"
+    r"(?:[ ,.]+(?>(?:<lines.corrects>|<move.instead>|<move.sorry>|<move.rather>)(?!\w)))*[ ,.]+"
+)
 # What stands for a thing that was named before: "remind me of it tomorrow".
 PRONOUN = lexicon.Expression(r"\b<reminder.pronoun>\b")
 # What joins the order and the thing and is no part of it.
@@ -119,7 +126,7 @@ def read_reminder(text: str, now: datetime, time_zone: str) -> ReminderRequest |
     source = _cleaned(text)
     if HINT.search(source) is None:
         return None
-    source, own_zone, found, order = _zone_apart(source)
+    source, own_zone, found, order = _zone_apart(_corrected(source))
     if order is None:
         return None
     chosen = _chosen(_runs(_usable(found, order), order), order)
@@ -135,6 +142,32 @@ def read_reminder(text: str, now: datetime, time_zone: str) -> ReminderRequest |
         request = replace(request, time_zone=own_zone, repeats=again)
     is_bare = not what and request.problem in (None, "no_time")
     return replace(request, problem="no_text") if is_bare else request
+
+
+def _corrected(source: str) -> str:
+    """The text without a time that is taken back in the same breath: "at 3pm, no wait, at 4pm"."""
+    folded = _folded(source)
+    found = find_reminder_spans(folded) if CORRECTING.search(folded) else []
+    for place in range(1, len(found)):
+        if CORRECTION.fullmatch(folded, found[place - 1].end, found[place].start) is None:
+            continue
+        new = {span.slot for span in _side_by_side(found[place:], folded)}
+        old = _side_by_side(found[place - 1 :: -1], folded)
+        gone = next((n for n, span in enumerate(old) if span.slot not in new), len(old))
+        if gone:
+            return _corrected(source[: old[gone - 1].start] + source[found[place].start :])
+    return source
+
+
+def _side_by_side(spans: Sequence[Span], folded: str) -> list[Span]:
+    """The first of some pieces of time with those that stand beside it without a word between."""
+    beside = [*spans[:1]]
+    for one, other in pairwise(spans):
+        first, second = sorted((one, other), key=lambda span: span.start)
+        if folded[first.end : second.start].strip(" ,"):
+            break
+        beside.append(other)
+    return beside
 
 
 def _zone_apart(source: str) -> tuple[str, str | None, Sequence[Span], _Order | None]:
@@ -153,9 +186,13 @@ def _zone_apart(source: str) -> tuple[str, str | None, Sequence[Span], _Order | 
 
 def _read_order(source: str) -> tuple[str, Sequence[Span], _Order | None]:
     """The folded text, its pieces of time, and the order to remind in it."""
-    folded = _ascii_digits(fold(source)).replace("\n", " ")
+    folded = _folded(source)
     found = find_reminder_spans(folded)
     return folded, found, _find_order(folded, found)
+
+
+def _folded(source: str) -> str:
+    return _ascii_digits(fold(source)).replace("\n", " ")
 
 
 def _cleaned(text: str) -> str:
