@@ -84,8 +84,6 @@ def kind_of(text: str, vector: Vector | None = None, weights: Weights | None = N
     bare = BARE.fullmatch(text.translate(FOLD))
     if bare is not None and not any(map(tells_deed, words(bare["name"]))):
         return UNSURE
-    if LIST.match(text):
-        return NOTE
     if vector is None or vector.shape != weights.mean.shape:
         if len(words(text)) > SHORT[-1]:
             return QUESTION if is_question(text) else NOTE
@@ -100,7 +98,7 @@ def kind_of(text: str, vector: Vector | None = None, weights: Weights | None = N
     kind = max(scores, key=lambda one: scores[one])
     if asks and kind in (NOTE, REQUEST, AGREEMENT):
         return QUESTION
-    if kind == REQUEST and _tells_of_oneself(text):
+    if _tells_of_oneself(text) if kind == REQUEST else LIST.match(text):
         kind = NOTE
     if kind == NOTE and may_ask(text):
         return UNSURE
