@@ -124,6 +124,7 @@ class Clock:
 
 
 EARLY = 7  # o'clock
+A_LITTLE = 2 * HOUR  # by which it may be moved before that
 DEFAULT = Clock(PART_HOURS["morning"] * HOUR)
 
 
@@ -169,12 +170,13 @@ class _Request:
     def _near_due(self, clock: Clock) -> Clock:
         """Of one that moves to another hour, in the half of the day that is nearer: "make it 7".
 
-        Nobody moves a thing from the day into the night without saying so.
+        Nobody moves a thing far into the night without saying so.
         """
         if clock.half_day or self.due is None or self.of("date"):
             return clock
         before, half = self.due.hour * HOUR + self.due.minute, NOON * HOUR
-        earliest = EARLY * HOUR if before >= EARLY * HOUR else 0
+        is_day = before >= EARLY * HOUR
+        earliest = min(EARLY * HOUR, before - A_LITTLE) if is_day else 0
         halves = [
             at for at in (clock.minutes % half, clock.minutes % half + half) if at >= earliest
         ]

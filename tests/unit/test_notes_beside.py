@@ -161,6 +161,7 @@ def test_what_is_far_below_the_nearest_stays_out() -> None:
         ("по каким дням полина лазает", "полина ходит на скалы по вторникам"),
         ("where did i leave the knife", "good knives are at my mums"),
         ("де мій обєктив", "об'єктив лежить у колеги"),
+        ("кому я позичив гроші", "позичив данилу 500 грн до стипухи"),
     ],
 )
 def test_a_name_a_day_and_a_place_bring_a_note_over_the_threshold(
