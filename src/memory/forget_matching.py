@@ -27,7 +27,8 @@ OWN_PRONOUN = lexicon.Expression(r"\b<match.own>\b")
 NAME = re.compile(r"(?<![\w'-])[A-ZА-ЯЁІЇЄҐ][\w'-]+")
 # Between a person and their name.
 NAMED = lexicon.Expression(r"(?:'s)?[\s,:—–-]+(?:<match.named>[\s—–-]+)*", re.IGNORECASE)
-NUMBER = re.compile(r"\d")
+NUMBER = re.compile(r"\d")  # "I owe Ned 60" speaks of money, where all else is said, too
+SURE = 2  # words
 CLAUSE_END = re.compile("[,;:.!?—–]")
 HAVING_THAT = lexicon.Expression(r"\b<match.having>\b")
 HAVING = lexicon.Expression(r"\b<match.has>\b")
@@ -113,9 +114,11 @@ def shared(request: Request, told: Told) -> int:
     """How many words of the request are found in a fact."""
     known = lemmas_of(f"{told.text} {told.object}") | _subject_lemmas(told.subject)
     relation = _relation_words(told, known)
-    if NUMBER.search(told.text):  # "I owe him 60 quid" speaks of money
-        relation |= lemmas_of(" ".join(lexicon.words("match.number")))
-    return sum(bool(word.lemmas & (known | relation)) for word in request.words)
+    found = sum(bool(word.lemmas & (known | relation)) for word in request.words)
+    if found < SURE or NUMBER.search(told.text) is None:
+        return found
+    money = lemmas_of(" ".join(lexicon.words("match.money"))) - known - relation
+    return found + sum(bool(word.lemmas & money) for word in request.words)
 
 
 def choose(request: Request, meant: Sequence[Told]) -> Sequence[Told]:

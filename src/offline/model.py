@@ -229,8 +229,8 @@ class Turn:
     def _forgetting(self) -> list[Call] | None:
         """The calls of a request to forget; none where it is not said what; None: no request."""
         if taken := TAKES_BACK.match(self.text.translate(FOLD)):
-            if about := ABOUT.match(taken["more"]):  # "I was joking about the lottery"
-                return [("forget_fact", {"about": taken["more"][about.end() :]})]
+            if about := ABOUT.match(taken["more"]):
+                return self._forget_joke(taken["more"][about.end() :])
             if not self._takes_last_back(taken):
                 return None
             instead = self.text[taken.start("more") :]
@@ -243,6 +243,11 @@ class Turn:
         if wanted.everything:
             return [("forget_everything", {})]
         return _forget_message(self._own if wanted.is_last else ())
+
+    def _forget_joke(self, about: str) -> list[Call] | None:
+        """The call for "I was joking about the lottery", if a note tells of it."""
+        is_told = any(shared(about, _text_of(note)) for note in self._notes)
+        return [("forget_fact", {"about": about})] if is_told else None
 
     def _takes_last_back(self, taken: re.Match[str]) -> bool:
         """Whether "scratch that" means the last note, whatever it says instead behind a sign.

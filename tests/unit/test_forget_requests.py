@@ -119,11 +119,13 @@ def test_what_may_be_a_reason_is_left_out_where_nothing_is_found(about: str, thi
     ("forget the plumber's phone", "Plumber: tel. 020 7946 0000"),
     ("забудь телефон слесаря", "Слесарь Глеб, тел. 067 111 22 33"),
     ("forget that i owe ned money", "i owe ned 40 from cards"),
-    ("забудь що я позичила дані гроші", "я позичила дані 900 до середи"),
+    ("забудь що я позичила насті гроші", "я позичила насті 900 до середи"),
     ("забудь что я дала лёве денег", "я дала лёве 2000 на билет"),
 ])  # fmt: skip
 def test_a_debt_is_what_is_owed_and_a_phone_a_number(text: str, told: str) -> None:
     assert is_meant(read_request(text), Told(told))
+    for other in ("ned is 40", "дрель стоит 900", "долг платежом красен", "лёва живёт в доме 3"):
+        assert not is_meant(read_request(text), Told(other, is_fact=False))
 
 
 @for_each("text", [

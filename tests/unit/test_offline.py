@@ -219,8 +219,10 @@ def test_what_is_taken_back_goes_whatever_is_told_instead(text: str, goes: bool)
     ("жартувала про лотерею", "лотерею"),
 ])  # fmt: skip
 def test_a_joke_is_taken_back_by_what_it_was_about(text: str, about: str) -> None:
-    talk = [human("msg-3", "купил чайник"), AIMessage("ok"), human("msg-5", text)]
-    assert calls(talk) == [("forget_fact", {"about": about})]
+    told, other = f"выиграли сто рублей, {about}", "купил чайник"
+    before = [human("msg-1", told), AIMessage("ok"), human("msg-3", other), AIMessage("ok")]
+    assert calls([*before, human("msg-5", text)]) == [("forget_fact", {"about": about})]
+    assert calls([*before[2:], human("msg-5", text)]) == []
 
 
 @for_each("text", ["ой ні, забудь, не те написав", "ой не туда написала", "oh wrong chat"])
