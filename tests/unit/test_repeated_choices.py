@@ -8,9 +8,9 @@ from tests.attacks.repeated_choices import expressions, slow_text
 
 
 def test_no_expression_can_be_read_in_two_ways_at_each_of_many_places() -> None:
-    assert {
-        slow: source for source, one in expressions().items() if (slow := slow_text(one))
-    } == {}
+    found = expressions()
+    assert len(found) > 200, "all that the bot holds"
+    assert {slow: source for source, one in found.items() if (slow := slow_text(one))} == {}
 
 
 def test_an_expression_of_two_ways_is_found_out() -> None:
