@@ -117,7 +117,7 @@ def shared(request: Request, told: Told) -> int:
     found = sum(bool(word.lemmas & (known | relation)) for word in request.words)
     if found < SURE or NUMBER.search(told.text) is None:
         return found
-    money = lemmas_of(" ".join(lexicon.words("match.money"))) - known - relation
+    money = _money() - known - relation
     return found + sum(bool(word.lemmas & money) for word in request.words)
 
 
@@ -165,9 +165,8 @@ def _fits(request: Request, told: Told) -> bool:
         return False
     if is_own and _only_by_relation(request, told) and not _is_about_user(told):
         return False
-    is_negative = not stance(_meant_part(request, told)).is_positive
-    speaks_in_clauses = request.is_about_user or request.has_thing
-    if (request.is_negative or speaks_in_clauses) and is_negative != request.is_negative:
+    tells_whether = request.is_negative or request.is_about_user or request.has_thing
+    if tells_whether and stance(_meant_part(request, told)).is_positive == request.is_negative:
         return False
     is_a_thing = request.is_his_own and len(request.words) == 1
     if is_a_thing and not _stands_free(request.words[0], told):
@@ -252,6 +251,11 @@ def _subject_lemmas(subject: str) -> frozenset[str]:
     if canonical == "user":
         return frozenset()
     return lemmas_of(subject) | ({f"@{canonical}"} if canonical in _kin() else frozenset())
+
+
+@cache
+def _money() -> frozenset[str]:
+    return lemmas_of(" ".join(lexicon.words("match.money")))
 
 
 @cache

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from src.reading import lexicon
 from src.reading.sentences import FOLD, TAG, asks_inside, is_question, may_ask
-from src.texts.morphology import parts_of_speech, tells_deed, words
+from src.texts.morphology import parts_of_speech, says_i, tells_deed, words
 
 Vector = NDArray[np.float32]
 Kind = Callable[[str], str]  # of a line
@@ -108,11 +108,11 @@ def kind_of(text: str, vector: Vector | None = None, weights: Weights | None = N
 
 def _tells_of_oneself(text: str) -> bool:
     """Whether it says what the writer does, and asks for nothing: "струны беру у мастера"."""
-    forms = [parts_of_speech(word) for word in words(text)]
+    said = words(text)
+    forms = [parts_of_speech(word) for word in said]
     orders = ("impr" in one and one.isdisjoint({"NOUN", "ADJF"}) for one in forms)
     asks = ("INFN" in one or {"NPRO", "2per"} <= one for one in forms)
-    is_told = any({"VERB", "1per", "sing"} <= one for one in forms)
-    return is_told and not any(orders) and not any(asks)
+    return any(map(says_i, said)) and not any(orders) and not any(asks)
 
 
 def features(text: str, centred: Vector) -> Vector:

@@ -40,7 +40,7 @@ MAX_CALLS = 8  # of one reply; more would not run
 DAY = len("[Текущее время: 2026-11-21")  # of a message's label
 OPTION = re.compile(r"^• [«“](.+)[»”]$", re.M)
 TAKES_BACK = lexicon.Expression(
-    r"\W*(?:(?:<lines.opener>|<lines.laugh>)(?![\w'-])\W+){0,3}?<lines.takes_back>(?![\w'-])"
+    rf"{replies.LEAD}<lines.takes_back>(?![\w'-])"
     r"(?P<sign>(?:\W*<lines.laugh>)*\W*)(?P<more>.*)",
     re.I | re.S,
 )
@@ -307,8 +307,7 @@ class Turn:
         asks = is_question(self.text)
         if self._kind in (NOTE, UNSURE) and not (asks and self._question):
             return self._noted()
-        is_telling = replies.TELLING.search(self.text.translate(FOLD)) is not None
-        if (self._kind == QUESTION and is_telling) or ("?" not in self.text and self._tells()):
+        if self._tells():
             return self._noted()
         if not self._question or self._kind == REQUEST:
             return self._with_hint(say(f"offline_{self._kind}", self.language))
@@ -317,8 +316,11 @@ class Turn:
         return self._with_hint(reply)
 
     def _tells(self) -> bool:
-        """Whether what may be a question tells something besides."""
-        return self._kind in (QUESTION, UNSURE) and bool(replies.told_beside(self.text))
+        """Whether what may be a question tells something besides, and does not surely ask."""
+        if self._kind == QUESTION and replies.TELLING.search(self.text.translate(FOLD)):
+            return True
+        may_ask = self._kind in (QUESTION, UNSURE) and "?" not in self.text
+        return may_ask and bool(replies.told_beside(self.text))
 
     def _noted(self) -> str:
         """What is said of a note: with what it puts right, the last about the same, or asked."""

@@ -26,7 +26,7 @@ from src.reading.words import (
 )  # fmt: skip
 from src.reminders.rules import asks_for_reminder
 from src.texts import Language, say
-from src.texts.morphology import WORD, lemmas, parts_of_speech, stem_english, terms, words
+from src.texts.morphology import WORD, lemmas, parts_of_speech, says_i, stem_english, terms, words
 from src.texts.plain_text import CUT
 
 QUOTED = 3  # quotes of one answer
@@ -48,10 +48,9 @@ MOST = 0.03  # more, for the most of three words or more
 SURE = 2  # words of a question that are enough, if they are all of its words
 SHARED = 0.5  # of the words of a question, in a file; more of them in what has no vector (yet)
 BESIDE = 5  # messages behind a note in which one that puts it right is looked for
-CORRECTS = lexicon.Expression(
-    r"(?i)\W*(?:(?:<lines.laugh>|<lines.opener>)(?![\w'-])\W+){0,3}?"
-    r"(?:<lines.corrects>|<lines.takes_back>)(?![\w'-])"
-)
+# A laugh or a sigh before what puts right or takes back.
+LEAD = r"\W*(?:(?:<lines.laugh>|<lines.opener>)(?![\w'-])\W+){0,3}?"
+CORRECTS = lexicon.Expression(rf"{LEAD}(?:<lines.corrects>|<lines.takes_back>)(?![\w'-])", re.I)
 CONTINUES = lexicon.Expression(r"\W*<lines.continues>(?![\w'-])", re.I)
 INTRODUCED = lexicon.Expression(
     r"\W*(?P<greeting>(?:(?:<lines.opener>|<lines.pleasantry>)(?![\w'-])\W+){0,2})<lines.named>",
@@ -287,7 +286,7 @@ def _is_own(text: str) -> bool:
     """Whether "I" or "my" is said, but not only to say whose relative somebody is."""
     said = [*words(text.translate(FOLD).lower()), ""]
     me, owners = lexicon.words("lines.me"), lexicon.words("people.owners")
-    if any({"VERB", "1per", "sing"} <= parts_of_speech(word) for word in said):
+    if any(map(says_i, said)):
         return True  # "где работаю"
     return any(w in me and not (w in owners and kin_of(after)) for w, after in pairwise(said))
 

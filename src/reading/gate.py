@@ -143,6 +143,7 @@ PASSWORDS = tuple(
         rf"\b<secrets.bare_password>\s+(?!wi|vpn|apple|google)(?P<v>{_TALK}[a-z]{{4,}}\b)",
     )
 )
+_CARD = r"[2-6](?:[ -]?\d){14,18}"
 WORDED = tuple(
     lexicon.Expression(source, re.IGNORECASE)
     for source in (
@@ -157,8 +158,8 @@ WORDED = tuple(
         r"\b<secrets.key>\w{0,2}\s*(?:[:=-]|<secrets.seed_is>)\s*(?P<v>(?=\S{0,60}\d)\S{6,})",
         r"[?&](?:token|access_token|api_?key|key|password|secret|sig)=(?P<v>[^\s&]{6,})",
         # Numbers of cards, also one with a slip in it, whose check digit is wrong
-        r"\b<secrets.card>\b[^•.!?\n\d]{0,30}(?P<v>[2-6](?:[ -]?\d){14,18})(?![ -]?\d)",
-        r"(?<!\d)(?P<v>[2-6](?:[ -]?\d){14,18})(?!\d)[^•.!?\n\d]{1,15}\b<secrets.card>\b",
+        rf"\b<secrets.card>\b[^•.!?\n\d]{{0,30}}(?P<v>{_CARD})(?![ -]?\d)",
+        rf"(?<!\d)(?P<v>{_CARD})(?!\d)[^•.!?\n\d]{{1,15}}\b<secrets.card>\b",
         # Numbers of documents
         r"\b<secrets.document>\b[^•.!?\n+\d]{0,40}"
         r"(?P<v>(?>\d[\s-]?){2,6}(?>[^\w+.!?\n]{0,3}<secrets.number>?\s?\d[\s-]?){4,16})",

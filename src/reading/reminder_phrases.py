@@ -70,10 +70,11 @@ MENTIONED = lexicon.Expression(r"\b<reminder.mentioned>\b")
 FAR_DATES = frozenset({"month", "season", "year", "year_word"})  # words of a vague day
 NAMED_FOR = lexicon.Expression("<reminder.named_for> ")
 # What takes back the time before it.
-CORRECTING = lexicon.Expression(r"\b(?:<lines.corrects>|<move.instead>|<move.sorry>)(?!\w)")
+_TAKES_BACK = "(?:<lines.corrects>|<move.instead>|<move.sorry>)"
+CORRECTING = lexicon.Expression(rf"\b{_TAKES_BACK}(?!\w)")
 CORRECTION = lexicon.Expression(
-    r"[ ,.]*(?:(?><lines.opener>(?!\w))[ ,.]+)*?(?:<lines.corrects>|<move.instead>|<move.sorry>)"
-    r"(?:[ ,.]+(?>(?:<lines.corrects>|<move.instead>|<move.sorry>|<move.rather>)(?!\w)))*[ ,.]+"
+    rf"[ ,.]*(?:(?><lines.opener>(?!\w))[ ,.]+)*?{_TAKES_BACK}"
+    rf"(?:[ ,.]+(?>(?:{_TAKES_BACK}|<move.rather>)(?!\w)))*[ ,.]+"
 )
 # What stands for a thing that was named before: "remind me of it tomorrow".
 PRONOUN = lexicon.Expression(r"\b<reminder.pronoun>\b")

@@ -137,6 +137,11 @@ def tells_deed(word: str) -> bool:
     return "VERB" in tags and "Name" not in tags and not tags.isdisjoint({"past", "1per"})
 
 
+def says_i(word: str) -> bool:
+    """Whether a Russian or Ukrainian word is a verb that "I" stands in: "беру"."""
+    return parts_of_speech(word) >= {"VERB", "1per", "sing"}
+
+
 def _parses(lower: str) -> list[Any]:
     found = [parse for analyzer in _analyzers() for parse in analyzer.parse(lower)]
     if not found and LEFT_OUT.search(lower):
