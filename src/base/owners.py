@@ -35,12 +35,14 @@ class Owner(NamedTuple):
     def columns(self) -> dict[str, object]:
         """The parameters that every statement on users' data takes.
 
-        ``owner`` is the id in ``owners``, NULL when there is none; ``user`` and ``thread_id`` tell
-        where the conversation stands.
+        ``owner`` is the id in ``owners``, NULL when there is none, which ``owner_user`` and
+        ``owner_thread`` tell a prepared statement; ``user`` and ``thread_id`` tell where the
+        conversation stands.
         """
+        user, thread = self.row
         return {
-            "owner": _OwnerId(*self.row), "user": self.telegram_user_id,
-            "thread_id": self.thread_id,
+            "owner": _OwnerId(user, thread), "owner_user": user, "owner_thread": thread,
+            "user": self.telegram_user_id, "thread_id": self.thread_id,
         }  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from src.base.errors import AppError, ConversationGoneError
 from src.base.owners import Owner
-from src.pg.client import Repository, Transaction, storable
+from src.pg.client import PreparedStatement, Repository, Transaction, storable
 from src.pg.connection import PATIENT
 from src.reading.voices import TYPED, Voice
 
@@ -175,9 +175,12 @@ SELECT id, conversation_id FROM stored
 """
 
 # The same for the owner's current conversation, which nobody deletes before the transaction ends.
-INSERT_IN_CURRENT = INSERT_MESSAGE.replace(
-    "FROM conversations c\n    WHERE c.id = %(conversation_id)s",
-    f"FROM conversations c JOIN ({HOLD_CONVERSATION}) AS held ON held.id = c.id",
+INSERT_IN_CURRENT = PreparedStatement(
+    "insert_message",
+    INSERT_MESSAGE.replace(
+        "FROM conversations c\n    WHERE c.id = %(conversation_id)s",
+        f"FROM conversations c JOIN ({HOLD_CONVERSATION}) AS held ON held.id = c.id",
+    ),
 )
 
 # The message that was stored earlier for the same Telegram message, if it is still there.
@@ -208,7 +211,9 @@ ORDER BY m.position DESC, m.id DESC LIMIT 1
 """
 
 # The newest messages of a conversation that the user did not ask to forget.
-SELECT_LAST_MESSAGES = """
+SELECT_LAST_MESSAGES = PreparedStatement(
+    "select_last_messages",
+    """
 SELECT id, role, content, position,
        CASE WHEN asks = 'conflict'  -- which waits for days
               OR created_at > now() - make_interval(mins => %(asked_minutes)s) THEN asks END,
@@ -217,7 +222,8 @@ SELECT id, role, content, position,
 FROM messages
 WHERE conversation_id = %(conversation_id)s AND NOT is_forgotten
 ORDER BY created_at DESC, id DESC LIMIT %(limit)s
-"""
+""",
+)
 
 # The position of the newest message.
 SELECT_LAST_POSITION = """

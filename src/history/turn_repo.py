@@ -11,7 +11,7 @@ from src.base import errors
 from src.base.owners import Owner
 from src.history.conversation_repo import FOREIGN_KEY_VIOLATION
 from src.llm.reply import ModelUsage
-from src.pg.client import Repository, Transaction, storable
+from src.pg.client import PreparedStatement, Repository, Transaction, storable
 from src.pg.user_settings_repo import Mode
 from src.queue.job_repo import DEFER_INDEXING, INDEXING, UNIQUE_VIOLATION
 from src.queue.update_repo import FINISH_JOB, UpdateOutcome
@@ -165,7 +165,9 @@ WHERE c.id = %(conversation_id)s
 
 # The answer with what it cost; a message has one, so a second attempt finds the first one's row.
 # A message that is to be forgotten, or private, is answered, and so is the answer.
-INSERT_ANSWER = f"""
+INSERT_ANSWER = PreparedStatement(
+    "insert_answer",
+    f"""
 WITH answer AS (
     INSERT INTO messages (conversation_id, role, content, reply_to_id, is_forgotten, forgotten_at,
                           is_private, asks, changes, mode, position)
@@ -181,7 +183,8 @@ WITH answer AS (
     INSERT INTO unindexed_messages SELECT conversation_id, id FROM answer WHERE NOT is_hidden
 ), usage AS ({INSERT_USAGE} AND EXISTS (SELECT 1 FROM answer))
 SELECT id FROM answer
-"""  # noqa: S608  (it holds a constant of ours)
+""",  # noqa: S608  (it holds a constant of ours)
+)
 
 # Whether a message that left its conversation is elsewhere, or the conversation is still there.
 SELECT_MOVED = """
@@ -254,7 +257,9 @@ WHERE id = %(update)s
 """  # noqa: S608  (it holds a constant of ours)
 
 # The same, and the memory is asked to take the turn in.
-UPDATE_DELIVERED_AND_INDEX = UPDATE_DELIVERED + "RETURNING (" + DEFER_INDEXING + ")"
+UPDATE_DELIVERED_AND_INDEX = PreparedStatement(
+    "update_delivered", UPDATE_DELIVERED + "RETURNING (" + DEFER_INDEXING + ")"
+)
 
 # The user stopped the delivery of the answer to a stored update's message: what has arrived of it
 # is all that they get.

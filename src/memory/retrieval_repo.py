@@ -147,7 +147,9 @@ def hit_of(fact: Memory) -> Hit:
 # Entities: the facts that hang on an entity whom the query names, and on the entities of those
 # facts. Wishes about answers bear on every question, so that no fact which is nearer takes their
 # place. What the bot said is left out by the indexes themselves, unless it is wanted.
-SEARCH = """
+SEARCH = PreparedStatement(
+    "search_memory",
+    """
 WITH query AS MATERIALIZED (
     SELECT %(vector)s::halfvec AS vector, binary_quantize(%(vector)s::halfvec) AS outline
 ), me AS MATERIALIZED (
@@ -313,20 +315,8 @@ WHERE (%(with_assistant)s OR d.speaker <> 'assistant' AND NOT coalesce(was_taken
       WHERE seen.id = f.message_id
         AND seen.conversation_id = %(conversation_id)s::uuid
         AND seen.position >= %(before_position)s))
-"""
-
-
-SEARCH_PREPARED = PreparedStatement(
-    "search_memory",
-    SEARCH,
-    {
-        "user": "bigint", "thread_id": "bigint", "terms": "text[]", "entity_terms": "text[]",
-        "vector": "halfvec", "model": "smallint", "starts": "timestamptz[]",
-        "ends": "timestamptz[]", "conversation_id": "uuid", "before_position": "integer",
-        "with_assistant": "boolean", "with_retired": "boolean", "limit": "integer",
-        "shown": "integer", "near": "integer", "share": "integer",
-    },
-)  # fmt: skip
+""",
+)
 
 
 # Private facts with their secrets.
@@ -416,7 +406,7 @@ class RetrievalRepository(Repository):
             "ends": [end for _, end in request.periods],
             "shown": MAX_SHOWN, "near": NEAR, "share": NEAR_SHARE,
         }  # fmt: skip
-        rows = self._client.fetch_prepared(SEARCH_PREPARED, wanted)
+        rows = self._client.fetch_all(SEARCH, wanted)
         return [Hit(*row) for row in rows]
 
     def read_texts(self, owner: Owner, messages: Sequence[int]) -> dict[int, str]:

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from src.base.errors import StorageError
 from src.base.owners import Owner
-from src.pg.client import Repository, Transaction
+from src.pg.client import PreparedStatement, Repository, Transaction
 from src.pg.connection import PATIENT
 from src.pg.locks import take_unindexed
 
@@ -352,17 +352,22 @@ class UnindexedMessage:
 
 # One owner's numbers; the row is locked until the transaction ends, so that two workers give out
 # no position twice.
-RESERVE_POSITIONS = """
+RESERVE_POSITIONS = PreparedStatement(
+    "reserve_positions",
+    """
 INSERT INTO search_owners AS o (owner_id, next_position, documents, terms)
 VALUES (%(owner)s, %(positions)s, %(documents)s, %(terms)s)
 ON CONFLICT (owner_id) DO UPDATE
 SET next_position = o.next_position + EXCLUDED.next_position,
     documents = o.documents + EXCLUDED.documents, terms = o.terms + EXCLUDED.terms
 RETURNING next_position - %(positions)s
-"""
+""",
+)
 
 # The documents; one that is there already (an edited message) was deleted before.
-INSERT_DOCUMENTS = """
+INSERT_DOCUMENTS = PreparedStatement(
+    "insert_documents",
+    """
 INSERT INTO search_documents (owner_id, position, kind, message_id, memory_id, summary_id, speaker,
                               said_at, length, model_id)
 SELECT %(owner)s, d.position, d.kind,
@@ -376,10 +381,13 @@ FROM unnest(%(positions)s::int[], %(kinds)s::text[], %(source_ids)s::bigint[],
             %(models)s::smallint[])
      AS d (position, kind, source_id, speaker, said_at, length, model_id)
 RETURNING id, position
-"""
+""",
+)
 
 # Which documents hold which words, and how often.
-INSERT_POSTINGS = """
+INSERT_POSTINGS = PreparedStatement(
+    "insert_postings",
+    """
 INSERT INTO search_postings (owner_id, term, position, frequency, length, in_talk, is_answer,
                              document_id)
 SELECT %(owner)s, p.term, p.position, p.frequency, d.length,
@@ -388,11 +396,14 @@ FROM unnest(%(terms)s::text[], %(term_positions)s::int[], %(frequencies)s::int[]
      AS p (term, position, frequency)
 JOIN search_documents d ON d.owner_id = %(owner)s
      AND d.position = p.position
-"""
+""",
+)
 
 # A conversation's messages that the search does not know yet, also those that are gone or hidden
 # (``take_unindexed`` sorts them out); a file is found by its name as well.
-SELECT_UNINDEXED = """
+SELECT_UNINDEXED = PreparedStatement(
+    "select_unindexed",
+    """
 SELECT w.message_id, coalesce(m.role, ''),
        concat_ws(E'\\n', CASE WHEN m.provenance = 'file' THEN m.origin END,
                  message_text(m.content)),
@@ -410,13 +421,17 @@ LEFT JOIN (
 ) AS last ON last.is_newest
 WHERE w.conversation_id = %(conversation_id)s
 ORDER BY w.message_id LIMIT %(limit)s
-"""
+""",
+)
 
 # An edited message leaves the index before it comes back with its new words.
-DELETE_EDITED = """
+DELETE_EDITED = PreparedStatement(
+    "delete_edited",
+    """
 DELETE FROM search_documents
 WHERE owner_id = %(owner)s AND message_id = ANY(%(ids)s)
-"""
+""",
+)
 
 # A document whose message has other words now: it keeps its place.
 DELETE_POSTINGS = """

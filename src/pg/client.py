@@ -1,16 +1,16 @@
 """The PostgreSQL client: a bounded pool, transactions, repositories, the one bridge to asyncio."""
 
 import asyncio
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import psycopg2
-from psycopg2 import errors as pg_errors
 from psycopg2.extensions import cursor as Cursor
 from psycopg2.pool import PoolError, ThreadedConnectionPool
 
@@ -73,24 +73,40 @@ class PgPool(ThreadedConnectionPool):
             return list(self._used.values())
 
 
-class PreparedStatement:
-    """A long statement whose planning takes a good part of its time.
+PARAMETER = re.compile(r"%\((\w+)\)s")
+OWNER_ID = """
+(SELECT id FROM owners
+ WHERE telegram_user_id = %(owner_user)s AND thread_id = %(owner_thread)s)"""
+
+
+class PreparedStatement(str):
+    """A statement of every turn, which the server plans once per connection and not each time.
+
+    Its plan is made without the parameters: none of them may decide which index serves.
 
     Attributes:
         name: Its name on the server.
-        sql: The statement, with ``%(parameter)s`` as everywhere.
         prepare: What tells the server about it.
-        execute: What runs it afterwards, with the same parameters.
+        run: What runs it afterwards, with the same parameters.
     """
 
-    def __init__(self, name: str, sql: str, types: Mapping[str, str]) -> None:
-        """Prepare ``sql``; ``types`` are PostgreSQL's names for the types of its parameters."""
+    name: str
+    prepare: str
+    run: str
+
+    def __new__(cls, name: str, sql: str) -> Self:
+        """``sql`` with ``%(parameter)s`` as everywhere; its types are what PostgreSQL infers."""
+        self = super().__new__(cls, sql)
+        sql = sql.replace("%(owner)s", OWNER_ID)  # what is handed over may be no query
+        names = dict.fromkeys(PARAMETER.findall(sql))
+        places = {parameter: f"${number}" for number, parameter in enumerate(names, start=1)}
+        values = ", ".join(f"%({parameter})s" for parameter in names)
         self.name = name
-        self.sql = sql
-        places = {parameter: f"${number}" for number, parameter in enumerate(types, start=1)}
-        self.prepare = f"PREPARE {name} ({', '.join(types.values())}) AS {sql % places}"
-        values = ", ".join(f"%({parameter})s::{type_}" for parameter, type_ in types.items())
-        self.execute = f"EXECUTE {name} ({values})"
+        self.prepare = (
+            f"SET plan_cache_mode = force_generic_plan; PREPARE {name} AS {sql % places}"
+        )
+        self.run = f"EXECUTE {name} ({values})"
+        return self
 
 
 # psycopg2's ``ThreadedConnectionPool`` raises at once when it is exhausted, and hands out
@@ -138,25 +154,15 @@ class Transaction:
         """Run a statement and return its first row or None."""
         return next(iter(self.fetch_all(sql, params, **named)), None)
 
-    def fetch_prepared(
-        self, statement: PreparedStatement, params: Params = None, /, **named: Any
-    ) -> list[Row]:
-        """The same with a prepared statement, which has to be the transaction's only one."""
-        self._client.statements += 1
-        connection: Any = self._cursor.connection
-        values = joined(params, named)
-        try:
-            if statement.name not in connection.prepared:
-                self._cursor.execute(statement.prepare)
-                connection.prepared.add(statement.name)
-            self._cursor.execute(statement.execute, values)
-        except (pg_errors.InvalidSqlStatementName, pg_errors.DuplicatePreparedStatement):
-            self._cursor.execute(statement.sql, values)  # a pooler gave us another connection
-        return self._cursor.fetchall()
-
     def execute(self, sql: str, params: Params = None, /, **named: Any) -> int:
         """Run a statement and return how many rows it touched."""
         self._client.statements += 1
+        if isinstance(sql, PreparedStatement):
+            connection: Any = self._cursor.connection
+            if sql.name not in connection.prepared:
+                self._cursor.execute(sql.prepare)
+                connection.prepared.add(sql.name)
+            sql = sql.run
         self._cursor.execute(sql, joined(params, named))
         return int(self._cursor.rowcount)
 
@@ -257,12 +263,6 @@ class PgClient:
     def fetch_records(self, sql: str, params: Params = None, /, **named: Any) -> list[Record]:
         """Like ``fetch_all``, each row with the names of its columns, for lists to be shown."""
         return self._run(lambda t: t.fetch_records(sql, params, **named), None)
-
-    def fetch_prepared(
-        self, statement: PreparedStatement, params: Params = None, /, **named: Any
-    ) -> list[Row]:
-        """Like ``fetch_all``, without planning the statement anew each time."""
-        return self._run(lambda t: t.fetch_prepared(statement, params, **named), None)
 
     def fetch_one(
         self, sql: str, params: Params = None, /, *, limits: Limits | None = None, **named: Any

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from src.base.errors import StorageTimeoutError, StorageUnavailableError
 from src.base.owners import Owner
-from src.pg.client import Transaction, wrapped_errors
+from src.pg.client import PreparedStatement, Transaction, wrapped_errors
 from src.pg.connection import PgConnection, connect
 
 # Who waits for whom: the locks on what is an owner's, each held until its transaction ends.
@@ -56,10 +56,13 @@ WHERE owner_id = %(owner)s FOR SHARE
 """
 
 # Whose the conversation is does not change meanwhile (a group that moves, an erasure).
-KEEP_CONVERSATION = """
+KEEP_CONVERSATION = PreparedStatement(
+    "keep_conversation",
+    """
 SELECT id FROM conversations WHERE id = %(conversation_id)s
   AND owner_id = %(owner)s FOR KEY SHARE
-"""
+""",
+)
 
 # Nobody makes facts or summaries of an owner's messages meanwhile; without a topic, of all topics
 # of a group.
@@ -101,20 +104,26 @@ ORDER BY id FOR UPDATE
 
 # Messages of a conversation that this transaction indexes, and which of them may be found: one
 # that is hidden, shown again or edited now is waited for.
-LOCK_MESSAGES = """
+LOCK_MESSAGES = PreparedStatement(
+    "lock_messages",
+    """
 SELECT m.id, NOT m.is_forgotten AND NOT m.is_private
 FROM messages m JOIN conversations c ON c.id = m.conversation_id
 WHERE m.id = ANY(%(ids)s) AND m.conversation_id = %(conversation_id)s AND c.owner_id = %(owner)s
 ORDER BY m.id FOR UPDATE OF m
-"""
+""",
+)
 
 # They wait no more, also those that are gone; what another worker has taken does not come back.
-TAKE_UNINDEXED = """
+TAKE_UNINDEXED = PreparedStatement(
+    "take_unindexed",
+    """
 DELETE FROM unindexed_messages w USING conversations c
 WHERE w.conversation_id = %(conversation_id)s AND w.message_id = ANY(%(ids)s)
   AND c.id = w.conversation_id AND c.owner_id = %(owner)s
 RETURNING w.message_id
-"""
+""",
+)
 
 
 def lock_facts(transaction: Transaction, owner: Owner) -> None:

@@ -24,7 +24,7 @@ UNIQUE_VIOLATION = "23505"
 # One job waits for all turns of two seconds; when one waits already there is nothing to do.
 DEFER_INDEXING = """
 SELECT procrastinate_defer_jobs_v1(ARRAY[
-    ROW(%(queue)s, %(task)s, 0, %(task)s, %(task)s, '{}', now() + interval '2 seconds')
+    ROW(%(queue)s, %(task)s::text, 0, %(task)s, %(task)s, '{}', now() + interval '2 seconds')
     ::procrastinate_job_to_defer_v1])
 WHERE NOT EXISTS (SELECT 1 FROM procrastinate_jobs
                   WHERE queueing_lock = %(task)s AND status = 'todo')

@@ -224,7 +224,6 @@ WITH incoming AS (
 )
 SELECT (SELECT count(*) FROM stored), (SELECT count(*) FROM deferred)
 """,
-    {"bot_id": "bigint", "updates": "jsonb"},
 )
 
 # A stored update that still waits to be handled, with its owner's settings, and what comes after
@@ -283,7 +282,9 @@ ORDER BY n.id LIMIT 1
 
 # An update that is being handled, which no erasure touches before the transaction ends (one that
 # is under way is waited for), and what comes after it in its chat.
-HOLD_UPDATE = """
+HOLD_UPDATE = PreparedStatement(
+    "hold_update",
+    """
 SELECT u.revision, CASE WHEN behind.kinds[1] = ANY(%(answered)s) THEN behind.kinds[1] END,
        behind.kinds && ARRAY['new', 'stop']
 FROM telegram_updates u CROSS JOIN LATERAL (
@@ -291,7 +292,8 @@ FROM telegram_updates u CROSS JOIN LATERAL (
     WHERE n.bot_id = u.bot_id AND n.chat_id = u.chat_id AND n.thread_id = u.thread_id
       AND n.id > u.id AND n.handled_at IS NULL AND n.kind = ANY(%(kinds)s)) AS behind
 WHERE u.id = %(update)s AND u.handled_at IS NULL FOR SHARE OF u
-"""
+""",
+)
 
 # The job that handles an update ends in the transaction that says so: its chat is free then.
 FINISH_JOB = "DELETE FROM procrastinate_jobs WHERE id = %(job)s AND status = 'doing'"
@@ -522,9 +524,7 @@ class UpdateRepository(Repository):
 
     def _insert(self, bot_id: int, updates: Sequence[NewUpdate]) -> int:
         records = [{**vars(update), "position": place} for place, update in enumerate(updates)]
-        [row] = self._client.fetch_prepared(
-            INSERT_UPDATES, bot_id=bot_id, updates=json.dumps(records)
-        )
+        [row] = self._client.fetch_all(INSERT_UPDATES, bot_id=bot_id, updates=json.dumps(records))
         return int(row[0])
 
 

@@ -22,7 +22,7 @@ from src.base.errors import (
     StorageError,
 )
 from src.base.owners import Owner
-from src.history import conversation_repo, timeline_repo
+from src.history import conversation_repo, timeline_repo, turn_repo
 from src.history.conversation_repo import TelegramOrigin
 from src.memory import digest_repo as extraction_repo
 from src.memory import digest_repo as summary_repo
@@ -43,7 +43,9 @@ from src.memory.memory_repo import FactQuery
 from src.memory.retrieval_repo import Hit, SearchRequest
 from src.memory.retriever import PASSAGE, Query
 from src.memory.search_index_repo import NewDocument, Scale
-from src.pg.client import Transaction
+from src.pg import locks
+from src.pg.client import PreparedStatement, Transaction
+from src.queue import update_repo
 from src.reading.facts import MEMORY_TYPES
 from src.texts.morphology import terms
 from tests.conftest import TEMPLATE, new_database
@@ -824,6 +826,11 @@ def plan_of(
     with connection.cursor() as cursor:
         cursor.execute(f"EXPLAIN (FORMAT JSON) {sql}", parameters)
         [(document,)] = cursor.fetchall()
+    return places_of(document)
+
+
+def places_of(document: list[dict[str, Any]]) -> tuple[set[str], set[str]]:
+    """See ``plan_of``."""
     nodes = nodes_of(document[0]["Plan"])
     scanned = {node["Relation Name"] for node in nodes if node["Node Type"] == "Seq Scan"}
     return {node["Index Name"] for node in nodes if "Index Name" in node}, scanned
@@ -1023,14 +1030,33 @@ def test_a_page_of_100_000_messages_reads_only_a_page_of_rows(
     assert messages_read(document[0]["Plan"]) <= 50
 
 
-def test_the_plan_the_server_keeps_uses_them(filled: psycopg2.extensions.connection) -> None:
-    statement = retrieval_repo.SEARCH_PREPARED
+PREPARED = {
+    statement.name: statement
+    for module in (
+        conversation_repo,
+        locks,
+        retrieval_repo,
+        search_index_repo,
+        turn_repo,
+        update_repo,
+    )
+    for statement in vars(module).values()
+    if isinstance(statement, PreparedStatement)
+}
+
+
+@pytest.mark.parametrize("name", PREPARED)
+def test_the_plan_the_server_keeps_uses_them(
+    filled: psycopg2.extensions.connection, name: str
+) -> None:
+    _, _, sql = PREPARED[name].prepare.partition(" AS ")
     with filled.cursor() as cursor:
-        cursor.execute("SET plan_cache_mode = force_generic_plan")
-        cursor.execute(statement.prepare)
-    indexes, scanned = plan_of(filled, statement.execute, parameters_of(filled))
+        cursor.execute(f"EXPLAIN (GENERIC_PLAN, FORMAT JSON) {sql}")
+        [(document,)] = cursor.fetchall()
+    indexes, scanned = places_of(document)
     assert not scanned & BIG
-    assert {"search_postings_once", "document_embeddings_by_owner"} <= indexes
+    if PREPARED[name] is retrieval_repo.SEARCH:
+        assert {"search_postings_once", "document_embeddings_by_owner"} <= indexes
 
 
 # Every document of the owner gets a vector of its own.

@@ -137,7 +137,7 @@ def test_statements_and_transactions_are_counted(client: PgClient) -> None:
     assert (client.statements, client.transactions) == (6, 4)
 
 
-SUM = PreparedStatement("add", "SELECT %(a)s + %(b)s, '100 %%'", {"a": "int", "b": "int"})
+SUM = PreparedStatement("add", "SELECT %(a)s + %(b)s::int, '100 %%'")
 
 
 def test_parameters_are_a_mapping_or_an_owner_and_names(client: PgClient) -> None:
@@ -153,30 +153,32 @@ def test_parameters_are_a_mapping_or_an_owner_and_names(client: PgClient) -> Non
 def test_a_prepared_statement_is_planned_once_per_connection(client: PgClient) -> None:
     client.statements = 0
     for _ in range(3):
-        assert client.fetch_prepared(SUM, {"a": 1, "b": 2}) == [(3, "100 %")]
-    assert client.statements == 3
-    listed = "SELECT name, generic_plans + custom_plans FROM pg_prepared_statements"
-    assert client.fetch_all(listed) == [("add", 3)]
+        assert client.fetch_all(SUM, {"a": 1, "b": 2}) == [(3, "100 %")]
+    with client.transaction() as transaction:
+        assert transaction.fetch_one(SUM, a=2, b=2) == (4, "100 %")
+    assert client.statements == 4
+    listed = "SELECT name, generic_plans, custom_plans FROM pg_prepared_statements"
+    assert client.fetch_all(listed) == [("add", 4, 0)]
 
 
-@pytest.mark.parametrize("lost", ["DEALLOCATE add", "DEALLOCATE ALL"])
-def test_a_prepared_statement_that_is_gone_is_run_as_is(client: PgClient, lost: str) -> None:
-    """As behind a pooler, which gives every transaction another connection."""
-    client.fetch_prepared(SUM, {"a": 1, "b": 2})
-    client.execute(lost)
-    assert client.fetch_prepared(SUM, {"a": 2, "b": 2}) == [(4, "100 %")]
+def test_a_prepared_statement_finds_the_owner(client: PgClient) -> None:
+    """Also of a person who writes in a topic; elsewhere the id is a part of the statement."""
+    row = client.fetch_one("SELECT add_owner(7, 0), add_owner(-8, 3)")
+    assert row is not None
+    whose = "SELECT %(owner)s, %(user)s::bigint, %(thread_id)s::bigint"
+    for number, statement in enumerate((whose, PreparedStatement("whose", whose))):
+        assert client.fetch_one(statement, Owner(7, 9)) == (row[0], 7, 9), number
+        assert client.fetch_one(statement, Owner(-8, 3)) == (row[1], -8, 3), number
+        assert client.fetch_one(statement, Owner(1)) == (None, 1, 0), number
 
 
-def test_a_prepared_statement_that_is_there_already_is_run_as_it_stands(client: PgClient) -> None:
-    client.execute("PREPARE add AS SELECT 1")
-    assert client.fetch_prepared(SUM, {"a": 2, "b": 2}) == [(4, "100 %")]
-
-
-def test_a_prepared_statement_survives_a_lost_connection(client: PgClient) -> None:
-    client.fetch_prepared(SUM, {"a": 1, "b": 2})
+def test_a_prepared_statement_survives_an_error_and_a_lost_connection(client: PgClient) -> None:
+    with pytest.raises(StorageRejectedError):
+        client.fetch_all(SUM, {"a": 1, "b": "no number"})
+    assert client.fetch_all(SUM, {"a": 1, "b": 2}) == [(3, "100 %")]
     with suppress(StorageUnavailableError):
         client.fetch_all("SELECT pg_terminate_backend(pg_backend_pid())")
-    assert client.fetch_prepared(SUM, {"a": 2, "b": 2}) == [(4, "100 %")]
+    assert client.fetch_all(SUM, {"a": 2, "b": 2}) == [(4, "100 %")]
 
 
 def test_a_refused_statement_keeps_its_code_and_not_the_row(client: PgClient) -> None:
