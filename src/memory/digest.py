@@ -1,5 +1,6 @@
 """After a turn: index it, fold old messages into summaries, read closed windows for facts."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from src.pg.global_settings_repo import GlobalSettings, GlobalSettingsRepository
 Then = Callable[[UUID], Awaitable[None]]
 MOST_STATES = 200  # conversations of one look
 QUIET_SECONDS = 5.0  # without a new message, after which a flood counts as over
+STEP_SECONDS = 0.05  # between the beginnings of two steps, whichever conversations they are of
 
 
 async def do_nothing(_conversation_id: UUID) -> None:
@@ -45,6 +47,7 @@ class DigestService:
         """Build what it needs on the client."""
         self._extraction_repo = ExtractionRepository(self._client)
         self._batches = BatchRepository(self._client)
+        self._door = asyncio.Lock()
 
     async def index_pending(self, then: Then = do_nothing) -> None:
         """Index the new messages of every conversation.
@@ -96,9 +99,10 @@ class DigestService:
     async def digest(self, conversation_id: UUID) -> bool:
         """Compact a conversation; read its closed windows, and what /new left, for facts.
 
-        The two may have different models: when one is away, the other does its work. Each step
-        waits a moment for turns to end: steps of many conversations fall due in the same second,
-        and would take the processor from the embedding that every turn waits for.
+        The two may have different models: when one is away, the other does its work. Steps of
+        many conversations fall due in the same second, and would take the processor from the
+        embedding that every turn waits for: they begin one after the other, each when no turn is
+        under way, or a moment later.
 
         Returns:
             Whether there may be more to do: one call of this method is bounded.
@@ -115,7 +119,9 @@ class DigestService:
             (self._extraction.extract, MAX_WINDOWS),
             (self._extraction.read_parting, MAX_WINDOWS),
         ):
-            await self._quiet.wait(MAX_WAIT)
+            async with self._door:
+                await asyncio.sleep(STEP_SECONDS)
+                await self._quiet.wait(MAX_WAIT)
             try:
                 is_bounded |= await step(conversation_id) == most
             except (ModelError, ModelUnavailableError, PostponedError) as error:
