@@ -9,8 +9,9 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from procrastinate import JobContext
@@ -186,18 +187,27 @@ SELECT procrastinate_defer_jobs_v1(array_agg(
 FROM closed WHERE chat_id IS NOT NULL HAVING count(*) > 0
 """
 
-# Suspects that could be tried now, and the most deaths of one; and a heartbeat of our workers,
-# which live and die together.
+# Suspects that could be tried now, and the most deaths of one.
 COUNT_SUSPECTS = """
-WITH alive AS (
-    UPDATE procrastinate_workers SET last_heartbeat = now()
-    WHERE id = ANY(%(workers)s::bigint[])
-)
 SELECT count(*), coalesce(max(d.deaths), 0)
 FROM procrastinate_jobs j LEFT JOIN job_deaths d ON d.job_id = j.id
 WHERE j.queue_name = %(quarantine)s AND j.status = 'todo'
   AND (j.scheduled_at IS NULL OR j.scheduled_at <= now())
 """
+
+# A heartbeat of our workers, which live and die together; whether a suspect could be tried now,
+# and whether a job is stalled (see ``COUNT_DEATHS``).
+BEAT = f"""
+WITH alive AS (
+    UPDATE procrastinate_workers SET last_heartbeat = now()
+    WHERE id = ANY(%(workers)s::bigint[])
+), suspects AS ({COUNT_SUSPECTS})
+SELECT (SELECT count > 0 FROM suspects), EXISTS (
+    SELECT 1 FROM procrastinate_jobs j LEFT JOIN procrastinate_workers w ON w.id = j.worker_id
+    WHERE j.status = 'doing'
+      AND (j.worker_id IS NULL
+           OR w.last_heartbeat < now() - make_interval(secs => %(dead_after)s)))
+"""  # noqa: S608
 
 # A suspect that has run alone for long enough without harm, or all that could not run: they
 # go back to their queues with one death, but for recurring work that waits for its hour.
@@ -255,14 +265,25 @@ class JobDeathRepository(Repository):
 
         return self._despite_twins(work)
 
-    def count_suspects(self, workers: Sequence[int] = ()) -> tuple[int, int]:
-        """How many suspects could be tried now, and the most deaths that one of them has.
+    def count_suspects(self) -> tuple[int, int]:
+        """How many suspects could be tried now, and the most deaths that one of them has."""
+        row = self._client.fetch_one(COUNT_SUSPECTS, QUARANTINE)
+        return (row[0], row[1]) if row else (0, 0)
+
+    def beat(self, workers: Sequence[int], *, dead_after: float) -> tuple[bool, bool]:
+        """Give workers that live a heartbeat, and look for what to do about those that do not.
 
         Args:
-            workers: Those that live; each gets a heartbeat.
+            workers: Those that live.
+            dead_after: Seconds without a heartbeat.
+
+        Returns:
+            Whether a suspect waits to be tried, and whether there are jobs to ``recover``.
         """
-        row = self._client.fetch_one(COUNT_SUSPECTS, QUARANTINE, workers=list(workers))
-        return (row[0], row[1]) if row else (0, 0)
+        row = self._client.fetch_one(
+            BEAT, QUARANTINE, workers=list(workers), dead_after=dead_after
+        )
+        return (row[0], row[1]) if row else (False, False)
 
     def acquit(self, job: int | None = None) -> int:
         """Give suspects back to their queues; returns how many.
@@ -338,13 +359,23 @@ class DeadJobs:
             logger.error("put aside what kills its process: see bot.py jobs", extra=named)
         return found
 
-    async def show_life(self, workers: Sequence[int]) -> bool:
-        """Give our workers a heartbeat; returns whether a suspect waits to be tried.
+    async def show_life(self, workers: Sequence[int], *, dead_after: float) -> Recovered:
+        """Give our workers a heartbeat, and the jobs of dead ones back.
+
+        Args:
+            workers: Ours.
+            dead_after: Seconds without a heartbeat.
+
+        Returns:
+            What was given back, ``suspects`` being all that wait to be tried, if any does.
 
         Raises:
             StorageError: The database is away.
         """
-        return (await self._client.run(self._deaths.count_suspects, workers))[0] > 0
+        beat = partial(self._deaths.beat, workers, dead_after=dead_after)
+        has_suspects, is_stalled = await self._client.run(beat)
+        found = await self.recover(dead_after=dead_after) if is_stalled else Recovered()
+        return replace(found, suspects=found.suspects + has_suspects)
 
     async def begin_trial(self) -> int:
         """How many suspects are to be tried at once; 0 when there is none.

@@ -318,16 +318,15 @@ class Workers:
         while not self._stopping.is_set():
             try:
                 looked = time.monotonic()
-                suspects = await self._dead_jobs.show_life(self._worker_ids())
                 if looked - last > 2 * HEARTBEAT_SECONDS:  # it, or we, stood still
                     steady_since = looked
                 is_steady = looked - steady_since >= DEAD_AFTER + HEARTBEAT_SECONDS
                 after = DEAD_AFTER if is_steady else NEVER
-                found = await self._dead_jobs.recover(dead_after=after)
+                found = await self._dead_jobs.show_life(self._worker_ids(), dead_after=after)
                 last = looked
                 if found.jobs:
                     self._changed.set()
-                if suspects or found.suspects:
+                if found.suspects:
                     await self._close_for_suspects()
             except (ConnectorException, OperationalError, errors.StorageError) as error:
                 logger.debug("cannot look for dead workers", exc_info=error)
@@ -378,6 +377,9 @@ class Workers:
         stop.cancel()
         if not worker.done():
             worker.cancel()  # procrastinate finishes the running jobs first
+            for each in self._living:
+                if each.queues == queues:  # Python 3.11 may swallow a cancel while it registers
+                    each.stop()  # type: ignore[no-untyped-call]
             if not until.is_set():
                 self._late.add(worker)  # the others go on beside it
                 return None
