@@ -146,6 +146,23 @@ def test_a_living_worker_keeps_its_jobs(queue: Queue) -> None:
     assert queue.jobs()[0][2] == "doing"
 
 
+async def test_a_heartbeat_keeps_our_jobs_and_finds_those_of_the_dead(queue: Queue) -> None:
+    """One statement while nobody is dead; also after a while in which we stood still."""
+    ours, theirs = queue.message(1), queue.message(2, USER + 1)
+    queue.take(theirs)
+    queue.take(ours)
+    [[worker]] = queue.rows("SELECT max(id) FROM procrastinate_workers")
+    show_life = partial(DeadJobs(queue.client, Metrics()).show_life, [worker])
+    assert await show_life(dead_after=30) == Recovered(jobs=1, deaths=1)
+    assert queue.counts() == {theirs: 1}
+    assert queue.jobs() == [("turns", "handle_update", status) for status in ("doing", "todo")]
+    queue.client.statements = 0
+    assert await show_life(dead_after=30) == Recovered()
+    assert queue.client.statements == 1
+    queue.die(theirs)
+    assert (await show_life(dead_after=30)).suspects == 1
+
+
 @pytest.mark.parametrize("dead_after", [0, 30])
 def test_a_suspect_that_dies_alone_is_put_aside_and_its_chat_goes_on(
     queue: Queue, dead_after: float
