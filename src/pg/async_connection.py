@@ -52,9 +52,13 @@ class QueueConnection(AsyncConnection[Any]):
             raise psycopg.OperationalError(str(shared.connect_failure(error))) from None
 
     async def wait(self, gen: PQGen[T], *args: Any, **kwargs: Any) -> T:
-        """Wait for the server, within bounds; only a notification may take any time."""
+        """Wait for the server, within bounds; only a notification may take any time.
+
+        For one psycopg would look ten times a second whether it has been interrupted, which
+        asyncio tells it anyway.
+        """
         if getattr(gen, "__name__", "") == "notifies":
-            return await super().wait(gen, *args, **kwargs)
+            return await super().wait(gen, *args, **{**kwargs, "interval": WAIT_SECONDS})
         began = time.monotonic()
         late = asyncio.get_running_loop().call_later(WAIT_SECONDS, self._give_up, began)
         try:
