@@ -116,7 +116,7 @@ async def assistant(
     refuses a call with tools of servers, a second one without them.
     """
     context = runtime.context
-    allowed = state["tools_allowed"]
+    allowed = state.get("tools_allowed", True)
     show = _Display(context.on_text, _separator(state))
 
     async def ask(bound: Bound) -> AIMessage:
@@ -222,7 +222,7 @@ async def update_state_after_tool(
     asks = [finding.asks for finding in findings if finding.asks]
     return {
         "messages": messages[begin:],  # in place of themselves
-        "tools_used": [*state["tools_used"], *ran],
+        "tools_used": [*state.get("tools_used", ()), *ran],
         "tools_allowed": may_go_on(messages),
         "fact_added_in_last_run": any(finding.facts_changed for finding in findings),
         "sources": sources,

@@ -32,7 +32,7 @@ from src.memory.turn_context import (
 )
 from src.reading.facts import WISH, fact_uid, normalise
 from src.reading.gate import escaped
-from src.talk.turn_state import ConversationState, in_place_of_all, new_turn
+from src.talk.turn_state import ConversationState, in_place_of_all
 
 logger = logging.getLogger(__name__)
 
@@ -116,8 +116,7 @@ async def init_state(
     """Build the prompt: the static system prompt, the summaries, then the window of the history.
 
     Reads: ``history``, ``summaries``.
-    Updates: ``messages``, ``current_token_count``, ``llm_context_size``, and whatever the turn
-    before may have left.
+    Updates: ``messages``, ``current_token_count``, ``llm_context_size``.
     Side effects: none.
     """
     start = runtime.context.window_start
@@ -129,8 +128,7 @@ async def init_state(
         messages.append(SystemMessage(prompts.summary_text(summaries), name="history_summary"))
     messages += _render_history(window, runtime.context, system_in_history=system_in_history)
     return {
-        **new_turn(),
-        "messages": in_place_of_all(messages),
+        "messages": messages,
         "current_token_count": counter.count_messages(messages),
         "llm_context_size": context_size,
     }

@@ -37,7 +37,7 @@ from src.reading.facts import Fact, content_hash
 from src.reading.requests import asks_to_forget_all
 from src.reminders.reminder_service import ReminderService, confirmation
 from src.reminders.rules import names_reminder, read_change
-from src.talk.turn_state import RESOLUTIONS, Conflict, ConversationState, new_turn
+from src.talk.turn_state import RESOLUTIONS, Conflict, ConversationState
 from src.texts import Language, say
 from src.texts.plain_text import shortened
 
@@ -118,13 +118,13 @@ async def retrieve_context(
     """Search the taught facts for the message as it stands, before any model reads it.
 
     Reads: ``history``.
-    Updates: ``retrieved_context``, and whatever the turn before may have left.
+    Updates: ``retrieved_context``.
     Side effects: one search.
     """
     context = runtime.context
     limit = (await memories.settings()).strict_retrieve_limit
     hits = await search_taught(memories, context, state["history"], context.text, limit=limit)
-    return {**new_turn(), "retrieved_context": hits}
+    return {"retrieved_context": hits}
 
 
 async def classify_intent(

@@ -502,7 +502,7 @@ class Conflict(TypedDict):
 class ConversationState(TypedDict, total=False):
     """What the nodes read and write.
 
-    The first node of a turn sets what it begins with (``new_turn``).
+    A run begins with the first two alone: no turn finds anything of the one before.
 
     Attributes:
         history: The last 30 messages, oldest first, the one to answer last. Set by the
@@ -518,14 +518,14 @@ class ConversationState(TypedDict, total=False):
         current_token_count: Tokens of ``messages``. Kept by every node that changes them.
         llm_context_size: Tokens that the model takes. Owned by ``init_state``.
         last_summary_ts: When ``summarize`` ran last. Owned by it.
-        relevant_memories: What was found for the new message; None: not searched yet. Owned by
+        relevant_memories: What was found for the new message; none yet: not searched. Owned by
             ``retrieve_memories``.
         tools_used: Names of the tools that ran, in order. Owned by
             ``update_state_after_tool``, read by the service.
         tools_allowed: Whether the model may call tools now. Owned by
-            ``update_state_after_tool``, reset by ``init_state``.
-        lent_tools: Tools of servers that the model may call in this turn; None before it is
-            asked for the first time. Owned by ``assistant``, read by ``tools``.
+            ``update_state_after_tool``; before that it may.
+        lent_tools: Tools of servers that the model may call in this turn, once it was asked for
+            the first time. Owned by ``assistant``, read by ``tools``.
         sources: What the model was shown, in the order of its numbers: [1] is the first. Owned
             by ``load_facts``, ``retrieve_memories``, ``update_state_after_tool`` and, in strict
             mode, ``generate_answer``; read by the service.
@@ -567,10 +567,10 @@ class ConversationState(TypedDict, total=False):
     current_token_count: int
     llm_context_size: int
     last_summary_ts: datetime
-    relevant_memories: list[Hit] | None
+    relevant_memories: list[Hit]
     tools_used: list[str]
     tools_allowed: bool
-    lent_tools: tuple[BaseTool, ...] | None
+    lent_tools: tuple[BaseTool, ...]
     sources: list[Hit]
     fresh_facts: str
     shown_facts: frozenset[int]
@@ -587,36 +587,6 @@ class ConversationState(TypedDict, total=False):
     retrieved_context: list[Hit]
     references: list[str]
     answer: str
-
-
-def new_turn() -> ConversationState:
-    """What a turn begins with."""
-    return {
-        "messages": [],
-        "pending_facts": [],
-        "facts_loaded": False,
-        "fact_added_in_last_run": False,
-        "relevant_memories": None,
-        "tools_used": [],
-        "tools_allowed": True,
-        "lent_tools": None,
-        "sources": [],
-        "fresh_facts": "",
-        "shown_facts": frozenset(),
-        "asks": None,
-        "intent": None,
-        "search_query": "",
-        "extracted_facts": [],
-        "conflicts": [],
-        "accepted_conflicts": [],
-        "disputed_facts": [],
-        "disputes": [],
-        "resolution": None,
-        "outcomes": [],
-        "retrieved_context": [],
-        "references": [],
-        "answer": "",
-    }
 
 
 def in_place_of_all(messages: Sequence[AnyMessage]) -> list[Any]:
