@@ -15,7 +15,7 @@ from src.memory.forgetting_repo import (
 )
 from src.memory.question_repo import DELETE_QUESTIONS
 from src.memory.turn_context import wants_privacy
-from src.pg.client import PgClient, Transaction, storable
+from src.pg.client import OwnerSteps, PgClient, Transaction, storable
 from src.pg.locks import lock_facts, lock_history
 from src.reading.gate import completes, holds_secret, redact, refers_back
 from src.reminders.reminder_repo import delete_of_message
@@ -112,55 +112,41 @@ class Edited:
     shown_in: tuple[int, ...]
 
 
-class EditRepository:
-    """The steps of one use case (``src/talk/edits.py``); they block."""
+class EditRepository(OwnerSteps):
+    """The steps of an edit (``EditService``)."""
 
-    def find(
-        self, transaction: Transaction, telegram_user_id: int, origin: TelegramOrigin
-    ) -> Edited | None:
-        """The stored message, held until the transaction ends; None: it is not there."""
-        row = transaction.fetch_one(SELECT_EDITED, origin.columns(), user=telegram_user_id)
-        if row is None:
+    def find(self, origin: TelegramOrigin) -> Edited | None:
+        """The stored message, held until the transaction ends; None: it is not in the chat."""
+        rows = self._rows(SELECT_EDITED, **origin.columns())
+        if not rows:
             return None
-        id_, thread_id, text, was_read, is_last, sent, streamed, is_answered = row
+        [(id_, thread_id, text, was_read, is_last, sent, streamed, is_answered)] = rows
         shown = tuple(sent or ()) or ((streamed,) if streamed is not None else ())
         return Edited(id_, thread_id, text, was_read, is_last, is_answered, shown)
 
-    def beside(
-        self, transaction: Transaction, owner: Owner, edited: Edited
-    ) -> tuple[Written, Written]:
+    def beside(self, edited: Edited) -> tuple[Written, Written]:
         """What its writer wrote right before it, and right after."""
-        rows = transaction.fetch_all(SELECT_BESIDE, owner, id=edited.id)
+        rows = self._rows(SELECT_BESIDE, id=edited.id)
         nearest = {is_after: Written(*message) for is_after, *message in reversed(rows)}
         return nearest.get(False, Written()), nearest.get(True, Written())
 
-    def set_text(
-        self,
-        transaction: Transaction,
-        owner: Owner,
-        edited: Edited,
-        origin: TelegramOrigin,
-        text: str,
-    ) -> None:
+    def set_text(self, edited: Edited, origin: TelegramOrigin, text: str) -> None:
         """Let it say ``text``; what was summarised, refused or asked of it is made anew."""
-        transaction.execute(
-            UPDATE_TEXT, owner, **origin.columns(), id=edited.id, content=storable(text)
-        )
-        for statement in (DELETE_SUMMARIES, DELETE_REJECTED, DELETE_RESULTS, DELETE_QUESTIONS):
-            transaction.execute(statement, owner, id=edited.id, ids=[edited.id])
+        self._run(UPDATE_TEXT, **origin.columns(), id=edited.id, content=storable(text))
+        made = (DELETE_SUMMARIES, DELETE_REJECTED, DELETE_RESULTS, DELETE_QUESTIONS)
+        self._run(*made, id=edited.id, ids=[edited.id])
 
-    def read_again(self, transaction: Transaction, owner: Owner, edited: Edited) -> None:
+    def read_again(self, edited: Edited) -> None:
         """Let a job read it for facts once more."""
-        transaction.execute(READ_AGAIN, owner, id=edited.id)
+        self._run(READ_AGAIN, id=edited.id)
 
-    def delete_answer(self, transaction: Transaction, owner: Owner, edited: Edited) -> None:
+    def delete_answer(self, edited: Edited) -> None:
         """Delete its answer, with the reminders that it asked for; the next answer appears where
         the first message of this one stands.
         """
-        delete_of_message(transaction, owner, edited.id)
+        delete_of_message(self._transaction, self._owner, edited.id)
         shown = next(iter(edited.shown_in), None)
-        for statement in (DELETE_ANSWER, UPDATE_SHOWN):
-            transaction.execute(statement, owner, id=edited.id, shown=shown)
+        self._run(DELETE_ANSWER, UPDATE_SHOWN, id=edited.id, shown=shown)
 
 
 What = Literal["unknown", "same", "older", "last"]
@@ -188,7 +174,6 @@ class EditService:
     def __init__(self, client: PgClient) -> None:
         """Edit through ``client``."""
         self._client = client
-        self._edits = EditRepository()
 
     def take(
         self, owner: Owner, origin: TelegramOrigin, text: str, *, is_own: bool
@@ -210,7 +195,7 @@ class EditService:
 
         def work(transaction: Transaction) -> EditOutcome:
             lock_history(transaction, owner.telegram_user_id)
-            edited = self._edits.find(transaction, owner.telegram_user_id, origin)
+            edited = EditRepository(transaction, owner).find(origin)
             if edited is None:
                 return EditOutcome("unknown")
             place = Owner(owner.telegram_user_id, edited.thread_id)
@@ -218,44 +203,46 @@ class EditService:
                 unanswered = edited.is_last and not edited.is_answered
                 return EditOutcome("last" if unanswered else "same")
             lock_facts(transaction, place)
-            self._edits.set_text(transaction, place, edited, origin, text)
-            self._withdraw(transaction, place, edited, text)
+            edits = EditRepository(transaction, place)
+            facts = ForgettingRepository(transaction, place)
+            edits.set_text(edited, origin, text)
+            _withdraw(facts, edited, text)
             this = Written(edited.id, text, origin.message_id)
-            apart = self._masked_apart(transaction, place, edited, this)
+            apart = _masked_apart(facts, *edits.beside(edited), this)
             secret = apart or (this if text != said else None)
             if private:
-                ForgettingRepository(transaction, place).keep_private(edited.id)
+                facts.keep_private(edited.id)
             elif edited.was_read:
-                self._edits.read_again(transaction, place, edited)
+                edits.read_again(edited)
             if not edited.is_last:
                 return EditOutcome("older", secret=secret)
-            self._edits.delete_answer(transaction, place, edited)
+            edits.delete_answer(edited)
             return EditOutcome("last", edited.shown_in[1:])
 
         return self._client.in_transaction(work)
 
-    def _masked_apart(
-        self, transaction: Transaction, owner: Owner, edited: Edited, this: Written
-    ) -> Written | None:
-        """The message that was masked, since the new words and one beside them make a secret.
 
-        The code of a door stays, private.
-        """
-        before, after = self._edits.beside(transaction, owner, edited)
-        pairs = [(before.text, this), (this.text, after)]
-        pairs += [(f"{this.text}:", before)] * refers_back(this.text)
-        pairs += [(f"{after.text}:", this)] * refers_back(after.text)
-        found = [(completes(said, message.text), message) for said, message in pairs]
-        facts = ForgettingRepository(transaction, owner)
-        for message in {message for secret, message in found if secret and secret.is_household}:
-            facts.keep_private(message.id)
-        masked = [message for secret, message in found if secret and not secret.is_household]
-        for message in masked:
-            facts.mask(message.id, message.text)
-        return next(iter(masked), None)
+def _masked_apart(
+    facts: ForgettingRepository, before: Written, after: Written, this: Written
+) -> Written | None:
+    """The message that was masked, since the new words and one beside them make a secret.
 
-    def _withdraw(self, transaction: Transaction, owner: Owner, edited: Edited, text: str) -> None:
-        facts = ForgettingRepository(transaction, owner)
-        for memory_id, quote, has_others in facts.list_told(edited.id):
-            if not spans(text, quote):
-                facts.untell(edited.id, memory_id, has_others=has_others)
+    The code of a door stays, private.
+    """
+    pairs = [(before.text, this), (this.text, after)]
+    pairs += [(f"{this.text}:", before)] * refers_back(this.text)
+    pairs += [(f"{after.text}:", this)] * refers_back(after.text)
+    found = [(completes(said, message.text), message) for said, message in pairs]
+    for message in {message for secret, message in found if secret and secret.is_household}:
+        facts.keep_private(message.id)
+    masked = [message for secret, message in found if secret and not secret.is_household]
+    for message in masked:
+        facts.mask(message.id, message.text)
+    return next(iter(masked), None)
+
+
+def _withdraw(facts: ForgettingRepository, edited: Edited, text: str) -> None:
+    """Retire the facts that only its old words told."""
+    for memory_id, quote, has_others in facts.list_told(edited.id):
+        if not spans(text, quote):
+            facts.untell(edited.id, memory_id, has_others=has_others)

@@ -373,13 +373,14 @@ def open_questions(s: Stage) -> list[Any]:
 
 def edited_by(s: Stage, name: str) -> Any:
     """One step of an edit: of one's own message, and of another's as if it were one's own."""
-    edits, owner = EditRepository(), s.me.owner
+    owner = s.me.owner
     more: dict[str, tuple[Any, ...]] = {"set_text": (origin_of(s, s.me), "changed")}
 
     def work(transaction: Transaction) -> list[Any]:
+        edits = EditRepository(transaction, owner)
         if name == "find":
             return [
-                edits.find(transaction, owner.telegram_user_id, origin_of(s, who))
+                edits.find(origin_of(s, who))
                 for who in (s.them, s.me)
                 if who.owner.telegram_user_id == owner.telegram_user_id or who is s.me
             ]
@@ -387,7 +388,7 @@ def edited_by(s: Stage, name: str) -> Any:
         found: list[Any] = []
         for who in (s.them, s.me):
             edited = Edited(who.asked[0], owner.thread_id, "x", True, True, True, ())
-            found.append(step(transaction, owner, edited, *more.get(name, ())))
+            found.append(step(edited, *more.get(name, ())))
         return [[one.text for one in pair] for pair in found] if name == "beside" else found
 
     return s.write(work)
