@@ -20,7 +20,7 @@ from src.telegram import delivery
 from src.telegram.delivery import Address, Delivery
 from src.telegram.incoming import Arrived
 from src.telegram.messages import TurnHandler
-from src.telegram.updates import GROUP_ANONYMOUS_BOT, BotIdentity
+from src.telegram.updates import GROUP_ANONYMOUS_BOT, BotIdentity, answered_by
 from src.texts import say
 from src.texts.reply import Action, Reply
 
@@ -253,11 +253,9 @@ async def answers_zone_question(message: types.Message, it: Arrived) -> bool:
     """
     if it.stored.zone_asked and message.reply_to_message is None:
         return message.location is not None or names_place(message.text or "")
-    asked = message.reply_to_message
-    if asked is None or asked.from_user is None or asked.from_user.id != it.stored.bot_id:
-        return False
+    asked = answered_by(message, it.stored.bot_id)
     has_place = message.text is not None or message.location is not None
-    return has_place and asks_for_zone(asked.text or "")
+    return asked is not None and has_place and asks_for_zone(asked.text or "")
 
 
 async def note_stop_button(_event: types.MessageGenerationStopped) -> UpdateOutcome:

@@ -41,7 +41,7 @@ def read_voice(message: Message) -> Voice:
     provenance: Provenance = "typed"
     origin = None
     if message.forward_origin is not None:
-        provenance, origin = "forwarded", name_of(message.forward_origin)
+        provenance, origin = "forwarded", author_of(message.forward_origin)[1]
     elif message.via_bot is not None:
         provenance, origin = "bot", message.via_bot.full_name
     quoted, author = _quoted(message)
@@ -55,49 +55,35 @@ def read_voice(message: Message) -> Voice:
     )
 
 
-def author_of(origin: MessageOriginUnion | None) -> int | None:
-    """Who wrote a forwarded message, unless they hide it."""
-    if isinstance(origin, types.MessageOriginUser):
-        return origin.sender_user.id
-    if isinstance(origin, types.MessageOriginChat):
-        return origin.sender_chat.id
-    return origin.chat.id if isinstance(origin, types.MessageOriginChannel) else None
-
-
-def name_of(origin: MessageOriginUnion) -> str | None:
-    """The name of who wrote a forwarded message."""
-    if isinstance(origin, types.MessageOriginUser):
-        return origin.sender_user.full_name
+def author_of(origin: MessageOriginUnion | None) -> tuple[int | None, str | None]:
+    """Who wrote a forwarded message, unless they hide it; and what they are called."""
+    if origin is None:
+        return None, None
     if isinstance(origin, types.MessageOriginHiddenUser):
-        return origin.sender_user_name
-    return _title(
-        origin.sender_chat if isinstance(origin, types.MessageOriginChat) else origin.chat
-    )
+        return None, origin.sender_user_name
+    if isinstance(origin, types.MessageOriginUser):
+        return origin.sender_user.id, origin.sender_user.full_name
+    chat = origin.sender_chat if isinstance(origin, types.MessageOriginChat) else origin.chat
+    return chat.id, chat.full_name
 
 
 def _sender(message: Message) -> str | None:
     """What the sender is called; an anonymous admin writes as the group."""
     if message.sender_chat is not None:
-        return _title(message.sender_chat)
+        return message.sender_chat.full_name
     return message.from_user.full_name if message.from_user else None
 
 
 def _quoted(message: Message) -> tuple[str | None, int | None]:
     """The words to which a message replies, and who wrote them: the chosen part, or all."""
-    replied: Message | types.ExternalReplyInfo | None = message.external_reply
-    text, author = None, None
-    if isinstance(message.reply_to_message, Message):
-        replied = message.reply_to_message
+    replied, text, author = message.reply_to_message, None, None
+    if replied is not None:
         text = replied.text or replied.caption
         author = replied.from_user.id if replied.from_user else None
-        author = author_of(replied.forward_origin) or author
-    elif replied is not None:
-        author = author_of(message.external_reply.origin if message.external_reply else None)
+        author = author_of(replied.forward_origin)[0] or author
+    elif message.external_reply is not None:
+        author = author_of(message.external_reply.origin)[0]
     return (message.quote.text if message.quote else text), author
-
-
-def _title(chat: types.Chat) -> str | None:
-    return chat.title or chat.full_name
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ from src.telegram import delivery
 from src.telegram.delivery import Address, Delivery
 from src.telegram.incoming import Arrived, author_of, fetch_file, read_content, read_voice
 from src.telegram.rendering import MAX_UTF16, Part, keep_words
-from src.telegram.updates import BotIdentity
+from src.telegram.updates import BotIdentity, answered_by
 from src.texts import say
 
 logger = logging.getLogger(__name__)
@@ -400,7 +400,7 @@ def _origin(message: types.Message, stored: WaitingUpdate) -> TelegramOrigin:
         message.chat.id,
         message.message_id,
         sender.id if sender else 0,
-        author_id=author_of(message.forward_origin),
+        author_id=author_of(message.forward_origin)[0],
         mentions=tuple(
             (entity.user.id, entity.extract_from(message.text or ""))
             for entity in entities
@@ -414,10 +414,8 @@ def _origin(message: types.Message, stored: WaitingUpdate) -> TelegramOrigin:
 
 def _correction(message: types.Message, stored: WaitingUpdate) -> Teaching | None:
     """Of what fact a message says what is right, as the answer to our question."""
-    asked = message.reply_to_message
-    if asked is None or asked.from_user is None or asked.from_user.id != stored.bot_id:
-        return None
-    corrects = corrected_by(asked.text or "")
+    asked = answered_by(message, stored.bot_id)
+    corrects = corrected_by(asked.text or "") if asked else None
     return None if corrects is None else Teaching(corrects)
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from aiogram import Bot, exceptions
-from aiogram.methods import TelegramMethod
+from aiogram.methods import GetUpdates
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, Response
 
@@ -60,16 +60,10 @@ class PollTiming:
     proof_pause: float = 1.0
 
 
-class GetRawUpdates(TelegramMethod[list[Any]]):
+class GetRawUpdates(GetUpdates):
     """``getUpdates`` whose result stays JSON: one malformed update must not spoil a batch."""
 
     __returning__ = list[Any]
-    __api_method__ = "getUpdates"
-
-    offset: int | None = None
-    limit: int | None = None
-    timeout: int | None = None
-    allowed_updates: list[str] | None = None
 
 
 class UpdateIntake:

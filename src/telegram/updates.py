@@ -158,7 +158,7 @@ def _message_kind(message: types.Message, bot: BotIdentity) -> UpdateKind | None
     if not any(getattr(message, field) for field in MEDIA):
         return None
     is_named = bool(message.caption) and bot.is_called(message.caption or "")
-    if not (_is_private(message) or is_named or _answers(message, bot)):
+    if not (_is_private(message) or is_named or answered_by(message, bot.id)):
         return None
     # Without words it may turn out to be nothing that is answered; the parts of an album are one.
     return "message" if message.caption or message.media_group_id else "media"
@@ -166,12 +166,12 @@ def _message_kind(message: types.Message, bot: BotIdentity) -> UpdateKind | None
 
 def _answer_kind(message: types.Message, bot: BotIdentity) -> UpdateKind | None:
     """What a reply to one of our questions is, which gets an answer of its own."""
-    asked = message.reply_to_message.text if message.reply_to_message else None
-    if asked is None or not _answers(message, bot):
+    asked = answered_by(message, bot.id)
+    if asked is None or asked.text is None:
         return None
-    if asks_for_zone(asked):
+    if asks_for_zone(asked.text):
         return "command"
-    return "teach" if corrected_by(asked) is not None else None
+    return "teach" if corrected_by(asked.text) is not None else None
 
 
 def _read_migration(message: types.Message) -> Fields | None:
@@ -191,7 +191,7 @@ def _text_kind(message: types.Message, text: str, bot: BotIdentity) -> UpdateKin
     command = parse_command(text)
     if command is not None:
         return _command_kind(message, command, bot)
-    if _is_private(message) or _answers(message, bot) or bot.is_called(text):
+    if _is_private(message) or answered_by(message, bot.id) or bot.is_called(text):
         return "message"
     return None
 
@@ -204,14 +204,15 @@ def _command_kind(message: types.Message, command: Command, bot: BotIdentity) ->
     if entry is not None:
         # In a group not everybody may wipe it: that is seen before an answer is given up for it.
         return "command" if entry.is_for_admins and not _is_private(message) else entry.kind
-    addressed = _is_private(message) or command.addressee or _answers(message, bot)
+    addressed = _is_private(message) or command.addressee or answered_by(message, bot.id)
     return "command" if addressed else None
 
 
-def _answers(message: types.Message, bot: BotIdentity) -> bool:
+def answered_by(message: types.Message, bot_id: int) -> types.Message | None:
+    """The message of the bot's to which this one replies."""
     answered = message.reply_to_message
-    sender = answered.from_user if answered is not None else None
-    return sender is not None and sender.id == bot.id
+    is_ours = answered and answered.from_user and answered.from_user.id == bot_id
+    return answered if is_ours else None
 
 
 def _read_edit(message: types.Message, _bot: BotIdentity) -> Fields | None:
