@@ -22,7 +22,7 @@ from src.llm.quoting import Form, prompt
 from src.llm.reply import ModelUsage
 from src.media.document_reader import MAX_BYTES, DocumentReader
 from src.memory.budget import DailyCeilings
-from src.pg.client import PgClient, Repository
+from src.pg.client import PgClient
 from src.texts import Language, say
 
 logger = logging.getLogger(__name__)
@@ -104,27 +104,6 @@ WHERE c.owner_id = %(owner)s AND m.file_id IS NOT NULL AND NOT m.is_forgotten
 ORDER BY m.created_at DESC, m.id DESC LIMIT 1 OFFSET %(back)s
 """
 
-
-class PictureRepository(Repository):
-    """Finds pictures that were described; the method blocks (see ``PgClient.run``)."""
-
-    def find(
-        self, owner: Owner, conversation_id: UUID, *, uid: str = "", back: int = 0
-    ) -> tuple[str, str] | None:
-        """The file id of a picture and its description; None: there is none.
-
-        Args:
-            owner: Whose it is.
-            conversation_id: Where the newest one is looked for.
-            uid: Of the message that describes it; empty: the newest one.
-            back: So many pictures before the newest one.
-        """
-        return self._first(
-            lambda file_id, text: (file_id, text), SELECT_PICTURE, owner,
-            conversation_id=conversation_id, uid=uid, back=0 if uid else max(0, back),
-        )  # fmt: skip
-
-
 AT_ONCE = 4  # attachments, of at most MAX_BYTES each
 MAX_DOCUMENT = 20_000  # characters of a document that a message keeps, some 6,000 tokens
 Fetch = Callable[[], Awaitable[bytes]]
@@ -176,7 +155,6 @@ class AttachmentService:
         self._turns = TurnRepository(self._client)
         self._reader = DocumentReader()
         self._places = asyncio.Semaphore(AT_ONCE)
-        self._pictures = PictureRepository(self._client)
         self._logged: set[str] = set()
         self.sees = self.vision is not None
 
@@ -231,10 +209,11 @@ class AttachmentService:
             order: Which picture, and what is asked.
             language: Of the answer.
         """
-        find, fetch = self._pictures.find, self.fetch_again
+        fetch, uid = self.fetch_again, order.uid.strip()
         found = await self._client.run(
-            find, owner, conversation_id, uid=order.uid.strip(), back=order.back
-        )
+            self._client.fetch_one, SELECT_PICTURE, owner, conversation_id=conversation_id,
+            uid=uid, back=0 if uid else max(0, order.back),
+        )  # fmt: skip
         if found is None or fetch is None:
             return {"seen": False, **({"description": found[1]} if found else {})}
         file_id, description = found

@@ -68,10 +68,9 @@ class DocumentReader:
         hint = HINTS.get(PurePath(file_name).suffix.lower(), "")
         async with self._places:
             status, answer = await self._ask(data, hint)
-        try:
-            return _understand(answer)
-        except _NoAnswerError:
-            problem = DEATHS.get(status, "broken")
+        if (found := _understand(answer)) is not None:
+            return found
+        problem = DEATHS.get(status, "broken")
         log = {"status": status, "bytes": len(data), "error": problem}
         logger.warning("the process that read a file died", extra=log)
         raise DocumentError(problem, f"the reading process ended with {status}")
@@ -129,15 +128,13 @@ async def _end(child: Process, stdout: asyncio.StreamReader) -> None:
             await child.wait()
 
 
-class _NoAnswerError(Exception):
-    """The child said nothing that can be understood."""
-
-
-def _understand(answer: bytes) -> DocumentText:
+def _understand(answer: bytes) -> DocumentText | None:
     """The text, checked as what a stranger says: the file may have taken the child over.
 
+    Returns:
+        None for what is no answer.
+
     Raises:
-        _NoAnswerError: It is no answer.
         AppError: It is an error.
     """
     try:
@@ -145,11 +142,10 @@ def _understand(answer: bytes) -> DocumentText:
         if "error" in said:
             raise _named(said)
         text, is_cut = said["text"], said["is_cut"]
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise _NoAnswerError from error
-    if not (isinstance(text, str) and is_storable(text)):
-        raise _NoAnswerError
-    return DocumentText(text, bool(is_cut))
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None
+    is_text = isinstance(text, str) and is_storable(text)
+    return DocumentText(text, bool(is_cut)) if is_text else None
 
 
 def _named(said: Any) -> AppError:
