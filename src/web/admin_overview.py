@@ -17,12 +17,14 @@ from src.pg.failure_log import Part
 from src.pg.records_repo import COST, SUMS
 from src.queue.job_repo import WorkerRepository
 from src.web.admin_access import Role
+from src.web.admin_failures import SELECT_REASONS
 from src.web.admin_site import Pages
 from src.web.admin_words import build_chart, count, seconds, size
 from src.web.http_server import HEARTBEAT_SECONDS, POLL_SECONDS, find_disk_shortage
 
 FRESH = 600.0  # seconds for which an error is a trouble of now
 LATE = 60.0  # seconds that an update may wait
+REASONS = 6  # why things failed in 24 hours, the most frequent first
 
 # What was handled in 24 hours, by hour and in all: of people, not buttons and commands. An answer
 # that did not grow had its first word when it had its last.
@@ -80,14 +82,6 @@ FROM (SELECT) AS one LEFT JOIN LATERAL (
     ORDER BY created_at DESC LIMIT 1) AS f ON true
 """
 
-# Why things failed in 24 hours, the most frequent first.
-SELECT_REASONS = """
-SELECT part, event, reason, sum(times)::bigint AS times, count(DISTINCT owner_id) AS people,
-       max(failed_at) AS last
-FROM failures WHERE failed_at > now() - interval '24 hours'
-GROUP BY part, event, reason ORDER BY times DESC, last DESC, event, reason LIMIT 6
-"""
-
 # How much there was on the last days, the newest first; and how large the database is now.
 SELECT_GROWTH = """
 SELECT day, counted_at, people, messages, facts, bytes FROM growth_days
@@ -140,7 +134,8 @@ class OverviewPage(Pages):
                   for name in ("messages", "answers", "failed")},
             people=hours[0]["people"], first=hours[0]["first"] or (None, None),
             whole=hours[0]["whole"] or (None, None), failed_calls=calls["failed"],
-            put_aside=put_aside, reasons=await rows(SELECT_REASONS), bytes=stored["bytes"],
+            put_aside=put_aside, bytes=stored["bytes"],
+            reasons=await rows(SELECT_REASONS, days=1, part="", limit=REASONS),
             growth=growth, grown=_growth(growth),
             by_hour=build_chart(
                 "Messages by hour", ("answered", "failed", "other"),

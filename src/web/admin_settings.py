@@ -72,7 +72,7 @@ class SettingsPages(Pages):
             for title, names in GROUPS.items()
         }
         return self._site.render(
-            request, "settings.html", status=sent.status, groups=groups, names=NAMES, sent=sent,
+            request, "settings.html", status=sent.status, groups=groups, names=FIELDS, sent=sent,
             problems=problems, changes=changes, say=_say, embedding=await self._embedding(),
         )  # fmt: skip
 

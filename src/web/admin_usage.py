@@ -37,6 +37,7 @@ PURPOSES = {
     "": "days before purposes were summed up",
 }
 PARTS, OTHERS = 5, "others"  # keys in a chart, and what the rest is called together
+Bars = Mapping[tuple[date, str], float]  # by day and key
 
 # The calls of the last days, with what they cost; days that are over were summed up. Batches cost
 # half. What they are summed by is the key.
@@ -74,17 +75,7 @@ ORDER BY CASE %(by)s WHEN 'day' THEN key END DESC, 7 DESC NULLS LAST, 4 DESC, ke
 """,
 )
 
-# By day and key, for the chart.
-SELECT_DAYS = usage_query(
-    PRICED,
-    """
-SELECT day, key, sum(prompt)::bigint AS prompt, sum(cached)::bigint AS cached,
-       sum(completion)::bigint AS completion, sum(cost) AS cost
-FROM priced GROUP BY day, key ORDER BY day, key LIMIT 10000
-""",
-)
-
-# Each day, model and purpose, for the file.
+# Each day, model and purpose, for the file and the chart.
 SELECT_DETAILS = usage_query(
     PRICED,
     """
@@ -138,10 +129,9 @@ class UsagePages(Pages):
     async def download(self, request: Request) -> Response:
         """The same as a table for a spreadsheet: by day, model and purpose, or by person."""
         days, by = _asked(request)
-        values = {"zone": self._site.zone, "days": days, "by": "day"}
         lines = (
             await self._lines(days, by, limit=100_000) if by == "person"
-            else await self._site.rows(SELECT_DETAILS, values)
+            else await self._details(days)
         )  # fmt: skip
         currency = (await self._core.live_settings.get()).currency
         text = io.StringIO()
@@ -159,23 +149,19 @@ class UsagePages(Pages):
             return await self._site.rows(SELECT_PEOPLE, since=since, limit=limit)
         return await self._site.rows(SELECT_USAGE, zone=self._site.zone, days=days, by=by)
 
+    async def _details(self, days: int) -> list[Record]:
+        return await self._site.rows(SELECT_DETAILS, zone=self._site.zone, days=days, by="day")
+
     async def _chart(self, days: int, by: str, currency: str) -> Chart | None:
         """Tokens by day in their kinds; by model or purpose, what each has cost."""
-        by = "day" if by == "person" else by
-        rows = await self._site.rows(SELECT_DAYS, zone=self._site.zone, days=days, by=by)
+        rows, is_split = await self._details(days), by in ("model", "purpose")
+        is_priced = is_split and any(row["cost"] for row in rows)
+        parts, sums = _stacked(rows, by, is_priced=is_priced) if is_split else _kinds(rows)
         first = self._site.first_day(days)
         shown = [first + timedelta(days=later) for later in range(days)]
-        if by == "day":
-            parts = ["cached", "prompt", "completion"]
-            tokens = {row["day"]: (row["cached"], row["prompt"] - row["cached"], row["completion"])
-                      for row in rows}  # fmt: skip
-            spent = {f"{day:%d.%m.}": tokens.get(day, (0, 0, 0)) for day in shown}
-            return build_chart("Tokens by day", parts, spent)
-        is_priced = any(row["cost"] for row in rows)
-        parts, sums = _stacked(rows, is_priced=is_priced)
         bars = {f"{day:%d.%m.}": [sums.get((day, part), 0) for part in parts] for day in shown}
         return build_chart(
-            f"{'Cost' if is_priced else 'Tokens'} by day and {by}",
+            f"{'Cost' if is_priced else 'Tokens'} by day{f' and {by}' if is_split else ''}",
             [PURPOSES.get(part, part) if by == "purpose" else part for part in parts],
             bars,
             form=partial(money, currency=currency) if is_priced else short,
@@ -201,17 +187,27 @@ def _total(lines: Sequence[Record]) -> Record:
     return {**sums, "cost": sum(costs, Decimal()) if costs else None}
 
 
-def _stacked(
-    rows: Sequence[Record], *, is_priced: bool
-) -> tuple[list[str], Mapping[tuple[date, str], float]]:
-    """The keys that matter most, and of each day how much each of them, and the others, has."""
+def _kinds(rows: Sequence[Record]) -> tuple[list[str], Bars]:
+    """The kinds of tokens, and how many of each a day has."""
+    bars: defaultdict[tuple[date, str], float] = defaultdict(float)
+    for row in rows:
+        bars[row["day"], "cached"] += row["cached_tokens"]
+        bars[row["day"], "prompt"] += row["prompt_tokens"] - row["cached_tokens"]
+        bars[row["day"], "completion"] += row["completion_tokens"]
+    return ["cached", "prompt", "completion"], bars
+
+
+def _stacked(rows: Sequence[Record], by: str, *, is_priced: bool) -> tuple[list[str], Bars]:
+    """The models or purposes that matter most; of each day how much they, and the others, have."""
     sums: defaultdict[str, float] = defaultdict(float)
     bars: defaultdict[tuple[date, str], float] = defaultdict(float)
-    values = [float(row["cost"] or 0) if is_priced else row["prompt"] + row["completion"]
-              for row in rows]  # fmt: skip
+    values = [
+        float(row["cost"] or 0) if is_priced else row["prompt_tokens"] + row["completion_tokens"]
+        for row in rows
+    ]
     for row, value in zip(rows, values, strict=True):
-        sums[row["key"]] += value
+        sums[row[by]] += value
     most = sorted(filter(sums.get, sums), key=lambda key: -sums[key])[:PARTS]
     for row, value in zip(rows, values, strict=True):
-        bars[row["day"], row["key"] if row["key"] in most else OTHERS] += value
+        bars[row["day"], row[by] if row[by] in most else OTHERS] += value
     return most + [OTHERS] * (len(sums) > PARTS), bars

@@ -293,7 +293,7 @@ async def test_an_odd_question_is_answered_as_the_usual_one(
 
 @pytest.mark.parametrize("statement", [
     admin_overview.SELECT_DAY, admin_overview.SELECT_LAST, admin_overview.SELECT_CALLS,
-    admin_overview.SELECT_REASONS, admin_failures.SELECT_MESSAGES, admin_failures.SELECT_CALLS,
+    admin_failures.SELECT_MESSAGES, admin_failures.SELECT_CALLS,
     admin_failures.SELECT_REASONS, admin_failures.SELECT_FAILURES,
 ])  # fmt: skip
 def test_no_figure_reads_a_whole_table(rig: Rig, statement: str) -> None:

@@ -309,4 +309,4 @@ def test_every_setting_has_its_words_once() -> None:
         GlobalSettings.model_fields
     )
     assert len(DAILY) == 10
-    assert len({about.label for about in NAMES.values()}) == len(NAMES)
+    assert len({label for label, _ in NAMES.values()}) == len(NAMES)
