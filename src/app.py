@@ -117,7 +117,6 @@ def _register_tasks(
     reminders = ReminderTasks(core, delivery)
     reminders.register(queue)
     Housekeeping(core).register(queue)
-    core.questions.register(queue, core.settings.timezone)
     memory = core.memory
     MemoryTasks(memory.digest, memory.batches, memory.consolidation).register(queue)
     return dead_jobs, reminders

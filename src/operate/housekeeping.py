@@ -36,6 +36,7 @@ class Housekeeping:
         every("17 * * * *", app, HOUSEKEEPING_QUEUE, "prune", partial(self.prune, app))
         every("* * * * *", app, HOUSEKEEPING_QUEUE, "purge_forgotten", self.purge_forgotten)
         every("37 * * * *", app, HOUSEKEEPING_QUEUE, "delete_aged", self.delete_aged)
+        every("47 * * * *", app, HOUSEKEEPING_QUEUE, "expire_questions", self.expire_questions)
 
     async def recover_jobs(self) -> None:
         """See that no update is forgotten."""
@@ -66,6 +67,11 @@ class Housekeeping:
         facts = await run(MemoryRepository(client).count_all)
         await run(records.count_growth, zone=zone, facts=facts)
         logger.info("pruned", extra={"updates": gone})
+
+    async def expire_questions(self) -> None:
+        """Close the questions that nobody has answered for a week."""
+        if expired := await self._core.questions.expire(self._core.settings.timezone):
+            logger.info("closed questions without an answer", extra={"questions": expired})
 
     async def delete_aged(self) -> None:
         """Delete messages that are older than the operator keeps them."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -20,7 +19,6 @@ from src.memory.question_repo import Question, QuestionRepository
 from src.memory.turn_context import TurnContext, changes_of
 from src.pg.client import PgClient
 from src.pg.connection import LIBPQ_OPTIONS
-from src.queue.job_repo import HOUSEKEEPING_QUEUE
 from src.talk.main_graph import Graph, build_question_graph
 from src.talk.strict import question_text
 from src.talk.turn_state import ConversationState, Resolution, Settlement
@@ -29,10 +27,7 @@ from src.texts import choose_language, say
 if TYPE_CHECKING:
     from langgraph.checkpoint.base import BaseCheckpointSaver
     from langgraph.checkpoint.serde.base import SerializerProtocol
-    from procrastinate import App
     from psycopg_pool import AsyncConnectionPool
-
-logger = logging.getLogger(__name__)
 
 # LangGraph's checkpointer on our PostgreSQL: a connection that is made when a turn pauses.
 #
@@ -113,7 +108,6 @@ def checkpoint_errors() -> Iterator[None]:
 
 
 PAUSE = "confirm_conflicts"  # the node that asks
-NAME = "expire_questions"
 
 
 class QuestionService:
@@ -205,6 +199,8 @@ class QuestionService:
     async def expire(self, time_zone: str) -> int:
         """Close what nobody has answered for a week: what was known stays; returns how many.
 
+        ``time_zone`` is the default one.
+
         Raises:
             StorageError: The database is away.
         """
@@ -218,16 +214,6 @@ class QuestionService:
                 settlement = await self.settle(nobody, entry.answer_id, "old")
             await self.close(entry.owner, settlement)
         return len(expired)
-
-    def register(self, app: App, time_zone: str) -> None:
-        """Let the queue close old questions once an hour; ``time_zone`` is the default one."""
-
-        async def expire_questions(timestamp: int) -> None:  # noqa: ARG001
-            if expired := await self.expire(time_zone):
-                logger.info("closed questions without an answer", extra={"questions": expired})
-
-        task = app.task(name=NAME, queue=HOUSEKEEPING_QUEUE, lock=NAME, queueing_lock=NAME)
-        app.periodic(cron="47 * * * *")(task(expire_questions))
 
     async def aclose(self) -> None:
         """Close the connection, if there is one."""
