@@ -25,7 +25,6 @@ from src.operate.housekeeping import Housekeeping
 from src.pg.failure_log import FailureLog
 from src.pg.locks import POLLER_LOCK, TRIAL_LOCK, WORKER_LOCK, AdvisoryLock
 from src.queue.dead_jobs import DeadJobs
-from src.queue.job_repo import WorkerRepository
 from src.queue.workers import Workers, build_queue
 from src.telegram.delivery import Delivery
 from src.telegram.handlers import move_group
@@ -34,7 +33,7 @@ from src.telegram.receiver import UNAUTHORIZED, Poller, UpdateIntake, WebhookRou
 from src.telegram.setup import announce, build_bot, build_dispatcher, get_identity
 from src.telegram.tasks import ReminderTasks, UpdateTasks
 from src.telegram.updates import Access, BotIdentity
-from src.web.http_server import HttpServer, build_http_app, readiness_checks
+from src.web.http_server import HttpServer, build_http_app
 
 logger = logging.getLogger(__name__)
 
@@ -137,20 +136,8 @@ def _access(core: Core) -> Access:
 def _build_http(
     core: Core, intake: UpdateIntake | None, webhook: WebhookRoute | None
 ) -> HttpServer:
-    checks = readiness_checks(
-        core.client,
-        WorkerRepository(core.client),
-        last_polled=(lambda: intake.last_received) if intake and webhook is None else None,
-        data_dir=core.settings.data_dir if core.settings.uses_embedded_database else None,
-    )
-    app = build_http_app(
-        checks=checks,
-        metrics=core.metrics,
-        client=core.client,
-        updates=core.updates,
-        put_aside=core.put_aside,
-        webhook=webhook,
-    )
+    last_polled = (lambda: intake.last_received) if intake and webhook is None else None
+    app = build_http_app(core, last_polled=last_polled, webhook=webhook)
     if password := core.settings.admin_password:
         from src.web.admin_access import Access  # 5 MB and 60 ms, for those who want it
         from src.web.admin_pages import build_admin_app

@@ -197,9 +197,7 @@ class OverviewPage(Pages):
     async def _examine_database(self, last: Record | None, stored: int) -> Health:
         begun = time.monotonic()
         await self._site.rows("SELECT 1")
-        settings = self._core.settings
-        folder = settings.data_dir if settings.uses_embedded_database else None
-        trouble = find_disk_shortage(self._core.client, folder) or _fresh(last)
+        trouble = find_disk_shortage(self._core) or _fresh(last)
         return Health(
             "Database", f"answers in {seconds(time.monotonic() - begun)}, {size(stored)}",
             trouble, last,

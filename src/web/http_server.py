@@ -7,7 +7,6 @@ import resource
 import socket
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any, BinaryIO
 
 import uvicorn
@@ -18,12 +17,9 @@ from starlette.routing import Route
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from src.base.errors import ConfigError, StorageError
-from src.base.metrics import Metrics
-from src.pg.client import PgClient
+from src.core import Core
 from src.pg.embedded_folder import find_shortage
-from src.queue.dead_jobs import JobDeathRepository
 from src.queue.job_repo import WorkerRepository
-from src.queue.update_repo import UpdateRepository
 from src.texts.reply import ReplyFile
 
 RECEIVE_SECONDS = 10.0  # for a whole request, from its first byte or the connection's beginning
@@ -169,25 +165,17 @@ Check = Callable[[], Awaitable[str | None]]
 
 
 def readiness_checks(
-    client: PgClient,
-    workers: WorkerRepository,
-    *,
-    last_polled: Callable[[], float | None] | None = None,
-    data_dir: Path | None = None,
+    core: Core, last_polled: Callable[[], float | None] | None
 ) -> Mapping[str, Check]:
     """What ``/readyz`` looks at, by name: each returns None, or what is wrong.
 
-    Args:
-        client: Of the database.
-        workers: Their heartbeats.
-        last_polled: When Telegram last answered, if we ask it; a webhook may be quiet for ever.
-        data_dir: Where the embedded database lies, if it is that one.
+    ``last_polled`` tells when Telegram last answered, if we ask it: a webhook may be quiet.
     """
 
     async def database() -> str | None:
-        shortage = find_disk_shortage(client, data_dir)
+        shortage = find_disk_shortage(core)
         if shortage is None:
-            await client.run(client.fetch_one, "SELECT 1")
+            await core.client.run(core.client.fetch_one, "SELECT 1")
         return shortage
 
     async def telegram() -> str | None:
@@ -198,7 +186,7 @@ def readiness_checks(
         return f"no answer to getUpdates for {silence:.0f} s" if silence > POLL_SECONDS else None
 
     async def worker() -> str | None:
-        age = await client.run(workers.seconds_since_heartbeat)
+        age = await core.client.run(WorkerRepository(core.client).seconds_since_heartbeat)
         if age is None:
             return "no worker is running"
         return f"no heartbeat of a worker for {age:.0f} s" if age > HEARTBEAT_SECONDS else None
@@ -206,28 +194,27 @@ def readiness_checks(
     return {"database": database, "telegram": telegram, "worker": worker}
 
 
-def find_disk_shortage(client: PgClient, data_dir: Path | None) -> str | None:
-    """That the disk is full, if it is: reading goes on, so a question would be answered.
-
-    ``data_dir`` is that of the embedded database.
-    """
-    if data_dir is not None:
-        return find_shortage(data_dir)
-    if client.full_at is None or time.monotonic() > client.full_at + FULL_SECONDS:
+def find_disk_shortage(core: Core) -> str | None:
+    """That the disk is full, if it is: reading goes on, so a question would be answered."""
+    if core.settings.uses_embedded_database:
+        return find_shortage(core.settings.data_dir)
+    full_at = core.client.full_at
+    if full_at is None or time.monotonic() > full_at + FULL_SECONDS:
         return None
     return "the disk is full: PostgreSQL could not write (53100)"
 
 
 def build_http_app(
+    core: Core,
     *,
-    checks: Mapping[str, Check],
-    metrics: Metrics,
-    client: PgClient,
-    updates: UpdateRepository,
-    put_aside: JobDeathRepository,
+    last_polled: Callable[[], float | None] | None = None,
     webhook: Callable[[Request], Awaitable[Response]] | None = None,
 ) -> Starlette:
-    """The routes; ``webhook`` only when Telegram is to call us."""
+    """The routes; ``webhook`` only when Telegram is to call us.
+
+    ``last_polled`` is that of ``readiness_checks``.
+    """
+    checks, metrics, run = readiness_checks(core, last_polled), core.metrics, core.client.run
 
     async def healthz(_request: Request) -> Response:
         return PlainTextResponse("ok")
@@ -242,11 +229,11 @@ def build_http_app(
     async def show_metrics(_request: Request) -> Response:
         with contextlib.suppress(StorageError, TimeoutError):
             waiting, oldest = await asyncio.wait_for(
-                client.run(updates.count_waiting), CHECK_SECONDS
+                run(core.updates.count_waiting), CHECK_SECONDS
             )
             metrics.waiting.set(waiting)
             metrics.oldest.set(oldest)
-            count = await asyncio.wait_for(client.run(put_aside.count), CHECK_SECONDS)
+            count = await asyncio.wait_for(run(core.put_aside.count), CHECK_SECONDS)
             metrics.put_aside.set(count)
         return Response(metrics.render(), media_type="text/plain; version=0.0.4; charset=utf-8")
 

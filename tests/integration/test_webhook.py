@@ -9,14 +9,13 @@ from typing import Any
 import httpx
 import pytest
 
+from src.base.config import Settings
 from src.base.errors import ConfigError
-from src.base.metrics import Metrics
+from src.core import Core
+from src.history.conversation_repo import set_conversation_repo_factory
 from src.pg.client import PgClient
-from src.queue.dead_jobs import JobDeathRepository
-from src.queue.job_repo import WorkerRepository
-from src.queue.update_repo import UpdateRepository
 from src.telegram.receiver import MAX_BODY, WebhookRoute
-from src.web.http_server import build_http_app, readiness_checks
+from src.web.http_server import build_http_app
 from tests.conftest import query
 from tests.hostile_updates import message, update
 from tests.integration.polling import build_intake, texts
@@ -29,19 +28,14 @@ PATH = "/telegram/webhook"
 @pytest.fixture
 async def telegram(client: PgClient) -> AsyncIterator[httpx.AsyncClient]:
     """Telegram's side: it knows the secret."""
-    app = build_http_app(
-        checks=readiness_checks(client, WorkerRepository(client)),
-        metrics=Metrics(),
-        client=client,
-        updates=UpdateRepository(client),
-        put_aside=JobDeathRepository(client),
-        webhook=WebhookRoute(build_intake(client), SECRET),
-    )
+    core = Core(Settings(pg_host="localhost"), client)
+    app = build_http_app(core, webhook=WebhookRoute(build_intake(client), SECRET))
     transport = httpx.ASGITransport(app)
     async with httpx.AsyncClient(
         transport=transport, base_url="http://test", headers={HEADER: SECRET}
     ) as opened:
         yield opened
+    set_conversation_repo_factory(None)
 
 
 def stored(client: PgClient) -> int:
