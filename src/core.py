@@ -14,7 +14,9 @@ from langchain_core.tools import BaseTool
 from src.base.config import OFFLINE_MODEL, Settings
 from src.base.errors import AppError
 from src.base.metrics import Metrics
+from src.base.owners import Called, Owner
 from src.base.providers import find_provider
+from src.base.zones import first_zone
 from src.history.conversation_repo import ConversationRepository, set_conversation_repo_factory
 from src.history.turn_repo import TurnRepository
 from src.llm import prompt_cache
@@ -42,10 +44,10 @@ from src.pg.client import PgClient
 from src.pg.embedded import open_database
 from src.pg.global_settings_repo import GlobalSettingsRepository
 from src.pg.migrations import check_sessions, migrate
-from src.pg.user_settings_repo import UserSettingsRepository
+from src.pg.user_settings_repo import UserSettings, UserSettingsRepository
 from src.privacy.export import ExportService
 from src.queue.dead_jobs import JobDeathRepository
-from src.queue.update_repo import UpdateRepository
+from src.queue.update_repo import UpdateRepository, WaitingUpdate
 from src.reading.reminder_phrases import read_reminder
 from src.reading.time_expressions import read_time
 from src.reading.words import content_words
@@ -61,6 +63,7 @@ from src.talk.settings import SettingsScreens, SettingsService
 from src.talk.tools import ToolHistoryService, build_tools, useless_tools
 from src.talk.turn import AgentService
 from src.talk.zones import ZoneService
+from src.texts import choose_language
 
 logger = logging.getLogger(__name__)
 
@@ -184,6 +187,16 @@ class Core:
             zones=self.zones,
         )
         self.commands = self._build_commands()
+
+    def called(
+        self, owner: Owner, chosen: UserSettings | WaitingUpdate, *heard: str | None,
+        member: int | None = None,
+    ) -> Called:  # fmt: skip
+        """Who calls now, by what they chose; ``heard`` are languages of who chose none."""
+        language = choose_language(chosen.language, *heard)
+        zone = chosen.time_zone or first_zone(language, self.settings.timezone)
+        has_zone, now = chosen.time_zone is not None, datetime.now(UTC)
+        return Called(owner, language, now, zone, member=member, has_zone=has_zone)
 
     async def close(self) -> None:
         """Close the connections that were opened meanwhile."""

@@ -15,8 +15,6 @@ from procrastinate.job_context import AbortReason
 
 from src.base import errors
 from src.base.metrics import Metrics
-from src.base.owners import Called
-from src.base.zones import first_zone
 from src.core import Core
 from src.memory.question_repo import SHOW_ENDING, QuestionRepository
 from src.queue.job_repo import COMMANDS_QUEUE, CONTROL_QUEUE, REMINDERS_QUEUE, TURNS_QUEUE
@@ -186,12 +184,9 @@ class UpdateTasks:
         if stored.is_inactive and stored.kind != "member" and stored.chat_id is not None:
             await self._run(self._core.user_settings.mark_active, stored.chat_id)
         update = Update.model_validate(stored.payload, context={"bot": self._delivery.bot})
-        language = choose_language(stored.language, stored.sender_language)
-        zone = stored.time_zone or first_zone(language, self._core.settings.timezone)
-        called = Called(
-            stored.owner, language, datetime.now(UTC), zone, member=stored.user_id,
-            has_zone=stored.time_zone is not None,
-        )  # fmt: skip
+        called = self._core.called(
+            stored.owner, stored, stored.sender_language, member=stored.user_id
+        )
         result = await self._dispatcher.feed_update(
             self._delivery.bot, update, it=Arrived(stored, called, control)
         )

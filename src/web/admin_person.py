@@ -9,12 +9,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from src.base.owners import Called, Owner
+from src.base.owners import Owner
 from src.memory.ranking import LEXICAL_WEIGHT, LINK_BONUS
 from src.memory.retriever import Query
 from src.pg.records_repo import COST, SUMS
 from src.talk.turn_state import IncomingMessage
-from src.texts import choose_language
 from src.web.admin_people import DAYS, SELECT_PEOPLE
 from src.web.admin_site import Fields, Pages, owner_of, path_of
 from src.web.admin_usage import PURPOSES
@@ -95,10 +94,7 @@ class PersonPages(Pages):
         """Everything of an owner as a file: to read, or for programs."""
         owner = owner_of(request)
         known = await self._run(self._core.user_settings.get, owner.telegram_user_id)
-        called = Called(
-            owner, choose_language(known.language), datetime.now(UTC),
-            known.time_zone or self._site.zone,
-        )  # fmt: skip
+        called = self._core.called(owner, known)
         kind = "md" if form.get("form") == "md" else "json"
         file = await self._run(self._core.exports.write_file, kind, called)
         await self._site.note(request, f"export {kind}", path_of(owner)[1:])
@@ -150,7 +146,7 @@ class PersonPages(Pages):
     async def _pretend(self, owner: Owner, question: str) -> IncomingMessage:
         """The question as if the owner asked it now."""
         known = await self._run(self._core.user_settings.get, owner.telegram_user_id)
+        called = self._core.called(owner, known)
         return IncomingMessage(
-            owner, question, datetime.now(UTC), choose_language(known.language),
-            known.time_zone or self._site.zone, known.mode,
-        )  # fmt: skip
+            owner, question, called.moment, called.language, called.time_zone, known.mode
+        )

@@ -21,7 +21,6 @@ from starlette.requests import Request
 
 from src.base.errors import AppError
 from src.base.owners import Called, Owner
-from src.base.zones import first_zone
 from src.core import Core
 from src.pg.user_settings_repo import Mode
 from src.texts import Language, choose_language, say
@@ -288,19 +287,11 @@ class Gate:
 
     async def _asked(self, visitor: Visitor, request: Request, body: Json) -> VerifiedCall:
         """Who asks, with their settings; the database is asked in every request."""
-        core = self._core
-        known = await core.client.run(core.user_settings.get, visitor.user_id)
-        language = choose_language(known.language, visitor.language_code)
+        core, user_id = self._core, visitor.user_id
+        known = await core.client.run(core.user_settings.get, user_id)
+        called = core.called(Owner(user_id), known, visitor.language_code, member=user_id)
         if known.is_blocked:
-            raise RefusedError(403, say("not_allowed", language, user_id=visitor.user_id))
-        called = Called(
-            Owner(visitor.user_id),
-            language,
-            datetime.now(UTC),
-            known.time_zone or first_zone(language, core.settings.timezone),
-            member=visitor.user_id,
-            has_zone=known.time_zone is not None,
-        )
+            raise RefusedError(403, say("not_allowed", called.language, user_id=user_id))
         return VerifiedCall(called, known.mode, request, body)
 
 
