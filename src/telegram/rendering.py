@@ -158,7 +158,6 @@ def _latex_depth(text: str) -> int:
 # is shown as it is, without waiting.
 
 T = TypeVar("T")
-Chunk = tuple[str, list[Any]]  # a text and telegramify's entities
 
 MAX_UTF16 = 4096  # UTF-16 code units of one message
 MAX_PARTS = 10  # messages of one answer, where no setting says otherwise
@@ -252,18 +251,16 @@ class Renderer:
             max_parts: The most messages; what is left over is cut off.
             ending: Says so at the end of the last one.
         """
-        chunks = await self._lay_out(markdown, max_parts)
-        if len(chunks) > max_parts:
-            chunks = chunks[:max_parts]
-            chunks[-1] = _with_ending(*chunks[-1], ending)
-        return [Part(text, to_entities(entities)) for text, entities in chunks]
+        parts = await self._lay_out(markdown, max_parts)
+        if len(parts) > max_parts:
+            parts[max_parts - 1] = _with_ending(parts[max_parts - 1], ending)
+        return parts[:max_parts]
 
     async def render_start(self, markdown: str) -> Part | None:
         """The first of the messages; None when there is nothing to see."""
-        chunks = await self._lay_out(markdown, 1)
-        return Part(chunks[0][0], to_entities(chunks[0][1])) if chunks else None
+        return next(iter(await self._lay_out(markdown, 1)), None)
 
-    async def _lay_out(self, markdown: str, max_parts: int) -> list[Chunk]:
+    async def _lay_out(self, markdown: str, max_parts: int) -> list[Part]:
         try:
             return await self._threads.run(
                 lambda: _lay_out(markdown, max_parts), seconds=self._seconds
@@ -277,15 +274,10 @@ class Renderer:
 
 def split_text(text: str) -> list[Part]:
     """A text without formatting as Telegram messages."""
-    return [Part(chunk, []) for chunk, _ in _split(text, [], MAX_PARTS)[:MAX_PARTS]]
+    return _split(text, [], MAX_PARTS)[:MAX_PARTS]
 
 
-def to_entities(entities: Sequence[Any]) -> list[MessageEntity]:
-    """Telegramify's entities as aiogram's: as many as Telegram looks at."""
-    return [MessageEntity(**entity.to_dict()) for entity in entities[:MAX_ENTITIES]]
-
-
-def _lay_out(markdown: str, max_parts: int) -> list[Chunk]:
+def _lay_out(markdown: str, max_parts: int) -> list[Part]:
     if len(markdown) > MAX_SOURCE:
         return _split(markdown, [], max_parts)
     text, entities = convert(shield(markdown))
@@ -297,37 +289,42 @@ def _lay_out(markdown: str, max_parts: int) -> list[Chunk]:
     return _split(unshield(text), entities, max_parts)
 
 
-def _split(text: str, entities: list[Any], max_parts: int) -> list[Chunk]:
-    """Messages of a formatted text; when there are too many, at least one too many."""
+def _split(text: str, entities: list[Any], max_parts: int) -> list[Part]:
+    """Messages of a formatted text; when there are too many, at least one too many.
+
+    The entities are telegramify's; of each message Telegram looks at the first MAX_ENTITIES.
+    """
     text = text[: (max_parts + 2) * MAX_UTF16]
     ordered = sorted(entities, key=lambda entity: (entity.offset, -entity.length))
     chunks = split_entities(text, ordered, MAX_UTF16)
     return [_trimmed(*chunk) for chunk in chunks if is_visible(chunk[0])]
 
 
-def _trimmed(text: str, entities: list[Any]) -> Chunk:
+def _trimmed(text: str, entities: list[Any]) -> Part:
     """Without the line breaks around it, which Telegram would take away too."""
     before = len(text) - len(text.lstrip("\n"))
     body = text.strip("\n")
-    return body, _clipped(entities, before, utf16_len(body))
+    ours = [MessageEntity(**entity.to_dict()) for entity in entities[:MAX_ENTITIES]]
+    return Part(body, _clipped(ours, before, utf16_len(body)))
 
 
-def _with_ending(text: str, entities: list[Any], ending: str) -> Chunk:
-    """The text, as much of it as leaves room for a sentence behind it."""
+def _with_ending(part: Part, ending: str) -> Part:
+    """The message, as much of it as leaves room for a sentence behind it."""
     room = MAX_UTF16 - utf16_len(ending) - 2
-    units = text.encode("utf-16-le", "surrogatepass")[: 2 * room]
+    units = part.text.encode("utf-16-le", "surrogatepass")[: 2 * room]
     body = units.decode("utf-16-le", "ignore").rstrip()
-    return f"{body}\n\n{ending}", _clipped(entities, 0, utf16_len(body))
+    return Part(f"{body}\n\n{ending}", _clipped(part.entities, 0, utf16_len(body)))
 
 
-def _clipped(entities: list[Any], start: int, length: int) -> list[Any]:
+def _clipped(entities: Sequence[MessageEntity], start: int, length: int) -> list[MessageEntity]:
     """The entities within ``length`` units from ``start``, counted from there."""
     clipped = []
     for entity in entities:
         first = max(0, entity.offset - start)
         last = min(length, entity.offset + entity.length - start)
         if last > first:
-            clipped.append(entity.copy_with(offset=first, length=last - first))
+            place = {"offset": first, "length": last - first}
+            clipped.append(entity.model_copy(update=place))
     return clipped
 
 
