@@ -186,8 +186,6 @@ class McpServers:
         """Nothing starts yet, and nothing of the protocol is imported."""
         self._links = [Link(server, metrics) for server in servers]
         self._tasks: list[asyncio.Task[None]] = []
-        self._offered: list[tuple[BaseTool, ...]] = []
-        self._all: tuple[BaseTool, ...] = ()
 
     def start(self) -> None:
         """Begin to look after them; the event loop runs."""
@@ -205,13 +203,9 @@ class McpServers:
                 await asyncio.wait(running, timeout=limits.END_SECONDS * 3)
 
     def tools(self) -> tuple[BaseTool, ...]:
-        """What is there now, by server and name; the same object as long as it is the same."""
-        offered = [link.tools for link in self._links]
-        if offered != self._offered:
-            self._offered = offered
-            every = (tool for tools in offered for tool in tools)
-            self._all = tuple(islice(every, limits.MAX_ALL_TOOLS))
-        return self._all
+        """What is there now, by server and name."""
+        every = (tool for link in self._links for tool in link.tools)
+        return tuple(islice(every, limits.MAX_ALL_TOOLS))
 
     def states(self) -> list[ServerState]:
         """How each server is, by name."""

@@ -90,7 +90,7 @@ class ToolOffer:
         tools = self._lent() if lent is None else lent
         kind = useless, bool(tools)
         bound = self._bound.get(kind)
-        if bound is None or (tools and bound.lent is not tools):
+        if bound is None or (tools and bound.lent != tools):
             bound = self._bound[kind] = self._bind(tools, useless)
         return bound
 
