@@ -205,7 +205,7 @@ class SettingsScreens:
         if place == IN_ANSWER and called.has_zone and called.time_zone == zone:
             label = zone_label(zone, called.moment, called.language)
             return Reply.gone(say("zone_set", called.language, zone=label))
-        reply = self._with_way_back(Reply(await self._zones.set(called, zone)), called)
+        reply = await self._set_found(called, zone)
         return reply if place == IN_ANSWER else reply.in_place()
 
     async def offer_cities(self, called: Called, place: int) -> Reply:
@@ -219,23 +219,25 @@ class SettingsScreens:
 
     async def find_zone(self, called: Called, text: str) -> Reply:
         """Set the zone that a city, an offset or a name means; of several, ask which."""
-        return self._with_way_back(await self._zones.find(called, text[:MAX_CITY]), called)
+        zones = await asyncio.to_thread(find_time_zones, text[:MAX_CITY])
+        if len(zones) > 1:
+            return Reply(say("zone_which", called.language), which_rows(zones, called))
+        return await self._set_found(called, next(iter(zones), None))
 
     async def find_zone_at(self, called: Called, latitude: float, longitude: float) -> Reply:
         """Set the zone of a place; that of the open sea is only offered."""
         zone = await asyncio.to_thread(zone_at, latitude, longitude)
-        if zone is None:
-            return Reply(f"{CLOCK} {say('zone_unknown', called.language)}", asks=True)
-        if zone.startswith("Etc/"):
+        if zone is not None and zone.startswith("Etc/"):
             text = f"{CLOCK} {say('zone_sea', called.language)}"
             return Reply(text, which_rows([zone], called))
-        return self._with_way_back(Reply(await self._zones.set(called, zone)), called)
+        return await self._set_found(called, zone)
 
-    def _with_way_back(self, reply: Reply, called: Called) -> Reply:
-        if reply.asks or reply.rows:
-            return reply
+    async def _set_found(self, called: Called, zone: str | None) -> Reply:
+        """Set the zone that was found, with a way back to the page; of none, ask again."""
+        if zone is None:
+            return Reply(f"{CLOCK} {say('zone_unknown', called.language)}", asks=True)
         back = Button(say("settings_back", called.language), Action("settings"))
-        return replace(reply, rows=((back,),))
+        return Reply(await self._zones.set(called, zone), ((back,),))
 
     def _page(self, known: UserSettings, called: Called) -> Reply:
         choices = _choices(known, called)

@@ -19,7 +19,7 @@ from src.pg.client import PgClient
 from src.pg.user_settings_repo import UserSettingsRepository
 from src.reminders.reminder_service import ReminderService
 from src.texts import Language, say
-from src.texts.reply import Action, Button, Reply, Rows
+from src.texts.reply import Action, Button, Rows
 
 CLOCK = "🕒"
 IN_ANSWER, NOT_MINE = 1, 2  # in a button: it stands under an answer, which stays; it denies a zone
@@ -38,7 +38,7 @@ def zone_label(zone: str, moment: datetime, language: Language) -> str:
 
 
 def zone_action(zone: str, *numbers: int) -> Action:
-    """What a button does that chooses a zone; ``ZoneService.set_by_hash`` finds it again."""
+    """What a button does that chooses a zone; ``SettingsScreens.set_zone`` finds it again."""
     return Action("zone", (crc32(zone.encode()), *numbers))
 
 
@@ -110,15 +110,6 @@ class ZoneService:
         label = zone_label(zone, called.moment, called.language)
         text = say("zone_set", called.language, zone=label)
         return f"{text} {say('zone_moved', called.language, count=moved)}" if moved else text
-
-    async def find(self, called: Called, text: str) -> Reply:
-        """Set the zone that a city, an offset or a name means; of several, ask which."""
-        zones = await asyncio.to_thread(find_time_zones, text)
-        if not zones:
-            return Reply(f"{CLOCK} {say('zone_unknown', called.language)}", asks=True)
-        if len(zones) > 1:
-            return Reply(say("zone_which", called.language), which_rows(zones, called))
-        return Reply(await self.set(called, zones[0]))
 
 
 def which_rows(zones: Sequence[str], called: Called) -> Rows:
