@@ -95,9 +95,9 @@ class Access:
     ) -> None:
         """Let operators in with ``password``, and readers with theirs; ``clock`` in seconds."""
         hasher = hasher or PasswordHasher()
-        self._doors = [_Door(Role.OPERATOR, password, hasher)]
+        self._doors = {Role.OPERATOR: _Door(Role.OPERATOR, password, hasher)}
         if reader_password is not None:
-            self._doors.append(_Door(Role.READER, reader_password, hasher))
+            self._doors[Role.READER] = _Door(Role.READER, reader_password, hasher)
         self._guesses = Allowance(clock, burst=FREE_GUESSES, per_second=1 / PAUSE)
         self._of_all = Allowance(clock, burst=FREE_OF_ALL, per_second=1 / PAUSE_OF_ALL)
         self._checking = asyncio.Lock()
@@ -126,11 +126,11 @@ class Access:
 
     def new_session(self, role: Role) -> str:
         """The value of a new cookie."""
-        return str(self._door(role).sessions.dumps(secrets.token_hex(16)))
+        return str(self._doors[role].sessions.dumps(secrets.token_hex(16)))
 
     def read_session(self, cookie: str) -> Session | None:
         """Who brings a cookie; None when it is not ours, or too old."""
-        for door in self._doors:
+        for door in self._doors.values():
             id_ = _read(door.sessions, cookie, SESSION_SECONDS)
             if id_ is not None:
                 token = hmac.new(door.key, b"form" + cookie.encode(), hashlib.sha256)
@@ -139,18 +139,15 @@ class Access:
 
     def new_browser(self, role: Role) -> str:
         """The value of a cookie by which a browser is known in which somebody was inside."""
-        return str(self._door(role).browsers.dumps(secrets.token_hex(16)))
+        return str(self._doors[role].browsers.dumps(secrets.token_hex(16)))
 
     def read_browser(self, cookie: str) -> str | None:
         """The name of a browser that is known by its cookie."""
-        names = (_read(door.browsers, cookie, BROWSER_SECONDS) for door in self._doors)
+        names = (_read(door.browsers, cookie, BROWSER_SECONDS) for door in self._doors.values())
         return next((name for name in names if name is not None), None)
 
-    def _door(self, role: Role) -> _Door:
-        return next(door for door in self._doors if door.role == role)
-
     def _find_role(self, password: str) -> Role | None:
-        return next((door.role for door in self._doors if door.opens(password)), None)
+        return next((role for role, door in self._doors.items() if door.opens(password)), None)
 
 
 def _read(signer: URLSafeTimedSerializer, cookie: str, max_age: int) -> str | None:
