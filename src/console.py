@@ -171,7 +171,7 @@ class Console:
 
     async def _run_command(self, command: Command) -> None:
         entry = COMMANDS.get(command.name)
-        if entry is not None and entry.teaches and command.argument:
+        if entry is not None and entry.kind == "teach" and command.argument:
             await self._run_turn(command.argument, Teaching())
             return
         called, known = await self._called()

@@ -143,10 +143,9 @@ class CommandEntry:
         name: Without the slash.
         run: Does its work and returns the reply.
         kind: The kind of its updates; ``new`` and ``stop`` end the answer that is being written.
+            What stands after ``teach`` is a message, to be remembered as it stands.
         is_at_once: Whether its reply may come in the middle of an answer: it changes nothing.
         is_in_help: Whether /help names it.
-        deletes_messages: Whether a job reads, for facts, what it deleted.
-        teaches: Whether what stands after it is a message, to be remembered as it stands.
         is_for_admins: Whether in a group only its admins may use it.
         is_for_groups: Whether it makes sense there, so that their menu shows it.
     """
@@ -156,8 +155,6 @@ class CommandEntry:
     kind: UpdateKind = "command"
     is_at_once: bool = False
     is_in_help: bool = True
-    deletes_messages: bool = False
-    teaches: bool = False
     is_for_admins: bool = False
     is_for_groups: bool = True
 
@@ -327,7 +324,7 @@ class CommandService:
         return Reply(say("privacy", called.language, model=model, kept=kept).strip())
 
     async def say_how_to_remember(self, called: Called) -> Reply:
-        """``/remember`` alone; with a text it is a message (``CommandEntry.teaches``)."""
+        """``/remember`` alone; with a text it is a message (``CommandEntry.kind``)."""
         return Reply(say("remember_usage", called.language))
 
     async def mode(self, called: Called) -> Reply:
@@ -604,7 +601,7 @@ COMMANDS: Mapping[str, CommandEntry] = {
         CommandEntry("help", CommandService.say_help, is_at_once=True),
         CommandEntry("memory", CommandService.memory),
         CommandEntry("app", lambda s, called: s.screens.open_app(called), is_at_once=True),
-        CommandEntry("remember", CommandService.say_how_to_remember, kind="teach", teaches=True),
+        CommandEntry("remember", CommandService.say_how_to_remember, kind="teach"),
         CommandEntry("forget", CommandService.forget),
         CommandEntry("search", CommandService.search),
         CommandEntry("summary", CommandService.summary),
@@ -614,9 +611,7 @@ COMMANDS: Mapping[str, CommandEntry] = {
         CommandEntry("mode", CommandService.mode),
         CommandEntry("tools", CommandService.tools, is_at_once=True),
         CommandEntry("undo", CommandService.undo),
-        CommandEntry(
-            "new", CommandService.new, kind="new", deletes_messages=True, is_for_admins=True
-        ),
+        CommandEntry("new", CommandService.new, kind="new", is_for_admins=True),
         CommandEntry("stop", CommandService.stop, kind="stop"),
         CommandEntry("export", CommandService.export, is_for_admins=True),
         CommandEntry("usage", CommandService.usage, is_at_once=True),

@@ -86,13 +86,14 @@ class Handlers:
     ) -> UpdateOutcome:
         """Run a command and send its reply; one that teaches a text is a turn without a model."""
         entry = COMMANDS.get(command.name)
-        if entry is not None and entry.teaches and (taught := command.argument or _own(message)):
+        kind = entry.kind if entry is not None else "command"
+        if kind == "teach" and (taught := command.argument or _own(message)):
             return await self._turns.teach(message, taught, it)
         called = it.called.asking(command.argument)
         if entry is not None and entry.is_for_admins:
             called = await self._with_rights(it.stored, called)
         reply = await self._core.commands.run(command.name, called)
-        if entry is not None and entry.deletes_messages:  # which a job reads for facts
+        if kind == "new":  # a job reads for facts what it deleted
             await self._run(MemoryJobRepository(self._core.client).defer_indexing)
         await self._show(called, reply)
         return "asked for zone" if asks_for_zone(reply.text) else "done"

@@ -272,7 +272,7 @@ class TurnHandler:
         teaching = None
         if (command := parse_command(text)) is not None:
             entry = COMMANDS.get(command.name)
-            if entry is None or not entry.teaches:
+            if entry is None or entry.kind != "teach":
                 return "ignored"  # what a command did is done
             text, teaching = command.argument, Teaching()
         incoming = _incoming(message, text, it, teaching)
