@@ -107,7 +107,7 @@ async def console(core: Core, arguments: argparse.Namespace) -> None:
     _keep_imports()
     user_id = getattr(arguments, "user_id", CONSOLE_USER_ID)
     as_json = getattr(arguments, "json", False)
-    await Console(core, user_id, core.settings.timezone, as_json=as_json).run()
+    await Console(core, user_id, as_json=as_json).run()
 
 
 @with_database

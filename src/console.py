@@ -14,14 +14,14 @@ import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from io import TextIOWrapper
 from pathlib import Path
 from typing import TextIO
 
 from src.base.errors import AppError
 from src.base.owners import Called, Owner
-from src.base.zones import first_zone, local_time, place_of_zone
+from src.base.zones import local_time, place_of_zone
 from src.core import Core
 from src.history.turn_repo import AnswerSource, StoredAnswer
 from src.pg.client import storable
@@ -30,7 +30,7 @@ from src.reading.relative_dates import resolved_dates
 from src.talk.command_service import COMMANDS, Command, parse_command
 from src.talk.turn_state import AnswerView, IncomingMessage, Teaching, Turn
 from src.talk.zones import zone_note
-from src.texts import Language, choose_language, detect_language, say
+from src.texts import Language, detect_language, say
 from src.texts.reply import ReplyFile
 
 logger = logging.getLogger(__name__)
@@ -113,17 +113,17 @@ class Console:
         self,
         core: Core,
         user_id: int,
-        time_zone: str,
         *,
         as_json: bool = False,
         streams: ConsoleStreams | None = None,
     ) -> None:
         """Talk as this user; with ``as_json`` each reply is one JSON object a line."""
+        self._core = core
         self._agent = core.agent
         self._commands = core.commands
         self._memory = core.memory.digest
         self._owner = Owner(user_id)
-        self._time_zone = time_zone
+        self._time_zone = core.settings.timezone
         self._as_json = as_json
         self._streams = streams or _standard_streams()
         self._language: Language = "ru"
@@ -174,8 +174,8 @@ class Console:
         if entry is not None and entry.kind == "teach" and command.argument:
             await self._run_turn(command.argument, Teaching())
             return
-        called, known = await self._called()
-        is_untold = command.name == "remind" and known.time_zone is None
+        called, _ = await self._called()
+        is_untold = command.name == "remind" and not called.has_zone
         called = replace(called, argument=command.argument, has_zone=not is_untold)
         reply = await self._commands.run(command.name, called)
         for file in reply.files:
@@ -200,8 +200,7 @@ class Console:
         incoming = IncomingMessage(
             self._owner, text, called.moment, called.language, called.time_zone, known.mode,
             teaching=teaching, answer_length=known.answer_length, memory_on=known.memory_on,
-            has_zone=known.time_zone is not None,
-            has_reminders=known.has_reminders,
+            has_zone=called.has_zone, has_reminders=known.has_reminders,
         )  # fmt: skip
         turn = Turn(incoming, _ConsoleView(self._reply))
         await self._agent.run_turn(turn)
@@ -210,9 +209,9 @@ class Console:
     async def _called(self) -> tuple[Called, UserSettings]:
         """Who sits here, now, and what they chose."""
         known = await self._commands.settings.get(self._owner)
-        language = choose_language(known.language, self._language)
-        zone = known.time_zone or first_zone(language, self._time_zone)
-        return Called(self._owner, language, datetime.now(UTC), zone), known
+        called = self._core.called(self._owner, known, self._language)
+        self._time_zone = called.time_zone
+        return called, known
 
     async def _in_background(self, work: Awaitable[None]) -> None:
         """Do what jobs do in the bot; a failure is retried with the next message."""

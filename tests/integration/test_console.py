@@ -40,20 +40,16 @@ def says_the_name(lines: list[str]) -> bool:
     return len(lines) == len(QUOTED) and all(map(re.fullmatch, QUOTED, lines))
 
 
-def console_of(
-    person: Person, streams: ConsoleStreams | None, zone: str = "Europe/Moscow", **options: bool
-) -> Console:
+def console_of(person: Person, streams: ConsoleStreams | None, **options: bool) -> Console:
     """A console at which the person sits."""
-    return Console(person.core, person.user, zone, streams=streams, **options)
+    return Console(person.core, person.user, streams=streams, **options)
 
 
-async def output_of(
-    person: Person, *lines: str, zone: str = "Europe/Moscow", **options: bool
-) -> str:
+async def output_of(person: Person, *lines: str, **options: bool) -> str:
     """What a console that is opened for these lines writes."""
     written = io.StringIO()
     streams = ConsoleStreams(io.StringIO("\n".join(lines)), written)
-    await console_of(person, streams, zone, **options).run()
+    await console_of(person, streams, **options).run()
     return written.getvalue()
 
 
@@ -262,7 +258,8 @@ async def test_the_time_zone_of_the_user_counts(person: Person) -> None:
     await replies_to(person, "Меня зовут Анна")
     shown = {}
     for zone in ("Pacific/Kiritimati", "Pacific/Niue"):  # UTC+14 and UTC-11: never one day
-        _, quote, _, source = await replies_to(person, "Как меня зовут?", zone=zone)
+        person.core.user_settings.change(person.user, time_zone=zone)
+        _, quote, _, source = await replies_to(person, "Как меня зовут?")
         moments = [re.search(MOMENT, line) for line in (quote, source)]
         [told] = {moment[0] for moment in moments if moment is not None}
         shown[zone] = datetime.strptime(told, "%d.%m.%Y %H:%M")  # noqa: DTZ007
