@@ -4,7 +4,7 @@ import math
 import subprocess
 import sys
 import unicodedata
-from datetime import UTC, date, datetime, timedelta, tzinfo
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from functools import cache
 
 import pytz
@@ -52,6 +52,14 @@ def first_moment(written: datetime, time_zone: str | tzinfo) -> datetime:
         if _offset(moment, zone) == offset:
             return moment
     return _end_of_gap(as_utc - after, as_utc - before, zone)
+
+
+def beginning_of(day: str, time_zone: str) -> datetime | None:
+    """The moment at which a day begins, as ISO 8601 writes it; None for what is no day."""
+    try:
+        return first_moment(datetime.combine(date.fromisoformat(day), time()), time_zone)
+    except (ValueError, OverflowError):
+        return None
 
 
 def is_shown_twice(moment: datetime, time_zone: str) -> bool:

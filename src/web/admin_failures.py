@@ -1,6 +1,6 @@
 """What failed and why: messages, calls of models, jobs of the queue, batches; and what to do."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, get_args
 
 from starlette.exceptions import HTTPException
@@ -138,8 +138,6 @@ FROM batch_requests r JOIN conversations c ON c.id = r.conversation_id
 WHERE r.job_id = %(id)s
 ORDER BY r.status <> 'failed', r.created_at, r.id LIMIT %(limit)s
 """
-
-Show = Callable[[Request], Any]
 
 
 class FailurePages(Pages):

@@ -1,6 +1,6 @@
 """The admin page of a talk: what was said, how each answer came about, and why one failed."""
 
-from datetime import date, datetime, time
+from datetime import date
 from itertools import groupby
 
 from starlette.requests import Request
@@ -8,7 +8,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from src.base.owners import Owner
-from src.base.zones import first_moment, local_time
+from src.base.zones import beginning_of, local_time
 from src.pg.client import Record
 from src.web.admin_markdown import link_references, render_markdown
 from src.web.admin_site import LAST, Pages, number_of, owner_of, path_of
@@ -91,17 +91,16 @@ class TalkPages(Pages):
 
     async def _find(self, owner: Owner, request: Request) -> tuple[int | None, int, str]:
         """After which position, or before which, the page begins; and what was not there."""
-        day = _read_day(request.query_params.get("day", ""))
         if (wanted := number_of(request, "msg", digits=18)) is not None:
             found = await self._site.rows(SELECT_POSITION, owner, id=wanted)
             if not found:
                 return None, LAST, f"msg-{wanted} is no longer in this talk; this is its end."
             return None, found[0]["position"] + PAGE // 2, ""
-        if day is not None:
-            since = first_moment(datetime.combine(day, time()), self._site.zone)
+        if since := beginning_of(request.query_params.get("day", ""), self._site.zone):
             found = await self._site.rows(SELECT_SINCE, owner, since=since)
             if not found:
-                return None, LAST, f"Nothing was said since {day:%d.%m.%Y}; this is the end."
+                day = f"{local_time(since, self._site.zone):%d.%m.%Y}"
+                return None, LAST, f"Nothing was said since {day}; this is the end."
             return found[0]["position"] - 1, 0, ""
         return number_of(request, "after"), number_of(request, "before") or LAST, ""
 
@@ -123,11 +122,3 @@ class TalkPages(Pages):
             ]  # fmt: skip
         days = groupby(bubbles, lambda one: local_time(one["created_at"], self._site.zone).date())
         return [(day, list(said)) for day, said in days]
-
-
-def _read_day(text: str) -> date | None:
-    try:
-        day = date.fromisoformat(text)
-    except ValueError:
-        return None
-    return day if 1970 <= day.year < 9000 else None

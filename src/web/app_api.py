@@ -4,7 +4,7 @@ import html
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
-from datetime import date, datetime, time, timedelta
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -17,7 +17,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from src.base.owners import Owner
-from src.base.zones import first_moment
+from src.base.zones import beginning_of
 from src.core import Core
 from src.history.timeline_repo import LAST, Place, TimelineRepository
 from src.memory.forgetting_repo import Undone
@@ -234,7 +234,7 @@ class Api:
         return Owner(owner.telegram_user_id, found[0]), found[1]
 
     async def _find_day(self, asked: VerifiedCall, owner: Owner, day: str) -> Place | None:
-        since = _beginning(day, asked.called.time_zone)
+        since = beginning_of(day, asked.called.time_zone)
         if since is None:
             raise asked.refused(400, "app_bad_request")
         return await self._client.run(self._timeline.find_day, owner, since)
@@ -405,14 +405,6 @@ def _place(asked: VerifiedCall, text: str) -> Place:
     if not (is_number(position, 9) and is_number(id_, 18)):
         raise asked.refused(400, "app_bad_request")
     return Place(int(position), int(id_))
-
-
-def _beginning(text: str, time_zone: str) -> datetime | None:
-    """The moment at which a day begins for the owner; None for what is no day."""
-    try:
-        return first_moment(datetime.combine(date.fromisoformat(text), time()), time_zone)
-    except (ValueError, OverflowError):
-        return None
 
 
 def build_web_app(core: Core, token: str, permits: Callable[[int], bool]) -> Any:
