@@ -38,16 +38,13 @@ from src.texts import LANGUAGES, Language, choose_language, say
 from src.texts.reply import Action, Button, Reply, in_rows
 
 
+@dataclass(eq=False, repr=False)
 class SettingsService:
     """Checks a change against the environment (keys, providers), and makes it."""
 
-    def __init__(
-        self, client: PgClient, stored: GlobalSettingsRepository, settings: Settings
-    ) -> None:
-        """Keys and addresses are in ``settings``, which do not change while the bot runs."""
-        self._client = client
-        self._repo = stored
-        self._environment = settings
+    _client: PgClient
+    _repo: GlobalSettingsRepository
+    _environment: Settings  # which does not change while the bot runs
 
     async def get(self) -> GlobalSettings:
         """The settings as they are in the database now.

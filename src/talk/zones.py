@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from zlib import crc32
@@ -71,16 +72,13 @@ def city_row(language: Language) -> tuple[Button, ...]:
     return (*cities, Button(say("zone_other", language), Action("zones")))
 
 
+@dataclass(eq=False, repr=False)
 class ZoneService:
     """Keeps the zone of an owner; what recurs moves with it."""
 
-    def __init__(
-        self, settings: UserSettingsRepository, reminders: ReminderService, client: PgClient
-    ) -> None:
-        """Store in ``settings``; ``reminders`` move with a new zone."""
-        self._settings = settings
-        self._reminders = reminders
-        self._client = client
+    _settings: UserSettingsRepository
+    _reminders: ReminderService
+    _client: PgClient
 
     async def keep(self, owner: Owner, zone: str, *, guessed: str | None = None) -> int:
         """It is the owner's from now on; returns how many reminders moved.

@@ -66,20 +66,16 @@ class GetRawUpdates(GetUpdates):
     __returning__ = list[Any]
 
 
+@dataclass(eq=False, repr=False)
 class UpdateIntake:
     """Stores raw updates; what polling and the webhook have in common."""
 
-    def __init__(
-        self, client: PgClient, updates: UpdateRepository, bot: BotIdentity, access: Access,
-        metrics: Metrics,
-    ) -> None:  # fmt: skip
-        """Store through ``updates``, for the bot and those who may use it."""
-        self._client = client
-        self._updates = updates
-        self._bot = bot
-        self._access = access
-        self._metrics = metrics
-        self.last_received: float | None = None
+    _client: PgClient
+    _updates: UpdateRepository
+    _bot: BotIdentity
+    _access: Access
+    _metrics: Metrics
+    last_received: float | None = None
 
     def saw_telegram(self) -> None:
         """Telegram just answered, or called: readiness looks at this."""

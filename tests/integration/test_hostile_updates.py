@@ -23,11 +23,11 @@ async def test_hostile_updates_are_stored_readable_or_not_at_all(
     client: PgClient, allowed: frozenset[int]
 ) -> None:
     intake = UpdateIntake(
-        client=client,
-        updates=UpdateRepository(client),
-        bot=BotIdentity(BOT_ID, BOT_NAME),
-        access=Access(allowed),
-        metrics=Metrics(),
+        client,
+        UpdateRepository(client),
+        BotIdentity(BOT_ID, BOT_NAME),
+        Access(allowed),
+        Metrics(),
     )
     numbers = random.Random(20_260_101)
     stored = 0
