@@ -276,8 +276,6 @@ def _with_fresh(
 ) -> list[AnyMessage]:
     """The newest key facts before the last user message, in place of those there before."""
     place = _last_asked(messages)
-    if place is None:
-        return messages
     if old and not system_in_history:
         text = messages[place].text.replace(f"{old}\n\n", f"{new}\n\n" if new else "", 1)
         changed = messages[place].model_copy(update={"content": text})
@@ -360,16 +358,16 @@ async def _search(state: ConversationState, context: TurnContext, memories: Memo
     ]
 
 
-def _last_asked(messages: Sequence[AnyMessage]) -> int | None:
-    """The place of the last user message."""
-    return max((n for n, m in enumerate(messages) if isinstance(m, HumanMessage)), default=None)
+def _last_asked(messages: Sequence[AnyMessage], default: int = 0) -> int:
+    """The place of the last user message; a turn has one."""
+    return max((n for n, m in enumerate(messages) if isinstance(m, HumanMessage)), default=default)
 
 
 def _insert(
     messages: Sequence[AnyMessage], text: str, name: str, *, system_in_history: bool
 ) -> list[AnyMessage]:
     """A block before the last user message; within it where no system message may stand."""
-    place = _last_asked(messages) or 0
+    place = _last_asked(messages)
     if system_in_history:
         block: AnyMessage = SystemMessage(text, name=name)
         return [*messages[:place], block, *messages[place:]]
@@ -421,10 +419,7 @@ def _split(
     front = 0
     while front < len(messages) and isinstance(messages[front], SystemMessage):
         front += 1
-    last = max(
-        (i for i, message in enumerate(messages) if isinstance(message, HumanMessage)),
-        default=front,
-    )
+    last = _last_asked(messages, front)
     while last > front and isinstance(messages[last - 1], SystemMessage):
         last -= 1  # the memories belong to the message after them
     start, tokens = last, counter.count_messages(messages[last:])

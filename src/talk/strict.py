@@ -294,7 +294,7 @@ async def weigh_conflicts(
     disputed: list[Fact] = []
     disputes: list[Conflict] = []
     for number, fact in enumerate(state["extracted_facts"]):
-        its = [conflict for conflict in state["conflicts"] if conflict["new"] == number]
+        its = _of(state["conflicts"], number)
         said = find_said(new, fact, context)
         rivals = await memories.writer.find_important_rivals(
             context.owner, fact, said, contradicts={c["memory_id"] for c in its}
@@ -355,9 +355,9 @@ async def store_knowledge(
         if (refused := refusal(context, fact, said)) is not None:
             outcomes.append(refused)
             continue
-        denied = _of(state["conflicts"], number)
+        denied = tuple(conflict["text"] for conflict in _of(state["conflicts"], number))
         if resolution == "old":
-            outcomes.append(_kept(fact, said.message_id, denied))
+            outcomes.append(Outcome("kept", fact.text, f"msg-{said.message_id}", replaced=denied))
             continue
         accepted = {c["memory_id"] for c in _of(state.get("accepted_conflicts", ()), number)}
         outcome = await memories.writer.remember(
@@ -365,24 +365,14 @@ async def store_knowledge(
             spares_important=True,
         )  # fmt: skip
         context.on_change(changes_of([outcome]))
-        is_stored = outcome.kind in ("new", "same")
-        outcomes.append(
-            _beside(outcome, denied) if resolution == "both" and is_stored else outcome
-        )
+        if resolution == "both" and outcome.kind in ("new", "same"):
+            outcome = replace(outcome, kind="beside", replaced=denied)
+        outcomes.append(outcome)
     return {"outcomes": outcomes}
 
 
 def _of(conflicts: Sequence[Conflict], number: int) -> list[Conflict]:
     return [conflict for conflict in conflicts if conflict["new"] == number]
-
-
-def _kept(fact: Fact, message_id: int, denied: Sequence[Conflict]) -> Outcome:
-    texts = tuple(conflict["text"] for conflict in denied)
-    return Outcome("kept", fact.text, f"msg-{message_id}", replaced=texts)
-
-
-def _beside(outcome: Outcome, denied: Sequence[Conflict]) -> Outcome:
-    return replace(outcome, kind="beside", replaced=tuple(conflict["text"] for conflict in denied))
 
 
 async def generate_confirmation(
