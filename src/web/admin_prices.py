@@ -26,11 +26,10 @@ WRONG_MODEL = (
 WRONG_PRICE = "Write a number such as 0.25, with six digits behind the point at most."
 HALF = "Write all three prices of a model, 0 where it costs nothing, or none of them."
 
-SELECT_PRICES = (
-    "SELECT model, prompt, cached, completion FROM model_prices ORDER BY model LIMIT 200"
-)
-SELECT_SOME = """
-SELECT model, prompt, cached, completion FROM model_prices WHERE model = ANY(%(models)s)
+# Those of some models, or of all.
+SELECT_PRICES = """
+SELECT model, prompt, cached, completion FROM model_prices
+WHERE %(models)s::text[] IS NULL OR model = ANY(%(models)s) ORDER BY model LIMIT 200
 """
 # Two operators change prices one after the other, also those that are not there yet.
 LOCK_PRICES = "LOCK TABLE model_prices IN SHARE ROW EXCLUSIVE MODE"
@@ -77,7 +76,7 @@ class PricesPage(Pages):
 
     async def _page(self, request: Request, sent: Sent, asked: str = "") -> Response:
         """The form, and how its sending ended; with a place for a model that is asked for."""
-        current = _texts(await self._site.rows(SELECT_PRICES))
+        current = _texts(await self._site.rows(SELECT_PRICES, models=None))
         edited = edits_of(sent.form, _fields(_models_of(sent.form)))
         models = _models_of({**current, **edited, f"prompt.{asked}": ""})
         problems = problems_of(sent.refused, {**dict.fromkeys(edited, ""), **current}, _say)
@@ -110,7 +109,7 @@ def change_prices(transaction: Transaction, edits: Fields, seen: Fields) -> Mapp
         raise SettingsError(wrong)
     models = _models_of(edits)
     transaction.execute(LOCK_PRICES)
-    current = _texts(transaction.fetch_records(SELECT_SOME, models=models))
+    current = _texts(transaction.fetch_records(SELECT_PRICES, models=models))
     moved = [name for name, was in seen.items() if current.get(name, "") != was]
     if moved:
         raise SettingsConflictError(moved)

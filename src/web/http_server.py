@@ -7,10 +7,12 @@ import resource
 import socket
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 import uvicorn
 from starlette.applications import Starlette
+from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
@@ -129,14 +131,16 @@ def _pieces(content: BinaryIO) -> Iterator[bytes]:
             yield piece
 
 
+@dataclass(eq=False, repr=False)
 class WithHeaders:
-    """An ASGI app whose every response carries our headers, also refusals and errors."""
+    """An ASGI app whose every response carries our headers, also refusals and errors.
 
-    def __init__(self, app: Any, headers: Mapping[str, str], static: Mapping[str, str]) -> None:
-        """Wrap ``app``; what lies under ``/static/`` gets the headers ``static``."""
-        self._app = app
-        self._headers = _encoded(headers)
-        self._static = _encoded(static)
+    What lies under ``/static/`` gets others.
+    """
+
+    _app: Any
+    _headers: Mapping[str, str]
+    _static: Mapping[str, str]
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """See ASGI."""
@@ -144,14 +148,10 @@ class WithHeaders:
 
         async def send_with_headers(message: Any) -> None:
             if message["type"] == "http.response.start":
-                message["headers"] = [*message["headers"], *wanted]
+                MutableHeaders(scope=message).update(wanted)
             await send(message)
 
         await self._app(scope, receive, send_with_headers)
-
-
-def _encoded(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
-    return [(name.lower().encode(), value.encode()) for name, value in headers.items()]
 
 
 POLL_SECONDS = 90.0  # a getUpdates answers within 25
