@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from src.base.owners import Called
 from src.base.zones import local_time
 from src.history.timeline_repo import TimelineMessage, TimelineRepository
-from src.history.turn_repo import Changes, TurnRepository
+from src.history.turn_repo import Changes, StoredAnswer, TurnRepository
 from src.memory.budget import DailyCeilings
 from src.memory.compaction import CompactionService
 from src.memory.forgetter import Forgotten, Named
@@ -21,7 +21,9 @@ from src.memory.screens import MemoryScreens
 from src.offline.replies import LISTED, is_note
 from src.outside.servers import McpServers, ServerState
 from src.pg.client import PgClient
+from src.pg.user_settings_repo import Mode
 from src.privacy.export import ExportService
+from src.queue.job_repo import MemoryJobRepository
 from src.queue.update_repo import UpdateKind
 from src.reading import lexicon
 from src.reading.gate import redact
@@ -32,7 +34,7 @@ from src.reminders.screens import ReminderScreens, cancel_button
 from src.talk.questions import QuestionService
 from src.talk.settings import SettingsScreens
 from src.talk.turn import AgentService
-from src.talk.turn_state import RESOLUTIONS
+from src.talk.turn_state import RESOLUTIONS, IncomingMessage, Teaching, Turn
 from src.talk.zones import city_row, not_mine_button, zone_note
 from src.texts import Language, say
 from src.texts.morphology import terms
@@ -337,6 +339,37 @@ class CommandService:
             return Reply(f"{unknown}\n{it_is}" if called.argument else it_is)
         await self.settings.change(owner, mode=mode)
         return Reply(say(f"mode_set_{mode}", called.language))
+
+    async def correct(
+        self, called: Called, memory_id: int, text: str, *, mode: Mode
+    ) -> StoredAnswer | None:
+        """Store the text as a message, the source of what holds instead of a fact, and answer it.
+
+        Args:
+            called: Whose fact it is, in a private chat.
+            memory_id: The fact.
+            text: What is right.
+            mode: In which the user talks with the bot.
+
+        Returns:
+            The answer, which says what it changed; None when the fact is not there, or holds no
+            more: nothing is stored then.
+
+        Raises:
+            AppError: It did not work; the message may be stored.
+        """
+        find = self._memories.facts.find_fact
+        fact = await self._client.run(find, called.owner, memory_id)
+        if fact is None or fact.retired_at is not None:
+            return None
+        turn = Turn(IncomingMessage(
+            called.owner, text, called.moment, called.language, called.time_zone, mode,
+            teaching=Teaching(corrects=memory_id),
+        ))  # fmt: skip
+        await self._agent.run_turn(turn)
+        jobs = MemoryJobRepository(self._client)
+        await self._client.run(jobs.defer_indexing)  # else an update brings that about
+        return turn.answer
 
     async def undo(self, called: Called, memory_id: int | None = None) -> Reply:
         """Take back the last replacement or forgetting, or how a certain fact came about."""

@@ -28,8 +28,8 @@ from src.pg.client import storable
 from src.queue.update_repo import UpdateOutcome, WaitingUpdate
 from src.reading.gate import redact
 from src.reading.voices import clean_name
+from src.talk.change_notes import describe_changes
 from src.talk.command_service import COMMANDS, parse_command
-from src.talk.corrections import ChangeNotes
 from src.talk.turn_state import AnswerView, IncomingMessage, Teaching, Turn
 from src.talk.zones import zone_note
 from src.telegram import delivery
@@ -224,10 +224,8 @@ class TurnHandler:
     def __init__(self, core: Core, delivery: Delivery, identity: BotIdentity) -> None:
         """Show and deliver through ``delivery``."""
         self.delivery = delivery
-        self.settings = core.memory.settings
-        self.notes = ChangeNotes(core.client)
         self.is_slow = core.settings.is_own_server(core.settings.chat_model_name)
-        self._core = core
+        self.core = core
         self._identity = identity
         core.attachments.fetch_again = partial(fetch_file, delivery.bot)
 
@@ -251,8 +249,8 @@ class TurnHandler:
         content = read_content(message, it.called.language)
         text = without_address(content.text, self._identity)
         incoming = _incoming(message, text, it)
-        find = self._core.conversations.find_text
-        known = await self._core.client.run(find, incoming.owner, incoming.origin)
+        find = self.core.conversations.find_text
+        known = await self.core.client.run(find, incoming.owner, incoming.origin)
         heard = Heard(problem=say(content.problem, it.called.language) if content.problem else "")
         if content.attachment is not None and known is None:
             heard = await self._read(content.attachment, incoming)
@@ -261,7 +259,7 @@ class TurnHandler:
         text = known or "\n".join(filter(None, (text, heard.spoken)))
         if text or heard.enclosed is not None:
             return await self._run(with_heard(incoming, text, heard), it)
-        if await self._core.agent.is_left_to_newer(incoming):
+        if await self.core.agent.is_left_to_newer(incoming):
             return "left to a later message"
         await self.delivery.send_text(Address(*it.called.owner), heard.problem)
         return "explained"
@@ -276,8 +274,8 @@ class TurnHandler:
                 return "ignored"  # what a command did is done
             text, teaching = command.argument, Teaching()
         incoming = _incoming(message, text, it, teaching)
-        outcome = await self._core.client.run(
-            self._core.edits.take, incoming.owner, incoming.origin, incoming.text,
+        outcome = await self.core.client.run(
+            self.core.edits.take, incoming.owner, incoming.origin, incoming.text,
             is_own=incoming.voice.is_own,
         )  # fmt: skip
         if outcome.secret is not None:
@@ -292,12 +290,12 @@ class TurnHandler:
         return await self._run(incoming, it)
 
     async def _read(self, attachment: Attachment, incoming: IncomingMessage) -> Heard:
-        return await self._core.attachments.read(
+        return await self.core.attachments.read(
             attachment,
             partial(fetch_file, self.delivery.bot, attachment.file_id),
             caption=redact(incoming.text),
             language=incoming.language,
-            conversation_id=await self._core.agent.conversation_of(incoming.owner),
+            conversation_id=await self.core.agent.conversation_of(incoming.owner),
         )
 
     async def _run(self, incoming: IncomingMessage, it: Arrived) -> UpdateOutcome:
@@ -307,7 +305,7 @@ class TurnHandler:
         """
         draft_id = (it.stored.message_id or 1) % MAX_DRAFT_ID or 1
         view = TelegramView(self, self._address(it), draft_id)
-        return await self._core.agent.run_turn(Turn(incoming, view, it.control))
+        return await self.core.agent.run_turn(Turn(incoming, view, it.control))
 
     def _address(self, it: Arrived) -> Address:
         owner, stored = it.called.owner, it.stored
@@ -332,13 +330,13 @@ class TelegramView(AnswerStream):
         self, turn: Turn, answer: StoredAnswer, on_part: Callable[[int], Awaitable[None]]
     ) -> int:
         """Send what has not arrived yet; see ``AnswerView.deliver``."""
-        incoming = turn.incoming
+        incoming, core = turn.incoming, self._turns.core
         rows = (*delivery.answer_rows(answer, incoming.called), *delivery.turn_rows(incoming))
-        changes = await self._turns.notes.describe(turn, answer)
+        changes = await describe_changes(core.client, turn, answer)
         clock = zone_note(incoming.called) if answer.changes.names_zone else ""
         form = delivery.Form(
             delivery.build_keyboard(rows),
-            max_parts=self._turns.settings.last_known.answer_max_parts,
+            max_parts=core.memory.settings.last_known.answer_max_parts,
             ending=say("cut_long", incoming.language),
             note="\n".join(filter(None, (incoming.problem, changes, clock))),
             lead=say("heard", incoming.language, text=incoming.heard) if incoming.heard else "",

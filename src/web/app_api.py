@@ -27,7 +27,6 @@ from src.reminders.reminder_repo import MAX_WAITING, REMINDER_UID
 from src.reminders.reminder_service import ReminderResult, confirmation
 from src.reminders.rules import ReminderOrder
 from src.talk.command_service import undone_text
-from src.talk.corrections import CorrectionService
 from src.texts import LANGUAGES, say, sentences
 from src.texts.reply import MAX_DATA, Action
 from src.web import app_views as views
@@ -92,7 +91,6 @@ class Api:
         self._client = core.client
         self._memories = core.memory.memories
         self._timeline = TimelineRepository(core.client)
-        self._corrections = CorrectionService(core.agent, core.client)
 
     def routes(self) -> list[Route]:
         """All of them; a test walks them without ``initData``."""
@@ -159,9 +157,8 @@ class Api:
         then ``text`` says why.
         """
         text = asked.text("text", MAX_TEXT)
-        done = await self._corrections.correct(
-            asked.called, asked.number("fact"), text, mode=asked.mode
-        )
+        correct, fact = self._core.commands.correct, asked.number("fact")
+        done = await correct(asked.called, fact, text, mode=asked.mode)
         if done is None:
             raise asked.refused(404, "memory_gone")
         new = (*done.changes.replaced_by, *done.changes.saved)
