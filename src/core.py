@@ -55,7 +55,6 @@ from src.reminders.reminder_repo import ReminderRepository
 from src.reminders.reminder_service import ReminderService
 from src.reminders.screens import ReminderScreens
 from src.talk.command_service import CommandService
-from src.talk.edits import EditService
 from src.talk.main_graph import Graph, Models, build_graph, checkpoint_serde
 from src.talk.prompt import system_prompt
 from src.talk.questions import CheckpointStore, QuestionService
@@ -157,7 +156,6 @@ class Core:
         self.put_aside = JobDeathRepository(client)
         self.user_settings = UserSettingsRepository(client)
         self.exports = ExportService(client)
-        self.edits = EditService(client)
         self.live_settings = SettingsService(client, stored, settings)
         self.counter = TokenCounter(settings.chat_model_name)
         self.ceilings = DailyCeilings(

@@ -113,7 +113,7 @@ class Edited:
 
 
 class EditRepository(OwnerSteps):
-    """The steps of an edit (``EditService``)."""
+    """The steps of an edit (``take_edit``)."""
 
     def find(self, origin: TelegramOrigin) -> Edited | None:
         """The stored message, held until the transaction ends; None: it is not in the chat."""
@@ -168,58 +168,52 @@ class EditOutcome:
     secret: Written | None = None
 
 
-class EditService:
-    """Carries edits out, each in one transaction; it blocks (see ``PgClient.run``)."""
+def take_edit(
+    client: PgClient, owner: Owner, origin: TelegramOrigin, text: str, *, is_own: bool
+) -> EditOutcome:
+    """Let a message say ``text``; facts that only its old words told are retired.
 
-    def __init__(self, client: PgClient) -> None:
-        """Edit through ``client``."""
-        self._client = client
+    What such a fact had replaced holds again. The answer to the last message is deleted, so that
+    it is given anew. A second call, after a crash, finds a last message without an answer and
+    says so again. All of it is one transaction, and blocks (see ``PgClient.run``).
 
-    def take(
-        self, owner: Owner, origin: TelegramOrigin, text: str, *, is_own: bool
-    ) -> EditOutcome:
-        """Let a message say ``text``; facts that only its old words told are retired.
+    Args:
+        client: Of the database.
+        owner: The chat; the topic is the message's own.
+        origin: Where it stands in Telegram.
+        text: What it says now.
+        is_own: Whether its sender typed it, so that it may ask for privacy.
+    """
+    said, text = text, redact(text)
+    private = holds_secret(text) or wants_privacy(text, is_own=is_own)
 
-        What such a fact had replaced holds again. The answer to the last message is deleted, so
-        that it is given anew. A second call, after a crash, finds a last message without an answer
-        and says so again.
+    def work(transaction: Transaction) -> EditOutcome:
+        lock_history(transaction, owner.telegram_user_id)
+        edited = EditRepository(transaction, owner).find(origin)
+        if edited is None:
+            return EditOutcome("unknown")
+        place = Owner(owner.telegram_user_id, edited.thread_id)
+        if edited.text == storable(text):
+            unanswered = edited.is_last and not edited.is_answered
+            return EditOutcome("last" if unanswered else "same")
+        lock_facts(transaction, place)
+        edits = EditRepository(transaction, place)
+        facts = ForgettingRepository(transaction, place)
+        edits.set_text(edited, origin, text)
+        _withdraw(facts, edited, text)
+        this = Written(edited.id, text, origin.message_id)
+        apart = _masked_apart(facts, *edits.beside(edited), this)
+        secret = apart or (this if text != said else None)
+        if private:
+            facts.keep_private(edited.id)
+        elif edited.was_read:
+            edits.read_again(edited)
+        if not edited.is_last:
+            return EditOutcome("older", secret=secret)
+        edits.delete_answer(edited)
+        return EditOutcome("last", edited.shown_in[1:])
 
-        Args:
-            owner: The chat; the topic is the message's own.
-            origin: Where it stands in Telegram.
-            text: What it says now.
-            is_own: Whether its sender typed it, so that it may ask for privacy.
-        """
-        said, text = text, redact(text)
-        private = holds_secret(text) or wants_privacy(text, is_own=is_own)
-
-        def work(transaction: Transaction) -> EditOutcome:
-            lock_history(transaction, owner.telegram_user_id)
-            edited = EditRepository(transaction, owner).find(origin)
-            if edited is None:
-                return EditOutcome("unknown")
-            place = Owner(owner.telegram_user_id, edited.thread_id)
-            if edited.text == storable(text):
-                unanswered = edited.is_last and not edited.is_answered
-                return EditOutcome("last" if unanswered else "same")
-            lock_facts(transaction, place)
-            edits = EditRepository(transaction, place)
-            facts = ForgettingRepository(transaction, place)
-            edits.set_text(edited, origin, text)
-            _withdraw(facts, edited, text)
-            this = Written(edited.id, text, origin.message_id)
-            apart = _masked_apart(facts, *edits.beside(edited), this)
-            secret = apart or (this if text != said else None)
-            if private:
-                facts.keep_private(edited.id)
-            elif edited.was_read:
-                edits.read_again(edited)
-            if not edited.is_last:
-                return EditOutcome("older", secret=secret)
-            edits.delete_answer(edited)
-            return EditOutcome("last", edited.shown_in[1:])
-
-        return self._client.in_transaction(work)
+    return client.in_transaction(work)
 
 
 def _masked_apart(

@@ -30,6 +30,7 @@ from src.reading.gate import redact
 from src.reading.voices import clean_name
 from src.talk.change_notes import describe_changes
 from src.talk.command_service import COMMANDS, parse_command
+from src.talk.edits import take_edit
 from src.talk.turn_state import AnswerView, IncomingMessage, Teaching, Turn
 from src.talk.zones import zone_note
 from src.telegram import delivery
@@ -275,7 +276,7 @@ class TurnHandler:
             text, teaching = command.argument, Teaching()
         incoming = _incoming(message, text, it, teaching)
         outcome = await self.core.client.run(
-            self.core.edits.take, incoming.owner, incoming.origin, incoming.text,
+            take_edit, self.core.client, incoming.owner, incoming.origin, incoming.text,
             is_own=incoming.voice.is_own,
         )  # fmt: skip
         if outcome.secret is not None:

@@ -30,7 +30,7 @@ from src.pg.client import PgClient
 from src.pg.user_settings_repo import Mode
 from src.reading.facts import Fact, Origin
 from src.reading.voices import TYPED, Voice
-from src.talk.edits import EditService, What
+from src.talk.edits import What, take_edit
 from src.talk.turn_state import IncomingMessage, Turn, TurnControl
 from src.texts import Language
 from src.texts import reply as replies
@@ -79,8 +79,7 @@ new_user = itertools.count(2**41 + 2**30).__next__
 
 def edit(client: PgClient, owner: int, origin: TelegramOrigin, text: str) -> What:
     """Let a message say something else; what that was about."""
-    service = EditService(client)
-    return service.take(Owner(owner), origin, text, is_own=True).what
+    return take_edit(client, Owner(owner), origin, text, is_own=True).what
 
 
 @dataclass

@@ -23,6 +23,7 @@ from src.memory.writer import Said as Source
 from src.pg.client import PgClient
 from src.reading.facts import Fact
 from src.talk.command_service import choice_rows
+from src.talk.edits import take_edit
 from src.talk.graph_run import Progress, context_of
 from src.talk.main_graph import checkpoint_serde
 from src.talk.questions import CheckpointStore, QuestionService
@@ -495,7 +496,7 @@ async def edited(person: Person) -> None:
     """The message that taught says something else."""
     origin = TelegramOrigin(BOT, person.user, 5, person.user)
     await person.client.run(
-        person.core.edits.take, person.owner, origin, "Я люблю Томск", is_own=True
+        take_edit, person.client, person.owner, origin, "Я люблю Томск", is_own=True
     )
 
 
