@@ -63,19 +63,22 @@ DRAFT_WINDOW, EDIT_WINDOW = MAX_UTF16 - 500, 2 * MAX_UTF16
 class AnswerStream(AnswerView):
     """One answer on its way: ``feed`` it, and ``close`` it before the final message."""
 
-    def __init__(self, delivery: Delivery, address: Address, draft_id: int) -> None:
+    def __init__(self, delivery: Delivery, address: Address, draft_id: int, is_slow: bool) -> None:
         """Stream to ``address``.
 
         Args:
             delivery: Sends, formats, and knows whether drafts may be used in a private chat.
             address: Where to; a group's id is negative.
             draft_id: Names the draft; a press of its Stop button brings it back.
+            is_slow: Whether a line may stand where the answer will, while nothing of it is there
+                for a minute.
         """
         super().__init__()
         self._delivery = delivery
         self._bot = delivery.bot
         self._address = address
         self._draft_id = draft_id
+        self._is_slow = is_slow
         self._on_message: Callable[[int], Awaitable[None]] | None = None
         self.message_id: int | None = None
         self._uses_drafts = address.chat_id > 0 and delivery.knows_drafts
@@ -88,27 +91,21 @@ class AnswerStream(AnswerView):
         self._sending = asyncio.Lock()
         self._tasks: list[asyncio.Task[None]] = []
 
-    async def begin(
-        self,
-        on_message: Callable[[int], Awaitable[None]],
-        message_id: int | None = None,
-        *,
-        slow_line: str = "",
-    ) -> None:
+    async def open(self, turn: Turn, on_message: Callable[[int], Awaitable[None]]) -> None:
         """Begin; "typing…" appears when the model takes its time.
 
         Args:
+            turn: What is answered; a message from an earlier attempt at it is edited.
             on_message: Told the id of the message that is being edited, as soon as there is one.
-            message_id: Such a message from an earlier attempt at this turn.
-            slow_line: Stands where the answer will, while nothing of it is there for a minute.
         """
-        self._on_message, self.message_id = on_message, message_id
+        self._on_message, self.message_id = on_message, turn.shown_in
         self._tasks = [
             asyncio.create_task(self._show_typing()),
             asyncio.create_task(self._show_growth()),
         ]
-        if slow_line:
-            self._tasks.append(asyncio.create_task(self._show_slowness(slow_line)))
+        if self._is_slow:
+            line = say("model_slow", turn.incoming.language)
+            self._tasks.append(asyncio.create_task(self._show_slowness(line)))
 
     def feed(self, text: str) -> None:
         """The next piece of the answer."""
@@ -319,13 +316,8 @@ class TelegramView(AnswerStream):
 
     def __init__(self, turns: TurnHandler, address: Address, draft_id: int) -> None:
         """Show at ``address``; a press of the Stop button brings ``draft_id`` back."""
-        super().__init__(turns.delivery, address, draft_id)
+        super().__init__(turns.delivery, address, draft_id, turns.is_slow)
         self._turns = turns
-
-    async def open(self, turn: Turn, on_message: Callable[[int], Awaitable[None]]) -> None:
-        """Begin to show the answer."""
-        line = say("model_slow", turn.incoming.language) if self._turns.is_slow else ""
-        await self.begin(on_message, turn.shown_in, slow_line=line)
 
     async def deliver(
         self, turn: Turn, answer: StoredAnswer, on_part: Callable[[int], Awaitable[None]]

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import time
+from datetime import UTC, datetime
 
 import pytest
 from aiogram import Bot
 
+from src.base.owners import Owner
+from src.talk.turn_state import IncomingMessage, Turn
 from src.telegram import messages
 from src.telegram.delivery import Address, Delivery
 from src.telegram.messages import EDIT_SECONDS, TYPING_AFTER, AnswerStream
+from src.texts import say
 from tests.fakes.telegram_checks import utf16_length
 from tests.fakes.telegram_server import FakeTelegram
 from tests.integration.phone import never
@@ -18,6 +22,12 @@ from tests.integration.polling import eventually
 USER = 2**41 + 7
 GROUP = -1_001_234_567_890
 DRAFT_ID = 99
+
+
+def turn(message_id: int | None = None) -> Turn:
+    """A turn whose earlier attempt began to show its answer in a message, if in any."""
+    asked = IncomingMessage(Owner(USER), "вопрос", datetime.now(UTC), "ru", "UTC")
+    return Turn(asked, shown_in=message_id)
 
 
 class Shown:
@@ -32,8 +42,8 @@ class Shown:
         self.messages.append(message_id)
 
     async def open(self, address: Address, message_id: int | None = None) -> AnswerStream:
-        stream = AnswerStream(self.delivery, address, DRAFT_ID)
-        await stream.begin(self.note, message_id)
+        stream = AnswerStream(self.delivery, address, DRAFT_ID, False)
+        await stream.open(turn(message_id), self.note)
         return stream
 
 
@@ -221,14 +231,14 @@ async def test_a_model_that_reads_slowly_says_so_once_and_the_answer_takes_that_
     fake: FakeTelegram, shown: Shown, monkeypatch: pytest.MonkeyPatch, owner: int
 ) -> None:
     monkeypatch.setattr(messages, "SLOW_AFTER", 0.1)
-    stream = AnswerStream(shown.delivery, Address(owner), DRAFT_ID)
-    await stream.begin(shown.note, slow_line="медленно")
+    stream = AnswerStream(shown.delivery, Address(owner), DRAFT_ID, True)
+    await stream.open(turn(), shown.note)
 
     def texts() -> list[str]:
         edits = [edit for sent in fake.sent_to(owner) for edit in (sent.text, *sent.edits)]
         return [draft.text for draft in fake.drafts] + [str(edit) for edit in edits]
 
-    await fake.wait_for(lambda: texts() == ["медленно"])
+    await fake.wait_for(lambda: texts() == [say("model_slow", "ru")])
     stream.feed("ответ")
     await fake.wait_for(lambda: any("ответ" in text for text in texts()))
     await stream.close()
@@ -242,8 +252,8 @@ async def test_a_model_that_answers_soon_says_nothing_of_it(
     fake: FakeTelegram, shown: Shown, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(messages, "SLOW_AFTER", 0.05)
-    stream = AnswerStream(shown.delivery, Address(USER), DRAFT_ID)
-    await stream.begin(shown.note, slow_line="медленно")
+    stream = AnswerStream(shown.delivery, Address(USER), DRAFT_ID, True)
+    await stream.open(turn(), shown.note)
     stream.feed("ответ")
     await fake.wait_for(lambda: fake.drafts)
     await stream.close()
