@@ -100,7 +100,6 @@ def _model_problem(wanted: GlobalSettings) -> str:
     return ""
 
 
-MODES: tuple[Mode, ...] = get_args(Mode)
 LENGTHS: tuple[AnswerLength, ...] = get_args(AnswerLength)
 TICK = "✓ "
 # A single word that names no place, and asks for none.
@@ -110,16 +109,16 @@ NO_PLACE = lexicon.Expression(
 )
 MAX_PLACE_WORDS = 3  # of a message that may name a place
 MAX_CITY = 100  # characters of what may be a time zone
-WHAT = ("mode", "language", "zone", "length", "memory")
-# Settings that are chosen from a list: their values, by the number in the button.
-CHOICES: Mapping[str, Sequence[Any]] = {
-    "mode": MODES,
-    "language": LANGUAGES,
-    "length": LENGTHS,
-    "memory": (True, False),
+# What ``UserSettings`` calls each, and the values to choose from, by the number in the button; a
+# zone is named in words.
+CHOICES: Mapping[str, tuple[str, Sequence[Any]]] = {
+    "mode": ("mode", get_args(Mode)),
+    "language": ("language", LANGUAGES),
+    "zone": ("time_zone", ()),
+    "length": ("answer_length", LENGTHS),
+    "memory": ("memory_on", (True, False)),
 }
-# What ``UserSettings`` calls them, where that differs.
-COLUMNS = {"length": "answer_length", "memory": "memory_on"}
+WHAT = tuple(CHOICES)
 
 
 @dataclass(frozen=True)
@@ -176,7 +175,7 @@ class SettingsScreens:
         if kind == "zone":
             return Reply(f"{CLOCK} {say('zone_ask', language)}", asks=True)
         known = await self.get(called.owner)
-        if kind not in CHOICES:
+        if not kind:
             return self._page(known, called)
         choice = _choice(kind, known, called)
         labels = [f"{TICK if n == choice.chosen else ''}{t}" for n, t in enumerate(choice.labels)]
@@ -189,9 +188,10 @@ class SettingsScreens:
         return _choices(await self.get(called.owner), called)
 
     async def choose_value(self, called: Called, kind: str, number: int) -> Reply:
-        """Choose one of CHOICES[kind]; the page comes in the language that holds then."""
-        if number < len(CHOICES[kind]):
-            await self.change(called.owner, **{COLUMNS.get(kind, kind): CHOICES[kind][number]})
+        """Choose a value of CHOICES; the page comes in the language that holds then."""
+        column, values = CHOICES[kind]
+        if number < len(values):
+            await self.change(called.owner, **{column: values[number]})
         return self._page(await self.get(called.owner), called)
 
     async def set_zone(self, called: Called, name_hash: int, place: int = 0) -> Reply:
@@ -257,9 +257,12 @@ def _choice(kind: str, known: UserSettings, called: Called) -> Choice:
     if kind == "zone":
         zone = zone_label(known.time_zone or called.time_zone, called.moment, language)
         return Choice(title, kind, (zone,), 0)
-    labels = tuple(_label(kind, value, language) for value in CHOICES[kind])
-    chosen = CHOICES[kind].index(_value(known, kind, called))
-    return Choice(title, "remembering" if kind == "memory" else kind, labels, chosen)
+    column, values = CHOICES[kind]
+    chosen = getattr(known, column)
+    if kind == "language":
+        chosen = choose_language(chosen, language)
+    labels = tuple(_label(kind, value, language) for value in values)
+    return Choice(title, "remembering" if kind == "memory" else kind, labels, values.index(chosen))
 
 
 def asks_for_zone(prompt: str) -> bool:
@@ -274,12 +277,6 @@ def names_place(text: str) -> bool:
         return False
     is_word = len(words) == 1 and NO_PLACE.fullmatch(text) is None
     return is_word or bool(find_time_zones(text))
-
-
-def _value(known: UserSettings, kind: str, called: Called) -> Any:
-    if kind == "language":
-        return choose_language(known.language, called.language)
-    return getattr(known, COLUMNS.get(kind, kind))
 
 
 def _label(kind: str, value: Any, language: Language) -> str:
