@@ -8,11 +8,7 @@ from src.base.owners import Owner
 from src.history.conversation_repo import TelegramOrigin, Written
 from src.history.timeline_repo import DELETE_RESULTS
 from src.memory.cutting import spans
-from src.memory.forgetting_repo import (
-    DELETE_REJECTED,
-    DELETE_SUMMARIES,
-    ForgettingRepository,
-)
+from src.memory.forgetting_repo import DELETE_REJECTED, DELETE_SUMMARIES, ForgettingRepository
 from src.memory.question_repo import DELETE_QUESTIONS
 from src.memory.turn_context import wants_privacy
 from src.pg.client import OwnerSteps, PgClient, Transaction, storable

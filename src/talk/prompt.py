@@ -23,13 +23,7 @@ from src.memory.memories import Memories
 from src.memory.memory_repo import Memory
 from src.memory.retrieval_repo import Hit, hit_of
 from src.memory.retriever import Query
-from src.memory.turn_context import (
-    TurnContext,
-    facts_among,
-    key_facts,
-    numbered,
-    recall,
-)
+from src.memory.turn_context import TurnContext, facts_among, key_facts, numbered, recall
 from src.reading.facts import WISH, fact_uid, normalise
 from src.reading.gate import escaped
 from src.talk.turn_state import ConversationState, in_place_of_all

@@ -17,11 +17,7 @@ from src.base.providers import PROVIDERS, Provider, find_batch_provider, find_pr
 from src.base.zone_names import find_time_zones
 from src.base.zones import zone_at
 from src.pg.client import PgClient
-from src.pg.global_settings_repo import (
-    GlobalSettings,
-    GlobalSettingsRepository,
-    check_settings,
-)
+from src.pg.global_settings_repo import GlobalSettings, GlobalSettingsRepository, check_settings
 from src.pg.user_settings_repo import AnswerLength, Mode, UserSettings, UserSettingsRepository
 from src.reading import lexicon
 from src.reading.sentences import is_question

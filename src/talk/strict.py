@@ -15,13 +15,7 @@ from langgraph.types import interrupt
 from src.base.errors import AppError
 from src.base.owners import Called
 from src.history.conversation_repo import HistoryMessage
-from src.history.new_messages import (
-    last_answer,
-    new_messages,
-    own_words,
-    record,
-    strip_time_label,
-)
+from src.history.new_messages import last_answer, new_messages, own_words, record, strip_time_label
 from src.history.turn_repo import Asks, Changes
 from src.llm.chat import ModelCaller
 from src.memory import prompts
