@@ -8,13 +8,12 @@ fourth of the time and of the memory then.
 """
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 from pydantic import BaseModel
 
-_rebuild = BaseModel.model_rebuild.__func__  # type: ignore[attr-defined]
+_rebuild: Callable[..., bool | None] = BaseModel.model_rebuild.__func__  # type: ignore[attr-defined]
 _kept: list[type[BaseModel]] = []
 
 
@@ -22,17 +21,29 @@ def import_aiogram() -> None:
     """Import aiogram with its models deferred; does nothing when it is imported already."""
     if "aiogram" in sys.modules:
         return
-    with _deferred() as names:
-        import aiogram.methods
-        import aiogram.types  # noqa: F401
-    from aiogram.client.context_controller import BotContextController
-    from aiogram.methods import Response
+    names: dict[str, Any] = {}
+
+    def defer(cls: type[BaseModel], /, **options: Any) -> bool | None:
+        """Build nothing of aiogram's meanwhile; keep the names with which it was to be built."""
+        if not cls.__module__.startswith("aiogram."):
+            return _rebuild(cls, **options)
+        names.update(options.get("_types_namespace") or {})
+        return None
 
     def model_rebuild(cls: type[BaseModel], /, **options: Any) -> bool | None:
         """``BaseModel.model_rebuild``, with the names that aiogram's import knew."""
         options["_types_namespace"] = options.get("_types_namespace") or names
-        rebuilt: bool | None = _rebuild(cls, **options)
-        return rebuilt
+        return _rebuild(cls, **options)
+
+    pydantic_s = BaseModel.__dict__["model_rebuild"]
+    BaseModel.model_rebuild = classmethod(defer)  # type: ignore[method-assign,assignment]
+    try:
+        import aiogram.methods
+        import aiogram.types  # noqa: F401
+    finally:
+        BaseModel.model_rebuild = pydantic_s  # type: ignore[method-assign]
+    from aiogram.client.context_controller import BotContextController
+    from aiogram.methods import Response
 
     for base in (BotContextController, Response):  # of all types and methods, and of the answers
         base.model_rebuild = classmethod(model_rebuild)  # type: ignore[method-assign,assignment]
@@ -54,23 +65,3 @@ def build_models(*results: Any) -> None:
     for model in models:
         model.model_rebuild()
         _kept.append(model)
-
-
-@contextmanager
-def _deferred() -> Iterator[dict[str, Any]]:
-    """Nothing of aiogram is built meanwhile; yields the names with which it was to be."""
-    names: dict[str, Any] = {}
-
-    def model_rebuild(cls: type[BaseModel], /, **options: Any) -> bool | None:
-        if not cls.__module__.startswith("aiogram."):
-            rebuilt: bool | None = _rebuild(cls, **options)
-            return rebuilt
-        names.update(options.get("_types_namespace") or {})
-        return None
-
-    pydantic_s = BaseModel.__dict__["model_rebuild"]
-    BaseModel.model_rebuild = classmethod(model_rebuild)  # type: ignore[method-assign,assignment]
-    try:
-        yield names
-    finally:
-        BaseModel.model_rebuild = pydantic_s  # type: ignore[method-assign]
