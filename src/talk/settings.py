@@ -63,17 +63,14 @@ class SettingsService:
     def _find_problems(self, wanted: GlobalSettings, changed: Any) -> dict[str, str]:
         """What the bot could not work with, among the settings that are changed."""
         problems = {
-            "memory_extraction_provider": self._extraction_problem(wanted),
+            "memory_extraction_provider": self._key_problem(
+                find_batch_provider(wanted.memory_extraction_provider)
+            ),
             "memory_extraction_model": _model_problem(wanted)
             or self._key_problem(find_provider(wanted.memory_extraction_model)),
             "embedding_provider": self._key_problem(find_provider(wanted.embedding_name)),
         }
         return {name: text for name, text in problems.items() if text and name in changed}
-
-    def _extraction_problem(self, wanted: GlobalSettings) -> str:
-        if wanted.memory_extraction_provider == "immediate":
-            return ""
-        return self._key_problem(find_batch_provider(wanted.memory_extraction_provider))
 
     def _key_problem(self, provider: Provider | None) -> str:
         """What is missing to call a provider; empty when nothing is, or none is called."""

@@ -33,26 +33,23 @@ PER_SECOND = 1.0  # that come back
 MAX_PEOPLE = 10_000  # that are remembered
 
 
+@dataclass(eq=False, repr=False)
 class Allowance:
     """A bucket for each person or address, from which requests take; each process has its own."""
 
-    def __init__(
-        self,
-        clock: Callable[[], float] = time.monotonic,
-        *,
-        burst: float = BURST,
-        per_second: float = PER_SECOND,
-    ) -> None:
-        """Everybody's is full with ``burst``; ``clock`` tells the seconds."""
-        self._clock = clock
-        self._burst, self._per_second = burst, per_second
+    clock: Callable[[], float] = time.monotonic  # seconds
+    burst: float = BURST  # of a full one
+    per_second: float = PER_SECOND
+
+    def __post_init__(self) -> None:
+        """Everybody's is full."""
         self._left: OrderedDict[Hashable, tuple[float, float]] = OrderedDict()
 
     def take(self, whose: Hashable, cost: float = 1.0) -> bool:
         """Take ``cost`` from a bucket; False, and nothing is taken, when it lacks it."""
-        now = self._clock()
-        left, at = self._left.pop(whose, (self._burst, now))
-        left = min(self._burst, left + (now - at) * self._per_second)
+        now = self.clock()
+        left, at = self._left.pop(whose, (self.burst, now))
+        left = min(self.burst, left + (now - at) * self.per_second)
         is_enough = left >= cost
         self._left[whose] = (left - cost if is_enough else left, now)
         if len(self._left) > MAX_PEOPLE:
