@@ -5,7 +5,6 @@ import base64
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Literal
 from uuid import UUID
 
@@ -106,7 +105,6 @@ ORDER BY m.created_at DESC, m.id DESC LIMIT 1 OFFSET %(back)s
 
 AT_ONCE = 4  # attachments, of at most MAX_BYTES each
 MAX_DOCUMENT = 20_000  # characters of a document that a message keeps, some 6,000 tokens
-Fetch = Callable[[], Awaitable[bytes]]
 
 
 @dataclass(frozen=True)
@@ -141,14 +139,15 @@ class AttachmentService:
         transcriber: Hears; without it the user is told what is missing.
         vision: Looks at pictures; the same.
         sees: Whether a model looks at pictures.
-        fetch_again: Brings the bytes of a file by its id, where there is a door to Telegram.
+        fetch: Brings the bytes of a file by its id, at most MAX_BYTES; raises ``AppError``. Only
+            where there is a door to Telegram.
     """
 
     _client: PgClient
     _ceilings: DailyCeilings
     transcriber: Transcriber | None
     vision: ModelCaller | None
-    fetch_again: Callable[[str], Awaitable[bytes]] | None = None
+    fetch: Callable[[str], Awaitable[bytes]] | None = None
 
     def __post_init__(self) -> None:
         """Build what it needs on the client."""
@@ -159,19 +158,12 @@ class AttachmentService:
         self.sees = self.vision is not None
 
     async def read(
-        self,
-        attachment: Attachment,
-        fetch: Fetch,
-        *,
-        caption: str,
-        language: Language,
-        conversation_id: UUID,
+        self, attachment: Attachment, *, caption: str, language: Language, conversation_id: UUID
     ) -> Heard:
         """What an attachment says, or why that cannot be had.
 
         Args:
             attachment: What it is.
-            fetch: Brings its bytes; raises ``AppError``.
             caption: What the user wrote with it.
             language: Of the sentences, and of a description without a caption.
             conversation_id: Whose owner pays.
@@ -182,7 +174,7 @@ class AttachmentService:
         try:
             self._check(attachment)
             async with self._places:
-                data = await self._fetched(fetch, conversation_id)
+                data = await self._fetched(attachment.file_id, conversation_id)
                 if attachment.kind == "sound":
                     return Heard(spoken=await self._listen(data, attachment))
                 if attachment.kind == "document" and picture_type(data) is None:
@@ -209,17 +201,17 @@ class AttachmentService:
             order: Which picture, and what is asked.
             language: Of the answer.
         """
-        fetch, uid = self.fetch_again, order.uid.strip()
+        uid = order.uid.strip()
         found = await self._client.run(
             self._client.fetch_one, SELECT_PICTURE, owner, conversation_id=conversation_id,
             uid=uid, back=0 if uid else max(0, order.back),
         )  # fmt: skip
-        if found is None or fetch is None:
+        if found is None or self.fetch is None:
             return {"seen": False, **({"description": found[1]} if found else {})}
         file_id, description = found
         try:
             async with self._places:
-                data = await self._fetched(partial(fetch, file_id), conversation_id)
+                data = await self._fetched(file_id, conversation_id)
                 answer = await self._look(data, order.question[:1000], language, conversation_id)
         except errors.AppError as error:
             self._log(error, "picture")
@@ -235,12 +227,10 @@ class AttachmentService:
         if attachment.kind == "picture" and self.vision is None:
             raise UnreadError("picture_unseen")
 
-    async def _fetched(self, fetch: Fetch, conversation_id: UUID) -> bytes:
+    async def _fetched(self, file_id: str, conversation_id: UUID) -> bytes:
+        assert self.fetch is not None, "attachments come through Telegram's door"
         await self._ceilings.check_background(conversation_id)
-        data = await fetch()
-        if len(data) > MAX_BYTES:
-            raise errors.DocumentError("too_large", "more bytes than Telegram said")
-        return data
+        return await self.fetch(file_id)
 
     def _log(self, error: errors.AppError, kind: AttachmentKind) -> None:
         """Tell the operator of a service that refuses: of each cause once, then not aloud."""

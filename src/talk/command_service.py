@@ -284,7 +284,7 @@ class CommandService:
         reply = await self.reminders.remind(called)
         if called.has_zone or called.owner.is_group or not reply.rows:
             return reply
-        await self.settings.note_zone(called)
+        await self.settings.change(called.owner, time_zone=called.time_zone)  # they are told it
         rows = (*reply.rows, (not_mine_button(called.language),))
         return replace(reply, text=f"{reply.text}\n\n{zone_note(called)}", rows=rows)
 

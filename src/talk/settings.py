@@ -158,10 +158,6 @@ class SettingsScreens:
             return await self.find_zone(called, called.argument)
         return self._page(await self.get(called.owner), called)
 
-    async def note_zone(self, called: Called) -> None:
-        """The owner was told by whose clock the bot goes."""
-        await self._zones.note(called.owner, called.time_zone)
-
     async def choose(self, called: Called, what: int) -> Reply:
         """What there is to choose from for one of WHAT."""
         language, kind = called.language, WHAT[what] if what < len(WHAT) else ""

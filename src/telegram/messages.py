@@ -225,7 +225,7 @@ class TurnHandler:
         self.is_slow = core.settings.is_own_server(core.settings.chat_model_name)
         self.core = core
         self._identity = identity
-        core.attachments.fetch_again = partial(fetch_file, delivery.bot)
+        core.attachments.fetch = partial(fetch_file, delivery.bot)
 
     async def answer_text(self, message: types.Message, it: Arrived) -> UpdateOutcome:
         """Answer a text; raises what ``AgentService.run_turn`` raises, as all of these do."""
@@ -290,7 +290,6 @@ class TurnHandler:
     async def _read(self, attachment: Attachment, incoming: IncomingMessage) -> Heard:
         return await self.core.attachments.read(
             attachment,
-            partial(fetch_file, self.delivery.bot, attachment.file_id),
             caption=redact(incoming.text),
             language=incoming.language,
             conversation_id=await self.core.agent.conversation_of(incoming.owner),
