@@ -138,7 +138,6 @@ class AttachmentService:
     Attributes:
         transcriber: Hears; without it the user is told what is missing.
         vision: Looks at pictures; the same.
-        sees: Whether a model looks at pictures.
         fetch: Brings the bytes of a file by its id, at most MAX_BYTES; raises ``AppError``. Only
             where there is a door to Telegram.
     """
@@ -155,7 +154,6 @@ class AttachmentService:
         self._reader = DocumentReader()
         self._places = asyncio.Semaphore(AT_ONCE)
         self._logged: set[str] = set()
-        self.sees = self.vision is not None
 
     async def read(
         self, attachment: Attachment, *, caption: str, language: Language, conversation_id: UUID

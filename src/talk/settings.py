@@ -189,7 +189,7 @@ class SettingsScreens:
         if zone is None:
             return Reply.gone(say("tap_unknown", called.language))
         if place == IN_ANSWER and called.has_zone and called.time_zone == zone:
-            label = zone_label(zone, called.moment, called.language)
+            label = zone_label(zone, called)
             return Reply.gone(say("zone_set", called.language, zone=label))
         reply = await self._set_found(called, zone)
         return reply if place == IN_ANSWER else reply.in_place()
@@ -244,7 +244,7 @@ def _choice(kind: str, known: UserSettings, called: Called) -> Choice:
     language = called.language
     title = say(f"settings_{kind}", language)
     if kind == "zone":
-        zone = zone_label(known.time_zone or called.time_zone, called.moment, language)
+        zone = zone_label(known.time_zone or called.time_zone, called)
         return Choice(title, kind, (zone,), 0)
     column, values = CHOICES[kind]
     chosen = getattr(known, column)

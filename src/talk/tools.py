@@ -84,7 +84,7 @@ def build_tools(
     memories: Memories,
     reminders: ReminderService,
     zones: ZoneService,
-    attachments: AttachmentService | None = None,
+    attachments: AttachmentService,
 ) -> list[BaseTool]:
     """Every tool, in the order in which the model is told of them.
 
@@ -106,7 +106,7 @@ def build_tools(
         reminder_tools.build_list_reminders(reminders),
         reminder_tools.build_cancel_reminder(reminders),
     ]
-    if attachments is not None and attachments.sees:
+    if attachments.vision is not None:
         tools.append(build_look_at_picture(attachments))
     return tools
 

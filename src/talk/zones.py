@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 from zlib import crc32
 
@@ -32,10 +31,10 @@ LIKELY: dict[Language, tuple[str, ...]] = {
 }
 
 
-def zone_label(zone: str, moment: datetime, language: Language) -> str:
+def zone_label(zone: str, called: Called) -> str:
     """``Прага, там сейчас 11:05``."""
-    time = f"{local_time(moment, zone):%H:%M}"
-    return say("zone_now", language, zone=place_of_zone(zone, language), time=time)
+    place, time = place_of_zone(zone, called.language), f"{local_time(called.moment, zone):%H:%M}"
+    return say("zone_now", called.language, zone=place, time=time)
 
 
 def zone_action(zone: str, *numbers: int) -> Action:
@@ -46,10 +45,9 @@ def zone_action(zone: str, *numbers: int) -> Action:
 def zone_rows(changes: Changes, called: Called) -> Rows:
     """The buttons under an answer: zones that it offers, and "not my time" where it names one."""
     rows: Rows = tuple(
-        (Button(f"{CLOCK} {zone_label(one, called.moment, called.language)}",
-                zone_action(one, IN_ANSWER)),)
+        (Button(f"{CLOCK} {zone_label(one, called)}", zone_action(one, IN_ANSWER)),)
         for one in changes.zones
-    )  # fmt: skip
+    )
     return (*rows, (not_mine_button(called.language),)) if changes.names_zone else rows
 
 
@@ -60,7 +58,7 @@ def not_mine_button(language: Language) -> Button:
 
 def zone_note(called: Called) -> str:
     """By whose clock the bot goes, told once to those who have not said where they live."""
-    zone = zone_label(called.time_zone, called.moment, called.language)
+    zone = zone_label(called.time_zone, called)
     return f"{CLOCK} {say('zone_named', called.language, zone=zone)}"
 
 
@@ -105,16 +103,13 @@ class ZoneService:
         """Keep it; the sentence that says so, and that recurring reminders moved."""
         guessed = None if called.has_zone else called.time_zone
         moved = await self.keep(called.owner, zone, guessed=guessed)
-        label = zone_label(zone, called.moment, called.language)
-        text = say("zone_set", called.language, zone=label)
+        text = say("zone_set", called.language, zone=zone_label(zone, called))
         return f"{text} {say('zone_moved', called.language, count=moved)}" if moved else text
 
 
 def which_rows(zones: Sequence[str], called: Called) -> Rows:
     """A button for each of several zones."""
-    return tuple(
-        (Button(zone_label(z, called.moment, called.language), zone_action(z)),) for z in zones
-    )
+    return tuple((Button(zone_label(zone, called), zone_action(zone)),) for zone in zones)
 
 
 class Clock(Form):

@@ -125,7 +125,7 @@ async def run_turn(
         context_size=context_size,
     )
     reminders = person.core.reminders
-    tools = build_tools(memories, reminders, person.core.zones)
+    tools = build_tools(memories, reminders, person.core.zones, person.core.attachments)
     tool_runs = ToolHistoryService(person.client)
     graph = build_graph(models, tools, memories, reminders=reminders, tool_runs=tool_runs)
     steps: list[Step] = []
