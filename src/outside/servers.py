@@ -153,7 +153,7 @@ class Link:
 
         listed = await session.listed()
         tools, refused = await asyncio.to_thread(
-            usable_tools, self._server, listed[: limits.MAX_LISTED], self.call
+            usable_tools, self._server, listed[: limits.MAX_LISTED], session, self.call
         )
         self.tools = tools
         self._left_out = refused + max(0, len(listed) - limits.MAX_LISTED)

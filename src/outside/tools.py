@@ -8,8 +8,11 @@ from contextlib import suppress
 from operator import itemgetter
 from typing import Any
 
-from langchain_core.tools import BaseTool, StructuredTool, ToolException
-from mcp import types
+from langchain_core.messages import ToolMessage
+from langchain_core.tools import BaseTool
+from langchain_mcp_adapters.interceptors import MCPToolCallRequest, MCPToolCallResult
+from langchain_mcp_adapters.tools import convert_mcp_tool_to_langchain_tool
+from mcp import ClientSession, types
 from pydantic import ValidationError
 
 from src.base import mcp_file as limits
@@ -255,13 +258,14 @@ NO_NAME = re.compile(r"[^A-Za-z0-9_-]")
 
 
 def usable_tools(
-    server: limits.McpServer, listed: Sequence[Any], call: Call
+    server: limits.McpServer, listed: Sequence[Any], session: ClientSession, call: Call
 ) -> tuple[tuple[BaseTool, ...], int]:
     """The tools that can be offered to a model, by name, and how many others are left out.
 
     Args:
         server: Whose they are.
         listed: What it says of them, each an object in the protocol's form, or anything else.
+        session: The session in which they can be called.
         call: Calls one of them, by its own name.
     """
     found: dict[str, BaseTool] = {}
@@ -273,7 +277,7 @@ def usable_tools(
             refused += 1
             continue
         if name not in found and len(found) < limits.MAX_TOOLS:
-            found[name] = _as_tool(server, tool, name, schema, call)
+            found[name] = _as_tool(server, tool, schema, session, call)
     wanted = len(listed) if server.tools is None else len(found) + refused
     return tuple(found.values()), wanted - len(found)
 
@@ -302,24 +306,33 @@ def _named(server: limits.McpServer, listed: Sequence[Any]) -> Iterator[tuple[st
 
 
 def _as_tool(
-    server: limits.McpServer, tool: types.Tool, name: str, schema: Schema, call: Call
+    server: limits.McpServer,
+    tool: types.Tool,
+    schema: dict[str, Any],
+    session: ClientSession,
+    call: Call,
 ) -> BaseTool:
-    async def run(**arguments: Any) -> str:
-        result = await call(tool.name, inner_arguments(arguments))
+    async def intercept(
+        request: MCPToolCallRequest,
+        handler: Callable[[MCPToolCallRequest], Awaitable[MCPToolCallResult]],  # noqa: ARG001
+    ) -> MCPToolCallResult:
+        """Call it ourselves: within its time, whatever happens to the session meanwhile."""
+        result = await call(tool.name, inner_arguments(request.args))
+        status = "error" if result.isError else "success"
         text = result_text(server.name, result)
-        if result.isError:
-            raise ToolException(text)  # of which LangChain makes a result that failed
-        return text
+        call_id = getattr(request.runtime, "tool_call_id", None) or ""
+        return ToolMessage(text, name=name, tool_call_id=call_id, status=status)
 
-    return StructuredTool(
-        name=name,
-        description=describe_tool(server.name, tool.description),
-        args_schema=schema,
-        coroutine=run,
-        handle_tool_error=True,
-        metadata={
-            "server": server.name,
-            "plain_name": tool.name if name == f"{server.name}__{tool.name}" else "",
-            "timeout": server.timeout + limits.ANSWER_SECONDS,
-        },
+    name = tool_name(server.name, tool.name)
+    ours = types.Tool(
+        name=name, description=describe_tool(server.name, tool.description), inputSchema=schema
     )
+    adapted = convert_mcp_tool_to_langchain_tool(
+        session, ours, tool_interceptors=[intercept], server_name=server.name
+    )
+    adapted.metadata = {
+        "server": server.name,
+        "plain_name": tool.name if name == f"{server.name}__{tool.name}" else "",
+        "timeout": server.timeout + limits.ANSWER_SECONDS,
+    }
+    return adapted
