@@ -7,7 +7,7 @@ that lost theirs). A job says which reminder, and which time of it: one for anot
 stands in the row does nothing, so moving a reminder needs no search for its job.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Self
@@ -116,7 +116,7 @@ UPSERT_SNOOZED = f"""
 INSERT INTO reminders AS r (owner_id, thread_id, asker_id, text, due_at, time_zone, language,
                             message_id, snooze_of)
 SELECT owner_id, thread_id, asker_id, text, %(due_at)s, %(time_zone)s, language, message_id, id
-FROM reminders WHERE id = %(id)s AND owner_id = %(owner)s
+FROM reminders WHERE id = %(id)s AND owner_id = %(owner)s AND recurrence IS NOT NULL
 ON CONFLICT (snooze_of) WHERE is_waiting AND snooze_of IS NOT NULL
 DO UPDATE SET due_at = EXCLUDED.due_at, time_zone = EXCLUDED.time_zone
 RETURNING {COLUMNS}
@@ -278,7 +278,7 @@ class Reminder:
         return None in (member, self.asker_id) or member == self.asker_id
 
     @classmethod
-    def from_row(cls, row: Sequence[Any]) -> Self:
+    def from_row(cls, *row: Any) -> Self:
         """The row of ``COLUMNS``."""
         id_, user, thread, asker, text, due, recurrence, zone, language, *state = row
         snooze_of, is_waiting, cancelled_at = state
@@ -322,14 +322,12 @@ class ReminderRepository(Repository):
 
         def work(transaction: Transaction) -> Reminder | None:
             lock_reminders(transaction, owner)
-            same = transaction.fetch_one(SELECT_SAME, values)
-            if same is not None:
-                return Reminder.from_row(same)
+            if (same := transaction.fetch_one(SELECT_SAME, values)) is not None:
+                return Reminder.from_row(*same)
             counted = transaction.fetch_one(COUNT_WAITING, owner)
             if counted is not None and counted[0] >= MAX_WAITING:
                 return None
-            [row] = transaction.fetch_all(INSERT_REMINDER, values)
-            return _deferred(transaction, row, now)
+            return _deferred(transaction, transaction.fetch_one(INSERT_REMINDER, values), now)
 
         return self._client.in_transaction(work)
 
@@ -340,17 +338,15 @@ class ReminderRepository(Repository):
 
     def list_waiting(self, owner: Owner, *, limit: int, offset: int = 0) -> list[Reminder]:
         """Those that wait, the next one first."""
-        rows = self._client.fetch_all(SELECT_WAITING, owner, limit=limit, offset=offset)
-        return [Reminder.from_row(row) for row in rows]
+        return self._all(Reminder.from_row, SELECT_WAITING, owner, limit=limit, offset=offset)
 
     def list_came(self, owner: Owner, since: datetime, *, limit: int) -> list[Reminder]:
         """Those that were due after a moment (aware) and come no more, the newest first."""
-        rows = self._client.fetch_all(SELECT_CAME, owner, since=since, limit=limit)
-        return [Reminder.from_row(row) for row in rows]
+        return self._all(Reminder.from_row, SELECT_CAME, owner, since=since, limit=limit)
 
     def find(self, owner: Owner, number: int) -> Reminder | None:
         """One of the owner's, waiting or not."""
-        return _found(self._client.fetch_one(SELECT_ONE, owner, id=number))
+        return self._first(Reminder.from_row, SELECT_ONE, owner, id=number)
 
     def cancel(self, owner: Owner, number: int) -> bool:
         """Let one come no more; False when it does not wait."""
@@ -358,14 +354,8 @@ class ReminderRepository(Repository):
 
     def restore(self, owner: Owner, number: int, *, now: datetime) -> Reminder | None:
         """Take back that one was cancelled; None when it is too late, or it was not."""
-
-        def work(transaction: Transaction) -> Reminder | None:
-            row = transaction.fetch_one(
-                UPDATE_RESTORED, owner, id=number, now=now, seconds=UNDO_SECONDS
-            )
-            return None if row is None else _deferred(transaction, row, now)
-
-        return self._client.in_transaction(work)
+        values = {**owner.columns(), "id": number, "now": now, "seconds": UNDO_SECONDS}
+        return self._change(values, UPDATE_RESTORED, now=now)
 
     def finish(self, owner: Owner, number: int) -> None:
         """It is done: what recurs goes on, but what was put off of it comes no more."""
@@ -386,55 +376,60 @@ class ReminderRepository(Repository):
         Returns:
             The one that comes; None when there is none, or it was cancelled.
         """
-
-        def work(transaction: Transaction) -> Reminder | None:
-            known = _found(transaction.fetch_one(SELECT_ONE, owner, id=number))
-            if known is None:
-                return None
-            sql = UPSERT_SNOOZED if known.repeats is not None else UPDATE_MOVED
-            row = transaction.fetch_one(
-                sql, owner, id=number, due_at=due_at.replace(microsecond=0), time_zone=time_zone,
-                recurrence=None,
-            )  # fmt: skip
-            return None if row is None else _deferred(transaction, row, now)
-
-        return self._client.in_transaction(work)
+        values = {
+            **owner.columns(), "id": number, "due_at": due_at.replace(microsecond=0),
+            "time_zone": time_zone, "recurrence": None,
+        }  # fmt: skip
+        return self._change(values, UPSERT_SNOOZED, UPDATE_MOVED, now=now)
 
     def move(
         self, owner: Owner, number: int, new: NewReminder, *, now: datetime
     ) -> Reminder | None:
         """Let one that waits come at the times of ``new``; None when it was cancelled."""
-        values = {**new.columns(owner), "id": number}
+        return self._change({**new.columns(owner), "id": number}, UPDATE_MOVED, now=now)
+
+    def _change(
+        self, values: Mapping[str, Any], *statements: str, now: datetime
+    ) -> Reminder | None:
+        """What the first statement that finds a reminder makes of it, with its job."""
 
         def work(transaction: Transaction) -> Reminder | None:
-            row = transaction.fetch_one(UPDATE_MOVED, values)
-            return None if row is None else _deferred(transaction, row, now)
+            rows = (transaction.fetch_one(sql, values) for sql in statements)
+            return _deferred(transaction, next(filter(None, rows), None), now)
 
         return self._client.in_transaction(work)
 
     def change_zone(
-        self, telegram_user_id: int, time_zone: str, *, now: datetime, guessed: str | None = None
+        self, owner: Owner, time_zone: str, *, now: datetime, guessed: str | None = None
     ) -> int:
-        """Let what recurs come at its hour on another clock; the rest stays at its moment.
+        """The owner lives by another clock: what recurs comes at its hour there.
 
-        So does what was set by a clock that was only ``guessed``. What is due already comes
-        first, as it was. Returns how many moved.
+        What comes once stays at its moment, unless it was set by a clock that was only a guess.
+        What is due already comes first, as it was. In a group it concerns all topics, as the
+        setting does. It may be called again.
+
+        Args:
+            owner: Whose zone changed.
+            time_zone: A name of the tz database.
+            now: Aware.
+            guessed: The zone before, if they had not told it.
+
+        Returns:
+            How many reminders moved.
         """
 
         def work(transaction: Transaction) -> int:
-            moved, user = 0, telegram_user_id
-            for row in transaction.fetch_all(SELECT_TO_MOVE, user=user, guessed=guessed, now=now):
-                reminder = Reminder.from_row(row)
+            moved = 0
+            for row in transaction.fetch_all(SELECT_TO_MOVE, owner, guessed=guessed, now=now):
+                reminder = Reminder.from_row(*row)
                 due_at = _next(reminder, now, time_zone)
                 if reminder.repeats is None:
                     shown = local_time(reminder.due_at, reminder.time_zone).replace(tzinfo=None)
                     due_at = first_moment(shown, time_zone)
                 if due_at not in (None, reminder.due_at) and due_at > now:
-                    moved += transaction.execute(
-                        UPDATE_DUE, id=reminder.id, due_at=due_at, user=user
-                    )
+                    moved += transaction.execute(UPDATE_DUE, owner, id=reminder.id, due_at=due_at)
                     _defer(transaction, now, reminder.id)
-            transaction.execute(UPDATE_ZONE, user=user, time_zone=time_zone)
+            transaction.execute(UPDATE_ZONE, owner, time_zone=time_zone)
             return moved
 
         return self._client.in_transaction(work)
@@ -459,7 +454,7 @@ class ReminderRepository(Repository):
         if row is None:
             return None
         *columns, language, is_inactive, reply_to = row
-        reminder = Reminder.from_row(columns)
+        reminder = Reminder.from_row(*columns)
         chosen = choose_language(language, reminder.language)
         return DueReminder(reminder, chosen, is_inactive, reply_to)
 
@@ -475,7 +470,7 @@ class ReminderRepository(Repository):
             row = transaction.fetch_one(SELECT_DUE, _at(number, due))
             if row is None:
                 return None  # the user was faster: it is snoozed, or done
-            found = Reminder.from_row(row[:-3])
+            found = Reminder.from_row(*row[:-3])
             after = max(now, found.due_at)
             next_time = _next(found, after, found.time_zone)
             transaction.execute(
@@ -505,8 +500,10 @@ def delete_of_message(transaction: Transaction, owner: Owner, message_id: int) -
     transaction.execute(DELETE_OF_MESSAGE, owner, id=message_id)
 
 
-def _deferred(transaction: Transaction, row: Row, now: datetime) -> Reminder:
-    reminder = Reminder.from_row(row)
+def _deferred(transaction: Transaction, row: Row | None, now: datetime) -> Reminder | None:
+    if row is None:
+        return None
+    reminder = Reminder.from_row(*row)
     _defer(transaction, now, reminder.id)
     return reminder
 
@@ -534,10 +531,6 @@ def _repeats(text: str | None) -> Recurrence | None:
         return Recurrence.from_text(text) if text else None
     except ValueError:
         return None
-
-
-def _found(row: Row | None) -> Reminder | None:
-    return None if row is None else Reminder.from_row(row)
 
 
 def _at(number: int, due: int) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from babel.dates import format_date
 from babel.lists import format_list
 from babel.units import format_unit
 
-from src.base.owners import Called, Owner
+from src.base.owners import Called
 from src.base.zones import DAY, is_shown_twice, local_time, place_of_zone
 from src.pg.client import PgClient, storable
 from src.reading import lexicon
@@ -305,33 +305,6 @@ class ReminderService:
         if not meant or (len(meant) > 1 and said != rules.ALL):
             return ReminderResult(refusal="which", others=own)
         return ReminderResult(meant[0], others=meant[1:])
-
-    async def change_zone(
-        self,
-        owner: Owner,
-        time_zone: str,
-        *,
-        guessed: str | None = None,
-        now: datetime | None = None,
-    ) -> int:
-        """The owner lives by another clock: what recurs comes at its hour there.
-
-        What comes once stays at its moment, unless it was set by a clock that was only a guess.
-        It may be called again. In a group it concerns all topics, as the setting does.
-
-        Args:
-            owner: Whose zone changed.
-            time_zone: A name of the tz database.
-            guessed: The zone before, if they had not told it.
-            now: Aware; by default the present.
-
-        Returns:
-            How many reminders moved.
-        """
-        moment = now or datetime.now(UTC)
-        user = owner.telegram_user_id
-        change = self.rows.change_zone
-        return await self.run(change, user, time_zone, guessed=guessed, now=moment)
 
     async def plan(self, now: datetime) -> int:
         """Make jobs for what is due soon; returns how many."""

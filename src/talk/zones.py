@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 from zlib import crc32
 
@@ -86,7 +87,8 @@ class ZoneService:
         Raises:
             StorageError: The database is away; a second attempt does the rest.
         """
-        moved = await self._reminders.change_zone(owner, zone, guessed=guessed)
+        change, now = self._reminders.rows.change_zone, datetime.now(UTC)
+        moved = await self._client.run(change, owner, zone, guessed=guessed, now=now)
         await self.note(owner, zone)
         return moved
 

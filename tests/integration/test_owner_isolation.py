@@ -700,7 +700,7 @@ CASES: dict[str, Callable[[Stage], Any]] = {
         ]
     ),
     "ReminderRepository.change_zone": lambda s: s.do.reminders.change_zone(
-        s.me.owner.telegram_user_id, "Asia/Tokyo", guessed="Europe/Moscow", now=SAID
+        s.me.owner, "Asia/Tokyo", guessed="Europe/Moscow", now=SAID
     ),
     **{
         f"EditRepository.{name}": partial(edited_by, name=name)

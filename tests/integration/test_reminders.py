@@ -310,19 +310,19 @@ async def test_what_was_cancelled_is_not_put_off(desk: Desk) -> None:
 
 async def test_another_clock_moves_what_recurs_and_nothing_else(desk: Desk) -> None:
     once, daily = await desk.set(), await desk.set(repeats=DAILY)
-    moved = await desk.service.change_zone(desk.owner, "America/New_York", now=NOW)
+    moved = desk.repository.change_zone(desk.owner, "America/New_York", now=NOW)
     assert moved == 1
     assert desk.again(once).due_at == TOMORROW
     assert desk.again(daily).due_at == datetime(2026, 11, 23, 14, tzinfo=UTC)  # 9:00 there, today
     assert {desk.again(one).time_zone for one in (once, daily)} == {"America/New_York"}
-    assert await desk.service.change_zone(desk.owner, "America/New_York", now=NOW) == 0
+    assert desk.repository.change_zone(desk.owner, "America/New_York", now=NOW) == 0
 
 
 async def test_what_was_set_by_a_guessed_clock_moves_too(desk: Desk) -> None:
     once, named = await desk.set(), await desk.set("чай", time_zone="Europe/London")
     soon = await desk.set("плита", NOW + timedelta(minutes=10, seconds=7))
-    change = desk.service.change_zone
-    assert await change(desk.owner, "America/New_York", guessed="Europe/Kyiv", now=NOW) == 1
+    change = desk.repository.change_zone
+    assert change(desk.owner, "America/New_York", guessed="Europe/Kyiv", now=NOW) == 1
     assert desk.again(once).due_at == TOMORROW + timedelta(hours=7)
     assert (desk.again(named).due_at, desk.again(soon).due_at) == (named.due_at, soon.due_at)
 
@@ -331,18 +331,18 @@ async def test_another_clock_across_a_change_of_the_clocks(desk: Desk) -> None:
     """In March the United States change their clocks two weeks before Europe does."""
     now = datetime(2027, 3, 13, 12, tzinfo=UTC)
     daily = await desk.set("чай", datetime(2027, 3, 14, 7, tzinfo=UTC), DAILY, moment=now)
-    await desk.service.change_zone(desk.owner, "America/New_York", now=now)
+    desk.repository.change_zone(desk.owner, "America/New_York", now=now)
     [first] = desk.repository.list_waiting(desk.owner, limit=2)
     assert first.due_at == datetime(2027, 3, 13, 14, tzinfo=UTC)  # winter time
     assert desk.deliver(first, first.due_at) == datetime(2027, 3, 14, 13, tzinfo=UTC)  # summer
-    await desk.service.change_zone(desk.owner, "Europe/Kyiv", now=first.due_at)
+    desk.repository.change_zone(desk.owner, "Europe/Kyiv", now=first.due_at)
     assert desk.again(daily).due_at == datetime(2027, 3, 14, 7, tzinfo=UTC)
 
 
 async def test_what_is_due_already_comes_although_the_clock_changes(desk: Desk) -> None:
     daily = await desk.set(repeats=DAILY)
     late = TOMORROW + timedelta(minutes=1)
-    await desk.service.change_zone(desk.owner, "Asia/Tokyo", now=late)
+    desk.repository.change_zone(desk.owner, "Asia/Tokyo", now=late)
     assert desk.again(daily).due_at == TOMORROW
     assert desk.deliver(daily, late) == datetime(2026, 11, 25, 0, tzinfo=UTC)  # 9:00 in Tokyo
 
@@ -350,7 +350,7 @@ async def test_what_is_due_already_comes_although_the_clock_changes(desk: Desk) 
 async def test_a_reminder_that_moves_into_the_next_minutes_gets_its_job(desk: Desk) -> None:
     now = datetime(2026, 11, 23, 13, 59, tzinfo=UTC)
     daily = await desk.set(repeats=DAILY)
-    await desk.service.change_zone(desk.owner, "America/New_York", now=now)
+    desk.repository.change_zone(desk.owner, "America/New_York", now=now)
     due = datetime(2026, 11, 23, 14, tzinfo=UTC)
     assert (str(daily.id), epoch(due), epoch(due)) in desk.jobs(daily)
 
