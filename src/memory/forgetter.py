@@ -346,4 +346,4 @@ def _nearest(known: Sequence[Told], request: Request) -> tuple[Named, ...]:
 
 
 def _beginning(lemma: str) -> str:
-    return lemma.removeprefix("@").rstrip("-")[:BEGINNING]
+    return lemma.lstrip("@~")[:BEGINNING]

@@ -7,16 +7,13 @@ from functools import cache, lru_cache
 
 from src.reading import lexicon
 from src.reading.relations import BY_NAME
-from src.texts import CYRILLIC
 from src.texts.morphology import (
     STRAIGHT,
     WORD,
-    dictionary_forms,
     lemmas,
     nominatives,
     noun_forms,
     parts_of_speech,
-    stem_english,
     words,
 )
 from src.texts.plain_text import flat, plain, without_yo
@@ -198,10 +195,6 @@ def _latin_letters() -> dict[str, str]:
 # the dictionaries of Russian and of Ukrainian, and count as equal when they share a lemma in
 # either.
 
-MIN_STEM = 3  # letters of a name without its case ending
-# A root whose vowel goes in other cases, which the dictionaries of the other language miss.
-CASE_ENDING = lexicon.Expression("<forms.case_endings>$")
-
 
 @dataclass(frozen=True)
 class Word:
@@ -232,12 +225,11 @@ def content_words(text: str) -> list[Word]:
     words = []
     for match in WORD.finditer(text.translate(STRAIGHT)):
         written = match.group()
-        lemmas = word_lemmas(written.lower())
-        if lemmas:
+        if forms := word_lemmas(written.lower()):
             before = text[: match.start()].rstrip(" \t«\"'(*_")
             begins = not before or before[-1] in ".!?\n"
             is_name = written[0].isupper() and not (begins and not written.isupper())
-            words.append(Word(written.lower(), lemmas, is_name, match.start(), match.end()))
+            words.append(Word(written.lower(), forms, is_name, match.start(), match.end()))
     return words
 
 
@@ -262,28 +254,19 @@ def word_lemmas(word: str) -> frozenset[str]:
         return frozenset()
     bare = word.removesuffix("'s")
     bare = lexicon.values("forms.alike").get(bare, bare)
-    is_cyrillic = CYRILLIC.search(bare) is not None
-    lemmas = _cyrillic_lemmas(without_yo(bare)) if is_cyrillic else {stem_english(bare)}
-    if lemmas & lexicon.words("meaning.empty"):
+    forms = lemmas(bare)
+    if forms & lexicon.words("meaning.empty"):
         return frozenset()
     person = people().get(without_yo(word.removesuffix("'s")))
     if person == "user":
         return frozenset()
-    return frozenset(lemmas | ({f"@{person}"} if person else set()))
+    return forms | ({f"@{person}"} if person else set())
 
 
 @cache
 def _meaningless() -> frozenset[str]:
     groups = ("search.stop_words", "meaning.fillers", "meaning.empty")
     return frozenset[str]().union(*map(lexicon.words, groups))
-
-
-def _cyrillic_lemmas(word: str) -> set[str]:
-    """As the dictionaries know it; of a name or slang, whose cases differ, the beginning."""
-    if known := dictionary_forms(word):
-        return set(known)
-    stem = CASE_ENDING.sub("", word)
-    return {f"{stem}-" if len(stem) >= MIN_STEM else word}
 
 
 def read_numbers(words: Iterable[str], *, ordinals: bool = False) -> list[str]:
