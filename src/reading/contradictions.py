@@ -14,7 +14,7 @@ from functools import cache, lru_cache
 from src.reading import lexicon
 from src.reading.facts import Fact, canonical_relation, canonical_subject, is_update
 from src.reading.relations import BY_NAME, RELATIONS
-from src.reading.words import Word, content_words, lemmas_about, word_lemmas
+from src.reading.words import Word, content_words, lemmas_about, lemmas_in
 from src.texts.plain_text import blank, flat
 
 ENDED = lexicon.Expression(
@@ -29,6 +29,7 @@ LIKING, DISLIKING, QUITTING = (
     lexicon.Expression(rf"\b<change.{group}>\b") for group in ("liking", "disliking", "quitting")
 )
 NEGATION = lexicon.Expression(r"\b<change.negation>\b|n't\b")
+SIGNS = (DISLIKING, LIKING, QUITTING, NEGATION)  # in the order of trial
 CLAUSE = lexicon.Expression(r"[.,;:!?()]+\s+|\s+[—–-]\s+|\s+<change.joints>\s+")
 
 
@@ -95,7 +96,8 @@ def ends(new: Fact, old: Fact) -> bool:
         return shares
     if canonical_subject(new.subject) != canonical_subject(old.subject):
         return False
-    names = [w for w in content_words(new.text) if w.is_name and not w.lemmas & _times()]
+    times = lemmas_in("change.times")
+    names = [w for w in content_words(new.text) if w.is_name and not w.lemmas & times]
     others = [w for w in content_words(old.text) if w.is_name]
     return shares or not (names and others)
 
@@ -114,17 +116,10 @@ def _ends_a_thing(new: Fact, old: Fact) -> bool:
         if match is None or NEGATION.search(clause[: match.start()]):
             continue
         rest = content_words(f"{clause[: match.start()]} , {clause[match.end() :]}")
-        told = [word for word in rest if not word.lemmas & _times()]
+        told = [word for word in rest if not word.lemmas & lemmas_in("change.times")]
         if told and all(_has(known, word) or _begins_like(known, word) for word in told):
             return True
     return False
-
-
-@cache
-def _times() -> frozenset[str]:
-    return frozenset(
-        lemma for word in lexicon.words("change.times") for lemma in word_lemmas(word)
-    )
 
 
 def _begins_like(words: Iterable[Word], word: Word) -> bool:
@@ -145,13 +140,11 @@ def ended_relations(text: str) -> list[str]:
 def stance(text: str) -> Stance:
     """Whether a statement affirms or denies, and of what."""
     lower = text.replace("ё", "е").replace("’", "'").lower()
-    size = len(content_words(_blanked(lower)))
-    marked = [part for part in CLAUSE.split(lower) if _is_denial(part)]
-    lower = " , ".join(marked) or lower  # what else is said beside it denies nothing
-    lower, disliked = DISLIKING.subn(blank, lower)
-    lower, liked = LIKING.subn(blank, lower)
-    lower, stopped = QUITTING.subn(blank, lower)
-    lower, negations = NEGATION.subn(blank, lower)
+    size = len(content_words(_without_signs(lower)[0]))
+    denying = (DISLIKING, QUITTING, NEGATION)
+    marked = [part for part in CLAUSE.split(lower) if any(sign.search(part) for sign in denying)]
+    # What else is said beside it denies nothing.
+    lower, (disliked, liked, stopped, negations) = _without_signs(" , ".join(marked) or lower)
     words = tuple(content_words(lower))
     governed = frozenset(
         place for place, word in enumerate(words) if _is_governed(lower, word.start)
@@ -160,14 +153,13 @@ def stance(text: str) -> Stance:
     return Stance(negatives % 2 == 0, bool(disliked or liked), words, governed, size)
 
 
-def _blanked(text: str) -> str:
-    for sign in (DISLIKING, LIKING, QUITTING, NEGATION):
-        text = sign.sub(blank, text)
-    return text
-
-
-def _is_denial(part: str) -> bool:
-    return any(found.search(part) for found in (DISLIKING, QUITTING, NEGATION))
+def _without_signs(text: str) -> tuple[str, list[int]]:
+    """The text with spaces in the place of each of SIGNS, and how often it has them."""
+    counts = []
+    for sign in SIGNS:
+        text, count = sign.subn(blank, text)
+        counts.append(count)
+    return text, counts
 
 
 def _is_governed(text: str, start: int) -> bool:
@@ -204,21 +196,12 @@ def _read_wish(text: str) -> tuple[str | None, list[Word]]:
     for kind, words in _kinds_of_wishes():
         if words.search(told):
             rest = content_words(words.sub(" ", told))
-            return kind, [word for word in rest if not word.lemmas & _wishing()]
+            return kind, [word for word in rest if not word.lemmas & lemmas_in("change.wishing")]
     return None, []
 
 
 @cache
-def _wishing() -> frozenset[str]:
-    """Lemmas of words that every wish about answers may have: "answer", "use"."""
-    return frozenset(one for word in lexicon.words("change.wishing") for one in word_lemmas(word))
-
-
-@cache
 def _kinds_of_wishes() -> list[tuple[str, re.Pattern[str]]]:
-    found: dict[str, list[str]] = {}
-    for _, told in lexicon.by_language("change.wishes"):
-        for kind, words in told.items():
-            found.setdefault(kind, []).extend(map(lexicon.pattern_of, words))
-    either = {kind: "|".join(words) for kind, words in found.items()}
+    told = lexicon.rules("change.wishes", {})
+    either = {kind: "|".join(words) for kind, words in told.items()}
     return [(kind, re.compile(rf"(?<!\w)(?:{words})(?!\w)")) for kind, words in either.items()]

@@ -238,6 +238,12 @@ def lemmas_of(text: str) -> frozenset[str]:
     return frozenset(lemma for word in content_words(text) for lemma in word.lemmas)
 
 
+@cache
+def lemmas_in(group: str) -> frozenset[str]:
+    """The lemmas of the words that a group of the lexicon lists."""
+    return lemmas_of(" ".join(lexicon.words(group)))
+
+
 @lru_cache(maxsize=256)
 def lemmas_about(relation: str) -> frozenset[str]:
     """The lemmas of the words that name a relation of the table."""
