@@ -4,7 +4,6 @@ The gate, contradictions, questions, forgetting and the offline model read this 
 """
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -42,14 +41,15 @@ class Relation:
         return lexicon.Expression("|".join(groups) or "(?!)")
 
     @property
-    def aliases(self) -> list[str]:
+    def aliases(self) -> frozenset[str]:
         """What models call it in each language; words of one alias joined by underscores."""
-        return list(self._words("aliases"))
+        return lexicon.words(f"relations.{self.name}.aliases")
 
     @property
     def about(self) -> list[str]:
         """Words that name it in a request to forget ("my job"); never one of its values."""
-        return list(self._words("about"))
+        languages = lexicon.by_language(f"relations.{self.name}")
+        return [word for _, told in languages for word in told.get("about", "").split()]
 
     @cached_property
     def asked(self) -> lexicon.Expression | None:
@@ -57,10 +57,6 @@ class Relation:
         asks = any("asked" in told for _, told in lexicon.by_language(f"relations.{self.name}"))
         source = rf"(?<!\w)<relations.{self.name}.asked>(?!\w)"
         return lexicon.Expression(source, re.IGNORECASE) if asks else None
-
-    def _words(self, kind: str) -> Iterator[str]:
-        for _, told in lexicon.by_language(f"relations.{self.name}"):
-            yield from told.get(kind, "").split()
 
 
 RELATIONS = (
