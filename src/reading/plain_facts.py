@@ -46,7 +46,7 @@ def plain_facts(text: str) -> list[Fact]:
 def to_remember(text: str) -> str | None:
     """What follows "remember that …", "запомни: …"; None: nothing of the kind is asked."""
     folded = text.translate(FOLD)
-    order = REMEMBER.match(folded, _opened(folded)) or REMEMBER.match(folded)
+    order = REMEMBER.match(folded, OPENER.behind(folded)) or REMEMBER.match(folded)
     return (text[order.end() :].strip() or None) if order is not None else None
 
 
@@ -59,17 +59,11 @@ def secret_to_keep(text: str) -> str:
     return ""
 
 
-def _opened(folded: str) -> int:
-    """Where what is told begins, behind a greeting."""
-    opening = OPENER.match(folded)
-    return opening.end() if opening is not None else 0
-
-
 def _told(sentence: str) -> list[Fact]:
     """The sentence as one fact, or all its clauses, where each of them tells one."""
     if len(sentence) > MAX_SENTENCE:
         return []
-    sentence = sentence[_opened(sentence.translate(FOLD)) :]
+    sentence = sentence[OPENER.behind(sentence.translate(FOLD)) :]
     for clauses in ([sentence], JOINT.split(sentence)):
         facts = [fact for clause in clauses if (fact := _read(clause.strip())) is not None]
         if len(facts) == len(clauses):

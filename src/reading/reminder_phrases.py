@@ -295,16 +295,13 @@ def _place(group: Sequence[Span], order: _Order) -> str:
     if order.start <= first.start < order.end:
         return "beside"
     if first.start >= order.end:
-        after = AFTER_ORDER.match(folded, order.end)
-        if after is not None and (
-            after.end() >= first.start or BETWEEN.fullmatch(folded, after.end(), first.start)
-        ):
+        behind = AFTER_ORDER.behind(folded, order.end)
+        if behind >= first.start or BETWEEN.fullmatch(folded, behind, first.start):
             return "beside"
         return "end" if ENDING.fullmatch(folded, last.end) else "inside"
     if BEFORE_ORDER.match(folded[last.end : order.start]):
         return "beside"
-    begin = BEGINNING.match(folded)
-    return "beginning" if begin is not None and begin.end() >= first.start else "inside"
+    return "beginning" if BEGINNING.behind(folded) >= first.start else "inside"
 
 
 def _chosen(runs: Sequence[_Run], order: _Order) -> list[_Run]:
@@ -350,9 +347,7 @@ def _is_request(order: _Order, chosen: Sequence[_Run], what: str) -> bool:
         if is_asked and order.kind == "order":
             return _is_to_do(folded) or ABOUT.match(folded) is not None
         return bool(what) or not is_asked
-    rest = order.folded[order.end :]
-    after = AFTER_ORDER.match(rest)
-    said = rest[after.end() :] if after else rest
+    said = order.folded[AFTER_ORDER.behind(order.folded, order.end) :]
     is_to_do = TO.match(said) is not None or _is_to_do(folded)
     if not TO.match(said) and (QUESTION.match(said) or ASKS_TOO.match(said)):
         return False
@@ -397,8 +392,7 @@ def _what(source: str, order: _Order, elements: Sequence[Span]) -> str:
     starts = {start for start, _ in cuts}  # "за день до | 5 декабря" goes with its date
     cuts += [(e.start, e.end) for e in elements if e.slot == "before" and e.end + 1 in starts]
     cuts += [order.asking] if order.asking else []
-    after = AFTER_ORDER.match(order.folded, order.end)
-    cuts.append((order.start, after.end() if after else order.end))
+    cuts.append((order.start, AFTER_ORDER.behind(order.folded, order.end)))
     joined = _joined_cuts(sorted(cuts), order.folded)
     behind = " ".join(_between(order.folded, [cut for cut in joined if cut[1] > order.start])[1:])
     if re.search(r"\w", behind) and not PRONOUN.search(behind):  # what stands before is told
@@ -407,8 +401,7 @@ def _what(source: str, order: _Order, elements: Sequence[Span]) -> str:
     kept = [piece.lstrip(" ,:;—–-").rstrip(" :—–-") for piece in _between(source, joined)]
     text = " ".join(piece for piece in kept if re.search(r"\w", piece))
     text = POLITE_END.sub("", BEGINNING_OF_TEXT.sub("", text))
-    text = text[match.end() :] if (match := JOINING.match(text)) else text
-    text = text.strip().rstrip(" ,;:.?—–-")
+    text = text[JOINING.behind(text) :].strip().rstrip(" ,;:.?—–-")
     return text if re.search(r"\w", text) else ""
 
 

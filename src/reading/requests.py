@@ -123,17 +123,14 @@ def _read(thing: str) -> ForgetRequest:
     bare = thing.translate(FOLD)
     if THAT.match(bare) is not None:
         return ForgetRequest("", is_last=True)
-    start = 0
-    everything = EVERYTHING.match(bare)
-    if everything is not None:
-        start = everything.end()
+    start = of_everything = EVERYTHING.behind(bare)
     for pattern in (WHAT_IS_KNOWN, ABOUT, MATTER):
-        start += len(match[0]) if (match := pattern.match(bare[start:])) else 0
+        start = pattern.behind(bare, start)
     if all(forms & _nameless() for forms in content(OF_ME.sub(" ", ALL.sub(" ", bare)))):
         is_all = ALL.search(bare) is not None or OF_ME.search(bare) is not None
         return ForgetRequest("", everything=is_all, is_last=not is_all and bool(bare))
     about = " ".join(thing[start:].strip(' ,:«»"“”—–-').split())
-    return ForgetRequest(about, everything=ALL.search(bare) is not None and everything is not None)
+    return ForgetRequest(about, everything=ALL.search(bare) is not None and of_everything > 0)
 
 
 def without_plain_reason(about: str) -> str:

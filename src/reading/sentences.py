@@ -68,11 +68,9 @@ def is_question(sentence: str) -> bool:
     folded = TAG.sub("", sentence.translate(FOLD))
     if "?" in folded:
         return True
-    opener = OPENER.match(folded)
-    begun = folded[opener.end() :] if opener else folded
     return any(
         QUESTION.match(part) is not None and SUBORDINATE.match(part) is None
-        for part in (folded, begun)
+        for part in (folded, folded[OPENER.behind(folded) :])
     ) or asks_inside(folded)
 
 

@@ -88,8 +88,7 @@ def told_zone(text: str, own: str = "") -> ToldZone | None:
 def _instead(text: str, own: str) -> tuple[str, ...]:
     """The zones that a message tells instead of the user's own: "not Denver but Chicago"."""
     folded = text[:MAX_TEXT].translate(FOLD).lower().rstrip(" .,!;)\n")
-    begin = opening.end() if (opening := OPENER.match(folded)) else 0
-    told = NOT_BUT.fullmatch(folded, begin)
+    told = NOT_BUT.fullmatch(folded, OPENER.behind(folded))
     if told is None or own not in find_time_zones(told["was"]):
         return ()
     return tuple(find_time_zones(told["place"]))
@@ -110,7 +109,7 @@ def _joined(text: str) -> str:
 def _zones_in(kind: str, clause: str) -> list[str] | None:
     """The zones of the place that a clause names; None: it is no such clause."""
     folded = clause.translate(FOLD).lower()
-    begin = opening.end() if (opening := OPENER.match(folded)) else 0
+    begin = OPENER.behind(folded)
     matches = (p.fullmatch(folded) or p.fullmatch(folded, begin) for p in _patterns(kind))
     found = [_zones_of(match["place"]) for match in matches if match is not None]
     return next(filter(None, found), found[0] if found else None)

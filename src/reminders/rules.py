@@ -336,8 +336,7 @@ def _moving(said: str) -> ReminderOrder | None:
     about, when = (said[: shift.start()], shift[0]) if shift else _before_time(said)
     is_named = NOUN.search(about) is not None
     about = NOUN.sub(" ", about)
-    about = about[found.end() :] if (found := BEFORE_ABOUT.match(about)) else about
-    about = about.strip(" ,") or IT
+    about = about[BEFORE_ABOUT.behind(about) :].strip(" ,") or IT
     return ReminderOrder(text=about, when=when, moves=about) if when or is_named else None
 
 

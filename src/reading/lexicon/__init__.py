@@ -33,7 +33,7 @@ REFERENCE = re.compile(r"(?<!\?P)<(\w+(?:\.\w+)+)(?::(\d+)-(\d+))?>")
 class Expression:
     """A regular expression with groups in it, ``<forget.verbs>``, compiled at its first use.
 
-    Its methods are those of ``re.Pattern``.
+    Its methods are those of ``re.Pattern``, and ``behind``.
     """
 
     match: Callable[..., re.Match[str] | None]
@@ -63,6 +63,11 @@ class Expression:
         found = getattr(self.compiled, name)
         setattr(self, name, found)
         return found
+
+    def behind(self, text: str, place: int = 0) -> int:
+        """Where what it matches at a place ends; the place itself where it matches nothing."""
+        found = self.match(text, place)
+        return found.end() if found else place
 
 
 def expanded(source: str) -> str:
