@@ -105,13 +105,14 @@ IBAN = re.compile(
 )
 TOKEN = re.compile(r"[A-Za-z0-9+=_-]{20,}")
 
-# Keys that show what they are by how they begin.
+# Keys that show what they are by how they begin; each with what goes on with it.
 KEYS = re.compile(
-    r"\bsk-[\w-]{12,}|\b[sprw]k_(?:live|test)_\w{8,}|\bgh[opsur]_\w{16,}|\bgithub_pat_\w{16,}"
+    r"(?:\bsk-[\w-]{12,}|\b[sprw]k_(?:live|test)_\w{8,}|\bgh[opsur]_\w{16,}|\bgithub_pat_\w{16,}"
     r"|\bglpat-[\w-]{12,}|\bxox[abeprs]-[\w-]{8,}|\b(?:AKIA|ASIA)[A-Z0-9]{12,}|\bAIza[\w-]{24,}"
     r"|\bya29\.[\w-]{16,}|\bhf_\w{16,}|\bnpm_\w{24,}|\beyJ[\w-]{8,}|\b\d{5,12}:AA[\w-]{8,}"
-    r"|\b\d{8,12}:[\w-]{30,}|-----BEGIN [A-Z ]{0,30}PRIVATE KEY|\bbearer\s+[\w.~+/-]{16,}"
-    r"|://[^\s/:@]{1,64}:[^\s/@]{1,64}@",
+    r"|\b\d{8,12}:[\w-]{30,}|\bbearer\s+[\w.~+/-]{16,}|://[^\s/:@]{1,64}:[^\s/@]{1,64}@)"
+    r"[^\s\"'<>,]*"
+    r"|-----BEGIN [A-Z ]{0,30}PRIVATE KEY(?s:.*?)(?:-----END[^-\n]{0,40}-----|\Z)",
     re.ASCII,
 )
 
@@ -214,8 +215,6 @@ WIFI = lexicon.Expression(r"\b<secrets.wifi>\b", re.IGNORECASE)
 DOOR = lexicon.Expression(r"\b<secrets.door>\b", re.IGNORECASE)
 NEAR = 40  # characters before a password in which the thing that it opens may be named
 AFTER = lexicon.Expression(r"[,;.!?]?\s+<secrets.after>\s|[,;.!?](?:\s|$)|\n", re.IGNORECASE)
-MORE_OF_KEY = re.compile(r"[^\s\"'<>,]*")
-MORE_OF_PEM = re.compile(r".*?(?:-----END[^-\n]{0,40}-----|\Z)", re.DOTALL)
 WORD_END = re.compile(r"\S*")
 TAIL = re.compile(r"(?:\s(?=\S{0,60}\d)\S+)*")
 
@@ -362,7 +361,7 @@ def _found(seen: str) -> list[Secret]:
         for m in pattern.finditer(undated)
     ]
     worded += [Secret(*_span(m, m.lastgroup or "v")) for m in SEEDS.finditer(undated)]
-    sure = [Secret(*_key_span(seen, m)) for m in KEYS.finditer(seen)]
+    sure = [Secret(*m.span()) for m in KEYS.finditer(seen)]
     sure += [Secret(*m.span()) for m in DIGIT_GROUPS.finditer(undated) if _holds_card(m.group())]
     sure += [Secret(*m.span()) for m in IBAN.finditer(seen) if _is_iban(m.group())]
     random = [Secret(*m.span()) for m in TOKEN.finditer(seen) if _looks_random(m.group())]
@@ -424,12 +423,6 @@ def _is_household(told: str) -> bool:
 
 def _before(text: str, match: re.Match[str]) -> str:
     return text[max(0, match.start() - NEAR) : match.start("v")]
-
-
-def _key_span(text: str, match: re.Match[str]) -> tuple[int, int]:
-    more = MORE_OF_PEM if match.group().startswith("-----") else MORE_OF_KEY
-    rest = more.match(text, match.end())
-    return match.start(), rest.end() if rest else match.end()
 
 
 def _password_span(text: str, match: re.Match[str]) -> tuple[int, int]:
