@@ -2,6 +2,7 @@
 
 import math
 import re
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from itertools import accumulate, islice
@@ -129,27 +130,17 @@ def _best_start(held: Sequence[frozenset[str]], ends: Sequence[int], room: int) 
     """Where the best passage begins; of equally good ones that lie together, the middle one."""
     found = Counter(term for piece in held for term in piece)
     weights = {term: round(1000 * math.log(1 + len(held) / n)) for term, n in found.items()}
-    inside: Counter[str] = Counter()
-    best, starts, last = 0, [0], 0
-    for first, leaving in enumerate(held):
-        end = _end_of(first, ends, room, known=last)
-        inside.update(term for piece in held[last:end] for term in piece)
-        last = end
-        score = sum(weights[term] for term in inside)
-        if score > best:
-            best, starts = score, [first]
-        elif score == best and best and starts[-1] == first - 1:
-            starts.append(first)
-        inside -= Counter(leaving)
-    return starts[len(starts) // 2]
-
-
-def _end_of(first: int, ends: Sequence[int], room: int, known: int = 0) -> int:
-    """The piece behind the last one that still has room; all up to ``known`` have."""
-    last = max(first + 1, known)
-    while last < len(ends) - 1 and ends[last + 1] - ends[first] <= room:
+    runs = (held[first : _end_of(first, ends, room)] for first in range(len(held)))
+    scores = [sum(weights[term] for term in frozenset().union(*run)) for run in runs]
+    first = last = scores.index(max(scores))
+    while scores[first] and scores[last + 1 : last + 2] == [scores[first]]:
         last += 1
-    return last
+    return (first + last + 1) // 2
+
+
+def _end_of(first: int, ends: Sequence[int], room: int) -> int:
+    """The piece behind the last one that still has room; the first one always has."""
+    return max(first + 1, bisect_right(ends, ends[first] + room) - 1)
 
 
 def _marked(text: str, start: int, end: int) -> str:
