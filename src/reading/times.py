@@ -241,20 +241,7 @@ PIECES = {
     "to_hour": f"(?:{STEM}<clock.to_endings>)",
     "until_hour": f"(?:{STEM}<clock.until_endings>)",
 }
-# The ways of saying it by how their parts are put together, in the order of trial; for each the
-# rules of the languages come first.
-CLOCK_KINDS = (
-    "midnight",
-    "noon",
-    "lunch",
-    "to",
-    "half to",
-    "half past",
-    "of",
-    "past",
-    "digital",
-    "hour",
-)
+# In the order of trial, behind the rules of the languages ("без пяти девять").
 CLOCKS = (
     f"midnight: {AT}<clock.midnight>",
     f"noon: {AT}<clock.noon>",
@@ -365,17 +352,10 @@ LENGTHS = (
 TAILS: dict[str, Slot] = {"ago": "date", "after": "after", "before": "before", "earlier": "before"}
 
 
-def _clocks() -> Iterator[str]:
-    own = lexicon.rules("clock.rules", PIECES)
-    for kind in CLOCK_KINDS:
-        yield from (f"{kind}: {source}" for source in own.get(kind, ()))
-        yield from (rule for rule in CLOCKS if rule.startswith(f"{kind}: "))
-
-
-def _parts(group: str, prefix: str = "") -> Iterator[str]:
-    """The parts of a day by their names."""
-    for part, names in lexicon.rules(group, {}).items():
-        yield from (f"{prefix}{part}: {name}" for name in names)
+def _of_languages(group: str, prefix: str = "") -> Iterator[str]:
+    """The rules of the languages for an hour or a part of a day, by their kinds."""
+    for kind, sources in lexicon.rules(group, PIECES).items():
+        yield from (f"{prefix}{kind}: {source}" for source in sources)
 
 
 @cache
@@ -394,11 +374,12 @@ def _reminder_spans() -> Grammar:
         ("every", HABITS),
         ("date", REMINDER_DATES),
         ("after", WAITS),
-        ("clock", _clocks()),
+        ("clock", _of_languages("clock.rules")),
+        ("clock", CLOCKS),
         ("date", LENGTHS),
         ("before", EARLIER),
-        ("part", _parts("clock.part")),
-        ("part", _parts("clock.bare_part", "bare ")),
+        ("part", _of_languages("clock.part")),
+        ("part", _of_languages("clock.bare_part", "bare ")),
         begins=r"(?<![\w'])(?=\w|@ )",  # as each rule begins: a row of dots is passed at once
     )
 
