@@ -7,9 +7,9 @@ import re
 from collections.abc import Mapping
 from datetime import datetime
 from functools import cache
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
 from src.reading import lexicon
@@ -38,6 +38,25 @@ FACT_UID = "fact-"
 WISH = "wish"  # the relation of how the user wants to be answered
 
 
+def _known_type(value: Any) -> Any:
+    return value if value in tuple(MEMORY_TYPES) else "user_fact"
+
+
+def _within_scale(value: Any) -> int:
+    try:
+        return max(1, min(10, round(float(value))))
+    except (TypeError, ValueError, OverflowError):
+        return 5
+
+
+def _as_ids(value: Any) -> list[str]:
+    values = value if isinstance(value, list | tuple | set | frozenset) else [value]
+    return [str(entry).strip() for entry in values if entry][:MAX_REPLACED]
+
+
+Words = Annotated[str, BeforeValidator(lambda value: "" if value is None else str(value).strip())]
+
+
 class Fact(BaseModel):
     """What a model wants to have stored; nothing in it is trusted before the gate.
 
@@ -59,56 +78,27 @@ class Fact(BaseModel):
         valid_until: Until when it holds, aware; None when it was not said.
     """
 
-    model_config = ConfigDict(frozen=True, coerce_numbers_to_str=True)
+    model_config = ConfigDict(frozen=True)
     untold: ClassVar = frozenset({"message"})  # of ``save_user_fact``: it was shown no such ids
 
-    text: str = Field(description="a sentence in their language")
-    quote: str = Field(default="", description="their exact words")
-    message: str = Field(default="", description="uid of the user's message, such as msg-12")
-    memory_type: MemoryType = "user_fact"
-    importance: int = Field(
+    text: Words = Field(description="a sentence in their language")
+    quote: Words = Field(default="", description="their exact words")
+    message: Words = Field(default="", description="uid of the user's message, such as msg-12")
+    memory_type: Annotated[MemoryType, BeforeValidator(_known_type)] = "user_fact"
+    importance: Annotated[int, BeforeValidator(_within_scale)] = Field(
         default=5,
         description="1 to 10, health 8",
     )
-    subject: str = Field(default="user", description="user, brother, a name")
-    relation: str = "other"
-    object: str = Field(default="", description="the value")
-    replaces: list[str] = Field(
+    subject: Words = Field(default="user", description="user, brother, a name")
+    relation: Words = "other"
+    object: Words = Field(default="", description="the value")
+    replaces: Annotated[list[str], BeforeValidator(_as_ids)] = Field(
         default_factory=list,
         description="ids of facts it ends",
     )
-    pinned: bool = False
+    pinned: Annotated[bool, BeforeValidator(lambda value: str(value).lower() == "true")] = False
     valid_from: SkipJsonSchema[datetime | None] = None
     valid_until: SkipJsonSchema[datetime | None] = None
-
-    @field_validator("memory_type", mode="before")
-    @classmethod
-    def _known_type(cls, value: Any) -> Any:
-        return value if value in tuple(MEMORY_TYPES) else "user_fact"
-
-    @field_validator("importance", mode="before")
-    @classmethod
-    def _within_scale(cls, value: Any) -> int:
-        try:
-            return max(1, min(10, round(float(value))))
-        except (TypeError, ValueError, OverflowError):
-            return 5
-
-    @field_validator("text", "quote", "message", "subject", "relation", "object", mode="before")
-    @classmethod
-    def _as_text(cls, value: Any) -> str:
-        return "" if value is None else str(value).strip()
-
-    @field_validator("replaces", mode="before")
-    @classmethod
-    def _as_ids(cls, value: Any) -> list[str]:
-        values = value if isinstance(value, list | tuple | set | frozenset) else [value]
-        return [str(entry).strip() for entry in values if entry][:MAX_REPLACED]
-
-    @field_validator("pinned", mode="before")
-    @classmethod
-    def _as_bool(cls, value: Any) -> bool:
-        return value is True or str(value).lower() == "true"
 
     @model_validator(mode="after")
     def _completed(self) -> Fact:
