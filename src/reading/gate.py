@@ -215,8 +215,8 @@ WIFI = lexicon.Expression(r"\b<secrets.wifi>\b", re.IGNORECASE)
 DOOR = lexicon.Expression(r"\b<secrets.door>\b", re.IGNORECASE)
 NEAR = 40  # characters before a password in which the thing that it opens may be named
 AFTER = lexicon.Expression(r"[,;.!?]?\s+<secrets.after>\s|[,;.!?](?:\s|$)|\n", re.IGNORECASE)
-WORD_END = re.compile(r"\S*")
-TAIL = re.compile(r"(?:\s(?=\S{0,60}\d)\S+)*")
+WORD_END = lexicon.Expression(r"\S*")
+TAIL = lexicon.Expression(r"(?:\s(?=\S{0,60}\d)\S+)*")
 
 # A message that may be a secret: one word, digits in groups, the words of a wallet.
 WORDS = re.compile(r"(?:[^\W\d_]+ ){7,23}[^\W\d_]+")
@@ -430,16 +430,14 @@ def _password_span(text: str, match: re.Match[str]) -> tuple[int, int]:
     start = match.start("v")
     if text[start] in "\"'" and (closing := text.find(text[start], start + 1)) > 0:
         return start, closing + 1
-    word = WORD_END.match(text, start)
-    end = word.end() if word else match.end("v")
+    end = WORD_END.behind(text, start)
     first = text[start:end]
     if first.rstrip(".,;!?").isalpha():
         stop = AFTER.search(text, start)
         return start, stop.start() if stop else len(text)
     if (bare := first.rstrip(".,;")) and bare != first:
         return start, start + len(bare)
-    more = TAIL.match(text, end)
-    return start, more.end() if more else end
+    return start, TAIL.behind(text, end)
 
 
 def _holds_card(digits: str) -> bool:

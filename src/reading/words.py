@@ -137,8 +137,10 @@ def kin_of(word: str) -> str | None:
 
 
 MAX_WORDS = 4  # of a name
-SPELLINGS = (("yo", "io"), ("yu", "iu"), ("ya", "ia"), ("ye", "ie"), ("y", "i"), ("h", "g"),
-             ("ii", "i"))  # fmt: skip
+SPELLINGS = (
+    ("kh", "x"), ("zh", "j"), ("shch", "w"), ("sh", "w"), ("ch", "c"),
+    ("yo", "io"), ("yu", "iu"), ("ya", "ia"), ("ye", "ie"), ("y", "i"), ("h", "g"), ("ii", "i"),
+)  # fmt: skip
 
 
 def same_name(one: str, other: str) -> bool:
@@ -175,8 +177,6 @@ def _latin(word: str) -> str:
     """The word in Latin letters, in one of the spellings that are in use."""
     letters = _latin_letters()
     latin = "".join(letters.get(letter, letter) for letter in word)
-    latin = latin.replace("kh", "x").replace("zh", "j").replace("shch", "w").replace("sh", "w")
-    latin = latin.replace("ch", "c")
     for spelling, written in SPELLINGS:
         latin = latin.replace(spelling, written)
     return latin
