@@ -46,7 +46,7 @@ def absolute_phrase(span: Span, precision: Precision, days: Days, language: Lang
     """
     if precision == "days":
         return _from_to(days, language)
-    templates = dict(lexicon.by_language("dates.phrases")).get(language)
+    templates = lexicon.of_language("dates.phrases", language)
     if templates is not None:
         return _filled(templates, span, precision, days, language)
     *others, last = span.preposition.split(" ")
@@ -160,13 +160,12 @@ def _month(first: date, case: Case, language: Language) -> str:
 
 
 def _bare_season(first: date, language: Language) -> str:
-    seasons: dict[str, str] = dict(lexicon.by_language("dates.bare_season")).get(language, {})
-    return seasons.get(str(first.month), "")
+    return str(lexicon.of_language("dates.bare_season", language, {}).get(str(first.month), ""))
 
 
 def _said(name: str, language: Language, **values: object) -> str:
     """What a language says there, with its fields filled in; empty where others say something."""
-    return str(dict(lexicon.by_language(f"dates.{name}")).get(language, "")).format(**values)
+    return str(lexicon.of_language(f"dates.{name}", language, "")).format(**values)
 
 
 def _season_years(first: date) -> str:

@@ -23,7 +23,7 @@ from src.reading.relative_dates import PAST
 from src.reading.reminder_moments import ReminderRequest, read_timing
 from src.reading.requests import MAX_TEXT, TALKED, YOU_MAY
 from src.reading.sentences import QUESTION
-from src.reading.times import Span, day_offset, find_reminder_spans, fold
+from src.reading.times import Span, between, day_offset, find_reminder_spans, fold
 from src.reading.zone_phrases import zone_beside
 from src.texts.morphology import parts_of_speech
 from src.texts.plain_text import INVISIBLE, single_spaced
@@ -394,22 +394,15 @@ def _what(source: str, order: _Order, elements: Sequence[Span]) -> str:
     cuts += [order.asking] if order.asking else []
     cuts.append((order.start, AFTER_ORDER.behind(order.folded, order.end)))
     joined = _joined_cuts(sorted(cuts), order.folded)
-    behind = " ".join(_between(order.folded, [cut for cut in joined if cut[1] > order.start])[1:])
+    behind = " ".join(between(order.folded, [cut for cut in joined if cut[1] > order.start])[1:])
     if re.search(r"\w", behind) and not PRONOUN.search(behind):  # what stands before is told
         joined = [(0, order.begin), *(cut for cut in joined if cut[1] > order.begin)]
     # Punctuation stays behind what it belongs to: "встреча, за час до неё".
-    kept = [piece.lstrip(" ,:;—–-").rstrip(" :—–-") for piece in _between(source, joined)]
+    kept = [piece.lstrip(" ,:;—–-").rstrip(" :—–-") for piece in between(source, joined)]
     text = " ".join(piece for piece in kept if re.search(r"\w", piece))
     text = POLITE_END.sub("", BEGINNING_OF_TEXT.sub("", text))
     text = text[JOINING.behind(text) :].strip().rstrip(" ,;:.?—–-")
     return text if re.search(r"\w", text) else ""
-
-
-def _between(text: str, cuts: Sequence[tuple[int, int]]) -> list[str]:
-    """What is left of a text without some places, in pieces."""
-    ends = [0, *(end for _, end in cuts)]
-    starts = [*(start for start, _ in cuts), len(text)]
-    return [text[end:start] for end, start in zip(ends, starts, strict=True)]
 
 
 def _joined_cuts(cuts: Sequence[tuple[int, int]], folded: str) -> list[tuple[int, int]]:

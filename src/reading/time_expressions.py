@@ -451,11 +451,9 @@ def _midnight(day: date, now: datetime) -> datetime:
 
 def _without(spans: Sequence[Span], source: str) -> str:
     """The text without these spans, with the spaces and commas put right; empty without words."""
-    kept, position = [], 0
-    for span in spans:
-        kept.append(source[position : span.start])
-        end = (span.to or span).end
-        position = end + 2 * (source[end : end + 2] in ("'s", "’s"))
-    rest = " ".join(" ".join([*kept, source[position:]]).split())
+    ends = [(span.to or span).end for span in spans]
+    behind = [end + 2 * (source[end : end + 2] in ("'s", "’s")) for end in ends]
+    cuts = [(span.start, end) for span, end in zip(spans, behind, strict=True)]
+    rest = " ".join(" ".join(times.between(source, cuts)).split())
     rest = re.sub(r" +([?!.,;:])", r"\1", rest).strip(" ,;:-–—")
     return rest if re.search(r"\w", rest) else ""

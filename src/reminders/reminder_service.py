@@ -54,8 +54,7 @@ def describe_reminder_time(
         if len(repeats.hours) > 1:
             date = say("reminder_date_time", language, date=date, time=clock)
         text = say("reminder_repeated", language, habit=_habit(repeats, language), next=date)
-    respelt = dict(lexicon.by_language("reminder.respelt")).get(language, {})
-    for better, [written] in respelt.items():
+    for better, [written] in lexicon.of_language("reminder.respelt", language, {}).items():
         text = text.replace(written, better)
     return text
 

@@ -184,9 +184,9 @@ def by_language(group: str) -> list[tuple[str, Any]]:
     return found
 
 
-def of_language(group: str, language: str) -> Any:
-    """What one language says in a group."""
-    return dict(by_language(group))[language]
+def of_language(group: str, language: str, default: Any = None) -> Any:
+    """What one language says in a group; the default where it has none."""
+    return dict(by_language(group)).get(language, default)
 
 
 def _entries(group: str) -> Iterator[str]:
