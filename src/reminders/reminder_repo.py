@@ -32,6 +32,9 @@ MAX_WAITING = 200  # reminders of one owner
 COLUMNS = """r.id, (SELECT telegram_user_id FROM owners WHERE id = r.owner_id), r.thread_id,
        r.asker_id, r.text, r.due_at, r.recurrence, r.time_zone, r.language, r.snooze_of,
        r.is_waiting, r.cancelled_at"""
+OWN = f"""
+SELECT {COLUMNS} FROM reminders r
+WHERE r.owner_id = %(owner)s"""  # noqa: S608  (it holds a constant of ours)
 
 # How many of an owner wait.
 COUNT_WAITING = """
@@ -40,14 +43,12 @@ WHERE owner_id = %(owner)s AND is_waiting
 """
 
 # The very same reminder, which waits already: a turn that was killed is run again.
-SELECT_SAME = f"""
-SELECT {COLUMNS} FROM reminders r
-WHERE r.owner_id = %(owner)s AND r.is_waiting
-  AND r.due_at = %(due_at)s AND r.text = %(text)s
+SELECT_SAME = f"""{OWN}
+  AND r.is_waiting AND r.due_at = %(due_at)s AND r.text = %(text)s
   AND r.asker_id IS NOT DISTINCT FROM %(asker_id)s
   AND r.recurrence IS NOT DISTINCT FROM %(recurrence)s
 ORDER BY r.id LIMIT 1
-"""  # noqa: S608  (it holds a constant of ours)
+"""
 
 # A new one; of its message, only one of the owner's own that is still there.
 INSERT_REMINDER = f"""
@@ -61,25 +62,20 @@ RETURNING {COLUMNS}
 """  # noqa: S608  (it holds a constant of ours)
 
 # Those that wait, the next one first.
-SELECT_WAITING = f"""
-SELECT {COLUMNS} FROM reminders r
-WHERE r.owner_id = %(owner)s AND r.is_waiting
+SELECT_WAITING = f"""{OWN}
+  AND r.is_waiting
 ORDER BY r.due_at, r.id LIMIT %(limit)s OFFSET %(offset)s
-"""  # noqa: S608  (it holds a constant of ours)
+"""
 
 # Those that came lately and come no more, the newest first.
-SELECT_CAME = f"""
-SELECT {COLUMNS} FROM reminders r
-WHERE r.owner_id = %(owner)s AND NOT r.is_waiting AND r.cancelled_at IS NULL
+SELECT_CAME = f"""{OWN}
+  AND NOT r.is_waiting AND r.cancelled_at IS NULL
   AND r.delivered_at IS NOT NULL AND r.due_at > %(since)s
 ORDER BY r.due_at DESC, r.id DESC LIMIT %(limit)s
-"""  # noqa: S608  (it holds a constant of ours)
+"""
 
 # One of the owner's, waiting or not.
-SELECT_ONE = f"""
-SELECT {COLUMNS} FROM reminders r
-WHERE r.id = %(id)s AND r.owner_id = %(owner)s
-"""  # noqa: S608  (it holds a constant of ours)
+SELECT_ONE = f"{OWN} AND r.id = %(id)s"
 
 # It comes no more.
 UPDATE_CANCELLED = """

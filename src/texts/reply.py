@@ -1,12 +1,13 @@
 """What a command or a button says: a text, and buttons under it, wherever it is shown."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import BinaryIO, Self
 
 MAX_DATA = 64  # bytes of a button's data; a limit of Telegram's
 MAX_NUMBER = 2**63  # of what a button names: PostgreSQL's bigint
-MAX_NUMBERS = 4
+PACKED = re.compile("[A-Za-z]+(?::[0-9]+){0,4}")
 
 
 @dataclass(frozen=True)
@@ -30,12 +31,9 @@ class Action:
     @classmethod
     def unpack(cls, data: str) -> Self | None:
         """The action of a button's data; None for what ``pack`` did not write."""
+        if len(data) > MAX_DATA or PACKED.fullmatch(data) is None:
+            return None
         name, *numbers = data.split(":")
-        is_ours = len(data) <= MAX_DATA and name.isascii() and name.isalpha()
-        if not is_ours or len(numbers) > MAX_NUMBERS:
-            return None
-        if not all(number.isascii() and number.isdigit() for number in numbers):
-            return None
         values = tuple(map(int, numbers))
         return cls(name, values) if all(value < MAX_NUMBER for value in values) else None
 
