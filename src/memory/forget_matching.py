@@ -17,7 +17,7 @@ from src.reading.facts import canonical_subject
 from src.reading.requests import forget_request
 from src.reading.sentences import MAX_SENTENCES, sentences
 from src.reading.sentences import is_question as asks
-from src.reading.words import Word, content_words, lemmas_about, lemmas_of, people
+from src.reading.words import Word, content_words, lemmas_about, lemmas_in, lemmas_of, people
 from src.texts.plain_text import blank, flat, plain, without_yo
 
 NOISE = lexicon.Expression(r"\b<match.noise>\b")
@@ -117,7 +117,7 @@ def shared(request: Request, told: Told) -> int:
     found = sum(bool(word.lemmas & (known | relation)) for word in request.words)
     if found < SURE or NUMBER.search(told.text) is None:
         return found
-    money = _money() - known - relation
+    money = lemmas_in("match.money") - known - relation
     return found + sum(bool(word.lemmas & money) for word in request.words)
 
 
@@ -236,7 +236,7 @@ def _relation_words(told: Told, known: frozenset[str]) -> frozenset[str]:
     """Words that name the relation, when the fact has that one; a name must have been told."""
     words: frozenset[str] = lemmas_about(told.relation)
     if told.relation.startswith("favourite_"):
-        words |= lemmas_of(" ".join(lexicon.words("match.favourite")))
+        words |= lemmas_in("match.favourite")
     for relation in VERBS:  # "нравится" is told as "люблю"
         if known & lemmas_about(relation):
             words |= lemmas_about(relation)
@@ -251,11 +251,6 @@ def _subject_lemmas(subject: str) -> frozenset[str]:
     if canonical == "user":
         return frozenset()
     return lemmas_of(subject) | ({f"@{canonical}"} if canonical in _kin() else frozenset())
-
-
-@cache
-def _money() -> frozenset[str]:
-    return lemmas_of(" ".join(lexicon.words("match.money")))
 
 
 @cache

@@ -19,10 +19,9 @@ from src.memory.retrieval_repo import Hit
 from src.memory.retriever import Query
 from src.memory.writer import Outcome, Said
 from src.pg.user_settings_repo import AnswerLength, Mode
-from src.reading import lexicon
 from src.reading.facts import Fact
 from src.reading.requests import asks_to_keep_private
-from src.reading.words import content_words, lemmas_of
+from src.reading.words import content_words, lemmas_in, lemmas_of
 from src.texts import Language
 
 
@@ -216,7 +215,7 @@ def repeats_private(answer: str, history: Sequence[HistoryMessage]) -> bool:
     private = [entry for entry in history if voice_of(entry).is_private]
     if not private or not answer:
         return False
-    openly = lemmas_of(" ".join(lexicon.words("private.request"))) | lemmas_of("\n".join(
+    openly = lemmas_in("private.request") | lemmas_of("\n".join(
         strip_time_label(entry["content"]) for entry in history
         if entry["role"] == "user" and not voice_of(entry).is_private
     ))  # fmt: skip
