@@ -18,7 +18,7 @@ from src.reading import lexicon
 from src.reading.facts import Fact
 from src.reading.words import content, read_numbers, shared
 from src.texts.morphology import terms
-from src.texts.plain_text import INVISIBLE, TYPOGRAPHY, normalise, plain, single_spaced
+from src.texts.plain_text import INVISIBLE, TYPOGRAPHY, between, normalise, plain, single_spaced
 
 # Imitations of what only the program writes: its blocks, labels and roles.
 #
@@ -53,11 +53,7 @@ def escaped(text: str) -> str:
     cuts = {m.start(): 1 for m in SIGNS.finditer(text) if MARK.match(_folded(text, m.start()))}
     starts = [m.start() for m in LINE_START.finditer(text)]
     cuts |= {at: 0 for at in starts if ROLE_LINE.match(_folded(text, at)) and at not in cuts}
-    pieces, end = [], 0
-    for at, length in sorted(cuts.items()):
-        pieces += [text[end:at], ESCAPE]
-        end = at + length
-    return "".join([*pieces, text[end:]])
+    return ESCAPE.join(between(text, [(at, at + length) for at, length in sorted(cuts.items())]))
 
 
 def imitates(text: str) -> bool:
@@ -261,10 +257,8 @@ def redact(text: str, *, household: bool = False) -> str:
         if not found:
             left = _found(_seen(text))
             return MASK if any(household or not one.is_household for one in left) else text
-        text = unicodedata.normalize("NFC", text)
-        for one in reversed(found):
-            start, end = places[one.start], places[one.end - 1] + 1
-            text = f"{text[:start]}{MASK}{text[end:]}"
+        cuts = [(places[one.start], places[one.end - 1] + 1) for one in found]
+        text = MASK.join(between(unicodedata.normalize("NFC", text), cuts))
     return MASK
 
 

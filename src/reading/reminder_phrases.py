@@ -23,10 +23,10 @@ from src.reading.relative_dates import PAST
 from src.reading.reminder_moments import ReminderRequest, read_timing
 from src.reading.requests import MAX_TEXT, TALKED, YOU_MAY
 from src.reading.sentences import QUESTION
-from src.reading.times import Span, between, day_offset, find_reminder_spans, fold
+from src.reading.times import Span, day_offset, find_reminder_spans, fold
 from src.reading.zone_phrases import zone_beside
 from src.texts.morphology import parts_of_speech
-from src.texts.plain_text import INVISIBLE, single_spaced
+from src.texts.plain_text import INVISIBLE, between, single_spaced
 
 # Quick, for every message: without one of these nothing asks for a reminder.
 HINT = lexicon.Expression("<reminder.hints>", re.IGNORECASE)

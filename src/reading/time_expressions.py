@@ -14,6 +14,7 @@ from dateutil.relativedelta import relativedelta
 from src.base.zones import DAY, first_moment
 from src.reading import lexicon, times
 from src.reading.times import Span, Unit, Which, number_in, which_of
+from src.texts.plain_text import between
 
 WEEK = timedelta(days=7)
 DECEMBER = 12
@@ -454,6 +455,6 @@ def _without(spans: Sequence[Span], source: str) -> str:
     ends = [(span.to or span).end for span in spans]
     behind = [end + 2 * (source[end : end + 2] in ("'s", "’s")) for end in ends]
     cuts = [(span.start, end) for span, end in zip(spans, behind, strict=True)]
-    rest = " ".join(" ".join(times.between(source, cuts)).split())
+    rest = " ".join(" ".join(between(source, cuts)).split())
     rest = re.sub(r" +([?!.,;:])", r"\1", rest).strip(" ,;:-–—")
     return rest if re.search(r"\w", rest) else ""

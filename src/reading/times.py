@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Literal, NamedTuple, cast
@@ -438,13 +438,6 @@ def find_reminder_spans(folded: str) -> list[Span]:
             span = replace(span, kind=kind, slot=TAILS[kind])
         spans.append(span)
     return spans
-
-
-def between(text: str, cuts: Sequence[tuple[int, int]]) -> list[str]:
-    """What is left of a text without some places, in pieces."""
-    ends = [0, *(end for _, end in cuts)]
-    starts = [*(start for start, _ in cuts), len(text)]
-    return [text[end:start] for end, start in zip(ends, starts, strict=True)]
 
 
 def _with_end_of_range(span: Span, text: str) -> Span:

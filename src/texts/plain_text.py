@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from collections.abc import Sequence
 
 # ``plain`` keeps punctuation (was the quote said?), ``normalise`` drops it (are two facts the
 # same?).
@@ -74,6 +75,13 @@ def _meaning(match: re.Match[str]) -> str:
     if category.startswith("M"):
         return found
     return f" {found} " if category in ("Sc", "Sm", "So") or found == "%" else " "
+
+
+def between(text: str, cuts: Sequence[tuple[int, int]]) -> list[str]:
+    """What is left of a text without some places, in pieces."""
+    ends = [0, *(end for _, end in cuts)]
+    starts = [*(start for start, _ in cuts), len(text)]
+    return [text[end:start] for end, start in zip(ends, starts, strict=True)]
 
 
 def single_spaced(text: str) -> str:
