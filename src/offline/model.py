@@ -44,16 +44,15 @@ TAKES_BACK = lexicon.Expression(
     r"(?P<sign>(?:\W*<lines.laugh>)*\W*)(?P<more>.*)",
     re.I | re.S,
 )
-ABOUT = lexicon.Expression(r"<forget.about> ", re.I)
+ABOUT = lexicon.AnyCase(r"<forget.about> ")
 # What goes on with the note before it: "it's on the 25th", "в субботу", "I sold it".
-IN_ITS_PLACE = lexicon.Expression(
+IN_ITS_PLACE = lexicon.AnyCase(
     r"(?:<lines.continues>|<forget.that>|<lines.question_preposition>)(?![\w'-])"
-    r"|.{1,60}\s<lines.continues>\W*$",
-    re.I,
+    r"|.{1,60}\s<lines.continues>\W*$"
 )
 SIGN = re.compile(r"[,.;:!)—–]|\s-")
-ASK_ME = lexicon.Expression(r"^\W*<lines.ask_me>[\s,]+", re.I)
-GIVE_ME = lexicon.Expression(r"^\W*<lines.give_me>\s", re.I)  # "скинь номер сантехника"
+ASK_ME = lexicon.AnyCase(r"^\W*<lines.ask_me>[\s,]+")
+GIVE_ME = lexicon.AnyCase(r"^\W*<lines.give_me>\s")  # "скинь номер сантехника"
 Call = tuple[str, dict[str, Any]]
 Prompt = Sequence[BaseMessage]
 Names = Sequence[str]

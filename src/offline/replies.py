@@ -50,19 +50,18 @@ SHARED = 0.5  # of the words of a question, in a file; more of them in what has 
 BESIDE = 5  # messages behind a note in which one that puts it right is looked for
 # A laugh or a sigh before what puts right or takes back.
 LEAD = r"\W*(?:(?:<lines.laugh>|<lines.opener>)(?![\w'-])\W+){0,3}?"
-CORRECTS = lexicon.Expression(rf"{LEAD}(?:<lines.corrects>|<lines.takes_back>)(?![\w'-])", re.I)
-CONTINUES = lexicon.Expression(r"\W*<lines.continues>(?![\w'-])", re.I)
-INTRODUCED = lexicon.Expression(
-    r"\W*(?P<greeting>(?:(?:<lines.opener>|<lines.pleasantry>)(?![\w'-])\W+){0,2})<lines.named>",
-    re.I,
+CORRECTS = lexicon.AnyCase(rf"{LEAD}(?:<lines.corrects>|<lines.takes_back>)(?![\w'-])")
+CONTINUES = lexicon.AnyCase(r"\W*<lines.continues>(?![\w'-])")
+INTRODUCED = lexicon.AnyCase(
+    r"\W*(?P<greeting>(?:(?:<lines.opener>|<lines.pleasantry>)(?![\w'-])\W+){0,2})<lines.named>"
 )
-END = lexicon.Expression(r"(?>[ ,]+<lines.question_end>(?!\w))+\W*$", re.I)
-TELLING = lexicon.Expression(r"(?<!\w)<lines.telling_question>\s+(?=.{8})", re.I)
+END = lexicon.AnyCase(r"(?>[ ,]+<lines.question_end>(?!\w))+\W*$")
+TELLING = lexicon.AnyCase(r"(?<!\w)<lines.telling_question>\s+(?=.{8})")
 TOLD = 2  # content words of a sentence beside a question that tells something
 WHOSE = re.compile(r"\W*(?:[ув] |\w+s\b)", re.I)  # "у лёхи", "jakes"
 # What answers who, or where, one is, by the search term of the relation.
 ANSWERS = {
-    relation_term(one): lexicon.Expression(rf"(?<!\w)<facts.answers.{one}>(?!\w)", re.I)
+    relation_term(one): lexicon.AnyCase(rf"(?<!\w)<facts.answers.{one}>(?!\w)")
     for one in ("name", "age", "lives_in", "born_in", "works_as", "works_at")
 }
 PET_STEM = 3  # letters of a name that has an ending

@@ -231,7 +231,7 @@ MAX_INFLECTED = 1  # words; two may swap roles: "Олег помог Ивану"
 
 # "I have" in Russian and Ukrainian; "I am", whose verb must not be taken for the morning.
 FILLER_PHRASE = lexicon.Expression(r"\b<sameness.filler_phrases>\b")
-CLAUSES = lexicon.Expression(r"[,;:.!?—–-]\s+\w|\s<sameness.conjunctions>\s", re.IGNORECASE)
+CLAUSES = lexicon.AnyCase(r"[,;:.!?—–-]\s+\w|\s<sameness.conjunctions>\s")
 
 
 def content_hash(text: str, speaker_id: int | None = None) -> str:

@@ -119,98 +119,86 @@ _TALK = r"(?!(?:<secrets.talk>[^\W\d_]*|<secrets.talk_whole>)(?![^\s.,;:!?]))"
 _LAST = r"(?=\s*(?:[.!?,;\n]|$)|\s+<secrets.after>\s)"
 
 # Words that announce a secret, and the secret after them, which begins where the group ``v`` does.
-PASSWORDS = tuple(
-    lexicon.Expression(source, re.IGNORECASE)
-    for source in (
-        # "пароль от вайфая: ...", "my password is ...", "пароль — ..."
-        rf"{_PASSWORD}\b[^•.!?\n:=]{{0,40}}?\s*[:=]\s*(?P<v>\S)",
-        rf"{_PASSWORD}\b(?!\s+<secrets.talk>)(?:\s+<secrets.for>)?(?:\s+[\w'-]+){{0,6}}?"
-        rf"\s+(?:(?:-\s+)?<secrets.is>|-(?!\s+<secrets.is>))\s+{_TALK}(?P<v>\S)",
-        # "пароль от вайфая солнышко2020", "password hunter2", "пароль 1234": a digit, or quotes
-        rf"{_PASSWORD}(?:\s+<secrets.for>\s+(?:the\s+)?[\w'-]+"
-        r"(?:(?:\s+<lines.question_preposition>(?:\s+the)?)?\s+[^\W\d]+)?)?\s+"
-        r"(?P<v>[\"']\S|(?!1password)(?=\S{0,30}\d)\S{4,})",
-        # "пароль рута Qw7zz!mars": letters and digits together, behind what it opens
-        rf"{_PASSWORD}(?:\s+(?!<secrets.talk>)[^\W\d_]+){{1,3}}?"
-        r"\s+(?P<v>(?=\S{0,30}\d)(?=\S{0,30}[^\W\d_])(?!\d{1,2}[^\W\d_]+(?![^\s.,!?]))\S{6,})",
-        # "пароль от вайфая солнышко", "мой пароль солнышко", "пароль qwerty"
-        r"(?:^|[.!?,;:\n] ?|\b<secrets.own>\s+)<secrets.bare_password>\s+<secrets.for>\s+[\w'-]+"
-        rf"\s+(?P<v>{_TALK}\w{{3,}}){_LAST}",
-        rf"\b<secrets.mine>\s+<secrets.password>\s+(?P<v>{_TALK}\w{{3,}}){_LAST}",
-        rf"\b<secrets.bare_password>\s+(?!wi|vpn|apple|google)(?P<v>{_TALK}[a-z]{{4,}}\b)",
-    )
+PASSWORDS = lexicon.AnyCase.each(
+    # "пароль от вайфая: ...", "my password is ...", "пароль — ..."
+    rf"{_PASSWORD}\b[^•.!?\n:=]{{0,40}}?\s*[:=]\s*(?P<v>\S)",
+    rf"{_PASSWORD}\b(?!\s+<secrets.talk>)(?:\s+<secrets.for>)?(?:\s+[\w'-]+){{0,6}}?"
+    rf"\s+(?:(?:-\s+)?<secrets.is>|-(?!\s+<secrets.is>))\s+{_TALK}(?P<v>\S)",
+    # "пароль от вайфая солнышко2020", "password hunter2", "пароль 1234": a digit, or quotes
+    rf"{_PASSWORD}(?:\s+<secrets.for>\s+(?:the\s+)?[\w'-]+"
+    r"(?:(?:\s+<lines.question_preposition>(?:\s+the)?)?\s+[^\W\d]+)?)?\s+"
+    r"(?P<v>[\"']\S|(?!1password)(?=\S{0,30}\d)\S{4,})",
+    # "пароль рута Qw7zz!mars": letters and digits together, behind what it opens
+    rf"{_PASSWORD}(?:\s+(?!<secrets.talk>)[^\W\d_]+){{1,3}}?"
+    r"\s+(?P<v>(?=\S{0,30}\d)(?=\S{0,30}[^\W\d_])(?!\d{1,2}[^\W\d_]+(?![^\s.,!?]))\S{6,})",
+    # "пароль от вайфая солнышко", "мой пароль солнышко", "пароль qwerty"
+    r"(?:^|[.!?,;:\n] ?|\b<secrets.own>\s+)<secrets.bare_password>\s+<secrets.for>\s+[\w'-]+"
+    rf"\s+(?P<v>{_TALK}\w{{3,}}){_LAST}",
+    rf"\b<secrets.mine>\s+<secrets.password>\s+(?P<v>{_TALK}\w{{3,}}){_LAST}",
+    rf"\b<secrets.bare_password>\s+(?!wi|vpn|apple|google)(?P<v>{_TALK}[a-z]{{4,}}\b)",
 )
 _CARD = r"[2-6](?:[ -]?\d){14,18}"
-WORDED = tuple(
-    lexicon.Expression(source, re.IGNORECASE)
-    for source in (
-        # PIN and CVV, before and after the number; codes of phones, safes and banks
-        r"\b<secrets.pin>(?:-?<secrets.code_tail>)?\b[^•.!?\n\d]{0,30}(?P<v>\d[\d ]{2,8}\b)",
-        r"\b(?P<v>\d{4,8})\s*(?:-|<secrets.is_this>)?\s*(?:my|<secrets.mine>)?\s*<secrets.pin>\b",
-        r"\b<secrets.cvv>\b[^•.!?\n\d]{0,30}(?P<v>\d{3,4}\b)",
-        r"\b(?P<v>\d{3,4})\s*(?:-|<secrets.is_this>)?\s*(?:my|<secrets.mine>)?\s*(?:cv[vc]2?)\b",
-        r"\b<secrets.code>\s+<secrets.code_for>\s+(?:<secrets.my>\s+)?<secrets.locked>"
-        r"[^•.!?\n\d]{0,20}(?P<v>\d{3,})",
-        # "api key: ...", "токен - ..."
-        r"\b<secrets.key>\w{0,2}\s*(?:[:=-]|<secrets.seed_is>)\s*(?P<v>(?=\S{0,60}\d)\S{6,})",
-        r"[?&](?:token|access_token|api_?key|key|password|secret|sig)=(?P<v>[^\s&]{6,})",
-        # Numbers of cards, also one with a slip in it, whose check digit is wrong
-        rf"\b<secrets.card>\b[^•.!?\n\d]{{0,30}}(?P<v>{_CARD})(?![ -]?\d)",
-        rf"(?<!\d)(?P<v>{_CARD})(?!\d)[^•.!?\n\d]{{1,15}}\b<secrets.card>\b",
-        # Numbers of documents
-        r"\b<secrets.document>\b[^•.!?\n+\d]{0,40}"
-        r"(?P<v>(?>\d[\s-]?){2,6}(?>[^\w+.!?\n]{0,3}<secrets.number>?\s?\d[\s-]?){4,16})",
-        r"(?<!\d)(?P<v>\d{3}-\d{3}-\d{3}[ -]\d{2})(?!\d)",
-        r"\biban\b\W{0,5}(?P<v>[a-z]{2}\d{2}(?> ?[a-z]{0,4}\d[a-z\d]*){0,9})",
-    )
+WORDED = lexicon.AnyCase.each(
+    # PIN and CVV, before and after the number; codes of phones, safes and banks
+    r"\b<secrets.pin>(?:-?<secrets.code_tail>)?\b[^•.!?\n\d]{0,30}(?P<v>\d[\d ]{2,8}\b)",
+    r"\b(?P<v>\d{4,8})\s*(?:-|<secrets.is_this>)?\s*(?:my|<secrets.mine>)?\s*<secrets.pin>\b",
+    r"\b<secrets.cvv>\b[^•.!?\n\d]{0,30}(?P<v>\d{3,4}\b)",
+    r"\b(?P<v>\d{3,4})\s*(?:-|<secrets.is_this>)?\s*(?:my|<secrets.mine>)?\s*(?:cv[vc]2?)\b",
+    r"\b<secrets.code>\s+<secrets.code_for>\s+(?:<secrets.my>\s+)?<secrets.locked>"
+    r"[^•.!?\n\d]{0,20}(?P<v>\d{3,})",
+    # "api key: ...", "токен - ..."
+    r"\b<secrets.key>\w{0,2}\s*(?:[:=-]|<secrets.seed_is>)\s*(?P<v>(?=\S{0,60}\d)\S{6,})",
+    r"[?&](?:token|access_token|api_?key|key|password|secret|sig)=(?P<v>[^\s&]{6,})",
+    # Numbers of cards, also one with a slip in it, whose check digit is wrong
+    rf"\b<secrets.card>\b[^•.!?\n\d]{{0,30}}(?P<v>{_CARD})(?![ -]?\d)",
+    rf"(?<!\d)(?P<v>{_CARD})(?!\d)[^•.!?\n\d]{{1,15}}\b<secrets.card>\b",
+    # Numbers of documents
+    r"\b<secrets.document>\b[^•.!?\n+\d]{0,40}"
+    r"(?P<v>(?>\d[\s-]?){2,6}(?>[^\w+.!?\n]{0,3}<secrets.number>?\s?\d[\s-]?){4,16})",
+    r"(?<!\d)(?P<v>\d{3}-\d{3}-\d{3}[ -]\d{2})(?!\d)",
+    r"\biban\b\W{0,5}(?P<v>[a-z]{2}\d{2}(?> ?[a-z]{0,4}\d[a-z\d]*){0,9})",
 )
 # Recovery words of a wallet: some words behind a sign, or many of them.
 _WORDS = r"(?>[\s\d,;.)-]{0,6}[^\W\d]\w*)"
-SEEDS = lexicon.Expression(
+SEEDS = lexicon.AnyCase(
     rf"\b<secrets.seed>(?:[^•.!?\n:=]{{0,30}}"
     rf"(?:[:=]|(?:\s-\s+)?\b<secrets.seed_is>\b|\s-\s(?!\s*<secrets.seed_is>\b))"
     rf"\s*(?=\w)(?![^\W\d]{{1,2}}\b){_TALK}(?P<v>{_WORDS}{{1,24}})"
-    r"|(?P<w>(?:[\s,]+\w+){8,24}))",
-    re.IGNORECASE,
+    r"|(?P<w>(?:[\s,]+\w+){8,24}))"
 )
 # Codes of daily life: what opens a door, a locker, a suitcase; not that of a city or of an error.
 _CODE = r"[#*]?\d[\w#*-]*|[^\W\d_]\d[\w#*-]*"
 _LONG_CODE = rf"(?!(?:19|20)\d\d\b)(?=\S{{3}})(?:{_CODE})(?![^\s.,;!?)(]|[.,]\d)"
 _KEEP = r"(?=\s*(?:[.!?,;)\n(]|$)|\s+(?:<secrets.after>|<secrets.for>|<lines.remember>)(?!\w))"
-DOORS = tuple(
-    lexicon.Expression(source, re.IGNORECASE)
-    for source in (
-        r"\b<secrets.code>\b[^•.!?\n\d]{0,20}?\b<secrets.door>\b[^•.!?\n\d]{0,25}?"
-        rf"(?<!\w)(?P<v>{_CODE})",
-        rf"\b<secrets.door>\b[^•.!?\n\d]{{0,15}}?\b<secrets.code>\b[^•.!?\n\d]{{0,16}}?(?<!\w)(?P<v>{_CODE})",
-        rf"\b<secrets.door>\s<secrets.code>\b[^•.!?\n\d]{{0,25}}?(?<!\w)(?P<v>{_LONG_CODE})",
-        # "The locker code at work is 2087": no year
-        r"\b(?:<secrets.door>\s<secrets.code>|<secrets.code>\s<secrets.door>)\b"
-        r"[^•.!?\n\d]{0,25}?\s(?:<secrets.is>|<secrets.is_this>|[-:=])\s*(?P<v>\d{4})(?!\w)",
-        rf"\b<secrets.door>\b[^•.!?\n]{{0,40}}?\b<secrets.opens>\b[^•.!?\n\d]{{0,15}}?"
-        rf"(?<!\w)(?P<v>{_LONG_CODE})",
-        rf"\b<secrets.keypad>\b[^•.!?\n\d]{{0,25}}?(?<!\w)(?P<v>{_LONG_CODE}){_KEEP}",
-        rf"\b<secrets.code>\s(?P<v>{_CODE})\s[^•.!?\n\d]{{0,12}}?\b<secrets.door>\b",
-        rf"(?<![\w-])(?:(?P<public><secrets.public>)[ -])?<secrets.code>(?![\w-])"
-        r"(?:\s+(?!<secrets.public>\b)[^\W\d][\w'-]*(?:\.\.+|…)?){0,7}?"
-        rf"\s*[:=-]?\s+(?P<v>{_LONG_CODE}){_KEEP}",
-        rf"(?<![\w.,:-])(?P<v>{_LONG_CODE})\s*(?:-|<secrets.is_this>)\s*(?:(?!<secrets.public>\b)"
-        r"[^\W\d][\w'-]*\s+){0,4}?<secrets.code>(?!\s+<secrets.public>)(?![\w-])",
-        r"\b<secrets.wifi>\b[^•.!?\n\d]{0,30}?\s(?P<v>(?=[^\W\d_]\S{0,40}\d)\w{6,})",
-    )
+DOORS = lexicon.AnyCase.each(
+    r"\b<secrets.code>\b[^•.!?\n\d]{0,20}?\b<secrets.door>\b[^•.!?\n\d]{0,25}?"
+    rf"(?<!\w)(?P<v>{_CODE})",
+    rf"\b<secrets.door>\b[^•.!?\n\d]{{0,15}}?\b<secrets.code>\b[^•.!?\n\d]{{0,16}}?(?<!\w)(?P<v>{_CODE})",
+    rf"\b<secrets.door>\s<secrets.code>\b[^•.!?\n\d]{{0,25}}?(?<!\w)(?P<v>{_LONG_CODE})",
+    # "The locker code at work is 2087": no year
+    r"\b(?:<secrets.door>\s<secrets.code>|<secrets.code>\s<secrets.door>)\b"
+    r"[^•.!?\n\d]{0,25}?\s(?:<secrets.is>|<secrets.is_this>|[-:=])\s*(?P<v>\d{4})(?!\w)",
+    rf"\b<secrets.door>\b[^•.!?\n]{{0,40}}?\b<secrets.opens>\b[^•.!?\n\d]{{0,15}}?"
+    rf"(?<!\w)(?P<v>{_LONG_CODE})",
+    rf"\b<secrets.keypad>\b[^•.!?\n\d]{{0,25}}?(?<!\w)(?P<v>{_LONG_CODE}){_KEEP}",
+    rf"\b<secrets.code>\s(?P<v>{_CODE})\s[^•.!?\n\d]{{0,12}}?\b<secrets.door>\b",
+    rf"(?<![\w-])(?:(?P<public><secrets.public>)[ -])?<secrets.code>(?![\w-])"
+    r"(?:\s+(?!<secrets.public>\b)[^\W\d][\w'-]*(?:\.\.+|…)?){0,7}?"
+    rf"\s*[:=-]?\s+(?P<v>{_LONG_CODE}){_KEEP}",
+    rf"(?<![\w.,:-])(?P<v>{_LONG_CODE})\s*(?:-|<secrets.is_this>)\s*(?:(?!<secrets.public>\b)"
+    r"[^\W\d][\w'-]*\s+){0,4}?<secrets.code>(?!\s+<secrets.public>)(?![\w-])",
+    r"\b<secrets.wifi>\b[^•.!?\n\d]{0,30}?\s(?P<v>(?=[^\W\d_]\S{0,40}\d)\w{6,})",
 )
 # Behind what is too short for a code, and tells where it opens: "on ward 9 is 7714".
 CODE_BEHIND = re.compile(rf"[^•!?\n]{{0,40}}?(?<![\w.,:-])(?P<v>{_LONG_CODE})")
 SHORT_CODE = 2  # characters
-HOUSEHOLD = lexicon.Expression(r"\b(?:<secrets.wifi>|<secrets.door>)\b", re.IGNORECASE)
-PAYS = lexicon.Expression(r"\b<secrets.locked>\b", re.IGNORECASE)
-SECRET_WORD = lexicon.Expression(
-    r"\b(?:<secrets.password>|<secrets.code>|<secrets.pin>)\b", re.IGNORECASE
-)
-WIFI = lexicon.Expression(r"\b<secrets.wifi>\b", re.IGNORECASE)
-DOOR = lexicon.Expression(r"\b<secrets.door>\b", re.IGNORECASE)
+HOUSEHOLD = lexicon.AnyCase(r"\b(?:<secrets.wifi>|<secrets.door>)\b")
+PAYS = lexicon.AnyCase(r"\b<secrets.locked>\b")
+SECRET_WORD = lexicon.AnyCase(r"\b(?:<secrets.password>|<secrets.code>|<secrets.pin>)\b")
+WIFI = lexicon.AnyCase(r"\b<secrets.wifi>\b")
+DOOR = lexicon.AnyCase(r"\b<secrets.door>\b")
 NEAR = 40  # characters before a password in which the thing that it opens may be named
-AFTER = lexicon.Expression(r"[,;.!?]?\s+<secrets.after>\s|[,;.!?](?:\s|$)|\n", re.IGNORECASE)
+AFTER = lexicon.AnyCase(r"[,;.!?]?\s+<secrets.after>\s|[,;.!?](?:\s|$)|\n")
 WORD_END = lexicon.Expression(r"\S*")
 TAIL = lexicon.Expression(r"(?:\s(?=\S{0,60}\d)\S+)*")
 
@@ -219,10 +207,8 @@ WORDS = re.compile(r"(?:[^\W\d_]+ ){7,23}[^\W\d_]+")
 ALONE = re.compile(rf"\S{{4,64}}|\d[\d -]{{2,24}}|{WORDS.pattern}")
 PUBLIC = re.compile(r"\d{1,2}[:.]\d\d|[\w.+-]+@[\w-]+\.\w+|\w+://\S*|[#@/]\S*")
 PLAIN_WORD = re.compile(r"\W*[^\W\d_]+(?:[-'][^\W\d_]+)*\W*")
-ANNOUNCED = lexicon.Expression(r"(?:[:=-]|\b<secrets.is>)$", re.IGNORECASE)
-THIS_IS = lexicon.Expression(
-    r"\W*(?:<lines.opener>[ ,]+)*<secrets.this_is>(?![\w'-])", re.IGNORECASE
-)
+ANNOUNCED = lexicon.AnyCase(r"(?:[:=-]|\b<secrets.is>)$")
+THIS_IS = lexicon.AnyCase(r"\W*(?:<lines.opener>[ ,]+)*<secrets.this_is>(?![\w'-])")
 MAX_ANNOUNCED = 200  # characters of a message that may announce a secret at its end
 
 MASK = "••••"  # stands in a message in the place of a secret

@@ -23,16 +23,13 @@ VALUES = {
     "value": r"[^.!?]{2,60}",
 }
 JOINT = re.compile(r"\s*[,;]\s*(?:(?:and|и|і|та|а)\s+)?|\s+(?:and|и|і|та)\s+", re.IGNORECASE)
-REMEMBER = lexicon.Expression(
-    r"<lines.remember>[\s,:—–-]*(?:<lines.that>\b[\s,:]*)?", re.IGNORECASE
-)
+REMEMBER = lexicon.AnyCase(r"<lines.remember>[\s,:—–-]*(?:<lines.that>\b[\s,:]*)?")
 # The order to keep a secret stands before it or behind it: "gate code is 4471, remember it".
-KEEP_SECRET = lexicon.Expression(
+KEEP_SECRET = lexicon.AnyCase(
     r"(?<![\w'])(?<!n't )(?<!\bnt )(?<!\bi )(?<!\bto )(?<!\byou )(?<!\bwe )(?<!\bне )(?<!not )"
-    r"(?:<lines.remember>|<secrets.keep>(?![\w']))[\s,:—–-]*(?:<lines.that>\b[\s,:]*)?",
-    re.IGNORECASE,
+    r"(?:<lines.remember>|<secrets.keep>(?![\w']))[\s,:—–-]*(?:<lines.that>\b[\s,:]*)?"
 )
-PLEASE_LAST = lexicon.Expression(r"[\s,]+<requests.please>$", re.IGNORECASE)
+PLEASE_LAST = lexicon.AnyCase(r"[\s,]+<requests.please>$")
 
 
 def plain_facts(text: str) -> list[Fact]:

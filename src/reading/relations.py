@@ -3,7 +3,6 @@
 The gate, contradictions, questions, forgetting and the offline model read this table.
 """
 
-import re
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -56,7 +55,7 @@ class Relation:
         """An expression for the questions that ask for it; None: none does."""
         asks = any("asked" in told for _, told in lexicon.by_language(f"relations.{self.name}"))
         source = rf"(?<!\w)<relations.{self.name}.asked>(?!\w)"
-        return lexicon.Expression(source, re.IGNORECASE) if asks else None
+        return lexicon.AnyCase(source) if asks else None
 
 
 RELATIONS = (

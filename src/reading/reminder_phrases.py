@@ -29,7 +29,7 @@ from src.texts.morphology import parts_of_speech
 from src.texts.plain_text import INVISIBLE, between, single_spaced
 
 # Quick, for every message: without one of these nothing asks for a reminder.
-HINT = lexicon.Expression("<reminder.hints>", re.IGNORECASE)
+HINT = lexicon.AnyCase("<reminder.hints>")
 ME = "(?:<reminder.me>[ ,]+){0,3}"
 COMMAND = lexicon.Expression(
     rf"(?<![\w'-])(?:(?P<noun>{ME}<reminder.make> {ME}(?:<reminder.a> ){{0,2}}"
@@ -47,7 +47,7 @@ BEFORE_ORDER = lexicon.Expression(
 )
 BETWEEN = lexicon.Expression(r"[ ,]*(?:<reminder.between>[ ,]+){0,2}")
 BEGINNING = lexicon.Expression("(?:<reminder.greeting>[ ,!.]+){0,3}")
-BEGINNING_OF_TEXT = lexicon.Expression(r"^(?:<reminder.greeting>[\s,!.]+)+(?=\S)", re.IGNORECASE)
+BEGINNING_OF_TEXT = lexicon.AnyCase(r"^(?:<reminder.greeting>[\s,!.]+)+(?=\S)")
 ENDING = lexicon.Expression("[ ,]*<reminder.ending>?[ .!?)…]*")
 # What asks beside what ``QUESTION`` knows.
 ASKS_TOO = lexicon.Expression(r"<reminder.asks_too>(?![\w'-])")
@@ -79,10 +79,8 @@ CORRECTION = lexicon.Expression(
 # What stands for a thing that was named before: "remind me of it tomorrow".
 PRONOUN = lexicon.Expression(r"\b<reminder.pronoun>\b")
 # What joins the order and the thing and is no part of it.
-JOINING = lexicon.Expression(r"[\s,:;—–-]*(?:<reminder.joining>(?![\w'-])[\s,]*)?", re.IGNORECASE)
-POLITE_END = lexicon.Expression(
-    r"(?<![\s,])[\s,]+<reminder.polite_end>(?=[\s.!?]*$)", re.IGNORECASE
-)
+JOINING = lexicon.AnyCase(r"[\s,:;—–-]*(?:<reminder.joining>(?![\w'-])[\s,]*)?")
+POLITE_END = lexicon.AnyCase(r"(?<![\s,])[\s,]+<reminder.polite_end>(?=[\s.!?]*$)")
 
 
 @dataclass(frozen=True)

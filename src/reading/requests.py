@@ -24,50 +24,43 @@ MAX_TEXT = 1000  # characters; a longer message is no request
 POLITE = r"(?:<requests.polite>[\s,!.]+)*"
 YOU_MAY = r"(?:<requests.you_may>[\s,]+|<requests.you_may_english> )"
 # "Can you", "а можно": what follows is no question.
-ASKING = lexicon.Expression(
-    rf"^\W*(?:<lines.opener>[ ,]+)?(?:{YOU_MAY}|<move.may> )", re.IGNORECASE
-)
+ASKING = lexicon.AnyCase(rf"^\W*(?:<lines.opener>[ ,]+)?(?:{YOU_MAY}|<move.may> )")
 # What may be said only behind "you may" is in the past: "чтобы ты забыла", not "я забыла".
-FORGET = lexicon.Expression(
+FORGET = lexicon.AnyCase(
     rf"{POLITE}(?:(?P<may>{YOU_MAY})(?:<requests.please> )?)?(?:(?(may)<forget.past>|(?!))"
     r"|<forget.verb>|<forget.take_out>(?= .*<forget.memory>))"
-    r"(?![\w'-])[\s,:]*(?:<forget.forever>\b)?[\s,:]*",
-    re.IGNORECASE,
+    r"(?![\w'-])[\s,:]*(?:<forget.forever>\b)?[\s,:]*"
 )
 # What may stand behind the thing and is no part of it.
-BEHIND = lexicon.Expression(
-    r"(?:[\s,]+(?:<forget.behind>|(?><forget.determiner>\s+)*<forget.matter>)){1,4}$",
-    re.IGNORECASE,
+BEHIND = lexicon.AnyCase(
+    r"(?:[\s,]+(?:<forget.behind>|(?><forget.determiner>\s+)*<forget.matter>)){1,4}$"
 )
 # A reply to a list, of which one is to be picked.
-ALL_OF_THEM = lexicon.Expression(r"<answers.all_of_them>[.! ]*", re.IGNORECASE)
-EVERYTHING = lexicon.Expression(r"<forget.everything>[\s,]*", re.IGNORECASE)
+ALL_OF_THEM = lexicon.AnyCase(r"<answers.all_of_them>[.! ]*")
+EVERYTHING = lexicon.AnyCase(r"<forget.everything>[\s,]*")
 # What stands between the verb and the thing: "what you know about", "all that I told you of".
-WHAT_IS_KNOWN = lexicon.Expression(
-    r"(?:<forget.from_memory> )?(?:<forget.what> )?(?:<forget.i_said>|<forget.you_know>)?[\s,]*",
-    re.IGNORECASE,
+WHAT_IS_KNOWN = lexicon.AnyCase(
+    r"(?:<forget.from_memory> )?(?:<forget.what> )?(?:<forget.i_said>|<forget.you_know>)?[\s,]*"
 )
-ABOUT = lexicon.Expression(r"<forget.about>(?![\w'-])[\s,]*", re.IGNORECASE)
+ABOUT = lexicon.AnyCase(r"<forget.about>(?![\w'-])[\s,]*")
 # "That whole business with", "эту тему про": it stands for the thing behind it.
-MATTER = lexicon.Expression(
-    r"(?><forget.determiner>\s+)*<forget.matter>\s+(?:<forget.about>|<forget.with>)(?![\w'-])[\s,]*",
-    re.IGNORECASE,
+MATTER = lexicon.AnyCase(
+    r"(?><forget.determiner>\s+)*<forget.matter>\s+(?:<forget.about>|<forget.with>)(?![\w'-])[\s,]*"
 )
 # "Про Тучку забудь": the verb behind the thing.
-FORGET_LAST = lexicon.Expression(
+FORGET_LAST = lexicon.AnyCase(
     rf"{POLITE}(?P<thing><forget.last_thing>\s.{{1,80}}?)(?<!\bн[еі])[\s,]+(?:<requests.please>,?\s+)?"
-    r"<forget.last_verb>(?:[\s,]+<forget.behind>){0,2}(?:\s*[,;(—–-].*|[\s.!]*)",
-    re.IGNORECASE,
+    r"<forget.last_verb>(?:[\s,]+<forget.behind>){0,2}(?:\s*[,;(—–-].*|[\s.!]*)"
 )
 # "Forget that, I was joking": what follows the sign is a reason.
-THAT = lexicon.Expression(r"<forget.that>\s*[,.;:(—–]", re.IGNORECASE)
+THAT = lexicon.AnyCase(r"<forget.that>\s*[,.;:(—–]")
 # "Забудь про ёлку, купил уже": what says why begins with a verb or who did it.
-REASON = lexicon.Expression(
-    r"\s*[,(—–]\s*(?=(?P<word>[^\W\d_]+))(?P<sure><forget.reason>(?![\w'-]))?", re.IGNORECASE
+REASON = lexicon.AnyCase(
+    r"\s*[,(—–]\s*(?=(?P<word>[^\W\d_]+))(?P<sure><forget.reason>(?![\w'-]))?"
 )
-PLAIN_REASON = lexicon.Expression(r"(?<=\w)(?:[,;(]|\s+<forget.who>(?![\w'-]))", re.IGNORECASE)
-ALL = lexicon.Expression(r"\b<forget.all>\b", re.IGNORECASE)
-OF_ME = lexicon.Expression(r"\b<forget.of_me>\b", re.IGNORECASE)
+PLAIN_REASON = lexicon.AnyCase(r"(?<=\w)(?:[,;(]|\s+<forget.who>(?![\w'-]))")
+ALL = lexicon.AnyCase(r"\b<forget.all>\b")
+OF_ME = lexicon.AnyCase(r"\b<forget.of_me>\b")
 
 
 @dataclass(frozen=True)
@@ -158,17 +151,15 @@ _OBJECT = r"(?>\s+<requests.private_object>(?!\w))*"
 _NEXT = r"(?:<lines.the_next>(?:\s+[^\W\d]+){0,2}\s+)?"
 # "Don't remember this: …", with a sign behind it or with "this"; "don't remember that I …" wants
 # something forgotten.
-PRIVATE_FIRST = lexicon.Expression(
+PRIVATE_FIRST = lexicon.AnyCase(
     rf"^\W*{_QUIETLY}{_PRIVATE}(?:{_OBJECT}\s*(?:[:.,;!\n)(]|\s[-—–]+\s|$)|\s+(?!that){_THIS}\b)"
-    r"(?!\s*(?:that|where)\b)",
-    re.IGNORECASE,
+    r"(?!\s*(?:that|where)\b)"
 )
-PRIVATE_LAST = lexicon.Expression(
+PRIVATE_LAST = lexicon.AnyCase(
     rf"(?:^|[.,;:!?()\n]|\s[-—–]+\s)\W*+{_NEXT}{_QUIETLY}{_BUT}{_PRIVATE}{_OBJECT}\W*$"
     r"|(?<!\bi)(?<!\bwe)(?<!\byou)(?<!\bthey)(?<!\bwho)(?<!really)(?<!still)(?<!just)"
     rf"(?<!honestly)(?<!often)\s(?:{_BUT}{_THIS}\s+{_PRIVATE}|{_PRIVATE}\s+{_THIS})"
-    r"(?:\s+<requests.please>)?\W*$",
-    re.IGNORECASE,
+    r"(?:\s+<requests.please>)?\W*$"
 )
 MAX_EDGE = 300  # characters in which the phrase is looked for
 
@@ -185,8 +176,8 @@ def asks_to_keep_private(text: str) -> bool:
     return first is not None or last is not None
 
 
-THE_NEXT = lexicon.Expression(
-    rf"\b<lines.the_next>(?:\s+[\w']+){{0,2}}(?:\s+{_PRIVATE}{_OBJECT})?\W*$", re.IGNORECASE
+THE_NEXT = lexicon.AnyCase(
+    rf"\b<lines.the_next>(?:\s+[\w']+){{0,2}}(?:\s+{_PRIVATE}{_OBJECT})?\W*$"
 )
 
 
@@ -203,10 +194,10 @@ def picked(reply: str, options: Sequence[str]) -> str:
 
 # What each overview is asked for by, in the order of trial.
 OVERVIEWS = {
-    kind: lexicon.Expression(rf"(?<!\w)<ask.{kind}>(?!\w)", re.IGNORECASE)
+    kind: lexicon.AnyCase(rf"(?<!\w)<ask.{kind}>(?!\w)")
     for kind in ("wishes", "family", "work", "profile")
 }
-TALKED = lexicon.Expression(r"\b<requests.talked>\b", re.IGNORECASE)
+TALKED = lexicon.AnyCase(r"\b<requests.talked>\b")
 
 
 def overview_of(text: str) -> str | None:
@@ -226,11 +217,10 @@ def asks_what_was_said(text: str) -> bool:
 
 
 _PLACE = r"<clocktime.place>\s+(?P<{}>[^\s?.!,][^?.!,]{{1,39}}?)"
-TIME_QUESTION = lexicon.Expression(
+TIME_QUESTION = lexicon.AnyCase(
     rf"(?:(?:<clocktime.lead>|<clocktime.now>)[\s,]+)*(?:{_PLACE.format('before')}[\s,]+)?<clocktime.question>"
     rf"(?: is it| it is)?(?:\s+<clocktime.now>)*(?:\s+{_PLACE.format('after')})?"
-    r"(?:\s+<clocktime.now>|[\s,]+<requests.please>)*[\s?.!]*",
-    re.IGNORECASE,
+    r"(?:\s+<clocktime.now>|[\s,]+<requests.please>)*[\s?.!]*"
 )
 MAX_SENTENCE = 120  # characters; nobody asks for the time in more
 ANSWER = re.compile(r"(\S+ \S+), \w+ \((\S+), UTC([+-]\d\d)(\d\d)\)")  # of the tool current_time

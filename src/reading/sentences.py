@@ -16,32 +16,30 @@ MAX_ASKED = 12  # words of a line that may ask without a mark
 FOLD = str.maketrans("ёЁ’ʼ‘`", "еЕ''''")
 SENTENCE = re.compile(r"[^.!?…\n;]*(?:\.(?=\S)[^.!?…\n;]*)*[.!?…;]*")
 # What asks, also in mid-case and behind a preposition: "на каком курсе", "у кого", "whats".
-QUESTION = lexicon.Expression(
-    r"(?:<lines.question_and>\s+)*(?:<lines.question_preposition>\s+)?<lines.question>(?![\w'-])",
-    re.IGNORECASE,
+QUESTION = lexicon.AnyCase(
+    r"(?:<lines.question_and>\s+)*(?:<lines.question_preposition>\s+)?<lines.question>(?![\w'-])"
 )
 # A question word behind what is asked about: "летняя резина где", "вайфай який пароль".
-INSIDE = lexicon.Expression(
+INSIDE = lexicon.AnyCase(
     r"(?P<before>[^\s,.;:!?()]+(?: [^\s,.;:!?()]+){0,6}?)(?: <lines.question_preposition>)?"
     r" (?:<lines.last_question>|<lines.inner_question>(?P<behind>(?: [^\s,.;:!?()]+){1,2}))"
-    r"(?> <lines.question_end>(?!\w))*[\s.!]*",
-    re.IGNORECASE,
+    r"(?> <lines.question_end>(?!\w))*[\s.!]*"
 )
 # Behind "I know", "forgot", "asked" it asks nothing; nor behind a verb in mid-sentence.
-KNOWING = lexicon.Expression(r"(?<![\w'])<lines.knowing>(?![\w'])", re.IGNORECASE)
+KNOWING = lexicon.AnyCase(r"(?<![\w'])<lines.knowing>(?![\w'])")
 # A question word anywhere: "collect the parcel where", "buy it, but who has it".
-ASKING_WORD = lexicon.Expression(r"(?<![\w'-])<lines.asking_word>(?![\w-])", re.IGNORECASE)
+ASKING_WORD = lexicon.AnyCase(r"(?<![\w'-])<lines.asking_word>(?![\w-])")
 # "What I love is …", "когда я был маленьким, …" and "have been …" tell.
-SUBORDINATE = lexicon.Expression(r"<lines.subordinate>\b[^?]*,", re.IGNORECASE)
+SUBORDINATE = lexicon.AnyCase(r"<lines.subordinate>\b[^?]*,")
 # Greetings and other beginnings that are no part of what is told.
-OPENER = lexicon.Expression(r"(?:<lines.opener>(?![\w'-])[\s,.!:—–-]*)+", re.IGNORECASE)
+OPENER = lexicon.AnyCase(r"(?:<lines.opener>(?![\w'-])[\s,.!:—–-]*)+")
 # "Always answer briefly", "обращайся ко мне на ты".
-WISH = lexicon.Expression(r"\W{0,4}<lines.standing>(?![\w'-])", re.IGNORECASE)
+WISH = lexicon.AnyCase(r"\W{0,4}<lines.standing>(?![\w'-])")
 # "…, ладно?" asks for no answer.
-PLEASANTRY = lexicon.Expression(r"\W*(?:<lines.pleasantry>(?![\w'-])\W*)+", re.IGNORECASE)
-TAG = lexicon.Expression(r"(?<![\s,])[\s,]++<lines.tag>\s*+\?++\s*+$", re.IGNORECASE)
+PLEASANTRY = lexicon.AnyCase(r"\W*(?:<lines.pleasantry>(?![\w'-])\W*)+")
+TAG = lexicon.AnyCase(r"(?<![\s,])[\s,]++<lines.tag>\s*+\?++\s*+$")
 # A full stop behind them ends no sentence.
-ABBREVIATION = lexicon.Expression(r"(?:^|[\s(])<lines.abbreviation>\.$", re.IGNORECASE)
+ABBREVIATION = lexicon.AnyCase(r"(?:^|[\s(])<lines.abbreviation>\.$")
 
 
 def sentences(text: str) -> Iterator[str]:

@@ -24,12 +24,12 @@ Lemmas = frozenset[str]
 VALUES: Mapping[str, re.Pattern[str] | lexicon.Expression] = {
     "lines.number": re.compile(r"\d"),
     "lines.phone": re.compile(r"\d[\d ()-]{5,}\d"),
-    "lines.day": lexicon.Expression(r"\b(?:<time.weekday>|<time.weekdays_many>)\b", re.I),
-    "lines.place": lexicon.Expression(r"(?<!\w)<evidence.tells.where>", re.I),
+    "lines.day": lexicon.AnyCase(r"\b(?:<time.weekday>|<time.weekdays_many>)\b"),
+    "lines.place": lexicon.AnyCase(r"(?<!\w)<evidence.tells.where>"),
 }
 # What a question asks for, and what of that a text tells; whom it speaks of is no expression.
 ASKS, TELLS = (
-    {kind: lexicon.Expression(rf"(?<!\w)<evidence.{part}.{kind}>(?!\w)", re.I) for kind in kinds}
+    {kind: lexicon.AnyCase(rf"(?<!\w)<evidence.{part}.{kind}>(?!\w)") for kind in kinds}
     for part, kinds in (
         ("asks", ("when", "where", "many", "who")),
         ("tells", ("when", "where", "many")),

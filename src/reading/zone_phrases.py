@@ -16,9 +16,8 @@ PLACE = r"(?<!\w)(?P<place>[^\s,;:!?()][^,;!?()]{0,38})"
 NAME = r"(?P<place>(?!for |the |для |про )[^\W\d][\w.'-]{2,}(?: [^\W\d][\w.'-]{2,}){0,2}?)"
 CLAUSES = re.compile(r"[.!;)\n]+(?=\s|$)|,\s+")
 # What stands beside a told zone and wants no answer: "haha kidding".
-SMALL_TALK = lexicon.Expression(
-    r"\W*(?:(?:<lines.opener>|<lines.takes_back>|<reminder.greeting>)(?![\w'-])\W*)*",
-    re.IGNORECASE,
+SMALL_TALK = lexicon.AnyCase(
+    r"\W*(?:(?:<lines.opener>|<lines.takes_back>|<reminder.greeting>)(?![\w'-])\W*)*"
 )
 NAME_WORDS = 3  # of a zone named beside an hour: "San Francisco Bay"
 MAX_CANDIDATES = 3
@@ -30,10 +29,9 @@ USUAL = lexicon.Expression(r"\b<zones.usual>$")
 OWN = lexicon.Expression(r"\b<zones.own>$")
 NEVER = lexicon.Expression("<zones.never>")
 # "Not Moscow but Samara": what is denied goes.
-CORRECTED = lexicon.Expression(
+CORRECTED = lexicon.AnyCase(
     r" ?<zones.not> [^,.;!?\n]{1,38},? <zones.but> "
-    r"|,? (?:<zones.but> )?<zones.not> [^,.;!?\n]{1,38}$",
-    re.IGNORECASE,
+    r"|,? (?:<zones.but> )?<zones.not> [^,.;!?\n]{1,38}$"
 )
 # The end of a message: "not Denver but Chicago", "ugh not Denver, Chicago".
 NOT_BUT = lexicon.Expression(

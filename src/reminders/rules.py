@@ -154,24 +154,21 @@ SET_REMINDER, LIST_REMINDERS, CANCEL_REMINDER = TOOLS
 MAX_LISTED = 20  # lines; /reminders has the rest
 MAX_QUESTION = 80  # characters of a question for them
 # Questions for what is set: "какие у меня напоминания?", "show my reminders".
-ASKS_FOR_LIST = lexicon.Expression(
+ASKS_FOR_LIST = lexicon.AnyCase(
     r"\W*(?:(?>(?:<lines.opener>|<reminder.greeting>)(?!\w))[ ,.]+)*"
     r"(?:(?:<cancel.list>\b[\w ,']{0,30} )?<cancel.reminders>|<cancel.asked>)"
-    r"(?: <cancel.are_set>)*\W*",
-    re.IGNORECASE,
+    r"(?: <cancel.are_set>)*\W*"
 )
 # "Remind me": of what, and when? The answer completes it.
-BARE_ORDER = lexicon.Expression("<cancel.bare_order>[.! ]*", re.IGNORECASE)
+BARE_ORDER = lexicon.AnyCase("<cancel.bare_order>[.! ]*")
 # With a sign only behind it, it ends a clause.
-POLITE = lexicon.Expression(
-    r"(?P<before>[ ,]*)\b(?:<requests.please>|<move.instead>|<move.sorry>)\b(?P<behind>[ ,]*)",
-    re.IGNORECASE,
+POLITE = lexicon.AnyCase(
+    r"(?P<before>[ ,]*)\b(?:<requests.please>|<move.instead>|<move.sorry>)\b(?P<behind>[ ,]*)"
 )
 # A clause ends at a sign, before "can you", and before a verb that only orders.
-CLAUSE_END = lexicon.Expression(
+CLAUSE_END = lexicon.AnyCase(
     r"(?:[.!?;,)(]+|\b<cancel.and>) |(?= <requests.you_may_english> )"
-    r"|(?<= )(?=(?:<move.verb>|<cancel.surely>)(?<=[^\W\da-z])(?!\w))",
-    re.IGNORECASE,
+    r"|(?<= )(?=(?:<move.verb>|<cancel.surely>)(?<=[^\W\da-z])(?!\w))"
 )
 _LEAD = r"\W*(?:(?>(?:<lines.opener>|<cancel.and>)(?!\w))[ ,]+)*"
 _OF = "(?:(?: <cancel.about>)? (?P<about>.{1,80}?))?"
@@ -179,7 +176,7 @@ _UNNEEDED = "[ ,]+(?:<cancel.unneeded>|<cancel.stop>)(?: <cancel.again>)?"
 # "Отмени напоминание про хлеб", "cancel the bread reminder", "больше не напоминай о хлебе",
 # "напоминание про хлеб больше не нужно".
 CANCEL = tuple(
-    lexicon.Expression(rf"{_LEAD}{source}\W*", re.IGNORECASE)
+    lexicon.AnyCase(rf"{_LEAD}{source}\W*")
     for source in (
         "<cancel.stop> (?:<cancel.whose> )?(?:(?P<all><cancel.all>) )?(?:<cancel.whose> )?"
         "<cancel.noun>(?: (?:<cancel.about> )?(?P<about>.{1,80}?))??(?: <cancel.again>)?",
@@ -201,22 +198,20 @@ CANCEL = tuple(
 
 
 # "Перенеси на пятницу", "move the dentist reminder to 10", "відклади на годину".
-MOVE = lexicon.Expression(
+MOVE = lexicon.AnyCase(
     r"\W*(?:(?>(?:<lines.opener>|<reminder.greeting>|<requests.please>|<cancel.and>)(?!\w))"
     r"[ ,.!]+)*"
-    r"<move.verb>(?!\w)[ ,]*",
-    re.IGNORECASE,
+    r"<move.verb>(?!\w)[ ,]*"
 )
 # "Not at 7:45 but" at 6:30.
-NOT_THEN = lexicon.Expression(r"\b<move.not> .{1,30}?(?:[ ,]+<move.but> |,[ ]+)", re.IGNORECASE)
-REASON = lexicon.Expression(r"(?:[,;.!(]| <move.because>) .*", re.IGNORECASE)
-OPENING = lexicon.Expression(
-    r"^\W*(?:(?>(?:<lines.opener>|<reminder.greeting>|<cancel.about>)(?![\w'-]))\W*)*",
-    re.IGNORECASE,
+NOT_THEN = lexicon.AnyCase(r"\b<move.not> .{1,30}?(?:[ ,]+<move.but> |,[ ]+)")
+REASON = lexicon.AnyCase(r"(?:[,;.!(]| <move.because>) .*")
+OPENING = lexicon.AnyCase(
+    r"^\W*(?:(?>(?:<lines.opener>|<reminder.greeting>|<cancel.about>)(?![\w'-]))\W*)*"
 )
 # What no thing begins with, in OpenCorpora's terms.
 NO_THING = frozenset({"NPRO", "CONJ", "PREP", "PRCL", "ADVB", "PRED"})
-NOUN = lexicon.Expression(r"\b<cancel.noun>(?!\w)", re.IGNORECASE)
+NOUN = lexicon.AnyCase(r"\b<cancel.noun>(?!\w)")
 OPTION = re.compile(r"^• (.+): ", re.M)  # of a list that asks which is meant
 # The whole of a message: "oh cancel it", "cancel the vet".
 BARE_CANCEL = lexicon.Expression(
@@ -235,20 +230,19 @@ BEFORE_TIME = lexicon.Expression(
     rf"(?:(?>(?:<lines.opener>|{_CORRECTING}|<cancel.bare_order>)(?!\w))\W*)*"
 )
 # "They are closed till noon," better at three.
-LAST_CLAUSE = lexicon.Expression(r"(?<=[,.] )<move.rather> [^,.]{3,40}$", re.IGNORECASE)
-FROM = lexicon.Expression(r"\b(?:<move.from> .{1,30}?|ones?) (?=<move.to> )", re.IGNORECASE)
-BEFORE_ABOUT = lexicon.Expression(
-    r"\W*(?:(?>(?:<cancel.whose>|<move.it>|<cancel.about>|the|ones?)(?!\w))\W*)*", re.IGNORECASE
+LAST_CLAUSE = lexicon.AnyCase(r"(?<=[,.] )<move.rather> [^,.]{3,40}$")
+FROM = lexicon.AnyCase(r"\b(?:<move.from> .{1,30}?|ones?) (?=<move.to> )")
+BEFORE_ABOUT = lexicon.AnyCase(
+    r"\W*(?:(?>(?:<cancel.whose>|<move.it>|<cancel.about>|the|ones?)(?!\w))\W*)*"
 )
 # "На 14 часов" is no shift by fourteen.
-CLOCK_HOUR = lexicon.Expression(
+CLOCK_HOUR = lexicon.AnyCase(
     r"\b<move.to> (?P<hour>(?:1[2-9]|2[0-3])(?= <move.hours>)|\d{1,2}(?= <move.at_hour>))"
-    r" \w+",
-    re.IGNORECASE,
+    r" \w+"
 )
-TO = lexicon.Expression(r"\b<move.to> (?P<word>\d{1,2}|[^\W\d]+)(?=\W*$)", re.IGNORECASE)
-TO_END = lexicon.Expression(r"[ ,]*(?:\b(?:<move.to>|<cancel.and>))?[ ,]*$", re.IGNORECASE)
-BETWEEN_TIMES = lexicon.Expression(r"[ ,]*(?:(?:<move.to>|<cancel.and>) )?", re.IGNORECASE)
+TO = lexicon.AnyCase(r"\b<move.to> (?P<word>\d{1,2}|[^\W\d]+)(?=\W*$)")
+TO_END = lexicon.AnyCase(r"[ ,]*(?:\b(?:<move.to>|<cancel.and>))?[ ,]*$")
+BETWEEN_TIMES = lexicon.AnyCase(r"[ ,]*(?:(?:<move.to>|<cancel.and>) )?")
 
 
 def read_change(text: str) -> CancelOrder | ReminderOrder | None:

@@ -11,7 +11,7 @@ import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache, cached_property, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 FOLDER = Path(__file__).parent
 FIRST = ("ru", "uk", "en")  # in this order their words are tried
@@ -68,6 +68,19 @@ class Expression:
         """Where what it matches at a place ends; the place itself where it matches nothing."""
         found = self.match(text, place)
         return found.end() if found else place
+
+
+class AnyCase(Expression):
+    """An expression that takes capital letters for small ones."""
+
+    def __init__(self, source: str) -> None:
+        """Keep the expression; ``source`` is as ``Expression`` has it."""
+        super().__init__(source, re.IGNORECASE)
+
+    @classmethod
+    def each(cls, *sources: str) -> tuple[Self, ...]:
+        """An expression for each source, in their order."""
+        return tuple(map(cls, sources))
 
 
 def expanded(source: str) -> str:
