@@ -1,6 +1,5 @@
 """Cutting what is forgotten out of what was said: ``[…]`` stands in its place."""
 
-import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 
@@ -10,11 +9,9 @@ from src.texts.plain_text import CUT, INVISIBLE, TYPOGRAPHY, without_yo
 
 EDGES = " \"'.,;:!?()-…"  # around a quote, where models add and drop signs
 # Between the clauses of a sentence.
-CLAUSE_END = lexicon.Expression(
-    r"[.!?;,:\n]+\s*|\s+[—–-]\s+|\s+(?=<find.clause>\s)", re.IGNORECASE
-)
+CLAUSE_END = lexicon.AnyCase(r"[.!?;,:\n]+\s*|\s+[—–-]\s+|\s+(?=<find.clause>\s)")
 # What is left of a sentence when all it said was cut out.
-NOTHING = lexicon.Expression(r"[\W\d_]*(?:<find.left_over>[\W_]*)*", re.IGNORECASE)
+NOTHING = lexicon.AnyCase(r"[\W\d_]*(?:<find.left_over>[\W_]*)*")
 
 Span = tuple[int, int]
 

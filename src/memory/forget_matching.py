@@ -26,7 +26,7 @@ FIRST_PERSON = lexicon.Expression(r"<match.begins_own>\b")
 OWN_PRONOUN = lexicon.Expression(r"\b<match.own>\b")
 NAME = re.compile(r"(?<![\w'-])[A-ZА-ЯЁІЇЄҐ][\w'-]+")
 # Between a person and their name.
-NAMED = lexicon.Expression(r"(?:'s)?[\s,:—–-]+(?:<match.named>[\s—–-]+)*", re.IGNORECASE)
+NAMED = lexicon.AnyCase(r"(?:'s)?[\s,:—–-]+(?:<match.named>[\s—–-]+)*")
 NUMBER = re.compile(r"\d")  # "I owe Ned 60" speaks of money, where all else is said, too
 SURE = 2  # words
 CLAUSE_END = re.compile("[,;:.!?—–]")

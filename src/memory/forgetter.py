@@ -32,7 +32,7 @@ MAX_NEAREST = 3
 BEGINNING = 4  # letters by which the database looks for a word
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
 # A clause that is nothing without the one before it: "…, his name is Rex".
-GOES_ON = lexicon.Expression(r"(?:<find.clause>\s+)?<find.of_the_same>(?![\w'-])", re.IGNORECASE)
+GOES_ON = lexicon.AnyCase(r"(?:<find.clause>\s+)?<find.of_the_same>(?![\w'-])")
 DASH = re.compile("[—–-]")
 REPEATED = 0.5  # of what a fact says: an answer with so much of it repeats it
 

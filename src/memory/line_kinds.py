@@ -36,11 +36,10 @@ NOTHING: Vector = np.zeros(0, dtype=np.float32)
 SHARE = 0.2  # of pieces and marks, beside a vector of length 1
 # "Телефон врача", "vet's phone number": a name for what has a value, without a value.
 LIST = re.compile(r"[^,:?\n]{2,40}: *[^\s?][^?]*,[^?]*$")  # "shopping: milk, bread"
-BARE = lexicon.Expression(
+BARE = lexicon.AnyCase(
     r"\W*(?:<lines.question_and>\s+)?(?P<name><lines.valued>(?:\s+[^\W\d_]+){1,6}"
     r"|(?:[^\W\d_]+(?:'s)?\s+){1,4}<lines.valued_last>)"
-    r"(?:\s+<requests.please>)?[\s.!]*(?:,[^\d:=]*)?",
-    re.IGNORECASE,
+    r"(?:\s+<requests.please>)?[\s.!]*(?:,[^\d:=]*)?"
 )
 
 

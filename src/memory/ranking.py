@@ -4,7 +4,6 @@
 """
 
 import math
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -33,7 +32,7 @@ OUTDATED_PENALTY = 0.25  # a message whose fact is retired
 LINK_BONUS = (0.05, 0.02)  # hangs on an entity that the query names, by one or two links
 
 Scored = tuple[Hit, float]
-TIME_WORD = lexicon.Expression(r"\d|\b<find.time_word>\b", re.IGNORECASE)
+TIME_WORD = lexicon.AnyCase(r"\d|\b<find.time_word>\b")
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,6 @@
 """Tools: remember a fact, search what is known, forget one thing or all, keep it private."""
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -116,7 +115,7 @@ def _said(entry: HistoryMessage, context: TurnContext) -> Said:
 MAX_LIMIT = 20
 LEAST = 0.3  # similarity of hits without a common word: the model judges them
 # Questions about what the bot said; only then its own words are searched.
-ASKS_THE_BOT = lexicon.Expression(r"\b<find.the_bot_said>", re.IGNORECASE)
+ASKS_THE_BOT = lexicon.AnyCase(r"\b<find.the_bot_said>")
 KINDS = ", ".join([*list(MEMORY_TYPES)[:3], "message", "summary"])
 
 DOUBTFUL = 0.65  # similarity below which what shares no word is probably about something else

@@ -1,7 +1,6 @@
 """Settings: an operator's, which change while the bot runs, and the screens of the user's own."""
 
 import asyncio
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, get_args
@@ -96,9 +95,8 @@ def _model_problem(wanted: GlobalSettings) -> str:
 LENGTHS: tuple[AnswerLength, ...] = get_args(AnswerLength)
 TICK = "✓ "
 # A single word that names no place, and asks for none.
-NO_PLACE = lexicon.Expression(
-    r"\W*(?:<reminder.greeting>|<answers.yes>|<answers.no>|<requests.please>|<reminder.ending>)\W*",
-    re.IGNORECASE,
+NO_PLACE = lexicon.AnyCase(
+    r"\W*(?:<reminder.greeting>|<answers.yes>|<answers.no>|<requests.please>|<reminder.ending>)\W*"
 )
 MAX_PLACE_WORDS = 3  # of a message that may name a place
 MAX_CITY = 100  # characters of what may be a time zone
