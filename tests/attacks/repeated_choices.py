@@ -35,6 +35,7 @@ def expressions() -> dict[str, re.Pattern[str]]:
     found: list[Any] = []
     for module in pkgutil.walk_packages(src.__path__, "src."):
         found.extend(vars(importlib.import_module(module.name)).values())
+    gc.unfreeze()  # what pytest froze is not listed
     patterns = [value for value in found if isinstance(value, re.Pattern)]
     patterns += [held.compiled for held in gc.get_objects() if isinstance(held, Expression)]
     return {one.pattern: one for one in patterns if isinstance(one.pattern, str)}
