@@ -24,13 +24,15 @@ def import_on_demand(name: str) -> None:
     Args:
         name: Its full name.
     """
-    parent = name.rpartition(".")[0]
+    parent, _, own_name = name.rpartition(".")
     found = find_spec(parent) if parent else None
     spec = PathFinder.find_spec(name, found.submodule_search_locations if found else None)
     if name in sys.modules or spec is None or spec.origin is None:
         return
     package = sys.modules[name] = module_from_spec(spec)
     package.__getattr__ = _Exports(package)  # type: ignore[method-assign]
+    if parent in sys.modules:
+        setattr(sys.modules[parent], own_name, package)
     for inner in Path(spec.origin).parent.glob("*/__init__.py"):
         import_on_demand(f"{name}.{inner.parent.name}")
 
