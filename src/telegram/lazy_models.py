@@ -37,11 +37,13 @@ def import_aiogram() -> None:
 
     pydantic_s = BaseModel.__dict__["model_rebuild"]
     BaseModel.model_rebuild = classmethod(defer)  # type: ignore[method-assign,assignment]
+    BaseModel.model_config["defer_build"] = True  # its methods do not ask for it themselves
     try:
         import aiogram.methods
         import aiogram.types  # noqa: F401
     finally:
         BaseModel.model_rebuild = pydantic_s  # type: ignore[method-assign]
+        del BaseModel.model_config["defer_build"]
     from aiogram.client.context_controller import BotContextController
     from aiogram.methods import Response
 
@@ -59,9 +61,10 @@ def build_models(*results: Any) -> None:
         results: What the requests in use return, such as ``Message`` or ``bool``.
     """
     from aiogram.methods import Response
-    from aiogram.types import Update
+    from aiogram.types import Message, Update
 
-    models: list[Any] = [Update, *(Response.__class_getitem__(result) for result in results)]
+    answers = (Response.__class_getitem__(result) for result in results)
+    models: list[Any] = [Message, Update, *answers]  # a message built once is taken by the others
     for model in models:
         model.model_rebuild()
         _kept.append(model)

@@ -20,7 +20,8 @@ import src.telegram
 import aiogram.types, aiogram.methods
 taken = (process.memory_info().rss - before) / 1e6
 
-assert BaseModel.__dict__["model_rebuild"] is rebuild
+assert BaseModel.__dict__["model_rebuild"] is rebuild and not BaseModel.model_config
+assert not aiogram.methods.DeleteMessage.__pydantic_complete__
 class Tree(BaseModel):
     branches: "list[Branch]"
 def build():
