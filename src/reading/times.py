@@ -84,7 +84,7 @@ class Grammar:
         parts = [(slot, *rule.partition(": ")[::2]) for slot, rules in tables for rule in rules]
         rules = [(slot, kind, rf"(?:{lexicon.expanded(s)})(?!\w)") for slot, kind, s in parts]
         nameless = (NAME.sub("(?:", source) for *_, source in rules)
-        either = "|".join(f"(?P<r{number}>{source})" for number, source in enumerate(nameless))
+        either = "|".join(f"({source})" for source in nameless)
         self._either = re.compile(f"{begins}(?:{either})")
         self._rules = [(slot, kind, lexicon.Expression(source)) for slot, kind, source in rules]
 
@@ -99,7 +99,7 @@ class Grammar:
     def _span(self, hit: re.Match[str] | None) -> Span | None:
         if hit is None:
             return None
-        slot, kind, rule = self._rules[int((hit.lastgroup or "r0")[1:])]
+        slot, kind, rule = self._rules[(hit.lastindex or 1) - 1]
         match = rule.match(hit.string, hit.start())
         if match is None:
             return None
@@ -109,7 +109,7 @@ class Grammar:
 
 # Dates.
 YEAR = r"(?:19|20)\d\d(?!\d)"
-NUMBER = r"(?:\d{1,4}(?:-\d{1,4})?|<time.vague>|<time.counting>(?:[ -]<time.counting>)?)"
+NUMBER = r"(?:\d{1,4}(?:-\d{1,4})?|<time.vague>|(?![ -])(?:(?:(?<!\w)|[ -])<time.counting>){1,2})"
 # Ordinals of days ("пятого марта", "двадцять першого травня", "the fifth of March").
 ORDINAL = r"(?:<time.counting:20-30>[ -])?<numbers.ordinals:1-30><time.ordinal_endings>?\b"
 # What a number counts cannot be one: "за 2000 рублей", "May 5 people".
@@ -264,7 +264,7 @@ CLOCKS = (
 ONE_NUMBER = "(?:<numbers.cardinals>|<numbers.scales>|<time.counting>)"
 COUNT = (
     r"(?:\d{1,18}(?:[.,]\d{1,2})?(?:\^\d{1,4})?(?:-\d{1,4})?|<time.vague>"
-    rf"|{ONE_NUMBER}(?:[ -]{ONE_NUMBER}){{0,2}})"
+    rf"|(?![ -])(?:(?:(?<!\w)|[ -]){ONE_NUMBER}){{1,3}})"
 )
 UNIT = r"(?:<time.unit>|<time.unit_short>)(?!\w)"
 MINUTES = "(?:<clock.minute_noun>|<reminder.minutes>)"
