@@ -80,6 +80,7 @@ async def measure(dsn: str) -> None:
     settings = Settings(database_url=dsn, llm_model="offline")  # type: ignore[arg-type]
     async with open_core(settings) as core:
         await core.warm_up()
+        await core.prepare_readers()
         usual = [await turn_of_another(core, number) for number in range(ROUNDS)]
         start = time.perf_counter()
         files = await export(core)

@@ -38,6 +38,7 @@ from src.web.http_server import HttpServer, build_http_app
 logger = logging.getLogger(__name__)
 
 WARM_SECONDS = 5.0  # that a start waits for the embedding model; it takes 0.2
+REST_SECONDS = 1.0  # after a start, before what can wait
 MAX_PAUSE = 30.0  # seconds between attempts to reach Telegram at start
 
 
@@ -67,7 +68,7 @@ async def run_bot_process(core: Core, shutdown: Shutdown, *, receive: bool) -> N
         await _warm_up(core)
         jobs: list[Coroutine[Any, Any, None]] = [
             workers.run(), _serve(http, listener), reminders.plan_now(),
-            FailureLog(core.client).run(),
+            FailureLog(core.client).run(), _prepare_readers(core),
         ]  # fmt: skip
         if receive:
             jobs += [_announce(bot, core), core.read_ahead()]
@@ -84,6 +85,12 @@ async def _warm_up(core: Core) -> None:
     with suppress(TimeoutError):
         async with asyncio.timeout(WARM_SECONDS):
             await core.warm_up()
+
+
+async def _prepare_readers(core: Core) -> None:
+    """What waited for this start is answered first; few messages name a time."""
+    await asyncio.sleep(REST_SECONDS)
+    await core.prepare_readers()
 
 
 async def _tell_started(opened: asyncio.Event, about: dict[str, Any]) -> None:

@@ -1,6 +1,7 @@
 """The objects that every command shares, built once: database, repositories, model, agent."""
 
 import asyncio
+import gc
 import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -24,7 +25,7 @@ from src.history.conversation_repo import ConversationRepository, set_conversati
 from src.history.turn_repo import TurnRepository
 from src.llm import prompt_cache
 from src.llm.chat import ModelCaller, build_provider_model
-from src.llm.embeddings import QuietMoments, build_embedder
+from src.llm.embeddings import MAX_WAIT, QuietMoments, build_embedder
 from src.llm.endpoints import build_reranker, build_transcriber
 from src.llm.tokens import TokenCounter
 from src.media.attachments import AttachmentService
@@ -125,16 +126,6 @@ class MemoryRoom:
         )
         self.consolidation = ConsolidationService(client, writer, self.space, stored, metrics)
 
-    async def warm_up(self) -> None:
-        """Load what the first search would wait for.
-
-        Raises:
-            AppError: The database or the embedder is away.
-        """
-        read_time("5 марта", datetime.now(UTC))
-        content_words("слово")
-        await self.space.embed_query("?")
-
     async def close(self) -> None:
         """Close the connections to the embedder and the reranker."""
         await self.space.close()
@@ -152,6 +143,7 @@ class Core:
         self.settings, self.client, self.dsn = settings, client, client.dsn
         self.metrics = Metrics()
         stored, quiet = GlobalSettingsRepository(client), QuietMoments()
+        self.quiet = quiet
         self.conversations = ConversationRepository(client)
         set_conversation_repo_factory(lambda: self.conversations)
         self.turns = TurnRepository(client)
@@ -206,16 +198,29 @@ class Core:
         await self.memory.close()
 
     async def warm_up(self) -> None:
-        """Load what the first turn would wait for: patterns, dictionaries, the embedder.
+        """Load what every turn would wait for, the embedder.
 
         A failure is no reason not to start: it is met again, and told, when a turn needs it.
         """
-        zone = self.settings.timezone
-        await asyncio.to_thread(read_reminder, "напомни завтра", datetime.now(UTC), zone)
         try:
-            await self.memory.warm_up()
+            await self.memory.space.embed_query("?")
         except AppError as error:
             logger.warning("the memory is not warm", exc_info=error)
+
+    async def prepare_readers(self) -> None:
+        """Load what only some turns would wait for, one after the other, while none is under way.
+
+        Those are the expressions that read times and reminders, and the dictionaries.
+        """
+        now, zone = datetime.now(UTC), self.settings.timezone
+        for read in (
+            partial(content_words, "слово"),
+            partial(read_time, "5 марта", now),
+            partial(read_reminder, "напомни завтра", now, zone),
+        ):
+            await self.quiet.wait(MAX_WAIT)
+            await asyncio.to_thread(read)
+        gc.collect()  # else free lists hold 10 MB of what was compiled
 
     async def read_ahead(self) -> None:
         """Let a server in the operator's network read what every prompt begins with.

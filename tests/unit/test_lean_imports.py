@@ -45,3 +45,26 @@ for package in (openai.types, langgraph_sdk, langsmith.types):
         for one in told[::{each}]:
             assert getattr(importlib.import_module(name), one) is not None
 """)
+
+
+def test_what_reads_times_is_compiled_between_turns_and_not_by_a_start() -> None:
+    """A first answer seldom needs it, and would wait for half a second."""
+    run("""
+import asyncio, threading
+from src.base.config import Settings
+from src.core import Core
+from src.pg.client import PgClient
+from src.reading import times
+
+async def main():
+    core = Core(Settings(_env_file=None), PgClient("host=nowhere"))
+    with core.quiet.turn():
+        preparing = asyncio.create_task(core.prepare_readers())
+        await asyncio.sleep(0)
+        assert threading.active_count() == 1
+    assert times._reminder_spans.cache_info().currsize == 0
+    await preparing
+    assert times._reminder_spans.cache_info().currsize == 1
+
+asyncio.run(main())
+""")
