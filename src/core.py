@@ -47,7 +47,7 @@ from src.outside.servers import McpServers
 from src.pg.client import PgClient
 from src.pg.embedded import open_database
 from src.pg.global_settings_repo import GlobalSettingsRepository
-from src.pg.migrations import check_sessions, migrate
+from src.pg.migrations import check_sessions, migrate_apart
 from src.pg.user_settings_repo import UserSettings, UserSettingsRepository
 from src.privacy.export import ExportService
 from src.queue.dead_jobs import JobDeathRepository
@@ -310,7 +310,7 @@ async def open_core(
             dsn = await stack.enter_async_context(open_database(settings))
         if not settings.uses_embedded_database:
             await asyncio.to_thread(check_sessions, dsn)
-        await asyncio.to_thread(migrate, dsn)
+        await asyncio.to_thread(migrate_apart, dsn)
         client = PgClient(
             dsn, min_connections=settings.pg_pool_min, max_connections=settings.pg_pool_max
         )

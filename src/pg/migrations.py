@@ -5,6 +5,8 @@ Also databases that an older program made, and poolers that keep no session.
 
 import logging
 import re
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -14,7 +16,13 @@ from typing import Any
 import psycopg2
 from psycopg2.extensions import connection as Connection
 
-from src.base.errors import ConfigError, SchemaRefusedError, StorageRejectedError
+from src.base.errors import (
+    AppError,
+    ConfigError,
+    SchemaRefusedError,
+    StorageError,
+    StorageRejectedError,
+)
 from src.pg.client import wrapped_errors
 from src.pg.connection import MIGRATING, ORDINARY, connect, statement_failure
 
@@ -58,7 +66,12 @@ def check_sessions(dsn: str) -> None:
 # Several processes may start at once; one migrates while the others wait for it. When the database
 # is already at the newest version, Alembic is not even imported.
 
-MIGRATIONS = Path(__file__).resolve().parents[2] / "migrations"
+ROOT = Path(__file__).resolve().parents[2]
+MIGRATIONS = ROOT / "migrations"
+# The folder stays the bot's, since an address may name files relative to it; so ``-m`` would not
+# find us.
+CALL = "import sys; sys.path.insert(0, sys.argv[1]); from src.pg import migrations as m; m.main()"
+PROGRAM = (sys.executable, "-c", CALL, str(ROOT))
 VERSIONS = MIGRATIONS / "versions"
 LOCK_KEY = 7_361_200  # any number that no other advisory lock of ours uses
 LOCK_PAUSE = 0.2  # seconds between two looks whether another process has finished migrating
@@ -122,6 +135,37 @@ def migrate(dsn: str, target: str = "head") -> tuple[str | None, str | None]:
     if before != after:
         logger.info("migrated the database", extra={"before": before, "after": after})
     return before, after
+
+
+def migrate_apart(dsn: str) -> None:
+    """``migrate``, by a process of its own where there is something to do.
+
+    Alembic and SQLAlchemy, once imported, would stay in memory: 20 MB. That process holds the
+    lock: if this one is killed, it ends what it has begun, and the next start waits for it.
+
+    Raises:
+        SchemaRefusedError: As ``migrate``.
+        StorageError: As ``migrate``; what it says is the same.
+    """
+    before = find_version(dsn)
+    if before == newest_version():
+        return
+    # A signal from the terminal is for this process, which may wait for the other one.
+    done = subprocess.run(
+        PROGRAM, input=dsn, stdout=subprocess.PIPE, text=True, check=False, start_new_session=True
+    )
+    if done.returncode:
+        raise StorageError(done.stdout or f"The migration ended with status {done.returncode}")
+    logger.info("migrated the database", extra={"before": before, "after": newest_version()})
+
+
+def main() -> None:
+    """Migrate the database whose address is on stdin; print why it cannot be."""
+    try:
+        migrate(sys.stdin.read())
+    except AppError as error:
+        sys.stdout.write(str(error))
+        sys.exit(1)
 
 
 def check_version(version: str) -> None:
@@ -197,7 +241,7 @@ def _try_lock(connection: Connection) -> bool:
 
 
 def _run_alembic(dsn: str, before: str | None, target: str) -> None:
-    # Imported here: Alembic and SQLAlchemy cost 25 MB, and most starts have nothing to migrate.
+    # Imported here: most who migrate find nothing to do.
     from alembic import command
     from alembic.config import Config
     from sqlalchemy import create_engine

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import get_args
 
@@ -14,11 +16,19 @@ from alembic.config import Config
 from alembic.script import ScriptDirectory
 from procrastinate.schema import SchemaManager
 
-from src.base.errors import SchemaRefusedError, StorageRejectedError
+from src.base.errors import SchemaRefusedError, StorageError, StorageRejectedError
 from src.pg.client import PgClient
 from src.pg.embedded_folder import binary
 from src.pg.global_settings_repo import GlobalSettings, GlobalSettingsRepository
-from src.pg.migrations import LAST_OLD, MIGRATIONS, find_version, migrate, newest_version
+from src.pg.migrations import (
+    LAST_OLD,
+    LOCK_KEY,
+    MIGRATIONS,
+    find_version,
+    migrate,
+    migrate_apart,
+    newest_version,
+)
 from src.queue.update_repo import NewUpdate, UpdateRepository
 from src.reading.facts import MEMORY_TYPES, PRIVATE, MemoryType
 from src.web.admin_settings import SELECT_DESCRIPTIONS
@@ -391,6 +401,36 @@ def test_several_processes_migrate_at_once(empty_dsn: str) -> None:
     with ThreadPoolExecutor(4) as threads:
         results = list(threads.map(lambda _: migrate(empty_dsn), range(4)))
     assert sorted(str(before) for before, _ in results) == [*([newest_version()] * 3), "None"]
+
+
+OTHER_MIGRATIONS = """
+SELECT pid FROM pg_stat_activity
+WHERE application_name = 'pomni migrate' AND datname = current_database()
+"""
+
+
+def test_a_start_migrates_in_a_process_that_outlives_it(empty_dsn: str) -> None:
+    """It holds the lock itself, so another start would wait for it."""
+    with closing(psycopg2.connect(empty_dsn)) as holder, holder.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_lock(%s)", (LOCK_KEY,))
+        program = f"from src.pg.migrations import migrate_apart; migrate_apart({empty_dsn!r})"
+        starting = subprocess.Popen([sys.executable, "-c", program], cwd=MIGRATIONS.parent)
+        while not query(empty_dsn, OTHER_MIGRATIONS):
+            assert starting.poll() is None
+        starting.kill()
+        starting.wait()
+        assert find_version(empty_dsn) is None
+    while query(empty_dsn, OTHER_MIGRATIONS):
+        pass
+    assert find_version(empty_dsn) == newest_version()
+
+
+def test_a_start_tells_why_its_process_did_not_migrate(empty_dsn: str) -> None:
+    migrate(empty_dsn, "0110")
+    execute(empty_dsn, "CREATE TABLE unindexed_messages (id int)")
+    with pytest.raises(StorageError, match="PostgreSQL refused a statement: DuplicateTable"):
+        migrate_apart(empty_dsn)
+    assert find_version(empty_dsn) == "0110"
 
 
 # Triggers whose events nobody reads, and indexes of jobs in whose place ours are.
