@@ -52,10 +52,10 @@ def with_core(
 
     @wraps(run)
     async def command(settings: Settings, arguments: argparse.Namespace) -> int:
-        from src.pg.embedded import open_database
+        from src.pg.embedded import open_newest_database
 
         loading = asyncio.ensure_future(asyncio.to_thread(import_module, "src.core"))
-        async with open_database(settings) as dsn:  # its server starts while we import
+        async with open_newest_database(settings) as dsn:  # it is got ready while we import
             open_core = (await loading).open_core
             async with open_core(settings, dsn, extra_tools=arguments.extra_tools) as core:
                 return await run(core, arguments) or 0

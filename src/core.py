@@ -45,9 +45,8 @@ from src.memory.writer import MemoryWriter
 from src.offline.model import Embed, OfflineChatModel
 from src.outside.servers import McpServers
 from src.pg.client import PgClient
-from src.pg.embedded import open_database
+from src.pg.embedded import open_newest_database
 from src.pg.global_settings_repo import GlobalSettingsRepository
-from src.pg.migrations import check_sessions, migrate_apart
 from src.pg.user_settings_repo import UserSettings, UserSettingsRepository
 from src.privacy.export import ExportService
 from src.queue.dead_jobs import JobDeathRepository
@@ -294,23 +293,20 @@ class Core:
 async def open_core(
     settings: Settings, dsn: str | None = None, *, extra_tools: Sequence[BaseTool] = ()
 ) -> AsyncIterator[Core]:
-    """Open the database, bring it to the newest schema, and build what stands on it.
+    """Build what stands on the database.
 
     Args:
         settings: The settings.
-        dsn: The address of an open database; without it, that of the settings is opened.
+        dsn: What ``open_newest_database`` gave; without it, the settings' own is opened.
         extra_tools: What the model may call beside our own tools.
 
     Raises:
         StorageUnavailableError: The database cannot be reached.
-        ConfigError: The database is newer than this program, or behind a pooler of transactions.
+        ConfigError: As ``open_newest_database``.
     """
     async with AsyncExitStack() as stack:
         if dsn is None:
-            dsn = await stack.enter_async_context(open_database(settings))
-        if not settings.uses_embedded_database:
-            await asyncio.to_thread(check_sessions, dsn)
-        await asyncio.to_thread(migrate_apart, dsn)
+            dsn = await stack.enter_async_context(open_newest_database(settings))
         client = PgClient(
             dsn, min_connections=settings.pg_pool_min, max_connections=settings.pg_pool_max
         )

@@ -30,6 +30,7 @@ from src.base.shutdown import SHUTDOWN
 from src.pg import embedded_folder
 from src.pg.client import PgClient
 from src.pg.connection import ORDINARY
+from src.pg.migrations import check_sessions, migrate_apart
 
 logger = logging.getLogger(__name__)
 
@@ -399,3 +400,18 @@ async def open_database(settings: Settings) -> AsyncIterator[str]:
         yield dsn
     finally:
         await asyncio.to_thread(server.stop, in_a_hurry=SHUTDOWN.signal is not None)
+
+
+@asynccontextmanager
+async def open_newest_database(settings: Settings) -> AsyncIterator[str]:
+    """``open_database``, brought to the newest schema.
+
+    Raises:
+        StorageError: The database cannot be reached, or refused a migration.
+        ConfigError: It is newer than this program, or behind a pooler of transactions.
+    """
+    async with open_database(settings) as dsn:
+        if not settings.uses_embedded_database:
+            await asyncio.to_thread(check_sessions, dsn)
+        await asyncio.to_thread(migrate_apart, dsn)
+        yield dsn
