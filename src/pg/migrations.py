@@ -147,7 +147,8 @@ def migrate_apart(dsn: str) -> None:
         SchemaRefusedError: As ``migrate``.
         StorageError: As ``migrate``; what it says is the same.
     """
-    before = find_version(dsn)
+    with _locked(dsn) as connection:
+        before = _read_version(connection)
     if before == newest_version():
         return
     # A signal from the terminal is for this process, which may wait for the other one.

@@ -403,24 +403,26 @@ def test_several_processes_migrate_at_once(empty_dsn: str) -> None:
     assert sorted(str(before) for before, _ in results) == [*([newest_version()] * 3), "None"]
 
 
-OTHER_MIGRATIONS = """
-SELECT pid FROM pg_stat_activity
+MIGRATING = """
+SELECT wait_event_type = 'Lock' FROM pg_stat_activity
 WHERE application_name = 'pomni migrate' AND datname = current_database()
 """
 
 
 def test_a_start_migrates_in_a_process_that_outlives_it(empty_dsn: str) -> None:
     """It holds the lock itself, so another start would wait for it."""
-    with closing(psycopg2.connect(empty_dsn)) as holder, holder.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_lock(%s)", (LOCK_KEY,))
+    migrate(empty_dsn, "0110")
+    with closing(psycopg2.connect(empty_dsn)) as reader, reader.cursor() as cursor:
+        cursor.execute("LOCK TABLE messages")
         program = f"from src.pg.migrations import migrate_apart; migrate_apart({empty_dsn!r})"
         starting = subprocess.Popen([sys.executable, "-c", program], cwd=MIGRATIONS.parent)
-        while not query(empty_dsn, OTHER_MIGRATIONS):
+        while (True,) not in query(empty_dsn, MIGRATING):
             assert starting.poll() is None
         starting.kill()
         starting.wait()
-        assert find_version(empty_dsn) is None
-    while query(empty_dsn, OTHER_MIGRATIONS):
+        assert find_version(empty_dsn) == "0110"
+        assert query(empty_dsn, "SELECT pg_try_advisory_lock(%s)", LOCK_KEY) == [(False,)]
+    while query(empty_dsn, MIGRATING):
         pass
     assert find_version(empty_dsn) == newest_version()
 
