@@ -5,18 +5,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from src.base.owners import Owner
+from src.memory import forget_matching
 from src.memory.cutting import clauses, clauses_that_say, composed, cut, spans, without
-from src.memory.forget_matching import (
-    Request,
-    Told,
-    choose,
-    is_about_person,
-    is_meant,
-    is_question,
-    names_of,
-    read_request,
-    shared,
-)
+from src.memory.forget_matching import Request, Told, is_about_person, is_meant, read_request
 from src.memory.forgetting_repo import Change, ForgettingRepository, OtherQuote, TouchedMessage
 from src.memory.memory_repo import message_number
 from src.pg.client import Transaction
@@ -105,7 +96,7 @@ class Forgetter:
         facts = {number for uid in ids if (number := fact_number(uid)) is not None}
         for uid in {uid for uid in ids if message_number(uid)} - {f"msg-{self._request_id}"}:
             told = [fact for fact in self._known if uid in fact.quotes]
-            some = [fact for fact in told if shared(request, fact)]
+            some = [fact for fact in told if forget_matching.shared(request, fact)]
             facts |= {fact.id for fact in some or told}
             if len(some) in (0, len(told)):
                 self._messages.add(message_number(uid) or 0)
@@ -144,10 +135,10 @@ class Forgetter:
             meant = [fact for fact in facts if is_meant(request, fact)]
             if everything:
                 meant += [f for f in facts if f not in meant and is_about_person(request, f)]
-                names = names_of(request, meant)
+                names = forget_matching.names_of(request, meant)
                 meant = [f for f in facts if f in meant or names & lemmas_of(f.text)]
             else:
-                meant = [*choose(request, meant)]
+                meant = [*forget_matching.choose(request, meant)]
             if meant:
                 return _with_earlier(self._known, request, meant)
         return []
@@ -308,7 +299,7 @@ def _parts(
 
 
 def _asks(text: str) -> bool:
-    return is_question(text) or forget_request(text) is not None
+    return forget_matching.is_question(text) or forget_request(text) is not None
 
 
 def _asks_about(text: str, fact: Told) -> bool:
@@ -316,7 +307,7 @@ def _asks_about(text: str, fact: Told) -> bool:
     request = read_request(text)
     if any(word.lemmas & _distinct(fact) for word in request.words):
         return True
-    return bool(request.words) and shared(request, fact) == len(request.words)
+    return bool(request.words) and forget_matching.shared(request, fact) == len(request.words)
 
 
 def _cut_quotes(
@@ -340,7 +331,7 @@ def _distinct(fact: Told) -> frozenset[str]:
 
 def _nearest(known: Sequence[Told], request: Request) -> tuple[Named, ...]:
     """Living facts that share words with the request, best match first."""
-    scored = [(shared(request, fact), fact) for fact in known if fact.is_living]
+    scored = [(forget_matching.shared(request, fact), fact) for fact in known if fact.is_living]
     near = sorted(scored, key=lambda entry: (-entry[0], -entry[1].id))[:MAX_NEAREST]
     return tuple(Named(fact_uid(fact.id), fact.text) for number, fact in near if number)
 

@@ -9,18 +9,10 @@ from functools import partial
 from typing import Literal, Self
 
 from src.base.owners import Owner
+from src.memory import memory_repo
 from src.memory.cutting import spans
 from src.memory.embedding_space import ServingSpace
-from src.memory.memory_repo import (
-    Memory,
-    MemoryRepository,
-    NewMemory,
-    Similar,
-    Source,
-    StoredFacts,
-    Telling,
-    fact_terms,
-)
+from src.memory.memory_repo import Memory, NewMemory, Similar, StoredFacts
 from src.pg.client import PgClient, Transaction
 from src.pg.global_settings_repo import GlobalSettingsRepository
 from src.pg.locks import lock_facts
@@ -126,7 +118,7 @@ class MemoryWriter:
     ) -> None:
         """Compare in ``space``."""
         self._client = client
-        self._memories = MemoryRepository(client)
+        self._memories = memory_repo.MemoryRepository(client)
         self._space = space
         self._settings = settings
 
@@ -358,14 +350,14 @@ def _new_memory(fact: Fact, said: Said, origin: Origin, vector: str | None) -> N
         language=detect_language(fact.text),
         origin=origin,
         content_hash=facts.content_hash(fact.text),
-        source=Source(said.message_id, fact.quote[:1000], said.said_at),
-        terms=fact_terms(fact.text, relation),
+        source=memory_repo.Source(said.message_id, fact.quote[:1000], said.said_at),
+        terms=memory_repo.fact_terms(fact.text, relation),
         vector=vector,
         entities=_entities(subject, fact),
     )
 
 
-def _told_by(memory: NewMemory, telling: Telling) -> NewMemory:
+def _told_by(memory: NewMemory, telling: memory_repo.Telling) -> NewMemory:
     """The fact of the member who told it, where the owner is a group."""
     if telling.speaker_id is None:
         return memory
