@@ -9,12 +9,7 @@ from uuid import UUID
 
 from src.base.errors import StorageError
 from src.base.owners import Owner
-from src.memory.purge_repo import (
-    DELETE_FACTS,
-    DELETE_FACTS_ABOUT,
-    DELETE_FACTS_TOLD_IN_GROUPS,
-    KEEP_POSITIONS,
-)
+from src.memory import purge_repo
 from src.pg.client import Repository, Transaction
 from src.pg.connection import PATIENT
 from src.pg.locks import lock_history, lock_traces
@@ -200,16 +195,8 @@ DELETE FROM rejected_facts r USING conversations c
 WHERE c.id = ANY(%(rooms)s::uuid[]) AND r.owner_id = c.owner_id
 """
 
-# Where a person writes in groups, the group's memory holds names that stand in their facts alone,
-# and their words behind facts that others told as well.
-DELETE_ENTITIES_IN_GROUPS = """
-DELETE FROM entities e
-USING memory_entities l JOIN memory_sources s ON s.memory_id = l.memory_id
-WHERE l.entity_id = e.id AND %(user)s IN (s.sender_id, s.author_id) AND NOT EXISTS (
-    SELECT 1 FROM memory_entities o JOIN memory_sources other ON other.memory_id = o.memory_id
-    WHERE o.entity_id = e.id
-      AND (%(user)s IN (other.sender_id, other.author_id)) IS NOT TRUE)
-"""
+# Where a person writes in groups, the group's memory holds their words behind facts that others
+# told as well.
 DELETE_QUOTES_IN_GROUPS = """
 DELETE FROM memory_sources WHERE %(user)s IN (sender_id, author_id)
 """
@@ -314,7 +301,7 @@ class ErasureRepository(Repository):
 
         def work(transaction: Transaction) -> int:
             lock_history(transaction, *owner)
-            return sum(transaction.execute(sql, owner.columns()) for sql in DELETE_FACTS)
+            return sum(transaction.execute(sql, owner) for sql in purge_repo.DELETE_FACTS)
 
         rows = self._client.in_transaction(work)
         self._forget_statistics()
@@ -362,22 +349,22 @@ class _Erasure:
         rows += self._erase_mentions()
         rows += self._execute(
             DELETE_SUMMARIES,
-            DELETE_FACTS_ABOUT,
+            purge_repo.DELETE_FACTS_ABOUT,
             DELETE_ANSWERS_ABOUT,
             DELETE_ANSWERS_TO_OTHERS,
             DELETE_ANSWERS_IN_THEIR_WORDS,
             DELETE_ANSWERS_BEFORE_EDITS,
             DELETE_TOOL_RESULTS,
             DELETE_REJECTED,
-            DELETE_ENTITIES_IN_GROUPS,
-            DELETE_FACTS_TOLD_IN_GROUPS,
+            purge_repo.DELETE_FACTS_TOLD_IN_GROUPS,
             DELETE_QUOTES_IN_GROUPS,
             DELETE_FORGETTINGS_OF_GROUPS,
             UPDATE_QUOTING,
             DELETE_PARTING,
             DELETE_REMINDERS_IN_GROUPS,
+            DELETE_ORPHANED_ENTITIES,
         )
-        self._execute(DELETE_ORPHANED_ENTITIES, KEEP_POSITIONS, EMBED_NEIGHBOURS, DELETE_DOCUMENTS)
+        self._execute(purge_repo.KEEP_POSITIONS, EMBED_NEIGHBOURS, DELETE_DOCUMENTS)
         rows += self._execute(DELETE_MESSAGES_IN_GROUPS)
         begin_anew(self._transaction, self._parameters["rooms"], self._changed)
         return rows + self._execute(*DELETE_OWN)
