@@ -25,7 +25,6 @@ EMBED_DOCUMENTS = "embed_documents"
 DIGEST_CONVERSATION = "digest_conversation"
 REEMBED = "reembed"
 CONSOLIDATE = "consolidate"
-OF_DIGESTS = frozenset({DIGEST_CONVERSATION, REEMBED, CONSOLIDATE})  # long ones, in their queue
 MAX_WAITS = 12  # of five seconds each for a flood to end
 
 
@@ -161,7 +160,7 @@ async def _defer(
         arguments["attempts"] = attempts
     job = app.configure_task(
         task,
-        queue=DIGEST_QUEUE if task in OF_DIGESTS else MEMORY_QUEUE,
+        allow_unknown=False,  # it goes into its own queue
         lock=lock,
         queueing_lock=lock,
         schedule_in={"milliseconds": round(1000 * after)} if after else None,
