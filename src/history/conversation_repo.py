@@ -348,12 +348,10 @@ class ConversationRepository(Repository):
         found = self._first(Written, SELECT_TEXT_BEFORE, owner, **columns, moment=moment)
         return found or Written()
 
-    def load_last_messages(
-        self, conversation_id: UUID, limit: int = 30, *, within: Transaction | None = None
-    ) -> list[HistoryMessage]:
+    def load_last_messages(self, conversation_id: UUID, limit: int = 30) -> list[HistoryMessage]:
         """The newest ``limit`` messages, in order ``created_at ASC, id ASC``."""
         return self._all(
-            _history_message, SELECT_LAST_MESSAGES, within=within, asked_minutes=ASKED_MINUTES,
+            _history_message, SELECT_LAST_MESSAGES, asked_minutes=ASKED_MINUTES,
             conversation_id=conversation_id, limit=max(0, limit),
         )[::-1]  # fmt: skip
 

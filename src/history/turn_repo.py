@@ -339,18 +339,14 @@ ORDER BY u.created_at DESC, u.id DESC LIMIT 1 OFFSET %(calls)s - 1
 class TurnRepository(Repository):
     """Stores answers and their delivery; every method blocks (see ``PgClient.run``)."""
 
-    def find_answer(
-        self, conversation_id: UUID, message_id: int, *, within: Transaction | None = None
-    ) -> StoredAnswer | None:
+    def find_answer(self, conversation_id: UUID, message_id: int) -> StoredAnswer | None:
         """The stored answer to a user message, or None."""
-        on = within or self._client
-        row = on.fetch_one(SELECT_ANSWER, _ids(conversation_id, message_id))
-        if row is None:
+        ids = _ids(conversation_id, message_id)
+        answer = self._first(_answer_from, SELECT_ANSWER, ids)
+        if answer is None:
             return None
-        sources = on.fetch_all(
-            SELECT_SOURCES, answer_id=row[0], conversation_id=str(conversation_id)
-        )
-        return replace(_answer_from(row), sources=tuple(AnswerSource(*s) for s in sources))
+        sources = self._all(AnswerSource, SELECT_SOURCES, ids, answer_id=answer.id)
+        return replace(answer, sources=tuple(sources))
 
     def save_answer(
         self, answer: NewAnswer, *steps: Callable[[Transaction, NewAnswer], None]
@@ -432,11 +428,9 @@ class TurnRepository(Repository):
             parts=parts, sent=list(sent),
         )  # fmt: skip
 
-    def mark_stopped(
-        self, conversation_id: UUID, message_id: int, *, within: Transaction | None = None
-    ) -> None:
+    def mark_stopped(self, conversation_id: UUID, message_id: int) -> None:
         """The user stopped the answer to this message before it began."""
-        (within or self._client).execute(UPDATE_STOPPED, _ids(conversation_id, message_id))
+        self._client.execute(UPDATE_STOPPED, _ids(conversation_id, message_id))
 
     def mark_delivery_stopped(self, update: int) -> None:
         """The user stopped what waited to be sent for the stored update (its row id)."""
@@ -455,13 +449,10 @@ class TurnRepository(Repository):
         ids = _ids(conversation_id, message_id)
         self._client.execute(UPDATE_STREAM_MESSAGE, ids, telegram_message_id=telegram_message_id)
 
-    def find_stream_message(
-        self, conversation_id: UUID, message_id: int, *, within: Transaction | None = None
-    ) -> int | None:
+    def find_stream_message(self, conversation_id: UUID, message_id: int) -> int | None:
         """The group message that already shows a part of the answer, or None."""
         ids = _ids(conversation_id, message_id)
-        row = (within or self._client).fetch_one(SELECT_STREAM_MESSAGE, ids)
-        return row[0] if row else None
+        return self._first(lambda shown: shown, SELECT_STREAM_MESSAGE, ids)
 
     def list_cited(self, owner: Owner, sent_message: int) -> list[tuple[str, str]]:
         """``fact-<id>`` or ``msg-<id>``, and the text, of what an answer cited.
@@ -493,7 +484,7 @@ def _save_answer(
     )  # fmt: skip
     if row is None:
         earlier = transaction.fetch_one(SELECT_ANSWER, ids)
-        return _answer_from(earlier) if earlier else None
+        return _answer_from(*earlier) if earlier else None
     if answer.tools:
         tools = f"Tools used: {', '.join(answer.tools)}"
         transaction.execute(INSERT_TOOLS_USED, ids, content=storable(tools))
@@ -516,7 +507,7 @@ def _save_answer(
     )  # fmt: skip
 
 
-def _answer_from(row: Sequence[Any]) -> StoredAnswer:
+def _answer_from(*row: Any) -> StoredAnswer:
     id_, text, delivered, parts, asks, changes = row
     return StoredAnswer(id_, text, delivered, parts, asks=asks, changes=Changes.from_row(changes))
 

@@ -66,29 +66,19 @@ WHERE conversation_id = %(conversation_id)s AND id = ANY(%(ids)s)
 class SummaryRepository(Repository):
     """Stores summaries; every method blocks (see ``PgClient.run``)."""
 
-    def list_shown(
-        self,
-        conversation_id: UUID,
-        before: int,
-        *,
-        limit: int = 3,
-        within: Transaction | None = None,
-    ) -> list[Summary]:
+    def list_shown(self, conversation_id: UUID, before: int, *, limit: int = 3) -> list[Summary]:
         """The oldest and the newest summaries of messages before ``before``, in their order.
 
         The others are merged into the oldest in time: without it all but the last twenty messages
         would be lost.
         """
-        found = self.list_summaries(conversation_id, within=within)
+        found = self.list_summaries(conversation_id)
         past = [one for one in found if one.last_position < before and one.content]
         return [*past[:1], *past[max(1, len(past) - limit + 1) :]][: max(0, limit)]
 
-    def list_summaries(
-        self, conversation_id: UUID, *, within: Transaction | None = None
-    ) -> list[Summary]:
+    def list_summaries(self, conversation_id: UUID) -> list[Summary]:
         """Every summary of a conversation, in order."""
-        place = {"conversation_id": conversation_id}
-        return self._all(Summary, SELECT_SUMMARIES, place, within=within)
+        return self._all(Summary, SELECT_SUMMARIES, conversation_id=conversation_id)
 
     def replace(
         self,
@@ -249,11 +239,8 @@ class ExtractionRepository(Repository):
 
     def list_news(self, limit: int = 200) -> tuple[list[DigestState], list[UUID]]:
         """Conversations with messages to index, by their ids; and what ``list_parted`` says."""
-        with self._client.transaction() as transaction:
-            states = self._all(
-                DigestState.of, SELECT_STATES_TO_INDEX, limit=limit, within=transaction
-            )
-            return states, self.list_parted(within=transaction)
+        states = self._all(DigestState.of, SELECT_STATES_TO_INDEX, limit=limit)
+        return states, self.list_parted()
 
     def advance(self, conversation_id: UUID, *, first: int, last: int) -> bool:
         """Positions ``first`` to ``last`` have been read; False when another worker did it."""
@@ -281,9 +268,9 @@ class ExtractionRepository(Repository):
         """These have been read; returns how many were still there."""
         return self._client.execute(DELETE_PARTING, owner, ids=list(ids))
 
-    def list_parted(self, *, limit: int = 50, within: Transaction | None = None) -> list[UUID]:
+    def list_parted(self, *, limit: int = 50) -> list[UUID]:
         """The new conversations of owners who left something to be read."""
-        return self._values(SELECT_PARTED, limit=limit, within=within)
+        return self._values(SELECT_PARTED, limit=limit)
 
 
 JobStatus = Literal["intended", "submitted", "collected", "completed", "failed"]

@@ -45,7 +45,6 @@ class Indexer:
         """Embed in ``space``."""
         self._client = client
         self._states = ExtractionRepository(client)
-        self._index = index.SearchIndexRepository(client)
         self._embeddings = index.EmbeddingRepository(client)
         self._space = space
         self._refused_until = float("-inf")
@@ -226,18 +225,17 @@ class Indexer:
         self, waiting: Sequence[DigestState], transaction: Transaction
     ) -> Sequence[DigestState]:
         """Index new messages of the first of ``waiting``; returns those that may have more."""
+        repository = index.SearchIndexRepository(transaction)
         left, known = INDEX_BATCH, []
         for state in waiting[:INDEX_CONVERSATIONS]:
-            messages = self._index.list_unindexed(state.conversation_id, left, within=transaction)
+            messages = repository.list_unindexed(state.conversation_id, left)
             documents = _documents(messages, self._space.known_model_id())
             known.append((state, documents, [message.id for message in messages]))
             left -= len(messages)
             if not left:
                 break
         for state, documents, ids in known:  # nothing is locked before
-            self._index.add_messages(
-                state.owner, state.conversation_id, documents, ids, within=transaction
-            )
+            repository.add_messages(state.owner, state.conversation_id, documents, ids)
         return waiting[len(known) - (not left) :]
 
 

@@ -30,6 +30,12 @@ KEY_FACTS = FactQuery("weight", is_valid=True, limit=60)
 NEAR = 0.72  # least similarity of a fact that is named as the nearest when none fits
 
 
+def list_user_facts(facts: MemoryRepository, owner: Owner) -> list[Memory]:
+    """See ``Memories.get_user_facts``; it blocks."""
+    found = facts.list_facts(owner, KEY_FACTS)
+    return sorted(found, key=lambda fact: (not fact.pinned, fact.relation != WISH))
+
+
 @dataclass(eq=False, repr=False)
 class Memories:
     """One owner at a time: search, remember, forget, undo.
@@ -63,12 +69,7 @@ class Memories:
         Raises:
             StorageError: The database is away.
         """
-        return await self._client.run(self.list_user_facts, owner)
-
-    def list_user_facts(self, owner: Owner, *, within: Transaction | None = None) -> list[Memory]:
-        """The same; it blocks."""
-        found = self.facts.list_facts(owner, KEY_FACTS, within=within)
-        return sorted(found, key=lambda fact: (not fact.pinned, fact.relation != WISH))
+        return await self._client.run(list_user_facts, self.facts, owner)
 
     async def find_facts(self, owner: Owner, words: str, wanted: FactQuery) -> list[Memory]:
         """The facts of a query that have all of these words, in whatever form.

@@ -500,12 +500,9 @@ WHERE m.id = %(message_id)s AND c.owner_id = %(owner)s
 class MemoryRepository(Repository):
     """Reads facts, and what concerns them; every method blocks (see ``PgClient.run``)."""
 
-    def list_facts(
-        self, owner: Owner, wanted: FactQuery = FactQuery(), *, within: Transaction | None = None
-    ) -> list[Memory]:
+    def list_facts(self, owner: Owner, wanted: FactQuery = FactQuery()) -> list[Memory]:
         """A page of facts."""
-        sql, columns = SELECT_FACTS[wanted.order], vars(wanted)
-        return self._all(_memory, sql, owner, **columns, kinds=KINDS, within=within)
+        return self._all(_memory, SELECT_FACTS[wanted.order], owner, **vars(wanted), kinds=KINDS)
 
     def find_fact(self, owner: Owner, memory_id: int) -> Memory | None:
         """A fact, living or retired; None when there is none."""

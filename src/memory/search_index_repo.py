@@ -463,12 +463,10 @@ UPDATE search_documents d SET model_id = NULL FROM touched WHERE d.id = touched.
 class SearchIndexRepository(Repository):
     """Fills the index; every method blocks (see ``PgClient.run``)."""
 
-    def list_unindexed(
-        self, conversation_id: UUID, limit: int = 200, *, within: Transaction | None = None
-    ) -> list[UnindexedMessage]:
+    def list_unindexed(self, conversation_id: UUID, limit: int = 200) -> list[UnindexedMessage]:
         """The oldest messages of a conversation that the search does not know."""
         wanted = {"conversation_id": conversation_id, "limit": limit}
-        return self._all(UnindexedMessage, SELECT_UNINDEXED, wanted, within=within)
+        return self._all(UnindexedMessage, SELECT_UNINDEXED, wanted)
 
     def add_messages(
         self,
@@ -476,8 +474,6 @@ class SearchIndexRepository(Repository):
         conversation_id: UUID,
         documents: Sequence[NewDocument],
         message_ids: Sequence[int],
-        *,
-        within: Transaction | None = None,
     ) -> int:
         """Put messages of one conversation into the index, each once; returns how many went in.
 
@@ -488,20 +484,17 @@ class SearchIndexRepository(Repository):
             conversation_id: The conversation.
             documents: What goes into the index.
             message_ids: The messages that are dealt with; some may have no document.
-            within: The transaction, if not one of its own.
         """
-        if within is None:
-            return self._client.in_transaction(
-                lambda own: self.add_messages(
-                    owner, conversation_id, documents, message_ids, within=own
-                )
-            )
-        waiting = take_unindexed(within, owner, conversation_id, message_ids)
-        new = [document for document in documents if document.source_id in waiting]
-        within.execute(DELETE_EDITED, {**owner.columns(), "ids": sorted(waiting)})
-        if new:
-            add_documents(within, owner, new)
-        return len(new)
+
+        def work(transaction: Transaction) -> int:
+            waiting = take_unindexed(transaction, owner, conversation_id, message_ids)
+            new = [document for document in documents if document.source_id in waiting]
+            transaction.execute(DELETE_EDITED, owner, ids=sorted(waiting))
+            if new:
+                add_documents(transaction, owner, new)
+            return len(new)
+
+        return self._client.in_transaction(work)
 
 
 def add_documents(

@@ -139,6 +139,15 @@ class Transaction:
         self._client = client
         self._cursor = cursor
 
+    def in_transaction(
+        self,
+        work: Callable[["Transaction"], T],
+        *,
+        limits: Limits | None = None,  # noqa: ARG002  (it has its own)
+    ) -> T:
+        """Run more steps in this one."""
+        return work(self)
+
     def fetch_all(self, sql: str, params: Params = None, /, **named: Any) -> list[Row]:
         """Run a statement and return its rows; parameters as in ``PgClient.fetch_all``."""
         self.execute(sql, params, **named)
@@ -431,20 +440,20 @@ def _roll_back(connection: PgConnection) -> None:
 
 
 class Repository:
-    """Reads and writes through a client, which someone else opens and closes; it blocks."""
+    """Reads and writes through a client, which someone else opens and closes; it blocks.
 
-    def __init__(self, client: PgClient) -> None:
+    On a transaction its methods are steps of that one, which has limits of its own.
+    """
+
+    def __init__(self, client: PgClient | Transaction) -> None:
         """Nothing is asked yet."""
         self._client = client
 
     def _all(
-        self, row: Callable[..., T], sql: str, params: Params = None, /,
-        *, within: Transaction | None = None, limits: Limits | None = None, **named: Any,
-    ) -> list[T]:  # fmt: skip
+        self, row: Callable[..., T], sql: str, params: Params = None, /, **named: Any
+    ) -> list[T]:
         """The rows of a statement, each as ``row`` makes it of its columns."""
-        if within is not None:
-            return [row(*columns) for columns in within.fetch_all(sql, params, **named)]
-        return [row(*r) for r in self._client.fetch_all(sql, params, limits=limits, **named)]
+        return [row(*columns) for columns in self._client.fetch_all(sql, params, **named)]
 
     def _first(
         self, row: Callable[..., T], sql: str, params: Params = None, /, **named: Any
@@ -452,9 +461,9 @@ class Repository:
         """The first row of a statement, or None; parameters as in ``_all``."""
         return next(iter(self._all(row, sql, params, **named)), None)
 
-    def _values(self, sql: str, *, within: Transaction | None = None, **named: Any) -> list[Any]:
+    def _values(self, sql: str, **named: Any) -> list[Any]:
         """The first column of a statement's rows, as it is."""
-        return [row[0] for row in (within or self._client).fetch_all(sql, **named)]
+        return [row[0] for row in self._client.fetch_all(sql, **named)]
 
 
 class OwnerSteps:

@@ -4,13 +4,14 @@ import json
 import logging
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
 from src.base.errors import StorageError
 from src.base.owners import Owner
 from src.memory import purge_repo
-from src.pg.client import Repository, Transaction
+from src.pg.client import PgClient, Transaction
 from src.pg.connection import PATIENT
 from src.pg.locks import lock_history, lock_traces
 from src.privacy.payload_words import names_in, without_person
@@ -275,8 +276,11 @@ WHERE s.schemaname = current_schema() AND c.reltuples = 0
 """
 
 
-class ErasureRepository(Repository):
+@dataclass(eq=False, repr=False)
+class ErasureRepository:
     """Erases; the methods block (see ``PgClient.run``)."""
+
+    _client: PgClient
 
     def erase(self, telegram_user_id: int) -> int:
         """Delete everything that the owner wrote, taught, or was told; returns how many rows.

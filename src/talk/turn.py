@@ -30,8 +30,8 @@ from src.llm.embeddings import QuietMoments
 from src.memory.budget import DailyCeilings
 from src.memory.digest_repo import SummaryRepository
 from src.memory.forgetting_repo import ForgettingRepository
-from src.memory.memories import Memories
-from src.memory.memory_repo import count_recalls
+from src.memory.memories import Memories, list_user_facts
+from src.memory.memory_repo import MemoryRepository, count_recalls
 from src.memory.retrieval_repo import Hit
 from src.memory.turn_context import is_private_answer
 from src.pg.client import PgClient, Transaction, storable
@@ -92,8 +92,6 @@ class Intake:
     def __post_init__(self) -> None:
         """Build what it needs on the client."""
         self._conversations = ConversationRepository(self._client)
-        self._turns = TurnRepository(self._client)
-        self._summaries = SummaryRepository(self._client)
         self._updates = UpdateRepository(self._client)
 
     async def store(self, turn: Turn) -> None:
@@ -173,8 +171,8 @@ class Intake:
             self._store(transaction, turn, settings)
             is_asked = turn.answer is None and turn.newer is None
             if with_facts and is_asked and _is_recalled(turn.incoming):
-                owner, list_facts = turn.incoming.owner, self._memories.list_user_facts
-                turn.key_facts = list_facts(owner, within=transaction)
+                facts = MemoryRepository(transaction)
+                turn.key_facts = list_user_facts(facts, turn.incoming.owner)
 
         try:
             self._client.in_transaction(partial(work, with_facts=True))
@@ -194,16 +192,16 @@ class Intake:
         if (secret := turn.incoming.gives_away) is not None:
             forgetting = ForgettingRepository(transaction, turn.incoming.owner)
             forgetting.mask(secret.id, secret.text)
-        ids = turn.conversation_id, turn.message_id
+        turns, ids = TurnRepository(transaction), (turn.conversation_id, turn.message_id)
         if not turn.is_new:
             if MASK in turn.incoming.text and not turn.incoming.is_masked:
                 turn.incoming = turn.incoming.noting_mask()
-            turn.shown_in = self._turns.find_stream_message(*ids, within=transaction)
-            turn.answer = self._turns.find_answer(*ids, within=transaction)
+            turn.shown_in = turns.find_stream_message(*ids)
+            turn.answer = turns.find_answer(*ids)
         if turn.answer is not None:
             return
         if turn.newer in ("new", "stop"):
-            self._turns.mark_stopped(*ids, within=transaction)
+            turns.mark_stopped(*ids)
         if turn.newer is None:
             with self._metrics.stage("load"):
                 self._load(transaction, turn, settings)
@@ -260,10 +258,9 @@ class Intake:
 
         ``pretended`` messages, which are not stored, follow them.
         """
+        conversations, limit = ConversationRepository(transaction), settings.history_messages
         turn.history = tuple(
-            self._conversations.load_last_messages(
-                turn.conversation_id, settings.history_messages - pretended, within=transaction
-            )
+            conversations.load_last_messages(turn.conversation_id, limit - pretended)
         )
         last = (turn.history[-1]["position"] if turn.history else 0) + pretended
         turn.window_start = window_start(
@@ -272,11 +269,8 @@ class Intake:
         if turn.window_start > 1:
             moved_by = settings.history_messages - settings.history_step
             turn.fresh_from = turn.window_start + moved_by
-            shown = self._summaries.list_shown(
-                turn.conversation_id,
-                turn.window_start,
-                limit=settings.summaries_shown,
-                within=transaction,
+            shown = SummaryRepository(transaction).list_shown(
+                turn.conversation_id, turn.window_start, limit=settings.summaries_shown
             )
             turn.summaries = tuple(summary.content for summary in shown)
 
