@@ -141,12 +141,12 @@ class BatchExtractionService:
             await self._extraction.advance(window)
             return False
         failures, is_waiting = await self._client.run(
-            self._batches.count_tries, window.conversation_id, window.first
+            self._batches.count_tries, window.state.conversation_id, window.first
         )
         if is_waiting or failures >= MAX_BATCH_TRIES:
             return False
         try:
-            await self._ceilings.check_background(window.conversation_id)
+            await self._ceilings.check_background(window.state.conversation_id)
         except PostponedError:
             return False
         return True
@@ -155,7 +155,7 @@ class BatchExtractionService:
         request_id = uuid4()
         prompt, known = await self._extraction.build_prompt(window)
         request = BatchRequest(str(request_id), prompt, ExtractedFacts)
-        place = window.conversation_id, window.first, window.last
+        place = window.state.conversation_id, window.first, window.last
         asked = BatchWindow(request_id, *place, list(known))
         return _Question(asked, provider.encode(request, model))
 

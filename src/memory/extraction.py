@@ -44,14 +44,12 @@ class Window:
     """Messages that are read for facts together.
 
     Attributes:
-        conversation_id: Where they stand, or stood before /new.
-        state: Whose they are.
+        state: Of the conversation where they stand, or stood before /new.
         first: The position that it begins with.
         last: The position up to which the conversation has been read then.
         messages: The messages, oldest first.
     """
 
-    conversation_id: UUID
     state: digest_repo.DigestState
     first: int
     last: int
@@ -110,10 +108,10 @@ class ExtractionService:
             silence = 60 * settings.memory_extraction_silence_minutes
             if unread < usual and state.silent_seconds < silence:
                 return done
-            if await self._is_left_to_batch(conversation_id, state, settings):
+            if await self._is_left_to_batch(state, settings):
                 return done
             size = portion_size(unread, usual, far=FAR_BEHIND, most=MAX_WINDOW)
-            window = await self._load(conversation_id, state, size, usual)
+            window = await self._load(state, size, usual)
             if window.typed:
                 first, last = window.messages[0].position, window.messages[-1].position
                 load = self._conversations.list_messages
@@ -131,9 +129,7 @@ class ExtractionService:
         state = await self._find_unread(conversation_id)
         if state is None:
             return None
-        return await self._load(
-            conversation_id, state, MAX_WINDOW, settings.memory_extraction_window
-        )
+        return await self._load(state, MAX_WINDOW, settings.memory_extraction_window)
 
     async def find_window_again(self, asked: digest_repo.BatchWindow) -> Window | None:
         """Reload the window of a batch request; None when its conversation is gone.
@@ -146,7 +142,7 @@ class ExtractionService:
             return None
         place = asked.conversation_id, asked.first, asked.last
         messages = await self._client.run(self._conversations.list_messages, *place)
-        return Window(asked.conversation_id, state, asked.first, asked.last, messages)
+        return Window(state, asked.first, asked.last, messages)
 
     async def build_prompt(self, window: Window) -> tuple[list[BaseMessage], dict[int, str]]:
         """The prompt for a window, and the known facts that it shows, by their ids.
@@ -199,9 +195,8 @@ class ExtractionService:
         Raises:
             StorageError: The database is away.
         """
-        await self._client.run(
-            self._states.advance, window.conversation_id, first=window.first, last=window.last
-        )
+        advance, conversation_id = self._states.advance, window.state.conversation_id
+        await self._client.run(advance, conversation_id, first=window.first, last=window.last)
 
     async def read_parting(self, conversation_id: UUID) -> int:
         """Extract facts from messages that the owner's last /new deleted, then purge them.
@@ -228,8 +223,7 @@ class ExtractionService:
                 return done
             messages = fitting(found, least=1, longest=MAX_TEXT)
             if settings.memory_extraction_enabled and state.memory_on:
-                window = Window(conversation_id, state, 0, 0, messages)
-                await self._remember(window, list_parting)
+                await self._remember(Window(state, 0, 0, messages), list_parting)
             ids = [message.id for message in messages]
             await self._client.run(self._states.delete_parting, state.owner, ids)
         return MAX_WINDOWS
@@ -244,30 +238,27 @@ class ExtractionService:
             return None
         if not state.memory_on:
             first, last = state.extracted_position + 1, state.last_position
-            await self.advance(Window(conversation_id, state, first, last, ()))
+            await self.advance(Window(state, first, last, ()))
             return None
         return state
 
-    async def _load(
-        self, conversation_id: UUID, state: digest_repo.DigestState, size: int, least: int
-    ) -> Window:
+    async def _load(self, state: digest_repo.DigestState, size: int, least: int) -> Window:
         """The next ``size`` messages, or as many of them as one call may read."""
         first = state.extracted_position + 1
         last = min(state.last_position, first + size - 1)
-        found = await self._client.run(
-            self._conversations.list_messages, conversation_id, first, last
-        )
+        load = self._conversations.list_messages
+        found = await self._client.run(load, state.conversation_id, first, last)
         messages = fitting(found, least=least, longest=MAX_TEXT)
         if len(messages) < len(found):
             last = messages[-1].position
-        return Window(conversation_id, state, first, last, messages)
+        return Window(state, first, last, messages)
 
     async def _is_left_to_batch(
-        self, conversation_id: UUID, state: digest_repo.DigestState, settings: GlobalSettings
+        self, state: digest_repo.DigestState, settings: GlobalSettings
     ) -> bool:
         """Whether this window is in a batch, or will be: batches that failed leave it to us."""
         failures, is_waiting = await self._client.run(
-            self._batches.count_tries, conversation_id, state.extracted_position + 1
+            self._batches.count_tries, state.conversation_id, state.extracted_position + 1
         )
         is_batched = settings.memory_extraction_provider != "immediate"
         return is_waiting or (is_batched and failures < MAX_BATCH_TRIES)
@@ -284,7 +275,7 @@ class ExtractionService:
             )
 
         positions = window.messages[0].position, window.messages[-1].position
-        extracted = await self._model.ask(window.conversation_id, positions, question)
+        extracted = await self._model.ask(window.state.conversation_id, positions, question)
         if extracted is None:
             return
         left = await self._client.run(reread)  # without messages forgotten meanwhile
