@@ -126,7 +126,7 @@ class CompactionService:
 
     async def _fold_next(self, conversation_id: UUID, settings: GlobalSettings) -> bool:
         last = await self._client.run(self._conversations.get_last_position, conversation_id)
-        left = _start(last + NEXT_TURN, settings) - 1
+        left = start_of_window(last + NEXT_TURN, settings) - 1
         summaries = await self._client.run(self._summaries.list_summaries, conversation_id)
         gap = first_gap(summaries, left)
         if gap is None:
@@ -162,13 +162,13 @@ class CompactionService:
 
         Between two steps of the window the prompt stays as it is, so that it stays cached.
         """
-        start = _start(last + 1, settings)
+        start = start_of_window(last + 1, settings)
         past = [summary for summary in summaries if summary.last_position < start]
         if len(past) <= settings.summaries_kept:
             return []
         turn = await self._load(conversation_id, last - NEXT_TURN + 1, last)
         asked = max((message.position for message in turn if message.role == "user"), default=0)
-        moves = _start(asked, settings) < start
+        moves = start_of_window(asked, settings) < start
         return past if moves else []
 
     async def _merge(self, conversation_id: UUID, summaries: Sequence[Summary]) -> bool:
@@ -226,7 +226,7 @@ def first_gap(summaries: Sequence[Summary], last: int) -> tuple[int, int] | None
     return (start, end) if start <= end else None
 
 
-def _start(last_position: int, settings: GlobalSettings) -> int:
+def start_of_window(last_position: int, settings: GlobalSettings) -> int:
     """Where the window begins when this is the newest message."""
     return window_start(
         last_position, window=settings.history_messages, step=settings.history_step

@@ -4,13 +4,11 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from uuid import UUID
 
 from src.base.errors import AppError, ModelError, ModelUnavailableError, PostponedError
-from src.history.new_messages import window_start
 from src.llm.embeddings import MAX_WAIT, QuietMoments
-from src.memory.compaction import MAX_FOLDS, NEXT_TURN, CompactionService
+from src.memory.compaction import MAX_FOLDS, NEXT_TURN, CompactionService, start_of_window
 from src.memory.digest_repo import BatchRepository, DigestState, ExtractionRepository
 from src.memory.extraction import MAX_BATCH_TRIES, MAX_WINDOWS, ExtractionService
 from src.memory.indexer import Indexer
@@ -161,11 +159,10 @@ class DigestService:
 
 def needs_digest(state: DigestState, settings: GlobalSettings) -> bool:
     """Whether messages left the window, summaries may be merged, or a window is full of unread."""
-    window, step = settings.history_messages, settings.history_step
-    start = partial(window_start, window=window, step=step)
     last = state.last_position
-    left = start(last + NEXT_TURN) - 1
-    moves = start(last + 1) > start(last + 1 - NEXT_TURN)
+    left = start_of_window(last + NEXT_TURN, settings) - 1
+    start = start_of_window(last + 1, settings)
+    moves = start > start_of_window(last + 1 - NEXT_TURN, settings)
     merges = moves and state.summaries > settings.summaries_kept
     is_full = last - state.extracted_position >= settings.memory_extraction_window
     is_closed = is_full and settings.memory_extraction_enabled

@@ -24,10 +24,11 @@ from src.history.conversation_repo import (
     StoredMessage,
     TelegramOrigin,
 )
-from src.history.new_messages import add_time_label, window_start
+from src.history.new_messages import add_time_label
 from src.history.turn_repo import Asks, Changes, NewAnswer, StoredAnswer, TurnRepository
 from src.llm.embeddings import QuietMoments
 from src.memory.budget import DailyCeilings
+from src.memory.compaction import start_of_window
 from src.memory.digest_repo import SummaryRepository
 from src.memory.forgetting_repo import ForgettingRepository
 from src.memory.memories import Memories, list_user_facts
@@ -263,9 +264,7 @@ class Intake:
             conversations.load_last_messages(turn.conversation_id, limit - pretended)
         )
         last = (turn.history[-1]["position"] if turn.history else 0) + pretended
-        turn.window_start = window_start(
-            last, window=settings.history_messages, step=settings.history_step
-        )
+        turn.window_start = start_of_window(last, settings)
         if turn.window_start > 1:
             moved_by = settings.history_messages - settings.history_step
             turn.fresh_from = turn.window_start + moved_by
