@@ -332,15 +332,15 @@ WHERE m.id = ANY(%(ids)s) AND c.owner_id = %(owner)s
 """
 
 
-FAMILY = (
+FAMILY = [
     "mother", "father", "parents", "brother", "sister", "son", "daughter", "child", "wife",
     "husband", "partner", "grandmother", "grandfather", "aunt", "uncle", "cousin", "family",
-)  # fmt: skip
+]  # fmt: skip
 # The subjects and the relations of what is told of them.
-ABOUT: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {
-    "family": (FAMILY, ("has_child", "has_sibling", "has_parent", "married_to", "partner")),
-    "work": ((), ("works_as", "works_at", "studies_at", "studies")),
-    "wishes": ((), ("wish",)),
+ABOUT: Mapping[str, tuple[list[str], list[str]]] = {
+    "family": (FAMILY, ["has_child", "has_sibling", "has_parent", "married_to", "partner"]),
+    "work": ([], ["works_as", "works_at", "studies_at", "studies"]),
+    "wishes": ([], ["wish"]),
 }
 
 
@@ -431,14 +431,13 @@ class RetrievalRepository(Repository):
 
         In a group those that the member ``speaker_id`` told.
         """
-        subjects, relations = ABOUT[about] if about is not None else (None, ())
-        wanted = {
-            **owner.columns(), "since": period[0], "until": period[1], "limit": limit,
-            "types": list(types) if types is not None else None, "speaker_id": speaker_id,
-            "subjects": list(subjects) if subjects is not None else None,
-            "relations": list(relations),
-        }  # fmt: skip
-        return self._all(lambda *row: hit_of(Memory(*row)), SELECT_FACTS, wanted)
+        subjects, relations = ABOUT[about] if about is not None else (None, [])
+        return self._all(
+            lambda *row: hit_of(Memory(*row)), SELECT_FACTS, owner,
+            since=period[0], until=period[1], limit=limit, speaker_id=speaker_id,
+            types=list(types) if types is not None else None,
+            subjects=subjects, relations=relations,
+        )  # fmt: skip
 
     def find_successors(
         self, owner: Owner, *, facts: Sequence[int], messages: Sequence[int]
@@ -469,8 +468,7 @@ class RetrievalRepository(Repository):
 
         Of too much the newest.
         """
-        wanted = {
-            **owner.columns(), "since": period[0], "until": period[1], "limit": limit,
-            "conversation_id": conversation_id, "before_position": before_position,
-        }  # fmt: skip
-        return self._all(Hit, SELECT_MESSAGES, wanted)[::-1]
+        return self._all(
+            Hit, SELECT_MESSAGES, owner, since=period[0], until=period[1], limit=limit,
+            conversation_id=conversation_id, before_position=before_position,
+        )[::-1]  # fmt: skip
