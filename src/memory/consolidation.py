@@ -238,14 +238,14 @@ class ComparedFacts(StoredFacts):
         new = NewMemory(
             memory.fact, language, origin, content_hash, source,
             terms=memory_repo.fact_terms(memory.text, memory.relation), vector=vector,
-            speaker_id=memory.speaker_id, speaker=memory.speaker,
+            model_id=model_id, speaker_id=memory.speaker_id, speaker=memory.speaker,
         )  # fmt: skip
         return memory, new
 
-    def list_others(self, memory_id: int, new: NewMemory, model_id: int) -> list[Similar]:
+    def list_others(self, memory_id: int, new: NewMemory) -> list[Similar]:
         """Living facts that are like it, without those that were taken apart from it."""
         apart = {memory_id, *(number for (number,) in self._rows(SELECT_APART, id=memory_id))}
-        similar = self.list_similar(new, model_id)
+        similar = self.list_similar(new)
         return [one for one in similar if one.retired_at is None and one.id not in apart]
 
     def retire_for(self, gone: Memory, kept: Memory, kind: Kind) -> Kind | None:
@@ -330,7 +330,7 @@ class ConsolidationService:
         if loaded is None:
             return []
         memory, new = loaded
-        same, rivals = self._writer.compare(new, facts.list_others(memory_id, new, model_id))
+        same, rivals = self._writer.compare(new, facts.list_others(memory_id, new))
         if same:  # the older one stays
             kept, gone = sorted((memory, same[0]), key=lambda fact: fact.id)
             return [facts.retire_for(gone, kept, "duplicate")]

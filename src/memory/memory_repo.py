@@ -1,7 +1,7 @@
 """Facts: stored once, with their sources, and retired rather than overwritten."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import MISSING, dataclass, fields, replace
+from dataclasses import MISSING, dataclass, field, fields, replace
 from datetime import datetime
 from typing import Any, Literal
 
@@ -212,6 +212,8 @@ class NewMemory:
         source: Where it was said.
         terms: Its search terms.
         vector: Its embedding, if there is one yet.
+        model_id: The model of that, with whose vectors it is compared.
+        contradicts: Ids of facts that it takes the place of, as its proposer says.
         entities: (name, normalised name) of whom and what it is about.
         speaker_id: See ``Memory``.
         speaker: See ``Memory``.
@@ -225,6 +227,8 @@ class NewMemory:
     source: Source
     terms: Sequence[str]
     vector: str | None = None
+    model_id: int | None = None
+    contradicts: list[int] = field(default_factory=list)
     entities: Sequence[tuple[str, str]] = ()
     speaker_id: int | None = None
     speaker: str | None = None
@@ -563,29 +567,21 @@ class StoredFacts(OwnerSteps):
         rows = self._rows(SELECT_TELLING, message_id=message_id)
         return Telling(*rows[0]) if rows else None
 
-    def list_similar(
-        self,
-        memory: NewMemory,
-        model_id: int | None,
-        *,
-        contradicts: Collection[int] = (),
-        ended: Collection[str] = (),
-    ) -> list[Similar]:
+    def list_similar(self, memory: NewMemory, *, ended: Collection[str] = ()) -> list[Similar]:
         """Facts that ``memory`` might repeat or replace, equal words first.
 
         Retired ones, which come before the living, are those that its message has told earlier.
-        Those whose ids are in ``contradicts`` are among them, however far away they are, and
-        those whose relation is in ``ended``.
+        Those that it ``contradicts`` are among them, however far away they are, and those whose
+        relation is in ``ended``.
         """
         words = list({term for term in memory.terms if not term.startswith("=")})
         rows = self._rows(
             SELECT_SIMILAR, **vars(memory.fact) | vars(memory) | {"terms": words},
-            model=model_id, contradicts=list(contradicts), ended=list(ended),
-            episode=memory.source.episode,
+            model=memory.model_id, ended=list(ended), episode=memory.source.episode,
         )  # fmt: skip
         return [replace(Similar(*known), content_hash=h, cosine=c) for *known, h, c in rows]
 
-    def add(self, memory: NewMemory, model_id: int | None) -> int:
+    def add(self, memory: NewMemory) -> int:
         """Store a fact with its source, its entities and its search document; returns its id."""
         fact = vars(memory.fact)
         texts = {name: storable(fact[name]) for name in ("text", "subject", "relation", "object")}
@@ -596,9 +592,10 @@ class StoredFacts(OwnerSteps):
             names = {"normalised": list(named), "names": list(named.values())}
             self._run(INSERT_ENTITIES, memory_id=memory_id, **names)
         document = NewDocument(
-            "memory", memory_id, "user", memory.source.said_at, memory.terms, vector=memory.vector
-        )
-        add_documents(self._transaction, self._owner, [document], model_id=model_id)
+            "memory", memory_id, "user", memory.source.said_at, memory.terms,
+            vector=memory.vector, model_id=memory.model_id,
+        )  # fmt: skip
+        add_documents(self._transaction, self._owner, [document])
         return int(memory_id)
 
     def add_source(self, memory_id: int, source: Source) -> bool:

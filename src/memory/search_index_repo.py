@@ -321,7 +321,7 @@ class NewDocument:
         terms: Its search terms, repeated as often as they occur.
         is_continued: Whether it stands in a talk right after the document before it.
         vector: Its centred embedding as ``[...]``, when there is one already.
-        model_id: The model that is done with it although it has no vector: it gets none.
+        model_id: The model of that; without one, a model of which it gets none.
     """
 
     kind: Kind
@@ -498,11 +498,7 @@ class SearchIndexRepository(Repository):
 
 
 def add_documents(
-    transaction: Transaction,
-    owner: Owner,
-    documents: Sequence[NewDocument],
-    *,
-    model_id: int | None = None,
+    transaction: Transaction, owner: Owner, documents: Sequence[NewDocument]
 ) -> None:
     """Put documents into the index within a transaction of the caller's.
 
@@ -510,35 +506,24 @@ def add_documents(
         transaction: The caller's.
         owner: Whose they are.
         documents: In the order in which they were said.
-        model_id: Of their vectors; None when they have none.
     """
     offsets = _offsets(documents)
     positions = offsets[-1] + 1
     counted = [document for document in documents if document.speaker != "assistant"]
-    row = transaction.fetch_one(
-        RESERVE_POSITIONS,
-        {
-            **owner.columns(),
-            "positions": positions,
-            "documents": len(counted),
-            "terms": sum(len(document.terms) for document in counted),
-        },
-    )
-    first = int(row[0]) if row else 0
+    [(first,)] = transaction.fetch_all(
+        RESERVE_POSITIONS, owner, positions=positions, documents=len(counted),
+        terms=sum(len(document.terms) for document in counted),
+    )  # fmt: skip
     places = [first + offset for offset in offsets]
     rows = transaction.fetch_all(
-        INSERT_DOCUMENTS,
-        {
-            **owner.columns(),
-            "positions": places,
-            "kinds": [document.kind for document in documents],
-            "source_ids": [document.source_id for document in documents],
-            "speakers": [document.speaker for document in documents],
-            "said_at": [document.said_at for document in documents],
-            "lengths": [len(document.terms) for document in documents],
-            "models": [document.model_id for document in documents],
-        },
-    )
+        INSERT_DOCUMENTS, owner, positions=places,
+        kinds=[document.kind for document in documents],
+        source_ids=[document.source_id for document in documents],
+        speakers=[document.speaker for document in documents],
+        said_at=[document.said_at for document in documents],
+        lengths=[len(document.terms) for document in documents],
+        models=[document.model_id for document in documents],
+    )  # fmt: skip
     postings = [
         (term, place, count)
         for document, place in zip(documents, places, strict=True)
@@ -546,28 +531,24 @@ def add_documents(
     ]
     _insert_postings(transaction, owner, postings)
     ids = {position: int(id_) for id_, position in rows}
-    vectors = {
-        (ids[place], 0): document.vector
-        for place, document in zip(places, documents, strict=True)
-        if document.vector is not None
-    }
-    if vectors and model_id is not None:
-        transaction.execute(INSERT_VECTORS, vector_columns(model_id, vectors))
+    for place, document in zip(places, documents, strict=True):
+        if document.vector is not None and document.model_id is not None:
+            vectors = {(ids[place], 0): document.vector}
+            transaction.execute(INSERT_VECTORS, vector_columns(document.model_id, vectors))
 
 
 def reword(transaction: Transaction, owner: Owner, message_id: int, terms: Sequence[str]) -> None:
     """Index a message by other words, where it stands; nothing when it is not in the index."""
-    parameters = {**owner.columns(), "message_id": message_id, "length": len(terms)}
-    transaction.execute(DELETE_POSTINGS, parameters)
-    row = transaction.fetch_one(UPDATE_LENGTH, parameters)
-    if row is not None:
-        postings = [(term, int(row[0]), count) for term, count in Counter(terms).items()]
+    transaction.execute(DELETE_POSTINGS, owner, message_id=message_id)
+    changed = {"message_id": message_id, "length": len(terms)}
+    for (place,) in transaction.fetch_all(UPDATE_LENGTH, owner, **changed):
+        postings = [(term, place, count) for term, count in Counter(terms).items()]
         _insert_postings(transaction, owner, postings)
 
 
 def reset_vectors(transaction: Transaction, owner: Owner, message_ids: Sequence[int]) -> None:
     """Have the vectors of these messages, and of what follows each, made anew."""
-    transaction.execute(RESET_VECTORS, {**owner.columns(), "ids": list(message_ids)})
+    transaction.execute(RESET_VECTORS, owner, ids=list(message_ids))
 
 
 def _offsets(documents: Sequence[NewDocument]) -> list[int]:
@@ -588,4 +569,4 @@ def _insert_postings(
         terms, positions, counts = zip(*postings, strict=True)
         frequencies = [min(count, 32767) for count in counts]
         columns = {"terms": [*terms], "term_positions": [*positions], "frequencies": frequencies}
-        transaction.execute(INSERT_POSTINGS, owner.columns() | columns)
+        transaction.execute(INSERT_POSTINGS, owner, **columns)

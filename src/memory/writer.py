@@ -104,8 +104,9 @@ class _Compared:
         """The rivals that it takes the place of."""
         return [rival for rival in self.rivals if not _said_later(rival, self.memory)]
 
-    def without_important(self, expected: Collection[int]) -> Self:
-        """The same without important rivals, but for those that are ``expected``."""
+    def without_important(self) -> Self:
+        """The same without important rivals, but for those that were to be expected."""
+        expected = self.memory.contradicts
         kept = [r for r in self.rivals if r.id in expected or not is_important(r)]
         return replace(self, rivals=kept)
 
@@ -150,8 +151,8 @@ class MemoryWriter:
         resolved, reason = _resolved(fact, said)
         if reason is not None:
             return await self._refuse(owner, fact, said, origin, reason)
-        new = await self._proposed(resolved, said, origin)
-        outcome = await self._write(owner, *new, contradicts, spares_important=spares_important)
+        new = await self._proposed(resolved, said, origin, contradicts)
+        outcome = await self._write(owner, new, spares_important=spares_important)
         if outcome.reason == OTHERS_WORDS:
             return await self._refuse(owner, fact, said, origin, OTHERS_WORDS)
         return outcome
@@ -180,26 +181,23 @@ class MemoryWriter:
         fact = Fact(text=text, importance=IMPORTANT - 1).model_copy(
             update={"memory_type": facts.PRIVATE}
         )
-        memory, model_id = await self._proposed(fact, said, "command")
+        memory = await self._proposed(fact, said, "command", contradicts)
         hashed = facts.content_hash(private_text)
         private = replace(memory, private_text=private_text, content_hash=hashed, entities=())
-        return await self._write(owner, private, model_id, contradicts)
+        return await self._write(owner, private)
 
     async def _write(
-        self, owner: Owner, memory: NewMemory, model_id: int | None,
-        contradicts: Collection[int], *, spares_important: bool = False,
-    ) -> Outcome:  # fmt: skip
+        self, owner: Owner, memory: NewMemory, *, spares_important: bool = False
+    ) -> Outcome:
         """Compare and store in one transaction."""
 
         def work(transaction: Transaction) -> Outcome:
             lock_facts(transaction, owner)
             stored = StoredFacts(transaction, owner)
-            found = self._compare(stored, memory, model_id, contradicts)
+            found = self._compare(stored, memory)
             if isinstance(found, Outcome):
                 return found
-            if spares_important:
-                found = found.without_important(contradicts)
-            return self._store(stored, found, model_id)
+            return self._store(stored, found.without_important() if spares_important else found)
 
         return await self._client.run(self._client.in_transaction, work)
 
@@ -214,10 +212,9 @@ class MemoryWriter:
         resolved, reason = _resolved(fact, said)
         if reason is not None:
             return []
-        memory, model_id = await self._proposed(resolved, said, "teach")
+        memory = await self._proposed(resolved, said, "teach", contradicts)
         found = await self._client.run(
-            self._client.in_transaction,
-            lambda t: self._compare(StoredFacts(t, owner), memory, model_id, contradicts),
+            self._client.in_transaction, lambda t: self._compare(StoredFacts(t, owner), memory)
         )
         rivals = [] if isinstance(found, Outcome) else found.older
         return [rival for rival in rivals if is_important(rival)]
@@ -227,16 +224,10 @@ class MemoryWriter:
     ) -> tuple[list[Similar], list[Similar]]:
         """Which living facts say the same, and which cannot hold beside it, by rule."""
         same = [entry for entry in similar if self._is_same(memory, entry)]
-        rivals = [k for k in similar if k not in same and _is_rival(memory, k, ())]
+        rivals = [k for k in similar if k not in same and _is_rival(memory, k)]
         return same, rivals
 
-    def _compare(
-        self,
-        stored: StoredFacts,
-        memory: NewMemory,
-        model_id: int | None,
-        contradicts: Collection[int],
-    ) -> _Compared | Outcome:
+    def _compare(self, stored: StoredFacts, memory: NewMemory) -> _Compared | Outcome:
         """Similar known facts, or a refusal because of the source message."""
         text, uid = memory.fact.text, memory.source.uid
         said = stored.find_message(memory.source.message_id)
@@ -247,25 +238,23 @@ class MemoryWriter:
         if said.is_disputed and memory.origin == "extraction":
             return Outcome("refused", text, uid, reason=DISPUTED)
         memory = _told_by(memory, said)
-        similar = stored.list_similar(
-            memory, model_id, contradicts=contradicts, ended=ended_relations(text)
-        )
+        similar = stored.list_similar(memory, ended=ended_relations(text))
         known = next((entry for entry in similar if self._is_same(memory, entry)), None)
-        if known is not None and _is_reworded(memory, known, contradicts):
+        if known is not None and _is_reworded(memory, known):
             same_words = known.content_hash == memory.content_hash
             known = None
             if same_words:  # two living facts cannot share it
                 memory = replace(memory, content_hash=facts.content_hash(f"{text} {uid}"))
-        rivals = [k for k in similar if k is not known and _is_rival(memory, k, contradicts)]
+        rivals = [k for k in similar if k is not known and _is_rival(memory, k)]
         return _Compared(memory, known, rivals)
 
-    def _store(self, stored: StoredFacts, found: _Compared, model_id: int | None) -> Outcome:
+    def _store(self, stored: StoredFacts, found: _Compared) -> Outcome:
         """Insert the fact, or another source of the known one; retire what it contradicts."""
         older, known = found.older, found.known
         memory = _inheriting(found.memory, older)
         text, uid, said_at = memory.fact.text, memory.source.uid, memory.source.said_at
         if known is None:
-            number = stored.add(memory, model_id)
+            number = stored.add(memory)
         elif known.retired_at is not None:  # the message is read again
             return Outcome("same", known.text, uid, known.id)
         else:
@@ -301,14 +290,15 @@ class MemoryWriter:
         )
 
     async def _proposed(
-        self, fact: Fact, said: Said, origin: Origin
-    ) -> tuple[NewMemory, int | None]:
-        """The row to insert, and the model of its vector; no vector after the deadline."""
+        self, fact: Fact, said: Said, origin: Origin, contradicts: Collection[int]
+    ) -> NewMemory:
+        """The row to insert; no vector after the deadline."""
         vector, model_id = await self._space.embed_within(
             EMBED_DEADLINE, fact.text, is_query=False, otherwise=WITHOUT_VECTOR
         )
         await self._client.run(self._settings.get)  # none is fetched in the transaction
-        return _new_memory(fact, said, origin, vector), model_id
+        memory = _new_memory(fact, said, origin)
+        return replace(memory, vector=vector, model_id=model_id, contradicts=[*contradicts])
 
     async def _refuse(
         self, owner: Owner, fact: Fact, said: Said, origin: Origin, reason: str
@@ -330,7 +320,7 @@ def _resolved(fact: Fact, said: Said) -> tuple[Fact, str | None]:
     return resolved, refuse(resolved, said.text, allowed_numbers=numbers)
 
 
-def _new_memory(fact: Fact, said: Said, origin: Origin, vector: str | None) -> NewMemory:
+def _new_memory(fact: Fact, said: Said, origin: Origin) -> NewMemory:
     subject = facts.canonical_subject(fact.subject)
     relation = facts.canonical_relation(fact.relation)
     period = when_valid(fact.text, said.said_at) if fact.memory_type == "event" else None
@@ -352,7 +342,6 @@ def _new_memory(fact: Fact, said: Said, origin: Origin, vector: str | None) -> N
         content_hash=facts.content_hash(fact.text),
         source=memory_repo.Source(said.message_id, fact.quote[:1000], said.said_at),
         terms=memory_repo.fact_terms(fact.text, relation),
-        vector=vector,
         entities=_entities(subject, fact),
     )
 
@@ -392,11 +381,11 @@ def _inheriting(memory: NewMemory, replaced: Sequence[Similar]) -> NewMemory:
     return replace(memory, fact=memory.fact.model_copy(update=inherited))
 
 
-def _is_rival(memory: NewMemory, known: Similar, contradicts: Collection[int]) -> bool:
+def _is_rival(memory: NewMemory, known: Similar) -> bool:
     """Whether the two contradict each other, by the model's word or by a rule."""
     if known.retired_at is not None:
         return False
-    if known.id in contradicts:
+    if known.id in memory.contradicts:
         return True
     kinds = {memory.fact.memory_type, known.memory_type}
     if facts.PRIVATE in kinds:
@@ -408,9 +397,9 @@ def _is_rival(memory: NewMemory, known: Similar, contradicts: Collection[int]) -
     return replaces(memory.fact, known.fact)
 
 
-def _is_reworded(memory: NewMemory, known: Similar, contradicts: Collection[int]) -> bool:
+def _is_reworded(memory: NewMemory, known: Similar) -> bool:
     """Whether the user corrects how a known fact is written."""
-    is_corrected = memory.origin == "command" and known.id in contradicts
+    is_corrected = memory.origin == "command" and known.id in memory.contradicts
     return is_corrected and known.text != memory.fact.text
 
 

@@ -99,7 +99,7 @@ def teach(client: PgClient, owner: Owner, message: int, text: str = "cats") -> i
 
     def store(transaction: Transaction) -> int:
         lock_facts(transaction, owner)
-        return StoredFacts(transaction, owner).add(fact, None)
+        return StoredFacts(transaction, owner).add(fact)
 
     return client.in_transaction(store)
 

@@ -680,7 +680,7 @@ async def test_an_erasure_waits_for_a_fact_that_is_being_stored_and_takes_it(rig
     )
     with rig.client.transaction() as transaction:
         lock_facts(transaction, GROUP)
-        StoredFacts(transaction, GROUP).add(fact, None)
+        StoredFacts(transaction, GROUP).add(fact)
         erasing = asyncio.create_task(asyncio.to_thread(erase, rig))
         waiting = "SELECT 1 FROM pg_locks WHERE NOT granted"
         await eventually(lambda: rig.rows(waiting), "the erasure to wait")

@@ -87,7 +87,7 @@ class Group:
 
         def store(transaction: Transaction) -> int:
             lock_facts(transaction, self.owner)
-            return StoredFacts(transaction, self.owner).add(fact, None)
+            return StoredFacts(transaction, self.owner).add(fact)
 
         return self.client.in_transaction(store)
 

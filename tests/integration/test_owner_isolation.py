@@ -269,8 +269,8 @@ def fill_memories(do: Repositories, owner: Owner, word: str, asked: list[int]) -
 
     def work(transaction: Transaction) -> list[int]:
         def add(text: str, number: int) -> int:
-            memory = new_memory(word, text, asked[number])
-            return StoredFacts(transaction, owner).add(memory, do.model)
+            memory = new_memory(word, text, asked[number], model_id=do.model)
+            return StoredFacts(transaction, owner).add(memory)
 
         plain, old, new = add("has", 0), add("lived in", 0), add("lives in", 1)
         StoredFacts(transaction, owner).retire([old], successor=new, reason="replaced")
@@ -345,15 +345,11 @@ def save_answer(s: Stage) -> list[Any]:
 
 def similar(s: Stage) -> Any:
     """Everything of theirs that could be like a fact of mine."""
-    theirs = new_memory(s.them.word, "has", s.me.asked[0])
-    return s.write(
-        lambda t: StoredFacts(t, s.me.owner).list_similar(
-            theirs,
-            s.do.model,
-            contradicts=[*s.them.facts, *s.me.facts],
-            ended=["lives_in"],
-        )
-    )
+    theirs = new_memory(
+        s.them.word, "has", s.me.asked[0], model_id=s.do.model,
+        contradicts=[*s.them.facts, *s.me.facts],
+    )  # fmt: skip
+    return s.write(lambda t: StoredFacts(t, s.me.owner).list_similar(theirs, ended=["lives_in"]))
 
 
 def thread_of(who: Filled) -> str:
@@ -402,8 +398,8 @@ CASES: dict[str, Callable[[Stage], Any]] = {
     "StoredFacts.add": lambda s: s.write(
         lambda t: s.both(
             lambda who: StoredFacts(t, s.me.owner).add(
-                new_memory(s.me.word, f"{who.word[0]}", who.asked[0],
-                                          content_hash=f"new {who.word}"), s.do.model
+                new_memory(s.me.word, f"{who.word[0]}", who.asked[0], model_id=s.do.model,
+                           content_hash=f"new {who.word}")
             )
         )
     ),
