@@ -6,7 +6,8 @@ Also tools whose arguments are a form: described to a model in few words, and ch
 import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import cache
-from typing import Any, TypeVar
+from inspect import signature
+from typing import Any
 
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 from langchain_core.tools import BaseTool, StructuredTool
@@ -57,7 +58,6 @@ def prompt(system: str, **blocks: Iterable[Mapping[str, Any]]) -> list[BaseMessa
 
 
 Runtime = ToolRuntime[Any, Any]
-Arguments = TypeVar("Arguments", bound=BaseModel)
 SAID = ("type", "description", "enum", "items")  # of an argument; bounds and defaults cost tokens
 
 
@@ -65,32 +65,31 @@ class NoArguments(Form):
     """Of a tool that takes none."""
 
 
-def form_tool(
-    run: Callable[[Runtime, Arguments], Awaitable[Any]],
-    arguments: type[Arguments],
-    description: str,
-) -> BaseTool:
+def form_tool(run: Callable[..., Awaitable[Any]], description: str, *services: Any) -> BaseTool:
     """A tool named like ``run``.
 
     The schema is a dictionary: of any other LangChain makes a class for each tool, which takes
     longer than all the rest of building the bot.
 
     Args:
-        run: Takes the checked form; ``runtime.context`` is the turn's. It returns a text, or what
-            becomes JSON, and perhaps an artifact beside it.
-        arguments: The form; what is wrong with it, ``describe_tool_error`` tells the model.
+        run: Takes the services, the runtime and the checked form, which its last annotation
+            names; what is wrong with it, ``describe_tool_error`` tells the model.
+            ``runtime.context`` is the turn's. It returns a text, or what becomes JSON, and
+            perhaps an artifact beside it.
         description: What the model reads.
+        services: What ``run`` works with.
     """
+    form: type[BaseModel] = [*signature(run).parameters.values()][-1].annotation
 
     async def call(runtime: Runtime, **values: Any) -> tuple[str, Any]:
-        found = await run(runtime, arguments.model_validate(values))
+        found = await run(*services, runtime, form.model_validate(values))
         told, artifact = found if isinstance(found, tuple) else (found, None)
         return told if isinstance(told, str) else json.dumps(told, ensure_ascii=False), artifact
 
     return StructuredTool(
         name=run.__name__,
         description=description,
-        args_schema=_offered(arguments),
+        args_schema=_offered(form),
         coroutine=call,
         response_format="content_and_artifact",
     )

@@ -1,8 +1,6 @@
 """Tools: look at a picture again, for what its description does not say."""
 
-from langchain_core.tools import BaseTool
-
-from src.llm.quoting import Runtime, form_tool
+from src.llm.quoting import Runtime
 from src.media.attachments import AttachmentService, LookOrder
 from src.memory.turn_context import TurnContext
 from src.texts import detect_language
@@ -11,16 +9,10 @@ TIMEOUT = 120.0  # seconds: a picture is fetched, and a model looks at it
 LOOK = "Look again at a picture; if seen is false, say so and answer from its description."
 
 
-def build_look_at_picture(attachments: AttachmentService) -> BaseTool:
-    """The tool ``look_at_picture``."""
-
-    async def look_at_picture(runtime: Runtime, order: LookOrder) -> dict[str, str | bool]:
-        context: TurnContext = runtime.context
-        language = detect_language(context.text, context.language)
-        return await attachments.look_again(
-            context.owner, context.conversation_id, order, language
-        )
-
-    built = form_tool(look_at_picture, LookOrder, LOOK)
-    built.metadata = {"timeout": TIMEOUT}
-    return built
+async def look_at_picture(
+    attachments: AttachmentService, runtime: Runtime, order: LookOrder
+) -> dict[str, str | bool]:
+    """Have a model look at a picture of the conversation, with a question in mind."""
+    context: TurnContext = runtime.context
+    language = detect_language(context.text, context.language)
+    return await attachments.look_again(context.owner, context.conversation_id, order, language)

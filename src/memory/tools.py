@@ -6,14 +6,13 @@ from datetime import datetime
 from typing import Any
 
 from langchain_core.messages import ToolMessage
-from langchain_core.tools import BaseTool
 from pydantic import Field
 
 from src.base.zones import in_zone, local_time
 from src.history.conversation_repo import HistoryMessage
 from src.history.new_messages import read_time_label, text_of, voice_of
 from src.history.turn_repo import Changes
-from src.llm.quoting import Form, NoArguments, Runtime, form_tool
+from src.llm.quoting import Form, NoArguments, Runtime
 from src.memory import turn_context
 from src.memory.citations import memory_record, words_and_dates
 from src.memory.memories import Memories
@@ -33,34 +32,30 @@ TELL_WHY = "It is not saved: tell the user why."
 Told = tuple[dict[str, Any], Finding]
 
 
-def build_save_user_fact(memories: Memories) -> BaseTool:
-    """The tool ``save_user_fact``; a fact is its arguments."""
-
-    async def save_user_fact(runtime: Runtime, fact: Fact) -> Told:
-        context: TurnContext = runtime.context
-        said = find_said(runtime.state.get("history", ()), fact, context)
-        outcome = turn_context.refusal(context, fact, said) or await memories.writer.remember(
-            context.owner,
-            fact,
-            said,
-            origin="tool",
-            contradicts=fact.replaced_ids() & runtime.state.get("shown_facts", frozenset()),
-        )
-        is_saved = outcome.kind in ("new", "update", "same")
-        number = outcome.memory_id
-        told = {
-            "saved": is_saved,
-            "id": None if number is None else fact_uid(number),
-            **told_of(outcome),
-            **({} if is_saved else {"note": TELL_WHY}),
-        }
-        ids = frozenset() if number is None else frozenset({number})
-        finding = Finding(
-            shown_facts=ids, changes=turn_context.changes_of([outcome]), facts_changed=is_saved
-        )
-        return told, finding
-
-    return form_tool(save_user_fact, Fact, SAVE)
+async def save_user_fact(memories: Memories, runtime: Runtime, fact: Fact) -> Told:
+    """Store a fact, and say what became of it."""
+    context: TurnContext = runtime.context
+    said = find_said(runtime.state.get("history", ()), fact, context)
+    outcome = turn_context.refusal(context, fact, said) or await memories.writer.remember(
+        context.owner,
+        fact,
+        said,
+        origin="tool",
+        contradicts=fact.replaced_ids() & runtime.state.get("shown_facts", frozenset()),
+    )
+    is_saved = outcome.kind in ("new", "update", "same")
+    number = outcome.memory_id
+    told = {
+        "saved": is_saved,
+        "id": None if number is None else fact_uid(number),
+        **told_of(outcome),
+        **({} if is_saved else {"note": TELL_WHY}),
+    }
+    ids = frozenset() if number is None else frozenset({number})
+    finding = Finding(
+        shown_facts=ids, changes=turn_context.changes_of([outcome]), facts_changed=is_saved
+    )
+    return told, finding
 
 
 def told_of(outcome: Outcome) -> dict[str, Any]:
@@ -133,49 +128,45 @@ class SearchOrder(Form):
     kinds: list[str] = Field(default_factory=list, description=f"of {KINDS}")
 
 
-def build_search_memory(memories: Memories) -> BaseTool:
-    """The tool ``search_memory``."""
-
-    async def search_memory(runtime: Runtime, order: SearchOrder) -> Told:
-        context: TurnContext = runtime.context
-        if not context.memory_on:
-            return {"memories": [], "memory_is_off": True}, NOTHING
-        history = runtime.state.get("history") or []
-        wanted = Query(
-            context.owner,
-            order.query,
-            context.now,
-            limit=max(1, min(order.limit, MAX_LIMIT)),
-            threshold=LEAST,
-            conversation_id=context.conversation_id,
-            before_position=history[-1]["position"] if history else 0,
-            with_assistant=ASKS_THE_BOT.search(f"{context.text} {order.query}") is not None,
-            types=order.kinds or None,
-            since=_day(order.since, context.time_zone),
-            until=_day(order.until, context.time_zone),
-            speaker_id=context.speaker_id,
-        )
-        hits = await turn_context.recall(memories, context, wanted)
-        numbers, _ = turn_context.numbered(runtime.state.get("sources") or (), hits)
-        records = [
-            {
-                **memory_record(number, hit, context.time_zone),
-                **words_and_dates(hit, context.time_zone),
-                "holds": not hit.retired,
-                "of_asker": hit.is_of(context.speaker_id),
-                "score": round(hit.score, 2),
-                "similarity": round(hit.similarity, 2),
-                "lexical": round(hit.bm25, 1),
-                **({"doubtful": True} if not hit.bm25 and hit.similarity < DOUBTFUL else {}),
-            }
-            for number, hit in zip(numbers, hits, strict=True)
-        ]
-        overview = wanted.overview()
-        found = {"memories": records, **({"overview": overview.kind} if overview else {})}
-        finding = Finding(hits=tuple(hits), shown_facts=turn_context.facts_among(hits))
-        return found, finding
-
-    return form_tool(search_memory, SearchOrder, SEARCH)
+async def search_memory(memories: Memories, runtime: Runtime, order: SearchOrder) -> Told:
+    """Search what is remembered, or list it; each record has the number by which it is cited."""
+    context: TurnContext = runtime.context
+    if not context.memory_on:
+        return {"memories": [], "memory_is_off": True}, NOTHING
+    history = runtime.state.get("history") or []
+    wanted = Query(
+        context.owner,
+        order.query,
+        context.now,
+        limit=max(1, min(order.limit, MAX_LIMIT)),
+        threshold=LEAST,
+        conversation_id=context.conversation_id,
+        before_position=history[-1]["position"] if history else 0,
+        with_assistant=ASKS_THE_BOT.search(f"{context.text} {order.query}") is not None,
+        types=order.kinds or None,
+        since=_day(order.since, context.time_zone),
+        until=_day(order.until, context.time_zone),
+        speaker_id=context.speaker_id,
+    )
+    hits = await turn_context.recall(memories, context, wanted)
+    numbers, _ = turn_context.numbered(runtime.state.get("sources") or (), hits)
+    records = [
+        {
+            **memory_record(number, hit, context.time_zone),
+            **words_and_dates(hit, context.time_zone),
+            "holds": not hit.retired,
+            "of_asker": hit.is_of(context.speaker_id),
+            "score": round(hit.score, 2),
+            "similarity": round(hit.similarity, 2),
+            "lexical": round(hit.bm25, 1),
+            **({"doubtful": True} if not hit.bm25 and hit.similarity < DOUBTFUL else {}),
+        }
+        for number, hit in zip(numbers, hits, strict=True)
+    ]
+    overview = wanted.overview()
+    found = {"memories": records, **({"overview": overview.kind} if overview else {})}
+    finding = Finding(hits=tuple(hits), shown_facts=turn_context.facts_among(hits))
+    return found, finding
 
 
 def renumbered(result: ToolMessage, numbers: Sequence[int]) -> ToolMessage:
@@ -220,39 +211,29 @@ class ForgetOrder(Form):
     everything: bool = Field(default=False, description="all about it")
 
 
-def build_forget_fact(memories: Memories) -> BaseTool:
-    """The tool ``forget_fact``."""
-
-    async def forget_fact(runtime: Runtime, order: ForgetOrder) -> Told:
-        context: TurnContext = runtime.context
-        found = await memories.forget(
-            context.owner, order.ids[:MAX_IDS], about="" if order.ids else order.about,
-            everything=order.everything, request_id=context.message_id,
-            speaker_id=context.speaker_id,
-        )  # fmt: skip
-        told: dict[str, Any] = {
-            "forgotten": list(found.texts),
-            "ask": [vars(named) for named in found.ask],
-            "nearest": [vars(named) for named in found.nearest],
-        }
-        if found.ask or found.nearest:
-            told["note"] = SEVERAL_FIT if found.ask else NONE_FITS
-        return told, Finding(
-            changes=Changes(forgetting=found.number), facts_changed=bool(found.texts)
-        )
-
-    return form_tool(forget_fact, ForgetOrder, FORGET)
+async def forget_fact(memories: Memories, runtime: Runtime, order: ForgetOrder) -> Told:
+    """Forget what is named or meant, or tell which of several it may be."""
+    context: TurnContext = runtime.context
+    found = await memories.forget(
+        context.owner, order.ids[:MAX_IDS], about="" if order.ids else order.about,
+        everything=order.everything, request_id=context.message_id,
+        speaker_id=context.speaker_id,
+    )  # fmt: skip
+    told: dict[str, Any] = {
+        "forgotten": list(found.texts),
+        "ask": [vars(named) for named in found.ask],
+        "nearest": [vars(named) for named in found.nearest],
+    }
+    if found.ask or found.nearest:
+        told["note"] = SEVERAL_FIT if found.ask else NONE_FITS
+    return told, Finding(changes=Changes(forgetting=found.number), facts_changed=bool(found.texts))
 
 
-def build_forget_everything() -> BaseTool:
-    """The tool ``forget_everything``."""
-
-    async def forget_everything(runtime: Runtime, _: NoArguments) -> Told:
-        context: TurnContext = runtime.context
-        may_ask = not context.owner.is_group
-        return {"confirm": may_ask}, Finding(asks="erase_all" if may_ask else None)
-
-    return form_tool(forget_everything, NoArguments, FORGET_ALL)
+async def forget_everything(runtime: Runtime, _: NoArguments) -> Told:
+    """Have the user asked whether to erase all; of a group's memory it is refused."""
+    context: TurnContext = runtime.context
+    may_ask = not context.owner.is_group
+    return {"confirm": may_ask}, Finding(asks="erase_all" if may_ask else None)
 
 
 def describe_forgotten(found: Mapping[str, Any], language: Language) -> str:
@@ -274,12 +255,8 @@ def describe_forgotten(found: Mapping[str, Any], language: Language) -> str:
     return "\n".join([head, *quotes])
 
 
-def build_keep_private(memories: Memories) -> BaseTool:
-    """The tool ``keep_private``."""
-
-    async def keep_private(runtime: Runtime, _: NoArguments) -> Told:
-        context: TurnContext = runtime.context
-        await memories.keep_private(context.owner, context.message_id)
-        return {"private": True}, Finding(facts_changed=True)
-
-    return form_tool(keep_private, NoArguments, KEEP_PRIVATE)
+async def keep_private(memories: Memories, runtime: Runtime, _: NoArguments) -> Told:
+    """Keep the message that is answered out of the memory."""
+    context: TurnContext = runtime.context
+    await memories.keep_private(context.owner, context.message_id)
+    return {"private": True}, Finding(facts_changed=True)

@@ -3,12 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-from langchain_core.tools import BaseTool
-
 from src.base.owners import Called
 from src.history.new_messages import last_answer, new_messages, own_words
 from src.history.turn_repo import Changes
-from src.llm.quoting import NoArguments, Runtime, form_tool
+from src.llm.quoting import NoArguments, Runtime
 from src.memory.turn_context import NOTHING, Finding, TurnContext
 from src.reminders.reminder_repo import MAX_WAITING
 from src.reminders.reminder_service import ReminderResult, ReminderService, records, told
@@ -25,22 +23,20 @@ Told = Mapping[str, Any]
 CANCEL = "Cancel a reminder, when the user asks; false: there is none, or it is another's."
 
 
-def build_set_reminder(reminders: ReminderService) -> BaseTool:
-    """The tool ``set_reminder``; its arguments are a ``ReminderOrder``."""
-
-    async def set_reminder(runtime: Runtime, order: ReminderOrder) -> tuple[Told, Finding]:
-        context: TurnContext = runtime.context
-        called = called_in(context)
-        if not _asks_himself(runtime):
-            return _written(told(ReminderResult(refusal="not_own"), called)), NOTHING
-        said_before = last_answer(runtime.state.get("history") or ())
-        asked = await reminders.take(
-            called, order, said_before=said_before, message_id=context.message_id
-        )
-        ids = () if asked.reminder is None else (asked.reminder.id,)
-        return _written(told(asked, called)), Finding(changes=Changes(reminders=ids))
-
-    return form_tool(set_reminder, ReminderOrder, SET)
+async def set_reminder(
+    reminders: ReminderService, runtime: Runtime, order: ReminderOrder
+) -> tuple[Told, Finding]:
+    """Set a reminder, if the user asks for it themselves."""
+    context: TurnContext = runtime.context
+    called = called_in(context)
+    if not _asks_himself(runtime):
+        return _written(told(ReminderResult(refusal="not_own"), called)), NOTHING
+    said_before = last_answer(runtime.state.get("history") or ())
+    asked = await reminders.take(
+        called, order, said_before=said_before, message_id=context.message_id
+    )
+    ids = () if asked.reminder is None else (asked.reminder.id,)
+    return _written(told(asked, called)), Finding(changes=Changes(reminders=ids))
 
 
 def called_in(context: TurnContext) -> Called:
@@ -63,25 +59,17 @@ def _written(found: Told) -> Told:
     return {**found, "reminders": short} if "reminders" in found else found
 
 
-def build_list_reminders(reminders: ReminderService) -> BaseTool:
-    """The tool ``list_reminders``."""
-
-    async def list_reminders(runtime: Runtime, _: NoArguments) -> Told:
-        context: TurnContext = runtime.context
-        waiting = await reminders.run(
-            reminders.rows.list_waiting, context.owner, limit=MAX_WAITING
-        )
-        return _written({"reminders": records(waiting, called_in(context))})
-
-    return form_tool(list_reminders, NoArguments, LIST)
+async def list_reminders(reminders: ReminderService, runtime: Runtime, _: NoArguments) -> Told:
+    """The reminders that wait, the next one first."""
+    context: TurnContext = runtime.context
+    waiting = await reminders.run(reminders.rows.list_waiting, context.owner, limit=MAX_WAITING)
+    return _written({"reminders": records(waiting, called_in(context))})
 
 
-def build_cancel_reminder(reminders: ReminderService) -> BaseTool:
-    """The tool ``cancel_reminder``."""
-
-    async def cancel_reminder(runtime: Runtime, order: CancelOrder) -> Told:
-        called, history = called_in(runtime.context), runtime.state.get("history") or ()
-        asked = await reminders.take(called, order, said_before=last_answer(history))
-        return _written(told(asked, called))
-
-    return form_tool(cancel_reminder, CancelOrder, CANCEL)
+async def cancel_reminder(
+    reminders: ReminderService, runtime: Runtime, order: CancelOrder
+) -> Told:
+    """Cancel the reminder that is meant, or say which may be."""
+    called, history = called_in(runtime.context), runtime.state.get("history") or ()
+    asked = await reminders.take(called, order, said_before=last_answer(history))
+    return _written(told(asked, called))

@@ -24,8 +24,8 @@ from src.history.timeline_repo import ToolResult, ToolResultRepository
 from src.history.turn_repo import NO_CHANGES
 from src.llm.quoting import Form, Runtime, form_tool
 from src.llm.reply import UNREADABLE
+from src.media import tools as media_tools
 from src.media.attachments import AttachmentService
-from src.media.tools import build_look_at_picture
 from src.memory import tools as memory_tools
 from src.memory.memories import Memories
 from src.memory.turn_context import TurnContext, finding_of
@@ -34,7 +34,7 @@ from src.reading.gate import holds_secret
 from src.reminders import tools as reminder_tools
 from src.reminders.reminder_service import ReminderService
 from src.talk.turn_state import ConversationState
-from src.talk.zones import ZoneService, build_set_time_zone
+from src.talk.zones import SET_ZONE, ZoneService, set_time_zone
 
 logger = logging.getLogger(__name__)
 
@@ -57,27 +57,23 @@ class ClockOrder(Form):
     time_zone: str = Field(default="", description="or city; empty: theirs")
 
 
-def build_current_time() -> BaseTool:
-    """The tool ``current_time``."""
-
-    async def current_time(runtime: Runtime, order: ClockOrder) -> str:
-        context: TurnContext = runtime.context
-        wanted = order.time_zone
-        name = find_time_zone(wanted) if wanted.strip() else context.time_zone
-        if name is None:
-            raise ValueError(
-                f"{wanted[:60]!r} is no time zone; write Area/City, such as Europe/Kyiv"
-            )
-        zone = pytz.timezone(name)
-        now = datetime.now(UTC).astimezone(zone)
-        return f"{now:%Y-%m-%d %H:%M, %A} ({zone.zone}, UTC{now:%z})"
-
-    clock = "The time and weekday now."
-    return form_tool(current_time, ClockOrder, clock)
+CLOCK = "The time and weekday now."
 
 
-# A tool is a function of the turn's runtime and a form of arguments (``form_tool``). One that
-# finds or changes something returns a ``Finding`` beside its text.
+async def current_time(runtime: Runtime, order: ClockOrder) -> str:
+    """The time and the weekday in a zone, by default the user's."""
+    context: TurnContext = runtime.context
+    wanted = order.time_zone
+    name = find_time_zone(wanted) if wanted.strip() else context.time_zone
+    if name is None:
+        raise ValueError(f"{wanted[:60]!r} is no time zone; write Area/City, such as Europe/Kyiv")
+    zone = pytz.timezone(name)
+    now = datetime.now(UTC).astimezone(zone)
+    return f"{now:%Y-%m-%d %H:%M, %A} ({zone.zone}, UTC{now:%z})"
+
+
+# A tool is a function of what it works with, the turn's runtime and a form of arguments
+# (``form_tool``). One that finds or changes something returns a ``Finding`` beside its text.
 
 
 def build_tools(
@@ -95,19 +91,21 @@ def build_tools(
         attachments: Whether a model sees pictures.
     """
     tools = [
-        build_current_time(),
-        build_set_time_zone(zones),
-        memory_tools.build_save_user_fact(memories),
-        memory_tools.build_search_memory(memories),
-        memory_tools.build_forget_fact(memories),
-        memory_tools.build_forget_everything(),
-        memory_tools.build_keep_private(memories),
-        reminder_tools.build_set_reminder(reminders),
-        reminder_tools.build_list_reminders(reminders),
-        reminder_tools.build_cancel_reminder(reminders),
+        form_tool(current_time, CLOCK),
+        form_tool(set_time_zone, SET_ZONE, zones),
+        form_tool(memory_tools.save_user_fact, memory_tools.SAVE, memories),
+        form_tool(memory_tools.search_memory, memory_tools.SEARCH, memories),
+        form_tool(memory_tools.forget_fact, memory_tools.FORGET, memories),
+        form_tool(memory_tools.forget_everything, memory_tools.FORGET_ALL),
+        form_tool(memory_tools.keep_private, memory_tools.KEEP_PRIVATE, memories),
+        form_tool(reminder_tools.set_reminder, reminder_tools.SET, reminders),
+        form_tool(reminder_tools.list_reminders, reminder_tools.LIST, reminders),
+        form_tool(reminder_tools.cancel_reminder, reminder_tools.CANCEL, reminders),
     ]
     if attachments.vision is not None:
-        tools.append(build_look_at_picture(attachments))
+        look = form_tool(media_tools.look_at_picture, media_tools.LOOK, attachments)
+        look.metadata = {"timeout": media_tools.TIMEOUT}
+        tools.append(look)
     return tools
 
 

@@ -7,14 +7,13 @@ from datetime import UTC, datetime
 from typing import Any
 from zlib import crc32
 
-from langchain_core.tools import BaseTool
 from pydantic import Field
 
 from src.base.owners import Called, Owner
 from src.base.zone_names import find_time_zones
 from src.base.zones import local_time, name_of_zone, place_of_zone
 from src.history.turn_repo import Changes
-from src.llm.quoting import Form, Runtime, form_tool
+from src.llm.quoting import Form, Runtime
 from src.memory.turn_context import NOTHING, Finding, TurnContext
 from src.pg.client import PgClient
 from src.pg.user_settings_repo import UserSettingsRepository
@@ -120,25 +119,23 @@ class Clock(Form):
     place: str = Field(max_length=200, description="city, offset or zone, as said")
 
 
-SET = "Set the user's own time zone, when they say by which clock they live."
+SET_ZONE = "Set the user's own time zone, when they say by which clock they live."
 
 
-def build_set_time_zone(zones: ZoneService) -> BaseTool:
-    """The tool ``set_time_zone``."""
-
-    async def set_time_zone(runtime: Runtime, clock: Clock) -> tuple[dict[str, Any], Finding]:
-        place = clock.place
-        context: TurnContext = runtime.context
-        found = await asyncio.to_thread(find_time_zones, place)
-        if context.owner.is_group or len(found) != 1:
-            reason = "group" if context.owner.is_group else "several" if found else "unknown"
-            offered = () if reason == "group" else tuple(found)
-            finding = Finding(changes=Changes(zones=offered)) if offered else NOTHING
-            return {"set": False, "reason": reason}, finding
-        [zone] = found
-        moved = await zones.keep(context.owner, zone)
-        now = f"{local_time(context.moment, zone):%Y-%m-%d %H:%M}"
-        told = {"set": True, "zone": name_of_zone(zone), "time": now, "moved": moved}
-        return {**told, "note": "name this zone to set_reminder in this turn"}, NOTHING
-
-    return form_tool(set_time_zone, Clock, SET)
+async def set_time_zone(
+    zones: ZoneService, runtime: Runtime, clock: Clock
+) -> tuple[dict[str, Any], Finding]:
+    """Keep the zone of a place as the user's own, if it is one; else say why not."""
+    place = clock.place
+    context: TurnContext = runtime.context
+    found = await asyncio.to_thread(find_time_zones, place)
+    if context.owner.is_group or len(found) != 1:
+        reason = "group" if context.owner.is_group else "several" if found else "unknown"
+        offered = () if reason == "group" else tuple(found)
+        finding = Finding(changes=Changes(zones=offered)) if offered else NOTHING
+        return {"set": False, "reason": reason}, finding
+    [zone] = found
+    moved = await zones.keep(context.owner, zone)
+    now = f"{local_time(context.moment, zone):%Y-%m-%d %H:%M}"
+    told = {"set": True, "zone": name_of_zone(zone), "time": now, "moved": moved}
+    return {**told, "note": "name this zone to set_reminder in this turn"}, NOTHING

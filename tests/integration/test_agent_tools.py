@@ -15,8 +15,9 @@ from src.base.metrics import Metrics
 from src.base.owners import Owner
 from src.core import build_caller
 from src.llm.embeddings import QuietMoments
+from src.llm.quoting import form_tool
 from src.llm.tokens import TokenCounter
-from src.memory.tools import build_save_user_fact
+from src.memory.tools import SAVE, save_user_fact
 from src.talk.graph_run import MAX_STEPS
 from src.talk.main_graph import Models, build_graph
 from src.talk.tools import ToolHistoryService
@@ -268,7 +269,7 @@ async def test_what_a_tool_stored_before_a_stop_is_known_though_another_is_at_wo
     text = "Живу в Омске"
     calls = [("save_user_fact", {"text": text, "quote": text}), ("dawdle", {})]
     rig.model.queue(Reply(tool_calls=calls, prompt_tokens=5))
-    agent = agent_with(rig, build_save_user_fact(rig.core.memory.memories), dawdle)
+    agent = agent_with(rig, form_tool(save_user_fact, SAVE, rig.core.memory.memories), dawdle)
     turn, control = await begin_turn(agent, incoming(text)), TurnControl()
     running = asyncio.create_task(answer_turn(agent, turn, control=control))
     await until(lambda: rig.rows("SELECT 1 FROM tool_results"), "the first call to end")

@@ -13,12 +13,13 @@ from src.base.owners import Owner
 from src.core import Core, build_caller
 from src.history.new_messages import window_start
 from src.llm.embeddings import QuietMoments
-from src.memory.tools import build_save_user_fact
+from src.llm.quoting import form_tool
+from src.memory.tools import SAVE, save_user_fact
 from src.memory.writer import Said
 from src.reading.facts import Fact
 from src.talk.main_graph import Models, build_graph
 from src.talk.prompt import EARLIER, SYSTEM_PROMPT
-from src.talk.tools import ToolHistoryService, build_current_time
+from src.talk.tools import CLOCK, ToolHistoryService, current_time
 from src.talk.turn import AgentService
 from tests.fakes.openai_server import ChatRequest, Reply, text_of
 from tests.integration.person import USER, Rig, incoming
@@ -113,7 +114,7 @@ def agent_for(core: Core, *, system_in_history: bool) -> AgentService:
         system_in_history=system_in_history,
     )
     memories = core.memory.memories
-    tools = [build_current_time(), build_save_user_fact(memories)]
+    tools = [form_tool(current_time, CLOCK), form_tool(save_user_fact, SAVE, memories)]
     graph = build_graph(models, tools, memories, reminders=core.reminders, tool_runs=tool_runs)
     return AgentService(
         core.client,

@@ -14,11 +14,12 @@ from src.base.config import Settings
 from src.base.errors import AppError, ModelError, ModelSetupError, ModelUnavailableError
 from src.core import build_chat_model
 from src.llm.chat import WAITING, ModelCaller, read_form
+from src.llm.quoting import form_tool
 from src.llm.reply import ModelUsage
 from src.llm.tokens import TokenCounter
 from src.memory.prompts import ExtractedFacts
 from src.offline.model import OfflineChatModel
-from src.talk.tools import build_current_time
+from src.talk.tools import CLOCK, current_time
 from tests.fakes.openai_server import FakeOpenAI, Reply
 
 KEY = "sk-very-secret-key"
@@ -48,7 +49,7 @@ class Asked:
         chosen = settings(fake, **changes)
         caller = ModelCaller(build_chat_model(chosen), NAME, timeout=chosen.llm_timeout)
         return await caller.stream(
-            caller.with_tools([build_current_time()]),
+            caller.with_tools([form_tool(current_time, CLOCK)]),
             [HumanMessage(text)],
             purpose="answer",
             on_text=self.shown.append,
@@ -260,7 +261,9 @@ async def test_nothing_but_white_space_is_not_waited_for(fake: FakeOpenAI) -> No
 
 async def test_reading_ahead_takes_the_tools_and_one_token(fake: FakeOpenAI) -> None:
     caller = ModelCaller(build_chat_model(settings(fake)), NAME, timeout=5)
-    await caller.read_ahead(caller.with_tools([build_current_time()]), [HumanMessage("?")])
+    await caller.read_ahead(
+        caller.with_tools([form_tool(current_time, CLOCK)]), [HumanMessage("?")]
+    )
     [request] = fake.read_ahead
     assert request.raw["max_tokens"] == 1 and fake.request_count == 0
     assert [tool["function"]["name"] for tool in request.tools] == ["current_time"]

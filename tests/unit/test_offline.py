@@ -18,6 +18,7 @@ from pydantic import BaseModel
 
 from src.history.new_messages import NewWords, with_own_words
 from src.llm.chat import ModelCaller
+from src.llm.quoting import form_tool
 from src.llm.reply import ModelUsage
 from src.memory.prompts import (
     ExtractedFacts,
@@ -33,7 +34,7 @@ from src.reading.facts import Fact
 from src.reading.requests import describe_time
 from src.reminders.rules import CancelOrder, ReminderOrder, read_change
 from src.talk.prompt import SYSTEM_PROMPT
-from src.talk.tools import build_current_time
+from src.talk.tools import CLOCK, current_time
 from src.texts import Language, detect_language, say
 from tests.cases import for_each
 from tests.languages import WRITTEN
@@ -958,7 +959,7 @@ async def test_it_works_through_the_interface_of_a_real_model() -> None:
 
     async def ask(text: str) -> AIMessage:
         return await caller.stream(
-            caller.with_tools([build_current_time()]),
+            caller.with_tools([form_tool(current_time, CLOCK)]),
             prompt(text),
             purpose="answer",
             on_text=shown.append,
