@@ -122,7 +122,7 @@ async def register_embeddings(address: str) -> None:
     client.open()
     space = EmbeddingSpace(LocalEmbedder(Metrics()), client, EmbeddingRepository(client))
     await space.model()
-    await space.close()
+    await space.embedder.close()
     client.close()
 
 

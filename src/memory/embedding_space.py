@@ -66,6 +66,8 @@ class EmbeddingSpace:
     """Embeds texts and centres them; asks the database once what it knows of the model.
 
     Attributes:
+        embedder: What embeds.
+        known: The model, once it is known.
         failures: How many queries in a row it could not embed, or not in time.
     """
 
@@ -73,10 +75,10 @@ class EmbeddingSpace:
         self, embedder: Embedder, client: PgClient, repository: EmbeddingRepository
     ) -> None:
         """Embed with ``embedder``; keep what is measured of it in ``repository``."""
-        self._embedder = embedder
+        self.embedder = embedder
         self._client = client
         self._repository = repository
-        self._model: EmbeddingModel | None = None
+        self.known: EmbeddingModel | None = None
         self._means: dict[tuple[str, Form], Vectors] = {}
         self._opening = asyncio.Lock()
         self.failures = 0
@@ -84,11 +86,7 @@ class EmbeddingSpace:
     @property
     def name(self) -> str:
         """The model's, as in ``EMBEDDING_MODEL``."""
-        return self._embedder.name
-
-    def known_model_id(self) -> int | None:
-        """The model's id, once it is known."""
-        return self._model.id if self._model else None
+        return self.embedder.name
 
     async def model(self) -> EmbeddingModel:
         """The model, measured now if this database has not met it.
@@ -98,16 +96,16 @@ class EmbeddingSpace:
             StorageError: The database is away.
         """
         async with self._opening:
-            if self._model is None:
-                name = self._embedder.name
+            if self.known is None:
+                name = self.embedder.name
                 model = await self._client.run(self._repository.find_model, name)
                 model = model or await self._measure()
-                self._embedder.dimensions = model.dimensions
+                self.embedder.dimensions = model.dimensions
                 self._means = {
                     key: np.array(mean, dtype=np.float32) for key, mean in model.means.items()
                 }
-                self._model = model
-            return self._model
+                self.known = model
+            return self.known
 
     async def embed_query(self, text: str) -> str:
         """The centred vector of a query, as PostgreSQL reads it: ``[0.1,...]``.
@@ -118,17 +116,13 @@ class EmbeddingSpace:
         """
         try:
             await self.model()
-            vectors = (await self._embedder.embed_query(text))[np.newaxis]
+            vectors = (await self.embedder.embed_query(text))[np.newaxis]
         except (AppError, asyncio.CancelledError):
             self.failures += 1
             raise
         self.failures = 0
         form: Form = "question" if text.rstrip().endswith("?") else "statement"
         return as_literal(self._centre(vectors, [text], form)[0])
-
-    async def embed_line(self, text: str) -> Vectors:
-        """The vector of a query, not centred; raises what ``embed_query`` raises of the model."""
-        return await self._embedder.embed_query(text)
 
     async def embed_documents(self, texts: Sequence[str]) -> list[str]:
         """The centred vectors of documents, as PostgreSQL reads them.
@@ -140,7 +134,7 @@ class EmbeddingSpace:
         if not texts:
             return []
         await self.model()
-        vectors = await self._embedder.embed_documents(texts)
+        vectors = await self.embedder.embed_documents(texts)
         return [as_literal(vector) for vector in self._centre(vectors, texts, "statement")]
 
     async def probe(self) -> None:
@@ -151,11 +145,7 @@ class EmbeddingSpace:
             ModelUnavailableError: It is away, or returns no vectors; the local model does not
                 start.
         """
-        await self._embedder.embed_documents([PROBE])
-
-    async def close(self) -> None:
-        """Close the embedder's connections, or end its processes."""
-        await self._embedder.close()
+        await self.embedder.embed_documents([PROBE])
 
     def similarity(self, cosine: float) -> float:
         """A centred cosine on the model's own scale, 0 to 1; 0 before the model is known.
@@ -163,26 +153,26 @@ class EmbeddingSpace:
         0 is the middle of unrelated texts, 0.6 what 95 of 100 pairs of them stay below, 1 the
         same text; straight lines between. So a threshold means the same for every model.
         """
-        if self._model is None:
+        if self.known is None:
             return 0.0
-        scale = (self._model.unrelated_median, self._model.unrelated_high, 1.0)
+        scale = (self.known.unrelated_median, self.known.unrelated_high, 1.0)
         return float(np.interp(cosine, scale, (0.0, RELATED, 1.0)))
 
     def _centre(self, vectors: Vectors, texts: Sequence[str], form: Form) -> Vectors:
         means = np.vstack([self._means[detect_language(text), form] for text in texts])
         if vectors.shape != means.shape:
             raise ModelError(
-                f"{self._embedder.name} returned vectors of shape {vectors.shape}, "
+                f"{self.embedder.name} returned vectors of shape {vectors.shape}, "
                 f"not {means.shape}"
             )
         return unit(vectors - means)
 
     async def _measure(self) -> EmbeddingModel:
-        name = self._embedder.name
+        name = self.embedder.name
         if name == LOCAL_EMBEDDINGS:
             scale = Scale.of(*json.loads(LOCAL_SCALE.read_text()).values())
         else:
-            scale = await measure_scale(self._embedder)
+            scale = await measure_scale(self.embedder)
         return await self._client.run(self._repository.add_model, name, scale)
 
 
@@ -252,7 +242,8 @@ class ServingSpace:
 
     def known_model_id(self) -> int | None:
         """The id of the model that serves, once it is known."""
-        return self._serving.known_model_id() if self._serving else None
+        known = self._serving.known if self._serving else None
+        return known.id if known else None
 
     async def model(self) -> EmbeddingModel:
         """The model that serves; see ``EmbeddingSpace``."""
@@ -290,7 +281,8 @@ class ServingSpace:
         with suppress(AppError, TimeoutError):
             async with asyncio.timeout(LINE_DEADLINE):
                 space = await self.current()
-                return await space.embed_line(text) if space.name == LOCAL_EMBEDDINGS else None
+                if space.name == LOCAL_EMBEDDINGS:
+                    return await space.embedder.embed_query(text)
         return None
 
     def similarity(self, cosine: float) -> float:
@@ -302,7 +294,7 @@ class ServingSpace:
         for task in self._closing:
             task.cancel()
         for space in self._spaces.values():
-            await space.close()
+            await space.embedder.close()
 
     @property
     def _wanted(self) -> str:
@@ -320,7 +312,7 @@ class ServingSpace:
             await asyncio.sleep(LINGER)
             if self._serving is not space:
                 self._spaces.pop(space.name, None)
-                await space.close()
+                await space.embedder.close()
 
         task = asyncio.create_task(close())
         self._closing.add(task)
