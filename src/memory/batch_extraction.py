@@ -124,7 +124,7 @@ class BatchExtractionService:
     async def _closed_windows(self, settings: GlobalSettings) -> AsyncIterator[Window]:
         """Closed windows that may be submitted."""
         list_closed = partial(
-            self._unread.list_closed,
+            self._unread.list_unread,
             window=settings.memory_extraction_window,
             minutes=settings.memory_extraction_silence_minutes,
             limit=PAGE,
@@ -199,7 +199,7 @@ class BatchExtractionService:
                 [question.encoded for question in questions], model, job_id=str(job_id)
             )
         except ModelError as error:  # refused: needs the operator
-            await self._client.run(self._batches.refuse, job_id, str(error))
+            await self._client.run(self._batches.set_status, job_id, "failed", str(error))
             await provider.delete_batch(None, job_id=str(job_id))
             raise
         if not await self._client.run(self._batches.set_submitted, job_id, batch_id):

@@ -151,9 +151,9 @@ class DigestService:
         if settings.memory_extraction_provider != "immediate":
             return await self._client.run(self._batches.list_given_up, MAX_BATCH_TRIES)
         return await self._client.run(
-            self._extraction_repo.list_silent,
-            settings.memory_extraction_silence_minutes,
+            self._extraction_repo.list_unread,
             window=settings.memory_extraction_window,
+            minutes=settings.memory_extraction_silence_minutes,
         )
 
 

@@ -247,18 +247,16 @@ class ExtractionRepository(Repository):
         place = {"conversation_id": conversation_id, "first": first, "last": last}
         return self._client.execute(ADVANCE, place) > 0
 
-    def list_silent(self, minutes: int, *, window: int, limit: int = 50) -> list[UUID]:
+    def list_unread(
+        self, *, window: int, minutes: int, after: UUID | None = None, limit: int = 50
+    ) -> list[UUID]:
         """Conversations with unread messages, silent for ``minutes`` and not for a week more.
 
-        Where ``window`` of them are unread, for one minute.
+        Where ``window`` of them are unread, for one minute. With ``after`` those in which there
+        is something for a batch to read, by their ids from that on.
         """
-        return self._values(SELECT_UNREAD, after=None, limit=limit, minutes=minutes, window=window)
-
-    def list_closed(self, *, window: int, minutes: int, after: UUID, limit: int) -> list[UUID]:
-        """Conversations with something for a batch to read, by their ids from ``after`` on."""
-        return self._values(
-            SELECT_UNREAD, after=after, limit=limit, minutes=minutes, window=window
-        )
+        wanted = {"window": window, "minutes": minutes, "after": after}
+        return self._values(SELECT_UNREAD, **wanted, limit=limit)
 
     def list_parting(self, owner: Owner, *, limit: int) -> list[PastMessage]:
         """What /new left to be read of an owner's messages, oldest first."""
@@ -404,11 +402,13 @@ SET succeeded = succeeded + (SELECT count(*) FROM settled WHERE status = 'applie
 WHERE id = %(job)s RETURNING (SELECT count(*) FROM settled)
 """
 
-# They were never sent.
-DELETE_WAITING = "DELETE FROM batch_requests WHERE job_id = %(job)s AND status = 'waiting'"
-
-# Where it stands, unless that is left as it is, and why it did not go on.
+# Where it stands, unless that is left as it is, and why it did not go on. Windows of one that
+# failed were never sent.
 SET_STATUS = """
+WITH unsent AS (
+    DELETE FROM batch_requests
+    WHERE job_id = %(id)s AND status = 'waiting' AND %(status)s = 'failed'
+)
 UPDATE batch_jobs SET status = coalesce(%(status)s, status), error_message = %(error)s,
        completed_at = CASE WHEN coalesce(%(status)s, status) IN ('completed', 'failed')
                       THEN now() END
@@ -459,15 +459,6 @@ class BatchRepository(Repository):
         """The provider knows it as ``batch_id``; False when another process was faster."""
         return self._client.execute(SET_SUBMITTED, id=job_id, batch=batch_id) > 0
 
-    def refuse(self, job_id: UUID, error: str) -> None:
-        """The provider does not take it: its windows wait for another time, untried."""
-
-        def work(transaction: Transaction) -> None:
-            transaction.execute(SET_STATUS, id=job_id, status="failed", error=error)
-            transaction.execute(DELETE_WAITING, job=job_id)
-
-        self._client.in_transaction(work)
-
     def list_open(self, *, limit: int = 100) -> list[BatchJob]:
         """Batches that are not over, oldest first."""
         return self._all(BatchJob, SELECT_OPEN, limit=limit)
@@ -508,5 +499,8 @@ class BatchRepository(Repository):
         return bool(settled)
 
     def set_status(self, job_id: UUID, status: JobStatus | None, error: str | None = None) -> None:
-        """Where a batch stands, or None to leave that, and why it did not go on."""
+        """Where a batch stands, or None to leave that, and why it did not go on.
+
+        ``failed``: the provider does not take it; its windows wait for another time, untried.
+        """
         self._client.execute(SET_STATUS, id=job_id, status=status, error=error)

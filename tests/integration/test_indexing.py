@@ -949,7 +949,7 @@ def parameters_of(connection: psycopg2.extensions.connection) -> dict[str, Any]:
             summary_repo.SELECT_SUMMARIES, {"conversation_summaries_once"}, id="list_summaries"
         ),
         pytest.param(extraction_repo.SELECT_STATE, {"messages_by_position"}, id="find_state"),
-        pytest.param(extraction_repo.SELECT_UNREAD, {"messages_by_position"}, id="list_silent"),
+        pytest.param(extraction_repo.SELECT_UNREAD, {"messages_by_position"}, id="list_unread"),
         pytest.param(conversation_repo.SELECT_LAST_MESSAGES, set(), id="load_last_messages"),
         pytest.param(purge_repo.SELECT_AGED, {"messages_by_time"}, id="delete_aged"),
     ],

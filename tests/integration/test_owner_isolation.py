@@ -576,8 +576,8 @@ CASES: dict[str, Callable[[Stage], Any]] = {
     "ExtractionRepository.advance": lambda s: s.do.extraction.advance(
         s.me.conversation, first=1, last=3
     ),
-    "ExtractionRepository.list_silent": lambda s: s.do.extraction.list_silent(
-        0, window=20, limit=1000
+    "ExtractionRepository.list_unread": lambda s: s.do.extraction.list_unread(
+        window=20, minutes=0, limit=1000
     ),
     "ExtractionRepository.list_parting": lambda s: s.do.extraction.list_parting(
         s.me.owner, limit=1000
@@ -747,7 +747,6 @@ FOR_EVERYBODY = {
     "EmbeddingRepository.note_progress": "how many documents of all owners a model has embedded",
     "EmbeddingRepository.find_progress": "the same",
     "EmbeddingRepository.choose_model": "changes which vectors are wanted, of all owners",
-    "ExtractionRepository.list_closed": "conversations of everybody, for one batch",
     "ExtractionRepository.list_parted": "conversations of whoever left something unread",
     "MemoryRepository.count_all": "how many facts there are, for the growth of the whole bot",
     "QuestionRepository.list_expired": "questions of whoever has not answered for a week",
