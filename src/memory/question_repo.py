@@ -105,6 +105,7 @@ SELECT_ENDING = """
 SELECT c.telegram_user_id, c.thread_id, a.content, a.sent_message_ids
 FROM messages a JOIN conversations c ON c.id = a.conversation_id
 WHERE a.id = %(answer_id)s AND a.asks = 'conflict_over' AND NOT a.is_forgotten
+  AND cardinality(a.sent_message_ids) > 0
 """
 
 # Both hold, says the user: the nightly job leaves them apart, as if an operator had parted them.
@@ -300,11 +301,10 @@ class QuestionRepository(Repository):
 
     def find_ended(self, answer_id: int) -> EndedQuestion | None:
         """A question that is over, for the job that shows it; None: it is not shown."""
-        row = self._client.fetch_one(SELECT_ENDING, answer_id=answer_id)
-        if row is None or not row[3]:
-            return None
-        user, thread, text, sent = row
-        return EndedQuestion(Owner(user, thread), text, sent)
+        return self._first(
+            lambda user, thread, *row: EndedQuestion(Owner(user, thread), *row),
+            SELECT_ENDING, answer_id=answer_id,
+        )  # fmt: skip
 
     def list_expired(self, *, limit: int = 100) -> list[ExpiredQuestion]:
         """Questions that have waited for EXPIRE_DAYS, oldest first."""

@@ -5,6 +5,7 @@ their name and phone number. What is left can still be handled.
 """
 
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 Json = dict[str, Any]
@@ -42,7 +43,7 @@ def without_person(
     Returns:
         None when all of it is the person's words: a forwarded message of theirs.
     """
-    person_is = _Person(person, frozenset(names), in_room=in_room)
+    person_is = _Person(person, frozenset(names), in_room)
     update = dict(payload)
     for field in MESSAGES:
         message = update.get(field)
@@ -58,20 +59,20 @@ def without_person(
     return cleaned
 
 
+@dataclass(frozen=True)
 class _Person:
     """Who is taken out, and how."""
 
-    def __init__(self, person: int, names: frozenset[str], *, in_room: bool) -> None:
-        self._id = person
-        self._names = names
-        self._in_room = in_room
+    id: int
+    names: frozenset[str]
+    in_room: bool
 
     def wrote_forwarded(self, message: Mapping[str, Any]) -> bool:
         """Whether the message is a forwarded one of the person's."""
         origin = message.get("forward_origin")
         if not isinstance(origin, dict):
             return False
-        return self._is_named(origin) or origin.get("sender_user_name") in self._names
+        return self._is_named(origin) or origin.get("sender_user_name") in self.names
 
     def leaves(self, message: Json) -> Json:
         """The message of another user without quotations and names of the person."""
@@ -97,7 +98,7 @@ class _Person:
         if isinstance(value, list):
             return [self.anonymised(entry, is_theirs=is_theirs) for entry in value]
         if isinstance(value, dict):
-            is_theirs = is_theirs or _is_of(value, self._id)
+            is_theirs = is_theirs or _is_of(value, self.id)
             return {
                 key: entry
                 if is_theirs and key == "type"
@@ -105,23 +106,22 @@ class _Person:
                 for key, entry in value.items()
             }
         if isinstance(value, str):
-            return BLANK if is_theirs or value in self._names else value
+            return BLANK if is_theirs or value in self.names else value
         is_number = isinstance(value, int) and not isinstance(value, bool)
-        return 0 if is_number and (is_theirs or value == self._id) else value
+        return 0 if is_number and (is_theirs or value == self.id) else value
 
     def _is_quoted_in(self, quoted: Any) -> bool:
         """Whether a quoted message is by or about the person, or the bot's to them."""
         if not isinstance(quoted, dict):
             return False
         sender = quoted.get("from")
-        is_bots = isinstance(sender, dict) and sender.get("is_bot") is True
-        is_unknown = not isinstance(sender, dict)
-        return (self._in_room and (is_bots or is_unknown)) or self._is_named(quoted)
+        is_others = isinstance(sender, dict) and sender.get("is_bot") is not True
+        return (self.in_room and not is_others) or self._is_named(quoted)
 
     def _is_named(self, value: Any) -> bool:
         """Whether the person stands anywhere within."""
         return any(
-            _is_of(one, self._id) or (isinstance(one, str) and one in self._names)
+            _is_of(one, self.id) or (isinstance(one, str) and one in self.names)
             for one in _nested(value)
         )
 
@@ -135,8 +135,8 @@ class _Person:
                 continue
             part = units[2 * first : 2 * (first + length)]
             called = part.decode("utf-16-le", "replace").removeprefix("@")
-            by_name = entity.get("type") == "mention" and called in self._names
-            if by_name or _is_of(entity.get("user"), self._id):
+            by_name = entity.get("type") == "mention" and called in self.names
+            if by_name or _is_of(entity.get("user"), self.id):
                 hole = (HOLE * (len(part) // 2)).encode("utf-16-le")
                 units = units[: 2 * first] + hole + units[2 * first + len(part) :]
         return units.decode("utf-16-le", "replace")
