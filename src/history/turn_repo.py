@@ -156,10 +156,9 @@ INSERT INTO model_usage (owner_id, purpose, model, prompt_tokens, cached_tokens,
                          completion_tokens, duration_ms, error)
 SELECT c.owner_id, u.purpose, u.model, u.prompt_tokens, u.cached_tokens,
        u.completion_tokens, u.duration_ms, left(u.error, 200)
-FROM conversations c,
-     unnest(%(purpose)s::text[], %(model)s::text[], %(prompt)s::int[], %(cached)s::int[],
-            %(completion)s::int[], %(duration)s::int[], %(error)s::text[])
-         AS u (purpose, model, prompt_tokens, cached_tokens, completion_tokens, duration_ms, error)
+FROM conversations c, jsonb_to_recordset(%(usage)s::jsonb)
+     AS u (purpose text, model text, prompt_tokens int, cached_tokens int, completion_tokens int,
+           duration_ms int, error text)
 WHERE c.id = %(conversation_id)s
 """
 
@@ -382,12 +381,14 @@ class TurnRepository(Repository):
     def add_usage(self, conversation_id: UUID, usage: tuple[ModelUsage, ...]) -> None:
         """Record model calls that led to no answer."""
         if usage:
-            self._client.execute(INSERT_USAGE, _usage_columns(conversation_id, usage))
+            self._client.execute(
+                INSERT_USAGE, conversation_id=conversation_id, usage=_usage_rows(usage)
+            )
 
     def find_budget_pause(self, conversation_id: UUID, calls: int) -> float | None:
         """Seconds until the owner has one of ``calls`` background calls an hour; None: now."""
-        conversation = str(conversation_id)
-        return self._first(float, SELECT_BUDGET_PAUSE, conversation_id=conversation, calls=calls)
+        wanted = {"conversation_id": conversation_id, "calls": calls}
+        return self._first(float, SELECT_BUDGET_PAUSE, wanted)
 
     def mark_delivered(  # noqa: PLR0913  (columns of two rows, and the job)
         self,
@@ -408,7 +409,7 @@ class TurnRepository(Repository):
         """
         outcome: UpdateOutcome = "done"
         delivered = {
-            "conversation_id": str(conversation_id), "answer_id": answer_id, "parts": parts,
+            "conversation_id": conversation_id, "answer_id": answer_id, "parts": parts,
             "update": update, "job": job, "outcome": outcome, "sent": list(sent),
             "first_word_at": first_word_at,
         }  # fmt: skip
@@ -424,7 +425,7 @@ class TurnRepository(Repository):
     ) -> None:
         """The first ``parts`` Telegram messages of the answer have arrived, under these ids."""
         self._client.execute(
-            UPDATE_DELIVERED_PARTS, conversation_id=str(conversation_id), answer_id=answer_id,
+            UPDATE_DELIVERED_PARTS, conversation_id=conversation_id, answer_id=answer_id,
             parts=parts, sent=list(sent),
         )  # fmt: skip
 
@@ -478,9 +479,8 @@ def _save_answer(
     ids = _ids(answer.conversation_id, answer.message_id)
     text = storable(answer.text)
     row = transaction.fetch_one(
-        INSERT_ANSWER, ids | _usage_columns(answer.conversation_id, answer.usage),
-        content=text, asks=answer.asks, is_private=answer.is_private,
-        changes=answer.changes.as_row(), mode=answer.mode,
+        INSERT_ANSWER, ids, content=text, asks=answer.asks, is_private=answer.is_private,
+        changes=answer.changes.as_row(), mode=answer.mode, usage=_usage_rows(answer.usage),
     )  # fmt: skip
     if row is None:
         earlier = transaction.fetch_one(SELECT_ANSWER, ids)
@@ -513,17 +513,8 @@ def _answer_from(*row: Any) -> StoredAnswer:
 
 
 def _ids(conversation_id: UUID, message_id: int) -> dict[str, object]:
-    return {"conversation_id": str(conversation_id), "message_id": message_id}
+    return {"conversation_id": conversation_id, "message_id": message_id}
 
 
-def _usage_columns(conversation_id: UUID, usage: tuple[ModelUsage, ...]) -> dict[str, object]:
-    return {
-        "conversation_id": str(conversation_id),
-        "purpose": [call.purpose for call in usage],
-        "model": [call.model for call in usage],
-        "prompt": [call.prompt_tokens for call in usage],
-        "cached": [call.cached_tokens for call in usage],
-        "completion": [call.completion_tokens for call in usage],
-        "duration": [call.duration_ms for call in usage],
-        "error": [call.error for call in usage],
-    }
+def _usage_rows(usage: Sequence[ModelUsage]) -> str:
+    return json.dumps([vars(call) for call in usage])

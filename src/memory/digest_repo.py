@@ -1,5 +1,6 @@
 """The background's progress: summaries, how far facts were extracted, and batches of providers."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -332,11 +333,11 @@ VALUES (%(id)s, %(provider)s, %(model)s, %(requests)s)
 INSERT_REQUESTS = """
 INSERT INTO batch_requests (id, job_id, conversation_id, first_position, last_position,
                             known_ids)
-SELECT w.id, %(job)s, w.conversation, w.first, w.last, w.known::bigint[]
-FROM unnest(%(ids)s::uuid[], %(conversations)s::uuid[], %(firsts)s::int[], %(lasts)s::int[],
-            %(known)s::text[]) AS w (id, conversation, first, last, known)
-JOIN conversations c ON c.id = w.conversation
-ORDER BY w.conversation FOR KEY SHARE OF c
+SELECT w.id, %(id)s, w.conversation_id, w.first, w.last, w.known_ids
+FROM jsonb_to_recordset(%(windows)s::jsonb)
+     AS w (id uuid, conversation_id uuid, first int, last int, known_ids bigint[])
+JOIN conversations c ON c.id = w.conversation_id
+ORDER BY w.conversation_id FOR KEY SHARE OF c
 ON CONFLICT (conversation_id) WHERE status = 'waiting' DO NOTHING
 RETURNING id
 """
@@ -438,13 +439,8 @@ class BatchRepository(Repository):
         def work(transaction: Transaction) -> frozenset[UUID]:
             job = {"id": job_id, "provider": provider, "model": model}
             transaction.execute(INSERT_JOB, job, requests=len(windows))
-            rows = transaction.fetch_all(
-                INSERT_REQUESTS, job=job_id, ids=[window.id for window in windows],
-                conversations=[window.conversation_id for window in windows],
-                firsts=[window.first for window in windows],
-                lasts=[window.last for window in windows],
-                known=[f"{{{','.join(map(str, w.known_ids))}}}" for w in windows],
-            )  # fmt: skip
+            asked = json.dumps([vars(window) for window in windows], default=str)
+            rows = transaction.fetch_all(INSERT_REQUESTS, job, windows=asked)
             if not rows:
                 transaction.execute(WITHDRAW, job)
             return frozenset(id_ for (id_,) in rows)
