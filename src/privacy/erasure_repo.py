@@ -3,10 +3,8 @@
 import json
 import logging
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
-from uuid import UUID
 
 from src.base.errors import StorageError
 from src.base.owners import Owner
@@ -49,19 +47,6 @@ UPDATE memory_sources s
 SET message_id = n.new, uid = 'msg-' || n.new, episode = 'teach_msg-' || n.new
 FROM numbered n WHERE s.uid = 'msg-' || n.id
 """
-
-
-def begin_anew(transaction: Transaction, rooms: Sequence[UUID], updates: Sequence[int]) -> None:
-    """Let no answer be stored that was made of what has just been erased.
-
-    Args:
-        transaction: The erasure's.
-        rooms: Ids of the conversations in which something was erased.
-        updates: Row ids of waiting updates out of which something was taken.
-    """
-    transaction.execute(DELETE_BEGUN, updates=list(updates))
-    transaction.execute(RENUMBER, rooms=list(rooms))
-
 
 # Every id of the owner: a group that moved had another one before.
 SELECT_IDS = """
@@ -340,10 +325,7 @@ class _Erasure:
         moved = transaction.fetch_one(SELECT_IDS, user=owner)
         owner, earlier = moved if moved else (owner, [])
         self._owner = owner
-        self._changed: list[int] = []  # updates of others that wait
-        self._parameters: dict[str, Any] = {
-            "user": owner, "ids": [owner, *earlier], "names": [], "mentioning": []
-        }  # fmt: skip
+        self._parameters: dict[str, Any] = {"user": owner, "ids": [owner, *earlier], "updates": []}
 
     def run(self) -> int:
         """All steps, in an order in which running turns take their locks too."""
@@ -370,7 +352,8 @@ class _Erasure:
         )
         self._execute(purge_repo.KEEP_POSITIONS, EMBED_NEIGHBOURS, DELETE_DOCUMENTS)
         rows += self._execute(DELETE_MESSAGES_IN_GROUPS)
-        begin_anew(self._transaction, self._parameters["rooms"], self._changed)
+        # No answer may be stored that was made of what has just been erased.
+        self._execute(DELETE_BEGUN, RENUMBER)
         return rows + self._execute(*DELETE_OWN)
 
     def _execute(self, *statements: str) -> int:
@@ -395,7 +378,7 @@ class _Erasure:
         left = without_person(payload, self._owner, names, in_room=in_room)
         if left == payload:
             return 0
-        self._changed.append(update)
+        self._parameters["updates"].append(update)
         if left is None:
             return self._transaction.execute(UPDATE_EMPTIED, update=update)
         return self._transaction.execute(UPDATE_PAYLOAD, update=update, payload=json.dumps(left))
