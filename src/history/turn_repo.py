@@ -466,8 +466,7 @@ class TurnRepository(Repository):
 
     def was_newest_stopped(self, owner: Owner) -> bool:
         """Whether the answer to the owner's newest message was stopped."""
-        row = self._client.fetch_one(SELECT_NEWEST_STOPPED, owner)
-        return bool(row and row[0])
+        return self._first(bool, SELECT_NEWEST_STOPPED, owner) or False
 
 
 def _save_answer(
@@ -491,14 +490,12 @@ def _save_answer(
     if answer.stopped:
         transaction.execute(UPDATE_STOPPED, ids)
     if answer.sources:
-        columns = {
-            **ids,
-            "answer_id": row[0],
-            "numbers": [source.number for source in answer.sources],
-            "message_ids": [source.message_id for source in answer.sources],
-            "memory_ids": [source.memory_id for source in answer.sources],
-        }
-        transaction.execute(INSERT_SOURCES, columns)
+        transaction.execute(
+            INSERT_SOURCES, ids, answer_id=row[0],
+            numbers=[source.number for source in answer.sources],
+            message_ids=[source.message_id for source in answer.sources],
+            memory_ids=[source.memory_id for source in answer.sources],
+        )  # fmt: skip
     for step in steps:
         step(transaction, answer)
     return StoredAnswer(
