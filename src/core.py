@@ -105,7 +105,7 @@ class MemoryRoom:
             settings.embedding_model,
             client,
         )
-        self.retriever = Retriever(client, self.space, metrics, reranker=build_reranker(settings))
+        self.retriever = Retriever(client, self.space, metrics, build_reranker(settings))
         writer = MemoryWriter(client, self.space, stored)
         self.memories = Memories(client, self.retriever, writer, stored)
         self.index = SearchIndexRepository(client)
@@ -277,7 +277,7 @@ class Core:
             self.agent,
             memories,
             client,
-            screens=MemoryScreens(memories, client, app_url=settings.app_url),
+            screens=MemoryScreens(memories, client, settings.app_url),
             settings=SettingsScreens(self.user_settings, self.zones, client),
             compaction=self.memory.compaction,
             exports=self.exports,

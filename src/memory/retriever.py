@@ -121,23 +121,21 @@ class Query:
         return Overview("period")
 
 
+@dataclass(eq=False, repr=False)
 class Retriever:
-    """Searches one owner's messages, facts and summaries together."""
+    """Searches one owner's messages, facts and summaries together.
 
-    def __init__(
-        self,
-        client: PgClient,
-        space: ServingSpace,
-        metrics: Metrics,
-        *,
-        reranker: Reranker | None = None,
-    ) -> None:
-        """Search in the vectors of ``space``; ``reranker`` has the last word on the order."""
-        self._metrics = metrics
-        self._client = client
-        self._repository = RetrievalRepository(client)
-        self._space = space
-        self._reranker = reranker
+    It compares in ``_space``; the reranker, if there is one, has the last word on the order.
+    """
+
+    _client: PgClient
+    _space: ServingSpace
+    _metrics: Metrics
+    _reranker: Reranker | None = None
+
+    def __post_init__(self) -> None:
+        """Build what it needs on the client."""
+        self._repository = RetrievalRepository(self._client)
         self._ahead: set[asyncio.Task[None]] = set()
 
     async def close(self) -> None:

@@ -1,7 +1,7 @@
 """The memory screens: pages of facts, and a card for each with its actions."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from src.base.owners import Called
 from src.memory.memories import Memories
@@ -22,20 +22,20 @@ ALL_KINDS = 0  # of a page; KINDS are numbered from 1
 PENCIL, PIN = "✏️", "📌"
 
 
+@dataclass(eq=False, repr=False)
 class MemoryScreens:
-    """Pages and cards, and the actions of their buttons."""
+    """Pages and cards, and the actions of their buttons.
 
-    def __init__(
-        self, memories: Memories, client: PgClient, *, app_url: str | None = None
-    ) -> None:
-        """Read and change facts through ``memories``.
+    At ``_app_url`` all of it is one page (``src/web``); None where it is not reachable.
+    """
 
-        At ``app_url`` all of it is one page (``src/web``); None where it is not reachable.
-        """
-        self._app_url = app_url
-        self._memories = memories
-        self._facts = memories.facts
-        self.client = client
+    _memories: Memories
+    _client: PgClient
+    _app_url: str | None
+
+    def __post_init__(self) -> None:
+        """The facts that it reads."""
+        self._facts = self._memories.facts
 
     async def page(self, called: Called, number: int = 1, kind: int = ALL_KINDS) -> Reply:
         """A page of what is remembered, of all kinds or of one.
@@ -45,7 +45,7 @@ class MemoryScreens:
             number: From 1; beyond the last one, the last one.
             kind: ALL_KINDS, or the number of one of KINDS.
         """
-        counts = await self.client.run(self._facts.count_kinds, called.owner)
+        counts = await self._client.run(self._facts.count_kinds, called.owner)
         language = called.language
         if not counts:
             return Reply(say("memory_empty", language), is_screen=True)
@@ -55,7 +55,7 @@ class MemoryScreens:
         number = max(1, min(number, last))
         offset = (number - 1) * PAGE
         wanted = FactQuery("kind", kind=chosen, limit=PAGE, offset=offset)
-        facts = await self.client.run(self._facts.list_facts, called.owner, wanted)
+        facts = await self._client.run(self._facts.list_facts, called.owner, wanted)
         lines = [say("memory_title", language, count=sum(counts.values()))]
         lines += _grouped(facts, offset, called)
         kind = KINDS.index(chosen) + 1 if chosen else ALL_KINDS
@@ -84,7 +84,7 @@ class MemoryScreens:
             memory_id: The fact.
             back: The page to go back to, and its kind.
         """
-        found = await self.client.run(self._facts.find_fact, called.owner, memory_id)
+        found = await self._client.run(self._facts.find_fact, called.owner, memory_id)
         if found is None:
             return _gone_reply(called, back)
         text = "\n".join(_described(found, called))
@@ -123,7 +123,7 @@ class MemoryScreens:
         return Reply(text, corrects=memory_id)
 
     async def _find_living(self, called: Called, memory_id: int) -> Memory | None:
-        found = await self.client.run(self._facts.find_fact, called.owner, memory_id)
+        found = await self._client.run(self._facts.find_fact, called.owner, memory_id)
         return found if found is not None and found.retired_at is None else None
 
     async def _refused(self, called: Called, memory_id: int) -> Reply:

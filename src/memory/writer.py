@@ -111,17 +111,17 @@ class _Compared:
         return replace(self, rivals=kept)
 
 
+@dataclass(eq=False, repr=False)
 class MemoryWriter:
-    """Stores facts that users told about themselves, without duplicates."""
+    """Stores facts that users told about themselves, without duplicates, compared by meaning."""
 
-    def __init__(
-        self, client: PgClient, space: ServingSpace, settings: GlobalSettingsRepository
-    ) -> None:
-        """Compare in ``space``."""
-        self._client = client
-        self._memories = memory_repo.MemoryRepository(client)
-        self._space = space
-        self._settings = settings
+    _client: PgClient
+    _space: ServingSpace
+    _settings: GlobalSettingsRepository
+
+    def __post_init__(self) -> None:
+        """Build what it needs on the client."""
+        self._memories = memory_repo.MemoryRepository(self._client)
 
     async def remember(
         self,
