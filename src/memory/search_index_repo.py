@@ -370,16 +370,12 @@ INSERT_DOCUMENTS = PreparedStatement(
     """
 INSERT INTO search_documents (owner_id, position, kind, message_id, memory_id, summary_id, speaker,
                               said_at, length, model_id)
-SELECT %(owner)s, d.position, d.kind,
-       CASE d.kind WHEN 'message' THEN d.source_id END,
-       CASE d.kind WHEN 'memory' THEN d.source_id END,
-       CASE d.kind WHEN 'summary' THEN d.source_id END,
-       d.speaker, d.said_at, d.length,
+SELECT %(owner)s, d.position, d.kind, d.message_id, d.memory_id, d.summary_id, d.speaker,
+       d.said_at, d.length,
        (SELECT id FROM embedding_models WHERE id = d.model_id)  -- unless it was deleted
-FROM unnest(%(positions)s::int[], %(kinds)s::text[], %(source_ids)s::bigint[],
-            %(speakers)s::text[], %(said_at)s::timestamptz[], %(lengths)s::int[],
-            %(models)s::smallint[])
-     AS d (position, kind, source_id, speaker, said_at, length, model_id)
+FROM jsonb_to_recordset(%(documents)s::jsonb)
+     AS d (position int, kind text, message_id bigint, memory_id bigint, summary_id bigint,
+           speaker text, said_at timestamptz, length int, model_id smallint)
 RETURNING id, position
 """,
 )
@@ -515,15 +511,15 @@ def add_documents(
         terms=sum(len(document.terms) for document in counted),
     )  # fmt: skip
     places = [first + offset for offset in offsets]
-    rows = transaction.fetch_all(
-        INSERT_DOCUMENTS, owner, positions=places,
-        kinds=[document.kind for document in documents],
-        source_ids=[document.source_id for document in documents],
-        speakers=[document.speaker for document in documents],
-        said_at=[document.said_at for document in documents],
-        lengths=[len(document.terms) for document in documents],
-        models=[document.model_id for document in documents],
-    )  # fmt: skip
+    placed = [
+        {
+            "position": place, "kind": one.kind, f"{one.kind}_id": one.source_id,
+            "speaker": one.speaker, "said_at": one.said_at.isoformat(), "length": len(one.terms),
+            "model_id": one.model_id,
+        }
+        for place, one in zip(places, documents, strict=True)
+    ]  # fmt: skip
+    rows = transaction.fetch_all(INSERT_DOCUMENTS, owner, documents=json.dumps(placed))
     postings = [
         (term, place, count)
         for document, place in zip(documents, places, strict=True)
