@@ -17,7 +17,7 @@ from src.base.metrics import Metrics
 from src.history.turn_repo import TurnRepository
 from src.llm.reply import ModelUsage
 from src.memory.digest_repo import ExtractionRepository
-from src.pg.client import PgClient, Repository
+from src.pg.client import PgClient
 from src.pg.global_settings_repo import GlobalSettingsRepository
 
 logger = logging.getLogger(__name__)
@@ -93,35 +93,6 @@ FROM today, written, used
 """
 
 
-class DailyUsageRepository(Repository):
-    """Counts and adds up; every method blocks (see ``PgClient.run``)."""
-
-    def count_message(self, sender: int, *, zone: str) -> None:
-        """Count a message of today; the day begins at midnight in ``zone``."""
-        self._client.execute(COUNT_MESSAGE, sender=sender, zone=zone)
-
-    def find_minute_end(
-        self, conversation_id: UUID, sender: int, *, limit: int
-    ) -> datetime | None:
-        """When a user may be answered again; None while there is room within the minute."""
-        place = {"conversation_id": conversation_id, "sender": sender}
-        return self._first(lambda end: end, SELECT_MINUTE_END, place, limit=limit)
-
-    def sum_spent(self, sender: int, owner: int, *, zone: str, with_total: bool = False) -> Spent:
-        """What a user wrote today, and what was spent today and in thirty days.
-
-        Args:
-            sender: Who writes.
-            owner: Whose conversation it is in: the same person, or a group.
-            zone: In whose midnight the day begins.
-            with_total: Whether the tokens of all are added up.
-        """
-        [spent] = self._all(
-            Spent, SELECT_SPENT, sender=sender, owner=owner, zone=zone, with_total=with_total
-        )
-        return spent
-
-
 Ceiling = Literal[
     "daily_messages", "daily_tokens", "daily_messages_per_user", "daily_tokens_per_user",
     "messages_per_minute_per_user",
@@ -159,7 +130,6 @@ class DailyCeilings:
 
     def __post_init__(self) -> None:
         """Build what it needs on the client."""
-        self._usage = DailyUsageRepository(self._client)
         self._extraction = ExtractionRepository(self._client)
         self._turns = TurnRepository(self._client)
         self._total = 0
@@ -184,13 +154,14 @@ class DailyCeilings:
         if sender in self._exempt or not any(getattr(settings, name) for name in CEILINGS):
             return None
         if limit := settings.messages_per_minute_per_user:
-            until = await self._client.run(
-                self._usage.find_minute_end, conversation_id, sender, limit=limit
-            )
-            if until is not None:
-                return self._reached("messages_per_minute_per_user", until)
+            place = {"conversation_id": conversation_id, "sender": sender, "limit": limit}
+            full = await self._client.run(self._client.fetch_one, SELECT_MINUTE_END, place)
+            if full is not None:
+                return self._reached("messages_per_minute_per_user", full[0])
         if is_new:
-            await self._client.run(self._usage.count_message, sender, zone=self._time_zone)
+            await self._client.run(
+                self._client.execute, COUNT_MESSAGE, sender=sender, zone=self._time_zone
+            )
         today = await self.sum_spent(sender, owner)
         tokens = await self._sum_tokens(owner) if settings.daily_tokens else 0
         checks: tuple[tuple[Ceiling, bool], ...] = (
@@ -205,10 +176,18 @@ class DailyCeilings:
         return None
 
     async def sum_spent(self, sender: int, owner: int, *, with_total: bool = False) -> Spent:
-        """A user's own figures; see ``DailyUsageRepository.sum_spent``."""
-        add = self._usage.sum_spent
-        zone = self._time_zone
-        return await self._client.run(add, sender, owner, zone=zone, with_total=with_total)
+        """What a user wrote today, and what was spent today and in thirty days.
+
+        Args:
+            sender: Who writes.
+            owner: Whose conversation it is in: the same person, or a group.
+            with_total: Whether the tokens of all are added up.
+        """
+        wanted = {"sender": sender, "owner": owner, "with_total": with_total}
+        [spent] = await self._client.run(
+            self._client.fetch_all, SELECT_SPENT, wanted, zone=self._time_zone
+        )
+        return Spent(*spent)
 
     async def check_background(self, conversation_id: UUID) -> None:
         """Whether the background may ask a model about what was said there.
