@@ -428,12 +428,10 @@ WHERE id = %(memory_id)s AND owner_id = %(owner)s
 
 # People, places and things of a fact.
 INSERT_ENTITIES = """
-WITH named AS (
-    SELECT * FROM unnest(%(names)s::text[], %(normalised)s::text[])
-         AS e (name, normalised_name)
-), added AS (
+WITH added AS (
     INSERT INTO entities (owner_id, name, normalised_name)
-    SELECT %(owner)s, name, normalised_name FROM named
+    SELECT %(owner)s, name, normalised_name
+    FROM unnest(%(names)s::text[], %(normalised)s::text[]) AS e (name, normalised_name)
     ON CONFLICT ON CONSTRAINT entities_once DO UPDATE
     SET normalised_name = EXCLUDED.normalised_name
     RETURNING id
