@@ -261,7 +261,11 @@ class EmbeddingRepository(Repository):
 
     def add_vectors(self, model_id: int, vectors: Vectors, without: Sequence[int] = ()) -> None:
         """Store vectors; the documents ``without`` any are done with, too."""
-        self._client.execute(INSERT_VECTORS, vector_columns(model_id, vectors, without))
+        documents = [id_ for id_, _ in vectors]
+        self._client.execute(
+            INSERT_VECTORS, model=model_id, done=[*documents, *without], documents=documents,
+            starts=[start for _, start in vectors], vectors=[*vectors.values()],
+        )  # fmt: skip
 
     def add_failure(self, model_id: int, document_id: int, *, is_hopeless: bool) -> None:
         """The model did not take this document: try it later, or when hopeless never again."""
@@ -289,19 +293,6 @@ class EmbeddingRepository(Repository):
     def delete_other_models(self, model_id: int) -> int:
         """Delete models that no document uses any more, with their vectors."""
         return self._client.execute(DELETE_OTHER_MODELS, {"model": model_id}, limits=PATIENT)
-
-
-def vector_columns(
-    model_id: int, vectors: Vectors, without: Sequence[int] = ()
-) -> dict[str, object]:
-    """The parameters of ``INSERT_VECTORS``."""
-    documents = [id_ for id_, _ in vectors]
-    places = {
-        "done": [*documents, *without],
-        "documents": documents,
-        "starts": [start for _, start in vectors],
-    }
-    return {"model": model_id, **places, "vectors": [*vectors.values()]}
 
 
 Kind = Literal["message", "memory", "summary"]
@@ -530,7 +521,7 @@ def add_documents(
     for place, document in zip(places, documents, strict=True):
         if document.vector is not None and document.model_id is not None:
             vectors = {(ids[place], 0): document.vector}
-            transaction.execute(INSERT_VECTORS, vector_columns(document.model_id, vectors))
+            EmbeddingRepository(transaction).add_vectors(document.model_id, vectors)
 
 
 def reword(transaction: Transaction, owner: Owner, message_id: int, terms: Sequence[str]) -> None:

@@ -471,14 +471,12 @@ async def test_every_passage_is_stored_however_the_database_joins(desk: Desk) ->
     model = await desk.core.memory.space.model()
     [document] = embeddings.list_unembedded(model.id)
     vector = as_literal(np.ones(model.dimensions, np.float32))
-    columns = search_index_repo.vector_columns(
-        model.id, {(document.id, start): vector for start in (0, 1000, 2000, 3000)}
-    )
+    vectors = {(document.id, start): vector for start in (0, 1000, 2000, 3000)}
 
     def store(transaction: Transaction) -> None:
         transaction.execute("SET LOCAL enable_hashjoin = off")
         transaction.execute("SET LOCAL enable_mergejoin = off")
-        transaction.execute(search_index_repo.INSERT_VECTORS, columns)
+        search_index_repo.EmbeddingRepository(transaction).add_vectors(model.id, vectors)
 
     desk.client.in_transaction(store)
     stored = desk.rows("SELECT starts_at FROM document_embeddings ORDER BY 1")
