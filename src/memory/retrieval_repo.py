@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
 from uuid import UUID
 
 from src.base.owners import Owner
@@ -337,7 +336,8 @@ FAMILY = [
     "husband", "partner", "grandmother", "grandfather", "aunt", "uncle", "cousin", "family",
 ]  # fmt: skip
 # The subjects and the relations of what is told of them.
-ABOUT: Mapping[str, tuple[list[str], list[str]]] = {
+ABOUT: Mapping[str, tuple[list[str] | None, list[str]]] = {
+    "profile": (None, []),
     "family": (FAMILY, ["has_child", "has_sibling", "has_parent", "married_to", "partner"]),
     "work": ([], ["works_as", "works_at", "studies_at", "studies"]),
     "wishes": ([], ["wish"]),
@@ -422,16 +422,16 @@ class RetrievalRepository(Repository):
         owner: Owner,
         *,
         types: Sequence[str] | None = None,
-        about: Literal["family", "work", "wishes"] | None = None,
+        about: str = "profile",
         period: tuple[datetime | None, datetime | None] = (None, None),
         speaker_id: int | None = None,
         limit: int = 20,
     ) -> list[Hit]:
-        """The facts that hold: of certain types, about kin or wishes alone, told in a period.
+        """The facts that hold: of certain types, about what ``ABOUT`` names, told in a period.
 
         In a group those that the member ``speaker_id`` told.
         """
-        subjects, relations = ABOUT[about] if about is not None else (None, [])
+        subjects, relations = ABOUT[about]
         return self._all(
             lambda *row: hit_of(Memory(*row)), SELECT_FACTS, owner,
             since=period[0], until=period[1], limit=limit, speaker_id=speaker_id,

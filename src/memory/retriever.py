@@ -213,9 +213,8 @@ class Retriever:
             before_position=query.before_position,
         )
         if overview.kind != "period":
-            about = overview.kind if overview.kind != "profile" else None
-            list_facts = partial(self._repository.list_facts, types=query.types, about=about)
-            entries = partial(list_facts, speaker_id=query.speaker_id)
+            list_facts = partial(self._repository.list_facts, about=overview.kind)
+            entries = partial(list_facts, types=query.types, speaker_id=query.speaker_id)
         listed: list[Hit] = []
         for period in bounds or [(query.since, query.until)]:
             listed += await self._client.run(entries, query.owner, period=period, limit=limit)
