@@ -179,7 +179,7 @@ class Indexer:
     async def _embed(
         self, space: EmbeddingSpace, batch: Sequence[index.UnembeddedDocument]
     ) -> int:
-        """Store the vectors of a batch; returns how many documents have theirs.
+        """Store the vectors of a batch; returns how many there were.
 
         A text that the model refuses must not keep the others of its batch from being found.
         """
@@ -189,14 +189,26 @@ class Indexer:
             raise
         except (ModelError, BadVectorsError) as error:
             await space.probe()  # fails when the embedder, not a document, is to blame
-            if len(batch) > 1:
-                return sum([await self._embed(space, [document]) for document in batch])
-            add = partial(self._embeddings.add_failure, (await space.model()).id, batch[0].id)
-            await self._client.run(add, is_hopeless=isinstance(error, PoisonTextError))
-            log = {"document": batch[0].id}
+            done = sum([await self._embed_alone(space, document) for document in batch])
+            log = {"documents": len(batch) - done}
             logger.warning("found by words alone for now", extra=log, exc_info=error)
-            return 0
+            return done
         return len(batch)
+
+    async def _embed_alone(
+        self, space: EmbeddingSpace, document: index.UnembeddedDocument
+    ) -> bool:
+        try:
+            await self._store_vectors(space, [document])
+        except ModelSetupError:
+            raise
+        except (ModelError, BadVectorsError) as error:
+            fail = partial(
+                self._embeddings.add_failure, is_hopeless=isinstance(error, PoisonTextError)
+            )
+            await self._client.run(fail, (await space.model()).id, document.id)
+            return False
+        return True
 
     async def _store_vectors(
         self, space: EmbeddingSpace, batch: Sequence[index.UnembeddedDocument]
