@@ -106,7 +106,6 @@ async def talk(core: Core, user_id: int, lines: list[str]) -> list[str]:
     console = Console(
         core,
         user_id,
-        "Europe/Moscow",
         as_json=True,
         streams=ConsoleStreams(io.StringIO("\n".join(lines) + "\n"), target),
     )
