@@ -103,18 +103,21 @@ class Recovered:
     put_aside: list[PutAside] = field(default_factory=list)
 
 
-# Jobs of workers that are dead (no heartbeat), or that left without giving them back (no worker:
-# that is no death). A death is counted for each, or for the recurring work under its queueing
-# lock. A suspect that was its worker's only one is put aside.
-COUNT_DEATHS = """
+# Jobs of workers that are dead (no heartbeat), or that left without giving them back (no worker).
+STALLED = """
+FROM procrastinate_jobs j LEFT JOIN procrastinate_workers w ON w.id = j.worker_id
+WHERE j.status = 'doing'
+  AND (j.worker_id IS NULL OR w.last_heartbeat < now() - make_interval(secs => %(dead_after)s))
+"""
+
+# Stalled jobs. A death is counted for each that has a worker, or for the recurring work under its
+# queueing lock. A suspect that was its worker's only one is put aside.
+COUNT_DEATHS = f"""
 WITH stalled AS (
     SELECT j.id, j.task_name, j.queue_name, j.queueing_lock, j.args, j.worker_id,
            coalesce(j.queueing_lock, 'job ' || j.id) AS work,
            j.worker_id IS NOT NULL AND %(counts)s AS is_death
-    FROM procrastinate_jobs j LEFT JOIN procrastinate_workers w ON w.id = j.worker_id
-    WHERE j.status = 'doing'
-      AND (j.worker_id IS NULL
-           OR w.last_heartbeat < now() - make_interval(secs => %(dead_after)s))
+    {STALLED}
     FOR UPDATE OF j SKIP LOCKED
 ), accused AS (
     SELECT s.*, s.is_death AND s.queue_name = %(quarantine)s
@@ -135,7 +138,7 @@ WITH stalled AS (
         put_aside_at = coalesce(d.put_aside_at, EXCLUDED.put_aside_at)
 )
 SELECT id, queueing_lock, is_death, died_alone FROM accused ORDER BY id
-"""
+"""  # noqa: S608  (it holds a constant of ours)
 
 # Other jobs under the queueing locks of those that are given back, which do the work of all.
 DELETE_TWINS = """
@@ -196,18 +199,14 @@ WHERE j.queue_name = %(quarantine)s AND j.status = 'todo'
 """
 
 # A heartbeat of our workers, which live and die together; whether a suspect could be tried now,
-# and whether a job is stalled (see ``COUNT_DEATHS``).
+# and whether a job is stalled.
 BEAT = f"""
 WITH alive AS (
     UPDATE procrastinate_workers SET last_heartbeat = now()
     WHERE id = ANY(%(workers)s::bigint[])
 ), suspects AS ({COUNT_SUSPECTS})
-SELECT (SELECT count > 0 FROM suspects), EXISTS (
-    SELECT 1 FROM procrastinate_jobs j LEFT JOIN procrastinate_workers w ON w.id = j.worker_id
-    WHERE j.status = 'doing'
-      AND (j.worker_id IS NULL
-           OR w.last_heartbeat < now() - make_interval(secs => %(dead_after)s)))
-"""  # noqa: S608
+SELECT (SELECT count > 0 FROM suspects), EXISTS (SELECT 1 {STALLED})
+"""  # noqa: S608  (it holds constants of ours)
 
 # A suspect that has run alone for long enough without harm, or all that could not run: they
 # go back to their queues with one death, but for recurring work that waits for its hour.
