@@ -240,8 +240,13 @@ class ExtractionRepository(Repository):
 
     def list_news(self, limit: int = 200) -> tuple[list[DigestState], list[UUID]]:
         """Conversations with messages to index, by their ids; and what ``list_parted`` says."""
-        states = self._all(DigestState.of, SELECT_STATES_TO_INDEX, limit=limit)
-        return states, self.list_parted()
+
+        def work(transaction: Transaction) -> tuple[list[DigestState], list[UUID]]:
+            own = ExtractionRepository(transaction)
+            states = own._all(DigestState.of, SELECT_STATES_TO_INDEX, limit=limit)
+            return states, own.list_parted()
+
+        return self._client.in_transaction(work)
 
     def advance(self, conversation_id: UUID, *, first: int, last: int) -> bool:
         """Positions ``first`` to ``last`` have been read; False when another worker did it."""
