@@ -180,6 +180,7 @@ class World:
         self.telegram = FakeTelegram(keep_calls=False)
         self.model = FakeOpenAI(keep_requests=False)
         self.model.reply = self.timeline.reply
+        self.model.keeps_connections = True
 
     async def __aenter__(self) -> World:
         """Listen."""

@@ -6,15 +6,16 @@ LangChain trust what they read, and fail in the middle of it. So the body is rea
 goes on to LangChain has the documented fields and types only.
 """
 
+import asyncio
 import json
 import logging
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from typing import Any
 
 import httpx2
 
-from src.base.errors import ModelReplyError
+from src.base.errors import AppError, ModelReplyError
 from src.llm.errors import reported_error
 from src.llm.reply import at
 
@@ -26,6 +27,7 @@ MAX_BODY = 32 * 1024 * 1024  # bytes of one reply, its thoughts included
 MAX_LINE = 8 * 1024 * 1024  # bytes of one event, or of a completion that comes as a whole
 MAX_TOKENS = 100_000_000  # a call that reports more tokens than this reports nonsense
 UNKNOWN = -1  # tokens; LangChain adds usage up and takes whole numbers only
+END_SECONDS = 0.2  # that the end of a body may take to follow its last event
 MAX_NAME = 40  # characters of why a reply ended; the longest known reason has 14
 WHOLE = (b"{", b"[", b"<")  # how a body begins that is no stream of events
 # Where servers put what a model thinks before it answers; it is not shown.
@@ -83,12 +85,14 @@ class CompletionStream(AbstractAsyncContextManager[Any, None]):
             ModelReplyError: The stream ends before the reply does.
         """
         whole: list[bytes] = []
-        async for line in self._lines():
+        lines = self._lines()
+        async for line in lines:
             text = line.strip()
             name, _, value = text.partition(b":")
             if whole or (text[:1] in WHOLE and not self._said_anything):
                 whole.append(line)
             elif name == b"data" and value.strip() == b"[DONE]":
+                await _read_end(lines)
                 return
             elif name == b"data" and (record := _as_record(value)) is not None:
                 yield record
@@ -125,6 +129,17 @@ class CompletionStream(AbstractAsyncContextManager[Any, None]):
             if isinstance(error, httpx2.DecodingError):
                 raise ModelReplyError("the reply is not encoded as it says") from error
             raise
+
+
+async def _read_end(lines: AsyncIterator[bytes]) -> None:
+    """Read what follows the last event: only a body that was read whole leaves its connection.
+
+    The next call needs no new one then, nor its handshakes.
+    """
+    with suppress(AppError, httpx2.HTTPError, TimeoutError):
+        async with asyncio.timeout(END_SECONDS):
+            async for _ in lines:
+                pass
 
 
 def _as_record(text: bytes) -> Json | None:

@@ -165,6 +165,8 @@ class FakeOpenAI(LoopbackServer):
         reply: Builds the answer when nothing is queued; a plain string is a text.
         api_key: When set, other keys get 401.
         requests: Every chat request, unless `keep_requests` is off.
+        keeps_connections: Whether a streamed answer leaves its connection open.
+        peers: The connections over which chat requests came, by the port at the other end.
         request_count: Chat requests so far, counted always.
         read_ahead: Requests for one token, which only have a prompt read; they are answered at
             once, count for nothing else, and take nothing that is queued.
@@ -200,6 +202,8 @@ class FakeOpenAI(LoopbackServer):
     def _forget(self, reply: Callable[[ChatRequest], Reply | str]) -> None:
         self.reply = reply
         self.requests: list[ChatRequest] = []
+        self.keeps_connections = False
+        self.peers: set[int] = set()
         self.request_count = 0
         self.read_ahead: list[ChatRequest] = []
         self.waiting_at_gate = 0
@@ -253,6 +257,8 @@ class FakeOpenAI(LoopbackServer):
         if refusal := self._check_key(request):
             return refusal
         chat = parse_chat(await request.json())
+        if request.transport is not None:
+            self.peers.add(request.transport.get_extra_info("peername")[1])
         if chat.raw.get("max_tokens") == 1:
             self.read_ahead.append(chat)
             self.changes.notify()
@@ -313,7 +319,8 @@ class FakeOpenAI(LoopbackServer):
         self, request: web.Request, chat: ChatRequest, reply: Reply
     ) -> web.StreamResponse:
         response = web.StreamResponse(headers=reply.headers)
-        response.force_close()  # as after embeddings: nobody closes the client of a model
+        if not self.keeps_connections:
+            response.force_close()  # as after embeddings: nobody closes the client of a model
         response.content_type = "text/event-stream"
         await response.prepare(request)
         await response.write(event(chunk(chat, {"role": "assistant", "content": ""})))

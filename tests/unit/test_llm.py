@@ -84,6 +84,16 @@ async def test_text_streams_piece_by_piece_and_comes_back_whole(fake: FakeOpenAI
     assert "runtime" not in request.tools[0]["function"]["parameters"]["properties"]
 
 
+async def test_the_next_call_goes_over_the_same_connection(fake: FakeOpenAI) -> None:
+    fake.keeps_connections = True
+    model: Any = build_chat_model(settings(fake))
+    caller = ModelCaller(model, NAME, timeout=10)
+    for _ in range(3):
+        await caller.text([HumanMessage(PRIVATE)], purpose="answer", on_usage=lambda _spent: None)
+    await model.root_async_client.close()
+    assert fake.request_count == 3 and len(fake.peers) == 1
+
+
 async def test_tool_calls_are_put_together_from_their_pieces(fake: FakeOpenAI) -> None:
     calls = [("current_time", {"time_zone": "Asia/Tokyo"}), ("current_time", {})]
     fake.queue(Reply(text="сейчас", tool_calls=calls, chunk_size=3))
