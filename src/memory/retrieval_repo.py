@@ -318,6 +318,32 @@ WHERE (%(with_assistant)s OR d.speaker <> 'assistant' AND NOT coalesce(was_taken
 )
 
 
+# Whether a search can find anything for a prompt that shows all of a conversation: what was said
+# elsewhere or is gone, a fact told there or kept with its secret, a summary. A prompt never shows
+# as many as are looked at.
+SELECT_BEYOND = PreparedStatement(
+    "select_beyond",
+    """
+WITH oldest AS MATERIALIZED (
+    SELECT message_id, memory_id FROM search_documents
+    WHERE owner_id = %(owner)s ORDER BY position LIMIT 1000
+)
+SELECT EXISTS (
+    SELECT FROM oldest d
+    LEFT JOIN LATERAL (
+        SELECT memory_type, (SELECT message_id FROM memory_sources WHERE memory_id = f.id
+                             ORDER BY said_at DESC, id DESC LIMIT 1) AS message_id
+        FROM memories f WHERE f.id = d.memory_id LIMIT 1
+    ) AS told ON true
+    LEFT JOIN LATERAL (
+        SELECT conversation_id FROM messages WHERE id = coalesce(d.message_id, told.message_id)
+        LIMIT 1
+    ) AS said ON true
+    WHERE said.conversation_id IS DISTINCT FROM %(conversation_id)s
+       OR told.memory_type = 'private')
+""",
+)
+
 # Private facts with their secrets.
 SELECT_PRIVATE = """
 SELECT id, private_text FROM memories
@@ -408,6 +434,10 @@ class RetrievalRepository(Repository):
         }  # fmt: skip
         rows = self._client.fetch_all(SEARCH, wanted)
         return [Hit(*row) for row in rows]
+
+    def is_anything_beyond(self, owner: Owner, conversation_id: UUID) -> bool:
+        """Whether the index has anything of the owner's that this whole conversation does not."""
+        return self._first(bool, SELECT_BEYOND, owner, conversation_id=conversation_id) or False
 
     def read_texts(self, owner: Owner, messages: Sequence[int]) -> dict[int, str]:
         """All that these messages of the owner say, by id."""

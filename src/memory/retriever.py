@@ -95,6 +95,7 @@ class Query:
         since: Only what was said from then on (aware).
         until: Only what was said before (aware).
         speaker_id: In a group, who asks: an overview lists what they told.
+        is_all_shown: Whether the prompt shows all that there is to find; an overview lists it.
     """
 
     owner: Owner
@@ -111,6 +112,7 @@ class Query:
     since: datetime | None = None
     until: datetime | None = None
     speaker_id: int | None = None
+    is_all_shown: bool = False
 
     def overview(self) -> Overview | None:
         """The overview that is asked for: by the text, or by a listing without a text."""
@@ -221,7 +223,7 @@ class Retriever:
         return [entry for entry in listed if not holds_secret(entry.text)][:limit]
 
     async def _search(self, query: Query) -> list[Hit]:
-        if query.limit < 1:
+        if query.limit < 1 or query.is_all_shown:
             return []
         candidates, understood = await self.find_candidates(query)
         time = understood.time

@@ -107,6 +107,7 @@ class TurnContext:
         language: For the sentences that the bot says itself.
         mode: Which way the graph takes.
         window_start: Position of the first message that the model sees.
+        is_all_shown: Whether a search finds nothing that does not stand in the prompt.
         fresh_from: Facts that this message or a later one told stand below the history, so that
             what is above it stays as it is cached; None: none does.
         is_private: Whether the user wants the message remembered nowhere.
@@ -129,6 +130,7 @@ class TurnContext:
     language: Language
     mode: Mode
     window_start: int = 1
+    is_all_shown: bool = False
     fresh_from: int | None = None
     is_private: bool = False
     answer_length: AnswerLength = "normal"

@@ -64,6 +64,7 @@ class WaitingUpdate:
         newer: What waited behind it in its chat that will be answered instead of it.
         zone_asked: Whether what the user did before it made us ask for the time zone.
         has_reminders: Whether the owner, or another topic of the group, waits for any.
+        has_past: Whether the owner has more in the index than a usual prompt shows.
         job: The job that handles it, which ends with it; None: it ends by itself.
     """
 
@@ -89,6 +90,7 @@ class WaitingUpdate:
     memory_on: bool = True
     zone_asked: bool = False
     has_reminders: bool = False
+    has_past: bool = True
     job: int | None = None
 
     @classmethod
@@ -245,7 +247,9 @@ SELECT u.id, u.bot_id, u.update_id, u.kind, u.chat_id, u.thread_id, u.user_id, u
         ORDER BY p.id DESC LIMIT 1), false) AS zone_asked,
        EXISTS (SELECT FROM reminders r JOIN owners w ON w.id = r.owner_id
                WHERE w.telegram_user_id = coalesce(v.new_chat_id, u.chat_id) AND r.is_waiting)
-           AS has_reminders
+           AS has_reminders,
+       coalesce((SELECT i.next_position > 30 FROM search_owners i WHERE i.owner_id = o.id), false)
+           AS has_past
 FROM telegram_updates u
 LEFT JOIN chat_moves v ON v.old_chat_id = u.chat_id
 LEFT JOIN owners o ON o.telegram_user_id = coalesce(v.new_chat_id, u.chat_id) AND o.thread_id = 0

@@ -323,6 +323,7 @@ def context_of(turn: Turn) -> TurnContext:
         language=incoming.language,
         mode=incoming.mode,
         window_start=turn.window_start,
+        is_all_shown=turn.is_all_shown,
         fresh_from=next(fresh, None),
         is_private=incoming.is_private,
         answer_length=incoming.answer_length,

@@ -338,6 +338,7 @@ async def _search(state: ConversationState, context: TurnContext, memories: Memo
         before_position=context.window_start,
         by_words_only=context.is_private,
         speaker_id=context.speaker_id,
+        is_all_shown=context.is_all_shown,
     )
     hits = await recall(memories, context, query)
     known = state.get("sources", ())

@@ -33,7 +33,7 @@ from src.memory.digest_repo import SummaryRepository
 from src.memory.forgetting_repo import ForgettingRepository
 from src.memory.memories import Memories, list_user_facts
 from src.memory.memory_repo import MemoryRepository, count_recalls
-from src.memory.retrieval_repo import Hit
+from src.memory.retrieval_repo import Hit, RetrievalRepository
 from src.memory.turn_context import is_private_answer
 from src.pg.client import PgClient, Transaction, storable
 from src.pg.global_settings_repo import GlobalSettings, GlobalSettingsRepository
@@ -116,7 +116,7 @@ class Intake:
                 find, turn.incoming.owner, turn.incoming.origin, turn.incoming.moment
             )
             turn.incoming = turn.incoming.following(before)
-        if _is_searched(turn.incoming):
+        if turn.incoming.has_past and _is_searched(turn.incoming):
             self._memories.retriever.prepare(turn.incoming.text)  # as long as all the rest
         with self._metrics.stage("store"):
             await self._client.run(self._begin, turn)
@@ -255,7 +255,7 @@ class Intake:
     def _load(
         self, transaction: Transaction, turn: Turn, settings: GlobalSettings, *, pretended: int = 0
     ) -> None:
-        """The last messages; and summaries, once some have left the window.
+        """The last messages; summaries, once some have left the window, else whether that is all.
 
         ``pretended`` messages, which are not stored, follow them.
         """
@@ -272,6 +272,9 @@ class Intake:
                 turn.conversation_id, turn.window_start, limit=settings.summaries_shown
             )
             turn.summaries = tuple(summary.content for summary in shown)
+        elif _is_recalled(turn.incoming):
+            beyond = RetrievalRepository(transaction).is_anything_beyond
+            turn.is_all_shown = not beyond(turn.incoming.owner, turn.conversation_id)
 
 
 def _is_recalled(incoming: IncomingMessage) -> bool:

@@ -201,6 +201,7 @@ class IncomingMessage:
         answer_length: How long the user wants answers.
         memory_on: Whether anything is remembered, and recalled.
         has_reminders: Whether any reminder of the owner's may wait.
+        has_past: Whether the owner may have said more than a prompt shows.
         is_masked: Whether a secret in it was masked.
         is_code: Whether it is the code of a door that the message before it announced.
         told_apart: The secret that it was, where the message before announced it.
@@ -226,6 +227,7 @@ class IncomingMessage:
     answer_length: AnswerLength = "normal"
     memory_on: bool = True
     has_reminders: bool = True
+    has_past: bool = True
     is_masked: bool = False
     is_code: bool = False
     told_apart: str = field(default="", repr=False)
@@ -435,6 +437,7 @@ class Turn:
         is_ended: Whether /new or /stop waits behind it.
         history: The last 30 messages, oldest first, this one last.
         window_start: Position of the first message that the model sees.
+        is_all_shown: Whether there is nothing to search for beyond the window.
         fresh_from: That of the first one since the window moved last.
         summaries: Of what lies before it, oldest first.
         key_facts: For a prompt, best first; None: they are not read yet.
@@ -458,6 +461,7 @@ class Turn:
     is_ended: bool = False
     history: tuple[HistoryMessage, ...] = ()
     window_start: int = 1
+    is_all_shown: bool = False
     fresh_from: int = 1
     summaries: tuple[str, ...] = ()
     key_facts: Sequence[Memory] | None = None

@@ -374,6 +374,7 @@ def _incoming(
         answer_length=stored.answer_length,
         memory_on=stored.memory_on,
         has_reminders=stored.has_reminders,
+        has_past=stored.has_past,
         origin=_origin(message, stored),
         voice=read_voice(message),
         newer=stored.newer,

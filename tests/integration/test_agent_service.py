@@ -198,14 +198,14 @@ async def count_work(rig: Rig, text: str, **changes: Any) -> tuple[int, int]:
 
 
 async def test_a_plain_turn_takes_six_statements_and_one_model_call(rig: Rig) -> None:
-    """The message, the last 30; key facts, search; answer, delivery."""
+    """The message, the last 30, whether that is all, key facts; answer, delivery."""
     counts = [await count_work(rig, text) for text in ("раз", "два", "три")]
-    assert counts == [(9, 4), (6, 4), (6, 4)], "the first makes the conversation"
+    assert counts == [(9, 3), (6, 3), (6, 3)], "the first makes the conversation"
     assert rig.model.request_count == 3
     assert rig.model.embedding_requests == [], "the embeddings are made in this process"
 
 
-async def test_a_turn_in_telegram_takes_seven_statements_in_four_transactions(rig: Rig) -> None:
+async def test_a_turn_in_telegram_takes_seven_statements_in_three_transactions(rig: Rig) -> None:
     """The update came with its job, and is kept while its message is stored."""
     await rig.ask("раз")
     updates = rig.core.updates
@@ -214,7 +214,7 @@ async def test_a_turn_in_telegram_takes_seven_statements_in_four_transactions(ri
     await rig.core.memory.memories.settings()
     before = rig.client.statements, rig.client.transactions
     await rig.ask("два", origin=TelegramOrigin(42, USER, 1, USER, update=update))
-    assert (rig.client.statements - before[0], rig.client.transactions - before[1]) == (7, 4)
+    assert (rig.client.statements - before[0], rig.client.transactions - before[1]) == (7, 3)
     assert rig.rows("SELECT outcome FROM telegram_updates") == [("done",)]
     assert rig.rows(
         "SELECT task_name FROM procrastinate_jobs WHERE task_name <> 'handle_update'"

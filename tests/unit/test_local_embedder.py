@@ -107,6 +107,8 @@ async def test_each_lane_has_a_process_from_first_text_to_end(embedder: LocalEmb
     await embedder.embed_query("b")
     assert first == embedder.queries.pid and embedder.documents.pid is None
     await embedder.embed_documents(["c"])
+    assert embedder.documents.pid is None, "one short text goes with the queries"
+    await embedder.embed_documents(["d" * (MAX_QUERY + 1)])
     second = embedder.documents.pid
     assert first and second and first != second
     await embedder.close()
@@ -126,7 +128,7 @@ async def test_a_lane_that_rests_has_no_process_until_the_next_text(metrics: Met
 
 
 async def test_the_engine_is_told_nothing_of_the_bot(embedder: LocalEmbedder) -> None:
-    await embedder.embed_documents(["a"])
+    await embedder.embed_documents(["a", "b"])
     process = Path(f"/proc/{embedder.documents.pid}")
     assert (process / "environ").read_bytes() == b"OMP_NUM_THREADS=1\x00"
     assert len(list((process / "fd").iterdir())) == 4, "its socket, three times, and /dev/null"
@@ -227,9 +229,9 @@ async def test_the_newest_text_goes_first_and_nobody_s_text_is_passed_over(
 
 
 async def test_a_query_does_not_wait_for_a_document_that_hangs(embedder: LocalEmbedder) -> None:
-    await embedder.embed_documents(["a"])
+    await embedder.embed_documents(["a", "b"])
     await stop(embedder.documents)
-    hanging = asyncio.create_task(embedder.embed_documents(["b"]))
+    hanging = asyncio.create_task(embedder.embed_documents(["c", "d"]))
     for number in range(10):
         await embedder.embed_query(f"вопрос {number}")
     assert not hanging.done()
@@ -239,10 +241,10 @@ async def test_a_query_does_not_wait_for_a_document_that_hangs(embedder: LocalEm
 
 
 async def test_closing_does_not_wait_for_what_hangs(embedder: LocalEmbedder) -> None:
-    await asyncio.gather(embedder.embed_query("a"), embedder.embed_documents(["b"]))
+    await asyncio.gather(embedder.embed_query("a"), embedder.embed_documents(["b", "c"]))
     pids = [await stop(embedder.queries), await stop(embedder.documents)]
     asked = [asyncio.create_task(embedder.embed_query(f"{number}")) for number in range(20)]
-    asked.append(asyncio.create_task(embedder.embed_documents(["c"])))  # type: ignore[arg-type]
+    asked.append(asyncio.create_task(embedder.embed_documents(["d", "e"])))  # type: ignore[arg-type]
     await asyncio.sleep(0)
     async with asyncio.timeout(DOCUMENTS.deadline / 4):  # far below the lanes' own deadlines
         await embedder.close()
@@ -259,7 +261,7 @@ from src.base.metrics import Metrics
 async def main():
     embedder = LocalEmbedder(Metrics())
     await embedder.embed_query("a")
-    await embedder.embed_documents(["b"])
+    await embedder.embed_documents(["b", "c"])
     print(embedder.queries.pid, embedder.documents.pid, flush=True)
     if "end" in sys.argv:
         return
