@@ -70,12 +70,12 @@ def build_provider_model(settings: Settings, name: str) -> BaseChatModel:
 
 
 class PlainCompletions:
-    """OpenAI's chat completions, sending the messages as they are.
+    """OpenAI's chat completions, sending the request as it is.
 
-    The SDK matches every message against every kind of message parameter, to rename fields that
-    have no other name there; that takes nearly half of a turn's processor time.
-    LangChain's messages are in the API's own form already, so they go as ``extra_body``, which
-    the SDK merges into the request untouched. And the response is read by ``CompletionStream``.
+    The SDK matches every message and every tool against every kind of parameter, to rename fields
+    that have no other name there; that takes half of a turn's processor time.
+    LangChain's request is in the API's own form already, so it goes as ``extra_body``, which
+    the SDK merges into its own untouched. And the response is read by ``CompletionStream``.
     """
 
     def __init__(self, completions: Any) -> None:
@@ -87,12 +87,13 @@ class PlainCompletions:
         return getattr(self._completions, name)
 
     async def create(
-        self, *, messages: list[Any], extra_body: dict[str, Any] | None = None, **payload: Any
+        self, *, model: str, extra_body: dict[str, Any] | None = None, **payload: Any
     ) -> CompletionStream:
         """``AsyncCompletions.create`` with the same arguments, which ask for a stream."""
-        body = {**(extra_body or {}), "messages": messages}
-        stream = await self._completions.create(messages=[], extra_body=body, **payload)
-        return CompletionStream(stream)
+        body = {**payload, **(extra_body or {})}
+        return CompletionStream(
+            await self._completions.create(model=model, messages=[], stream=True, extra_body=body)
+        )
 
 
 @dataclass
