@@ -150,7 +150,7 @@ class DailyCeilings:
         Raises:
             StorageError: The database is away.
         """
-        settings = await self._client.run(self._settings.get)
+        settings = await self._settings.fetch()
         if sender in self._exempt or not any(getattr(settings, name) for name in CEILINGS):
             return None
         if limit := settings.messages_per_minute_per_user:

@@ -294,7 +294,7 @@ class ConsolidationService:
         Raises:
             TransientError: The database is away, or the embedding model is not known yet.
         """
-        limit = (await self._client.run(self._settings.get)).max_memories_per_user
+        limit = (await self._settings.fetch()).max_memories_per_user
         for owner in await self._client.run(self._repo.list_overfull, limit):
             retired = await self._client.run(self._keep_limit, owner, limit)
             self._metrics.consolidated.labels("surplus").inc(retired)

@@ -56,7 +56,7 @@ class DigestService:
         Raises:
             StorageError: The database is away; what went in stays in.
         """
-        settings = await self._client.run(self._settings.get)
+        settings = await self._settings.fetch()
         done, parted, is_full = set[UUID](), list[UUID](), True
         while is_full:
             found, parted = await self._client.run(self._extraction_repo.list_news, MOST_STATES)
@@ -137,7 +137,7 @@ class DigestService:
         state = await self.indexer.index_conversation(conversation_id)
         await self.indexer.embed_pending()
         await self.indexer.change_model()
-        settings = await self._client.run(self._settings.get)
+        settings = await self._settings.fetch()
         if state is not None and needs_digest(state, settings):
             with suppress(PostponedError):  # a later turn does it
                 await self.digest(conversation_id)
@@ -145,7 +145,7 @@ class DigestService:
 
     async def list_silent(self) -> list[UUID]:
         """Silent conversations with unread messages."""
-        settings = await self._client.run(self._settings.get)
+        settings = await self._settings.fetch()
         if not settings.memory_extraction_enabled:
             return []
         if settings.memory_extraction_provider != "immediate":

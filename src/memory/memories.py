@@ -58,7 +58,7 @@ class Memories:
     async def settings(self) -> GlobalSettings:
         """The operator's settings, at most a few seconds old; the last known ones in an outage."""
         try:
-            return await self._client.run(self._settings.get)
+            return await self._settings.fetch()
         except StorageError as error:
             logger.warning("the settings could not be read", exc_info=error)
             return self._settings.last_known

@@ -75,7 +75,7 @@ class Housekeeping:
 
     async def delete_aged(self) -> None:
         """Delete messages that are older than the operator keeps them."""
-        settings = await self._run(self._core.memory.settings.get)
+        settings = await self._core.memory.settings.fetch()
         if not settings.message_retention_days:
             return
         deleted = await self._run(

@@ -109,6 +109,7 @@ class GlobalSettingsRepository(Repository):
     def __init__(self, client: PgClient) -> None:
         """Nothing is read yet."""
         super().__init__(client)
+        self._run = client.run
         self._lock = threading.Lock()
         self._settings = GlobalSettings()
         self._read_at = float("-inf")
@@ -118,10 +119,19 @@ class GlobalSettingsRepository(Repository):
         """What ``get`` returned last, however old; the defaults before that."""
         return self._settings
 
+    @property
+    def is_fresh(self) -> bool:
+        """Whether ``get`` returns at once what is the last known."""
+        return time.monotonic() - self._read_at <= FRESH_SECONDS
+
+    async def fetch(self) -> GlobalSettings:
+        """``get`` for coroutines; no thread is asked for what is fresh."""
+        return self._settings if self.is_fresh else await self._run(self.get)
+
     def get(self) -> GlobalSettings:
         """The settings, at most a few seconds old; the defaults when the row was deleted."""
         with self._lock:
-            if time.monotonic() - self._read_at > FRESH_SECONDS:
+            if not self.is_fresh:
                 self._settings = self._read(self._client.fetch_one(SELECT_SETTINGS))
                 self._read_at = time.monotonic()
             return self._settings

@@ -239,9 +239,11 @@ def redact(text: str, *, household: bool = False) -> str:
     """The text with ``MASK`` in the place of each secret; what is ``household`` only if asked."""
     for _ in range(MAX_PASSES):
         written, places = _mapped(text)
-        found = [one for one in _found(written) if household or not one.is_household]
+        everything = _found(written)
+        found = [one for one in everything if household or not one.is_household]
         if not found:
-            left = _found(_seen(text))
+            seen = _seen(text)
+            left = everything if seen == written else _found(seen)
             return MASK if any(household or not one.is_household for one in left) else text
         cuts = [(places[one.start], places[one.end - 1] + 1) for one in found]
         text = MASK.join(between(unicodedata.normalize("NFC", text), cuts))

@@ -5,7 +5,6 @@ returns nothing, to go on, or the outcome with which it ends there. Any of them 
 a process that dies: the next attempt goes through the same list, and nothing is done twice.
 """
 
-import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -376,7 +375,7 @@ class AgentService:
 
         A job reads afterwards the messages that were not read for facts yet.
         """
-        settings = await self._client.run(self._settings.get)
+        settings = await self._settings.fetch()
         return await self._client.run(
             self._conversations.create_new_conversation,
             owner.telegram_user_id,
@@ -442,10 +441,10 @@ class AgentService:
         if not incoming.voice.is_own or incoming.owner.is_group:
             return None
         own = incoming.time_zone if incoming.has_zone else ""
-        told = await asyncio.to_thread(told_zone, incoming.text, own)
+        told = told_zone(incoming.text, own)
         if told is None and len(incoming.text.split()) <= NAME_WORDS and asks_for_place(turn):
             place = f"my time zone is {incoming.text.replace(',', '')}"
-            named = await asyncio.to_thread(told_zone, place)
+            named = told_zone(place)
             told = named if named and named.zones else None
         if told is None:
             return None
@@ -486,7 +485,7 @@ class AgentService:
         offers = turn.offers or changes.zones
         is_own = incoming.voice.is_own and not incoming.owner.is_group
         if is_own and not offers:
-            homes = await asyncio.to_thread(home_zones, incoming.text)
+            homes = home_zones(incoming.text)
             offers = () if incoming.time_zone in homes else tuple(homes)
         if "set_time_zone" in result.tools:  # the answer speaks of it
             return replace(changes, zones=offers)

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Annotated, Any, Literal, NotRequired, Self, TypedDict, TypeVar
 from uuid import UUID
 
@@ -281,7 +282,7 @@ class IncomingMessage:
         note = "\n".join(filter(None, (self.problem, say("secret_masked", self.language))))
         return replace(self, is_masked=True, problem=note)
 
-    @property
+    @cached_property
     def is_private(self) -> bool:
         """Whether it is to be remembered nowhere: on request, or with the code of a door.
 

@@ -46,12 +46,10 @@ class Handlers:
     def register(self, router: Router) -> None:
         """Add the handlers; the first whose filters match takes an update, refusals come first."""
         router.message.register(self.refuse, is_refused)
-        router.message.register(self.run_command, F.text, self.is_command)
-        router.message.register(
-            self.follow_migration, F.migrate_to_chat_id | F.migrate_from_chat_id
-        )
+        router.message.register(self.run_command, self.is_command)
+        router.message.register(self.follow_migration, tells_migration)
         router.message.register(self.take_zone, answers_zone_question)
-        router.message.register(self._turns.answer_text, F.text)
+        router.message.register(self._turns.answer_text, has_text)
         router.message.register(self._turns.answer_content)
         router.edited_message.register(self._turns.take_edit, F.text | F.caption)
         router.callback_query.register(self.refuse_tap, is_refused)
@@ -239,12 +237,23 @@ class Handlers:
         return replace(called, is_admin=member.status in ADMINS)
 
 
-# aiogram runs filters that are plain functions in a thread, so these are coroutines.
+# aiogram runs filters that are plain functions, its own ``F`` among them, in a thread, so these
+# are coroutines.
 
 
 async def is_refused(_event: types.TelegramObject, it: Arrived) -> bool:
     """A stranger's message, or tap."""
     return it.stored.kind == "refused"
+
+
+async def has_text(message: types.Message) -> bool:
+    """A message of text."""
+    return bool(message.text)
+
+
+async def tells_migration(message: types.Message) -> bool:
+    """What the old chat of a group, or its new one, says of the move."""
+    return message.migrate_to_chat_id is not None or message.migrate_from_chat_id is not None
 
 
 async def answers_zone_question(message: types.Message, it: Arrived) -> bool:
