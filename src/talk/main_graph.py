@@ -16,11 +16,11 @@ question: confirm_conflicts ‖ → [auto_resolve] → store_knowledge → gener
 """
 
 import sys
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from inspect import signature
-from typing import Any, Literal
+from typing import Any, Literal, get_args, get_type_hints
 
 from langchain_core.tools import BaseTool
 from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -29,6 +29,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.prebuilt import ToolNode, tools_condition
 from langgraph.runtime import Runtime
+from langgraph.types import Command
 
 from src.llm.chat import ModelCaller
 from src.llm.tokens import TokenCounter
@@ -47,6 +48,8 @@ from src.talk.turn_state import ConversationState
 
 Graph = CompiledStateGraph[ConversationState, TurnContext, ConversationState, ConversationState]
 Builder = StateGraph[ConversationState, TurnContext, ConversationState, ConversationState]
+Node = Callable[[ConversationState, Runtime[TurnContext]], Awaitable[ConversationState]]
+Route = Callable[[ConversationState], str]
 
 KEPT_TYPES = (Fact, Hit, Memory, Outcome, Voice)  # in the state, beside LangChain's own
 # Where earlier versions had them: a question that they asked names these modules.
@@ -101,7 +104,9 @@ EDGES = (
     ("forget_knowledge", END),
     ("set_reminder", END),
 )
-INTENTS: dict[Hashable, str] = {
+INTENTS: Mapping[
+    Intent, Literal["extract_facts", "react_loop", "forget_knowledge", "set_reminder"]
+] = {
     "teach": "extract_facts",
     "solve": "react_loop",
     "forget": "forget_knowledge",
@@ -161,13 +166,7 @@ def build_graph(
         tools, handle_tool_errors=describe_tool_error, awrap_tool_call=tool_runs.run
     )
     builder.add_node("tools", wrapped)
-    # Where a route leads, the annotation of what it returns says.
     builder.add_conditional_edges(START, route_start)
-    builder.add_conditional_edges("retrieve_memories", route_summary)
-    builder.add_conditional_edges("assistant", route_tools)
-    builder.add_conditional_edges("update_state_after_tool", route_after_tool)
-    builder.add_conditional_edges("classify_intent", route_intent, INTENTS)
-    builder.add_conditional_edges("weigh_conflicts", route_conflicts)
     return builder.compile()
 
 
@@ -186,7 +185,6 @@ def build_question_graph(memories: Memories, checkpointer: BaseCheckpointSaver[s
     """
     builder = _begin(QUESTION_NODES, STORING_EDGES, {"memories": memories})
     builder.add_edge(START, "confirm_conflicts")
-    builder.add_conditional_edges("confirm_conflicts", route_resolution)
     return builder.compile(checkpointer=checkpointer)
 
 
@@ -199,10 +197,28 @@ def _begin(
     builder: Builder = StateGraph(ConversationState, context_schema=TurnContext)
     for node in nodes:
         wanted = signature(node).parameters.keys() & parts.keys()
-        builder.add_node(node.__name__, partial(node, **{name: parts[name] for name in wanted}))
+        bound = partial(node, **{name: parts[name] for name in wanted})
+        if route := ROUTES.get(node.__name__):
+            ends = get_args(get_type_hints(route)["return"])
+            builder.add_node(node.__name__, _routed(bound, route), destinations=ends)
+        else:
+            builder.add_node(node.__name__, bound)
     for start, end in edges:
         builder.add_edge(start, end)
     return builder
+
+
+def _routed(node: Node, route: Route) -> Callable[..., Awaitable[Command[str]]]:
+    """The node, whose result says where its route leads.
+
+    For a conditional edge LangGraph copies the whole state, to see what the node has changed.
+    """
+
+    async def run(state: ConversationState, runtime: Runtime[TurnContext]) -> Command[str]:
+        update = await node(state, runtime)
+        return Command(update=update, goto=route({**state, **update}))
+
+    return run
 
 
 def checkpoint_serde() -> JsonPlusSerializer:
@@ -216,40 +232,42 @@ def checkpoint_serde() -> JsonPlusSerializer:
     return JsonPlusSerializer(allowed_msgpack_modules=[*KEPT_TYPES, *former])
 
 
-# Like the nodes that only compute, the routes are coroutines: LangGraph sends plain functions to
-# a worker thread, which costs more than they do.
-
-
 async def route_start(
     state: ConversationState,  # noqa: ARG001  (LangGraph passes the state first)
     runtime: Runtime[TurnContext],
 ) -> Literal["init_state", "retrieve_context"]:
-    """To the prompt, or straight to strict mode, which has no use for it."""
+    """To the prompt, or straight to strict mode, which has no use for it.
+
+    Like the nodes that only compute, it is a coroutine: LangGraph sends plain functions to a
+    worker thread, which costs more than they do.
+    """
     return "retrieve_context" if runtime.context.mode == "strict" else "init_state"
 
 
-async def route_summary(state: ConversationState) -> Literal["summarize", "assistant"]:
+def route_summary(state: ConversationState) -> Literal["summarize", "assistant"]:
     """To a summary when the prompt takes 60 % of the context or more."""
     share = state["current_token_count"] / state["llm_context_size"]
     return "summarize" if share >= SUMMARIZE_FROM else "assistant"
 
 
-async def route_tools(state: ConversationState) -> Literal["tools", "__end__"]:
+def route_tools(state: ConversationState) -> Literal["tools", "__end__"]:
     """To the tools that the model called, else the turn is over."""
     return tools_condition(state["messages"])
 
 
-async def route_after_tool(state: ConversationState) -> Literal["check_facts", "assistant"]:
+def route_after_tool(state: ConversationState) -> Literal["check_facts", "assistant"]:
     """A saved fact belongs into the prompt at once, a forgotten one out of it."""
     return "check_facts" if state["fact_added_in_last_run"] else "assistant"
 
 
-async def route_intent(state: ConversationState) -> Intent:
+def route_intent(
+    state: ConversationState,
+) -> Literal["extract_facts", "react_loop", "forget_knowledge", "set_reminder"]:
     """What the message does."""
-    return state["intent"] or "solve"
+    return INTENTS[state["intent"] or "solve"]
 
 
-async def route_conflicts(
+def route_conflicts(
     state: ConversationState,
 ) -> Literal["auto_resolve", "store_knowledge", "__end__"]:
     """Conflicts are resolved before anything is stored; what is in question is not stored here."""
@@ -258,8 +276,18 @@ async def route_conflicts(
     return "auto_resolve" if state["conflicts"] else "store_knowledge"
 
 
-async def route_resolution(
-    state: ConversationState,
-) -> Literal["auto_resolve", "store_knowledge"]:
+def route_resolution(state: ConversationState) -> Literal["auto_resolve", "store_knowledge"]:
     """Only who says so replaces something important."""
     return "auto_resolve" if state["resolution"] == "replace" else "store_knowledge"
+
+
+# Which way leads on from a node: it sees the state with what the node returns. Where a route
+# leads, the annotation of what it returns says.
+ROUTES: Mapping[str, Route] = {
+    "retrieve_memories": route_summary,
+    "assistant": route_tools,
+    "update_state_after_tool": route_after_tool,
+    "classify_intent": route_intent,
+    "weigh_conflicts": route_conflicts,
+    "confirm_conflicts": route_resolution,
+}

@@ -357,7 +357,7 @@ async def test_the_facts_count_as_changed_when_a_tool_of_the_last_round_says_so(
     update = await update_state_after_tool(state, counter=counter)
     assert update["fact_added_in_last_run"] is is_changed
     assert update["current_token_count"] == counter.count_messages(messages)
-    following = await route_after_tool({**state, **update})
+    following = route_after_tool({**state, **update})
     assert following == ("check_facts" if is_changed else "assistant")
     messages += [AIMessage(""), ToolMessage("12:00", name="any_tool", tool_call_id="2")]
     update = await update_state_after_tool(state, counter=counter)
@@ -454,9 +454,9 @@ async def test_sixty_per_cent_exactly_is_summarised_and_a_token_less_is_not(size
     boundary = size * 3 // 5
     assert boundary * 5 == size * 3, "the boundary is a whole number"
     state: ConversationState = {"current_token_count": boundary, "llm_context_size": size}
-    assert await route_summary(state) == "summarize"
-    assert await route_summary({**state, "current_token_count": boundary - 1}) == "assistant"
-    assert await route_summary({**state, "llm_context_size": size + 1}) == "assistant"
+    assert route_summary(state) == "summarize"
+    assert route_summary({**state, "current_token_count": boundary - 1}) == "assistant"
+    assert route_summary({**state, "llm_context_size": size + 1}) == "assistant"
 
 
 async def test_the_graph_takes_the_way_over_the_summary_from_the_boundary_on(
