@@ -18,7 +18,6 @@ from benchmarks.world import World, percentile
 Numbers = dict[str, float]
 Start = Callable[[], AbstractContextManager[psutil.Process]]
 
-USERS = 200
 IDLE_SECONDS = 20.0
 ALONE_TURNS = 40  # one after the other, from the first on
 TYPING_SECONDS = 1.2  # between two of them: Telegram wants no more than one a second in a chat
@@ -65,7 +64,7 @@ async def cost_of_turns(
     before, used, served = work(dsn), processor(child), sum(processor(server))
     line.expect(turns)
     for number in range(1, turns + 1):
-        await world.say(number, USERS)
+        await world.say(number, world.people)
         await asyncio.sleep(1 / rate)
     await line.quiet()
     added = line.latencies()
@@ -155,7 +154,7 @@ async def talk_on(world: World, rate: float, enough: asyncio.Event) -> None:
     number = 0
     while not enough.is_set():
         number += 1
-        await world.say(number, USERS)
+        await world.say(number, world.people)
         with suppress(TimeoutError):
             await asyncio.wait_for(enough.wait(), 1 / rate)
 

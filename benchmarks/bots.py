@@ -11,6 +11,9 @@ as NAME=PATH: other checkouts of Pomni, and checkouts of the two bots by other a
 requirements there, father-bot's mongomock besides. They count tokens with tiktoken, which fetches
 its vocabularies into ``data-gym-cache`` of the temporary folder.
 
+A chat of fifteen messages stands in the prompt whole, so that nothing is searched for it: with
+``--people 10`` nearly all turns of a longer run search.
+
 Each round is printed as it is measured, then the medians with their ratios to the bare handler's.
 """
 
@@ -31,7 +34,6 @@ import psutil
 import psycopg2
 
 from benchmarks.bot_phases import (
-    USERS,
     Numbers,
     alone,
     burst,
@@ -77,6 +79,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--rate", type=float, action="append", help="messages a second (5)")
     parser.add_argument("--seconds", type=float, default=30.0, help="at each rate")
+    parser.add_argument("--people", type=int, default=200, help="who write at these rates in turn")
     parser.add_argument("--burst", type=int, action="append", default=[], help="chats at once")
     parser.add_argument("--settle", type=float, default=65.0, help="seconds before the rest")
     parser.add_argument("--kills", type=int, default=0, help="at the slowest rate")
@@ -113,12 +116,12 @@ async def measure(
 ) -> Numbers:
     """One bot on a database of its own: its start, its turns, its rest, its deaths."""
     dsn, port = new_database(address, folder.name.replace("-", "_")), free_port()
-    async with World() as world:
+    async with World(arguments.people) as world:
         environment = {**world.environment(dsn), "HTTP_PORT": port}
         environment["PYTHONPATH"] = str(contender.modules)
         start = partial(process, contender.arguments, environment, folder, contender.interpreter)
         world.timeline.expect(1)
-        await world.say(1, USERS)
+        await world.say(1, world.people)
         started = time.monotonic()
         with start() as child:
             numbers = await cold_start(world, child, started)

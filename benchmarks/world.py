@@ -172,10 +172,15 @@ def _number(text: str) -> int:
 
 
 class World:
-    """The fakes, and what they saw."""
+    """The fakes, and what they saw.
 
-    def __init__(self) -> None:
+    Attributes:
+        people: How many write in turn; the fewer, the longer are their chats.
+    """
+
+    def __init__(self, people: int = 200) -> None:
         """Nothing listens yet."""
+        self.people = people
         self.timeline = Timeline()
         self.telegram = FakeTelegram(keep_calls=False)
         self.model = FakeOpenAI(keep_requests=False)

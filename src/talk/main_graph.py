@@ -48,7 +48,7 @@ from src.talk.turn_state import ConversationState
 
 Graph = CompiledStateGraph[ConversationState, TurnContext, ConversationState, ConversationState]
 Builder = StateGraph[ConversationState, TurnContext, ConversationState, ConversationState]
-Node = Callable[[ConversationState, Runtime[TurnContext]], Awaitable[ConversationState]]
+Node = Callable[..., Awaitable[ConversationState]]
 Route = Callable[[ConversationState], str]
 
 KEPT_TYPES = (Fact, Hit, Memory, Outcome, Voice)  # in the state, beside LangChain's own
@@ -214,8 +214,10 @@ def _routed(node: Node, route: Route) -> Callable[..., Awaitable[Command[str]]]:
     For a conditional edge LangGraph copies the whole state, to see what the node has changed.
     """
 
+    takes_runtime = "runtime" in signature(node).parameters
+
     async def run(state: ConversationState, runtime: Runtime[TurnContext]) -> Command[str]:
-        update = await node(state, runtime)
+        update = await (node(state, runtime) if takes_runtime else node(state))
         return Command(update=update, goto=route({**state, **update}))
 
     return run
