@@ -192,9 +192,11 @@ class Workers:
                 self._closing.clear()
                 self.opened.set()
                 await self._work()
-        side_tasks = (presence, watch, due, ear)
-        for task in side_tasks:  # they may be waiting for a database that says nothing
-            task.cancel()
+        side_tasks = {presence, watch, due, ear}
+        while left := {task for task in side_tasks if not task.done()}:
+            for task in left:  # they may be waiting for a database that says nothing
+                task.cancel()
+            await asyncio.wait(left, timeout=RESTART_PAUSE)  # Python 3.11 may swallow a cancel
         await asyncio.gather(*side_tasks, *self._late, return_exceptions=True)
         await asyncio.to_thread(self._alive.release)
 

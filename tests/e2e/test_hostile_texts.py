@@ -88,7 +88,8 @@ async def test_the_bot_outlives_its_engines_and_they_do_not_outlive_the_bot(worl
     for engine in first:
         os.kill(engine, signal.SIGKILL)
     await world.telegram.send_text(USER, LONG + "два")
-    await world.telegram.wait_sent(USER, 2)
+    await world.telegram.send_text(USER, "/search два")  # the prompt shows all: no turn searches
+    await world.telegram.wait_sent(USER, 3)
     await embedded(world)
     second = engines(bot)
     assert len(second) == 2 and not set(first) & set(second)
@@ -107,5 +108,7 @@ async def test_an_answer_does_not_wait_for_an_engine_that_hangs(world: World, wh
     await world.telegram.send_text(USER, LONG + "два")
     await world.telegram.wait_sent(USER, 2)
     assert world.answers(USER) == [f"эхо: {LONG}раз", f"эхо: {LONG}два"]
+    await world.telegram.send_text(USER, "/search раз")
+    await world.telegram.wait_sent(USER, 3)
     assert await bot.terminate() == 0, "nor does the end"
     await eventually(lambda: not Path(f"/proc/{hanging}").exists(), "its end")

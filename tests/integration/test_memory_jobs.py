@@ -365,7 +365,7 @@ async def test_a_job_that_a_shutdown_interrupts_begins_again_though_another_wait
         await works.turn(f"реплика {number}")
     model = works.rig.model
     model.reply = lambda request: Reply(hang=not is_answer(request), text="ответ")
-    worker = asyncio.ensure_future(works.work_off(shutdown_graceful_timeout=0.05))
+    worker = asyncio.ensure_future(works.work_off(shutdown_graceful_timeout=1.0))
     await model.wait_for(lambda: works.digests, timeout=30)
     await works.turn("ещё")
     conversation = works.rig.rows("SELECT id::text FROM conversations")[0][0]

@@ -524,6 +524,9 @@ CASES: dict[str, Callable[[Stage], Any]] = {
             s.do.retrieval.search(s.request(conversation_id=who.conversation, before_position=1)),
         ]
     ),
+    "RetrievalRepository.is_anything_beyond": lambda s: s.both(
+        lambda who: s.do.retrieval.is_anything_beyond(s.me.owner, who.conversation)
+    ),
     "RetrievalRepository.read_private": lambda s: s.both(
         lambda who: s.do.retrieval.read_private(s.me.owner, who.facts)
     ),
@@ -783,6 +786,7 @@ SAY_LITTLE = frozenset(
         "TurnRepository.was_newest_stopped",
         "ConversationRepository.store_message", "TimelineRepository.find_day",
         "TimelineRepository.find_message",
+        "RetrievalRepository.is_anything_beyond",
         "RetrievalRepository.read_private",  # see test_secrets.py: they have no private facts
     }
 )  # fmt: skip
