@@ -11,8 +11,9 @@ as NAME=PATH: other checkouts of Pomni, and checkouts of the two bots by other a
 requirements there, father-bot's mongomock besides. They count tokens with tiktoken, which fetches
 its vocabularies into ``data-gym-cache`` of the temporary folder.
 
-A chat of fifteen messages stands in the prompt whole, so that nothing is searched for it: with
-``--people 10`` nearly all turns of a longer run search.
+A chat of fifteen messages stands in the prompt whole, so that nothing is searched for it: the
+fewer ``--people`` there are, the more turns of a long run search. Telegram takes one answer a
+second in a chat, so they must be more than the rate.
 
 Each round is printed as it is measured, then the medians with their ratios to the bare handler's.
 """

@@ -73,7 +73,7 @@ class PlainCompletions:
     """OpenAI's chat completions, sending the request as it is.
 
     The SDK matches every message and every tool against every kind of parameter, to rename fields
-    that have no other name there; that takes half of a turn's processor time.
+    that have no other name there; that takes nearly half of a turn's processor time.
     LangChain's request is in the API's own form already, so it goes as ``extra_body``, which
     the SDK merges into its own untouched. And the response is read by ``CompletionStream``.
     """

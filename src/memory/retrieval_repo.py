@@ -318,9 +318,9 @@ WHERE (%(with_assistant)s OR d.speaker <> 'assistant' AND NOT coalesce(was_taken
 )
 
 
-# Whether a search can find anything for a prompt that shows all of a conversation: what was said
-# elsewhere or is gone, a fact told there or kept with its secret, a summary. A prompt never shows
-# as many as are looked at.
+# Whether ``SEARCH`` can find anything for a prompt that shows all of a conversation, by the same
+# rule of what it leaves out: what was said elsewhere or is gone, a fact told there or kept with
+# its secret, a summary. A prompt never shows as many as are looked at.
 SELECT_BEYOND = PreparedStatement(
     "select_beyond",
     """

@@ -120,18 +120,18 @@ class GlobalSettingsRepository(Repository):
         return self._settings
 
     @property
-    def is_fresh(self) -> bool:
+    def _is_fresh(self) -> bool:
         """Whether ``get`` returns at once what is the last known."""
         return time.monotonic() - self._read_at <= FRESH_SECONDS
 
     async def fetch(self) -> GlobalSettings:
         """``get`` for coroutines; no thread is asked for what is fresh."""
-        return self._settings if self.is_fresh else await self._run(self.get)
+        return self._settings if self._is_fresh else await self._run(self.get)
 
     def get(self) -> GlobalSettings:
         """The settings, at most a few seconds old; the defaults when the row was deleted."""
         with self._lock:
-            if not self.is_fresh:
+            if not self._is_fresh:
                 self._settings = self._read(self._client.fetch_one(SELECT_SETTINGS))
                 self._read_at = time.monotonic()
             return self._settings

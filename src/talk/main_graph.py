@@ -104,9 +104,8 @@ EDGES = (
     ("forget_knowledge", END),
     ("set_reminder", END),
 )
-INTENTS: Mapping[
-    Intent, Literal["extract_facts", "react_loop", "forget_knowledge", "set_reminder"]
-] = {
+Work = Literal["extract_facts", "react_loop", "forget_knowledge", "set_reminder"]
+INTENTS: Mapping[Intent, Work] = {
     "teach": "extract_facts",
     "solve": "react_loop",
     "forget": "forget_knowledge",
@@ -213,7 +212,6 @@ def _routed(node: Node, route: Route) -> Callable[..., Awaitable[Command[str]]]:
 
     For a conditional edge LangGraph copies the whole state, to see what the node has changed.
     """
-
     takes_runtime = "runtime" in signature(node).parameters
 
     async def run(state: ConversationState, runtime: Runtime[TurnContext]) -> Command[str]:
@@ -262,9 +260,7 @@ def route_after_tool(state: ConversationState) -> Literal["check_facts", "assist
     return "check_facts" if state["fact_added_in_last_run"] else "assistant"
 
 
-def route_intent(
-    state: ConversationState,
-) -> Literal["extract_facts", "react_loop", "forget_knowledge", "set_reminder"]:
+def route_intent(state: ConversationState) -> Work:
     """What the message does."""
     return INTENTS[state["intent"] or "solve"]
 

@@ -3,7 +3,7 @@
 import logging
 from dataclasses import replace
 
-from aiogram import F, Router, types
+from aiogram import Router, types
 from aiogram.enums import ChatMemberStatus, ChatType
 from aiogram.exceptions import AiogramError, TelegramBadRequest, TelegramForbiddenError
 
@@ -51,7 +51,7 @@ class Handlers:
         router.message.register(self.take_zone, answers_zone_question)
         router.message.register(self._turns.answer_text, has_text)
         router.message.register(self._turns.answer_content)
-        router.edited_message.register(self._turns.take_edit, F.text | F.caption)
+        router.edited_message.register(self._turns.take_edit, has_words)
         router.callback_query.register(self.refuse_tap, is_refused)
         router.callback_query.register(self.press_button)
         router.my_chat_member.register(self.note_membership)
@@ -249,6 +249,11 @@ async def is_refused(_event: types.TelegramObject, it: Arrived) -> bool:
 async def has_text(message: types.Message) -> bool:
     """A message of text."""
     return bool(message.text)
+
+
+async def has_words(message: types.Message) -> bool:
+    """A message of text, or with a caption."""
+    return bool(message.text or message.caption)
 
 
 async def tells_migration(message: types.Message) -> bool:
