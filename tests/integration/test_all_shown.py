@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from src.memory.retrieval_repo import RetrievalRepository
-from tests.integration.person import FAKE_EMBEDDINGS, Person, called
+from tests.integration.person import FAKE_EMBEDDINGS, Person, Rig, called
 
 pytestmark = pytest.mark.core(embedding_model=FAKE_EMBEDDINGS)
 
@@ -27,7 +27,10 @@ async def ask(person: Person, text: str = ASKED) -> str:
     return person.rig.block("memories")
 
 
-async def test_nothing_is_searched_while_the_prompt_shows_all(person: Person) -> None:
+# In the shared database another model may serve, whose requests nobody sees.
+@pytest.mark.own_database
+async def test_nothing_is_searched_while_the_prompt_shows_all(rig: Rig) -> None:
+    person = Person(rig)
     await person.say(TOLD, called("save_user_fact", text=TOLD), "Запомнил", has_past=False)
     await person.index()
     assert person.facts() == [TOLD] and is_all_shown(person)
@@ -77,7 +80,7 @@ async def test_strangers_are_nobodys_past(person: Person, agents: Any) -> None:
     assert is_all_shown(person) and person.owner != other.owner
 
 
-async def test_the_question_is_embedded_ahead_where_much_was_said(person: Person) -> None:
-    question = f"{ASKED} и от бани"  # nobody has asked it before
-    await person.say(question, "Сейчас", has_past=True)
-    await person.model.wait_for(lambda: [question] in person.model.embedding_requests)
+@pytest.mark.own_database
+async def test_the_question_is_embedded_ahead_where_much_was_said(rig: Rig) -> None:
+    await Person(rig).say(ASKED, "Сейчас", has_past=True)
+    await rig.model.wait_for(lambda: [ASKED] in rig.model.embedding_requests)
