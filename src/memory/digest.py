@@ -114,7 +114,7 @@ class DigestService:
         """
         failures: list[AppError] = []
         is_bounded = False
-        for step, most in (
+        for step, limit in (
             (self._compaction.compact, MAX_FOLDS),
             (self._extraction.extract, MAX_WINDOWS),
             (self._extraction.read_parting, MAX_WINDOWS),
@@ -123,7 +123,7 @@ class DigestService:
                 await asyncio.sleep(STEP_SECONDS)
                 await self._quiet.wait(MAX_WAIT)
             try:
-                is_bounded |= await step(conversation_id) == most
+                is_bounded |= await step(conversation_id) == limit
             except (ModelError, ModelUnavailableError, PostponedError) as error:
                 failures.append(error)
         if failures:
@@ -162,10 +162,10 @@ class DigestService:
 def needs_digest(state: DigestState, settings: GlobalSettings) -> bool:
     """Return True if there are messages to summarise, summaries to merge, or a window to read."""
     last = state.last_position
-    left = start_of_window(last + NEXT_TURN, settings) - 1
+    last_outside = start_of_window(last + NEXT_TURN, settings) - 1
     start = start_of_window(last + 1, settings)
     moves = start > start_of_window(last + 1 - NEXT_TURN, settings)
     merges = moves and state.summaries > settings.summaries_kept
     is_full = last - state.extracted_position >= settings.memory_extraction_window
     is_closed = is_full and settings.memory_extraction_enabled
-    return left > state.summarised_position or merges or is_closed
+    return last_outside > state.summarised_position or merges or is_closed
