@@ -308,7 +308,7 @@ class QuestionRepository(Repository):
         self._client.in_transaction(work)
 
     def find_ended(self, answer_id: int) -> EndedQuestion | None:
-        """Return a closed question for the job that shows it; None if Telegram does not show it."""
+        """Return a closed question for the job that shows it; None without a Telegram message."""
         return self._first(
             lambda user, thread, *row: EndedQuestion(Owner(user, thread), *row),
             SELECT_ENDING, answer_id=answer_id,
