@@ -39,8 +39,6 @@ MAX_DELETE_AGE = 30 * 86_400.0  # seconds; providers expire batches before that
 
 @dataclass(frozen=True)
 class _Request:
-    """A window and its request to the provider."""
-
     window: BatchWindow
     encoded: dict[str, Any]
 
@@ -286,7 +284,6 @@ class BatchExtractionService:
         await self._delete_batch(provider, job)
 
     async def _delete_batch(self, provider: LLMProvider, job: BatchJob) -> None:
-        """Delete the batch at the provider, with the users' texts."""
         try:
             await provider.delete_batch(job.batch_id, job_id=str(job.id))
         except AppError as error:

@@ -134,7 +134,6 @@ class CompactionService:
         return await self._fold(conversation_id, gap, settings.summary_messages)
 
     async def _fold(self, conversation_id: UUID, gap: tuple[int, int], usual: int) -> bool:
-        """Summarise the first messages of a gap."""
         first, last = gap
         size = portion_size(last - first + 1, usual, far=FAR_BEHIND, most=MAX_FOLD)
         last = min(last, first + size - 1)
@@ -172,7 +171,7 @@ class CompactionService:
 
     async def _merge(self, conversation_id: UUID, summaries: Sequence[Summary]) -> bool:
         """Merge the oldest consecutive summaries, without the newest one."""
-        run = _first_run(summaries[:-1])
+        run = _first_consecutive(summaries[:-1])
         if len(run) < 2:
             return False
         texts = [summary.content for summary in run if summary.content]
@@ -231,8 +230,7 @@ def start_of_window(last_position: int, settings: GlobalSettings) -> int:
     )
 
 
-def _first_run(summaries: Sequence[Summary]) -> list[Summary]:
-    """Return the leading summaries without a gap between them."""
+def _first_consecutive(summaries: Sequence[Summary]) -> list[Summary]:
     run: list[Summary] = []
     for summary in summaries:
         if run and summary.first_position != run[-1].last_position + 1:

@@ -345,7 +345,6 @@ class ConsolidationService:
     def _compare(
         self, owner: Owner, memory_id: int, model_id: int, transaction: Transaction
     ) -> list[MergeKind | None]:
-        """Compare one fact with similar ones; returns the kinds of the merges."""
         lock_facts(transaction, owner)
         facts = ComparedFacts(transaction, owner)
         loaded = facts.load(memory_id, model_id)

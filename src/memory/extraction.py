@@ -244,7 +244,6 @@ class ExtractionService:
         return state
 
     async def _load(self, state: digest_repo.DigestState, size: int, least: int) -> Window:
-        """Load the next ``size`` messages, or as many of them as one call may read."""
         first = state.extracted_position + 1
         last = min(state.last_position, first + size - 1)
         load = self._conversations.list_messages
@@ -257,7 +256,6 @@ class ExtractionService:
     async def _is_left_to_batch(
         self, state: digest_repo.DigestState, settings: GlobalSettings
     ) -> bool:
-        """Return True if the next window is in a batch, or will be: it has tries left."""
         failures, is_waiting = await self._client.run(
             self._batches.count_tries, state.conversation_id, state.extracted_position + 1
         )
@@ -265,7 +263,6 @@ class ExtractionService:
         return is_waiting or (is_batched and failures < MAX_BATCH_TRIES)
 
     async def _extract(self, window: Window, reload: Callable[[], list[PastMessage]]) -> None:
-        """Extract and store the facts of a window; skip one that the model refuses."""
         known: dict[int, str] = {}
 
         async def call(on_usage: Callable[[ModelUsage], None]) -> ExtractedFacts:

@@ -123,7 +123,7 @@ def count_shared(request: Request, candidate: Candidate) -> int:
 
 def choose_best(request: Request, meant: Sequence[Candidate]) -> Sequence[Candidate]:
     """Narrow matches down: not about another person, and without words beyond the request."""
-    candidates = [c for c in meant if not _is_of_another(request, c)] or meant
+    candidates = [c for c in meant if not _is_about_other(request, c)] or meant
     lemmas = frozenset(lemma for word in request.words for lemma in word.lemmas)
     exact = [c for c in candidates if all(w.lemmas & lemmas for w in content_words(c.text))]
     return exact if len(exact) == 1 else candidates
@@ -159,7 +159,7 @@ def _fits(request: Request, candidate: Candidate) -> bool:
     if request.is_about_user and not _is_about_user(candidate):
         return False
     is_users_own = request.is_about_user or request.is_own
-    if is_users_own and _is_of_another(request, candidate):
+    if is_users_own and _is_about_other(request, candidate):
         return False
     if is_users_own and _names_only_relation(request, candidate) and not _is_about_user(candidate):
         return False
@@ -203,8 +203,7 @@ def _is_about_user(candidate: Candidate) -> bool:
     return subject not in _kin() and FIRST_PERSON.match(plain(candidate.text)) is not None
 
 
-def _is_of_another(request: Request, candidate: Candidate) -> bool:
-    """Return True if the candidate is about a person whom the request does not name."""
+def _is_about_other(request: Request, candidate: Candidate) -> bool:
     lemmas = {lemma for word in request.words for lemma in word.lemmas}
     if candidate.is_fact:
         subject = canonical_subject(candidate.subject)

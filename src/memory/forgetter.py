@@ -80,7 +80,7 @@ class Forgetter:
         self._request_id = request_id
         self._speaker_id = speaker_id
         facts = self._repository.list_facts()
-        self._facts = [fact for fact in facts if self._is_own(fact.speaker_id)]
+        self._facts = [fact for fact in facts if self._is_by_asker(fact.speaker_id)]
         self._message_ids: set[int] = set()
         self._sentences: dict[int, list[str]] = {}
         self._forgotten: list[Candidate] = []
@@ -124,8 +124,7 @@ class Forgetter:
             return Forgotten(ask=tuple(matches[:MAX_ASKED]))
         return self._carry_out({fact.id for fact in meant}, [entry.text for entry in sentences])
 
-    def _is_own(self, speaker_id: int | None) -> bool:
-        """Return True if the member who asks said it; in a private chat always."""
+    def _is_by_asker(self, speaker_id: int | None) -> bool:
         return self._speaker_id is None or speaker_id in (None, self._speaker_id)
 
     def _find_facts(self, request: Request, *, everything: bool) -> list[Candidate]:
@@ -151,7 +150,7 @@ class Forgetter:
         quotes = [quote for fact in self._facts for quote in fact.quotes.values()]
         for message in messages:
             is_statement = message.role == "user" and message.id != self._request_id
-            if not is_statement or not self._is_own(message.sender_id) or _asks(message.text):
+            if not is_statement or not self._is_by_asker(message.sender_id) or _asks(message.text):
                 continue
             for sentence in filter(None, map(str.strip, SENTENCE_END.split(message.text))):
                 if _asks(sentence) or any(spans(sentence, quote) for quote in quotes):
@@ -177,7 +176,7 @@ class Forgetter:
             ids=sources | self._message_ids | self._sentences.keys(),
             beginnings=set(map(_prefix, words)),
         )
-        self._message_ids &= {m.id for m in messages if self._is_own(m.sender_id)}
+        self._message_ids &= {m.id for m in messages if self._is_by_asker(m.sender_id)}
         existing = {message.id: message for message in messages if message.role == "user"}
         if not forgotten and not existing.keys() & (self._message_ids | self._sentences.keys()):
             return Forgotten()
@@ -201,7 +200,6 @@ class Forgetter:
     def _build_changes(
         self, messages: Sequence[TouchedMessage], others: Sequence[OtherQuote]
     ) -> list[TextChange]:
-        """Redact the user's messages; hide answers that repeat a forgotten fact."""
         changes: list[TextChange] = []
         for message in messages:
             if message.id == self._request_id or message.role != "user":
@@ -275,7 +273,6 @@ def _add_earlier(
 
 
 def _add_replaced(facts: Sequence[Candidate], ids: Collection[int]) -> list[Candidate]:
-    """Return these facts with all that they replaced, directly or indirectly."""
     found = {fact.id for fact in facts if fact.id in ids}
     while True:
         predecessors = {f.id for f in facts if f.superseded_by in found} - found
@@ -310,7 +307,6 @@ def _asks(text: str) -> bool:
 
 
 def _asks_about(text: str, fact: Candidate) -> bool:
-    """Return True if a question, or an earlier request to forget, is about the fact."""
     request = read_request(text)
     if any(word.lemmas & _key_lemmas(fact) for word in request.words):
         return True
@@ -332,14 +328,12 @@ def _find_removed_quotes(
 
 
 def _key_lemmas(fact: Candidate) -> frozenset[str]:
-    """Return the lemmas of the object, or of the whole fact when it has none."""
     is_value = plain(fact.object) != plain(fact.text)
     words = lemmas_of(fact.object) if is_value else frozenset()
     return words or lemmas_of(fact.text)
 
 
 def _find_nearest(facts: Sequence[Candidate], request: Request) -> tuple[Named, ...]:
-    """Return current facts that share words with the request, best match first."""
     scored = [
         (forget_matching.count_shared(request, fact), fact) for fact in facts if fact.is_living
     ]

@@ -482,7 +482,6 @@ class ForgettingRepository(OwnerSteps):
         return Undone(None, [str(text) for text in undo["texts"]])
 
     def _apply(self, changes: Sequence[TextChange]) -> None:
-        """Redact messages, hide them, or show them again."""
         ids = [change.message_id for change in changes]
         reset_vectors(self._transaction, self._owner, ids)
         for change in changes:

@@ -230,7 +230,6 @@ def _move_owner(transaction: Transaction, chats: dict[str, int]) -> int:
 
 
 def _merge_owners(transaction: Transaction, owners: dict[str, int]) -> None:
-    """Merge the data of the second owner into the first."""
     for kept_id, merged_id in transaction.fetch_all(SELECT_CONVERSATION_PAIRS, owners):
         pair = {"kept": kept_id, "gone": merged_id}
         for statement in (MERGE_CONVERSATIONS, NUMBER_SUMMARIES, DELETE_MERGED):

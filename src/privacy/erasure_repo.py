@@ -399,7 +399,6 @@ class _Erasure:
         )
 
     def _redact_mentions(self) -> int:
-        """Redact the names of the person in messages of others that mention them."""
         found = self._transaction.fetch_all(SELECT_MENTIONING, self._parameters)
         names: set[str] = set()
         for id_, text, mentions in found:
@@ -417,6 +416,5 @@ class _Erasure:
 
 
 def _redact_names(text: str, names: set[str]) -> str:
-    """Replace each name with ``…``, long names first."""
     patterns = sorted((re.escape(name) for name in names if name), key=len, reverse=True)
     return re.sub("|".join(patterns), "…", text, flags=re.IGNORECASE) if patterns else text

@@ -188,7 +188,7 @@ class ExportService(ExportRepository):
         else:
             self.write_markdown(target, called)
         day = local_time(called.moment, called.time_zone)
-        return _pack(f"pomni-{day:%Y-%m-%d}.{form}", target)
+        return _zip_if_large(f"pomni-{day:%Y-%m-%d}.{form}", target)
 
     def write_json(
         self,
@@ -252,7 +252,6 @@ def _topic(owner: Owner) -> int | None:
 
 
 def _write_section(target: TextIO, title: str, lines: Iterable[str]) -> None:
-    """Write a heading and its lines, unless there are no lines."""
     for number, line in enumerate(lines):
         if number == 0:
             target.write(f"\n## {title}\n\n")
@@ -277,8 +276,7 @@ def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def _pack(name: str, buffer: TextIOWrapper) -> ReplyFile:
-    """Return the file, zipped if it is larger than LARGEST."""
+def _zip_if_large(name: str, buffer: TextIOWrapper) -> ReplyFile:
     content = cast("BinaryIO", buffer.detach())
     if content.tell() <= LARGEST:
         return ReplyFile(name, content)

@@ -61,8 +61,6 @@ def without_person(
 
 @dataclass(frozen=True)
 class _Redaction:
-    """Redaction of one person."""
-
     id: int
     names: frozenset[str]
     in_room: bool
@@ -119,7 +117,6 @@ class _Redaction:
         return (self.in_room and not is_others) or self._occurs_in(quoted)
 
     def _occurs_in(self, value: Any) -> bool:
-        """Return True if the person, or one of their names, is anywhere within the value."""
         return any(
             _is_of(one, self.id) or (isinstance(one, str) and one in self.names)
             for one in _nested(value)
@@ -143,7 +140,6 @@ class _Redaction:
 
 
 def _nested(value: Any) -> Iterator[Any]:
-    """Yield a part of an update and everything nested in it."""
     yield value
     inside = value.values() if isinstance(value, dict) else value
     for entry in inside if isinstance(value, dict | list) else ():
