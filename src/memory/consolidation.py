@@ -258,32 +258,24 @@ class ComparedFacts(StoredFacts):
         similar = self.list_similar(new)
         return [one for one in similar if one.retired_at is None and one.id not in apart]
 
-    def retire_for(self, fact: Memory, survivor: Memory, kind: MergeKind) -> MergeKind | None:
-        """Retire a fact in favour of another; the survivor of a duplicate gets its sources.
+    def retire_for(self, fact: Memory, other: Memory, kind: MergeKind) -> MergeKind | None:
+        """Retire a fact in favour of another one, which gets the sources of a duplicate.
 
         Returns:
             The kind; None if the fact was retired meanwhile.
         """
         is_same = kind == "duplicate"
-        reason, until = ("duplicate", None) if is_same else ("contradicted", survivor.said_at)
-        if not self.retire([fact.id], successor=survivor.id, reason=reason, until=until):
+        reason, until = ("duplicate", None) if is_same else ("contradicted", other.said_at)
+        if not self.retire([fact.id], successor=other.id, reason=reason, until=until):
             return None
         details: dict[str, Any] = {}
         if is_same:
-            sources = [
-                number for (number,) in self._rows(COPY_SOURCES, id=fact.id, kept=survivor.id)
-            ]
-            self.touch(survivor.id, fact)
-            details = {
-                "importance": survivor.importance,
-                "pinned": survivor.pinned,
-                "sources": sources,
-            }
+            sources = [number for (number,) in self._rows(COPY_SOURCES, id=fact.id, kept=other.id)]
+            self.touch(other.id, fact)
+            details = {"importance": other.importance, "pinned": other.pinned, "sources": sources}
         elif not fact.valid_until:
-            details = {"until": survivor.said_at.isoformat()}
-        self._run(
-            INSERT_MERGE, kind=kind, id=fact.id, kept=survivor.id, details=json.dumps(details)
-        )
+            details = {"until": other.said_at.isoformat()}
+        self._run(INSERT_MERGE, kind=kind, id=fact.id, kept=other.id, details=json.dumps(details))
         return kind
 
 

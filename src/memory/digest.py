@@ -43,7 +43,7 @@ class DigestService:
 
     def __post_init__(self) -> None:
         """Build the repositories on the client."""
-        self._extraction_repo = ExtractionRepository(self._client)
+        self._states = ExtractionRepository(self._client)
         self._batches = BatchRepository(self._client)
         self._start_lock = asyncio.Lock()
 
@@ -57,11 +57,9 @@ class DigestService:
             StorageError: The database is away; messages indexed so far stay indexed.
         """
         settings = await self._settings.fetch()
-        done, with_parting, is_full = set[UUID](), list[UUID](), True
+        done, parting, is_full = set[UUID](), list[UUID](), True
         while is_full:
-            found, with_parting = await self._client.run(
-                self._extraction_repo.list_to_index, MOST_STATES
-            )
+            found, parting = await self._client.run(self._states.list_to_index, MOST_STATES)
             # Newer messages of these conversations wait for the next job.
             pending = [state for state in found if state.conversation_id not in done]
             is_full = bool(pending) and len(found) == MOST_STATES
@@ -70,7 +68,7 @@ class DigestService:
                 if needs_digest(state, settings):
                     await then(state.conversation_id)
             await self.indexer.index_conversations(pending)
-        for conversation_id in with_parting:
+        for conversation_id in parting:
             await then(conversation_id)
 
     async def read_parting(self) -> None:
@@ -79,7 +77,7 @@ class DigestService:
         Raises:
             AppError: The database or the model is away.
         """
-        for conversation_id in await self._client.run(self._extraction_repo.list_with_parting):
+        for conversation_id in await self._client.run(self._states.list_with_parting):
             with suppress(PostponedError):
                 await self._extraction.read_parting(conversation_id)
 
@@ -92,7 +90,7 @@ class DigestService:
             PostponedError: The newest message is unanswered and younger than QUIET_SECONDS.
             StorageError: The database is away.
         """
-        state = await self._client.run(self._extraction_repo.find_state, conversation_id)
+        state = await self._client.run(self._states.find_state, conversation_id)
         if state is not None and state.is_unanswered and state.silent_seconds < QUIET_SECONDS:
             raise PostponedError("messages are still coming", seconds=QUIET_SECONDS)
 
@@ -153,7 +151,7 @@ class DigestService:
         if settings.memory_extraction_provider != "immediate":
             return await self._client.run(self._batches.list_given_up, MAX_BATCH_TRIES)
         return await self._client.run(
-            self._extraction_repo.list_unread,
+            self._states.list_unread,
             window=settings.memory_extraction_window,
             minutes=settings.memory_extraction_silence_minutes,
         )

@@ -57,7 +57,7 @@ class Candidate:
     object: str = ""
     is_fact: bool = True
     id: int = 0
-    is_living: bool = True
+    is_current: bool = True
     superseded_by: int | None = None
     quotes: Mapping[str, str] = field(default_factory=dict)
     speaker_id: int | None = None

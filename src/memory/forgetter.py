@@ -113,7 +113,7 @@ class Forgetter:
         meant = self._find_facts(request, everything=everything)
         if request.words and (everything or not meant):
             self._sentences = self._find_sentences(request)
-        listed = [fact for fact in meant if fact.is_living] or meant
+        listed = [fact for fact in meant if fact.is_current] or meant
         sentences = [Named(f"msg-{id_}", " ".join(s)) for id_, s in self._sentences.items()]
         matches = [*(Named(fact_uid(fact.id), fact.text) for fact in listed), *sentences]
         if not matches and (thing := without_plain_reason(about)):
@@ -129,8 +129,8 @@ class Forgetter:
 
     def _find_facts(self, request: Request, *, everything: bool) -> list[Candidate]:
         """Return the facts that a request means: current ones, else retired ones."""
-        for living in (True, False):
-            facts = [fact for fact in self._facts if fact.is_living is living or everything]
+        for current in (True, False):
+            facts = [fact for fact in self._facts if fact.is_current is current or everything]
             meant = [fact for fact in facts if is_meant(request, fact)]
             if everything:
                 meant += [f for f in facts if f not in meant and is_about_person(request, f)]
@@ -185,7 +185,7 @@ class Forgetter:
         )
         changes = self._build_changes(messages, others)
         asked = [fact for fact in forgotten if fact.id in facts]
-        texts = [fact.text for fact in asked if fact.is_living] or [fact.text for fact in asked]
+        texts = [fact.text for fact in asked if fact.is_current] or [fact.text for fact in asked]
         texts += sentences
         if not texts:
             texts = [existing[number].text for number in self._message_ids & existing.keys()]
@@ -264,7 +264,7 @@ def _add_earlier(
     earlier = [
         fact
         for fact in facts
-        if not fact.is_living
+        if not fact.is_current
         and fact.id != meant[0].id
         and (fact.subject, fact.relation) == kind
         and is_meant(request, fact)
@@ -335,7 +335,7 @@ def _key_lemmas(fact: Candidate) -> frozenset[str]:
 
 def _find_nearest(facts: Sequence[Candidate], request: Request) -> tuple[Named, ...]:
     scored = [
-        (forget_matching.count_shared(request, fact), fact) for fact in facts if fact.is_living
+        (forget_matching.count_shared(request, fact), fact) for fact in facts if fact.is_current
     ]
     near = sorted(scored, key=lambda entry: (-entry[0], -entry[1].id))[:MAX_NEAREST]
     return tuple(Named(fact_uid(fact.id), fact.text) for number, fact in near if number)

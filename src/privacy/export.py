@@ -227,8 +227,8 @@ class ExportService(ExportRepository):
         day = long_day(local_time(called.moment, zone), language)
         target.write(f"# {say('export_title', language, day=day)}\n")
         for kind in MEMORY_TYPES:
-            living = (f for f in read("facts") if f["kind"] == kind and "retired_at" not in f)
-            lines = (f"- {_one_line(fact['text'])} ({fact['saved_at'][:10]})" for fact in living)
+            current = (f for f in read("facts") if f["kind"] == kind and "retired_at" not in f)
+            lines = (f"- {_one_line(fact['text'])} ({fact['saved_at'][:10]})" for fact in current)
             _write_section(target, say(f"kind_{kind}", language), lines)
         reminders = (
             f"- {_one_line(one['text'])} ({_to_local(one['due_at'], zone):%Y-%m-%d %H:%M})"
