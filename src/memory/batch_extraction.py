@@ -9,7 +9,6 @@ import json
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -86,11 +85,10 @@ class BatchExtractionService:
         chosen = find_batch_provider(settings.memory_extraction_provider)
         if chosen is None or not settings.memory_extraction_enabled:
             return 0
-        is_due = partial(
+        if not await self._client.run(
             self._batches.is_due, pause=RETRY_SECONDS, tries=MAX_BATCH_TRIES,
             interval=3600.0 * settings.memory_extraction_interval_hours,
-        )  # fmt: skip
-        if not await self._client.run(is_due):
+        ):  # fmt: skip
             return 0
         provider = self._provider(settings.memory_extraction_provider)
         model = self._model(settings, chosen)
@@ -119,14 +117,11 @@ class BatchExtractionService:
         return left
 
     async def _closed_windows(self, settings: GlobalSettings) -> AsyncIterator[Window]:
-        list_closed = partial(
-            self._unread.list_unread,
-            window=settings.memory_extraction_window,
-            minutes=settings.memory_extraction_silence_minutes,
-            limit=PAGE,
-        )
         found = [UUID(int=0)]
-        while found := await self._client.run(list_closed, after=found[-1]):
+        while found := await self._client.run(
+            self._unread.list_unread, window=settings.memory_extraction_window,
+            minutes=settings.memory_extraction_silence_minutes, after=found[-1], limit=PAGE,
+        ):  # fmt: skip
             for conversation_id in found:
                 window = await self._extraction.find_window(conversation_id)
                 if window is not None and await self._is_sendable(window):
@@ -218,9 +213,8 @@ class BatchExtractionService:
         """Adopt a batch that was submitted before a crash; else withdraw the intent."""
         windows = await self._client.run(self._batches.list_waiting, job.id)
         ids = frozenset(str(window.id) for window in windows)
-        batch_id = None
-        if ids:
-            batch_id = await provider.find_batch(str(job.id), ids, since=job.created_at)
+        find = provider.find_batch
+        batch_id = await find(str(job.id), ids, since=job.created_at) if ids else None
         if batch_id is not None:
             await self._client.run(self._batches.set_submitted, job.id, batch_id)
             return

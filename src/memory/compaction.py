@@ -166,8 +166,7 @@ class CompactionService:
             return []
         turn = await self._load(conversation_id, last - NEXT_TURN + 1, last)
         question = max((message.position for message in turn if message.role == "user"), default=0)
-        is_moving = start_of_window(question, settings) < start
-        return past if is_moving else []
+        return past if start_of_window(question, settings) < start else []
 
     async def _merge(self, conversation_id: UUID, summaries: Sequence[Summary]) -> bool:
         """Merge the oldest consecutive summaries, without the newest one."""

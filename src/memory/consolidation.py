@@ -255,8 +255,7 @@ class ComparedFacts(StoredFacts):
     def list_others(self, memory_id: int, new: NewMemory) -> list[Similar]:
         """List similar current facts, without those whose merge was undone."""
         apart = {memory_id, *(number for (number,) in self._rows(SELECT_APART, id=memory_id))}
-        similar = self.list_similar(new)
-        return [one for one in similar if one.retired_at is None and one.id not in apart]
+        return [f for f in self.list_similar(new) if f.retired_at is None and f.id not in apart]
 
     def retire_for(self, fact: Memory, other: Memory, kind: MergeKind) -> MergeKind | None:
         """Retire a fact in favour of another one, which gets the sources of a duplicate.

@@ -497,11 +497,10 @@ class BatchRepository(Repository):
         Returns:
             False if no window was waiting.
         """
-        count = self._first(
+        return bool(self._first(
             int, SETTLE, job=job_id, id=request_id, status="failed" if error else "applied",
             error=error, dropped=dropped,
-        )  # fmt: skip
-        return bool(count)
+        ))  # fmt: skip
 
     def set_status(self, job_id: UUID, status: JobStatus | None, error: str | None = None) -> None:
         """Set the status of a batch (None keeps it), and its error.

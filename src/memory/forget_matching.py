@@ -81,6 +81,11 @@ class Request:
     has_thing: bool
     is_negative: bool
 
+    @property
+    def lemmas(self) -> frozenset[str]:
+        """All lemmas of the words."""
+        return frozenset(lemma for word in self.words for lemma in word.lemmas)
+
 
 def read_request(text: str) -> Request:
     """Parse a request, with or without "forget" before it."""
@@ -124,7 +129,7 @@ def count_shared(request: Request, candidate: Candidate) -> int:
 def choose_best(request: Request, meant: Sequence[Candidate]) -> Sequence[Candidate]:
     """Narrow matches down: not about another person, and without words beyond the request."""
     candidates = [c for c in meant if not _is_about_other(request, c)] or meant
-    lemmas = frozenset(lemma for word in request.words for lemma in word.lemmas)
+    lemmas = request.lemmas
     exact = [c for c in candidates if all(w.lemmas & lemmas for w in content_words(c.text))]
     return exact if len(exact) == 1 else candidates
 
@@ -132,16 +137,12 @@ def choose_best(request: Request, meant: Sequence[Candidate]) -> Sequence[Candid
 def find_names(request: Request, candidates: Iterable[Candidate]) -> frozenset[str]:
     """Return names next to a person of the request: Руслан in "мой бывший Руслан"."""
     names: set[str] = set()
+    lemmas, called = request.lemmas, lexicon.words("match.called")
     for entry in candidates:
-        words = [
-            word
-            for word in content_words(entry.text)
-            if word.text not in lexicon.words("match.called")
-        ]
+        words = [word for word in content_words(entry.text) if word.text not in called]
         for word, following in pairwise(words):
-            is_named = any(word.lemmas & request_word.lemmas for request_word in request.words)
             between = entry.text[word.end : following.start]
-            if is_named and following.is_name and NAMED.fullmatch(between):
+            if word.lemmas & lemmas and following.is_name and NAMED.fullmatch(between):
                 names |= following.lemmas
     return frozenset(names)
 
@@ -174,11 +175,8 @@ def _fits(request: Request, candidate: Candidate) -> bool:
 
 def _statement(request: Request, candidate: Candidate) -> str:
     """Return the part that states the thing, without clauses such as "tell nobody" after it."""
-    found = [
-        word
-        for word in content_words(candidate.text)
-        if any(word.lemmas & request_word.lemmas for request_word in request.words)
-    ]
+    lemmas = request.lemmas
+    found = [word for word in content_words(candidate.text) if word.lemmas & lemmas]
     if candidate.is_fact or not found:
         return candidate.text
     ends = [end.end() for end in CLAUSE_END.finditer(candidate.text, 0, found[0].start)]
@@ -204,7 +202,7 @@ def _is_about_user(candidate: Candidate) -> bool:
 
 
 def _is_about_other(request: Request, candidate: Candidate) -> bool:
-    lemmas = {lemma for word in request.words for lemma in word.lemmas}
+    lemmas = request.lemmas
     if candidate.is_fact:
         subject = canonical_subject(candidate.subject)
         is_person = subject in _kin()

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from src.base.owners import Owner
 from src.memory import forget_matching
-from src.memory.cutting import clauses, clauses_that_say, composed, cut, spans, without
+from src.memory.cutting import Span, clauses, clauses_that_say, composed, cut, spans, without
 from src.memory.forget_matching import Candidate, Request, is_about_person, is_meant, read_request
 from src.memory.forgetting_repo import ForgettingRepository, OtherQuote, TextChange, TouchedMessage
 from src.memory.memory_repo import message_number
@@ -119,7 +119,7 @@ class Forgetter:
         if not matches and (thing := without_plain_reason(about)):
             return self.forget_about(thing, everything=everything)
         if not matches:
-            return Forgotten(nearest=_find_nearest(self._facts, request))
+            return Forgotten(nearest=self._find_nearest(request))
         if len(matches) > 1 and not everything:
             return Forgotten(ask=tuple(matches[:MAX_ASKED]))
         return self._carry_out({fact.id for fact in meant}, [entry.text for entry in sentences])
@@ -139,7 +139,7 @@ class Forgetter:
             else:
                 meant = [*forget_matching.choose_best(request, meant)]
             if meant:
-                return _add_earlier(self._facts, request, meant)
+                return self._add_earlier(request, meant)
         return []
 
     def _find_sentences(self, request: Request) -> dict[int, list[str]]:
@@ -159,6 +159,21 @@ class Forgetter:
                     found.setdefault(message.id, []).extend(_find_clauses(sentence, request))
         return found
 
+    def _add_earlier(self, request: Request, meant: Sequence[Candidate]) -> list[Candidate]:
+        """Add retired facts that nothing replaced: "where I live" means earlier homes as well."""
+        if len(meant) != 1 or holds_many(meant[0].relation):
+            return list(meant)
+        [fact] = meant
+        retired = [f for f in self._facts if not f.is_current and f.id != fact.id]
+        same = [f for f in retired if (f.subject, f.relation) == (fact.subject, fact.relation)]
+        return [fact, *(f for f in same if is_meant(request, f))]
+
+    def _find_nearest(self, request: Request) -> tuple[Named, ...]:
+        current = [fact for fact in self._facts if fact.is_current]
+        scored = [(forget_matching.count_shared(request, fact), fact) for fact in current]
+        near = sorted(scored, key=lambda entry: (-entry[0], -entry[1].id))[:MAX_NEAREST]
+        return tuple(Named(fact_uid(fact.id), fact.text) for number, fact in near if number)
+
     def _carry_out(self, facts: Collection[int], sentences: Sequence[str] = ()) -> Forgotten:
         """Forget these facts, and the messages and sentences that were found.
 
@@ -166,7 +181,7 @@ class Forgetter:
             facts: Ids of the facts.
             sentences: The sentences, for the reply.
         """
-        self._forgotten = forgotten = _add_replaced(self._facts, facts)
+        self._forgotten = forgotten = self._add_replaced(facts)
         ids = {fact.id for fact in forgotten}
         sources = {n for fact in forgotten for uid in fact.quotes if (n := message_number(uid))}
         # Questions about the facts may contain any of these words.
@@ -197,6 +212,14 @@ class Forgetter:
             self._repository.hide_request(self._request_id)
         return Forgotten(texts=tuple(texts), number=number)
 
+    def _add_replaced(self, ids: Collection[int]) -> list[Candidate]:
+        found = {fact.id for fact in self._facts if fact.id in ids}
+        while True:
+            predecessors = {f.id for f in self._facts if f.superseded_by in found} - found
+            if not predecessors:
+                return [fact for fact in self._facts if fact.id in found]
+            found |= predecessors
+
     def _build_changes(
         self, messages: Sequence[TouchedMessage], others: Sequence[OtherQuote]
     ) -> list[TextChange]:
@@ -220,14 +243,12 @@ class Forgetter:
         if message.id in self._message_ids:
             return ""
         text, uid = composed(message.text), f"msg-{message.id}"
-        forgotten = self._forgotten
-        if _asks(text) and not any(uid in fact.quotes for fact in forgotten):
-            return "" if any(_asks_about(text, fact) for fact in forgotten) else message.text
+        facts = self._forgotten
+        if _asks(text) and not any(uid in fact.quotes for fact in facts):
+            return "" if any(_asks_about(text, fact) for fact in facts) else message.text
         taken = [span for other in others for span in spans(text, other.quote)]
         siblings = lemmas_of(" ".join(f"{other.text} {other.object}" for other in others))
-        parts = [
-            span for fact in forgotten for span in _find_parts(text, fact, uid, taken, siblings)
-        ]
+        parts = [span for fact in facts for span in _find_parts(text, fact, uid, taken, siblings)]
         for sentence in self._sentences.get(message.id, ()):
             parts += spans(text, sentence)
         return cut(text, parts) if parts else message.text
@@ -244,7 +265,7 @@ class Forgetter:
 
 def _find_clauses(sentence: str, request: Request) -> list[str]:
     """Return the clauses of a sentence that a request means, with those that depend on them."""
-    groups: list[tuple[int, int]] = []
+    groups: list[Span] = []
     for start, end in clauses(sentence):
         before = sentence[groups[-1][1] : start] if groups else ","
         if GOES_ON.match(sentence, start) or DASH.search(before):
@@ -254,40 +275,9 @@ def _find_clauses(sentence: str, request: Request) -> list[str]:
     return [p for p in parts if is_meant(request, Candidate(p, is_fact=False))] or [sentence]
 
 
-def _add_earlier(
-    facts: Sequence[Candidate], request: Request, meant: Sequence[Candidate]
-) -> list[Candidate]:
-    """Add retired facts of the same relation that were not replaced: "where I live" means all."""
-    if len(meant) != 1 or holds_many(meant[0].relation):
-        return list(meant)
-    kind = (meant[0].subject, meant[0].relation)
-    earlier = [
-        fact
-        for fact in facts
-        if not fact.is_current
-        and fact.id != meant[0].id
-        and (fact.subject, fact.relation) == kind
-        and is_meant(request, fact)
-    ]
-    return [*meant, *earlier]
-
-
-def _add_replaced(facts: Sequence[Candidate], ids: Collection[int]) -> list[Candidate]:
-    found = {fact.id for fact in facts if fact.id in ids}
-    while True:
-        predecessors = {f.id for f in facts if f.superseded_by in found} - found
-        if not predecessors:
-            return [fact for fact in facts if fact.id in found]
-        found |= predecessors
-
-
 def _find_parts(
-    text: str,
-    fact: Candidate,
-    uid: str,
-    taken: Sequence[tuple[int, int]],
-    siblings: frozenset[str],
-) -> list[tuple[int, int]]:
+    text: str, fact: Candidate, uid: str, taken: Sequence[Span], siblings: frozenset[str]
+) -> list[Span]:
     """Return the spans of a fact in a message: its quote, or clauses that no other fact needs."""
     quoted = [span for quote in {*fact.quotes.values(), fact.text} for span in spans(text, quote)]
     own = without(quoted, taken)
@@ -308,11 +298,10 @@ def _asks(text: str) -> bool:
 
 def _asks_about(text: str, fact: Candidate) -> bool:
     request = read_request(text)
-    if any(word.lemmas & _key_lemmas(fact) for word in request.words):
+    if request.lemmas & _key_lemmas(fact):
         return True
-    return bool(request.words) and forget_matching.count_shared(request, fact) == len(
-        request.words
-    )
+    shared = forget_matching.count_shared(request, fact)
+    return bool(request.words) and shared == len(request.words)
 
 
 def _find_removed_quotes(
@@ -320,25 +309,17 @@ def _find_removed_quotes(
 ) -> dict[int, tuple[str, str]]:
     """Map sources of other facts to a removed quote and the fact's text, which replaces it."""
     after = {change.message_id: change.after for change in changes}
-    result: dict[int, tuple[str, str]] = {}
-    for other in others:
-        if other.message_id in after and not spans(after[other.message_id] or "", other.quote):
-            result[other.source_id] = (other.quote, other.text)
-    return result
+    return {
+        other.source_id: (other.quote, other.text)
+        for other in others
+        if other.message_id in after and not spans(after[other.message_id] or "", other.quote)
+    }
 
 
 def _key_lemmas(fact: Candidate) -> frozenset[str]:
     is_value = plain(fact.object) != plain(fact.text)
     words = lemmas_of(fact.object) if is_value else frozenset()
     return words or lemmas_of(fact.text)
-
-
-def _find_nearest(facts: Sequence[Candidate], request: Request) -> tuple[Named, ...]:
-    scored = [
-        (forget_matching.count_shared(request, fact), fact) for fact in facts if fact.is_current
-    ]
-    near = sorted(scored, key=lambda entry: (-entry[0], -entry[1].id))[:MAX_NEAREST]
-    return tuple(Named(fact_uid(fact.id), fact.text) for number, fact in near if number)
 
 
 def _prefix(lemma: str) -> str:

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import NamedTuple
 
 from src.history.timeline_repo import DELETE_RESULTS
@@ -362,7 +361,7 @@ class ForgettingRepository(OwnerSteps):
         texts: Sequence[str],
         asked_by: int | None = None,
         changes: Sequence[TextChange] = (),
-        quotes: Mapping[int, tuple[str, str]] = MappingProxyType({}),
+        quotes: Mapping[int, tuple[str, str]] = {},
     ) -> int:
         """Delete facts and redact messages; returns the id of the forgetting, for its undo.
 
@@ -502,10 +501,8 @@ class ForgettingRepository(OwnerSteps):
         Its row stays, so that a replay of its message does not store it again.
         """
         self._run(RETIRE, ids=[memory_id], reason=reason, successor=None, until=None)
-        restored = self._rows(
-            RESTORE, successor=memory_id, reasons=["replaced"], id=None, until=None
-        )
-        return [str(text) for (text,) in restored]
+        rows = self._rows(RESTORE, successor=memory_id, reasons=["replaced"], id=None, until=None)
+        return [text for (text,) in rows]
 
 
 def _escape_like(word: str) -> str:

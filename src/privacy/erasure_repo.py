@@ -388,15 +388,13 @@ class _Erasure:
         return rows + len(own)
 
     def _redact_update(self, update: int, payload: Any, names: set[str], *, in_room: bool) -> int:
-        redacted = without_person(payload, self._owner, names, in_room=in_room)
-        if redacted == payload:
+        clean = without_person(payload, self._owner, names, in_room=in_room)
+        if clean == payload:
             return 0
         self._parameters["updates"].append(update)
-        if redacted is None:
+        if clean is None:
             return self._transaction.execute(UPDATE_EMPTIED, update=update)
-        return self._transaction.execute(
-            UPDATE_PAYLOAD, update=update, payload=json.dumps(redacted)
-        )
+        return self._transaction.execute(UPDATE_PAYLOAD, update=update, payload=json.dumps(clean))
 
     def _redact_mentions(self) -> int:
         found = self._transaction.fetch_all(SELECT_MENTIONING, self._parameters)

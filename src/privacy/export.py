@@ -183,8 +183,7 @@ class ExportService(ExportRepository):
         owner = called.owner
         target = TextIOWrapper(tempfile.TemporaryFile(), encoding="utf-8")  # noqa: SIM115
         if form == "json":
-            user, thread = owner.telegram_user_id, _topic(owner)
-            self.write_json(target, user, called.moment, thread_id=thread)
+            self.write_json(target, owner.telegram_user_id, called.moment, thread_id=_topic(owner))
         else:
             self.write_markdown(target, called)
         day = local_time(called.moment, called.time_zone)
