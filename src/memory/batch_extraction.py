@@ -36,15 +36,7 @@ RETRY_SECONDS = 3600.0  # after a batch that the provider refused
 MAX_DELETE_AGE = 30 * 86_400.0  # seconds; providers expire batches before that
 
 
-@dataclass(frozen=True)
-class _Request:
-    window: BatchWindow
-    encoded: dict[str, Any]
-
-    @property
-    def size(self) -> int:
-        """Maximum of bytes in the upload."""
-        return len(json.dumps(self.encoded).encode())
+_Request = tuple[BatchWindow, dict[str, Any]]  # a window, and its request as the provider wants it
 
 
 @dataclass(eq=False, repr=False)
@@ -96,10 +88,11 @@ class BatchExtractionService:
         batch: list[_Request] = []
         async for window in self._closed_windows(settings):
             request = await self._build_request(provider, model, window)
-            size += request.size
+            request_size = len(json.dumps(request[1]).encode())  # bytes of the upload, at most
+            size += request_size
             if len(batch) == min(PAGE, provider.max_requests) or size > provider.max_bytes:
                 sent += await self._send(provider, model, batch)
-                batch, size = [], request.size
+                batch, size = [], request_size
             batch.append(request)
         return sent + await self._send(provider, model, batch)
 
@@ -149,18 +142,18 @@ class BatchExtractionService:
         request = BatchRequest(str(request_id), prompt, ExtractedFacts)
         span = window.state.conversation_id, window.first, window.last
         entry = BatchWindow(request_id, *span, list(known))
-        return _Request(entry, provider.encode(request, model))
+        return entry, provider.encode(request, model)
 
     async def _send(self, provider: LLMProvider, model: str, requests: Sequence[_Request]) -> int:
         """Commit the intent, then submit; returns the number of windows in the batch."""
         if not requests:
             return 0
         job_id = uuid4()
-        windows = [request.window for request in requests]
+        windows = [window for window, _ in requests]
         accepted_ids = await self._client.run(
             self._batches.add_job, job_id, provider=provider.name, model=model, windows=windows
         )
-        accepted = [request for request in requests if request.window.id in accepted_ids]
+        accepted = [encoded for window, encoded in requests if window.id in accepted_ids]
         if accepted:
             await self._attempt(job_id, self._submit(provider, job_id, model, accepted))
         return len(accepted)
@@ -177,7 +170,7 @@ class BatchExtractionService:
             await self._client.run(self._batches.set_status, job_id, None, str(error))
 
     async def _submit(
-        self, provider: LLMProvider, job_id: UUID, model: str, requests: Sequence[_Request]
+        self, provider: LLMProvider, job_id: UUID, model: str, requests: list[dict[str, Any]]
     ) -> None:
         """Submit a batch whose intent is committed.
 
@@ -185,9 +178,7 @@ class BatchExtractionService:
             TransientError: The provider is away; ``poll`` retries.
         """
         try:
-            batch_id = await provider.submit_batch(
-                [request.encoded for request in requests], model, job_id=str(job_id)
-            )
+            batch_id = await provider.submit_batch(requests, model, job_id=str(job_id))
         except ModelError as error:  # refused: needs the operator
             await self._client.run(self._batches.set_status, job_id, "failed", str(error))
             await provider.delete_batch(None, job_id=str(job_id))

@@ -370,9 +370,7 @@ class _Erasure:
         return rows + self._execute(*DELETE_OWN)
 
     def _execute(self, *statements: str) -> int:
-        return sum(
-            self._transaction.execute(statement, self._parameters) for statement in statements
-        )
+        return sum(self._transaction.execute(sql, self._parameters) for sql in statements)
 
     def _erase_updates(self) -> int:
         """Delete the owner's updates with their jobs; redact those of others."""

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, Literal, TextIO, cast
 
 from src.base.owners import Called, Owner
 from src.base.zones import local_time, long_day
-from src.pg.client import Repository
+from src.pg.client import Record, Repository
 from src.pg.connection import PATIENT
 from src.reading.facts import MEMORY_TYPES
 from src.reading.voices import words_of
@@ -123,13 +123,13 @@ PARTS = {
 class ExportRepository(Repository):
     """Reads all data of an owner; every method blocks (see ``PgClient.run``)."""
 
-    def get_settings(self, owner: Owner) -> dict[str, Any]:
+    def get_settings(self, owner: Owner) -> Record:
         """Return the owner's settings and names; empty if there are none."""
         return self._first(dict, SELECT_SETTINGS, Owner(owner.telegram_user_id)) or {}
 
     def read(
         self, part: str, telegram_user_id: int, thread_id: int | None = None
-    ) -> Iterator[dict[str, Any]]:
+    ) -> Iterator[Record]:
         """Yield the records of one of ``PARTS`` in order, with at most PAGE of them in memory.
 
         Args:
@@ -147,7 +147,7 @@ class ExportRepository(Repository):
 
     def _read_pages(
         self, sql: str, parameters: dict[str, Any], after: int | list[int]
-    ) -> Iterator[dict[str, Any]]:
+    ) -> Iterator[Record]:
         """Yield the records whose key, the first column, is greater than ``after``."""
         while True:
             rows = self._client.fetch_all(sql, parameters, after=after, limit=PAGE, limits=PATIENT)
@@ -162,8 +162,6 @@ class ExportRepository(Repository):
 
 FORMAT, VERSION = "pomni-export", 1
 LARGEST = 45_000_000  # bytes; a larger file is zipped, since Telegram takes 50 MB
-
-Record = dict[str, Any]
 
 
 class ExportService(ExportRepository):
@@ -183,19 +181,14 @@ class ExportService(ExportRepository):
         owner = called.owner
         target = TextIOWrapper(tempfile.TemporaryFile(), encoding="utf-8")  # noqa: SIM115
         if form == "json":
-            self.write_json(target, owner.telegram_user_id, called.moment, thread_id=_topic(owner))
+            self.write_json(target, owner.telegram_user_id, called.moment, _topic(owner))
         else:
             self.write_markdown(target, called)
         day = local_time(called.moment, called.time_zone)
         return _zip_if_large(f"pomni-{day:%Y-%m-%d}.{form}", target)
 
     def write_json(
-        self,
-        target: TextIO,
-        telegram_user_id: int,
-        moment: datetime,
-        *,
-        thread_id: int | None = None,
+        self, target: TextIO, telegram_user_id: int, moment: datetime, thread_id: int | None = None
     ) -> None:
         """Write one JSON object with a record per line; the schema is in ``docs/export.md``."""
         head = {
@@ -217,12 +210,8 @@ class ExportService(ExportRepository):
 
     def write_markdown(self, target: TextIO, called: Called) -> None:
         """Write current facts by kind, waiting reminders, then messages by day."""
-        language, zone = called.language, called.time_zone
-        read = partial(
-            self.read,
-            telegram_user_id=called.owner.telegram_user_id,
-            thread_id=_topic(called.owner),
-        )
+        owner, language, zone = called.owner, called.language, called.time_zone
+        read = partial(self.read, telegram_user_id=owner.telegram_user_id, thread_id=_topic(owner))
         day = long_day(local_time(called.moment, zone), language)
         target.write(f"# {say('export_title', language, day=day)}\n")
         for kind in MEMORY_TYPES:
