@@ -27,8 +27,8 @@ OWN_PRONOUN = lexicon.Expression(r"\b<match.own>\b")
 NAME = re.compile(r"(?<![\w'-])[A-ZА-ЯЁІЇЄҐ][\w'-]+")
 # The text between a person and their name ("brother, called Ned").
 NAMED = lexicon.AnyCase(r"(?:'s)?[\s,:—–-]+(?:<match.named>[\s—–-]+)*")
-NUMBER = re.compile(r"\d")  # with a number, "I owe Ned 60" also matches words for money
-SURE = 2  # matching words from which on a number counts as money
+NUMBER = re.compile(r"\d")  # "I owe Ned 60" is about money
+SURE = 2  # matched words from which on a number also matches words for money
 CLAUSE_END = re.compile("[,;:.!?—–]")
 HAVING_THAT = lexicon.Expression(r"\b<match.having>\b")
 HAVING = lexicon.Expression(r"\b<match.has>\b")
@@ -45,7 +45,7 @@ class Candidate:
         object: The value in the user's words.
         is_fact: False for a sentence.
         id: The id of the fact; 0 for a sentence.
-        is_living: True for a current fact.
+        is_current: False for a retired fact.
         superseded_by: The id of the fact that replaced it.
         quotes: The exact words of each source, by ``msg-<id>``.
         speaker_id: In a group, the member who stated it.
@@ -104,7 +104,7 @@ def read_request(text: str) -> Request:
 
 
 def is_question(text: str) -> bool:
-    """Return True if every sentence of the text is a question."""
+    """Return True if all sentences (the first MAX_SENTENCES) are questions."""
     found = list(islice(sentences(text), MAX_SENTENCES))
     return bool(found) and all(map(asks, found))
 

@@ -339,9 +339,9 @@ class ForgettingRepository(OwnerSteps):
         """List messages that may repeat forgotten facts.
 
         Args:
-            facts: Ids of facts; answers that cite them are listed.
-            ids: Ids of messages; answers to them, and answers that cite them, are listed as well.
-            beginnings: Beginnings of words that a message contains.
+            facts: Ids of facts; adds answers that cite them.
+            ids: Ids of messages; adds answers to them, and answers that cite them.
+            beginnings: Beginnings of words; adds messages with one of the words.
         """
         patterns = [f"%{_escape_like(word)}%" for word in beginnings]
         rows = self._rows(SELECT_MESSAGES, facts=list(facts), ids=list(ids), patterns=patterns)
