@@ -1,7 +1,6 @@
 """Consolidation: duplicate facts, contradicted facts and names of one person are merged."""
 
 import json
-import logging
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -19,8 +18,6 @@ from src.pg.connection import PATIENT
 from src.pg.global_settings_repo import GlobalSettingsRepository
 from src.pg.locks import lock_facts
 from src.reading.words import same_name
-
-logger = logging.getLogger(__name__)
 
 MergeKind = Literal["duplicate", "contradiction", "entity"]
 
