@@ -12,7 +12,7 @@ from src.memory import purge_repo
 from src.pg.client import PgClient, Transaction
 from src.pg.connection import PATIENT
 from src.pg.locks import lock_history, lock_traces
-from src.privacy.payload_words import names_in, without_person
+from src.privacy.payload_words import find_names, redact_person
 
 logger = logging.getLogger(__name__)
 
@@ -251,7 +251,7 @@ DELETE_MESSAGES_IN_GROUPS = """
 DELETE FROM messages WHERE %(user)s IN (sender_id, author_id)
 """
 
-# The owner, in all topics; all rows of their data go by foreign keys.
+# The owner in all topics, with all rows by foreign keys, and the former ids of a group.
 DELETE_OWN = (
     "DELETE FROM owners WHERE telegram_user_id = %(user)s",
     "DELETE FROM chat_moves WHERE new_chat_id = %(user)s",
@@ -380,13 +380,13 @@ class _Erasure:
         own = self._transaction.fetch_all(DELETE_UPDATES, self._parameters)
         others = self._transaction.fetch_all(SELECT_PAYLOADS, self._parameters)
         payloads = [payload for payload, *_ in own] + [payload for _, payload, _ in others]
-        names = {name for name in names_in(payloads, self._owner) if len(name) > 1}
+        names = {name for name in find_names(payloads, self._owner) if len(name) > 1}
         for update, payload, in_room in others:
             rows += self._redact_update(update, payload, names, in_room=in_room)
         return rows + len(own)
 
     def _redact_update(self, update: int, payload: Any, names: set[str], *, in_room: bool) -> int:
-        clean = without_person(payload, self._owner, names, in_room=in_room)
+        clean = redact_person(payload, self._owner, names, in_room=in_room)
         if clean == payload:
             return 0
         self._parameters["updates"].append(update)

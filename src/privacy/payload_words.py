@@ -18,7 +18,7 @@ QUOTED = ("reply_to_message", "pinned_message", "external_reply")
 CONTENT = ("text", "caption", "rich_message", "entities", "caption_entities", "quote", *QUOTED)
 
 
-def names_in(payload: Any, person: int) -> Iterator[str]:
+def find_names(payload: Any, person: int) -> Iterator[str]:
     """Yield the names of the person in the objects that stand for them, full names as well."""
     for one in _nested(payload):
         if not _is_of(one, person):
@@ -28,7 +28,7 @@ def names_in(payload: Any, person: int) -> Iterator[str]:
             yield f"{one.get('first_name', '')} {one['last_name']}".strip()
 
 
-def without_person(
+def redact_person(
     payload: Json, person: int, names: Collection[str], *, in_room: bool
 ) -> Json | None:
     """Return the update of another user without a person's words and names.
