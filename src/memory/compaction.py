@@ -150,11 +150,7 @@ class CompactionService:
         return await self._client.run(load, conversation_id, first, last)
 
     async def _find_to_merge(
-        self,
-        conversation_id: UUID,
-        summaries: Sequence[Summary],
-        last: int,
-        settings: GlobalSettings,
+        self, conversation_id: UUID, summaries: list[Summary], last: int, settings: GlobalSettings
     ) -> list[Summary]:
         """Return the summaries to merge: only if there are many, and the window moves now.
 
