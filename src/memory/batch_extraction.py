@@ -1,16 +1,14 @@
 """Extraction through a provider's batch API: many users' windows at once, at half the price.
 
-The order in which things happen makes it safe to die anywhere. The intent is committed before
-anything is sent, the provider's id after it; results are applied one by one, each with the note
-that it was; and only then is the provider's copy deleted. Whatever was begun, ``poll`` takes up
-again.
+The order of the steps makes a crash safe anywhere. The intent is committed before the batch is
+submitted, the provider's id after it. Results are applied one by one, and each is marked as
+applied; only then is the provider's copy deleted. ``poll`` resumes unfinished batches.
 """
 
 import json
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -32,30 +30,20 @@ from src.pg.global_settings_repo import GlobalSettings, GlobalSettingsRepository
 logger = logging.getLogger(__name__)
 
 PURPOSE = "extract_batch"  # in ``model_usage``: batches cost half
-PAGE = 500  # conversations that are looked at together, and requests of a batch
-MAX_AGE = 2 * 86_400.0  # seconds; providers promise a day, and then it is given up
+PAGE = 500  # conversations of one page, and requests of one batch
+MAX_AGE = 2 * 86_400.0  # seconds; providers promise a day; an older batch is cancelled
 RETRY_SECONDS = 3600.0  # after a batch that the provider refused
-MAX_DELETE_AGE = 30 * 86_400.0  # seconds; providers delete by themselves before that
+MAX_DELETE_AGE = 30 * 86_400.0  # seconds; providers expire batches before that
 
 
-@dataclass(frozen=True)
-class _Question:
-    """A window, and what a provider is asked about it."""
-
-    window: BatchWindow
-    encoded: dict[str, Any]
-
-    @property
-    def size(self) -> int:
-        """Bytes as they are sent, at most."""
-        return len(json.dumps(self.encoded).encode())
+_Request = tuple[BatchWindow, dict[str, Any]]  # a window, and its request as the provider wants it
 
 
 @dataclass(eq=False, repr=False)
 class BatchExtractionService:
     """Submits windows in batches, and applies the results.
 
-    The operator's settings are ``_stored``; keys and models are in the environment.
+    ``_stored`` reads the operator's settings; keys and models come from ``_environment``.
     """
 
     _client: PgClient
@@ -67,7 +55,7 @@ class BatchExtractionService:
     get_provider: Callable[[str, ProviderSettings], LLMProvider] = get_llm_provider
 
     def __post_init__(self) -> None:
-        """Build what it needs on the client."""
+        """Build the repositories on the client."""
         self._turns = TurnRepository(self._client)
         self._batches = BatchRepository(self._client)
         self._unread = ExtractionRepository(self._client)
@@ -80,7 +68,7 @@ class BatchExtractionService:
         self._providers.clear()
 
     async def gather(self) -> int:
-        """Submit every closed window when a batch is due; returns how many.
+        """Submit every closed window if a batch is due; returns their number.
 
         Raises:
             StorageError: The database is away.
@@ -89,27 +77,27 @@ class BatchExtractionService:
         chosen = find_batch_provider(settings.memory_extraction_provider)
         if chosen is None or not settings.memory_extraction_enabled:
             return 0
-        is_due = partial(
+        if not await self._client.run(
             self._batches.is_due, pause=RETRY_SECONDS, tries=MAX_BATCH_TRIES,
             interval=3600.0 * settings.memory_extraction_interval_hours,
-        )  # fmt: skip
-        if not await self._client.run(is_due):
+        ):  # fmt: skip
             return 0
         provider = self._provider(settings.memory_extraction_provider)
         model = self._model(settings, chosen)
         sent = size = 0
-        portion: list[_Question] = []
+        batch: list[_Request] = []
         async for window in self._closed_windows(settings):
-            question = await self._question(provider, model, window)
-            size += question.size
-            if len(portion) == min(PAGE, provider.max_requests) or size > provider.max_bytes:
-                sent += await self._send(provider, model, portion)
-                portion, size = [], question.size
-            portion.append(question)
-        return sent + await self._send(provider, model, portion)
+            request = await self._build_request(provider, model, window)
+            request_size = len(json.dumps(request[1]).encode())  # bytes of the upload, at most
+            size += request_size
+            if len(batch) == min(PAGE, provider.max_requests) or size > provider.max_bytes:
+                sent += await self._send(provider, model, batch)
+                batch, size = [], request_size
+            batch.append(request)
+        return sent + await self._send(provider, model, batch)
 
     async def poll(self) -> int:
-        """Advance every open batch by a step; returns how many are still open.
+        """Advance every open batch by a step; returns the number of those still open.
 
         Raises:
             StorageError: The database is away.
@@ -122,21 +110,18 @@ class BatchExtractionService:
         return left
 
     async def _closed_windows(self, settings: GlobalSettings) -> AsyncIterator[Window]:
-        """Closed windows that may be submitted."""
-        list_closed = partial(
-            self._unread.list_unread,
-            window=settings.memory_extraction_window,
-            minutes=settings.memory_extraction_silence_minutes,
-            limit=PAGE,
-        )
         found = [UUID(int=0)]
-        while found := await self._client.run(list_closed, after=found[-1]):
+        while found := await self._client.run(
+            self._unread.list_unread, window=settings.memory_extraction_window,
+            minutes=settings.memory_extraction_silence_minutes, after=found[-1], limit=PAGE,
+        ):  # fmt: skip
             for conversation_id in found:
                 window = await self._extraction.find_window(conversation_id)
-                if window is not None and await self._is_to_send(window):
+                if window is not None and await self._is_sendable(window):
                     yield window
 
-    async def _is_to_send(self, window: Window) -> bool:
+    async def _is_sendable(self, window: Window) -> bool:
+        """Check tries and ceilings; a window without the user's own messages counts as read."""
         if not window.typed:
             await self._extraction.advance(window)
             return False
@@ -151,32 +136,30 @@ class BatchExtractionService:
             return False
         return True
 
-    async def _question(self, provider: LLMProvider, model: str, window: Window) -> _Question:
+    async def _build_request(self, provider: LLMProvider, model: str, window: Window) -> _Request:
         request_id = uuid4()
         prompt, known = await self._extraction.build_prompt(window)
         request = BatchRequest(str(request_id), prompt, ExtractedFacts)
-        place = window.state.conversation_id, window.first, window.last
-        asked = BatchWindow(request_id, *place, list(known))
-        return _Question(asked, provider.encode(request, model))
+        span = window.state.conversation_id, window.first, window.last
+        entry = BatchWindow(request_id, *span, list(known))
+        return entry, provider.encode(request, model)
 
-    async def _send(
-        self, provider: LLMProvider, model: str, questions: Sequence[_Question]
-    ) -> int:
-        """Commit the intent, then submit; returns how many windows were taken."""
-        if not questions:
+    async def _send(self, provider: LLMProvider, model: str, requests: Sequence[_Request]) -> int:
+        """Commit the intent, then submit; returns the number of windows in the batch."""
+        if not requests:
             return 0
         job_id = uuid4()
-        windows = [question.window for question in questions]
-        added = await self._client.run(
+        windows = [window for window, _ in requests]
+        accepted_ids = await self._client.run(
             self._batches.add_job, job_id, provider=provider.name, model=model, windows=windows
         )
-        taken = [question for question in questions if question.window.id in added]
-        if taken:
-            await self._attempt(job_id, self._submit(provider, job_id, model, taken))
-        return len(taken)
+        accepted = [encoded for window, encoded in requests if window.id in accepted_ids]
+        if accepted:
+            await self._attempt(job_id, self._submit(provider, job_id, model, accepted))
+        return len(accepted)
 
     async def _attempt(self, job_id: UUID, step: Awaitable[None]) -> None:
-        """Take a step of a batch; what fails is noted with it, and retried by ``poll``."""
+        """Run a step of a batch; an error is stored with the batch, and ``poll`` retries."""
         try:
             await step
         except StorageError:
@@ -187,17 +170,15 @@ class BatchExtractionService:
             await self._client.run(self._batches.set_status, job_id, None, str(error))
 
     async def _submit(
-        self, provider: LLMProvider, job_id: UUID, model: str, questions: Sequence[_Question]
+        self, provider: LLMProvider, job_id: UUID, model: str, requests: list[dict[str, Any]]
     ) -> None:
         """Submit a batch whose intent is committed.
 
         Raises:
-            TransientError: It is tried again by ``poll``.
+            TransientError: The provider is away; ``poll`` retries.
         """
         try:
-            batch_id = await provider.submit_batch(
-                [question.encoded for question in questions], model, job_id=str(job_id)
-            )
+            batch_id = await provider.submit_batch(requests, model, job_id=str(job_id))
         except ModelError as error:  # refused: needs the operator
             await self._client.run(self._batches.set_status, job_id, "failed", str(error))
             await provider.delete_batch(None, job_id=str(job_id))
@@ -212,20 +193,19 @@ class BatchExtractionService:
         if job.status == "intended":
             await self._recover(provider, job)
         elif job.status == "collected":
-            await self._delete(provider, job)
-        elif not job.waiting:  # its users were erased, or wiped their conversations
+            await self._delete_batch(provider, job)
+        elif not job.waiting:  # all its users were erased, or deleted their conversations
             await provider.cancel_batch(job.batch_id or "")
             await self._finish(provider, job)
         else:
             await self._collect(provider, job)
 
     async def _recover(self, provider: LLMProvider, job: BatchJob) -> None:
-        """Adopt the batch if it was submitted, else let its windows be gathered anew."""
+        """Adopt a batch that was submitted before a crash; else withdraw the intent."""
         windows = await self._client.run(self._batches.list_waiting, job.id)
         ids = frozenset(str(window.id) for window in windows)
-        batch_id = None
-        if ids:
-            batch_id = await provider.find_batch(str(job.id), ids, since=job.created_at)
+        find = provider.find_batch
+        batch_id = await find(str(job.id), ids, since=job.created_at) if ids else None
         if batch_id is not None:
             await self._client.run(self._batches.set_submitted, job.id, batch_id)
             return
@@ -233,7 +213,6 @@ class BatchExtractionService:
         await self._client.run(self._batches.withdraw, job.id)
 
     async def _collect(self, provider: LLMProvider, job: BatchJob) -> None:
-        """Apply the results of a finished batch."""
         batch_id = job.batch_id or ""
         status = await provider.get_batch_status(batch_id)
         if status == "pending":
@@ -241,54 +220,55 @@ class BatchExtractionService:
                 await provider.cancel_batch(batch_id)
             return
         results = [] if status == "lost" else await provider.get_batch_results(batch_id)
-        dropped = await self._apply(job, results)
+        dropped = await self._apply_results(job, results)
         reason = "lost" if status == "lost" else "missing"
         await self._client.run(self._batches.settle, job.id, None, reason, dropped=dropped)
         await self._finish(provider, job)
 
-    async def _apply(self, job: BatchJob, results: Sequence[BatchResult]) -> int:
-        """Apply each result once, in any order; returns how many had no waiting request."""
+    async def _apply_results(self, job: BatchJob, results: Sequence[BatchResult]) -> int:
+        """Apply each result once, in any order; returns the number without a waiting request."""
         windows = await self._client.run(self._batches.list_waiting, job.id)
-        waiting = {str(window.id): window for window in windows}
+        by_id = {str(window.id): window for window in windows}
         dropped = 0
         for result in results:
-            asked = waiting.pop(result.custom_id, None)
-            if asked is None:
+            window = by_id.pop(result.custom_id, None)
+            if window is None:
                 dropped += 1
                 self._count(job, "dropped")
                 continue
-            error = result.error or await self._read(job, asked, result)
+            error = result.error or await self._read_result(job, window, result)
             if error:
-                await self._client.run(self._batches.settle, job.id, asked.id, error)
+                await self._client.run(self._batches.settle, job.id, window.id, error)
             self._count(job, "failed" if error else "succeeded")
-        for _window in waiting:
+        for _window in by_id:
             self._count(job, "missing")
         return dropped
 
-    async def _read(self, job: BatchJob, asked: BatchWindow, result: BatchResult) -> str | None:
+    async def _read_result(
+        self, job: BatchJob, request: BatchWindow, result: BatchResult
+    ) -> str | None:
         """Store the facts of one result; returns an error code, or None."""
         try:
             extracted = read_form(result.reply or "", ExtractedFacts)
         except ModelError:
             return "malformed"
-        window = await self._extraction.find_window_again(asked)
-        if window is None:  # wiped or erased meanwhile
+        window = await self._extraction.find_window_again(request)
+        if window is None:  # its conversation was deleted meanwhile
             return "gone"
-        if _is_of_another(extracted, window):
+        if _is_foreign(extracted, window):
             return "foreign"
-        await self._extraction.store_facts(window, extracted, asked.known_ids)
-        if await self._client.run(self._batches.settle, job.id, asked.id):
+        await self._extraction.store_facts(window, extracted, request.known_ids)
+        if await self._client.run(self._batches.settle, job.id, request.id):
             spent = ModelUsage(PURPOSE, _usage_name(job), *result.tokens, 0)
             spent.count(self._metrics)
-            await self._client.run(self._turns.add_usage, asked.conversation_id, (spent,))
+            await self._client.run(self._turns.add_usage, request.conversation_id, (spent,))
         return None
 
     async def _finish(self, provider: LLMProvider, job: BatchJob) -> None:
         await self._client.run(self._batches.set_status, job.id, "collected")
-        await self._delete(provider, job)
+        await self._delete_batch(provider, job)
 
-    async def _delete(self, provider: LLMProvider, job: BatchJob) -> None:
-        """Delete the batch at the provider, with the users' texts."""
+    async def _delete_batch(self, provider: LLMProvider, job: BatchJob) -> None:
         try:
             await provider.delete_batch(job.batch_id, job_id=str(job.id))
         except AppError as error:
@@ -298,17 +278,17 @@ class BatchExtractionService:
         await self._client.run(self._batches.set_status, job.id, "completed")
 
     def _provider(self, name: str) -> LLMProvider:
-        """The provider of a batch, whatever the settings say by now.
+        """Return the provider of a batch, which may differ from the settings by now.
 
         Raises:
-            ModelSetupError: Its key is gone.
+            ModelSetupError: The environment has no key for it.
         """
         if name not in self._providers:
             self._providers[name] = self.get_provider(name, self._environment)
         return self._providers[name]
 
     def _model(self, settings: GlobalSettings, provider: Provider) -> str:
-        """The model that reads: the operator's, or the environment's if it is the provider's."""
+        """Return the operator's model, or one of the environment for this provider."""
         names = (
             settings.memory_extraction_model,
             self._environment.extraction_model,
@@ -326,13 +306,13 @@ class BatchExtractionService:
 
 
 def _usage_name(job: BatchJob) -> str:
-    """The model as in ``model_usage``: ``provider:model``."""
+    """Return the model as in ``model_usage``: ``provider:model``."""
     provider = find_batch_provider(job.provider)
     return f"{provider.name if provider else job.provider}:{job.model}"
 
 
-def _is_of_another(extracted: ExtractedFacts, window: Window) -> bool:
-    """Whether a reply speaks of messages that are not in the window at all."""
-    named = {fact.message for fact in extracted.facts if fact.message.startswith("msg-")}
-    there = {f"msg-{message.id}" for message in window.messages}
-    return bool(named) and not named & there
+def _is_foreign(extracted: ExtractedFacts, window: Window) -> bool:
+    """Return True if the facts name messages, and none of them is in the window."""
+    uids = {fact.message for fact in extracted.facts if fact.message.startswith("msg-")}
+    window_uids = {f"msg-{message.id}" for message in window.messages}
+    return bool(uids) and not uids & window_uids

@@ -1,4 +1,4 @@
-"""Compaction: what leaves the window of recent messages is summarised, portion by portion."""
+"""Compaction: summaries of messages that left the window of recent ones, in portions."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -20,23 +20,22 @@ from src.pg.client import PgClient
 from src.pg.global_settings_repo import GlobalSettings, GlobalSettingsRepository
 from src.texts.plain_text import shortened
 
-# How much one background call reads: the usual portion, or more when it is far behind.
-#
-# A flood of a thousand messages is worth a few calls, not two hundred. What was said at an
-# ordinary pace is read in the usual portions, of which the design gives the sizes.
+# The size of one background call: the usual portion, or a larger one with a long backlog. A flood
+# of a thousand messages is worth a few calls, not two hundred. Messages at an ordinary pace are
+# read in the usual portions, whose sizes are set by the design.
 
-USUAL_PORTIONS = 3  # so many may wait before it counts as being far behind
+USUAL_PORTIONS = 3  # pending portions up to which the backlog is not long
 MAX_PORTION_TEXT = 24_000  # characters of one call, about 8,000 tokens
 
 
 def portion_size(waiting: int, usual: int, *, far: int, most: int) -> int:
-    """How many of the ``waiting`` messages the next call reads.
+    """Return how many of the ``waiting`` messages the next call reads.
 
     Args:
-        waiting: Messages that wait to be read.
-        usual: Messages that one call reads when it is not far behind.
-        far: From more than so many waiting messages on it is far behind.
-        most: Messages that one call reads at most then.
+        waiting: The number of pending messages.
+        usual: Messages per call while the backlog is not long.
+        far: Messages above which the backlog is long.
+        most: The maximum of messages per call with a long backlog.
     """
     if waiting <= max(far, USUAL_PORTIONS * usual):
         return usual
@@ -44,11 +43,11 @@ def portion_size(waiting: int, usual: int, *, far: int, most: int) -> int:
 
 
 def fitting(messages: Sequence[PastMessage], *, least: int, longest: int) -> Sequence[PastMessage]:
-    """As many of the first ``messages`` as one call may read, in characters.
+    """Return as many of the first ``messages`` as fit into MAX_PORTION_TEXT.
 
     Args:
-        messages: In their order.
-        least: So many are taken in any case.
+        messages: The messages in order.
+        least: The number of messages that are returned in any case.
         longest: Characters of one message that are read.
     """
     characters = 0
@@ -59,16 +58,16 @@ def fitting(messages: Sequence[PastMessage], *, least: int, longest: int) -> Seq
     return messages
 
 
-MAX_FOLDS = 20  # of one job; the rest waits for the next one
+MAX_FOLDS = 20  # summaries of one job; the rest waits for the next one
 FAR_BEHIND = 30  # messages; three steps of the window
-MAX_FOLD = 120  # messages that one summary takes in when it is far behind
+MAX_FOLD = 120  # messages of one summary with a long backlog
 MAX_TEXT = 1500  # characters of one message that the model reads
 NEXT_TURN = 3  # messages that a turn adds at most: question, answer, tools used
 
 
 @dataclass(eq=False, repr=False)
 class CompactionService:
-    """Summarises with SUMMARY_MODEL what lies before the window, in a sentence or two."""
+    """Summarises messages before the window in a sentence or two, with SUMMARY_MODEL."""
 
     _client: PgClient
     _settings: GlobalSettingsRepository
@@ -76,7 +75,7 @@ class CompactionService:
     _ceilings: DailyCeilings
 
     def __post_init__(self) -> None:
-        """Build what it needs on the client."""
+        """Build the repositories on the client."""
         self._conversations = ConversationRepository(self._client)
         self._summaries = SummaryRepository(self._client)
         refusal = "messages were left without a summary"
@@ -85,16 +84,16 @@ class CompactionService:
     async def compact(self, conversation_id: UUID) -> int:
         """Fold messages that leave the next turn's window; merge summaries when there are many.
 
-        Positions are recorded with each summary, so nothing is folded twice or skipped, also
-        when two workers do this at once or one dies in the middle: a summary is stored when it
-        is complete, and only if nothing covers its messages yet.
+        Each summary records its positions, so nothing is folded twice or skipped, even if two
+        workers run at once or one dies in the middle: a summary is stored when it is complete, and
+        only if no other one covers its messages.
 
         Returns:
-            How many summaries were written; with MAX_FOLDS there may be more to do.
+            The number of stored summaries; with MAX_FOLDS there may be more to do.
 
         Raises:
             PostponedError: The owner has no call left in this hour; the rest waits.
-            ModelError: The model is away or refuses; what is done stays.
+            ModelError: The model is away or refuses; summaries stored so far stay.
             StorageError: The database is away.
         """
         settings = await self._client.run(self._settings.get)
@@ -104,9 +103,9 @@ class CompactionService:
         return MAX_FOLDS
 
     async def describe(self, conversation_id: UUID) -> list[str]:
-        """What a conversation has been about so far: its summaries, and one of what follows them.
+        """Return all summaries of a conversation, and one of the messages after them.
 
-        The last one is made for the one who asks, and not stored.
+        The last one is made for the caller and not stored.
 
         Raises:
             PostponedError: The owner has no call left in this hour.
@@ -126,16 +125,15 @@ class CompactionService:
 
     async def _fold_next(self, conversation_id: UUID, settings: GlobalSettings) -> bool:
         last = await self._client.run(self._conversations.get_last_position, conversation_id)
-        left = start_of_window(last + NEXT_TURN, settings) - 1
+        last_outside = start_of_window(last + NEXT_TURN, settings) - 1
         summaries = await self._client.run(self._summaries.list_summaries, conversation_id)
-        gap = first_gap(summaries, left)
+        gap = first_gap(summaries, last_outside)
         if gap is None:
-            past = await self._summaries_to_merge(conversation_id, summaries, last, settings)
+            past = await self._find_to_merge(conversation_id, summaries, last, settings)
             return await self._merge(conversation_id, past)
         return await self._fold(conversation_id, gap, settings.summary_messages)
 
     async def _fold(self, conversation_id: UUID, gap: tuple[int, int], usual: int) -> bool:
-        """Summarise the first messages of a gap."""
         first, last = gap
         size = portion_size(last - first + 1, usual, far=FAR_BEHIND, most=MAX_FOLD)
         last = min(last, first + size - 1)
@@ -151,29 +149,24 @@ class CompactionService:
         load = self._conversations.list_messages
         return await self._client.run(load, conversation_id, first, last)
 
-    async def _summaries_to_merge(
-        self,
-        conversation_id: UUID,
-        summaries: Sequence[Summary],
-        last: int,
-        settings: GlobalSettings,
+    async def _find_to_merge(
+        self, conversation_id: UUID, summaries: list[Summary], last: int, settings: GlobalSettings
     ) -> list[Summary]:
-        """Summaries before the next turn's window, if there are many and the window moves now.
+        """Return the summaries to merge: only if there are many, and the window moves now.
 
-        Between two steps of the window the prompt stays as it is, so that it stays cached.
+        Between two steps of the window the prompt is left unchanged, so that it stays cached.
         """
         start = start_of_window(last + 1, settings)
         past = [summary for summary in summaries if summary.last_position < start]
         if len(past) <= settings.summaries_kept:
             return []
         turn = await self._load(conversation_id, last - NEXT_TURN + 1, last)
-        asked = max((message.position for message in turn if message.role == "user"), default=0)
-        moves = start_of_window(asked, settings) < start
-        return past if moves else []
+        question = max((message.position for message in turn if message.role == "user"), default=0)
+        return past if start_of_window(question, settings) < start else []
 
     async def _merge(self, conversation_id: UUID, summaries: Sequence[Summary]) -> bool:
-        """Merge the oldest consecutive summaries; the newest stays as it is."""
-        run = _first_run(summaries[:-1])
+        """Merge the oldest consecutive summaries, without the newest one."""
+        run = _first_consecutive(summaries[:-1])
         if len(run) < 2:
             return False
         texts = [summary.content for summary in run if summary.content]
@@ -181,9 +174,9 @@ class CompactionService:
         content: str | None = texts[0] if len(texts) == 1 else ""
         if len(texts) > 1:
             prompt = merge_messages(texts)
-            content = await self._ask(conversation_id, prompt, 2 * MAX_SUMMARY, (first, last))
+            content = await self._generate(conversation_id, prompt, 2 * MAX_SUMMARY, (first, last))
         if content is None:
-            return False  # retried when there is one more of them
+            return False  # retried when there is one more summary
         merged = [summary.id for summary in run]
         replace = partial(self._summaries.replace, conversation_id, content)
         return await self._client.run(replace, first=first, last=last, merged=merged)
@@ -191,31 +184,30 @@ class CompactionService:
     async def _summarise(
         self, conversation_id: UUID, messages: Sequence[PastMessage], gap: tuple[int, int]
     ) -> str:
-        """A sentence or two; nothing for messages without text."""
         if not messages:
             return ""
         records = [
             {"role": m.role, **m.voice.fields(), "text": m.text[:MAX_TEXT]} for m in messages
         ]
         prompt = summary_messages(records)
-        return await self._ask(conversation_id, prompt, MAX_SUMMARY, gap) or ""
+        return await self._generate(conversation_id, prompt, MAX_SUMMARY, gap) or ""
 
-    async def _ask(
+    async def _generate(
         self, conversation_id: UUID, prompt: list[BaseMessage], limit: int, gap: tuple[int, int]
     ) -> str | None:
-        """The model's text; None when it refuses."""
+        """Return the text of the model; None if it refuses."""
 
-        async def question(on_usage: Callable[[ModelUsage], None]) -> str:
+        async def call(on_usage: Callable[[ModelUsage], None]) -> str:
             text = await self._caller.text(prompt, purpose="summary", on_usage=on_usage)
             if not text:
                 raise ModelReplyError("the model returned an empty summary")
             return shortened(text, limit)
 
-        return await self._model.ask(conversation_id, gap, question)
+        return await self._model.ask(conversation_id, gap, call)
 
 
 def first_gap(summaries: Sequence[Summary], last: int) -> tuple[int, int] | None:
-    """The first positions up to ``last`` that no summary covers."""
+    """Return the first range of positions up to ``last`` that no summary covers."""
     start = 1
     for summary in summaries:
         if summary.first_position > start:
@@ -227,14 +219,13 @@ def first_gap(summaries: Sequence[Summary], last: int) -> tuple[int, int] | None
 
 
 def start_of_window(last_position: int, settings: GlobalSettings) -> int:
-    """Where the window begins when this is the newest message."""
+    """Return the first position of the window when ``last_position`` is the newest message."""
     return window_start(
         last_position, window=settings.history_messages, step=settings.history_step
     )
 
 
-def _first_run(summaries: Sequence[Summary]) -> list[Summary]:
-    """The first summaries that follow each other without a gap."""
+def _first_consecutive(summaries: Sequence[Summary]) -> list[Summary]:
     run: list[Summary] = []
     for summary in summaries:
         if run and summary.first_position != run[-1].last_position + 1:

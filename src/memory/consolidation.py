@@ -1,7 +1,6 @@
-"""Consolidation: repeated facts, contradicted ones, and names of one person are merged."""
+"""Consolidation: duplicate facts, contradicted facts and names of one person are merged."""
 
 import json
-import logging
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -20,13 +19,11 @@ from src.pg.global_settings_repo import GlobalSettingsRepository
 from src.pg.locks import lock_facts
 from src.reading.words import same_name
 
-logger = logging.getLogger(__name__)
-
-Kind = Literal["duplicate", "contradiction", "entity"]
+MergeKind = Literal["duplicate", "contradiction", "entity"]
 
 
 @dataclass(frozen=True)
-class Due:
+class DueOwner:
     """An owner whose facts changed since they were last compared (None: never), as of ``now``."""
 
     owner: Owner
@@ -34,6 +31,7 @@ class Due:
     now: datetime
 
 
+# Owners whose facts changed since they were compared, those never compared first.
 SELECT_DUE = """
 SELECT o.telegram_user_id, o.thread_id, o.consolidated_at, now() FROM owners o
 WHERE EXISTS (SELECT 1 FROM memories f
@@ -42,16 +40,17 @@ WHERE EXISTS (SELECT 1 FROM memories f
 ORDER BY o.consolidated_at NULLS FIRST, o.id LIMIT %(limit)s
 """
 
-# More facts than there may be: the limit was lowered.
+# Owners over the fact limit (an operator lowered it).
 SELECT_OVERFULL = """
 SELECT o.telegram_user_id, o.thread_id
 FROM memories f JOIN owners o ON o.id = f.owner_id WHERE f.retired_at IS NULL
 GROUP BY o.id HAVING count(*) > %(limit)s LIMIT 1000
 """
 
+# Mark an owner's facts as compared.
 MARK = "UPDATE owners SET consolidated_at = %(at)s WHERE id = %(owner)s"
 
-# Facts to compare with all others, those that changed last first.
+# Changed facts, to compare with all others, the newest changes first.
 SELECT_CHANGED = """
 SELECT id FROM memories
 WHERE owner_id = %(owner)s AND retired_at IS NULL
@@ -59,7 +58,7 @@ WHERE owner_id = %(owner)s AND retired_at IS NULL
 ORDER BY updated_at DESC, id DESC LIMIT %(limit)s
 """
 
-# A living fact as it would be stored now, with its vector.
+# A current fact with the columns of a new one, and its vector.
 SELECT_STORED = memory_repo.memory_query("""
 SELECT {memory}, own.language, own.origin, f.content_hash, e.embedding::text
 FROM facts f
@@ -70,13 +69,14 @@ WHERE f.id = %(id)s AND f.owner_id = %(owner)s
   AND f.retired_at IS NULL
 """)
 
-# What an operator took apart again, or the user wants beside each other (``question_repo``).
+# Facts that must not be merged with this one: an operator undid the merge, or the user keeps both
+# (``question_repo``).
 SELECT_APART = """
 SELECT CASE memory_id WHEN %(id)s THEN kept_memory_id ELSE memory_id END FROM consolidations
 WHERE (memory_id = %(id)s OR kept_memory_id = %(id)s) AND undone_at IS NOT NULL
 """
 
-# The fact that stays was said wherever the other one was.
+# Copy the sources of a duplicate to its survivor.
 COPY_SOURCES = """
 INSERT INTO memory_sources (memory_id, message_id, sender_id, author_id, uid, episode, quote,
                             said_at)
@@ -86,11 +86,13 @@ ON CONFLICT ON CONSTRAINT memory_sources_once DO NOTHING
 RETURNING id
 """
 
-INSERT_DONE = """
+# A merge of two facts, with the data of its undo.
+INSERT_MERGE = """
 INSERT INTO consolidations (kind, memory_id, kept_memory_id, details)
 VALUES (%(kind)s, %(id)s, %(kept)s, %(details)s)
 """
 
+# Entities of current facts.
 SELECT_ENTITIES = """
 SELECT e.id, e.name FROM entities e
 WHERE e.owner_id = %(owner)s
@@ -99,7 +101,7 @@ WHERE e.owner_id = %(owner)s
 ORDER BY e.id LIMIT 1000
 """
 
-# The facts of both hang on both, unless an operator took them apart.
+# Link the facts of two entities to both, unless an operator undid that.
 LINK = """
 WITH added AS (
     INSERT INTO memory_entities (memory_id, entity_id)
@@ -117,8 +119,8 @@ SELECT 'entity', %(id)s, %(kept)s, jsonb_build_object('links', jsonb_agg(link)) 
 HAVING count(*) > 0
 """
 
-# What was put together: the one that holds no more (``gone``) and the other that does (``kept``).
-SELECT_DONE = """
+# Merges: the duplicate or retired fact (``gone``) and its survivor (``kept``).
+SELECT_MERGES = """
 WITH own AS (
     SELECT c.id, f.text AS gone FROM memories f JOIN consolidations c ON c.memory_id = f.id
     WHERE f.owner_id = %(owner)s
@@ -134,6 +136,7 @@ WHERE NOT c.details ? 'by'  -- what the user keeps apart was never merged
 ORDER BY c.id DESC LIMIT %(limit)s
 """
 
+# A merge to undo.
 SELECT_TO_UNDO = """
 SELECT c.kind, c.memory_id, c.kept_memory_id, c.details FROM consolidations c
 LEFT JOIN memories f ON f.id = c.memory_id LEFT JOIN entities e ON e.id = c.entity_id
@@ -142,13 +145,16 @@ WHERE c.id = %(number)s AND c.undone_at IS NULL
 FOR UPDATE OF c
 """
 
-FORGET_SOURCES = "DELETE FROM memory_sources WHERE id = ANY(%(sources)s) AND memory_id = %(kept)s"
+# Sources that a survivor got from its duplicate.
+DELETE_SOURCES = "DELETE FROM memory_sources WHERE id = ANY(%(sources)s) AND memory_id = %(kept)s"
 
-RESET_KEPT = """
+# Give a survivor the values that it had before the merge.
+RESET_SURVIVOR = """
 UPDATE memories SET importance = %(importance)s, pinned = %(pinned)s
 WHERE id = %(kept)s AND owner_id = %(owner)s
 """
 
+# Links that a merge of entities added.
 UNLINK = """
 DELETE FROM memory_entities l
 USING consolidations c, jsonb_array_elements(c.details -> 'links') AS link
@@ -156,37 +162,38 @@ WHERE c.id = %(number)s AND l.memory_id = (link ->> 0)::bigint
   AND l.entity_id = (link ->> 1)::bigint
 """
 
+# Mark a merge as undone, for good.
 MARK_UNDONE = "UPDATE consolidations SET undone_at = now() WHERE id = %(number)s"
 
 
 class ConsolidationRepository(Repository):
-    """Reads what to compare, and keeps what was done; every method blocks."""
+    """Lists facts to compare and stores merges; every method blocks (see ``PgClient.run``)."""
 
-    def list_due(self, *, limit: int) -> list[Due]:
-        """Owners whose facts changed since they were looked at, those never looked at first."""
+    def list_due(self, *, limit: int) -> list[DueOwner]:
+        """List owners whose facts changed since they were compared, never compared ones first."""
         return self._all(
-            lambda user, thread, *times: Due(Owner(user, thread), *times), SELECT_DUE,
+            lambda user, thread, *times: DueOwner(Owner(user, thread), *times), SELECT_DUE,
             limit=limit, limits=PATIENT,
         )  # fmt: skip
 
     def list_overfull(self, limit: int) -> list[Owner]:
-        """Owners with more than ``limit`` living facts."""
+        """List owners with more than ``limit`` current facts."""
         return self._all(Owner, SELECT_OVERFULL, limit=limit, limits=PATIENT)
 
-    def mark(self, due: Due) -> None:
-        """The owner's facts were looked through, as they were then."""
+    def mark(self, due: DueOwner) -> None:
+        """Mark the owner's facts as compared, as of ``due.now``."""
         self._client.execute(MARK, due.owner, at=due.now)
 
-    def list_changed(self, due: Due, *, limit: int) -> list[int]:
-        """Living facts that changed, the newest changes first."""
+    def list_changed(self, due: DueOwner, *, limit: int) -> list[int]:
+        """List ids of changed current facts, the newest changes first."""
         return self._all(int, SELECT_CHANGED, due.owner, since=due.since, limit=limit)
 
     def list_entities(self, owner: Owner) -> list[tuple[int, str]]:
-        """Whom and what the owner's living facts are about, the oldest first."""
+        """List id and name of the entities of the owner's current facts, oldest first."""
         return self._all(lambda *entity: entity, SELECT_ENTITIES, owner)
 
     def link(self, owner: Owner, entity_id: int, kept: int) -> bool:
-        """Hang the facts of both on both; False when they do already, or were taken apart."""
+        """Link the facts of two entities to both; False if they are, or an operator undid it."""
 
         def work(transaction: Transaction) -> bool:
             lock_facts(transaction, owner)
@@ -195,11 +202,11 @@ class ConsolidationRepository(Repository):
         return self._client.in_transaction(work)
 
     def list_done(self, owner: Owner, *, limit: int = 50) -> list[Record]:
-        """What was put together for the owner, the newest first."""
-        return self._client.fetch_records(SELECT_DONE, owner, limit=limit)
+        """List the owner's merges, newest first."""
+        return self._client.fetch_records(SELECT_MERGES, owner, limit=limit)
 
     def undo(self, owner: Owner, number: int) -> bool:
-        """Take one change back, for good; False when it cannot be, or is not the owner's."""
+        """Undo a merge for good; False if that is impossible, or it is of another owner."""
 
         def work(transaction: Transaction) -> bool:
             lock_facts(transaction, owner)
@@ -216,8 +223,8 @@ class ConsolidationRepository(Repository):
                 ):  # fmt: skip
                     return False
                 if kind == "duplicate":
-                    transaction.execute(FORGET_SOURCES, details, kept=kept)
-                    transaction.execute(RESET_KEPT, owner, **details, kept=kept)
+                    transaction.execute(DELETE_SOURCES, details, kept=kept)
+                    transaction.execute(RESET_SURVIVOR, owner, **details, kept=kept)
             transaction.execute(MARK_UNDONE, number=number)
             return True
 
@@ -228,7 +235,7 @@ class ComparedFacts(StoredFacts):
     """Compares a fact with the others of its owner, and retires one for another."""
 
     def load(self, memory_id: int, model_id: int) -> tuple[Memory, NewMemory] | None:
-        """A living fact, and the same as if it were new."""
+        """Return a current fact, also in the form of a new one; None if there is none."""
         rows = self._rows(SELECT_STORED, id=memory_id, model=model_id)
         if not rows:
             return None
@@ -243,39 +250,42 @@ class ComparedFacts(StoredFacts):
         return memory, new
 
     def list_others(self, memory_id: int, new: NewMemory) -> list[Similar]:
-        """Living facts that are like it, without those that were taken apart from it."""
+        """List similar current facts, without those whose merge was undone."""
         apart = {memory_id, *(number for (number,) in self._rows(SELECT_APART, id=memory_id))}
-        similar = self.list_similar(new)
-        return [one for one in similar if one.retired_at is None and one.id not in apart]
+        return [f for f in self.list_similar(new) if f.retired_at is None and f.id not in apart]
 
-    def retire_for(self, gone: Memory, kept: Memory, kind: Kind) -> Kind | None:
-        """Retire a fact for another one, which of a duplicate takes the sources."""
+    def retire_for(self, fact: Memory, other: Memory, kind: MergeKind) -> MergeKind | None:
+        """Retire a fact in favour of another one, which gets the sources of a duplicate.
+
+        Returns:
+            The kind; None if the fact was retired meanwhile.
+        """
         is_same = kind == "duplicate"
-        reason, until = ("duplicate", None) if is_same else ("contradicted", kept.said_at)
-        if not self.retire([gone.id], successor=kept.id, reason=reason, until=until):
+        reason, until = ("duplicate", None) if is_same else ("contradicted", other.said_at)
+        if not self.retire([fact.id], successor=other.id, reason=reason, until=until):
             return None
         details: dict[str, Any] = {}
         if is_same:
-            sources = [number for (number,) in self._rows(COPY_SOURCES, id=gone.id, kept=kept.id)]
-            self.touch(kept.id, gone)
-            details = {"importance": kept.importance, "pinned": kept.pinned, "sources": sources}
-        elif not gone.valid_until:
-            details = {"until": kept.said_at.isoformat()}
-        self._run(INSERT_DONE, kind=kind, id=gone.id, kept=kept.id, details=json.dumps(details))
+            sources = [number for (number,) in self._rows(COPY_SOURCES, id=fact.id, kept=other.id)]
+            self.touch(other.id, fact)
+            details = {"importance": other.importance, "pinned": other.pinned, "sources": sources}
+        elif not fact.valid_until:
+            details = {"until": other.said_at.isoformat()}
+        self._run(INSERT_MERGE, kind=kind, id=fact.id, kept=other.id, details=json.dumps(details))
         return kind
 
 
-OWNERS = 50  # of one job: others take their turns
-FACTS = 300  # of one owner in one night, those that changed last
-MAX_NAMES = 300  # of one owner that are compared
+OWNERS = 50  # owners of one job; others wait for the next one
+FACTS = 300  # facts of one owner per night, the newest changes
+MAX_NAMES = 300  # compared names of one owner
 
 
 @dataclass(eq=False, repr=False)
 class ConsolidationService:
     """Compares changed facts by the rules of ``MemoryWriter``.
 
-    Duplicates are mostly facts that were stored while the embedder was away, or before a
-    threshold changed. Every change can be undone on the admin page, for good.
+    Most duplicates were stored while the embedder was away, or before a threshold changed. An
+    operator can undo every merge on the admin page, for good.
     """
 
     _client: PgClient
@@ -285,18 +295,18 @@ class ConsolidationService:
     _metrics: Metrics
 
     def __post_init__(self) -> None:
-        """Build what it needs on the client."""
+        """Build the repository on the client."""
         self._repo = ConsolidationRepository(self._client)
 
     async def run(self) -> bool:
-        """Consolidate some owners; returns whether there may be more.
+        """Consolidate some owners; returns True if there may be more.
 
         Raises:
             TransientError: The database is away, or the embedding model is not known yet.
         """
         limit = (await self._settings.fetch()).max_memories_per_user
         for owner in await self._client.run(self._repo.list_overfull, limit):
-            retired = await self._client.run(self._keep_limit, owner, limit)
+            retired = await self._client.run(self._retire_surplus, owner, limit)
             self._metrics.consolidated.labels("surplus").inc(retired)
         model = await self._space.model()
         due = await self._client.run(self._repo.list_due, limit=OWNERS)
@@ -304,15 +314,15 @@ class ConsolidationService:
             await self._client.run(self._consolidate, entry, model.id)
         return len(due) == OWNERS
 
-    def _keep_limit(self, owner: Owner, limit: int) -> int:
+    def _retire_surplus(self, owner: Owner, limit: int) -> int:
         def work(transaction: Transaction) -> int:
             lock_facts(transaction, owner)
             return StoredFacts(transaction, owner).retire_surplus(limit)
 
         return self._client.in_transaction(work)
 
-    def _consolidate(self, due: Due, model_id: int) -> None:
-        """Compare all changed facts of one owner; newer changes wait for the next night."""
+    def _consolidate(self, due: DueOwner, model_id: int) -> None:
+        """Compare the changed facts of one owner; later changes wait for the next night."""
         for memory_id in self._repo.list_changed(due, limit=FACTS):
             compare = partial(self._compare, due.owner, memory_id, model_id)
             for kind in filter(None, self._client.in_transaction(compare)):
@@ -322,8 +332,7 @@ class ConsolidationService:
 
     def _compare(
         self, owner: Owner, memory_id: int, model_id: int, transaction: Transaction
-    ) -> list[Kind | None]:
-        """Compare one fact with similar ones; returns what was found."""
+    ) -> list[MergeKind | None]:
         lock_facts(transaction, owner)
         facts = ComparedFacts(transaction, owner)
         loaded = facts.load(memory_id, model_id)
@@ -331,10 +340,10 @@ class ConsolidationService:
             return []
         memory, new = loaded
         same, rivals = self._writer.compare(new, facts.list_others(memory_id, new))
-        if same:  # the older one stays
-            kept, gone = sorted((memory, same[0]), key=lambda fact: fact.id)
-            return [facts.retire_for(gone, kept, "duplicate")]
-        found: list[Kind | None] = []
+        if same:  # the older one survives
+            older, newer = sorted((memory, same[0]), key=lambda fact: fact.id)
+            return [facts.retire_for(newer, older, "duplicate")]
+        found: list[MergeKind | None] = []
         for rival in rivals:
             older, newer = sorted((memory, rival), key=lambda m: (m.said_at, m.id))
             if not older.pinned:
@@ -344,8 +353,7 @@ class ConsolidationService:
         return found
 
     def _link_names(self, owner: Owner) -> None:
-        """Link names of one person to the facts of both."""
         entities = self._repo.list_entities(owner)[:MAX_NAMES]
-        for (kept, kept_name), (id_, name) in combinations(entities, 2):
-            if same_name(kept_name, name) and self._repo.link(owner, id_, kept):
+        for (older_id, older_name), (id_, name) in combinations(entities, 2):
+            if same_name(older_name, name) and self._repo.link(owner, id_, older_id):
                 self._metrics.consolidated.labels("entity").inc()

@@ -1,4 +1,4 @@
-"""After a turn: index it, fold old messages into summaries, read closed windows for facts."""
+"""Background work after turns: indexing, summaries of old messages, extraction of facts."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -16,22 +16,22 @@ from src.memory.purge_repo import PurgeRepository
 from src.pg.client import PgClient
 from src.pg.global_settings_repo import GlobalSettings, GlobalSettingsRepository
 
-Then = Callable[[UUID], Awaitable[None]]
-MOST_STATES = 200  # conversations of one look
+OnDigest = Callable[[UUID], Awaitable[None]]
+MOST_STATES = 200  # conversations of one page
 QUIET_SECONDS = 5.0  # without a new message, after which a flood counts as over
-STEP_SECONDS = 0.05  # between the beginnings of two steps, whichever conversations they are of
+STEP_SECONDS = 0.05  # between the starts of two steps, across all conversations
 
 
 async def do_nothing(_conversation_id: UUID) -> None:
-    """Where nothing is to be digested afterwards."""
+    """Default of ``index_pending``: digest nothing afterwards."""
 
 
 @dataclass(eq=False, repr=False)
 class DigestService:
-    """The background work on new messages; every step is idempotent.
+    """Background work on new messages; every step is idempotent.
 
     Attributes:
-        indexer: Indexes and embeds them.
+        indexer: Indexes and embeds the messages.
     """
 
     _client: PgClient
@@ -42,86 +42,86 @@ class DigestService:
     _quiet: QuietMoments
 
     def __post_init__(self) -> None:
-        """Build what it needs on the client."""
-        self._extraction_repo = ExtractionRepository(self._client)
+        """Build the repositories on the client."""
+        self._states = ExtractionRepository(self._client)
         self._batches = BatchRepository(self._client)
-        self._door = asyncio.Lock()
+        self._start_lock = asyncio.Lock()
 
-    async def index_pending(self, then: Then = do_nothing) -> None:
+    async def index_pending(self, then: OnDigest = do_nothing) -> None:
         """Index the new messages of every conversation.
 
         Args:
-            then: Called with each that has something to digest, as soon as it is known.
+            then: Called with each conversation to digest, as soon as it is found.
 
         Raises:
-            StorageError: The database is away; what went in stays in.
+            StorageError: The database is away; messages indexed so far stay indexed.
         """
         settings = await self._settings.fetch()
-        done, parted, is_full = set[UUID](), list[UUID](), True
+        done, parting, is_full = set[UUID](), list[UUID](), True
         while is_full:
-            found, parted = await self._client.run(self._extraction_repo.list_news, MOST_STATES)
-            # newer messages wait for the next job
+            found, parting = await self._client.run(self._states.list_to_index, MOST_STATES)
+            # Newer messages of these conversations wait for the next job.
             pending = [state for state in found if state.conversation_id not in done]
             is_full = bool(pending) and len(found) == MOST_STATES
-            for state in pending:  # who dies in between finds the messages again
+            for state in pending:  # after a crash in between the messages are still pending
                 done.add(state.conversation_id)
                 if needs_digest(state, settings):
                     await then(state.conversation_id)
             await self.indexer.index_conversations(pending)
-        for conversation_id in parted:
+        for conversation_id in parting:
             await then(conversation_id)
 
     async def read_parting(self) -> None:
-        """Extract facts from messages that /new deleted, where no jobs run (the console).
+        """Extract facts from messages that /new deleted, without a job queue (the console).
 
         Raises:
             AppError: The database or the model is away.
         """
-        for conversation_id in await self._client.run(self._extraction_repo.list_parted):
+        for conversation_id in await self._client.run(self._states.list_with_parting):
             with suppress(PostponedError):
                 await self._extraction.read_parting(conversation_id)
 
     async def wait_for_quiet(self, conversation_id: UUID) -> None:
-        """Return when no flood of messages is coming in.
+        """Return if no flood of messages is coming in.
 
         Messages that come together are read in fewer calls, and not while they are answered.
 
         Raises:
-            PostponedError: The newest message is a moment old, and not answered yet.
+            PostponedError: The newest message is unanswered and younger than QUIET_SECONDS.
             StorageError: The database is away.
         """
-        state = await self._client.run(self._extraction_repo.find_state, conversation_id)
+        state = await self._client.run(self._states.find_state, conversation_id)
         if state is not None and state.is_unanswered and state.silent_seconds < QUIET_SECONDS:
             raise PostponedError("messages are still coming", seconds=QUIET_SECONDS)
 
     async def digest(self, conversation_id: UUID) -> bool:
-        """Compact a conversation; read its closed windows, and what /new left, for facts.
+        """Compact a conversation; extract facts from closed windows and from messages of /new.
 
-        The two may have different models: when one is away, the other does its work. Steps of
-        many conversations fall due in the same second, and would take the processor from the
-        embedding that every turn waits for: they begin one after the other, each when no turn is
-        under way, or a moment later.
+        Summaries and extraction may have different models: when one is away, the other goes on.
+        Steps of many conversations fall due in the same second, and would take the processor from
+        the embedding that every turn waits for. So they start one after the other, each when no
+        turn is under way, or after MAX_WAIT.
 
         Returns:
-            Whether there may be more to do: one call of this method is bounded.
+            True if there may be more to do: one call is bounded.
 
         Raises:
             PostponedError: The owner's model calls of this hour are used up.
-            TransientError: The database or a model is away; worth another try.
+            TransientError: The database or a model is away; a retry may succeed.
             ModelError: A provider refuses the bot.
         """
         failures: list[AppError] = []
         is_bounded = False
-        for step, most in (
+        for step, limit in (
             (self._compaction.compact, MAX_FOLDS),
             (self._extraction.extract, MAX_WINDOWS),
             (self._extraction.read_parting, MAX_WINDOWS),
         ):
-            async with self._door:
+            async with self._start_lock:
                 await asyncio.sleep(STEP_SECONDS)
                 await self._quiet.wait(MAX_WAIT)
             try:
-                is_bounded |= await step(conversation_id) == most
+                is_bounded |= await step(conversation_id) == limit
             except (ModelError, ModelUnavailableError, PostponedError) as error:
                 failures.append(error)
         if failures:
@@ -129,7 +129,7 @@ class DigestService:
         return is_bounded
 
     async def remember_turn(self, conversation_id: UUID) -> None:
-        """Do all of it for one conversation, where no jobs run (the console).
+        """Index and digest one conversation, without a job queue (the console).
 
         Raises:
             AppError: The database or the model is away.
@@ -139,31 +139,31 @@ class DigestService:
         await self.indexer.change_model()
         settings = await self._settings.fetch()
         if state is not None and needs_digest(state, settings):
-            with suppress(PostponedError):  # a later turn does it
+            with suppress(PostponedError):  # a later turn retries
                 await self.digest(conversation_id)
         await self._client.run(PurgeRepository(self._client).purge_forgotten)
 
     async def list_silent(self) -> list[UUID]:
-        """Silent conversations with unread messages."""
+        """List silent conversations with unread messages."""
         settings = await self._settings.fetch()
         if not settings.memory_extraction_enabled:
             return []
         if settings.memory_extraction_provider != "immediate":
             return await self._client.run(self._batches.list_given_up, MAX_BATCH_TRIES)
         return await self._client.run(
-            self._extraction_repo.list_unread,
+            self._states.list_unread,
             window=settings.memory_extraction_window,
             minutes=settings.memory_extraction_silence_minutes,
         )
 
 
 def needs_digest(state: DigestState, settings: GlobalSettings) -> bool:
-    """Whether messages left the window, summaries may be merged, or a window is full of unread."""
+    """Return True if there are messages to summarise, summaries to merge, or a window to read."""
     last = state.last_position
-    left = start_of_window(last + NEXT_TURN, settings) - 1
+    last_outside = start_of_window(last + NEXT_TURN, settings) - 1
     start = start_of_window(last + 1, settings)
     moves = start > start_of_window(last + 1 - NEXT_TURN, settings)
     merges = moves and state.summaries > settings.summaries_kept
     is_full = last - state.extracted_position >= settings.memory_extraction_window
     is_closed = is_full and settings.memory_extraction_enabled
-    return left > state.summarised_position or merges or is_closed
+    return last_outside > state.summarised_position or merges or is_closed

@@ -1,4 +1,4 @@
-"""The background's progress: summaries, how far facts were extracted, and batches of providers."""
+"""Progress of the background work: summaries, extraction of facts, batches at providers."""
 
 import json
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from src.texts.morphology import terms
 
 @dataclass(frozen=True)
 class Summary:
-    """What the messages from ``first_position`` to ``last_position`` were about."""
+    """Summary of the messages from ``first_position`` to ``last_position``."""
 
     id: int
     first_position: int
@@ -25,15 +25,15 @@ class Summary:
     content: str
 
 
-# All summaries of a conversation: there are never many, since they are merged.
+# All summaries of a conversation; merging keeps them few.
 SELECT_SUMMARIES = """
 SELECT id, first_position, last_position, content FROM conversation_summaries
 WHERE conversation_id = %(conversation_id)s ORDER BY first_position LIMIT 1000
 """
 
-# Whether a summary may stand there: those that it takes in are there, no other one covers a part,
-# and of its messages none was forgotten meanwhile.
-MAY_STAND = """
+# True if a summary may be stored: the summaries that it merges exist, no other one overlaps it,
+# and none of its messages was forgotten meanwhile.
+SELECT_IS_VALID = """
 SELECT cardinality(%(ids)s::bigint[]) = (
            SELECT count(*) FROM conversation_summaries
            WHERE conversation_id = %(conversation_id)s AND id = ANY(%(ids)s))
@@ -48,7 +48,7 @@ SELECT cardinality(%(ids)s::bigint[]) = (
              AND role IN ('user', 'assistant') AND NOT is_forgotten AND NOT is_private))
 """
 
-# It counts as said when the last of its messages was.
+# A summary, said when its last message was.
 INSERT_SUMMARY = """
 INSERT INTO conversation_summaries (conversation_id, first_position, last_position, content)
 VALUES (%(conversation_id)s, %(first)s, %(last)s, %(content)s)
@@ -57,7 +57,7 @@ RETURNING id, coalesce((SELECT max(said_at) FROM messages
                           AND position BETWEEN %(first)s AND %(last)s), now())
 """
 
-# Those that a merged one replaces.
+# Summaries that a merged one replaces.
 DELETE_SUMMARIES = """
 DELETE FROM conversation_summaries
 WHERE conversation_id = %(conversation_id)s AND id = ANY(%(ids)s)
@@ -68,17 +68,17 @@ class SummaryRepository(Repository):
     """Stores summaries; every method blocks (see ``PgClient.run``)."""
 
     def list_shown(self, conversation_id: UUID, before: int, *, limit: int = 3) -> list[Summary]:
-        """The oldest and the newest summaries of messages before ``before``, in their order.
+        """List the oldest and the newest summaries of messages before ``before``, in order.
 
-        The others are merged into the oldest in time: without it all but the last twenty messages
-        would be lost.
+        The oldest is kept because the others are merged into it in time: without it all but the
+        last twenty messages would be lost.
         """
         found = self.list_summaries(conversation_id)
         past = [one for one in found if one.last_position < before and one.content]
         return [*past[:1], *past[max(1, len(past) - limit + 1) :]][: max(0, limit)]
 
     def list_summaries(self, conversation_id: UUID) -> list[Summary]:
-        """Every summary of a conversation, in order."""
+        """List every summary of a conversation, in order."""
         return self._all(Summary, SELECT_SUMMARIES, conversation_id=conversation_id)
 
     def replace(
@@ -94,16 +94,16 @@ class SummaryRepository(Repository):
         """Store a summary of positions ``first`` to ``last``, in place of the ``merged`` ones.
 
         Args:
-            conversation_id: Whose history it is.
-            content: The summary; empty where there was nothing to tell.
+            conversation_id: The conversation.
+            content: The summary; empty for messages without text.
             first: The first position that it covers.
             last: The last one.
-            merged: Ids of summaries that it takes in.
-            made_of: How many messages it was made from.
+            merged: Ids of the summaries that it replaces.
+            made_of: The number of messages that were summarised, to detect forgotten ones.
 
         Returns:
-            False when a part is covered already, a message was forgotten meanwhile, or the
-            conversation is gone: nothing happened.
+            False if nothing was stored: another summary overlaps, a message was forgotten
+            meanwhile, or the conversation was deleted.
         """
         parameters = {
             "conversation_id": conversation_id, "first": first, "last": last,
@@ -112,7 +112,7 @@ class SummaryRepository(Repository):
 
         def work(transaction: Transaction) -> bool:
             owners = lock_conversations(transaction, [conversation_id])
-            if not owners or transaction.fetch_one(MAY_STAND, parameters) != (True,):
+            if not owners or transaction.fetch_one(SELECT_IS_VALID, parameters) != (True,):
                 return False
             transaction.execute(DELETE_SUMMARIES, parameters)
             [(number, said_at)] = transaction.fetch_all(INSERT_SUMMARY, parameters)
@@ -126,18 +126,19 @@ class SummaryRepository(Repository):
 
 @dataclass(frozen=True)
 class DigestState:
-    """How far a conversation is digested; positions of messages.
+    """Progress of a conversation's digestion, as positions of messages.
 
     Attributes:
-        owner: Whose conversation it is.
+        conversation_id: The conversation.
+        owner: The owner of the conversation.
         time_zone: The owner's zone; None for the default.
-        extracted_position: Messages up to here have been read.
-        summarised_position: Messages up to here have a summary.
-        summaries: How many there are.
-        last_position: Of the newest message.
-        silent_seconds: Since when nothing was written.
-        is_unanswered: Whether the newest message is one of the user's.
-        memory_on: Whether the owner wants anything remembered.
+        extracted_position: The last position that was read for facts.
+        summarised_position: The last position that has a summary.
+        summaries: The number of summaries.
+        last_position: The position of the newest message.
+        silent_seconds: Seconds since the newest message.
+        is_unanswered: True if the newest message is the user's.
+        memory_on: False if the owner turned the memory off.
     """
 
     conversation_id: UUID
@@ -153,11 +154,11 @@ class DigestState:
 
     @classmethod
     def of(cls, conversation_id: UUID, user: int, thread: int, *state: Any) -> Self:
-        """As ``SELECT_STATE`` tells it."""
+        """Build a state from a row of ``SELECT_STATE``."""
         return cls(conversation_id, Owner(user, thread), *state)
 
 
-# How far a conversation is digested.
+# The progress of a conversation.
 SELECT_STATE = """
 SELECT c.id, c.telegram_user_id, c.thread_id, s.time_zone, c.extracted_position,
        coalesce(d.last, 0), d.summaries,
@@ -174,7 +175,7 @@ CROSS JOIN LATERAL (SELECT max(last_position) AS last, count(*) AS summaries
 WHERE c.id = %(conversation_id)s
 """
 
-# The same of those with messages that wait for the index.
+# The progress of conversations with messages to index.
 SELECT_STATES_TO_INDEX = SELECT_STATE.replace(
     "c.id = %(conversation_id)s",
     """c.id IN (
@@ -184,15 +185,15 @@ SELECT_STATES_TO_INDEX = SELECT_STATE.replace(
 ORDER BY c.id""",
 )
 
-# A window was read: only from where it began, so that two workers do not skip one.
+# Mark a window as read, only if the windows before it were: two workers cannot skip one.
 ADVANCE = """
 UPDATE conversations SET extracted_position = %(last)s
 WHERE id = %(conversation_id)s AND extracted_position = %(first)s - 1
 """
 
-# Conversations with messages that were not read. Without a last id: silent for a while, or, where
-# a window of them is full, for a minute: the job that was to read it died before it was queued.
-# From an id on: full or silent, for a batch, in which nothing of theirs waits.
+# Conversations with unread messages. Without ``after``: silent for ``minutes``, or for one minute
+# if a window is full (its job was lost before it was queued). With ``after``: a page, in order of
+# ids, of those with a full window or silence and without a waiting batch request.
 SELECT_UNREAD = """
 SELECT c.id FROM conversations c
 JOIN LATERAL (SELECT position, created_at FROM messages
@@ -209,7 +210,7 @@ WHERE m.position > c.extracted_position AND CASE WHEN %(after)s::uuid IS NULL
 ORDER BY CASE WHEN %(after)s::uuid IS NULL THEN m.created_at END, c.id LIMIT %(limit)s
 """
 
-# What /new left to be read, oldest first, as if it still stood in the conversation.
+# Messages that /new left to be read, oldest first, in the shape of the conversation's messages.
 SELECT_PARTING = """
 SELECT message_id, position, 'user', message_text(content), said_at, 'typed', speaker
 FROM parting_messages
@@ -217,14 +218,14 @@ WHERE owner_id = %(owner)s
 ORDER BY message_id LIMIT %(limit)s
 """
 
-# It was read.
+# Messages of /new that were read.
 DELETE_PARTING = """
 DELETE FROM parting_messages
 WHERE message_id = ANY(%(ids)s) AND owner_id = %(owner)s
 """
 
-# A conversation of each owner of whom there is something left to read.
-SELECT_PARTED = """
+# One conversation of each owner with messages that /new left to be read.
+SELECT_WITH_PARTING = """
 SELECT DISTINCT ON (c.owner_id) c.id FROM conversations c
 WHERE c.owner_id IN (SELECT owner_id FROM parting_messages)
 ORDER BY c.owner_id, c.id LIMIT %(limit)s
@@ -232,58 +233,58 @@ ORDER BY c.owner_id, c.id LIMIT %(limit)s
 
 
 class ExtractionRepository(Repository):
-    """Keeps the progress of extraction; every method blocks (see ``PgClient.run``)."""
+    """Stores the progress of extraction; every method blocks (see ``PgClient.run``)."""
 
     def find_state(self, conversation_id: UUID) -> DigestState | None:
-        """How far a conversation is digested; None when it is gone."""
+        """Return the progress of a conversation; None when it is gone."""
         return self._first(DigestState.of, SELECT_STATE, conversation_id=conversation_id)
 
-    def list_news(self, limit: int = 200) -> tuple[list[DigestState], list[UUID]]:
-        """Conversations with messages to index, by their ids; and what ``list_parted`` says."""
+    def list_to_index(self, limit: int = 200) -> tuple[list[DigestState], list[UUID]]:
+        """List conversations with messages to index, by id; and those of ``list_with_parting``."""
 
         def work(transaction: Transaction) -> tuple[list[DigestState], list[UUID]]:
             own = ExtractionRepository(transaction)
             states = own._all(DigestState.of, SELECT_STATES_TO_INDEX, limit=limit)
-            return states, own.list_parted()
+            return states, own.list_with_parting()
 
         return self._client.in_transaction(work)
 
     def advance(self, conversation_id: UUID, *, first: int, last: int) -> bool:
-        """Positions ``first`` to ``last`` have been read; False when another worker did it."""
-        place = {"conversation_id": conversation_id, "first": first, "last": last}
-        return self._client.execute(ADVANCE, place) > 0
+        """Mark ``first`` to ``last`` as read; False when another worker has read them."""
+        params = {"conversation_id": conversation_id, "first": first, "last": last}
+        return self._client.execute(ADVANCE, params) > 0
 
     def list_unread(
         self, *, window: int, minutes: int, after: UUID | None = None, limit: int = 50
     ) -> list[UUID]:
-        """Conversations with unread messages, silent for ``minutes`` and not for a week more.
+        """List conversations with unread messages, silent for ``minutes`` up to a week more.
 
-        Where ``window`` of them are unread, for one minute. With ``after`` those in which there
-        is something for a batch to read, by their ids from that on.
+        One minute of silence suffices if ``window`` messages are unread. With ``after``, list
+        those with a window for a batch, in order of their ids, after that id.
         """
-        wanted = {"window": window, "minutes": minutes, "after": after}
-        return self._values(SELECT_UNREAD, **wanted, limit=limit)
+        params = {"window": window, "minutes": minutes, "after": after}
+        return self._values(SELECT_UNREAD, **params, limit=limit)
 
     def list_parting(self, owner: Owner, *, limit: int) -> list[PastMessage]:
-        """What /new left to be read of an owner's messages, oldest first."""
+        """List an owner's messages that /new left to be read, oldest first."""
         return self._all(past_message, SELECT_PARTING, owner, limit=limit)
 
     def delete_parting(self, owner: Owner, ids: Sequence[int]) -> int:
-        """These have been read; returns how many were still there."""
+        """Delete messages of /new that were read; returns how many were left to delete."""
         return self._client.execute(DELETE_PARTING, owner, ids=list(ids))
 
-    def list_parted(self, *, limit: int = 50) -> list[UUID]:
-        """The new conversations of owners who left something to be read."""
-        return self._values(SELECT_PARTED, limit=limit)
+    def list_with_parting(self, *, limit: int = 50) -> list[UUID]:
+        """List one conversation of each owner with messages that /new left to be read."""
+        return self._values(SELECT_WITH_PARTING, limit=limit)
 
 
 JobStatus = Literal["intended", "submitted", "collected", "completed", "failed"]
-MAX_REQUESTS = 100_000  # of one job that are ever listed; no provider takes more
+MAX_REQUESTS = 100_000  # listed requests of one job; no provider takes more
 
 
 @dataclass(frozen=True)
 class BatchJob:
-    """One batch, as ``batch_jobs`` keeps it."""
+    """One row of ``batch_jobs``; ``age`` is in seconds, ``waiting`` counts open requests."""
 
     id: UUID
     batch_id: str | None
@@ -297,14 +298,14 @@ class BatchJob:
 
 @dataclass(frozen=True)
 class BatchWindow:
-    """A window of a conversation that waits for its reading.
+    """Window of a conversation in a batch.
 
     Attributes:
-        id: Of the request; the provider's ``custom_id``.
+        id: The id of the request; the provider's ``custom_id``.
         conversation_id: The conversation.
-        first: The position of its first message.
-        last: Of its last one.
-        known_ids: The facts that the model was shown.
+        first: The position of the first message.
+        last: The position of the last one.
+        known_ids: Ids of the known facts in the prompt.
     """
 
     id: UUID
@@ -314,7 +315,7 @@ class BatchWindow:
     known_ids: Sequence[int] = ()
 
 
-# Conversations whose next window failed too often to be sent once more.
+# Conversations whose next window has no tries left.
 SELECT_GIVEN_UP = """
 SELECT r.conversation_id FROM batch_requests r JOIN conversations c ON c.id = r.conversation_id
 WHERE r.status = 'failed' AND r.first_position = c.extracted_position + 1
@@ -322,19 +323,19 @@ GROUP BY r.conversation_id HAVING count(*) >= %(tries)s
 ORDER BY r.conversation_id LIMIT %(limit)s
 """
 
-# How often the window that begins there failed; and whether it waits.
+# The failed tries of a window, and whether it is in an open batch.
 SELECT_TRIES = """
 SELECT count(*) FILTER (WHERE status = 'failed'), count(*) FILTER (WHERE status = 'waiting')
 FROM batch_requests WHERE conversation_id = %(conversation)s AND first_position = %(first)s
 """
 
-# The intent, before anything is sent.
+# The intent of a batch, before it is submitted.
 INSERT_JOB = """
 INSERT INTO batch_jobs (id, provider, model, requests)
 VALUES (%(id)s, %(provider)s, %(model)s, %(requests)s)
 """
 
-# Its windows, but for those that another process has taken meanwhile.
+# The windows of a batch, without those that another process took meanwhile.
 INSERT_REQUESTS = """
 INSERT INTO batch_requests (id, job_id, conversation_id, first_position, last_position,
                             known_ids)
@@ -347,17 +348,17 @@ ON CONFLICT (conversation_id) WHERE status = 'waiting' DO NOTHING
 RETURNING id
 """
 
-# It was never sent, with its windows; not when another process has sent it meanwhile.
+# An intent with its windows, unless another process submitted it meanwhile.
 WITHDRAW = "DELETE FROM batch_jobs WHERE id = %(id)s AND status = 'intended'"
 
-# The provider took it; not when another process was faster.
+# Mark a batch as submitted, unless another process was faster.
 SET_SUBMITTED = """
 UPDATE batch_jobs SET status = 'submitted', batch_id = %(batch)s, submitted_at = now(),
        error_message = NULL
 WHERE id = %(id)s AND status = 'intended'
 """
 
-# What is to be looked at, oldest first.
+# Open batches, oldest first.
 SELECT_OPEN = """
 SELECT j.id, j.batch_id, j.provider, j.model, j.status, j.created_at,
        extract(epoch FROM now() - j.created_at)::float,
@@ -366,8 +367,8 @@ FROM batch_jobs j WHERE j.status IN ('intended', 'submitted', 'collected')
 ORDER BY j.created_at, j.id LIMIT %(limit)s
 """
 
-# Whether it is time for another: there was none yet, or the last one is old, or the provider
-# refused it a while ago; or none is open, and a window came back unread that is still the next.
+# True if another batch is due: there was none, or the last one is older than the interval, or it
+# was refused longer ago than the pause, or no batch is open and a failed window has tries left.
 SELECT_IS_DUE = """
 SELECT last.id IS NULL OR last.age >= %(interval)s OR CASE WHEN last.status = 'failed'
     THEN last.age >= %(pause)s
@@ -381,15 +382,15 @@ FROM (SELECT) AS one LEFT JOIN (
     ORDER BY created_at DESC, id LIMIT 1) AS last ON true
 """
 
-# What still waits of a batch.
+# Windows of a batch without a result.
 SELECT_WAITING = """
 SELECT id, conversation_id, first_position, last_position, known_ids
 FROM batch_requests WHERE job_id = %(job)s AND status = 'waiting'
 ORDER BY conversation_id, id LIMIT %(limit)s
 """
 
-# Windows of a batch (one, or all that wait) that were read, up to where the conversation has then
-# been read, or came to nothing, to be gathered again; and results that were for none.
+# Mark windows of a batch (one, or all that wait) as read, with the conversation up to their end,
+# or as failed, to be gathered again; count results without a window.
 SETTLE = """
 WITH settled AS (
     UPDATE batch_requests SET status = %(status)s, error = %(error)s, finished_at = now()
@@ -408,8 +409,7 @@ SET succeeded = succeeded + (SELECT count(*) FROM settled WHERE status = 'applie
 WHERE id = %(job)s RETURNING (SELECT count(*) FROM settled)
 """
 
-# Where it stands, unless that is left as it is, and why it did not go on. Windows of one that
-# failed were never sent.
+# Set the status of a batch (None keeps it) and its error. Windows of a failed one were never sent.
 SET_STATUS = """
 WITH unsent AS (
     DELETE FROM batch_requests
@@ -423,29 +423,33 @@ WHERE id = %(id)s
 
 
 class BatchRepository(Repository):
-    """Keeps the batches; every method blocks (see ``PgClient.run``)."""
+    """Stores batches; every method blocks (see ``PgClient.run``)."""
 
     def count_tries(self, conversation_id: UUID, first: int) -> tuple[int, bool]:
-        """How often the window that begins there failed, and whether it waits now."""
+        """Return the failed tries of the window at ``first``, and whether it waits now."""
         [(failed, waiting)] = self._client.fetch_all(
             SELECT_TRIES, conversation=conversation_id, first=first
         )
         return failed, waiting > 0
 
     def list_given_up(self, tries: int, *, limit: int = 50) -> list[UUID]:
-        """Conversations whose next window no batch reads any more."""
+        """List conversations whose next window failed in ``tries`` batches."""
         return self._values(SELECT_GIVEN_UP, tries=tries, limit=limit)
 
     def add_job(
         self, job_id: UUID, *, provider: str, model: str, windows: Sequence[BatchWindow]
     ) -> frozenset[UUID]:
-        """The intent; returns which windows are in it, and adds none with none of them."""
+        """Store the intent of a batch, unless no window is left for it.
+
+        Returns:
+            Ids of its windows, without those that another process took.
+        """
 
         def work(transaction: Transaction) -> frozenset[UUID]:
             job = {"id": job_id, "provider": provider, "model": model}
             transaction.execute(INSERT_JOB, job, requests=len(windows))
-            asked = json.dumps([vars(window) for window in windows], default=str)
-            rows = transaction.fetch_all(INSERT_REQUESTS, job, windows=asked)
+            requests = json.dumps([vars(window) for window in windows], default=str)
+            rows = transaction.fetch_all(INSERT_REQUESTS, job, windows=requests)
             if not rows:
                 transaction.execute(WITHDRAW, job)
             return frozenset(id_ for (id_,) in rows)
@@ -453,55 +457,54 @@ class BatchRepository(Repository):
         return self._client.in_transaction(work)
 
     def withdraw(self, job_id: UUID) -> None:
-        """Delete an intent that came to nothing: its windows are gathered again."""
+        """Delete an intent that was not submitted; its windows are gathered again."""
         self._client.execute(WITHDRAW, id=job_id)
 
     def set_submitted(self, job_id: UUID, batch_id: str) -> bool:
-        """The provider knows it as ``batch_id``; False when another process was faster."""
+        """Store the provider's ``batch_id``; False when another process was faster."""
         return self._client.execute(SET_SUBMITTED, id=job_id, batch=batch_id) > 0
 
     def list_open(self, *, limit: int = 100) -> list[BatchJob]:
-        """Batches that are not over, oldest first."""
+        """List open batches, oldest first."""
         return self._all(BatchJob, SELECT_OPEN, limit=limit)
 
     def is_due(self, *, interval: float, pause: float, tries: int) -> bool:
-        """Whether it is time for another batch.
+        """Return True if another batch is due.
 
         Args:
-            interval: Seconds from one to the next.
-            pause: Seconds after one that was refused.
-            tries: How many a window has; one that has some left does not wait for the interval.
+            interval: Seconds between two batches.
+            pause: Seconds to wait after a refused one.
+            tries: Tries of a window; a failed one with tries left does not wait for the interval.
         """
         [due] = self._values(SELECT_IS_DUE, interval=interval, pause=pause, tries=tries)
         return bool(due)
 
     def list_waiting(self, job_id: UUID) -> list[BatchWindow]:
-        """The windows of a batch that still wait."""
+        """List the windows of a batch without a result."""
         return self._all(BatchWindow, SELECT_WAITING, job=job_id, limit=MAX_REQUESTS)
 
     def settle(
         self, job_id: UUID, request_id: UUID | None, error: str | None = None, *, dropped: int = 0
     ) -> bool:
-        """A window was read, and its facts are stored; or it failed, with a short code.
+        """Mark a window as read, after its facts were stored, or as failed.
 
         Args:
             job_id: The batch.
-            request_id: The window; None: all that still wait.
-            error: Why it is to be gathered again; None: it was read.
-            dropped: So many results were for no window.
+            request_id: The window; None for all that wait.
+            error: A short code if the window failed and is to be gathered again.
+            dropped: The number of results that belong to no window.
 
         Returns:
-            False when none waited any more.
+            False if no window was waiting.
         """
-        settled = self._first(
+        return bool(self._first(
             int, SETTLE, job=job_id, id=request_id, status="failed" if error else "applied",
             error=error, dropped=dropped,
-        )  # fmt: skip
-        return bool(settled)
+        ))  # fmt: skip
 
     def set_status(self, job_id: UUID, status: JobStatus | None, error: str | None = None) -> None:
-        """Where a batch stands, or None to leave that, and why it did not go on.
+        """Set the status of a batch (None keeps it), and its error.
 
-        ``failed``: the provider does not take it; its windows wait for another time, untried.
+        ``failed`` means that the provider refused it; its windows keep their tries.
         """
         self._client.execute(SET_STATUS, id=job_id, status=status, error=error)

@@ -1,4 +1,4 @@
-"""Extraction in the background: one model call for each closed window of a conversation."""
+"""Background extraction of facts: one model call for each closed window of a conversation."""
 
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -28,14 +28,14 @@ from src.reading.gate import holds_secret
 
 logger = logging.getLogger(__name__)
 
-MAX_WINDOWS = 10  # of one job; the rest waits for the next turn or the periodic job
-MAX_FACTS = 50  # of one window of twenty messages
-MAX_FACTS_A_MESSAGE = 2  # of a larger one
+MAX_WINDOWS = 10  # windows of one job; the rest waits for the next turn or the periodic job
+MAX_FACTS = 50  # facts of one window of twenty messages
+MAX_FACTS_A_MESSAGE = 2  # facts per message of a larger window
 FAR_BEHIND = 60  # messages; three windows
-MAX_WINDOW = 200  # messages of one window when it is far behind
-MAX_KNOWN = 60  # facts that the model is shown so that it repeats none
-NEIGHBOURS = 5  # more of them, near to each message, when there are more
-MAX_BATCH_TRIES = 3  # of a window; then it is read at once, outside a batch
+MAX_WINDOW = 200  # messages of one window with a long backlog
+MAX_KNOWN = 60  # known facts in the prompt, so that the model repeats none
+NEIGHBOURS = 5  # known facts near each message, for owners with more than MAX_KNOWN
+MAX_BATCH_TRIES = 3  # of a window; then it is read immediately, outside a batch
 MAX_TEXT = 2000  # characters of one message that the model reads
 
 
@@ -44,9 +44,9 @@ class Window:
     """Messages that are read for facts together.
 
     Attributes:
-        state: Of the conversation where they stand, or stood before /new.
-        first: The position that it begins with.
-        last: The position up to which the conversation has been read then.
+        state: The state of their conversation, or of the one that followed it after /new.
+        first: The first position.
+        last: The position up to which the conversation is read afterwards.
         messages: The messages, oldest first.
     """
 
@@ -65,8 +65,8 @@ class Window:
 class ExtractionService:
     """Extracts facts from messages that no window has covered yet.
 
-    ``_callers`` returns the caller of a model by ``provider:model``, the environment's without a
-    name; ``_time_zone`` is that of users without their own.
+    ``_callers`` returns the caller of a model by ``provider:model``, or the environment's for an
+    empty name. ``_time_zone`` is the zone of users without their own.
     """
 
     _client: PgClient
@@ -77,7 +77,7 @@ class ExtractionService:
     _time_zone: str
 
     def __post_init__(self) -> None:
-        """Build what it needs on the client."""
+        """Build the repositories on the client."""
         self._conversations = ConversationRepository(self._client)
         self._states = digest_repo.ExtractionRepository(self._client)
         self._batches = digest_repo.BatchRepository(self._client)
@@ -86,14 +86,15 @@ class ExtractionService:
     async def extract(self, conversation_id: UUID) -> int:
         """Read every closed window: full ones, and a shorter one after a long silence.
 
+        A window is marked as read after its facts are stored: after a crash it is read again, and
+        its facts are recognised as known.
+
         Returns:
-            How many windows were read. A window is marked after its facts are stored: after a
-            crash it is read again, and the facts are found to be known. With MAX_WINDOWS there
-            may be more to read.
+            The number of windows read; with MAX_WINDOWS there may be more.
 
         Raises:
             PostponedError: The owner has no call left in this hour; the rest waits.
-            ModelUnavailableError: Worth another try later; nothing is skipped.
+            ModelUnavailableError: A retry may succeed; nothing is skipped.
             StorageError: The database is away.
         """
         settings = await self._memories.settings()
@@ -115,12 +116,12 @@ class ExtractionService:
             if window.typed:
                 first, last = window.messages[0].position, window.messages[-1].position
                 load = self._conversations.list_messages
-                await self._remember(window, partial(load, conversation_id, first, last))
+                await self._extract(window, partial(load, conversation_id, first, last))
             await self.advance(window)
         return MAX_WINDOWS
 
     async def find_window(self, conversation_id: UUID) -> Window | None:
-        """The next window for a batch, as large as one request may be; None without messages.
+        """Return the next window for a batch, as large as one request may be; None if all is read.
 
         Raises:
             StorageError: The database is away.
@@ -131,27 +132,27 @@ class ExtractionService:
             return None
         return await self._load(state, MAX_WINDOW, settings.memory_extraction_window)
 
-    async def find_window_again(self, asked: digest_repo.BatchWindow) -> Window | None:
+    async def find_window_again(self, request: digest_repo.BatchWindow) -> Window | None:
         """Reload the window of a batch request; None when its conversation is gone.
 
         Raises:
             StorageError: The database is away.
         """
-        state = await self._client.run(self._states.find_state, asked.conversation_id)
+        state = await self._client.run(self._states.find_state, request.conversation_id)
         if state is None or not state.memory_on:
             return None
-        place = asked.conversation_id, asked.first, asked.last
-        messages = await self._client.run(self._conversations.list_messages, *place)
-        return Window(state, asked.first, asked.last, messages)
+        span = request.conversation_id, request.first, request.last
+        messages = await self._client.run(self._conversations.list_messages, *span)
+        return Window(state, request.first, request.last, messages)
 
     async def build_prompt(self, window: Window) -> tuple[list[BaseMessage], dict[int, str]]:
-        """The prompt for a window, and the known facts that it shows, by their ids.
+        """Return the prompt for a window, and the known facts in it, by id.
 
         Raises:
             StorageError: The database is away.
         """
         zone = self._zone(window)
-        known = await self._known_facts(window, zone)
+        known = await self._load_known(window, zone)
         records = [_record(message, zone) for message in window.messages]
         return extraction_messages(records, known), known
 
@@ -163,19 +164,19 @@ class ExtractionService:
         A fact without a quote of the user is dropped.
 
         Args:
-            window: As it is now: what was forgotten meanwhile is not in it.
+            window: The window, reloaded without messages that were forgotten meanwhile.
             extracted: The model's reply.
-            known: Facts that it was shown, and so may replace.
+            known: Ids of the facts in the prompt, the only ones that it may replace.
 
         Raises:
             StorageError: The database is away.
         """
         zone = self._zone(window)
-        said = {f"msg-{message.id}": message for message in window.typed}
-        words = {message.id: normalise(message.text) for message in window.typed}
-        most = max(MAX_FACTS, MAX_FACTS_A_MESSAGE * len(window.messages))
-        for fact in extracted.facts[:most]:
-            source = _source_of(fact, said, words)
+        typed = {f"msg-{message.id}": message for message in window.typed}
+        texts = {message.id: normalise(message.text) for message in window.typed}
+        limit = max(MAX_FACTS, MAX_FACTS_A_MESSAGE * len(window.messages))
+        for fact in extracted.facts[:limit]:
+            source = _find_source(fact, typed, texts)
             if source is None or not fact.text:
                 continue
             try:
@@ -205,11 +206,11 @@ class ExtractionService:
             conversation_id: The owner's conversation since then.
 
         Returns:
-            How many windows were read; with MAX_WINDOWS there may be more.
+            The number of windows read; with MAX_WINDOWS there may be more.
 
         Raises:
             PostponedError: The owner has no call left in this hour.
-            ModelUnavailableError: Worth another try, within ``PARTING_SECONDS``.
+            ModelUnavailableError: A retry may succeed, within ``PARTING_SECONDS``.
             StorageError: The database is away.
         """
         settings = await self._memories.settings()
@@ -223,13 +224,13 @@ class ExtractionService:
                 return done
             messages = fitting(found, least=1, longest=MAX_TEXT)
             if settings.memory_extraction_enabled and state.memory_on:
-                await self._remember(Window(state, 0, 0, messages), list_parting)
+                await self._extract(Window(state, 0, 0, messages), list_parting)
             ids = [message.id for message in messages]
             await self._client.run(self._states.delete_parting, state.owner, ids)
         return MAX_WINDOWS
 
     async def _find_unread(self, conversation_id: UUID) -> digest_repo.DigestState | None:
-        """The state of a conversation with unread messages; None without any.
+        """Return the state of a conversation with unread messages, else None.
 
         Messages written while the memory is off are skipped for good.
         """
@@ -243,7 +244,6 @@ class ExtractionService:
         return state
 
     async def _load(self, state: digest_repo.DigestState, size: int, least: int) -> Window:
-        """The next ``size`` messages, or as many of them as one call may read."""
         first = state.extracted_position + 1
         last = min(state.last_position, first + size - 1)
         load = self._conversations.list_messages
@@ -256,63 +256,60 @@ class ExtractionService:
     async def _is_left_to_batch(
         self, state: digest_repo.DigestState, settings: GlobalSettings
     ) -> bool:
-        """Whether this window is in a batch, or will be: batches that failed leave it to us."""
         failures, is_waiting = await self._client.run(
             self._batches.count_tries, state.conversation_id, state.extracted_position + 1
         )
         is_batched = settings.memory_extraction_provider != "immediate"
         return is_waiting or (is_batched and failures < MAX_BATCH_TRIES)
 
-    async def _remember(self, window: Window, reread: Callable[[], list[PastMessage]]) -> None:
-        """Extract one window; skip one that the model refuses."""
+    async def _extract(self, window: Window, reload: Callable[[], list[PastMessage]]) -> None:
         known: dict[int, str] = {}
 
-        async def question(on_usage: Callable[[ModelUsage], None]) -> ExtractedFacts:
-            prompt, shown = await self.build_prompt(window)
-            known.update(shown)
+        async def call(on_usage: Callable[[ModelUsage], None]) -> ExtractedFacts:
+            prompt, prompt_facts = await self.build_prompt(window)
+            known.update(prompt_facts)
             return await self._caller().structured(
                 prompt, ExtractedFacts, purpose="extract", on_usage=on_usage
             )
 
         positions = window.messages[0].position, window.messages[-1].position
-        extracted = await self._model.ask(window.state.conversation_id, positions, question)
+        extracted = await self._model.ask(window.state.conversation_id, positions, call)
         if extracted is None:
             return
-        left = await self._client.run(reread)  # without messages forgotten meanwhile
-        await self.store_facts(replace(window, messages=left), extracted, known.keys())
+        messages = await self._client.run(reload)  # without messages forgotten meanwhile
+        await self.store_facts(replace(window, messages=messages), extracted, known.keys())
 
     def _caller(self) -> ModelCaller:
-        """The caller of the operator's model; a name without a provider is a batch model."""
+        """Return the caller of the operator's model; a name without a provider is for batches."""
         name = self._settings.last_known.memory_extraction_model
         return self._callers(name if ":" in name else "")
 
     def _zone(self, window: Window) -> str:
         return window.state.time_zone or self._time_zone
 
-    async def _known_facts(self, window: Window, zone: str) -> dict[int, str]:
-        """Facts for the prompt: the most important ones, and neighbours of each message."""
+    async def _load_known(self, window: Window, zone: str) -> dict[int, str]:
+        """Return known facts for the prompt: the most important ones, and those near a message."""
         owner = window.state.owner
         facts = await self._client.run(
             self._memories.facts.list_facts, owner, FactQuery("weight", limit=MAX_KNOWN)
         )
-        known = {fact.id: _told(fact.speaker, fact.text) for fact in facts}
+        known = {fact.id: _with_speaker(fact.speaker, fact.text) for fact in facts}
         if len(known) < MAX_KNOWN:
-            return known  # these are all
+            return known  # all facts of the owner
         for message in window.typed:
             if holds_secret(message.text):
                 continue
             moment = local_time(message.said_at, zone)
             near = Query(owner, message.text, moment, limit=NEIGHBOURS, kinds=("memory",))
             known |= {
-                hit.source_id: _told(hit.author, hit.text)
+                hit.source_id: _with_speaker(hit.author, hit.text)
                 for hit in await self._memories.retriever.search(near)
                 if not hit.retired
             }
         return known
 
 
-def _told(speaker: str | None, text: str) -> str:
-    """A fact; in a group with who told it."""
+def _with_speaker(speaker: str | None, text: str) -> str:
     return f"{speaker}: {text}" if speaker else text
 
 
@@ -326,18 +323,18 @@ def _record(message: PastMessage, zone: str) -> dict[str, str]:
     }
 
 
-def _source_of(
-    fact: Fact, said: Mapping[str, PastMessage], words: Mapping[int, str]
+def _find_source(
+    fact: Fact, typed: Mapping[str, PastMessage], texts: Mapping[int, str]
 ) -> PastMessage | None:
-    """The user's message that holds the fact's quote, first of all the one that it names.
+    """Return the message that holds a fact's quote, preferably the named one; else the named one.
 
     Args:
-        fact: What the model proposes.
-        said: The user's messages, by their uids.
-        words: Their normalised texts, by id.
+        fact: The fact from the model.
+        typed: The user's messages, by uid.
+        texts: Their normalised texts, by id.
     """
-    named = said.get(fact.message)
-    wanted = normalise(fact.quote)
-    candidates = [*([named] if named else []), *said.values()]
-    holders = (m for m in candidates if wanted and wanted in words[m.id])
-    return next(holders, named)
+    preferred = typed.get(fact.message)
+    quote = normalise(fact.quote)
+    candidates = [*([preferred] if preferred else []), *typed.values()]
+    holders = (m for m in candidates if quote and quote in texts[m.id])
+    return next(holders, preferred)

@@ -1,13 +1,12 @@
-"""Forgetting, and taking it back: the steps of one transaction, put in order by its callers."""
+"""Steps of forgetting and of its undo, in a transaction of the caller."""
 
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import NamedTuple
 
 from src.history.timeline_repo import DELETE_RESULTS
-from src.memory.forget_matching import Told
+from src.memory.forget_matching import Candidate
 from src.memory.memory_repo import RESTORE, RETIRE, fact_terms, message_number
 from src.memory.purge_repo import UNDO_SECONDS
 from src.memory.question_repo import DELETE_QUESTIONS
@@ -21,14 +20,14 @@ from src.texts.morphology import terms
 
 @dataclass(frozen=True)
 class TouchedMessage:
-    """A message that may repeat what is forgotten.
+    """A message that may repeat a forgotten fact.
 
     Attributes:
-        id: Its number.
+        id: The id of the message.
         role: ``user`` or ``assistant``.
-        text: Without the time label.
-        reply_to_id: What an answer answers.
-        cites: Whether the answer names a forgotten fact, or its message, as its source.
+        text: The content without the time label.
+        reply_to_id: The message that an answer answers.
+        cites: True if the answer has a forgotten fact, or its message, as a source.
         sender_id: In a group, the member who wrote it.
     """
 
@@ -41,7 +40,7 @@ class TouchedMessage:
 
 
 class OtherQuote(NamedTuple):
-    """What another fact quotes of a message: the ids of source and message, and the fact."""
+    """A quote in another fact of a message: the ids of source and message, and the fact."""
 
     source_id: int
     message_id: int
@@ -51,15 +50,15 @@ class OtherQuote(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Change:
-    """What becomes of a message: other words; None: it is hidden, or was before."""
+class TextChange:
+    """A change of a message's text; None stands for a hidden message."""
 
     message_id: int
     before: str | None
     after: str | None
 
 
-# Every fact of the owner with its quotes.
+# Every fact of the owner, with its quotes.
 SELECT_FACTS = """
 SELECT f.text, f.subject, f.relation, f.object, true, f.id, f.retired_at IS NULL, f.superseded_by,
        coalesce((SELECT jsonb_object_agg(s.uid, s.quote) FROM memory_sources s
@@ -69,8 +68,8 @@ WHERE f.owner_id = %(owner)s
 ORDER BY f.id
 """
 
-# Messages that may hold what is forgotten: the sources, answers to them and answers that cite
-# it, and whatever holds one of the words, by their beginnings.
+# Messages that may repeat the forgotten facts: their sources, answers to those, answers that cite
+# them, and messages with one of the words (``patterns`` match the beginnings).
 SELECT_MESSAGES = """
 SELECT m.id, m.role, message_text(m.content), m.reply_to_id,
        EXISTS (SELECT 1 FROM answer_sources s WHERE s.answer_id = m.id
@@ -85,8 +84,9 @@ WHERE c.owner_id = %(owner)s AND m.role IN ('user', 'assistant') AND NOT m.is_fo
 ORDER BY m.id
 """
 
-# What undoing needs, as the rows are now; whose they are stands beside it, also after a move.
-KEEP_ROWS = """
+# Rows that an undo needs, as they are now. Their owner is left out: the row in ``forgettings``
+# has it, also after a group moved.
+SELECT_UNDO_ROWS = """
 SELECT jsonb_build_object(
     'facts', coalesce((SELECT jsonb_agg(to_jsonb(f) - 'owner_id')
                        FROM memories f WHERE f.id = ANY(%(facts)s)), '[]'),
@@ -99,15 +99,14 @@ SELECT jsonb_build_object(
                        WHERE l.memory_id = ANY(%(facts)s)), '[]'))
 """
 
-# The facts leave the memory.
+# The forgotten facts.
 DELETE_FACTS = """
 DELETE FROM memories
 WHERE id = ANY(%(facts)s) AND owner_id = %(owner)s
 """
 
-# Messages that are hidden, a request with what the bot has answered to it so far: neither shown to
-# the model nor searched any more, and deleted for good by a job (``PurgeRepository``). Or shown
-# again, when the search takes them in anew.
+# Hide messages (and the answers to a request) from model and search until a job deletes them
+# (``PurgeRepository``), or show them again and queue them for the index.
 SET_HIDDEN = """
 WITH changed AS (
     UPDATE messages m
@@ -122,7 +121,7 @@ INSERT INTO unindexed_messages SELECT conversation_id, id FROM changed WHERE NOT
 ON CONFLICT DO NOTHING
 """
 
-# A message with other words behind its time label, unless it was edited meanwhile.
+# Replace the text behind a message's time label, unless it was edited meanwhile.
 UPDATE_TEXT = """
 UPDATE messages m
 SET file_id = NULL,
@@ -132,19 +131,21 @@ WHERE m.id = %(message_id)s AND message_text(m.content) = %(before)s
   AND c.id = m.conversation_id AND c.owner_id = %(owner)s
 """
 
-# What others facts quote of the messages that are cut.
+# Quotes in other facts of the messages that are redacted.
 SELECT_OTHER_QUOTES = """
 SELECT s.id, s.message_id, s.quote, f.text, f.object
 FROM memory_sources s JOIN memories f ON f.id = s.memory_id
 WHERE s.message_id = ANY(%(ids)s) AND s.memory_id <> ALL(%(facts)s) AND f.owner_id = %(owner)s
 ORDER BY s.id
 """
+
+# Replace the quote of one source.
 UPDATE_QUOTE = """
 UPDATE memory_sources s SET quote = %(quote)s FROM memories f
 WHERE s.id = %(source_id)s AND f.id = s.memory_id AND f.owner_id = %(owner)s
 """
 
-# Summaries that told of them; the compaction writes them anew.
+# Summaries of these messages; the compaction rewrites them.
 DELETE_SUMMARIES = """
 DELETE FROM conversation_summaries s USING messages m, conversations c
 WHERE m.id = ANY(%(ids)s) AND s.conversation_id = m.conversation_id
@@ -152,20 +153,20 @@ WHERE m.id = ANY(%(ids)s) AND s.conversation_id = m.conversation_id
   AND c.id = s.conversation_id AND c.owner_id = %(owner)s
 """
 
-# What was refused of them may say the same.
+# Rejected facts of these messages, which may repeat the forgotten ones.
 DELETE_REJECTED = """
 DELETE FROM rejected_facts
 WHERE message_id = ANY(%(ids)s) AND owner_id = %(owner)s
 """
 
-# Names that no fact mentions any more.
+# Entities that no fact mentions any more.
 DELETE_ORPHANED_ENTITIES = """
 DELETE FROM entities e
 WHERE e.owner_id = %(owner)s
   AND NOT EXISTS (SELECT 1 FROM memory_entities l WHERE l.entity_id = e.id)
 """
 
-# Replies that quote what is gone.
+# Remove quotations of forgotten text from replies.
 CLEAR_QUOTED = """
 UPDATE messages m SET quoted = NULL, quoted_author_id = NULL
 FROM conversations c
@@ -175,13 +176,13 @@ WHERE c.id = m.conversation_id AND m.quoted IS NOT NULL AND c.owner_id = %(owner
                  OR position(lower(gone) IN lower(m.quoted)) > 0)
 """
 
-# What can be taken back for a while.
+# The data of an undo, for ``UNDO_SECONDS``.
 INSERT_FORGETTING = """
 INSERT INTO forgettings (owner_id, kept) VALUES (%(owner)s, %(kept)s) RETURNING id
 """
 
 
-# A message that nothing shall remember, with the answers to it and those that cite it.
+# A private message, the answers to it and the answers that cite it.
 SELECT_PRIVATE = """
 SELECT m.id FROM messages m JOIN conversations c ON c.id = m.conversation_id
 WHERE (m.id = %(request)s OR m.reply_to_id = %(request)s
@@ -190,8 +191,8 @@ WHERE (m.id = %(request)s OR m.reply_to_id = %(request)s
   AND c.owner_id = %(owner)s
 """
 
-# They are marked; and what was taken of the message already goes.
-KEEP_PRIVATE = (
+# Mark them as private, delete facts without another source, and empty the results of tools.
+MARK_PRIVATE = (
     """
 UPDATE messages m SET is_private = true
 FROM conversations c
@@ -212,20 +213,19 @@ WHERE t.message_id = %(request)s AND c.id = t.conversation_id AND c.owner_id = %
 
 
 class Undone(NamedTuple):
-    """What was taken back.
+    """Result of an undo.
 
     Attributes:
-        text: The fact that is not believed any more; None when a forgetting was taken back.
-        restored: What holds, or is known, again.
+        text: The fact that was retired; None when a forgetting was undone.
+        restored: The texts of the facts that are current again.
     """
 
     text: str | None
     restored: list[str]
 
 
-# The last change that can be taken back: of facts that replaced others, of one kept with /remember
-# after which nothing was said, or how a certain one came about, and of forgettings; in a group of
-# what the one who asks told, or wanted forgotten.
+# The last change that can be undone: a replacement of facts, a fact from /remember that no message
+# followed, a given fact, or a forgetting; in a group only those of the member who asks.
 SELECT_LAST = """
 SELECT 'replacement' AS kind, f.id, f.text, coalesce(max(old.retired_at), f.created_at) AS at
 FROM memories f LEFT JOIN memories old ON old.superseded_by = f.id
@@ -246,28 +246,28 @@ WHERE owner_id = %(owner)s AND %(memory_id)s::bigint IS NULL
 ORDER BY at DESC, kind DESC, id DESC LIMIT 1
 """
 
-# Living facts that a message told, with its words for each, and whether another one tells them.
-SELECT_TOLD = """
+# Current facts of a message, with its quote for each, and whether they have another source.
+SELECT_FACTS_OF_MESSAGE = """
 SELECT f.id, s.quote, EXISTS (SELECT 1 FROM memory_sources other
                               WHERE other.memory_id = f.id AND other.id <> s.id)
 FROM memory_sources s JOIN memories f ON f.id = s.memory_id
 WHERE s.message_id = %(message_id)s AND f.owner_id = %(owner)s AND f.retired_at IS NULL
 """
 
-# A fact that others tell as well, or all that it told.
+# The message as a source of one fact, or of all.
 DELETE_SOURCE = """
 DELETE FROM memory_sources s USING memories f
 WHERE s.message_id = %(message_id)s AND f.id = s.memory_id AND f.owner_id = %(owner)s
   AND (%(memory_id)s::bigint IS NULL OR f.id = %(memory_id)s)
 """
 
-# One without a source: told again, it is new.
+# Rename the episode of a fact's sources, so that the same fact can be stored again.
 RENAME_EPISODE = """
 UPDATE memory_sources s SET episode = 'edited_' || s.uid FROM memories f
 WHERE s.memory_id = f.id AND f.id = %(memory_id)s AND f.owner_id = %(owner)s
 """
 
-# A forgetting that can still be taken back, once; in a group by the member who wanted it.
+# Take a forgetting that can still be undone; in a group only the member who asked for it can.
 TAKE_FORGETTING = """
 DELETE FROM forgettings
 WHERE id = %(id)s AND owner_id = %(owner)s
@@ -276,7 +276,7 @@ WHERE id = %(id)s AND owner_id = %(owner)s
 RETURNING kept
 """
 
-# The same, of a fact or a message, without taking it back.
+# A forgetting of a given fact or message that can still be undone.
 SELECT_FORGETTING = """
 SELECT id, kept -> 'texts' FROM forgettings
 WHERE owner_id = %(owner)s AND created_at > now() - make_interval(secs => %(seconds)s)
@@ -286,10 +286,10 @@ WHERE owner_id = %(owner)s AND created_at > now() - make_interval(secs => %(seco
 ORDER BY id DESC LIMIT 1
 """
 
-# Rows as they were: facts, sources, names, links, in this order. What was told anew meanwhile
-# stands, what hung on it is passed over, and so are references to what is gone. A column that a
-# table does not have counts for nothing.
-KEPT_TABLES = {
+# Restore rows: facts, sources, entities, links, in this order. A fact that was stored again
+# meanwhile stays, and rows that hung on the old one are skipped; references to deleted rows become
+# NULL. Columns that a table does not have are ignored.
+UNDO_TABLES = {
     "facts": "memories", "sources": "memory_sources", "entities": "entities",
     "links": "memory_entities",
 }  # fmt: skip
@@ -311,7 +311,7 @@ WHERE (old->>'memory_id' IS NULL
 ON CONFLICT DO NOTHING
 """
 
-# Facts that came back and are not in the search.
+# Restored facts that are not in the search index.
 SELECT_UNINDEXED_FACTS = """
 SELECT f.id, f.text, f.relation, f.said_at FROM facts f
 WHERE f.id = ANY(%(facts)s) AND f.owner_id = %(owner)s
@@ -320,14 +320,14 @@ WHERE f.id = ANY(%(facts)s) AND f.owner_id = %(owner)s
 
 
 class ForgettingRepository(OwnerSteps):
-    """Forgets and takes back, after ``lock_history``.
+    """Steps of forgetting and of undo; the caller has run ``lock_history``.
 
-    ``src/memory/forgetter.py`` puts those of forgetting in order.
+    ``src/memory/forgetter.py`` orders the steps of forgetting.
     """
 
-    def list_facts(self) -> list[Told]:
-        """Every fact, oldest first."""
-        return [Told(*row) for row in self._rows(SELECT_FACTS)]
+    def list_facts(self) -> list[Candidate]:
+        """List every fact, oldest first."""
+        return [Candidate(*row) for row in self._rows(SELECT_FACTS)]
 
     def list_messages(
         self,
@@ -336,15 +336,21 @@ class ForgettingRepository(OwnerSteps):
         ids: Collection[int] = (),
         beginnings: Collection[str] = (),
     ) -> list[TouchedMessage]:
-        """Messages that told these facts, cite or answer them, or hold one of the words."""
-        patterns = [f"%{_literal(word)}%" for word in beginnings]
+        """List messages that may repeat forgotten facts.
+
+        Args:
+            facts: Ids of facts; adds answers that cite them.
+            ids: Ids of messages; adds answers to them, and answers that cite them.
+            beginnings: Beginnings of words; adds messages with one of the words.
+        """
+        patterns = [f"%{_escape_like(word)}%" for word in beginnings]
         rows = self._rows(SELECT_MESSAGES, facts=list(facts), ids=list(ids), patterns=patterns)
         return [TouchedMessage(*row) for row in rows]
 
     def list_other_quotes(
         self, *, facts: Collection[int], ids: Collection[int]
     ) -> list[OtherQuote]:
-        """What other facts quote of these messages."""
+        """List quotes of these messages in facts other than ``facts``."""
         rows = self._rows(SELECT_OTHER_QUOTES, facts=list(facts), ids=list(ids))
         return [OtherQuote(*row) for row in rows]
 
@@ -354,62 +360,62 @@ class ForgettingRepository(OwnerSteps):
         *,
         texts: Sequence[str],
         asked_by: int | None = None,
-        changes: Sequence[Change] = (),
-        quotes: Mapping[int, tuple[str, str]] = MappingProxyType({}),
+        changes: Sequence[TextChange] = (),
+        quotes: Mapping[int, tuple[str, str]] = {},
     ) -> int:
-        """Take the facts and the words away; returns the number under which it can be undone.
+        """Delete facts and redact messages; returns the id of the forgetting, for its undo.
 
         Args:
-            facts: Ids of the facts that go.
-            texts: What the user is told to be forgotten.
-            asked_by: In a group, the member who wants it, and may undo it.
-            changes: What becomes of messages.
+            facts: Ids of the facts to delete.
+            texts: The forgotten texts that the reply to the user lists.
+            asked_by: In a group, the member who asked for it, and may undo it.
+            changes: Changes of messages.
             quotes: Quotes of other facts, before and after, by the id of the source.
         """
-        [(kept,)] = self._rows(KEEP_ROWS, facts=list(facts))
-        kept |= {"texts": list(texts), "asked_by": asked_by}
-        kept["messages"] = [[c.message_id, c.before, c.after] for c in changes]
-        kept["quotes"] = [[number, before, after] for number, (before, after) in quotes.items()]
-        for number, (_, after) in quotes.items():
-            self._run(UPDATE_QUOTE, source_id=number, quote=after)
+        [(undo,)] = self._rows(SELECT_UNDO_ROWS, facts=list(facts))
+        undo |= {"texts": list(texts), "asked_by": asked_by}
+        undo["messages"] = [[c.message_id, c.before, c.after] for c in changes]
+        undo["quotes"] = [[source, before, after] for source, (before, after) in quotes.items()]
+        for source, (_, after) in quotes.items():
+            self._run(UPDATE_QUOTE, source_id=source, quote=after)
         self._run(DELETE_FACTS, facts=list(facts))
-        self._change(changes)
-        gone = [*texts, *(change.before for change in changes)]
-        gone += [row["text"] for row in kept["facts"]]
-        self._run(CLEAR_QUOTED, gone=[text for text in gone if text])
+        self._apply(changes)
+        forgotten = [*texts, *(change.before for change in changes)]
+        forgotten += [row["text"] for row in undo["facts"]]
+        self._run(CLEAR_QUOTED, gone=[text for text in forgotten if text])
         self._run(DELETE_RESULTS, DELETE_ORPHANED_ENTITIES)
-        [(number,)] = self._rows(INSERT_FORGETTING, kept=json.dumps(kept, ensure_ascii=False))
+        [(number,)] = self._rows(INSERT_FORGETTING, kept=json.dumps(undo, ensure_ascii=False))
         return int(number)
 
     def hide_request(self, message_id: int) -> None:
-        """The request names what to forget; it is shown to no model again."""
+        """Hide a request and the answers to it, since it names the thing to forget."""
         self._run(
             SET_HIDDEN, DELETE_DOCUMENTS, DELETE_SUMMARIES,
             hidden=True, request=message_id, ids=[message_id],
         )  # fmt: skip
 
     def mask(self, message_id: int, secret: str) -> None:
-        """Put a mask in the place of a secret that a message is, also in the answer to it."""
-        found = self.list_messages(ids=[message_id])
-        self._change([Change(m.id, m.text, m.text.replace(secret, MASK)) for m in found])
+        """Replace a secret in a message, and in the answers to it, with ``MASK``."""
+        messages = self.list_messages(ids=[message_id])
+        self._apply([TextChange(m.id, m.text, m.text.replace(secret, MASK)) for m in messages])
 
     def keep_private(self, message_id: int) -> None:
         """Keep a message, and the answers to it, out of everything but the window.
 
-        What was made of them goes: facts that nothing else tells, documents, summaries; the
-        vectors of what was said right after them are made anew.
+        Deletes facts without another source, documents, summaries, open questions; resets the
+        vectors of the messages right after them, which are embedded together with them.
         """
         ids = [int(row[0]) for row in self._rows(SELECT_PRIVATE, request=message_id)]
         reset_vectors(self._transaction, self._owner, ids)
         self._run(
-            *KEEP_PRIVATE, DELETE_SOURCE, DELETE_REJECTED, DELETE_DOCUMENTS, DELETE_SUMMARIES,
+            *MARK_PRIVATE, DELETE_SOURCE, DELETE_REJECTED, DELETE_DOCUMENTS, DELETE_SUMMARIES,
             DELETE_QUESTIONS, request=message_id, ids=ids, message_id=message_id, memory_id=None,
         )  # fmt: skip
 
     def undo(self, memory_id: int | None = None, asker: int | None = None) -> Undone | None:
-        """Take the last change back, or how ``memory_id`` came about; None: there is none.
+        """Undo the last change, or the storing of ``memory_id``; None if there is none.
 
-        In a group only what ``asker`` told, or wanted forgotten.
+        In a group only a change by the member ``asker``.
         """
         rows = self._rows(SELECT_LAST, memory_id=memory_id, asker=asker, seconds=UNDO_SECONDS)
         if not rows:
@@ -420,13 +426,13 @@ class ForgettingRepository(OwnerSteps):
         return Undone(text, self._withdraw(number, "undone"))
 
     def list_told(self, message_id: int) -> list[tuple[int, str, bool]]:
-        """Numbers of living facts that it told, its words for each, and whether others tell it."""
-        return [(*row,) for row in self._rows(SELECT_TOLD, message_id=message_id)]
+        """List a message's current facts: id, quote, and whether there is another source."""
+        return [(*row,) for row in self._rows(SELECT_FACTS_OF_MESSAGE, message_id=message_id)]
 
     def untell(self, message_id: int, memory_id: int, *, has_others: bool) -> None:
-        """A message does not tell this fact any more.
+        """Remove a message as a source of a fact.
 
-        One that no other message tells is retired, and what it had replaced holds again.
+        A fact without other sources is retired, and the facts that it replaced are restored.
         """
         if has_others:
             self._run(DELETE_SOURCE, message_id=message_id, memory_id=memory_id)
@@ -435,11 +441,11 @@ class ForgettingRepository(OwnerSteps):
             self._run(RENAME_EPISODE, memory_id=memory_id)
 
     def find_forgetting(self, uid: str, asker: int | None) -> tuple[int, list[str]] | None:
-        """Number and texts of the forgetting of a fact or message, while ``asker`` may undo it.
+        """Return id and texts of the forgetting of a fact or message that can still be undone.
 
         Args:
             uid: ``fact-12`` or ``msg-12``.
-            asker: Who looks, in a group.
+            asker: In a group, the member who may undo it.
         """
         rows = self._rows(
             SELECT_FORGETTING, asker=asker, seconds=UNDO_SECONDS,
@@ -448,34 +454,33 @@ class ForgettingRepository(OwnerSteps):
         return (int(rows[0][0]), list(rows[0][1])) if rows else None
 
     def undo_forgetting(self, number: int, asker: int | None = None) -> Undone | None:
-        """Take a forgetting back; None when it is too late.
+        """Undo a forgetting; None when it is too late.
 
         Args:
-            number: As ``forget`` returned it.
-            asker: Who wants it back, in a group.
+            number: The id that ``forget`` returned.
+            asker: In a group, the member who asks.
         """
         rows = self._rows(TAKE_FORGETTING, id=number, seconds=UNDO_SECONDS, asker=asker)
         if not rows:
             return None
-        [(kept,)] = rows
-        old = {name: json.dumps(kept[name]) for name in KEPT_TABLES}
-        for name, table in KEPT_TABLES.items():
+        [(undo,)] = rows
+        old = {name: json.dumps(undo[name]) for name in UNDO_TABLES}
+        for name, table in UNDO_TABLES.items():
             self._run(RESTORE_ROWS.replace("{table}", table).replace("{kept}", name), **old)
-        back = self._rows(SELECT_UNINDEXED_FACTS, facts=[fact["id"] for fact in kept["facts"]])
+        facts = self._rows(SELECT_UNINDEXED_FACTS, facts=[fact["id"] for fact in undo["facts"]])
         documents = [
             NewDocument("memory", int(id_), "user", said_at, fact_terms(text, relation))
-            for id_, text, relation, said_at in back
+            for id_, text, relation, said_at in facts
         ]
         if documents:
             add_documents(self._transaction, self._owner, documents)
-        for source, before, _ in kept["quotes"]:
+        for source, before, _ in undo["quotes"]:
             self._run(UPDATE_QUOTE, source_id=source, quote=before)
-        self._change([Change(id_, after, before) for id_, before, after in kept["messages"]])
+        self._apply([TextChange(id_, after, before) for id_, before, after in undo["messages"]])
         self._run(DELETE_RESULTS)
-        return Undone(None, [str(text) for text in kept["texts"]])
+        return Undone(None, [str(text) for text in undo["texts"]])
 
-    def _change(self, changes: Sequence[Change]) -> None:
-        """Let messages say something else, hide them, or show them again."""
+    def _apply(self, changes: Sequence[TextChange]) -> None:
         ids = [change.message_id for change in changes]
         reset_vectors(self._transaction, self._owner, ids)
         for change in changes:
@@ -491,17 +496,15 @@ class ForgettingRepository(OwnerSteps):
         self._run(DELETE_SUMMARIES, DELETE_REJECTED, DELETE_QUESTIONS, ids=ids)
 
     def _withdraw(self, memory_id: int, reason: str) -> list[str]:
-        """Believe a fact no more; returns the texts of what it had replaced, which hold again.
+        """Retire a fact, restore those that it replaced, and return their texts.
 
-        It stays, so that a replay of its message does not bring it back.
+        Its row stays, so that a replay of its message does not store it again.
         """
         self._run(RETIRE, ids=[memory_id], reason=reason, successor=None, until=None)
-        restored = self._rows(
-            RESTORE, successor=memory_id, reasons=["replaced"], id=None, until=None
-        )
-        return [str(text) for (text,) in restored]
+        rows = self._rows(RESTORE, successor=memory_id, reasons=["replaced"], id=None, until=None)
+        return [text for (text,) in rows]
 
 
-def _literal(word: str) -> str:
-    """A word in which LIKE sees no signs of its own."""
+def _escape_like(word: str) -> str:
+
     return storable(word).replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")

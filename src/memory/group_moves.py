@@ -1,8 +1,8 @@
-"""A group becomes a supergroup: its id changes, and all that is the group's goes along.
+"""Move of a group's data to the supergroup that it became, under a new chat id.
 
-Telegram tells of it in the old chat and in the new one, late, twice, or only when something is
-sent; the new chat may have spoken before. So nothing is dropped: what both have is merged. Where
-both have a conversation the old one stays, because turns that are under way belong to it.
+Telegram reports the move in the old chat and in the new one, late, twice, or only when a message
+is sent, and the new chat may have messages before that. So nothing is dropped: the data of both
+are merged. If both have a conversation, the old one is kept, because turns under way belong to it.
 """
 
 from src.memory.purge_repo import TABLES_OF_FACTS
@@ -10,12 +10,12 @@ from src.pg.client import Repository, Transaction
 from src.pg.connection import PATIENT
 from src.pg.locks import lock_chats, lock_moves
 
-# Whether the new chat is known to have become the old one, which cannot be.
+# A move in the opposite direction, which makes this one impossible.
 SELECT_REVERSED = """
 SELECT 1 FROM chat_moves WHERE old_chat_id = %(new)s AND new_chat_id = %(old)s
 """
 
-# What comes late for the old id, or for one from which that came, is the new chat's.
+# Map the old chat id, and the ids that it had before, to the new one.
 INSERT_MOVE = """
 WITH earlier AS (
     UPDATE chat_moves SET new_chat_id = %(new)s
@@ -25,22 +25,23 @@ INSERT INTO chat_moves (old_chat_id, new_chat_id) VALUES (%(old)s, %(new)s)
 ON CONFLICT (old_chat_id) DO UPDATE SET new_chat_id = EXCLUDED.new_chat_id
 """
 
-# Owners of both in the same topic: the one that stays, and the one that goes into it.
+# Owners of both chats in the same topic: the kept one, and the one to merge into it.
 SELECT_OWNER_PAIRS = """
 SELECT kept.id, gone.id FROM owners kept JOIN owners gone USING (thread_id)
 WHERE kept.telegram_user_id = %(old)s AND gone.telegram_user_id = %(new)s
 ORDER BY thread_id
 """
 
-# The conversation that stays, and the one that goes into it.
+# The kept conversation, and the one to merge into it.
 SELECT_CONVERSATION_PAIRS = """
 SELECT kept.id, gone.id FROM conversations kept, conversations gone
 WHERE kept.owner_id = %(kept)s AND gone.owner_id = %(gone)s
 """
 
-# The messages of both in the order of time, numbered anew. A summary stays where its messages
-# still stand together; the others are made anew. What was not read for facts by now will be. The
-# summaries' numbers go the way through negative ones, since no two may ever begin at the same.
+# Merge the messages by time and renumber them. A summary is kept if its messages are still
+# consecutive; the others are deleted, and made again. ``extracted_position`` ends before the first
+# message that was not read for facts. Positions of summaries are negative in between
+# (NUMBER_SUMMARIES), since no two may begin at the same position at any time.
 MERGE_CONVERSATIONS = """
 WITH merged AS MATERIALIZED (
     SELECT m.id, m.conversation_id AS was_in, m.position AS was_at,
@@ -80,14 +81,18 @@ SET last_position = 0,
         (SELECT max(position) FROM merged), 0)
 WHERE c.id = %(kept)s
 """
+
+# Turn the negative positions of MERGE_CONVERSATIONS into the final ones.
 NUMBER_SUMMARIES = """
 UPDATE conversation_summaries
 SET first_position = first_position + 1000000000, last_position = last_position + 1000000000
 WHERE conversation_id = %(kept)s AND first_position < 0
 """
+
+# The conversation that was merged.
 DELETE_MERGED = "DELETE FROM conversations WHERE id = %(gone)s"
 
-# The same fact in both: the older row takes in the sources, answers and links of the other one.
+# Merge equal facts: the row of the old chat gets the sources, answers and links of the other.
 MERGE_FACTS = """
 WITH pair AS MATERIALIZED (
     SELECT kept.id AS kept, gone.id AS gone
@@ -115,7 +120,7 @@ WITH pair AS MATERIALIZED (
 DELETE FROM memories f USING pair WHERE f.id = pair.gone
 """
 
-# The same name in both.
+# Merge entities of the same name.
 MERGE_ENTITIES = """
 WITH pair AS MATERIALIZED (
     SELECT kept.id AS kept, gone.id AS gone
@@ -129,9 +134,9 @@ WITH pair AS MATERIALIZED (
 DELETE FROM entities e USING pair WHERE e.id = pair.gone
 """
 
-# In the search, what the new chat said stands after what the old one said; the gap is wider than
-# the reach of a word into its neighbours. What the new chat has not chosen for itself stays as it
-# was in the old one; all the rest only changes its owner.
+# In the search index, documents of the new chat follow those of the old one, after a gap wider
+# than the reach of a word into its neighbours. Settings that the new chat has not changed keep the
+# values of the old one; all other rows only change their owner.
 MERGE_OWNERS = (
     """
     WITH shift AS (
@@ -179,13 +184,13 @@ MERGE_OWNERS = (
     "DELETE FROM owners WHERE id = %(gone)s",
 )
 
-# All that is left: every row hangs on its owner, or follows them by its foreign key.
+# Give the owners of the old chat the new id; all other rows hang on them by foreign keys.
 UPDATE_OWNERS = """
 UPDATE owners SET telegram_user_id = %(new)s WHERE telegram_user_id = %(old)s
 """
 
-# Updates of the old chat that wait (they find their new home by ``chat_moves``) stand in one line
-# with those of the new chat.
+# Serialize pending updates of the old chat (``chat_moves`` maps them to the new one) with those of
+# the new chat.
 UPDATE_LOCKS = r"""
 UPDATE procrastinate_jobs
 SET lock = regexp_replace(lock, '^(chat:-?\d+:)' || %(old)s || ':', '\1' || %(new)s || ':')
@@ -194,16 +199,16 @@ WHERE status = 'todo' AND lock ~ ('^chat:-?\d+:' || %(old)s || ':')
 
 
 class GroupMoveRepository(Repository):
-    """Moves what is a group's; the method blocks (see ``PgClient.run``)."""
+    """Moves data of groups; the method blocks (see ``PgClient.run``)."""
 
     def migrate_owner(self, old_chat_id: int, new_chat_id: int) -> int:
-        """Hand a group's conversations and memory to the supergroup that it became.
+        """Move a group's conversations and memory to the supergroup that it became.
 
-        What the supergroup has already is merged with it. Doing it again changes nothing, or takes
-        along what came for the old id meanwhile.
+        They are merged with the data of the supergroup. Idempotent: another call moves only data
+        that were stored under the old id meanwhile.
 
         Returns:
-            How many topics (those of which something is kept) were moved or merged.
+            The number of topics with data that were moved or merged.
         """
         chats = {"old": old_chat_id, "new": new_chat_id}
         return self._client.in_transaction(lambda t: _move_owner(t, chats), limits=PATIENT)
@@ -214,20 +219,19 @@ def _move_owner(transaction: Transaction, chats: dict[str, int]) -> int:
     lock_moves(transaction)
     is_reversed = transaction.fetch_one(SELECT_REVERSED, chats) is not None
     if new >= 0 or old == new or is_reversed:
-        return 0  # no group becomes a person's chat, itself, or what it came from
+        return 0  # a group cannot become a person's chat, itself, or the chat that became it
     transaction.execute(INSERT_MOVE, chats)
     lock_chats(transaction, old, new)
-    for kept, gone in transaction.fetch_all(SELECT_OWNER_PAIRS, chats):
-        _merge_owners(transaction, {**chats, "kept": kept, "gone": gone})
+    for kept_id, merged_id in transaction.fetch_all(SELECT_OWNER_PAIRS, chats):
+        _merge_owners(transaction, {**chats, "kept": kept_id, "gone": merged_id})
     moved = transaction.execute(UPDATE_OWNERS, chats)
     transaction.execute(UPDATE_LOCKS, chats)
     return moved
 
 
 def _merge_owners(transaction: Transaction, owners: dict[str, int]) -> None:
-    """Take all that is the second owner's into the first."""
-    for kept, gone in transaction.fetch_all(SELECT_CONVERSATION_PAIRS, owners):
-        pair = {"kept": kept, "gone": gone}
+    for kept_id, merged_id in transaction.fetch_all(SELECT_CONVERSATION_PAIRS, owners):
+        pair = {"kept": kept_id, "gone": merged_id}
         for statement in (MERGE_CONVERSATIONS, NUMBER_SUMMARIES, DELETE_MERGED):
             transaction.execute(statement, pair)
     for statement in (MERGE_FACTS, MERGE_ENTITIES, *MERGE_OWNERS):

@@ -1,8 +1,8 @@
-"""What a line is: a note, a question, a request or small talk, by its meaning and its marks.
+"""Classification of a line as a note, a question, a request or small talk.
 
-A ridge regression over the embedding, the letters and a few marks of the lines in
-``reading/lexicon/lines``; ``python -m benchmarks.line_kinds`` learns the weights and writes them,
-a test compares them.
+A ridge regression over the embedding, the letter n-grams and a few marks of the lines in
+``reading/lexicon/lines``. ``python -m benchmarks.line_kinds`` learns the weights and writes them;
+a test checks that they belong to these lines.
 """
 
 import json
@@ -21,22 +21,22 @@ from src.reading.sentences import FOLD, TAG, asks_inside, is_question, may_ask
 from src.texts.morphology import parts_of_speech, says_i, tells_deed, words
 
 Vector = NDArray[np.float32]
-Kind = Callable[[str], str]  # of a line
+Kind = Callable[[str], str]  # from a line to its kind
 
 WEIGHTS = Path(__file__).with_name("line_weights.json")
 NOTE, QUESTION, REQUEST, AGREEMENT = "note", "question", "request", "agreement"
 UNSURE = "unsure"  # a note or a question
-MAX_LINE = 500  # characters that tell what it is
-PLACES = 512  # for the pieces of words
-PIECES = (3, 4)  # letters of a piece
-SHORT = (1, 2, 4)  # words of a very short line, of a short one, of one that is not long
-DOUBT = 0.15  # between the scores of a note and of a question, below which a line may be either
-LEAN = 0.1  # towards a note, by letters alone: what is none is quoted, rather than a note lost
-NOTHING: Vector = np.zeros(0, dtype=np.float32)
-SHARE = 0.2  # of pieces and marks, beside a vector of length 1
-# "Телефон врача", "vet's phone number": a name for what has a value, without a value.
+MAX_LINE = 500  # characters that are classified
+BUCKETS = 512  # hash buckets of n-grams
+NGRAM_SIZES = (3, 4)  # letters
+SHORT_LENGTHS = (1, 2, 4)  # words of a very short, a short and a medium line
+MIN_MARGIN = 0.15  # between the scores of note and question; below it a line is UNSURE
+NOTE_BIAS = 0.1  # without an embedding: a needless quote is better than a lost note
+NO_VECTOR: Vector = np.zeros(0, dtype=np.float32)
+WEIGHT = 0.2  # of n-grams and marks, relative to a vector of length 1
 LIST = re.compile(r"[^,:?\n]{2,40}: *[^\s?][^?]*,[^?]*$")  # "shopping: milk, bread"
-BARE = lexicon.AnyCase(
+# The name of a value without the value: "Телефон врача", "vet's phone number".
+BARE_NAME = lexicon.AnyCase(
     r"\W*(?:<lines.question_and>\s+)?(?P<name><lines.valued>(?:\s+[^\W\d_]+){1,6}"
     r"|(?:[^\W\d_]+(?:'s)?\s+){1,4}<lines.valued_last>)"
     r"(?:\s+<requests.please>)?[\s.!]*(?:,[^\d:=]*)?"
@@ -45,12 +45,12 @@ BARE = lexicon.AnyCase(
 
 @dataclass(frozen=True)
 class Weights:
-    """What was learnt.
+    """Weights of the regression.
 
     Attributes:
-        learnt: Tells from which lines.
-        mean: Of their vectors.
-        rows: Weights of each kind, for the vector, the pieces of words and the marks.
+        learnt: A digest of the lines that they were learnt from.
+        mean: The mean of the vectors of these lines.
+        rows: The weights of each kind for the vector, the n-grams and the marks.
         letters: The same for a line without a vector.
     """
 
@@ -62,38 +62,38 @@ class Weights:
 
 @cache
 def shipped_weights() -> Weights:
-    """Those beside this module."""
-    told = json.loads(WEIGHTS.read_text())
+    """Load the weights in ``line_weights.json``."""
+    stored = json.loads(WEIGHTS.read_text())
     rows, letters = (
-        {kind: np.array(row, dtype=np.float32) for kind, row in told[part].items()}
+        {kind: np.array(row, dtype=np.float32) for kind, row in stored[part].items()}
         for part in ("rows", "letters")
     )
-    return Weights(told["learnt"], np.array(told["mean"], dtype=np.float32), rows, letters)
+    return Weights(stored["learnt"], np.array(stored["mean"], dtype=np.float32), rows, letters)
 
 
 def kind_of(text: str, vector: Vector | None = None, weights: Weights | None = None) -> str:
-    """What a line is: a kind of ``lexicon/lines``, or ``UNSURE``.
+    """Return the kind of a line: one of ``lexicon/lines``, or ``UNSURE``.
 
     Args:
-        text: What was typed.
-        vector: Its embedding by the local model, not centred; None: it goes by letters and marks.
-        weights: By default the shipped ones.
+        text: The typed line.
+        vector: Its embedding by the local model, not centred; without it letters and marks decide.
+        weights: The weights; the shipped ones by default.
     """
     weights, text = weights or shipped_weights(), TAG.sub("", text[:MAX_LINE])
-    bare = BARE.fullmatch(text.translate(FOLD))
+    bare = BARE_NAME.fullmatch(text.translate(FOLD))
     if bare is not None and not any(map(tells_deed, words(bare["name"]))):
         return UNSURE
     if vector is None or vector.shape != weights.mean.shape:
-        if len(words(text)) > SHORT[-1]:
+        if len(words(text)) > SHORT_LENGTHS[-1]:
             return QUESTION if is_question(text) else NOTE
-        rows, lean, centred = weights.letters, LEAN, NOTHING
+        rows, bias, centred = weights.letters, NOTE_BIAS, NO_VECTOR
         asks = is_question(text)
     else:
-        rows, lean, centred = weights.rows, 0.0, vector - weights.mean
+        rows, bias, centred = weights.rows, 0.0, vector - weights.mean
         asks = text.rstrip().endswith("?") or asks_inside(text)
-    seen = features(text, centred)
-    scores = {kind: float(row @ seen) for kind, row in rows.items()}
-    scores[NOTE] += lean
+    values = features(text, centred)
+    scores = {kind: float(row @ values) for kind, row in rows.items()}
+    scores[NOTE] += bias
     kind = max(scores, key=lambda one: scores[one])
     if asks and kind in (NOTE, REQUEST, AGREEMENT):
         return QUESTION
@@ -102,45 +102,46 @@ def kind_of(text: str, vector: Vector | None = None, weights: Weights | None = N
     if kind == NOTE and may_ask(text):
         return UNSURE
     is_either = vector is not None and not asks and kind in (NOTE, QUESTION)
-    return UNSURE if is_either and abs(scores[NOTE] - scores[QUESTION]) < DOUBT else kind
+    return UNSURE if is_either and abs(scores[NOTE] - scores[QUESTION]) < MIN_MARGIN else kind
 
 
 def _tells_of_oneself(text: str) -> bool:
-    """Whether it says what the writer does, and asks for nothing: "струны беру у мастера"."""
-    said = words(text)
-    forms = [parts_of_speech(word) for word in said]
+    """Return True if the writer says what they do, and asks nothing: "струны беру у мастера"."""
+    found = words(text)
+    forms = [parts_of_speech(word) for word in found]
     orders = ("impr" in one and one.isdisjoint({"NOUN", "ADJF"}) for one in forms)
-    asks = ("INFN" in one or {"NPRO", "2per"} <= one for one in forms)
-    return any(map(says_i, said)) and not any(orders) and not any(asks)
+    requests = ("INFN" in one or {"NPRO", "2per"} <= one for one in forms)
+    return any(map(says_i, found)) and not any(orders) and not any(requests)
 
 
 def features(text: str, centred: Vector) -> Vector:
-    """The centred vector of a line with the pieces of its words and its marks."""
-    return np.concatenate([centred, SHARE * _pieces(text), SHARE * _marks(text)])
+    """Return the centred vector of a line, followed by its n-grams and its marks."""
+    return np.concatenate([centred, WEIGHT * _count_ngrams(text), WEIGHT * _find_marks(text)])
 
 
-def _pieces(text: str) -> Vector:
-    found = np.zeros(PLACES, dtype=np.float32)
+def _count_ngrams(text: str) -> Vector:
+    """Return the counts of the words' n-grams by hash, as a vector of length 1."""
+    counts = np.zeros(BUCKETS, dtype=np.float32)
     for word in words(text.translate(FOLD).lower()):
         whole = f"<{word}>"
-        for size in PIECES:
+        for size in NGRAM_SIZES:
             for start in range(len(whole) - size + 1):
-                found[zlib.crc32(whole[start : start + size].encode()) % PLACES] += 1
-    return found / max(1.0, float(np.linalg.norm(found)))
+                counts[zlib.crc32(whole[start : start + size].encode()) % BUCKETS] += 1
+    return counts / max(1.0, float(np.linalg.norm(counts)))
 
 
-def _marks(text: str) -> Vector:
-    """How it ends and begins, how long it is, of whom it speaks."""
-    found = words(text.translate(FOLD).lower())
+def _find_marks(text: str) -> Vector:
+    """Return 0 or 1 for each of: punctuation, first word, persons, length, and a constant."""
+    typed = words(text.translate(FOLD).lower())
     me = lexicon.words("lines.me")
     marks = [
         text.rstrip().endswith("?"),
         is_question(text),
         any(map(str.isdigit, text)),
-        bool(found) and found[0] not in me and "impr" in parts_of_speech(found[0]),
-        not me.isdisjoint(found),
-        not lexicon.words("lines.you").isdisjoint(found),
-        *(len(found) <= length for length in SHORT),
+        bool(typed) and typed[0] not in me and "impr" in parts_of_speech(typed[0]),
+        not me.isdisjoint(typed),
+        not lexicon.words("lines.you").isdisjoint(typed),
+        *(len(typed) <= length for length in SHORT_LENGTHS),
         True,
     ]
     return np.array(marks, dtype=np.float32)

@@ -1,7 +1,4 @@
-"""Purging what users asked to forget: hidden at once, deleted for good a little later.
-
-So is what /new left behind.
-"""
+"""Purge of forgotten messages, of messages that /new left, and of messages past their age."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -12,12 +9,12 @@ from src.pg.client import Repository, Transaction
 from src.pg.connection import PATIENT, Limits
 from src.pg.locks import lock_conversations
 
-UNDO_SECONDS = 600  # for so long a forgetting can be taken back; then it is deleted
-PARTING_SECONDS = 600  # for so long words outlive the /new that deleted them, at most
-PURGE_BATCH = 1000  # messages of one transaction
+UNDO_SECONDS = 600  # a forgetting can be undone for so long; then its messages are deleted
+PARTING_SECONDS = 600  # the longest time that a message outlives the /new that deleted it
+PURGE_BATCH = 1000  # messages per transaction
 
-# What is older than the operator keeps messages; what was not read for facts yet waits a week
-# longer, and what is not answered yet waits for its answer.
+# Messages past the operator's retention. One that was not read for facts yet is kept a week
+# longer, one whose update is not handled until that is done.
 SELECT_AGED = """
 SELECT m.id, m.conversation_id FROM messages m
 JOIN conversations c ON c.id = m.conversation_id
@@ -31,10 +28,11 @@ WHERE m.created_at < now() - make_interval(days => %(days)s)
 ORDER BY m.id LIMIT %(limit)s
 """
 
+# Messages past their age.
 DELETE_AGED = "DELETE FROM messages WHERE id = ANY(%(ids)s)"
 
-# Hidden messages whose time is over, and their conversations. One whose update still waits (its
-# answer is under way, or could not be sent yet) stays until that is over.
+# Hidden messages past the undo time. One whose update is pending (its answer is under way, or was
+# not delivered yet) stays until that is handled.
 SELECT_FORGOTTEN = """
 SELECT m.id, m.conversation_id FROM messages m
 LEFT JOIN messages asked ON asked.id = m.reply_to_id
@@ -47,7 +45,7 @@ WHERE m.forgotten_at < now() - make_interval(secs => %(seconds)s) AND NOT EXISTS
 ORDER BY m.forgotten_at, m.id LIMIT %(limit)s
 """
 
-# The positions of what goes are not given out again: they were summarised and read for facts.
+# Keep positions of deleted messages from being reused: they were summarised and read for facts.
 KEEP_POSITIONS = """
 UPDATE conversations c
 SET last_position = greatest(last_position, (SELECT max(position) FROM messages
@@ -55,29 +53,28 @@ SET last_position = greatest(last_position, (SELECT max(position) FROM messages
 WHERE id = ANY(%(rooms)s::uuid[])
 """
 
-# A fact that the message told as well stays, in its own words.
-CUT_QUOTES = """
+# Replace quotes of deleted messages with the text of their fact, which stays.
+REPLACE_QUOTES = """
 UPDATE memory_sources s SET quote = f.text FROM memories f
 WHERE f.id = s.memory_id AND s.message_id = ANY(%(ids)s)
 """
 
-# What hangs on them (their answers, tool results, refused facts, documents) goes with them.
+# Forgotten messages; answers, tool results, rejected facts and documents go by foreign keys.
 DELETE_FORGOTTEN = """
 DELETE FROM messages WHERE id = ANY(%(ids)s) AND forgotten_at IS NOT NULL
 """
 
-# What /new left to be read for facts, while the model was away.
+# Messages that /new left and that were not read in time, such as while the model was away.
 DELETE_PARTING = """
 DELETE FROM parting_messages WHERE left_at <= now() - make_interval(secs => %(seconds)s)
 """
 
-# What of facts can be taken back no longer.
+# Expired undo data.
 DELETE_FORGETTINGS = """
 DELETE FROM forgettings WHERE created_at <= now() - make_interval(secs => %(seconds)s)
 """
 
-# At an erasure: facts of others, in these conversations, that call the person by a name by which
-# they were mentioned there.
+# At an erasure: facts of the owners of these conversations that contain a name of the person.
 DELETE_FACTS_ABOUT = """
 DELETE FROM memories f USING conversations c
 WHERE c.id = ANY(%(rooms)s::uuid[]) AND f.owner_id = c.owner_id AND EXISTS (
@@ -87,7 +84,7 @@ WHERE c.id = ANY(%(rooms)s::uuid[]) AND f.owner_id = c.owner_id AND EXISTS (
                   AND position(lower(name) IN lower(s.quote)) > 0))
 """
 
-# The same: facts of groups whose only source is the person.
+# At an erasure: facts of groups whose only source is the person.
 DELETE_FACTS_TOLD_IN_GROUPS = """
 DELETE FROM memories f USING memory_sources s
 WHERE s.memory_id = f.id AND %(user)s IN (s.sender_id, s.author_id) AND NOT EXISTS (
@@ -96,7 +93,7 @@ WHERE s.memory_id = f.id AND %(user)s IN (s.sender_id, s.author_id) AND NOT EXIS
       AND (%(user)s IN (other.sender_id, other.author_id)) IS NOT TRUE)
 """
 
-# All that is remembered of an owner, and what was left to be read for it; messages stay.
+# Everything remembered of an owner, and messages of /new that wait to be read; others stay.
 TABLES_OF_FACTS = ("memories", "entities", "rejected_facts", "forgettings", "parting_messages")
 DELETE_FACTS = tuple(
     f"DELETE FROM {table} WHERE owner_id = %(owner)s"  # noqa: S608
@@ -105,13 +102,17 @@ DELETE_FACTS = tuple(
 
 
 class PurgeRepository(Repository):
-    """Deletes for good; the method blocks (see ``PgClient.run``)."""
+    """Deletes messages for good; every method blocks (see ``PgClient.run``)."""
 
     def purge_forgotten(self, *, older_than: float = UNDO_SECONDS) -> int:
-        """Delete what was forgotten ``older_than`` seconds ago; returns how many rows."""
+        """Delete messages hidden more than ``older_than`` seconds ago, and all that expired.
+
+        Returns:
+            The number of deleted rows.
+        """
         purged = self._client.execute(DELETE_FORGETTINGS, seconds=older_than)
         purged += self._client.execute(DELETE_PARTING, seconds=PARTING_SECONDS)
-        work = (KEEP_POSITIONS, CUT_QUOTES, DELETE_FORGOTTEN)
+        work = (KEEP_POSITIONS, REPLACE_QUOTES, DELETE_FORGOTTEN)
         return purged + self._purge(SELECT_FORGOTTEN, work, seconds=older_than)
 
     def delete_aged(self, *, days: int, reads: bool) -> int:
@@ -119,25 +120,25 @@ class PurgeRepository(Repository):
 
         Args:
             days: 1 or more.
-            reads: Whether messages are read for facts, so that they wait to be.
+            reads: True if messages are read for facts; unread ones wait for that.
 
         Returns:
-            How many messages.
+            The number of deleted messages.
         """
         work = (KEEP_POSITIONS, DELETE_AGED)
         return self._purge(SELECT_AGED, work, PATIENT, days=days, reads=reads)
 
     def _purge(
-        self, select: str, statements: Sequence[str], limits: Limits | None = None, **wanted: Any
+        self, select: str, statements: Sequence[str], limits: Limits | None = None, **params: Any
     ) -> int:
-        """Run the statements on the messages that one selects, in batches.
+        """Run the statements on the selected messages, in batches.
 
         Returns:
-            How many rows the last statement of each batch touched, together.
+            The number of rows that the last statement touched in all batches.
         """
         purged = 0
         while True:
-            rows = self._client.fetch_all(select, wanted, limit=PURGE_BATCH, limits=limits)
+            rows = self._client.fetch_all(select, params, limit=PURGE_BATCH, limits=limits)
             if rows:
                 ids, rooms = [row[0] for row in rows], sorted({row[1] for row in rows})
                 purged += self._client.in_transaction(

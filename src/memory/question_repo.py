@@ -1,7 +1,7 @@
-"""Questions that wait for the user: what they are about, and when they are over.
+"""Open questions to the user about contradicting facts, and their end.
 
-The paused run of the graph hangs on its question (migration 0105), so nothing else has to delete
-it: it goes with the question, and that with the messages and facts whose words it holds.
+The checkpoint of the paused graph references its question (migration 0105), and the question its
+messages and facts, so it is deleted with any of them.
 """
 
 from collections.abc import Collection, Sequence
@@ -19,7 +19,7 @@ from src.pg.client import Repository, Transaction, storable
 from src.pg.locks import lock_history
 from src.queue.job_repo import COMMANDS_QUEUE
 
-# Questions of these messages; also a step of edits and of forgetting.
+# Questions about these messages; also a step of edits and of forgetting.
 DELETE_QUESTIONS = """
 DELETE FROM open_questions q USING messages m, conversations c
 WHERE m.id = q.message_id AND c.id = m.conversation_id AND c.owner_id = %(owner)s
@@ -27,7 +27,7 @@ WHERE m.id = q.message_id AND c.id = m.conversation_id AND c.owner_id = %(owner)
        OR q.thread_id IN (SELECT thread_id FROM question_facts WHERE message_id = ANY(%(ids)s)))
 """
 
-# A question of the turn that answers a message of the owner.
+# A question, asked in the answer to a message of the owner.
 INSERT_QUESTION = """
 INSERT INTO open_questions (thread_id, message_id, language)
 SELECT %(thread)s, m.id, %(language)s
@@ -35,7 +35,7 @@ FROM messages m JOIN conversations c ON c.id = m.conversation_id
 WHERE m.id = %(message_id)s AND NOT m.is_forgotten AND c.owner_id = %(owner)s
 """
 
-# What it is about: messages and facts of the owner, which the messages deny.
+# The messages of a question and the facts that they deny, all of the owner.
 INSERT_FACTS = """
 INSERT INTO question_facts (thread_id, message_id, memory_id)
 SELECT %(thread)s, m.id, f.id
@@ -46,13 +46,13 @@ JOIN memories f ON f.id = pair.memory_id AND f.owner_id = %(owner)s
 ON CONFLICT DO NOTHING
 """
 
-# From now on the background does not take from them what their writer was asked about.
+# Keep the background from extracting disputed facts from these messages.
 MARK_DISPUTED = """
 UPDATE messages m SET is_disputed = true FROM conversations c
 WHERE m.id = ANY(%(messages)s) AND c.id = m.conversation_id AND c.owner_id = %(owner)s
 """
 
-# An answer that asks, its question as far as it is open, and the message that it answers.
+# An answer that asks, its question if that is still open, and the message that it answers.
 SELECT_QUESTION = """
 SELECT a.id, a.content, m.id, m.conversation_id, message_text(m.content), m.said_at,
        m.sender_id, q.thread_id, coalesce(q.language, ''),
@@ -69,8 +69,8 @@ WHERE a.id = %(answer_id)s AND a.role = 'assistant'
   AND c.owner_id = %(owner)s
 """
 
-# The messages that deny what is known, as they read now.
-SELECT_TOLD = """
+# The messages that deny known facts, in their current text.
+SELECT_DENYING = """
 SELECT m.id, m.content, m.position, m.sender_id
 FROM messages m JOIN conversations c ON c.id = m.conversation_id
 WHERE m.id IN (SELECT message_id FROM question_facts WHERE thread_id = %(thread)s)
@@ -79,7 +79,7 @@ WHERE m.id IN (SELECT message_id FROM question_facts WHERE thread_id = %(thread)
 ORDER BY m.position, m.id LIMIT 100
 """
 
-# How it ended stands below the question; the search reads it again.
+# Append the ending to the question, and queue the answer for the index.
 UPDATE_ANSWER = """
 WITH changed AS (
     UPDATE messages a
@@ -94,13 +94,15 @@ WITH changed AS (
 SELECT id FROM changed
 """
 
-# A job edits the question's message in Telegram, where the user does not look at it now.
+# Queue a job that edits the question's message in Telegram.
 DEFER_ENDING = """
 SELECT procrastinate_defer_jobs_v1(ARRAY[
     ROW(%(queue)s, %(task)s, 0, NULL, NULL, jsonb_build_object('answer', a.id), NULL)
     ::procrastinate_job_to_defer_v1])
 FROM messages a WHERE a.id = %(answer_id)s AND cardinality(a.sent_message_ids) > 0
 """
+
+# A closed question, and the Telegram messages that show it.
 SELECT_ENDING = """
 SELECT c.telegram_user_id, c.thread_id, a.content, a.sent_message_ids
 FROM messages a JOIN conversations c ON c.id = a.conversation_id
@@ -108,7 +110,7 @@ WHERE a.id = %(answer_id)s AND a.asks = 'conflict_over' AND NOT a.is_forgotten
   AND cardinality(a.sent_message_ids) > 0
 """
 
-# Both hold, says the user: the nightly job leaves them apart, as if an operator had parted them.
+# Keep both facts: the nightly job treats them like a merge that an operator undid.
 KEEP_APART = """
 INSERT INTO consolidations (kind, memory_id, kept_memory_id, details, undone_at)
 SELECT DISTINCT 'contradiction', k.memory_id, f.id, '{"by": "user"}'::jsonb, now()
@@ -119,13 +121,14 @@ JOIN memories f ON f.id = s.memory_id AND f.retired_at IS NULL AND f.id <> k.mem
 WHERE k.thread_id = %(thread)s
 """
 
+# A closed question, with its checkpoint.
 DELETE_QUESTION = """
 DELETE FROM open_questions q USING messages m, conversations c
 WHERE q.thread_id = %(thread)s AND m.id = q.message_id AND c.id = m.conversation_id
   AND c.owner_id = %(owner)s
 """
 
-# Questions without an answer for so many days.
+# Questions that were not answered in time.
 SELECT_EXPIRED = """
 SELECT c.telegram_user_id, c.thread_id, q.thread_id, a.id, q.language
 FROM open_questions q
@@ -136,28 +139,28 @@ WHERE q.asked_at < now() - make_interval(days => %(days)s)
 ORDER BY q.asked_at, q.thread_id LIMIT %(limit)s
 """
 
-SHOW_ENDING = "show_question_ending"  # the task
-EXPIRE_DAYS = 7  # for so long a question waits, and what it is about is kept in its checkpoint
+SHOW_ENDING = "show_question_ending"  # the name of the task
+EXPIRE_DAYS = 7  # the lifetime of a question, and of the texts in its checkpoint
 
 
 @dataclass(frozen=True)
 class Question:
-    """An answer of the bot's that asks which of two facts holds.
+    """An answer of the bot that asks which of two facts is right.
 
     Attributes:
-        answer_id: The answer.
-        text: What it says; when the question is over, also how it ended.
+        answer_id: The id of the answer.
+        text: The text of the answer; with the ending after the question is over.
         message_id: The message that it answers.
-        conversation_id: Where both stand.
-        told: What that message says.
-        said_at: When it was written (aware).
-        sender_id: By whom.
-        thread: LangGraph's name of the paused run; None: there is none any more.
-        language: In which it asks.
-        is_expired: Whether it has waited for EXPIRE_DAYS.
-        is_stale: Whether a fact that it is about holds no more.
-        is_over: Whether it was decided, or closed; ``text`` says how.
-        changes: What its turn changed, and what came of it.
+        conversation_id: The conversation of both.
+        told: The text of that message.
+        said_at: The time of that message (aware).
+        sender_id: The sender of that message.
+        thread: The LangGraph thread of the paused run; None when it was deleted.
+        language: The language of the question.
+        is_expired: True if it is older than EXPIRE_DAYS.
+        is_stale: True if one of its facts was retired.
+        is_over: True if it was decided or closed; ``text`` has the ending.
+        changes: The changes of its turn, and those of the decision.
     """
 
     answer_id: int
@@ -177,12 +180,12 @@ class Question:
 
 @dataclass(frozen=True)
 class EndedQuestion:
-    """A question that is over, where Telegram shows it.
+    """A closed question that Telegram shows.
 
     Attributes:
-        owner: Whose it is.
-        text: The question, and below it how it ended.
-        sent_message_ids: The Telegram messages that show the question; buttons hang on the last.
+        owner: The owner of the question.
+        text: The question and its ending.
+        sent_message_ids: The Telegram messages that show it; the last one has the buttons.
     """
 
     owner: Owner
@@ -192,13 +195,13 @@ class EndedQuestion:
 
 @dataclass(frozen=True)
 class ExpiredQuestion:
-    """A question without an answer.
+    """A question that was not answered in time.
 
     Attributes:
-        owner: Whose it is.
-        thread: LangGraph's name of the paused run.
-        answer_id: The answer that asks, if there is one to be seen.
-        language: In which it asks.
+        owner: The owner of the question.
+        thread: The LangGraph thread of the paused run.
+        answer_id: The answer that asks, if it exists and is visible.
+        language: The language of the question.
     """
 
     owner: Owner
@@ -219,17 +222,17 @@ class QuestionRepository(Repository):
         language: str,
         pairs: Collection[tuple[int, int]],
     ) -> None:
-        """Note a question before its run pauses; one of the same message begins anew.
+        """Store a question before its run pauses; it replaces one about the same message.
 
         Args:
-            owner: Whose turn it is.
-            thread: LangGraph's name of the paused run.
+            owner: The owner of the turn.
+            thread: The LangGraph thread of the paused run.
             message_id: The message whose answer asks.
-            language: For what is said of it later.
-            pairs: Numbers of a message and of a known fact that it denies.
+            language: The language of the question and of its ending.
+            pairs: Ids of a message and of a known fact that it denies.
 
         Raises:
-            ConversationGoneError: Its message is gone.
+            ConversationGoneError: The message was deleted.
         """
         parameters = {
             **owner.columns(), "thread": thread, "message_id": message_id, "language": language,
@@ -250,19 +253,19 @@ class QuestionRepository(Repository):
             raise ConversationGoneError("the message to ask about was deleted")
 
     def find(self, owner: Owner, answer_id: int) -> Question | None:
-        """The question that an answer asks; None: it is gone, or asks nothing."""
+        """Return the question of an answer; None if the answer is gone, or asks nothing."""
         return self._first(
             lambda *row: Question(*[*row[:-1], Changes.from_row(row[-1])]),
             SELECT_QUESTION, owner, answer_id=answer_id, days=EXPIRE_DAYS,
         )  # fmt: skip
 
     def list_told(self, owner: Owner, thread: str) -> list[HistoryMessage]:
-        """The messages that deny what is known, oldest first."""
+        """List the messages that deny known facts, oldest first."""
         return self._all(
             lambda *row: HistoryMessage(
                 id=row[0], role="user", content=row[1], position=row[2], sender_id=row[3]
             ),
-            SELECT_TOLD, owner, thread=thread,
+            SELECT_DENYING, owner, thread=thread,
         )  # fmt: skip
 
     def close(
@@ -275,10 +278,15 @@ class QuestionRepository(Repository):
         keeps_both: bool = False,
         is_shown: bool = False,
     ) -> None:
-        """End a question, with its checkpoints, and write below it how it ended, once.
+        """Delete a question with its checkpoints, and append the ending to its answer, once.
 
-        With it stay the ``changes`` that can be taken back, for who presses a button again.
-        Unless that ``is_shown`` to the user anyway, the job SHOW_ENDING will.
+        Args:
+            owner: The owner of the question.
+            thread: The LangGraph thread of the paused run.
+            ending: The text to append.
+            changes: Changes that can be undone, for a later press of a button.
+            keeps_both: Keep both facts, also in the nightly consolidation.
+            is_shown: True if the caller shows the ending; else the job SHOW_ENDING does.
         """
         parameters: dict[str, Any] = {
             **owner.columns(), "thread": thread, "ending": storable(f"\n\n{ending}"),
@@ -300,14 +308,14 @@ class QuestionRepository(Repository):
         self._client.in_transaction(work)
 
     def find_ended(self, answer_id: int) -> EndedQuestion | None:
-        """A question that is over, for the job that shows it; None: it is not shown."""
+        """Return a closed question for the job that shows it; None without a Telegram message."""
         return self._first(
             lambda user, thread, *row: EndedQuestion(Owner(user, thread), *row),
             SELECT_ENDING, answer_id=answer_id,
         )  # fmt: skip
 
     def list_expired(self, *, limit: int = 100) -> list[ExpiredQuestion]:
-        """Questions that have waited for EXPIRE_DAYS, oldest first."""
+        """List questions older than EXPIRE_DAYS, oldest first."""
         return self._all(
             lambda user, thread, *row: ExpiredQuestion(Owner(user, thread), *row),
             SELECT_EXPIRED, days=EXPIRE_DAYS, limit=limit,

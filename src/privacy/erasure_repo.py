@@ -1,4 +1,4 @@
-"""Erasing everything of one owner, a person or a group: every table, every column."""
+"""Erasure of all data of one owner, a person or a group: every table, every column."""
 
 import json
 import logging
@@ -12,19 +12,19 @@ from src.memory import purge_repo
 from src.pg.client import PgClient, Transaction
 from src.pg.connection import PATIENT
 from src.pg.locks import lock_history, lock_traces
-from src.privacy.payload_words import names_in, without_person
+from src.privacy.payload_words import find_names, redact_person
 
 logger = logging.getLogger(__name__)
 
-# What is stored already of an update that was changed: its turn begins again, with what is left.
+# Messages already stored for an update that was redacted: its turn starts again with the rest.
 DELETE_BEGUN = """
 DELETE FROM messages m USING telegram_updates u
 WHERE u.id = ANY(%(updates)s) AND m.bot_id = u.bot_id AND m.chat_id = u.chat_id
   AND m.telegram_message_id = u.message_id AND u.kind NOT IN ('edit', 'callback')
 """
 
-# Questions that are being answered now, by a turn that has read the conversation as it was, get
-# new numbers: its answer finds no place (``QuestionMovedError``), and they are answered anew.
+# Give questions under answer new ids: their turns have read the conversation before the erasure,
+# so storing the answer fails (``QuestionMovedError``), and they are answered again.
 RENUMBER = """
 WITH gone AS (
     DELETE FROM messages AS m USING telegram_updates u
@@ -48,21 +48,20 @@ SET message_id = n.new, uid = 'msg-' || n.new, episode = 'teach_msg-' || n.new
 FROM numbered n WHERE s.uid = 'msg-' || n.id
 """
 
-# Every id of the owner: a group that moved had another one before.
+# The owner's current and earlier ids: a group that moved has several.
 SELECT_IDS = """
 SELECT v.new_chat_id, array(SELECT old_chat_id FROM chat_moves WHERE new_chat_id = v.new_chat_id)
 FROM chat_moves v WHERE %(user)s IN (v.old_chat_id, v.new_chat_id) LIMIT 1
 """
 
-# Chats of others in which the person takes part, as far as is known.
+# Chats in which the person is known to take part.
 SELECT_CHATS = """
 SELECT chat_id FROM messages
 WHERE chat_id IS NOT NULL AND %(user)s IN (sender_id, author_id, quoted_author_id)
 UNION SELECT chat_id FROM telegram_updates WHERE chat_id IS NOT NULL AND user_id = %(user)s
 """
 
-# The owner's updates, first of all: a turn that is only beginning stores no message any more
-# (``HOLD_UPDATE``). The names in them are looked for in those of others.
+# Jobs of the owner's updates and chats, unless they run now.
 DELETE_JOBS = r"""
 DELETE FROM procrastinate_jobs
 WHERE status <> 'doing' AND (
@@ -71,33 +70,42 @@ WHERE status <> 'doing' AND (
     OR substring(coalesce(lock, args ->> 'lock') FROM '^chat:-?\d+:(-?\d+):')::bigint
        = ANY(%(ids)s))
 """
+
+# The owner's updates, first of all: without its update, a starting turn stores no message
+# (``HOLD_UPDATE``). Names in the payloads are redacted in the updates of others.
 DELETE_UPDATES = """
 DELETE FROM telegram_updates WHERE user_id = %(user)s OR chat_id = ANY(%(ids)s)
 RETURNING payload
 """
 
-# Updates of others, from where the person takes part or with their number in them.
+# Updates of others, from chats of the person or with the person's id in the payload.
 SELECT_PAYLOADS = """
 SELECT id, payload, coalesce(chat_id = ANY(%(chats)s), false) FROM telegram_updates
 WHERE payload <> '{}' AND (chat_id = ANY(%(chats)s)
                            OR position((%(user)s)::text IN payload::text) > 0)
 ORDER BY id FOR UPDATE
 """
+
+# Store a redacted payload.
 UPDATE_PAYLOAD = """
 UPDATE telegram_updates SET payload = %(payload)s, revision = revision + 1
 WHERE id = %(update)s
 """
+
+# Close an update without content after its redaction.
 UPDATE_EMPTIED = """
 UPDATE telegram_updates SET payload = '{}', handled_at = now(), outcome = 'erased'
 WHERE id = %(update)s
 """
 
-# Messages of others, where the person left traces, that mention them without a user name.
+# Messages in conversations with traces of the person that mention them without a user name.
 SELECT_MENTIONING = """
 SELECT id, content, mentions FROM messages
 WHERE conversation_id = ANY(%(rooms)s::uuid[])
   AND mentions @> jsonb_build_array(jsonb_build_object('id', %(user)s))
 """
+
+# Store a redacted message, and queue it for the index.
 UPDATE_MENTIONING = """
 WITH changed AS (
     UPDATE messages SET content = %(content)s, mentions = %(mentions)s, file_id = NULL
@@ -106,8 +114,8 @@ WITH changed AS (
 INSERT INTO unindexed_messages SELECT conversation_id, id FROM changed ON CONFLICT DO NOTHING
 """
 
-# Summaries of these conversations from the first message by or about the person on; they are made
-# anew without it.
+# Summaries of these conversations from the first message by or about the person on; the compaction
+# makes them again.
 DELETE_SUMMARIES = """
 DELETE FROM conversation_summaries s
 USING (SELECT conversation_id, min(position) AS first FROM messages
@@ -118,7 +126,7 @@ USING (SELECT conversation_id, min(position) AS first FROM messages
 WHERE s.conversation_id = written.conversation_id AND s.last_position >= written.first
 """
 
-# Answers with a name by which the person was mentioned.
+# Answers that contain a name of the person.
 DELETE_ANSWERS_ABOUT = """
 DELETE FROM messages
 WHERE conversation_id = ANY(%(rooms)s::uuid[]) AND role = 'assistant' AND EXISTS (
@@ -126,8 +134,7 @@ WHERE conversation_id = ANY(%(rooms)s::uuid[]) AND role = 'assistant' AND EXISTS
     WHERE position(lower(name) IN lower(content)) > 0)
 """
 
-# Answers to others there with the person's words as their source, or in words that only the person
-# used there (by their first five letters, since words are inflected).
+# Answers to others with a source by or of the person.
 DELETE_ANSWERS_TO_OTHERS = """
 DELETE FROM messages a USING answer_sources s
 LEFT JOIN messages m ON m.id = s.message_id
@@ -135,6 +142,9 @@ LEFT JOIN memory_sources q ON q.memory_id = s.memory_id
 WHERE a.id = s.answer_id
   AND %(user)s IN (m.sender_id, m.author_id, q.sender_id, q.author_id)
 """
+
+# Answers with a word that only the person used in the conversation. Words are compared by their
+# first five letters, since they are inflected.
 DELETE_ANSWERS_IN_THEIR_WORDS = r"""
 WITH rooms AS MATERIALIZED (
     SELECT id, owner_id FROM conversations WHERE id = ANY(%(rooms)s::uuid[])
@@ -165,35 +175,37 @@ WHERE a.role = 'assistant' AND EXISTS (
   AND a.conversation_id = ANY(%(rooms)s::uuid[])
 """
 
-# Answers behind a message that the person edited: they may hold words that stand nowhere else.
+# Answers after a message that the person edited: they may repeat words of an earlier version.
 DELETE_ANSWERS_BEFORE_EDITS = """
 DELETE FROM messages a USING messages m
 WHERE %(user)s IN (m.sender_id, m.author_id) AND m.edited_at IS NOT NULL
   AND a.conversation_id = m.conversation_id AND a.role = 'assistant' AND a.position > m.position
 """
 
-# What tools read to the model there, and what models proposed there in vain.
+# Results of tools in these conversations.
 DELETE_TOOL_RESULTS = """
 DELETE FROM tool_results WHERE conversation_id = ANY(%(rooms)s::uuid[])
 """
+
+# Rejected facts of these conversations.
 DELETE_REJECTED = """
 DELETE FROM rejected_facts r USING conversations c
 WHERE c.id = ANY(%(rooms)s::uuid[]) AND r.owner_id = c.owner_id
 """
 
-# Where a person writes in groups, the group's memory holds their words behind facts that others
-# told as well.
+# The person as a source of facts of groups that have other sources as well.
 DELETE_QUOTES_IN_GROUPS = """
 DELETE FROM memory_sources WHERE %(user)s IN (sender_id, author_id)
 """
+
+# Entities that no fact mentions any more.
 DELETE_ORPHANED_ENTITIES = """
 DELETE FROM entities e USING conversations c
 WHERE c.id = ANY(%(rooms)s::uuid[]) AND e.owner_id = c.owner_id
   AND NOT EXISTS (SELECT 1 FROM memory_entities l WHERE l.entity_id = e.id)
 """
 
-# What was said right after their words is embedded anew, without them before it; messages that
-# mention them leave the search, and come back in their new words.
+# Messages right after those of the person are embedded again, without them as context.
 EMBED_NEIGHBOURS = """
 UPDATE search_documents n SET model_id = NULL
 FROM search_documents d JOIN messages m ON m.id = d.message_id
@@ -201,28 +213,31 @@ WHERE m.conversation_id = ANY(%(rooms)s::uuid[])
   AND (%(user)s IN (m.sender_id, m.author_id) OR m.id = ANY(%(mentioning)s))
   AND n.owner_id = d.owner_id AND n.position = d.position + 1
 """
+
+# Messages that mention the person leave the index, and return in their redacted text.
 DELETE_DOCUMENTS = "DELETE FROM search_documents WHERE message_id = ANY(%(mentioning)s)"
 
-# Forgettings of the last minutes there may hold their words, so they cannot be undone any more.
+# Undo data of forgettings in these conversations, which may contain the person's words.
 DELETE_FORGETTINGS_OF_GROUPS = """
 DELETE FROM forgettings f USING conversations c
 WHERE f.owner_id = c.owner_id AND c.id = ANY(%(rooms)s::uuid[])
 """
 
-# Quotations: of the person, and in these conversations of anybody, who may repeat or name them.
-# Beside it what is by or about the person and waits to be read after a /new.
+# Quotations of the person; in these conversations all, since others may repeat or name them.
 UPDATE_QUOTING = """
 UPDATE messages SET quoted = NULL, quoted_author_id = NULL
 WHERE quoted IS NOT NULL
   AND (quoted_author_id = %(user)s OR conversation_id = ANY(%(rooms)s::uuid[]))
 """
+
+# Messages by or about the person that /new left to be read.
 DELETE_PARTING = """
 DELETE FROM parting_messages
 WHERE sender_id = %(user)s
    OR mentions @> jsonb_build_array(jsonb_build_object('id', %(user)s))
 """
 
-# Reminders there that the person asked for, or with a name by which they were mentioned.
+# Reminders in these conversations that the person asked for, or that contain their name.
 DELETE_REMINDERS_IN_GROUPS = """
 DELETE FROM reminders r
 WHERE r.asker_id = %(user)s OR EXISTS (
@@ -231,19 +246,19 @@ WHERE r.asker_id = %(user)s OR EXISTS (
     WHERE c.id = ANY(%(rooms)s::uuid[]) AND c.owner_id = r.owner_id)
 """
 
-# Messages that the person wrote there, or others forwarded of theirs, with the answers to them.
+# Messages that the person wrote, and forwarded ones of theirs; answers go by foreign keys.
 DELETE_MESSAGES_IN_GROUPS = """
 DELETE FROM messages WHERE %(user)s IN (sender_id, author_id)
 """
 
-# The owner, in all topics of a group: every row of their data goes by its foreign key.
+# The owner in all topics, with all rows by foreign keys, and the former ids of a group.
 DELETE_OWN = (
     "DELETE FROM owners WHERE telegram_user_id = %(user)s",
     "DELETE FROM chat_moves WHERE new_chat_id = %(user)s",
 )
 
-# The server gives the places of the deleted rows out again, and the planner's statistics, which
-# quote frequent values of each column, are made anew.
+# Vacuumed, so that the server reuses the space of deleted rows; analysed, because the planner's
+# statistics quote frequent values of each column.
 TABLES = """
 messages, telegram_updates, reminders, memories, memory_sources, entities, rejected_facts,
 conversation_summaries, tool_results, search_documents, search_postings, document_embeddings,
@@ -263,29 +278,29 @@ WHERE s.schemaname = current_schema() AND c.reltuples = 0
 
 @dataclass(eq=False, repr=False)
 class ErasureRepository:
-    """Erases; the methods block (see ``PgClient.run``)."""
+    """Erases data of owners; every method blocks (see ``PgClient.run``)."""
 
     _client: PgClient
 
     def erase(self, telegram_user_id: int) -> int:
-        """Delete everything that the owner wrote, taught, or was told; returns how many rows.
-
-        One transaction: all of it goes, or nothing does. Rows of others that lose a quotation are
-        counted, those that go by a foreign key are not.
+        """Delete all that the owner wrote, taught or was answered, in one transaction.
 
         Args:
-            telegram_user_id: A person, or the negative id of a group: all of its topics.
+            telegram_user_id: A person, or the negative id of a group with all of its topics.
+
+        Returns:
+            The number of deleted and redacted rows, without those deleted by foreign keys.
         """
         rows = self._client.in_transaction(
             lambda t: _Erasure(t, telegram_user_id).run(), limits=PATIENT
         )
-        self._forget_statistics()
+        self._reset_statistics()
         return rows
 
     def erase_facts(self, owner: Owner) -> int:
-        """Delete every fact of an owner, living or not; returns how many rows.
+        """Delete every fact of an owner, current or retired; returns the number of rows.
 
-        What was said stays in the conversation; what it told is not taken from it again.
+        Messages stay in the conversation, and are not read for facts again.
         """
 
         def work(transaction: Transaction) -> int:
@@ -293,11 +308,11 @@ class ErasureRepository:
             return sum(transaction.execute(sql, owner) for sql in purge_repo.DELETE_FACTS)
 
         rows = self._client.in_transaction(work)
-        self._forget_statistics()
+        self._reset_statistics()
         return rows
 
     def vacuum(self) -> bool:
-        """Free the places of deleted rows; False when the server cannot do it now."""
+        """Free the space of deleted rows; False when the server cannot do it now."""
         try:
             self._client.maintain(VACUUM, limits=PATIENT)
         except StorageError as error:
@@ -305,10 +320,10 @@ class ErasureRepository:
             return False
         return True
 
-    def _forget_statistics(self) -> None:
-        """Let the planner's statistics quote nothing that was erased.
+    def _reset_statistics(self) -> None:
+        """Remove erased values from the planner's statistics.
 
-        Servers before PostgreSQL 18 keep those of tables that are empty now.
+        Servers before PostgreSQL 18 keep the statistics of tables that are empty now.
         """
         try:
             self._client.maintain(ANALYZE, limits=PATIENT)
@@ -318,8 +333,6 @@ class ErasureRepository:
 
 
 class _Erasure:
-    """One erasure, within its transaction."""
-
     def __init__(self, transaction: Transaction, owner: int) -> None:
         self._transaction = transaction
         moved = transaction.fetch_one(SELECT_IDS, user=owner)
@@ -328,11 +341,11 @@ class _Erasure:
         self._parameters: dict[str, Any] = {"user": owner, "ids": [owner, *earlier], "updates": []}
 
     def run(self) -> int:
-        """All steps, in an order in which running turns take their locks too."""
+        """Run all steps, in the order in which running turns take their locks."""
         rows = self._erase_updates()
         conversations = lock_traces(self._transaction, self._owner)
         self._parameters["rooms"] = [id_ for id_, is_room in conversations if is_room]
-        rows += self._erase_mentions()
+        rows += self._redact_mentions()
         rows += self._execute(
             DELETE_SUMMARIES,
             purge_repo.DELETE_FACTS_ABOUT,
@@ -352,14 +365,12 @@ class _Erasure:
         )
         self._execute(purge_repo.KEEP_POSITIONS, EMBED_NEIGHBOURS, DELETE_DOCUMENTS)
         rows += self._execute(DELETE_MESSAGES_IN_GROUPS)
-        # No answer may be stored that was made of what has just been erased.
+        # Turns under way have read erased messages: keep them from storing their answers.
         self._execute(DELETE_BEGUN, RENUMBER)
         return rows + self._execute(*DELETE_OWN)
 
     def _execute(self, *statements: str) -> int:
-        return sum(
-            self._transaction.execute(statement, self._parameters) for statement in statements
-        )
+        return sum(self._transaction.execute(sql, self._parameters) for sql in statements)
 
     def _erase_updates(self) -> int:
         """Delete the owner's updates with their jobs; redact those of others."""
@@ -369,39 +380,37 @@ class _Erasure:
         own = self._transaction.fetch_all(DELETE_UPDATES, self._parameters)
         others = self._transaction.fetch_all(SELECT_PAYLOADS, self._parameters)
         payloads = [payload for payload, *_ in own] + [payload for _, payload, _ in others]
-        names = {name for name in names_in(payloads, self._owner) if len(name) > 1}
+        names = {name for name in find_names(payloads, self._owner) if len(name) > 1}
         for update, payload, in_room in others:
-            rows += self._clean(update, payload, names, in_room=in_room)
+            rows += self._redact_update(update, payload, names, in_room=in_room)
         return rows + len(own)
 
-    def _clean(self, update: int, payload: Any, names: set[str], *, in_room: bool) -> int:
-        left = without_person(payload, self._owner, names, in_room=in_room)
-        if left == payload:
+    def _redact_update(self, update: int, payload: Any, names: set[str], *, in_room: bool) -> int:
+        clean = redact_person(payload, self._owner, names, in_room=in_room)
+        if clean == payload:
             return 0
         self._parameters["updates"].append(update)
-        if left is None:
+        if clean is None:
             return self._transaction.execute(UPDATE_EMPTIED, update=update)
-        return self._transaction.execute(UPDATE_PAYLOAD, update=update, payload=json.dumps(left))
+        return self._transaction.execute(UPDATE_PAYLOAD, update=update, payload=json.dumps(clean))
 
-    def _erase_mentions(self) -> int:
-        """Take the names by which the person is mentioned out of the messages of others."""
+    def _redact_mentions(self) -> int:
         found = self._transaction.fetch_all(SELECT_MENTIONING, self._parameters)
         names: set[str] = set()
-        for id_, text, mentioned in found:
-            called = {one["name"] for one in mentioned if one["id"] == self._owner}
-            names |= called
-            left = [one for one in mentioned if one["id"] != self._owner]
-            mentions = json.dumps(left, ensure_ascii=False) if left else None
-            content = _without_names(text, called)
+        for id_, text, mentions in found:
+            own_names = {one["name"] for one in mentions if one["id"] == self._owner}
+            names |= own_names
+            others = [one for one in mentions if one["id"] != self._owner]
+            others_json = json.dumps(others, ensure_ascii=False) if others else None
+            content = _redact_names(text, own_names)
             self._transaction.execute(
-                UPDATE_MENTIONING, id=id_, content=content, mentions=mentions
+                UPDATE_MENTIONING, id=id_, content=content, mentions=others_json
             )
         self._parameters["mentioning"] = [id_ for id_, *_ in found]
         self._parameters["names"] = sorted(name for name in names if len(name) > 1)
         return len(found)
 
 
-def _without_names(text: str, names: set[str]) -> str:
-    """The text with a hole where one of the names stands, long ones first."""
-    found = sorted((re.escape(name) for name in names if name), key=len, reverse=True)
-    return re.sub("|".join(found), "…", text, flags=re.IGNORECASE) if found else text
+def _redact_names(text: str, names: set[str]) -> str:
+    patterns = sorted((re.escape(name) for name in names if name), key=len, reverse=True)
+    return re.sub("|".join(patterns), "…", text, flags=re.IGNORECASE) if patterns else text

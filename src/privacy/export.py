@@ -1,4 +1,4 @@
-"""The export: everything of one owner, page by page, as files."""
+"""Export of all data of one owner, read page by page into files."""
 
 import json
 import shutil
@@ -13,16 +13,16 @@ from typing import Any, BinaryIO, Literal, TextIO, cast
 
 from src.base.owners import Called, Owner
 from src.base.zones import local_time, long_day
-from src.pg.client import Repository
+from src.pg.client import Record, Repository
 from src.pg.connection import PATIENT
 from src.reading.facts import MEMORY_TYPES
 from src.reading.voices import words_of
 from src.texts import Language, say
 from src.texts.reply import ReplyFile
 
-PAGE = 1000  # rows that are in memory at once
+PAGE = 1000  # rows in memory at once
 
-# What the owner chose.
+# The owner's settings and names.
 SELECT_SETTINGS = """
 SELECT jsonb_build_object('language', s.language, 'time_zone', s.time_zone, 'mode', s.mode,
                           'answer_length', s.answer_length, 'memory_on', s.memory_on)
@@ -31,7 +31,7 @@ FROM owners o LEFT JOIN user_settings s ON s.owner_id = o.id
 WHERE o.id = %(owner)s AND (s.owner_id IS NOT NULL OR o.name IS NOT NULL)
 """
 
-# The owner's conversations, one for each topic.
+# The owner's conversations, one per topic.
 SELECT_CONVERSATIONS = """
 SELECT id::text FROM conversations
 WHERE telegram_user_id = %(user)s
@@ -39,7 +39,7 @@ WHERE telegram_user_id = %(user)s
 ORDER BY thread_id
 """
 
-# Messages of one, in their order; what was just forgotten is not among them.
+# Messages of a conversation in order, without forgotten ones.
 SELECT_MESSAGES = """
 SELECT ARRAY[m.position, m.id], jsonb_strip_nulls(jsonb_build_object(
     'uid', 'msg-' || m.id, 'thread_id', nullif(c.thread_id, 0), 'role', m.role,
@@ -55,7 +55,7 @@ WHERE m.conversation_id = %(conversation_id)s AND c.telegram_user_id = %(user)s
 ORDER BY m.position, m.id LIMIT %(limit)s
 """
 
-# Facts with all their sources, those that hold no more too: what replaced them says so.
+# Current and retired facts with all their sources; ``replaced_by`` names the successor.
 SELECT_FACTS = """
 SELECT f.id, jsonb_strip_nulls(jsonb_build_object(
     'id', 'fact-' || f.id, 'thread_id', nullif(f.thread_id, 0), 'kind', f.memory_type,
@@ -74,7 +74,7 @@ WHERE f.telegram_user_id = %(user)s
 ORDER BY f.id LIMIT %(limit)s
 """
 
-# What lies before the newest messages, in a sentence or two.
+# Summaries of older messages.
 SELECT_SUMMARIES = """
 SELECT s.id, jsonb_strip_nulls(jsonb_build_object(
     'thread_id', nullif(c.thread_id, 0), 'text', s.content, 'made_at', s.created_at))
@@ -84,7 +84,7 @@ WHERE c.telegram_user_id = %(user)s AND s.content <> ''
 ORDER BY s.id LIMIT %(limit)s
 """
 
-# What the owner asked to be reminded of: to come, come, cancelled.
+# The owner's reminders: waiting, delivered and cancelled.
 SELECT_REMINDERS = """
 SELECT r.id, jsonb_strip_nulls(jsonb_build_object(
     'id', 'reminder-' || r.id, 'thread_id', nullif(r.thread_id, 0), 'text', r.text,
@@ -98,7 +98,7 @@ WHERE o.telegram_user_id = %(user)s
 ORDER BY r.id LIMIT %(limit)s
 """
 
-# What the model calls cost, by day.
+# Model calls and their tokens by day.
 SELECT_USAGE = """
 SELECT row_number() OVER (ORDER BY day, model), jsonb_build_object(
     'day', day, 'model', model, 'calls', calls, 'tokens', tokens)
@@ -110,7 +110,7 @@ WHERE %(after)s = 0
 ORDER BY 1 LIMIT %(limit)s
 """
 
-# In the order of the file.
+# The parts of the JSON file, in its order.
 PARTS = {
     "facts": SELECT_FACTS,
     "messages": SELECT_MESSAGES,
@@ -121,21 +121,21 @@ PARTS = {
 
 
 class ExportRepository(Repository):
-    """Reads all that is an owner's; every method blocks (see ``PgClient.run``)."""
+    """Reads all data of an owner; every method blocks (see ``PgClient.run``)."""
 
-    def get_settings(self, owner: Owner) -> dict[str, Any]:
-        """What the owner chose; empty when nothing."""
+    def get_settings(self, owner: Owner) -> Record:
+        """Return the owner's settings and names; empty if there are none."""
         return self._first(dict, SELECT_SETTINGS, Owner(owner.telegram_user_id)) or {}
 
     def read(
         self, part: str, telegram_user_id: int, thread_id: int | None = None
-    ) -> Iterator[dict[str, Any]]:
-        """The records of one of ``PARTS``, in order, at most PAGE of them in memory.
+    ) -> Iterator[Record]:
+        """Yield the records of one of ``PARTS`` in order, with at most PAGE of them in memory.
 
         Args:
-            part: Its name.
+            part: The name of the part.
             telegram_user_id: The owner.
-            thread_id: Only this topic of a group; None: all of them.
+            thread_id: A topic of a group; None for all topics.
         """
         owner = {"user": telegram_user_id, "thread_id": thread_id}
         if part != "messages":
@@ -147,8 +147,8 @@ class ExportRepository(Repository):
 
     def _read_pages(
         self, sql: str, parameters: dict[str, Any], after: int | list[int]
-    ) -> Iterator[dict[str, Any]]:
-        """The records whose key, the first column, comes behind ``after``."""
+    ) -> Iterator[Record]:
+        """Yield the records whose key, the first column, is greater than ``after``."""
         while True:
             rows = self._client.fetch_all(sql, parameters, after=after, limit=PAGE, limits=PATIENT)
             yield from (dict(record) for _, record in rows)
@@ -157,50 +157,40 @@ class ExportRepository(Repository):
             after = rows[-1][0]
 
 
-# Everything that is kept of an owner, in two files: one to read, one for programs.
-#
-# ``docs/export.md`` describes the JSON file. Both are written record by record, so that a history
-# of years takes no more memory than one of a day.
+# Two files: JSON for programs (``docs/export.md`` describes it), Markdown to read. Both are
+# written record by record, so that a history of years takes no more memory than one of a day.
 
 FORMAT, VERSION = "pomni-export", 1
-LARGEST = 45_000_000  # bytes of a file as it is; Telegram takes 50 MB, a larger one is packed
-
-Record = dict[str, Any]
+LARGEST = 45_000_000  # bytes; a larger file is zipped, since Telegram takes 50 MB
 
 
 class ExportService(ExportRepository):
-    """Writes exports; the methods block (see ``PgClient.run``)."""
+    """Writes exports; every method blocks (see ``PgClient.run``)."""
 
     def write_files(self, called: Called) -> tuple[ReplyFile, ...]:
-        """Both files; see ``write_file``."""
+        """Write both files (see ``write_file``)."""
         return self.write_file("json", called), self.write_file("md", called)
 
     def write_file(self, form: Literal["json", "md"], called: Called) -> ReplyFile:
-        """One of the two: for programs, or to read; it has no name on the disk, to leave no trace.
+        """Write one file, without a name on the disk, so that it leaves no trace.
 
         Args:
-            form: Which.
-            called: Whose, when, and the language and zone of the file to read.
+            form: The format.
+            called: The owner and the time, and for Markdown the language and time zone.
         """
         owner = called.owner
         target = TextIOWrapper(tempfile.TemporaryFile(), encoding="utf-8")  # noqa: SIM115
         if form == "json":
-            user, thread = owner.telegram_user_id, _topic(owner)
-            self.write_json(target, user, called.moment, thread_id=thread)
+            self.write_json(target, owner.telegram_user_id, called.moment, _topic(owner))
         else:
             self.write_markdown(target, called)
         day = local_time(called.moment, called.time_zone)
-        return _packed(f"pomni-{day:%Y-%m-%d}.{form}", target)
+        return _zip_if_large(f"pomni-{day:%Y-%m-%d}.{form}", target)
 
     def write_json(
-        self,
-        target: TextIO,
-        telegram_user_id: int,
-        moment: datetime,
-        *,
-        thread_id: int | None = None,
+        self, target: TextIO, telegram_user_id: int, moment: datetime, thread_id: int | None = None
     ) -> None:
-        """One JSON object, a record a line; the schema is in ``docs/export.md``."""
+        """Write one JSON object with a record per line; the schema is in ``docs/export.md``."""
         head = {
             "format": FORMAT,
             "version": VERSION,
@@ -219,27 +209,23 @@ class ExportService(ExportRepository):
         target.write("}\n")
 
     def write_markdown(self, target: TextIO, called: Called) -> None:
-        """What holds now, kind by kind, then what was said, day by day."""
-        language, zone = called.language, called.time_zone
-        read = partial(
-            self.read,
-            telegram_user_id=called.owner.telegram_user_id,
-            thread_id=_topic(called.owner),
-        )
+        """Write current facts by kind, waiting reminders, then messages by day."""
+        owner, language, zone = called.owner, called.language, called.time_zone
+        read = partial(self.read, telegram_user_id=owner.telegram_user_id, thread_id=_topic(owner))
         day = long_day(local_time(called.moment, zone), language)
         target.write(f"# {say('export_title', language, day=day)}\n")
         for kind in MEMORY_TYPES:
-            living = (f for f in read("facts") if f["kind"] == kind and "retired_at" not in f)
-            lines = (f"- {_plain(fact['text'])} ({fact['saved_at'][:10]})" for fact in living)
+            current = (f for f in read("facts") if f["kind"] == kind and "retired_at" not in f)
+            lines = (f"- {_one_line(fact['text'])} ({fact['saved_at'][:10]})" for fact in current)
             _write_section(target, say(f"kind_{kind}", language), lines)
         reminders = (
-            f"- {_plain(one['text'])} ({_local(one['due_at'], zone):%Y-%m-%d %H:%M})"
+            f"- {_one_line(one['text'])} ({_to_local(one['due_at'], zone):%Y-%m-%d %H:%M})"
             for one in read("reminders")
             if one["is_waiting"]
         )
         _write_section(target, say("export_reminders", language), reminders)
         spoken = (one for one in read("messages") if one["role"] in ("user", "assistant"))
-        timed = ((_local(one["said_at"], zone), one) for one in spoken)
+        timed = ((_to_local(one["said_at"], zone), one) for one in spoken)
         for date, messages in groupby(timed, key=lambda entry: entry[0].date()):
             target.write(f"\n## {long_day(date, language)}\n\n")
             for at, message in messages:
@@ -249,19 +235,18 @@ class ExportService(ExportRepository):
 
 
 def _topic(owner: Owner) -> int | None:
-    """The one topic of a group that is exported; of a person all are."""
+    """Return the exported topic of a group; None for a person, whose topics are all exported."""
     return owner.thread_id if owner.is_group else None
 
 
 def _write_section(target: TextIO, title: str, lines: Iterable[str]) -> None:
-    """Lines under a heading, which stands there only if there is a line."""
     for number, line in enumerate(lines):
         if number == 0:
             target.write(f"\n## {title}\n\n")
         target.write(f"{line}\n")
 
 
-def _local(moment: str, time_zone: str) -> datetime:
+def _to_local(moment: str, time_zone: str) -> datetime:
     return local_time(datetime.fromisoformat(moment), time_zone)
 
 
@@ -269,27 +254,26 @@ def _speaker(message: Record, language: Language) -> str:
     if message["role"] == "assistant":
         return say("export_bot", language)
     speaker, name = message.get("speaker"), message.get("origin")
-    whose = words_of(message.get("provenance", "typed"), name, language)
-    if whose:
-        return _plain(f"{speaker}: {whose}" if speaker else whose)
-    return _plain(speaker or say("export_you", language))
+    provenance = words_of(message.get("provenance", "typed"), name, language)
+    if provenance:
+        return _one_line(f"{speaker}: {provenance}" if speaker else provenance)
+    return _one_line(speaker or say("export_you", language))
 
 
-def _plain(text: str) -> str:
+def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def _packed(name: str, written: TextIOWrapper) -> ReplyFile:
-    """The file, in a zip where it would be too large for Telegram."""
-    content = cast("BinaryIO", written.detach())
+def _zip_if_large(name: str, buffer: TextIOWrapper) -> ReplyFile:
+    content = cast("BinaryIO", buffer.detach())
     if content.tell() <= LARGEST:
         return ReplyFile(name, content)
-    packed = tempfile.TemporaryFile()  # noqa: SIM115  (the caller closes it)
+    archive_file = tempfile.TemporaryFile()  # noqa: SIM115  (the caller closes it)
     content.seek(0)
     with (
-        zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive,
+        zipfile.ZipFile(archive_file, "w", zipfile.ZIP_DEFLATED) as archive,
         archive.open(name, "w", force_zip64=True) as target,
     ):
         shutil.copyfileobj(content, target)
     content.close()
-    return ReplyFile(f"{name}.zip", cast("BinaryIO", packed))
+    return ReplyFile(f"{name}.zip", cast("BinaryIO", archive_file))

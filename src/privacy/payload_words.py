@@ -1,7 +1,7 @@
-"""Taking a person's words and names out of the updates of others: pure functions on their JSON.
+"""Redaction of a person's words and names in the updates of others: pure functions on their JSON.
 
-A waiting update of another user may quote a person's message, forward it, mention them, or carry
-their name and phone number. What is left can still be handled.
+A pending update of another user may quote or forward a person's message, mention them, or contain
+their name and phone number. A redacted update can still be handled.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -10,16 +10,16 @@ from typing import Any
 
 Json = dict[str, Any]
 
-BLANK = "-"  # in the place of a name; Telegram's types want some text
-HOLE = "…"  # in the place of each UTF-16 unit of a name, so that other entities keep their places
+BLANK = "-"  # replaces a string of the person; Telegram's types require some text
+HOLE = "…"  # replaces each UTF-16 unit of a name, so that the offsets of other entities stay valid
 NAMES = ("first_name", "last_name", "username", "title")
 MESSAGES = ("message", "edited_message")
 QUOTED = ("reply_to_message", "pinned_message", "external_reply")
-SAID = ("text", "caption", "rich_message", "entities", "caption_entities", "quote", *QUOTED)
+CONTENT = ("text", "caption", "rich_message", "entities", "caption_entities", "quote", *QUOTED)
 
 
-def names_in(payload: Any, person: int) -> Iterator[str]:
-    """What the objects that stand for the person call them; also first and last name together."""
+def find_names(payload: Any, person: int) -> Iterator[str]:
+    """Yield the names of the person in the objects that stand for them, full names as well."""
     for one in _nested(payload):
         if not _is_of(one, person):
             continue
@@ -28,81 +28,79 @@ def names_in(payload: Any, person: int) -> Iterator[str]:
             yield f"{one.get('first_name', '')} {one['last_name']}".strip()
 
 
-def without_person(
+def redact_person(
     payload: Json, person: int, names: Collection[str], *, in_room: bool
 ) -> Json | None:
-    """The update of another user without a person's words and names.
+    """Return the update of another user without a person's words and names.
 
     Args:
         payload: The update.
-        person: Whose words go; also a group or a channel.
-        names: What the person is called, as far as it is known.
-        in_room: Whether it comes from a chat in which the person takes part: there the bot's own
-            messages may tell of the person, so they are not quoted either.
+        person: The id of the person, or of a group or channel.
+        names: The known names of the person.
+        in_room: True for an update from a chat in which the person takes part: quotations of the
+            bot are removed as well, since its messages may be about the person.
 
     Returns:
-        None when all of it is the person's words: a forwarded message of theirs.
+        The redacted update; None if it consists of a forwarded message of the person.
     """
-    person_is = _Person(person, frozenset(names), in_room)
+    redaction = _Redaction(person, frozenset(names), in_room)
     update = dict(payload)
     for field in MESSAGES:
         message = update.get(field)
         if isinstance(message, dict):
-            if person_is.wrote_forwarded(message):
+            if redaction.wrote_forwarded(message):
                 return None
-            update[field] = person_is.leaves(message)
+            update[field] = redaction.redact_message(message)
     query = update.get("callback_query")
     if in_room and isinstance(query, dict) and isinstance(query.get("message"), dict):
-        shown = {key: value for key, value in query["message"].items() if key not in SAID}
+        shown = {key: value for key, value in query["message"].items() if key not in CONTENT}
         update["callback_query"] = query | {"message": shown}
-    cleaned: Json = person_is.anonymised(update)
+    cleaned: Json = redaction.anonymise(update)
     return cleaned
 
 
 @dataclass(frozen=True)
-class _Person:
-    """Who is taken out, and how."""
-
+class _Redaction:
     id: int
     names: frozenset[str]
     in_room: bool
 
     def wrote_forwarded(self, message: Mapping[str, Any]) -> bool:
-        """Whether the message is a forwarded one of the person's."""
+        """Return True if the message is a forwarded one of the person."""
         origin = message.get("forward_origin")
         if not isinstance(origin, dict):
             return False
-        return self._is_named(origin) or origin.get("sender_user_name") in self.names
+        return self._occurs_in(origin) or origin.get("sender_user_name") in self.names
 
-    def leaves(self, message: Json) -> Json:
-        """The message of another user without quotations and names of the person."""
-        kept = {
+    def redact_message(self, message: Json) -> Json:
+        """Return the message of another user without quotations and mentions of the person."""
+        redacted = {
             key: value
             for key, value in message.items()
             if key not in QUOTED or not self._is_quoted_in(value)
         }
-        if len(kept) < len(message):
-            kept.pop("quote", None)
+        if len(redacted) < len(message):
+            redacted.pop("quote", None)
         for text, entities in (("text", "entities"), ("caption", "caption_entities")):
-            if isinstance(kept.get(text), str) and isinstance(kept.get(entities), list):
-                kept[text] = self._without_mentions(kept[text], kept[entities])
-        return kept
+            if isinstance(redacted.get(text), str) and isinstance(redacted.get(entities), list):
+                redacted[text] = self._redact_mentions(redacted[text], redacted[entities])
+        return redacted
 
-    def anonymised(self, value: Any, *, is_theirs: bool = False) -> Any:
-        """The value without what it tells of the person, all in the types that it had.
+    def anonymise(self, value: Any, *, is_theirs: bool = False) -> Any:
+        """Return the value without strings and ids of the person; all types stay the same.
 
         Args:
             value: An update, or a part of one.
-            is_theirs: Whether it lies in an object that stands for the person.
+            is_theirs: True within an object that stands for the person.
         """
         if isinstance(value, list):
-            return [self.anonymised(entry, is_theirs=is_theirs) for entry in value]
+            return [self.anonymise(entry, is_theirs=is_theirs) for entry in value]
         if isinstance(value, dict):
             is_theirs = is_theirs or _is_of(value, self.id)
             return {
                 key: entry
                 if is_theirs and key == "type"
-                else self.anonymised(entry, is_theirs=is_theirs)
+                else self.anonymise(entry, is_theirs=is_theirs)
                 for key, entry in value.items()
             }
         if isinstance(value, str):
@@ -111,21 +109,20 @@ class _Person:
         return 0 if is_number and (is_theirs or value == self.id) else value
 
     def _is_quoted_in(self, quoted: Any) -> bool:
-        """Whether a quoted message is by or about the person, or the bot's to them."""
+        """Return True if a quoted message is by or about the person, or may be: the bot's."""
         if not isinstance(quoted, dict):
             return False
         sender = quoted.get("from")
         is_others = isinstance(sender, dict) and sender.get("is_bot") is not True
-        return (self.in_room and not is_others) or self._is_named(quoted)
+        return (self.in_room and not is_others) or self._occurs_in(quoted)
 
-    def _is_named(self, value: Any) -> bool:
-        """Whether the person stands anywhere within."""
+    def _occurs_in(self, value: Any) -> bool:
         return any(
             _is_of(one, self.id) or (isinstance(one, str) and one in self.names)
             for one in _nested(value)
         )
 
-    def _without_mentions(self, text: str, entities: list[Any]) -> str:
+    def _redact_mentions(self, text: str, entities: list[Any]) -> str:
         units = text.encode("utf-16-le", "surrogatepass")
         for entity in entities:
             if not isinstance(entity, dict):
@@ -134,8 +131,8 @@ class _Person:
             if not isinstance(first, int) or not isinstance(length, int) or first < 0:
                 continue
             part = units[2 * first : 2 * (first + length)]
-            called = part.decode("utf-16-le", "replace").removeprefix("@")
-            by_name = entity.get("type") == "mention" and called in self.names
+            name = part.decode("utf-16-le", "replace").removeprefix("@")
+            by_name = entity.get("type") == "mention" and name in self.names
             if by_name or _is_of(entity.get("user"), self.id):
                 hole = (HOLE * (len(part) // 2)).encode("utf-16-le")
                 units = units[: 2 * first] + hole + units[2 * first + len(part) :]
@@ -143,7 +140,6 @@ class _Person:
 
 
 def _nested(value: Any) -> Iterator[Any]:
-    """A part of an update with all that lies in it."""
     yield value
     inside = value.values() if isinstance(value, dict) else value
     for entry in inside if isinstance(value, dict | list) else ():
@@ -151,5 +147,5 @@ def _nested(value: Any) -> Iterator[Any]:
 
 
 def _is_of(value: Any, person: int) -> bool:
-    """Whether a JSON object stands for the person: a user, a chat, a contact."""
+    """Return True if a JSON object stands for the person: a user, a chat, a contact."""
     return isinstance(value, dict) and person in (value.get("id"), value.get("user_id"))

@@ -17,7 +17,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from src.memory.forget_matching import Told, choose, is_meant, read_request
+from src.memory.forget_matching import Candidate, choose_best, is_meant, read_request
 
 FACTS = 30  # stored at a time
 MISSES = 0.1  # of what was meant that may stay
@@ -101,7 +101,7 @@ KINDS = (
 class Stored:
     """A fact that was told, and one request that means it."""
 
-    told: Told
+    told: Candidate
     request: str
 
 
@@ -117,17 +117,21 @@ def everything(rng: random.Random, *, typed: bool = True) -> list[Stored]:
     for kind in KINDS:
         for value, form in kind.values:
             text = kind.told.format(value)
-            told = Told(text, kind.subject, kind.relation, value)
+            told = Candidate(text, kind.subject, kind.relation, value)
             if not typed:
                 subject = value if kind.subject == "user" else kind.subject
-                told = Told(text, rng.choice([kind.subject, subject]), "other", text)
+                told = Candidate(text, rng.choice([kind.subject, subject]), "other", text)
             request = rng.choice(kind.requests).format(value, form)
             found.append(Stored(told, request))
     return found
 
 
 def attack(
-    n: int, seed: int, chosen: Callable[[str, Sequence[Told]], list[int]], *, typed: bool = True
+    n: int,
+    seed: int,
+    chosen: Callable[[str, Sequence[Candidate]], list[int]],
+    *,
+    typed: bool = True,
 ) -> dict[str, object]:
     """Ask ``n`` times; half of the requests mean what is among the facts.
 
@@ -165,10 +169,10 @@ def _without_rivals(pool: Sequence[Stored], meant: Stored) -> list[Stored]:
     return [stored for stored in pool if stored.request != meant.request]
 
 
-def by_rules(request: str, facts: Sequence[Told]) -> list[int]:
+def by_rules(request: str, facts: Sequence[Candidate]) -> list[int]:
     """What ``Forgetter.forget_about`` would choose among living facts."""
     read = read_request(request)
-    chosen = choose(read, [fact for fact in facts if is_meant(read, fact)])
+    chosen = choose_best(read, [fact for fact in facts if is_meant(read, fact)])
     return [number for number, fact in enumerate(facts) if fact in chosen]
 
 

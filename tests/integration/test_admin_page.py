@@ -17,7 +17,7 @@ from starlette.applications import Starlette
 from starlette.routing import Mount, Route
 
 from src.base.owners import Owner
-from src.memory.consolidation import SELECT_DONE
+from src.memory.consolidation import SELECT_MERGES
 from src.memory.memory_repo import SELECT_FACTS, FactQuery
 from src.web import admin_facts
 from src.web.admin_access import Access, Role
@@ -469,7 +469,7 @@ def test_no_page_reads_all_facts(rig: Rig) -> None:
     owner = {**wanted, **Owner(USER).columns(), "before": 10**6}
     for statement in (
         SELECT_FACTS["newest"],
-        SELECT_DONE,
+        SELECT_MERGES,
         admin_facts.SELECT_SOURCES,
         admin_facts.SELECT_REFUSED,
     ):

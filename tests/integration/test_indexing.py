@@ -915,7 +915,7 @@ def parameters_of(connection: psycopg2.extensions.connection) -> dict[str, Any]:
         pytest.param(
             extraction_repo.SELECT_STATES_TO_INDEX,
             set(),  # of what waits it reads the first ten thousand
-            id="list_news",
+            id="list_to_index",
         ),
         pytest.param(
             embedding_repo.SELECT_UNEMBEDDED,

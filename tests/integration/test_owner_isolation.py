@@ -574,7 +574,7 @@ CASES: dict[str, Callable[[Stage], Any]] = {
         )
         for merged in ([s.them.summary], [s.me.summary, s.them.summary], [s.me.summary])
     ],
-    "ExtractionRepository.list_news": lambda s: s.do.extraction.list_news()[0],
+    "ExtractionRepository.list_to_index": lambda s: s.do.extraction.list_to_index()[0],
     "ExtractionRepository.find_state": lambda s: s.do.extraction.find_state(s.me.conversation),
     "ExtractionRepository.advance": lambda s: s.do.extraction.advance(
         s.me.conversation, first=1, last=3
@@ -750,7 +750,7 @@ FOR_EVERYBODY = {
     "EmbeddingRepository.note_progress": "how many documents of all owners a model has embedded",
     "EmbeddingRepository.find_progress": "the same",
     "EmbeddingRepository.choose_model": "changes which vectors are wanted, of all owners",
-    "ExtractionRepository.list_parted": "conversations of whoever left something unread",
+    "ExtractionRepository.list_with_parting": "conversations of whoever left something unread",
     "MemoryRepository.count_all": "how many facts there are, for the growth of the whole bot",
     "QuestionRepository.list_expired": "questions of whoever has not answered for a week",
     "QuestionRepository.find_ended": "for a job, which names an answer",

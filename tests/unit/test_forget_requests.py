@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from src.memory.cutting import cut, spans
-from src.memory.forget_matching import Told, is_meant, read_request
+from src.memory.forget_matching import Candidate, is_meant, read_request
 from src.reading.contradictions import replaces
 from src.reading.facts import Fact
 from src.reading.requests import (
@@ -51,9 +51,9 @@ def test_what_is_not_to_be_forgotten_is_no_request(text: str) -> None:
     ("забудь что я курю", "не поверишь, я курю опять"),
 ])  # fmt: skip
 def test_what_else_a_sentence_denies_is_not_what_is_meant(text: str, told: str) -> None:
-    assert is_meant(read_request(text), Told(told, is_fact=False))
+    assert is_meant(read_request(text), Candidate(told, is_fact=False))
     assert not is_meant(
-        read_request("forget that i eat meat"), Told("i dont eat meat", is_fact=False)
+        read_request("forget that i eat meat"), Candidate("i dont eat meat", is_fact=False)
     )
 
 
@@ -123,9 +123,9 @@ def test_what_may_be_a_reason_is_left_out_where_nothing_is_found(about: str, thi
     ("забудь что я дала лёве денег", "я дала лёве 2000 на билет"),
 ])  # fmt: skip
 def test_a_debt_is_what_is_owed_and_a_phone_a_number(text: str, told: str) -> None:
-    assert is_meant(read_request(text), Told(told))
+    assert is_meant(read_request(text), Candidate(told))
     for other in ("ned is 40", "дрель стоит 900", "долг платежом красен", "лёва живёт в доме 3"):
-        assert not is_meant(read_request(text), Told(other, is_fact=False))
+        assert not is_meant(read_request(text), Candidate(other, is_fact=False))
 
 
 @for_each("text", [
@@ -241,5 +241,5 @@ def test_what_one_hates_or_gave_up_is_meant_and_not_its_opposite(
     text: str, told: str, other: str
 ) -> None:
     request = read_request(text)
-    assert is_meant(request, Told(told, is_fact=False))
-    assert not is_meant(request, Told(other, is_fact=False))
+    assert is_meant(request, Candidate(told, is_fact=False))
+    assert not is_meant(request, Candidate(other, is_fact=False))

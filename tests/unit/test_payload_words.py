@@ -7,7 +7,7 @@ from typing import Any
 
 from aiogram.types import Update
 
-from src.privacy.payload_words import names_in, without_person
+from src.privacy.payload_words import find_names, redact_person
 from tests.cases import for_each
 
 ANNA, BORIS, OLEG, BOT, ROOM = 2**41 + 1, 2**41 + 2, 2**41 + 3, 555, -1_000_000_000_777
@@ -33,7 +33,7 @@ def update(**fields: Any) -> Json:
 
 
 def left_of(payload: Json, *, in_room: bool = True) -> Json | None:
-    left = without_person(payload, ANNA, NAMES, in_room=in_room)
+    left = redact_person(payload, ANNA, NAMES, in_room=in_room)
     if left is not None:
         Update.model_validate(left)
     return left
@@ -126,7 +126,7 @@ def test_of_her_message_that_somebody_forwarded_nothing_is_left(origin: Json) ->
 )  # fmt: skip
 def test_what_is_of_others_stays_as_it_is(fields: Json) -> None:
     payload = update(**fields)
-    assert without_person(payload, ANNA, NAMES, in_room=True) == payload
+    assert redact_person(payload, ANNA, NAMES, in_room=True) == payload
 
 
 def test_outside_her_chats_the_bot_s_own_messages_are_quoted_as_before() -> None:
@@ -137,7 +137,7 @@ def test_outside_her_chats_the_bot_s_own_messages_are_quoted_as_before() -> None
 
 def test_names_are_what_objects_that_stand_for_her_call_her() -> None:
     payloads = [update(**fields) for fields in HOLD.values()]
-    assert set(names_in(payloads, ANNA)) == NAMES
-    assert set(names_in(payloads, OLEG)) == {"Олег", "Имя"}
+    assert set(find_names(payloads, ANNA)) == NAMES
+    assert set(find_names(payloads, OLEG)) == {"Олег", "Имя"}
     group = update(sender_chat={"id": ROOM, "type": "supergroup", "title": "Кухня"})
-    assert set(names_in(group, ROOM)) == {"Кухня"}
+    assert set(find_names(group, ROOM)) == {"Кухня"}
