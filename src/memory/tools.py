@@ -155,7 +155,7 @@ async def search_memory(memories: Memories, runtime: Runtime, order: SearchOrder
             **memory_record(number, hit, context.time_zone),
             **words_and_dates(hit, context.time_zone),
             "holds": not hit.retired,
-            "of_asker": hit.is_of(context.speaker_id),
+            "of_asker": hit.is_by_asker(context.speaker_id),
             "score": round(hit.score, 2),
             "similarity": round(hit.similarity, 2),
             "lexical": round(hit.bm25, 1),

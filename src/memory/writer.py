@@ -346,7 +346,7 @@ def _new_memory(fact: Fact, said: Said, origin: Origin) -> NewMemory:
     )
 
 
-def _told_by(memory: NewMemory, telling: memory_repo.Telling) -> NewMemory:
+def _told_by(memory: NewMemory, telling: memory_repo.CurrentSource) -> NewMemory:
     """The fact of the member who told it, where the owner is a group."""
     if telling.speaker_id is None:
         return memory
