@@ -75,12 +75,12 @@ def cut(text: str, parts: Iterable[Span]) -> str:
     return "" if all(map(NOTHING.fullmatch, pieces)) else CUT.join(pieces)
 
 
-def without(parts: Sequence[Span], kept: Sequence[Span]) -> list[Span]:
-    """Return the parts that do not overlap with ``kept``."""
+def without(parts: Sequence[Span], excluded: Sequence[Span]) -> list[Span]:
+    """Return the parts that do not overlap with ``excluded``."""
     return [
         (start, end)
         for start, end in parts
-        if not any(start < until and begin < end for begin, until in kept)
+        if not any(start < until and begin < end for begin, until in excluded)
     ]
 
 

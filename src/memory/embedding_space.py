@@ -232,7 +232,7 @@ class ServingSpace:
             if name != wanted:
                 return serving
             self._close_later(serving)
-        self._serving = self._space(name)
+        self._serving = self._get_space(name)
         return self._serving
 
     def coming(self) -> EmbeddingSpace | None:
@@ -240,7 +240,7 @@ class ServingSpace:
         wanted = self._wanted
         if self._serving is not None and self._serving.name == wanted:
             return None
-        return self._space(wanted)
+        return self._get_space(wanted)
 
     def known_model_id(self) -> int | None:
         """Return the id of the serving model; None before it is known."""
@@ -302,7 +302,7 @@ class ServingSpace:
     def _wanted(self) -> str:
         return self._settings.last_known.embedding_name or self._default
 
-    def _space(self, name: str) -> EmbeddingSpace:
+    def _get_space(self, name: str) -> EmbeddingSpace:
         if name not in self._spaces:
             self._spaces[name] = EmbeddingSpace(self._build(name), self._client, self._repository)
         return self._spaces[name]

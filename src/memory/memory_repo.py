@@ -533,7 +533,7 @@ class MemoryRepository(Repository):
         ) > 0  # fmt: skip
 
     def find_source(self, owner: Owner, uid: str) -> SourceMessage | None:
-        """Return the message ``msg-<id>``, else a fact's quote of it; None if both are gone."""
+        """Return the message ``msg-<id>``, else a fact's quote of it; None if both are deleted."""
         number = message_number(uid)
         if number is None:
             return None

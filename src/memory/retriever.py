@@ -313,8 +313,8 @@ class Retriever:
                 hits = [pool[number] for number in order] + hits[RERANK_POOL:]
             except AppError as error:
                 logger.warning("the fused order stands", exc_info=error)
-        shown = {*list(dict.fromkeys(hit.uid for hit in hits))[: query.limit]}
-        return [replace(hit, similarity=self._similarity(hit)) for hit in hits if hit.uid in shown]
+        uids = {*list(dict.fromkeys(hit.uid for hit in hits))[: query.limit]}
+        return [replace(hit, similarity=self._similarity(hit)) for hit in hits if hit.uid in uids]
 
     def _similarity(self, hit: Hit) -> float:
         return self._space.similarity(hit.cosine) if hit.cosine is not None else 0.0

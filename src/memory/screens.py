@@ -84,11 +84,11 @@ class MemoryScreens:
             memory_id: The fact.
             back: The page to go back to, and its kind.
         """
-        found = await self._client.run(self._facts.find_fact, called.owner, memory_id)
-        if found is None:
+        fact = await self._client.run(self._facts.find_fact, called.owner, memory_id)
+        if fact is None:
             return _gone_reply(called, back)
-        text = "\n".join(_card_lines(found, called))
-        return Reply(text, _action_rows(found, called, back), is_screen=True)
+        text = "\n".join(_card_lines(fact, called))
+        return Reply(text, _action_rows(fact, called, back), is_screen=True)
 
     async def pin(self, called: Called, memory_id: int, *back: int, pinned: bool = True) -> Reply:
         """Pin or unpin a fact."""
@@ -114,17 +114,17 @@ class MemoryScreens:
 
     async def correct(self, called: Called, memory_id: int, *back: int) -> Reply:
         """Ask for the correction of a fact; the user's answer is the correction."""
-        found = await self._find_living(called, memory_id)
-        if found is None:
+        fact = await self._find_living(called, memory_id)
+        if fact is None:
             return _gone_reply(called, back)
-        if called.asker is not None and found.speaker_id not in (None, called.asker):
+        if called.asker is not None and fact.speaker_id not in (None, called.asker):
             return Reply.note(say("memory_not_yours", called.language))
-        text = correction_prompt(found, called.language)
+        text = correction_prompt(fact, called.language)
         return Reply(text, corrects=memory_id)
 
     async def _find_living(self, called: Called, memory_id: int) -> Memory | None:
-        found = await self._client.run(self._facts.find_fact, called.owner, memory_id)
-        return found if found is not None and found.retired_at is None else None
+        fact = await self._client.run(self._facts.find_fact, called.owner, memory_id)
+        return fact if fact is not None and fact.retired_at is None else None
 
     async def _refusal_note(self, called: Called, memory_id: int) -> Reply:
         """Note that the fact is gone, or another member's; the screen stays."""

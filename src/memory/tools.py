@@ -29,10 +29,10 @@ matters for long. How they want to be answered is a wish. Relations: name, gende
 lives_in, works_as, married_to, allergic_to, likes, favourite_<thing>, plans, wish, ... No \
 passwords, nothing that only you said."""
 TELL_WHY = "It is not saved: tell the user why."
-Told = tuple[dict[str, Any], Finding]
+ToolResult = tuple[dict[str, Any], Finding]
 
 
-async def save_user_fact(memories: Memories, runtime: Runtime, fact: Fact) -> Told:
+async def save_user_fact(memories: Memories, runtime: Runtime, fact: Fact) -> ToolResult:
     """Store a fact and return the outcome."""
     context: TurnContext = runtime.context
     said = find_said(runtime.state.get("history", ()), fact, context)
@@ -74,12 +74,12 @@ REFUSALS = frozenset(
 )
 
 
-def describe_saved(told: Mapping[str, Any], language: Language) -> str:
+def describe_saved(result: Mapping[str, Any], language: Language) -> str:
     """Return a sentence to the user about the outcome of a fact, without a model."""
-    if (outcome := told.get("outcome", "refused")) != "refused":
-        old = "; ".join(told["replaced"])
-        return say(f"taught_{outcome}", language, text=told["text"], old=old)
-    reason = told.get("reason")
+    if (outcome := result.get("outcome", "refused")) != "refused":
+        old = "; ".join(result["replaced"])
+        return say(f"taught_{outcome}", language, text=result["text"], old=old)
+    reason = result.get("reason")
     return say(f"refused_{reason}" if reason in REFUSALS else "refused_other", language)
 
 
@@ -128,7 +128,7 @@ class SearchOrder(Form):
     kinds: list[str] = Field(default_factory=list, description=f"of {KINDS}")
 
 
-async def search_memory(memories: Memories, runtime: Runtime, order: SearchOrder) -> Told:
+async def search_memory(memories: Memories, runtime: Runtime, order: SearchOrder) -> ToolResult:
     """Search the memory, or list it; each record has the number by which it is cited."""
     context: TurnContext = runtime.context
     if not context.memory_on:
@@ -211,7 +211,7 @@ class ForgetOrder(Form):
     everything: bool = Field(default=False, description="all about it")
 
 
-async def forget_fact(memories: Memories, runtime: Runtime, order: ForgetOrder) -> Told:
+async def forget_fact(memories: Memories, runtime: Runtime, order: ForgetOrder) -> ToolResult:
     """Forget what is named or meant, or return the candidates if several fit."""
     context: TurnContext = runtime.context
     found = await memories.forget(
@@ -231,7 +231,7 @@ async def forget_fact(memories: Memories, runtime: Runtime, order: ForgetOrder) 
     )
 
 
-async def forget_everything(runtime: Runtime, _: NoArguments) -> Told:
+async def forget_everything(runtime: Runtime, _: NoArguments) -> ToolResult:
     """Have the user asked whether to erase everything; refused in groups."""
     context: TurnContext = runtime.context
     may_ask = not context.owner.is_group
@@ -258,7 +258,7 @@ def describe_forgotten(found: Mapping[str, Any], language: Language) -> str:
     return "\n".join([head, *quotes])
 
 
-async def keep_private(memories: Memories, runtime: Runtime, _: NoArguments) -> Told:
+async def keep_private(memories: Memories, runtime: Runtime, _: NoArguments) -> ToolResult:
     """Keep the message that is answered out of the memory."""
     context: TurnContext = runtime.context
     await memories.keep_private(context.owner, context.message_id)

@@ -216,11 +216,11 @@ class MemoryWriter:
         if reason is not None:
             return []
         memory = await self._build_row(resolved, said, "teach", contradicts)
-        found = await self._client.run(
+        comparison = await self._client.run(
             self._client.in_transaction,
             lambda t: self._compare_stored(StoredFacts(t, owner), memory),
         )
-        rivals = [] if isinstance(found, Outcome) else found.older
+        rivals = [] if isinstance(comparison, Outcome) else comparison.older
         return [rival for rival in rivals if is_important(rival)]
 
     def compare(
