@@ -1,16 +1,14 @@
 """Records of hits for a model, and the references by which an answer cites them."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from src.base.zones import local_time
 from src.memory.prompts import MAX_MEMORY
 from src.memory.retrieval_repo import Hit
 from src.memory.turn_context import TurnContext
-from src.reading.facts import fact_uid
-from src.reading.relative_dates import resolved_dates
-from src.reading.voices import UNKNOWN
+from src.reading import facts, relative_dates, voices
 
 # References in answers: valid ones, and ones that the model invented.
 #
@@ -63,9 +61,8 @@ class References:
         """Renumber the next piece; see ``number_references``."""
         if "[" not in piece:
             return piece
-        return _change_unprotected(
-            _protected_pattern(said), piece, lambda text: self._renumber(text, known)
-        )
+        parts = enumerate(_protected_pattern(said).split(piece))  # the odd ones are protected
+        return "".join(part if n % 2 else self._renumber(part, known) for n, part in parts)
 
     def _renumber(self, text: str, known: Mapping[str, int]) -> str:
         def number(match: re.Match[str]) -> str:
@@ -81,26 +78,15 @@ class References:
 
 
 def _protected_pattern(said: Iterable[str]) -> re.Pattern[str]:
-    """Return a pattern of unchanged parts: code, and the user's own clauses with brackets."""
+    """Return a group that matches what stays: code, and the user's own clauses with brackets."""
     clauses = {clause.strip() for text in said if "[" in text for clause in CLAUSE.split(text)}
     quoted = {c for c in clauses if _holds_reference(c) and len(c.split()) >= MIN_WORDS}
     longest = sorted(quoted, key=len, reverse=True)[:MAX_CLAUSES]
-    return re.compile("|".join([CODE, *map(re.escape, longest)]), re.DOTALL)
+    return re.compile(f"({'|'.join([CODE, *map(re.escape, longest)])})", re.DOTALL)
 
 
 def _holds_reference(text: str) -> bool:
     return REFERENCE.search(text) is not None or REFERENCE_LIST.search(text) is not None
-
-
-def _change_unprotected(
-    protected: re.Pattern[str], text: str, change: Callable[[str], str]
-) -> str:
-    changed: list[str] = []
-    end = 0
-    for piece in protected.finditer(text):
-        changed += [change(text[end : piece.start()]), piece[0]]
-        end = piece.end()
-    return "".join([*changed, change(text[end:])])
 
 
 def _split_list(references: str) -> str:
@@ -116,7 +102,7 @@ def memory_record(number: int, hit: Hit, time_zone: str) -> dict[str, Any]:
     if hit.retired:
         record["note"] = "held earlier, not any more"
     if hit.successor is not None:
-        record["replaced_by"] = fact_uid(hit.successor)
+        record["replaced_by"] = facts.fact_uid(hit.successor)
     if hit.kind == "summary":
         record["note"] = "a summary"
     if hit.speaker == "assistant":
@@ -131,7 +117,7 @@ def _quote_record(hit: Hit, time_zone: str) -> dict[str, Any]:
     record = {"id": hit_id(hit), "uid": hit.uid, "said_at": said_at, "text": text}
     if not hit.is_own:
         whose = "from_file" if hit.provenance == "file" else "words_of"
-        return {**record, whose: hit.author or UNKNOWN}
+        return {**record, whose: hit.author or voices.UNKNOWN}
     return {**record, "speaker": hit.author} if hit.author else record
 
 
@@ -140,14 +126,14 @@ def words_and_dates(hit: Hit, time_zone: str) -> dict[str, Any]:
 
     The text of a fact has the dates already, that of a message has not.
     """
-    dates = resolved_dates(hit.words, local_time(hit.said_at, time_zone))
+    dates = relative_dates.resolved_dates(hit.words, local_time(hit.said_at, time_zone))
     return {"quote": hit.words[:MAX_MEMORY], "dates": dates} if dates else {}
 
 
 def hit_id(hit: Hit) -> str:
     """Return the id of the hit itself: ``fact-12``, ``msg-12`` or ``summary-3``."""
     if hit.kind == "memory":
-        return fact_uid(hit.source_id)
+        return facts.fact_uid(hit.source_id)
     return f"summary-{hit.source_id}" if hit.kind == "summary" else f"msg-{hit.source_id}"
 
 
