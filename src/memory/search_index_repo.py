@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import accumulate
 from typing import Any, Literal, Self
 from uuid import UUID
 
@@ -289,8 +290,7 @@ class EmbeddingRepository(Repository):
 
     def find_progress(self, name: str) -> tuple[int, int]:
         """Return (done, total) documents of a model as stored last; zeros for an unknown model."""
-        row = self._client.fetch_one(SELECT_EMBEDDED, name=name)
-        return (row[0], row[1]) if row else (0, 0)
+        return self._first(lambda *row: row, SELECT_EMBEDDED, name=name) or (0, 0)
 
     def delete_other_models(self, model_id: int) -> int:
         """Delete models that no document uses, with their vectors; return how many."""
@@ -502,14 +502,14 @@ def add_documents(
         owner: Owner of the documents.
         documents: The documents, in the order in which they were said.
     """
-    offsets = _offsets(documents)
-    count = offsets[-1] + 1
+    steps = (1 if document.is_continued else POSITION_GAP for document in documents)
+    offsets = list(accumulate(steps))
     counted = [document for document in documents if document.speaker != "assistant"]
     [(first,)] = transaction.fetch_all(
-        RESERVE_POSITIONS, owner, positions=count, documents=len(counted),
+        RESERVE_POSITIONS, owner, positions=offsets[-1], documents=len(counted),
         terms=sum(len(document.terms) for document in counted),
     )  # fmt: skip
-    positions = [first + offset for offset in offsets]
+    positions = [first + offset - 1 for offset in offsets]
     records = [
         {
             "position": position, "kind": document.kind, f"{document.kind}_id": document.source_id,
@@ -544,16 +544,6 @@ def reword(transaction: Transaction, owner: Owner, message_id: int, terms: Seque
 def reset_vectors(transaction: Transaction, owner: Owner, message_ids: Sequence[int]) -> None:
     """Have the vectors of these messages, and of the document after each, computed again."""
     transaction.execute(RESET_VECTORS, owner, ids=list(message_ids))
-
-
-def _offsets(documents: Sequence[NewDocument]) -> list[int]:
-    """Return the position of each document, relative to the owner's next free one."""
-    offsets: list[int] = []
-    offset = -1
-    for document in documents:
-        offset += 1 if document.is_continued else POSITION_GAP
-        offsets.append(offset)
-    return offsets
 
 
 def _insert_postings(
