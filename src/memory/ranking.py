@@ -4,14 +4,13 @@
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from src.memory.retrieval_repo import Hit
 from src.memory.search_index_repo import UNNAMED_SPEAKERS
-from src.reading import lexicon
-from src.reading.sentences import MAX_SENTENCE, is_wish
+from src.reading import lexicon, sentences
 from src.reading.time_expressions import Period, TimeQuery
 
 LEXICAL_WEIGHT = 0.06  # of BM25F, relative to a cosine with weight 1
@@ -48,10 +47,10 @@ class RankedQuery:
     time: TimeQuery
 
 
-def rank(candidates: Iterable[Hit], query: RankedQuery) -> list[Hit]:
-    """Return the candidates with scores, best first; ties are ordered by uid."""
-    documents = list(candidates)
-    named = _named_speaker(documents, query.words)
+def rank(documents: Sequence[Hit], query: RankedQuery) -> list[Hit]:
+    """Return the documents with scores, best first; ties are ordered by uid."""
+    speakers = {d.speaker.lower() for d in documents} & query.words
+    named = speakers.pop() if len(speakers) == 1 else None
     # A document with shared words but no vector counts as near as the nearest of those that share
     # none.
     near = max((d.cosine for d in documents if d.cosine is not None and not d.bm25), default=0.0)
@@ -77,7 +76,7 @@ def _score(document: Hit, query: RankedQuery, *, named: str | None) -> float:
 
 
 def _prior_of_user(document: Hit) -> float:
-    return WISH_BONUS * is_wish(document.text[:MAX_SENTENCE])
+    return WISH_BONUS * sentences.is_wish(document.text[: sentences.MAX_SENTENCE])
 
 
 def _prior_among_people(document: Hit, query: RankedQuery) -> float:
@@ -96,12 +95,6 @@ def _matches_period(document: Hit, periods: Sequence[Period]) -> bool:
     )
 
 
-def _named_speaker(documents: Sequence[Hit], words: frozenset[str]) -> str | None:
-    """Return the speaker that the query names; None if it names none or several."""
-    named = {d.speaker.lower() for d in documents} & words
-    return named.pop() if len(named) == 1 else None
-
-
 def _add_session_scores(scored: Sequence[Scored]) -> list[Hit]:
     """Raise messages of a session in which others score high; each fact is its own session."""
     sessions = [[entry] for entry in scored if entry[0].kind != "message"]
@@ -118,5 +111,5 @@ def _add_session_scores(scored: Sequence[Scored]) -> list[Hit]:
 
 def _raise_session(session: Sequence[Scored]) -> list[Hit]:
     best = sorted((score for _, score in session), reverse=True)[:SESSION_BEST]
-    prior = SESSION_WEIGHT * math.fsum(best) / max(len(best), 1)
+    prior = SESSION_WEIGHT * math.fsum(best) / len(best)
     return [replace(document, score=score + prior) for document, score in session]

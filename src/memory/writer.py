@@ -9,18 +9,14 @@ from functools import partial
 from typing import Literal, Self
 
 from src.base.owners import Owner
-from src.memory import memory_repo
-from src.memory.cutting import spans
+from src.memory import cutting, memory_repo
 from src.memory.embedding_space import ServingSpace
 from src.memory.memory_repo import Memory, NewMemory, Similar, StoredFacts
 from src.pg.client import PgClient, Transaction
 from src.pg.global_settings_repo import GlobalSettingsRepository
 from src.pg.locks import lock_facts
-from src.reading import facts
-from src.reading.contradictions import ended_relations, replaces
+from src.reading import contradictions, facts, gate, relations
 from src.reading.facts import Fact, Origin
-from src.reading.gate import refuse
-from src.reading.relations import BY_NAME
 from src.reading.relative_dates import resolve_dates, when_valid
 from src.texts import detect_language
 from src.texts.morphology import terms
@@ -104,7 +100,7 @@ class _Comparison:
     @property
     def older(self) -> list[Similar]:
         """The rivals that it replaces."""
-        return [rival for rival in self.rivals if not _is_later(rival, self.memory)]
+        return [rival for rival in self.rivals if rival.said_at <= self.memory.source.said_at]
 
     def without_important(self) -> Self:
         """Return the comparison without important rivals, except those expected by the caller."""
@@ -235,14 +231,14 @@ class MemoryWriter:
         """Compare with similar stored facts, or refuse because of the source message."""
         text, uid = memory.fact.text, memory.source.uid
         source = stored.find_message(memory.source.message_id)
-        if source is None or not spans(source.text, memory.source.quote):
+        if source is None or not cutting.spans(source.text, memory.source.quote):
             return Outcome("refused", text, uid, reason="message_gone")
         if not source.is_own:
             return Outcome("refused", text, uid, reason=OTHERS_WORDS)
         if source.is_disputed and memory.origin == "extraction":
             return Outcome("refused", text, uid, reason=DISPUTED)
         memory = _assign_speaker(memory, source)
-        similar = stored.list_similar(memory, ended=ended_relations(text))
+        similar = stored.list_similar(memory, ended=contradictions.ended_relations(text))
         duplicate = next((entry for entry in similar if self._is_same(memory, entry)), None)
         if duplicate is not None and _is_reworded(memory, duplicate):
             same_words = duplicate.content_hash == memory.content_hash
@@ -265,7 +261,7 @@ class MemoryWriter:
             number, text = duplicate.id, duplicate.text
             stored.add_source(number, memory.source)
             stored.touch(number, memory.fact)
-        newer = [rival for rival in comparison.rivals if _is_later(rival, memory)]
+        newer = [rival for rival in comparison.rivals if rival.said_at > said_at]
         if newer and duplicate is None:  # an old message is read late: newer ones stay current
             successor, until = newer[0].id, newer[0].said_at
             stored.retire([number], successor=successor, reason="outdated", until=until)
@@ -274,11 +270,9 @@ class MemoryWriter:
             ids = [rival.id for rival in older]
             stored.retire(ids, successor=number, reason="replaced", until=said_at)
         if duplicate is None:
-            limit = self._settings.last_known.max_memories_per_user
-            stored.retire_surplus(limit)
+            stored.retire_surplus(self._settings.last_known.max_memories_per_user)
         kind: OutcomeKind = "update" if older else "same" if duplicate else "new"
-        replaced = tuple(rival.text for rival in older)
-        return Outcome(kind, text, uid, number, replaced)
+        return Outcome(kind, text, uid, number, tuple(rival.text for rival in older))
 
     def _is_same(self, memory: NewMemory, known: Similar) -> bool:
         if known.content_hash == memory.content_hash:
@@ -319,16 +313,16 @@ def _resolve(fact: Fact, said: Said) -> tuple[Fact, str | None]:
     text = resolve_dates(fact.text, said.said_at)
     if text is None:
         return fact, "unclear_date"
-    numbers = frozenset(_numbers(text)) - frozenset(_numbers(fact.text))
+    numbers = frozenset(re.findall(r"\d+", text)) - frozenset(re.findall(r"\d+", fact.text))
     resolved = fact.model_copy(update={"text": text})
-    return resolved, refuse(resolved, said.text, allowed_numbers=numbers)
+    return resolved, gate.refuse(resolved, said.text, allowed_numbers=numbers)
 
 
 def _new_memory(fact: Fact, said: Said, origin: Origin) -> NewMemory:
     subject = facts.canonical_subject(fact.subject)
     relation = facts.canonical_relation(fact.relation)
     period = when_valid(fact.text, said.said_at) if fact.memory_type == "event" else None
-    known = BY_NAME.get(relation)
+    known = relations.BY_NAME.get(relation)
     is_key = known is not None and relation in ALWAYS_KEY and subject == "user"
     row = fact.model_copy(
         update={
@@ -397,7 +391,7 @@ def _is_rival(memory: NewMemory, known: Similar) -> bool:
         return False
     if known.uid == memory.source.uid:  # one message tells both: "quit, a driver now"
         return facts.is_update(memory.fact, known.fact)
-    return replaces(memory.fact, known.fact)
+    return contradictions.replaces(memory.fact, known.fact)
 
 
 def _is_reworded(memory: NewMemory, known: Similar) -> bool:
@@ -412,11 +406,3 @@ def _periods_overlap(memory: NewMemory, known: Similar) -> bool:
     starts_after = new.valid_from and old.valid_until and new.valid_from >= old.valid_until
     ends_before = new.valid_until and old.valid_from and new.valid_until <= old.valid_from
     return not (starts_after or ends_before)
-
-
-def _is_later(known: Similar, memory: NewMemory) -> bool:
-    return known.said_at > memory.source.said_at
-
-
-def _numbers(text: str) -> list[str]:
-    return re.findall(r"\d+", text)
