@@ -294,16 +294,14 @@ class BackgroundModel:
         except ModelSetupError:
             raise
         except (ModelError, ModelReplyError) as error:  # only this window fails
-            if isinstance(error, ModelReplyError) and not self._count_invalid(
-                conversation_id, window
-            ):
+            if isinstance(error, ModelReplyError) and not self._give_up(conversation_id, window):
                 raise
             logger.warning(self._refusal, exc_info=error)
             return None
         self._invalid_replies.pop((conversation_id, *window), None)
         return reply
 
-    def _count_invalid(self, conversation_id: UUID, window: tuple[int, int]) -> bool:
+    def _give_up(self, conversation_id: UUID, window: tuple[int, int]) -> bool:
         """Count an invalid reply; return True if no retry is left."""
         if len(self._invalid_replies) >= MAX_QUESTIONS:
             self._invalid_replies.clear()

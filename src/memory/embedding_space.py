@@ -98,8 +98,7 @@ class EmbeddingSpace:
         """
         async with self._model_lock:
             if self.known is None:
-                name = self.embedder.name
-                model = await self._client.run(self._repository.find_model, name)
+                model = await self._client.run(self._repository.find_model, self.name)
                 model = model or await self._measure()
                 self.embedder.dimensions = model.dimensions
                 self._means = {
@@ -163,18 +162,16 @@ class EmbeddingSpace:
         means = np.vstack([self._means[detect_language(text), form] for text in texts])
         if vectors.shape != means.shape:
             raise ModelError(
-                f"{self.embedder.name} returned vectors of shape {vectors.shape}, "
-                f"not {means.shape}"
+                f"{self.name} returned vectors of shape {vectors.shape}, not {means.shape}"
             )
         return unit(vectors - means)
 
     async def _measure(self) -> EmbeddingModel:
-        name = self.embedder.name
-        if name == LOCAL_EMBEDDINGS:
+        if self.name == LOCAL_EMBEDDINGS:
             scale = Scale.of(*json.loads(LOCAL_SCALE.read_text()).values())
         else:
             scale = await measure_scale(self.embedder)
-        return await self._client.run(self._repository.add_model, name, scale)
+        return await self._client.run(self._repository.add_model, self.name, scale)
 
 
 def as_literal(vector: Vectors) -> str:
@@ -237,10 +234,9 @@ class ServingSpace:
 
     def coming(self) -> EmbeddingSpace | None:
         """Return the wanted model's space while another one serves; None if it serves itself."""
-        wanted = self._wanted
-        if self._serving is not None and self._serving.name == wanted:
+        if self._serving is not None and self._serving.name == self._wanted:
             return None
-        return self._get_space(wanted)
+        return self._get_space(self._wanted)
 
     def known_model_id(self) -> int | None:
         """Return the id of the serving model; None before it is known."""

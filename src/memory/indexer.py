@@ -14,8 +14,7 @@ from src.memory import search_index_repo as index
 from src.memory.digest_repo import DigestState, ExtractionRepository
 from src.memory.embedding_space import EmbeddingSpace, ServingSpace
 from src.pg.client import PgClient, Transaction
-from src.reading.gate import holds_secret
-from src.reading.sentences import PLEASANTRY
+from src.reading import gate, sentences
 from src.texts.morphology import terms
 
 logger = logging.getLogger(__name__)
@@ -92,15 +91,11 @@ class Indexer:
         space = await self._space.current()
         model = await space.model()
         done = 0
-        is_full = True
-        while is_full and (
-            batch := await self._client.run(
-                self._embeddings.list_unembedded, model.id, EMBED_BATCH
-            )
-        ):
-            done += await self._embed(space, batch)
-            is_full = len(batch) == EMBED_BATCH
-        return done
+        while True:
+            batch = await self._client.run(self._embeddings.list_unembedded, model.id, EMBED_BATCH)
+            done += await self._embed(space, batch) if batch else 0
+            if len(batch) < EMBED_BATCH:
+                return done
 
     async def find_coming(self) -> EmbeddingSpace | None:
         """Return the space of the wanted model while another one serves, else None.
@@ -215,15 +210,13 @@ class Indexer:
         self, space: EmbeddingSpace, batch: Sequence[index.UnembeddedDocument]
     ) -> None:
         model_id = (await space.model()).id
-        by_document = {document.id: embedded_texts(document) for document in batch}
+        embedded = {document.id: embedded_texts(document) for document in batch}
         texts = {
-            (id_, start): text
-            for id_, parts in by_document.items()
-            for start, text in parts.items()
+            (id_, start): text for id_, parts in embedded.items() for start, text in parts.items()
         }
         vectors = await space.embed_documents([*texts.values()])
         by_passage = dict(zip(texts, vectors, strict=True))
-        without = [id_ for id_, parts in by_document.items() if not parts]
+        without = [id_ for id_, parts in embedded.items() if not parts]
         await self._client.run(self._embeddings.add_vectors, model_id, by_passage, without)
 
     async def delete_unused_vectors(self) -> int:
@@ -261,7 +254,7 @@ def _build_documents(
     previous = messages[0].last_said_at if messages else None
     documents = []
     for message in messages:
-        if message.said_at is None or holds_secret(message.text):
+        if message.said_at is None or gate.holds_secret(message.text):
             continue  # deleted, or never indexed
         is_continued = continues_talk(previous, message.said_at)
         columns = (message.id, _speaker(message), message.said_at, terms(message.text))
@@ -308,7 +301,7 @@ def embedded_texts(document: index.UnembeddedDocument) -> dict[int, str]:
 def is_small_talk(text: str) -> bool:
     """Return True if a message is only a greeting, thanks, a farewell or a command."""
     is_short = len(text) <= MAX_PLEASANTRY
-    return text.startswith("/") or (is_short and PLEASANTRY.fullmatch(text) is not None)
+    return text.startswith("/") or (is_short and sentences.PLEASANTRY.fullmatch(text) is not None)
 
 
 def passages(text: str) -> dict[int, str]:

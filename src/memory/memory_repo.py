@@ -86,9 +86,7 @@ class Memory:
     def fact(self) -> Fact:
         """The same fact as a proposal, without its database columns."""
         columns = vars(self)
-        return Fact.model_construct(
-            **{name: columns[name] for name in Fact.model_fields if name in columns}
-        )
+        return Fact.model_construct(**{k: columns[k] for k in Fact.model_fields if k in columns})
 
 
 def memory_query(sql: str) -> str:
@@ -96,11 +94,10 @@ def memory_query(sql: str) -> str:
 
     ``{memory}`` stands for the columns without a default, ``{more}`` for the others of the view.
     """
-    columns = [(field.name, field.default is MISSING) for field in fields(Memory)[:-1]]
-    for placeholder, required in (("{memory}", True), ("{more}", False)):
-        names = (f"f.{name}" for name, is_required in columns if is_required is required)
-        sql = sql.replace(placeholder, ", ".join(names))
-    return sql
+    *columns, _past = (f"f.{field.name}" for field in fields(Memory))
+    required = sum(field.default is MISSING for field in fields(Memory))
+    sql = sql.replace("{memory}", ", ".join(columns[:required]))
+    return sql.replace("{more}", ", ".join(columns[required:]))
 
 
 @dataclass(frozen=True)
@@ -240,8 +237,8 @@ def count_recalls(transaction: Transaction, answer: NewAnswer) -> None:
     """Count a recall of each fact among an answer's sources; a step of storing the answer."""
     ids = [source.memory_id for source in answer.sources if source.memory_id is not None]
     if ids:
-        parameters = {"conversation_id": answer.conversation_id, "memory_ids": ids}
-        transaction.execute(COUNT_RECALLS, parameters)
+        params = {"conversation_id": answer.conversation_id, "memory_ids": ids}
+        transaction.execute(COUNT_RECALLS, params)
 
 
 def fact_terms(text: str, relation: str) -> list[str]:
@@ -548,15 +545,10 @@ class MemoryRepository(Repository):
         self, owner: Owner, message_id: int, *, reason: str, text: str | None, origin: str
     ) -> None:
         """Log a refused fact; ``text`` is None if it must not be stored."""
-        stored = None if text is None else storable(text)
         self._client.execute(
-            INSERT_REJECTED,
-            owner,
-            message_id=message_id,
-            reason=reason,
-            text=stored,
-            origin=origin,
-        )
+            INSERT_REJECTED, owner, message_id=message_id, reason=reason, origin=origin,
+            text=None if text is None else storable(text),
+        )  # fmt: skip
 
 
 class StoredFacts(OwnerSteps):

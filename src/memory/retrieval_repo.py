@@ -436,8 +436,7 @@ class RetrievalRepository(Repository):
             "ends": [end for _, end in request.periods],
             "shown": MAX_HIT_TEXT, "near": NEAR, "share": NEAR_SHARE,
         }  # fmt: skip
-        rows = self._client.fetch_all(SEARCH, params)
-        return [Hit(*row) for row in rows]
+        return self._all(Hit, SEARCH, params)
 
     def is_anything_beyond(self, owner: Owner, conversation_id: UUID) -> bool:
         """Return True if the owner has documents that this whole conversation does not show."""

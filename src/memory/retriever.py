@@ -19,10 +19,8 @@ from src.memory.ranking import RankedQuery, rank
 from src.memory.retrieval_repo import MAX_HIT_TEXT, Hit, RetrievalRepository, SearchRequest
 from src.memory.search_index_repo import DocumentKind
 from src.pg.client import PgClient
+from src.reading import gate, relations, requests
 from src.reading.facts import PRIVATE, canonical_subject
-from src.reading.gate import asks_for, holds_secret
-from src.reading.relations import asked_relations
-from src.reading.requests import asks_what_was_said, overview_of
 from src.reading.sentences import best_passage
 from src.reading.time_expressions import Period, TimeQuery, read_time
 from src.texts.morphology import WORD, terms
@@ -56,11 +54,11 @@ def read_overview(text: str, now: datetime) -> Overview | None:
         text: The message.
         now: The owner's local time (aware), for "yesterday".
     """
-    kind = overview_of(text)
+    kind = requests.overview_of(text)
     if kind is not None:
         return Overview(cast("OverviewKind", kind))
     time = read_time(text, now)
-    if time.periods and asks_what_was_said(time.content):
+    if time.periods and requests.asks_what_was_said(time.content):
         return Overview("period", time.periods)
     return None
 
@@ -189,7 +187,7 @@ class Retriever:
             self._repository.search,
             SearchRequest(
                 owner=query.owner,
-                terms=list({*terms(time.content or text), *asked_relations(text)}),
+                terms=list({*terms(time.content or text), *relations.asked_relations(text)}),
                 entity_terms=entity_terms(text),
                 vector=vector,
                 model_id=model_id,
@@ -217,7 +215,7 @@ class Retriever:
         entries: list[Hit] = []
         for period in periods or [(query.since, query.until)]:
             entries += await self._client.run(read, query.owner, period=period, limit=limit)
-        return [entry for entry in entries if not holds_secret(entry.text)][:limit]
+        return [entry for entry in entries if not gate.holds_secret(entry.text)][:limit]
 
     async def _search_and_rank(self, query: Query) -> list[Hit]:
         if query.limit < 1 or query.is_all_shown:
@@ -332,7 +330,7 @@ def _matches_filters(document: Hit, query: Query) -> bool:
 def _drop_private(candidates: Sequence[Hit], text: str) -> list[Hit]:
     """Drop private facts, unless ``text`` names them, and always the messages that told them."""
     private = {
-        hit.uid: asks_for(text, hit.text) for hit in candidates if hit.memory_type == PRIVATE
+        hit.uid: gate.asks_for(text, hit.text) for hit in candidates if hit.memory_type == PRIVATE
     }
     return [
         hit

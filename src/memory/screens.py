@@ -33,10 +33,6 @@ class MemoryScreens:
     _client: PgClient
     _app_url: str | None
 
-    def __post_init__(self) -> None:
-        """Take the repository of facts."""
-        self._facts = self._memories.facts
-
     async def page(self, called: Called, number: int = 1, kind: int = ALL_KINDS) -> Reply:
         """Return a page of facts, of all kinds or of one.
 
@@ -45,7 +41,7 @@ class MemoryScreens:
             number: Page number from 1; beyond the last page, the last one.
             kind: ALL_KINDS, or the number of one of KINDS.
         """
-        counts = await self._client.run(self._facts.count_kinds, called.owner)
+        counts = await self._client.run(self._memories.facts.count_kinds, called.owner)
         language = called.language
         if not counts:
             return Reply(say("memory_empty", language), is_screen=True)
@@ -55,7 +51,7 @@ class MemoryScreens:
         number = max(1, min(number, last))
         offset = (number - 1) * PAGE_SIZE
         query = FactQuery("kind", kind=chosen, limit=PAGE_SIZE, offset=offset)
-        facts = await self._client.run(self._facts.list_facts, called.owner, query)
+        facts = await self._client.run(self._memories.facts.list_facts, called.owner, query)
         lines = [say("memory_title", language, count=sum(counts.values()))]
         lines += _list_lines(facts, offset, called)
         kind = KINDS.index(chosen) + 1 if chosen else ALL_KINDS
@@ -84,7 +80,7 @@ class MemoryScreens:
             memory_id: The fact.
             back: The page to go back to, and its kind.
         """
-        fact = await self._client.run(self._facts.find_fact, called.owner, memory_id)
+        fact = await self._client.run(self._memories.facts.find_fact, called.owner, memory_id)
         if fact is None:
             return _gone_reply(called, back)
         text = "\n".join(_card_lines(fact, called))
@@ -123,7 +119,7 @@ class MemoryScreens:
         return Reply(text, corrects=memory_id)
 
     async def _find_living(self, called: Called, memory_id: int) -> Memory | None:
-        fact = await self._client.run(self._facts.find_fact, called.owner, memory_id)
+        fact = await self._client.run(self._memories.facts.find_fact, called.owner, memory_id)
         return fact if fact is not None and fact.retired_at is None else None
 
     async def _refusal_note(self, called: Called, memory_id: int) -> Reply:

@@ -95,12 +95,9 @@ def find_said(history: Sequence[HistoryMessage], fact: Fact, context: TurnContex
     holders.sort(key=lambda m: m.get("sender_id") != context.speaker_id)
     named = [m for m in holders if f"msg-{m['id']}" == fact.message]
     answered = [m for m in history if m["id"] == context.message_id]
-    for entry in [*named, *holders, *answered][:1]:
-        return _build_said(entry, context)
-    return Said(context.message_id, context.text, context.now)
-
-
-def _build_said(entry: HistoryMessage, context: TurnContext) -> Said:
+    entry = next(iter([*named, *holders, *answered]), None)
+    if entry is None:
+        return Said(context.message_id, context.text, context.now)
     moment = read_time_label(entry["content"], context.time_zone)
     if moment is None or entry["id"] == context.message_id:
         moment = context.moment  # the label has minutes only
@@ -226,9 +223,8 @@ async def forget_fact(memories: Memories, runtime: Runtime, order: ForgetOrder) 
     }
     if found.ask or found.nearest:
         result["note"] = SEVERAL_FIT if found.ask else NONE_FITS
-    return result, Finding(
-        changes=Changes(forgetting=found.number), facts_changed=bool(found.texts)
-    )
+    changes = Changes(forgetting=found.number)
+    return result, Finding(changes=changes, facts_changed=bool(found.texts))
 
 
 async def forget_everything(runtime: Runtime, _: NoArguments) -> ToolResult:
