@@ -150,14 +150,12 @@ async def _defer(
     conversation_id: UUID | str | None = None,
     *,
     after: float = 0.0,
-    attempts: int = 0,
+    **arguments: Any,
 ) -> None:
     """Queue a task in ``after`` seconds, unless one (for the conversation) is queued already."""
-    lock, arguments = task, dict[str, Any]()
+    lock = task
     if conversation_id is not None:
-        lock, arguments = f"{task}:{conversation_id}", {"conversation_id": str(conversation_id)}
-    if attempts:
-        arguments["attempts"] = attempts
+        lock, arguments["conversation_id"] = f"{task}:{conversation_id}", str(conversation_id)
     job = app.configure_task(
         task,
         allow_unknown=False,  # its own queue is used
