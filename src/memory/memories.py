@@ -106,8 +106,7 @@ class Memories:
         """
 
         def work(transaction: Transaction) -> Forgotten:
-            request = {"request_id": request_id, "speaker_id": speaker_id}
-            forgetter = Forgetter(transaction, owner, **request)
+            forgetter = Forgetter(transaction, owner, request_id=request_id, speaker_id=speaker_id)
             if ids:
                 return forgetter.forget(ids, about)
             return forgetter.forget_about(about, everything=everything)
@@ -177,7 +176,7 @@ class Memories:
         )
 
     async def _undo_and_index(self, work: Callable[[Transaction], Undone | None]) -> Undone | None:
-        """Undo, and queue the indexing of what was restored, since no turn may follow."""
+        """Undo, and queue the indexing of restored messages, even if no turn follows."""
         undone = await self._in_transaction(work)
         if undone is not None:
             await self._client.run(MemoryJobRepository(self._client).defer_indexing)

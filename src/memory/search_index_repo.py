@@ -16,7 +16,6 @@ from src.pg.connection import PATIENT
 from src.pg.locks import take_unindexed
 
 Form = Literal["statement", "question"]
-Means = Mapping[tuple[str, Form], tuple[float, ...]]
 # Vectors (``[...]``) by document id and start of the passage in characters.
 Vectors = Mapping[tuple[int, int], str]
 
@@ -31,7 +30,7 @@ class Scale:
         unrelated_high: Their 95th percentile.
     """
 
-    means: Means
+    means: Mapping[tuple[str, Form], tuple[float, ...]]
     unrelated_median: float
     unrelated_high: float
 
