@@ -19,8 +19,7 @@ from src.memory.memories import Memories
 from src.memory.retriever import Query
 from src.memory.turn_context import NOTHING, Finding, TurnContext
 from src.memory.writer import Outcome, Said
-from src.reading import lexicon
-from src.reading.facts import MEMORY_TYPES, Fact, fact_uid, normalise
+from src.reading import facts, lexicon
 from src.texts import Language, say
 
 SAVE = """\
@@ -32,7 +31,7 @@ TELL_WHY = "It is not saved: tell the user why."
 ToolResult = tuple[dict[str, Any], Finding]
 
 
-async def save_user_fact(memories: Memories, runtime: Runtime, fact: Fact) -> ToolResult:
+async def save_user_fact(memories: Memories, runtime: Runtime, fact: facts.Fact) -> ToolResult:
     """Store a fact and return the outcome."""
     context: TurnContext = runtime.context
     said = find_said(runtime.state.get("history", ()), fact, context)
@@ -47,7 +46,7 @@ async def save_user_fact(memories: Memories, runtime: Runtime, fact: Fact) -> To
     number = outcome.memory_id
     result = {
         "saved": is_saved,
-        "id": None if number is None else fact_uid(number),
+        "id": None if number is None else facts.fact_uid(number),
         **told_of(outcome),
         **({} if is_saved else {"note": TELL_WHY}),
     }
@@ -83,15 +82,15 @@ def describe_saved(result: Mapping[str, Any], language: Language) -> str:
     return say(f"refused_{reason}" if reason in REFUSALS else "refused_other", language)
 
 
-def find_said(history: Sequence[HistoryMessage], fact: Fact, context: TurnContext) -> Said:
+def find_said(history: Sequence[HistoryMessage], fact: facts.Fact, context: TurnContext) -> Said:
     """Return the message that tells a fact: the one that it names, or the newest with its quote.
 
     Only messages that their senders typed count, in a group first those of the asker. If none has
     the quote, it is the message that is answered.
     """
-    quote = normalise(fact.quote)
+    quote = facts.normalise(fact.quote)
     typed = [m for m in reversed(history) if m["role"] == "user" and voice_of(m).is_own]
-    holders = [m for m in typed if quote and quote in normalise(text_of(m))]
+    holders = [m for m in typed if quote and quote in facts.normalise(text_of(m))]
     holders.sort(key=lambda m: m.get("sender_id") != context.speaker_id)
     named = [m for m in holders if f"msg-{m['id']}" == fact.message]
     answered = [m for m in history if m["id"] == context.message_id]
@@ -108,7 +107,7 @@ MAX_LIMIT = 20
 MIN_SIMILARITY = 0.3  # similarity of hits without a common word, which the model judges
 # Questions about the bot's own messages; only these make it search them.
 ASKS_THE_BOT = lexicon.AnyCase(r"\b<find.the_bot_said>")
-KINDS = ", ".join([*list(MEMORY_TYPES)[:3], "message", "summary"])
+KINDS = ", ".join([*list(facts.MEMORY_TYPES)[:3], "message", "summary"])
 
 DOUBTFUL = 0.65  # similarity below which a hit without a common word is probably off topic
 SEARCH = """\
