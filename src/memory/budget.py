@@ -117,7 +117,7 @@ class ReachedCeiling:
 
 @dataclass(eq=False, repr=False)
 class DailyCeilings:
-    """Counts messages and tokens if there is a ceiling; a bot without any pays nothing.
+    """Ceilings of messages and tokens; without any ceiling nothing is counted.
 
     Days begin at midnight in ``_time_zone``; ``_exempt`` are ids of users without limits.
     """
@@ -249,7 +249,7 @@ MAX_QUESTIONS = 10_000  # whose invalid replies are counted; evicting a count co
 
 
 class BackgroundModel:
-    """Asks models about windows of conversations; counts calls and invalid replies.
+    """Model of the background, asked about windows of conversations, with limited calls.
 
     An unavailable model is retried without limit. Invalid replies are limited: they may never end,
     and would block the conversation at a call a minute.

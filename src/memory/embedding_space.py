@@ -31,11 +31,11 @@ logger = logging.getLogger(__name__)
 # rather than another question, and a Ukrainian question an English fact. The *scale* maps a
 # centred cosine to a similarity from 0 (unrelated texts) to 1 (the same text).
 
-# Result of ``measure_scale`` for the local model, so that a first start need not embed a hundred
-# texts. ``python -m benchmarks.embedding_scale`` rewrites it; a test compares it.
 FORMS: tuple[tuple[Form, str], ...] = (
     ("statement", "generic.statement"), ("question", "generic.question"),
 )  # fmt: skip
+# Result of ``measure_scale`` for the local model, so that a first start need not embed a hundred
+# texts. ``python -m benchmarks.embedding_scale`` rewrites it; a test compares it.
 LOCAL_SCALE = Path(__file__).with_name("local_scale.json")
 
 
@@ -64,7 +64,9 @@ RELATED = 0.6  # least similarity of related texts
 
 
 class EmbeddingSpace:
-    """Embeds texts and centres them; reads what is stored of the model once.
+    """Space of one embedding model, which embeds and centres texts.
+
+    What is stored of the model is read once.
 
     Attributes:
         embedder: The embedder.
@@ -187,7 +189,7 @@ LINGER = 30.0  # seconds before a replaced space is closed: searches may still u
 
 @dataclass(eq=False, repr=False)
 class ServingSpace:
-    """Serves with the model that the operator wants as soon as every document has its vector.
+    """Space of the serving model: the wanted one as soon as every document has its vector.
 
     Until then the earlier model serves, whose vectors are complete. Every process decides this
     itself, from the stored documents; the job ``reembed`` (or the command) computes the missing

@@ -38,7 +38,7 @@ SENTENCE_ENDS = ("\n", ". ", "! ", "? ")
 
 
 class Indexer:
-    """Fills the search index from stored messages."""
+    """Service that fills the search index from stored messages."""
 
     def __init__(self, client: PgClient, space: ServingSpace) -> None:
         """Compute vectors in ``space``."""

@@ -37,7 +37,7 @@ def list_user_facts(facts: MemoryRepository, owner: Owner) -> list[Memory]:
 
 @dataclass(eq=False, repr=False)
 class Memories:
-    """Searches, stores and forgets what one owner said, and undoes changes.
+    """Service that searches, stores and forgets what an owner said, and undoes changes.
 
     Attributes:
         facts: The stored facts; its methods block.

@@ -121,7 +121,7 @@ class Query:
 
 @dataclass(eq=False, repr=False)
 class Retriever:
-    """Searches one owner's messages, facts and summaries together.
+    """Search of one owner's messages, facts and summaries together.
 
     Vectors are compared in ``_space``; the reranker, if there is one, decides the final order.
     """

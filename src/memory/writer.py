@@ -111,7 +111,7 @@ class _Comparison:
 
 @dataclass(eq=False, repr=False)
 class MemoryWriter:
-    """Stores facts that users told about themselves; duplicates are compared by meaning."""
+    """Writer of facts that users told about themselves; duplicates are found by meaning."""
 
     _client: PgClient
     _space: ServingSpace
