@@ -16,10 +16,10 @@ from src.reading import facts, relative_dates, voices
 # 2, 3, in the order in which the answer mentions them.
 
 _ID = r"(?:msg|fact|summary|sum|mem)-"
-_ONE = rf"(?:\d{{1,3}}|{_ID}\w{{1,40}})"
+_NUMBER_OR_ID = rf"(?:\d{{1,3}}|{_ID}\w{{1,40}})"
 # A reference with the spaces before it, but not the text of a Markdown link.
 REFERENCE = re.compile(rf"(?<![ \t])[ \t]*\[(?:(\d{{1,3}})|\s*({_ID}[\w-]{{1,40}})\s*)\](?!\()")
-REFERENCE_LIST = re.compile(rf"\[({_ONE}(?:\s*[,;]\s*{_ONE})+)\](?!\()")
+REFERENCE_LIST = re.compile(rf"\[({_NUMBER_OR_ID}(?:\s*[,;]\s*{_NUMBER_OR_ID})+)\](?!\()")
 # Markdown code, in which [1] is an index; the backtick in "м`ясо" does not start any.
 CODE = r"```.*?(?:```|\Z)|(?<!\w)`[^`\n]+`(?!\w)"
 CLAUSE = re.compile(r"[.!?…:\n]+|[,;](?![^\[\]\n]{0,20}\])")  # "[1, 2]" is not split

@@ -241,10 +241,9 @@ class MemoryWriter:
         similar = stored.list_similar(memory, ended=contradictions.ended_relations(text))
         duplicate = next((entry for entry in similar if self._is_same(memory, entry)), None)
         if duplicate is not None and _is_reworded(memory, duplicate):
-            same_words = duplicate.content_hash == memory.content_hash
-            duplicate = None
-            if same_words:  # two current facts cannot share a hash
+            if duplicate.content_hash == memory.content_hash:  # current facts cannot share it
                 memory = replace(memory, content_hash=facts.content_hash(f"{text} {uid}"))
+            duplicate = None
         rivals = [one for one in similar if one is not duplicate and _is_rival(memory, one)]
         return _Comparison(memory, duplicate, rivals)
 
@@ -274,17 +273,17 @@ class MemoryWriter:
         kind: OutcomeKind = "update" if older else "same" if duplicate else "new"
         return Outcome(kind, text, uid, number, tuple(rival.text for rival in older))
 
-    def _is_same(self, memory: NewMemory, known: Similar) -> bool:
-        if known.content_hash == memory.content_hash:
+    def _is_same(self, memory: NewMemory, other: Similar) -> bool:
+        if other.content_hash == memory.content_hash:
             return True
-        if facts.PRIVATE in (memory.fact.memory_type, known.memory_type):
+        if facts.PRIVATE in (memory.fact.memory_type, other.memory_type):
             return False
         return facts.is_same(
             memory.fact.text,
-            known.text,
-            similarity=self._space.similarity(known.cosine or 0.0),
+            other.text,
+            similarity=self._space.similarity(other.cosine or 0.0),
             threshold=self._settings.last_known.memory_update_threshold,
-            subjects=(memory.fact.subject, known.subject),
+            subjects=(memory.fact.subject, other.subject),
         )
 
     async def _build_row(
@@ -344,15 +343,15 @@ def _new_memory(fact: Fact, said: Said, origin: Origin) -> NewMemory:
     )
 
 
-def _assign_speaker(memory: NewMemory, telling: memory_repo.CurrentSource) -> NewMemory:
+def _assign_speaker(memory: NewMemory, source: memory_repo.CurrentSource) -> NewMemory:
     """Assign the fact to the member who told it, if the owner is a group."""
-    if telling.speaker_id is None:
+    if source.speaker_id is None:
         return memory
     return replace(
         memory,
-        speaker_id=telling.speaker_id,
-        speaker=telling.speaker,
-        content_hash=facts.content_hash(memory.fact.text, telling.speaker_id),
+        speaker_id=source.speaker_id,
+        speaker=source.speaker,
+        content_hash=facts.content_hash(memory.fact.text, source.speaker_id),
     )
 
 
@@ -370,39 +369,37 @@ def _entities(subject: str, fact: Fact) -> list[tuple[str, str]]:
 
 def _inherit(memory: NewMemory, replaced: Sequence[Similar]) -> NewMemory:
     """Let a successor inherit importance and pin."""
-    if not replaced:
-        return memory
     inherited = {
-        "importance": max(memory.fact.importance, *(k.importance for k in replaced)),
-        "pinned": memory.fact.pinned or any(k.pinned for k in replaced),
+        "importance": max([memory.fact.importance, *(fact.importance for fact in replaced)]),
+        "pinned": memory.fact.pinned or any(fact.pinned for fact in replaced),
     }
     return replace(memory, fact=memory.fact.model_copy(update=inherited))
 
 
-def _is_rival(memory: NewMemory, known: Similar) -> bool:
-    if known.retired_at is not None:
+def _is_rival(memory: NewMemory, other: Similar) -> bool:
+    if other.retired_at is not None:
         return False
-    if known.id in memory.contradicts:
+    if other.id in memory.contradicts:
         return True
-    kinds = {memory.fact.memory_type, known.memory_type}
+    kinds = {memory.fact.memory_type, other.memory_type}
     if facts.PRIVATE in kinds:
-        return len(kinds) == 1 and facts.normalise(memory.fact.text) == facts.normalise(known.text)
-    if not _periods_overlap(memory, known):
+        return len(kinds) == 1 and facts.normalise(memory.fact.text) == facts.normalise(other.text)
+    if not _periods_overlap(memory, other):
         return False
-    if known.uid == memory.source.uid:  # one message tells both: "quit, a driver now"
-        return facts.is_update(memory.fact, known.fact)
-    return contradictions.replaces(memory.fact, known.fact)
+    if other.uid == memory.source.uid:  # one message tells both: "quit, a driver now"
+        return facts.is_update(memory.fact, other.fact)
+    return contradictions.replaces(memory.fact, other.fact)
 
 
-def _is_reworded(memory: NewMemory, known: Similar) -> bool:
+def _is_reworded(memory: NewMemory, other: Similar) -> bool:
     """Return True if the user corrects the wording of a stored fact."""
-    is_corrected = memory.origin == "command" and known.id in memory.contradicts
-    return is_corrected and known.text != memory.fact.text
+    is_corrected = memory.origin == "command" and other.id in memory.contradicts
+    return is_corrected and other.text != memory.fact.text
 
 
-def _periods_overlap(memory: NewMemory, known: Similar) -> bool:
+def _periods_overlap(memory: NewMemory, other: Similar) -> bool:
     """Compare periods of validity; an open end overlaps everything."""
-    new, old = memory.fact, known
+    new, old = memory.fact, other
     starts_after = new.valid_from and old.valid_until and new.valid_from >= old.valid_until
     ends_before = new.valid_until and old.valid_from and new.valid_until <= old.valid_from
     return not (starts_after or ends_before)
