@@ -111,7 +111,6 @@ def memory_record(number: int, hit: Hit, time_zone: str) -> dict[str, Any]:
 
 
 def _quote_record(hit: Hit, time_zone: str) -> dict[str, Any]:
-    """Return text, time and, if it is not the user, the author."""
     said_at = f"{local_time(hit.said_at, time_zone):%Y-%m-%d %H:%M}"
     text = hit.text[:MAX_MEMORY]
     record = {"id": hit_id(hit), "uid": hit.uid, "said_at": said_at, "text": text}

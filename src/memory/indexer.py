@@ -257,7 +257,7 @@ def _build_documents(
         if message.said_at is None or gate.holds_secret(message.text):
             continue  # deleted, or never indexed
         is_continued = continues_talk(previous, message.said_at)
-        columns = (message.id, _speaker(message), message.said_at, terms(message.text))
+        columns = (message.id, _speaker_name(message), message.said_at, terms(message.text))
         done_by = model_id if message.role == "assistant" else None
         documents.append(
             index.NewDocument("message", *columns, is_continued=is_continued, model_id=done_by)
@@ -266,8 +266,7 @@ def _build_documents(
     return documents
 
 
-def _speaker(message: index.UnindexedMessage) -> str:
-    """Return the speaker's name, or the role if there is none."""
+def _speaker_name(message: index.UnindexedMessage) -> str:
     name = message.speaker or message.role
     return message.role if name.lower() in index.UNNAMED_SPEAKERS else name
 

@@ -250,7 +250,7 @@ class MemoryWriter:
     def _store(self, stored: StoredFacts, comparison: _Comparison) -> Outcome:
         """Insert the fact, or another source of its duplicate; retire what it contradicts."""
         older, duplicate = comparison.older, comparison.duplicate
-        memory = _inherit(comparison.memory, older)
+        memory = _inherit_importance_and_pin(comparison.memory, older)
         text, uid, said_at = memory.fact.text, memory.source.uid, memory.source.said_at
         if duplicate is None:
             number = stored.add(memory)
@@ -289,7 +289,6 @@ class MemoryWriter:
     async def _build_row(
         self, fact: Fact, said: Said, origin: Origin, contradicts: Collection[int]
     ) -> NewMemory:
-        """Build the row to insert; without a vector after the deadline."""
         vector, model_id = await self._space.embed_within(
             EMBED_DEADLINE, fact.text, is_query=False, otherwise=WITHOUT_VECTOR
         )
@@ -344,7 +343,6 @@ def _new_memory(fact: Fact, said: Said, origin: Origin) -> NewMemory:
 
 
 def _assign_speaker(memory: NewMemory, source: memory_repo.CurrentSource) -> NewMemory:
-    """Assign the fact to the member who told it, if the owner is a group."""
     if source.speaker_id is None:
         return memory
     return replace(
@@ -356,7 +354,7 @@ def _assign_speaker(memory: NewMemory, source: memory_repo.CurrentSource) -> New
 
 
 def _entities(subject: str, fact: Fact) -> list[tuple[str, str]]:
-    """Return the subject of a fact, and its object if that is a name."""
+    """Return (name, normalised name) of the subject, and of the object if that is a name."""
     names = [(fact.subject, subject)]
     if len(fact.object) <= MAX_ENTITY:
         names.append((fact.object, facts.canonical_subject(fact.object)))
@@ -367,8 +365,7 @@ def _entities(subject: str, fact: Fact) -> list[tuple[str, str]]:
     ]
 
 
-def _inherit(memory: NewMemory, replaced: Sequence[Similar]) -> NewMemory:
-    """Let a successor inherit importance and pin."""
+def _inherit_importance_and_pin(memory: NewMemory, replaced: Sequence[Similar]) -> NewMemory:
     inherited = {
         "importance": max([memory.fact.importance, *(fact.importance for fact in replaced)]),
         "pinned": memory.fact.pinned or any(fact.pinned for fact in replaced),
