@@ -26,7 +26,7 @@ from src.base.owners import Owner
 from src.core import Core, open_core
 from src.memory.retrieval_repo import Hit
 from src.memory.retriever import Query
-from src.memory.tools import LEAST, MAX_LIMIT
+from src.memory.tools import MAX_LIMIT, MIN_SIMILARITY
 from src.offline import replies
 
 TOPICS = Path(__file__).with_name("irrelevance.toml")
@@ -61,7 +61,7 @@ def record(number: int, hit: Hit) -> dict[str, Any]:
 
 async def search(core: Core, owner: Owner, text: str, now: datetime) -> list[dict[str, Any]]:
     """What the search finds, and for a question of oneself the newest notes."""
-    query = Query(owner, text, now, limit=MAX_LIMIT, threshold=LEAST)
+    query = Query(owner, text, now, limit=MAX_LIMIT, threshold=MIN_SIMILARITY)
     hits = await core.memory.retriever.search(query)
     if replies.asks_of_self(text):
         newest = await core.memory.retriever.search(replace(query, text="", types=["message"]))

@@ -1,1 +1,1 @@
-"""Remembering and forgetting: facts, summaries, search, and what the background does for them."""
+"""Memory: facts, summaries, search, forgetting, and their background jobs."""

@@ -1,6 +1,6 @@
-"""What a day may cost: ceilings for one user and for the whole bot, and the background's calls.
+"""Daily ceilings of one user and of the whole bot, and the background's model calls.
 
-Whom the operator trusts is exempt.
+Users whom the operator trusts are exempt.
 """
 
 import logging
@@ -25,14 +25,14 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Spent:
-    """What a user, and the bot, has used.
+    """Usage of a user and of the whole bot.
 
     Attributes:
-        messages: Their messages of today that were counted.
-        tokens: Model tokens of today, prompts and replies, of the owner of the conversation.
-        tokens_in_month: The same of thirty days.
+        messages: The user's counted messages of today.
+        tokens: The conversation owner's model tokens of today, prompts and replies.
+        tokens_in_month: The owner's tokens of thirty days.
         all_messages: Messages of today of all users.
-        all_tokens: Tokens of today of all owners, where it was asked for.
+        all_tokens: Tokens of today of all owners; 0 unless requested.
         ends_at: The next midnight.
     """
 
@@ -44,15 +44,15 @@ class Spent:
     ends_at: datetime
 
 
-# One more message of a user today.
+# Count one more message of a user today.
 COUNT_MESSAGE = """
 INSERT INTO daily_messages AS m (day, owner_id, messages)
 VALUES ((now() AT TIME ZONE %(zone)s)::date, add_owner(%(sender)s, 0), 1)
 ON CONFLICT (day, owner_id) DO UPDATE SET messages = m.messages + 1
 """
 
-# When the oldest answer of the last minute to a user is a minute old, refusals apart; no row where
-# there are fewer answers than the limit.
+# Time at which the oldest answer of the last minute to a user is a minute old, without refusals;
+# no row if there are fewer answers than the limit.
 SELECT_MINUTE_END = """
 SELECT min(a.created_at) + interval '1 minute'
 FROM messages a JOIN messages m ON m.id = a.reply_to_id
@@ -62,8 +62,8 @@ WHERE a.conversation_id = %(conversation_id)s AND a.role = 'assistant'
 HAVING count(*) >= %(limit)s
 """
 
-# Messages and tokens of a user today, tokens of thirty days, messages of all, and tokens of all,
-# which are slow to add up; when the day ends.
+# Messages and tokens of a user today, their tokens of thirty days, messages of all users, tokens
+# of all owners (slow to sum up), and the end of the day.
 SELECT_SPENT = """
 WITH today AS (
     SELECT day, day::timestamp AT TIME ZONE %(zone)s AS begins,
@@ -98,26 +98,26 @@ Ceiling = Literal[
     "messages_per_minute_per_user",
 ]  # fmt: skip
 CEILINGS = get_args(Ceiling)
-LEAST_PAUSE = 60.0  # seconds; calls leave the hour one by one, and are not worth a job each
-TOTAL_SECONDS = 2.0  # for which the total of tokens is cached: it is slow to add up
+MIN_PAUSE = 60.0  # seconds; calls of the hour expire one by one, each of which is not worth a job
+TOTAL_SECONDS = 2.0  # for which the total of tokens is cached: it is slow to sum up
 
 
 @dataclass(frozen=True)
 class ReachedCeiling:
-    """A ceiling that was reached, until when nothing is answered."""
+    """A reached ceiling, and the end of the pause."""
 
     ceiling: Ceiling
     until: datetime
 
     @property
     def is_of_user(self) -> bool:
-        """Whether it is one user's, and not the whole bot's."""
+        """True if it is a user's ceiling, False if it is the whole bot's."""
         return self.ceiling.endswith("_per_user")
 
 
 @dataclass(eq=False, repr=False)
 class DailyCeilings:
-    """Counts, where there is a ceiling; a bot without any pays nothing for them.
+    """Ceilings of messages and tokens; without any ceiling nothing is counted.
 
     Days begin at midnight in ``_time_zone``; ``_exempt`` are ids of users without limits.
     """
@@ -129,23 +129,23 @@ class DailyCeilings:
     _exempt: frozenset[int] = frozenset()
 
     def __post_init__(self) -> None:
-        """Build what it needs on the client."""
+        """Build the repositories on the client."""
         self._extraction = ExtractionRepository(self._client)
         self._turns = TurnRepository(self._client)
         self._total = 0
         self._total_at = float("-inf")
-        self._told: dict[Ceiling, datetime] = {}
+        self._warned: dict[Ceiling, datetime] = {}
 
     async def find_reached(
         self, sender: int, owner: int, *, conversation_id: UUID, is_new: bool
     ) -> ReachedCeiling | None:
-        """The ceiling that keeps a message from being answered; None when none does.
+        """Return the ceiling that keeps a message from being answered, if any.
 
         Args:
-            sender: Who wrote it.
-            owner: Whose memory it is.
-            conversation_id: Where it stands.
-            is_new: Whether this is the first attempt, which is counted.
+            sender: The sender.
+            owner: Owner of the conversation.
+            conversation_id: The conversation.
+            is_new: True for the first attempt, which is counted.
 
         Raises:
             StorageError: The database is away.
@@ -154,16 +154,16 @@ class DailyCeilings:
         if sender in self._exempt or not any(getattr(settings, name) for name in CEILINGS):
             return None
         if limit := settings.messages_per_minute_per_user:
-            place = {"conversation_id": conversation_id, "sender": sender, "limit": limit}
-            full = await self._client.run(self._client.fetch_one, SELECT_MINUTE_END, place)
-            if full is not None:
-                return self._reached("messages_per_minute_per_user", full[0])
+            params = {"conversation_id": conversation_id, "sender": sender, "limit": limit}
+            minute_end = await self._client.run(self._client.fetch_one, SELECT_MINUTE_END, params)
+            if minute_end is not None:
+                return self._report("messages_per_minute_per_user", minute_end[0])
         if is_new:
             await self._client.run(
                 self._client.execute, COUNT_MESSAGE, sender=sender, zone=self._time_zone
             )
         today = await self.sum_spent(sender, owner)
-        tokens = await self._sum_tokens(owner) if settings.daily_tokens else 0
+        tokens = await self._sum_all_tokens(owner) if settings.daily_tokens else 0
         checks: tuple[tuple[Ceiling, bool], ...] = (
             ("daily_messages_per_user", today.messages > settings.daily_messages_per_user),
             ("daily_tokens_per_user", today.tokens >= settings.daily_tokens_per_user),
@@ -172,25 +172,25 @@ class DailyCeilings:
         )
         for ceiling, is_reached in checks:
             if is_reached and getattr(settings, ceiling):
-                return self._reached(ceiling, today.ends_at)
+                return self._report(ceiling, today.ends_at)
         return None
 
     async def sum_spent(self, sender: int, owner: int, *, with_total: bool = False) -> Spent:
-        """What a user wrote today, and what was spent today and in thirty days.
+        """Return the messages and tokens of today and the tokens of thirty days.
 
         Args:
-            sender: Who writes.
-            owner: Whose conversation it is in: the same person, or a group.
-            with_total: Whether the tokens of all are added up.
+            sender: The sender.
+            owner: Owner of the conversation: the same person, or a group.
+            with_total: True to sum up the tokens of all owners.
         """
-        wanted = {"sender": sender, "owner": owner, "with_total": with_total}
-        [spent] = await self._client.run(
-            self._client.fetch_all, SELECT_SPENT, wanted, zone=self._time_zone
+        params = {"sender": sender, "owner": owner, "with_total": with_total}
+        [row] = await self._client.run(
+            self._client.fetch_all, SELECT_SPENT, params, zone=self._time_zone
         )
-        return Spent(*spent)
+        return Spent(*row)
 
     async def check_background(self, conversation_id: UUID) -> None:
-        """Whether the background may ask a model about what was said there.
+        """Check that the background may ask a model about a conversation.
 
         Raises:
             PostponedError: Not today.
@@ -206,11 +206,11 @@ class DailyCeilings:
             return
         today = await self.sum_spent(owner, owner, with_total=limit > 0)
         if 0 < limit <= today.all_tokens or 0 < own_limit <= today.tokens:
-            seconds = max(LEAST_PAUSE, (today.ends_at - datetime.now(UTC)).total_seconds())
+            seconds = max(MIN_PAUSE, (today.ends_at - datetime.now(UTC)).total_seconds())
             raise PostponedError("the tokens of this day are used up", seconds=seconds)
 
     async def check_call(self, conversation_id: UUID) -> None:
-        """Like ``check_background``, and whether the owner has a call left in this hour.
+        """Check the same, and that the owner has a call left in this hour.
 
         Raises:
             PostponedError: Not now.
@@ -220,22 +220,21 @@ class DailyCeilings:
         calls = (await self._client.run(self._settings.get)).background_calls_per_hour
         pause = await self._client.run(self._turns.find_budget_pause, conversation_id, calls)
         if pause is not None:
-            seconds = max(LEAST_PAUSE, pause)
+            seconds = max(MIN_PAUSE, pause)
             raise PostponedError("the owner's calls of this hour are used up", seconds=seconds)
 
-    async def _sum_tokens(self, owner: int) -> int:
-        """The total of today, cached."""
+    async def _sum_all_tokens(self, owner: int) -> int:
         if time.monotonic() - self._total_at > TOTAL_SECONDS:
             sums = await self.sum_spent(owner, owner, with_total=True)
             self._total, self._total_at = sums.all_tokens, time.monotonic()
         return self._total
 
-    def _reached(self, ceiling: Ceiling, until: datetime) -> ReachedCeiling:
-        """Count it; tell the operator, once a day, of a ceiling of the whole bot."""
+    def _report(self, ceiling: Ceiling, until: datetime) -> ReachedCeiling:
+        """Count the ceiling; log a ceiling of the whole bot once a day."""
         reached = ReachedCeiling(ceiling, until)
         self._metrics.ceilings.labels(ceiling).inc()
-        if not reached.is_of_user and self._told.get(ceiling) != until:
-            self._told[ceiling] = until
+        if not reached.is_of_user and self._warned.get(ceiling) != until:
+            self._warned[ceiling] = until
             logger.warning(
                 "a ceiling of the whole bot is reached; nobody is answered until the day ends",
                 extra={"ceiling": ceiling, "until": until.isoformat()},
@@ -245,24 +244,24 @@ class DailyCeilings:
 
 T = TypeVar("T")
 
-MAX_REPLIES = 3  # invalid ones to one question; then it counts as refused
-MAX_QUESTIONS = 10_000  # whose invalid replies are counted; evicting them costs a retry
+MAX_REPLIES = 3  # invalid replies to one question, which then counts as refused
+MAX_QUESTIONS = 10_000  # whose invalid replies are counted; evicting a count costs a retry
 
 
 class BackgroundModel:
-    """Asks about windows of conversations; counts calls and invalid replies.
+    """Model of the background, asked about windows of conversations, with limited calls.
 
-    An unavailable model is waited for as long as it takes. Invalid replies may never end, and
-    would block the conversation at a call a minute.
+    An unavailable model is retried without limit. Invalid replies are limited: they may never end,
+    and would block the conversation at a call a minute.
     """
 
     def __init__(self, client: PgClient, ceilings: DailyCeilings, refusal: str) -> None:
-        """Count in ``model_usage``; log ``refusal`` where a model does not take a window."""
+        """Store usage in ``model_usage``; log ``refusal`` when a model refuses a window."""
         self._client = client
         self._turns = TurnRepository(client)
         self._ceilings = ceilings
         self._refusal = refusal
-        self._replies: Counter[tuple[UUID, int, int]] = Counter()
+        self._invalid_replies: Counter[tuple[UUID, int, int]] = Counter()
 
     async def ask(
         self,
@@ -270,19 +269,19 @@ class BackgroundModel:
         window: tuple[int, int],
         question: Callable[[Callable[[ModelUsage], None]], Awaitable[T]],
     ) -> T | None:
-        """The model's reply; None when it refuses these texts for good.
+        """Return the model's reply; None if it refuses these texts for good.
 
         Args:
-            conversation_id: Whose owner pays.
+            conversation_id: The conversation whose owner pays.
             window: The positions that the question is about.
-            question: Makes the one call, and says what it cost.
+            question: Makes the one call, and reports its usage.
 
         Raises:
-            PostponedError: The owner has no call left in this hour, or no token on this day; it
-                says when there is one.
-            ModelUnavailableError: It is away.
-            ModelReplyError: Its reply is invalid so far.
-            ModelSetupError: It refuses everything.
+            PostponedError: The owner has no call left in this hour, or no token today; the error
+                says when to retry.
+            ModelUnavailableError: The model is away.
+            ModelReplyError: The reply is invalid, and a retry is left.
+            ModelSetupError: The model refuses everything.
             StorageError: The database is away.
         """
         await self._ceilings.check_call(conversation_id)
@@ -295,17 +294,17 @@ class BackgroundModel:
         except ModelSetupError:
             raise
         except (ModelError, ModelReplyError) as error:  # only this window fails
-            if isinstance(error, ModelReplyError) and not self._is_over(conversation_id, window):
+            if isinstance(error, ModelReplyError) and not self._give_up(conversation_id, window):
                 raise
             logger.warning(self._refusal, exc_info=error)
             return None
-        self._replies.pop((conversation_id, *window), None)
+        self._invalid_replies.pop((conversation_id, *window), None)
         return reply
 
-    def _is_over(self, conversation_id: UUID, window: tuple[int, int]) -> bool:
-        """Count an invalid reply about these positions; whether it was the last retry."""
-        if len(self._replies) >= MAX_QUESTIONS:
-            self._replies.clear()
-        question = (conversation_id, *window)
-        self._replies[question] += 1
-        return self._replies[question] >= MAX_REPLIES
+    def _give_up(self, conversation_id: UUID, window: tuple[int, int]) -> bool:
+        """Count an invalid reply; return True if no retry is left."""
+        if len(self._invalid_replies) >= MAX_QUESTIONS:
+            self._invalid_replies.clear()
+        key = (conversation_id, *window)
+        self._invalid_replies[key] += 1
+        return self._invalid_replies[key] >= MAX_REPLIES

@@ -1,4 +1,4 @@
-"""Cutting what is forgotten out of what was said: ``[…]`` stands in its place."""
+"""Redaction of forgotten parts of messages; ``[…]`` takes their place."""
 
 import unicodedata
 from collections.abc import Iterable, Sequence
@@ -7,46 +7,46 @@ from src.reading import lexicon
 from src.reading.words import content_words
 from src.texts.plain_text import CUT, INVISIBLE, TYPOGRAPHY, without_yo
 
-EDGES = " \"'.,;:!?()-…"  # around a quote, where models add and drop signs
-# Between the clauses of a sentence.
+EDGES = " \"'.,;:!?()-…"  # around a quote, where models add and drop punctuation
+# Separator of clauses.
 CLAUSE_END = lexicon.AnyCase(r"[.!?;,:\n]+\s*|\s+[—–-]\s+|\s+(?=<find.clause>\s)")
-# What is left of a sentence when all it said was cut out.
+# Rest of a sentence from which all content was redacted.
 NOTHING = lexicon.AnyCase(r"[\W\d_]*(?:<find.left_over>[\W_]*)*")
 
 Span = tuple[int, int]
 
 
 def composed(text: str) -> str:
-    """The text in NFC, as all places in it are counted."""
+    """Return the text in NFC, in which all spans are counted."""
     return unicodedata.normalize("NFC", text)
 
 
 def spans(text: str, quote: str) -> list[Span]:
-    """Where a quote stands in a text, in any case, spacing and kind of quotation marks.
+    """Return the spans of a quote in a text, ignoring case, spacing and kind of quotation marks.
 
-    Like the gate, it takes only places that begin and end where words do.
+    Like the gate, it matches whole words only.
 
     Args:
-        text: What was said; places are counted in ``composed(text)``.
-        quote: The words; without letters or digits they stand nowhere.
+        text: The message; spans are counted in ``composed(text)``.
+        quote: The words; without letters or digits they match nothing.
     """
-    flat, places = _normalised(composed(text))
-    wanted, _ = _normalised(composed(quote))
-    wanted = wanted.strip(EDGES)
+    flat, indexes = _normalise(composed(text))
+    needle, _ = _normalise(composed(quote))
+    needle = needle.strip(EDGES)
     found: list[Span] = []
-    start = flat.find(wanted) if any(map(str.isalnum, wanted)) else -1
+    start = flat.find(needle) if any(map(str.isalnum, needle)) else -1
     while start >= 0:
-        end = start + len(wanted)
-        cut_before = start > 0 and flat[start - 1].isalnum() and wanted[0].isalnum()
-        cut_after = flat[end : end + 1].isalnum() and wanted[-1].isalnum()
+        end = start + len(needle)
+        cut_before = start > 0 and flat[start - 1].isalnum() and needle[0].isalnum()
+        cut_after = flat[end : end + 1].isalnum() and needle[-1].isalnum()
         if not cut_before and not cut_after:
-            found.append((places[start], places[end - 1] + 1))
-        start = flat.find(wanted, start + 1)
-    return _merged(found)
+            found.append((indexes[start], indexes[end - 1] + 1))
+        start = flat.find(needle, start + 1)
+    return _merge(found)
 
 
 def clauses(text: str, within: Span | None = None) -> list[Span]:
-    """The clauses of a text, or of a part of it, without the signs between them."""
+    """Return the clauses of a text, or of a part of it, without the separators."""
     start, end = within or (0, len(text))
     found: list[Span] = []
     for match in CLAUSE_END.finditer(text, start, end):
@@ -56,7 +56,7 @@ def clauses(text: str, within: Span | None = None) -> list[Span]:
 
 
 def clauses_that_say(text: str, lemmas: frozenset[str], within: Span | None = None) -> list[Span]:
-    """The clauses in which one of these words stands, in whatever form."""
+    """Return the clauses that contain one of these lemmas in any form."""
     return [
         (start, end)
         for start, end in clauses(text, within)
@@ -65,45 +65,44 @@ def clauses_that_say(text: str, lemmas: frozenset[str], within: Span | None = No
 
 
 def cut(text: str, parts: Iterable[Span]) -> str:
-    """The text with ``[…]`` in place of these parts; nothing when it says nothing else."""
+    """Return the text with ``[…]`` in place of these parts; empty if nothing else is left."""
     text = composed(text)
     at, pieces = 0, []
-    for start, end in _merged(sorted(parts)):
+    for start, end in _merge(sorted(parts)):
         pieces.append(text[at:start])
         at = end
     pieces.append(text[at:])
     return "" if all(map(NOTHING.fullmatch, pieces)) else CUT.join(pieces)
 
 
-def without(parts: Sequence[Span], kept: Sequence[Span]) -> list[Span]:
-    """The parts that do not overlap with ``kept``."""
+def without(parts: Sequence[Span], excluded: Sequence[Span]) -> list[Span]:
+    """Return the parts that do not overlap with ``excluded``."""
     return [
         (start, end)
         for start, end in parts
-        if not any(start < until and begin < end for begin, until in kept)
+        if not any(start < until and begin < end for begin, until in excluded)
     ]
 
 
-def _normalised(text: str) -> tuple[str, list[int]]:
-    """The text normalised for comparison, and the original place of each letter."""
+def _normalise(text: str) -> tuple[str, list[int]]:
+    """Return the text normalised for comparison, and the original index of each character."""
     letters: list[str] = []
-    places: list[int] = []
-    for place, character in enumerate(text):
+    indexes: list[int] = []
+    for index, character in enumerate(text):
         if INVISIBLE.match(character):
             continue
         if character.isspace():
             if letters and letters[-1] != " ":
                 letters.append(" ")
-                places.append(place)
+                indexes.append(index)
             continue
         for letter in without_yo(character.casefold().translate(TYPOGRAPHY)):
             letters.append(letter)
-            places.append(place)
-    return "".join(letters), places
+            indexes.append(index)
+    return "".join(letters), indexes
 
 
-def _merged(parts: Sequence[Span]) -> list[Span]:
-    """Overlapping parts merged."""
+def _merge(parts: Sequence[Span]) -> list[Span]:
     result: list[Span] = []
     for start, end in parts:
         if result and start <= result[-1][1]:

@@ -1,4 +1,4 @@
-"""The embedding space: a model with the centre of its vectors, and the one that serves."""
+"""Embedding spaces: centred vectors of a model, and the choice of the model that serves."""
 
 import asyncio
 import json
@@ -22,32 +22,33 @@ from src.texts import detect_language
 
 logger = logging.getLogger(__name__)
 
-# One embedding model as the search uses it: centred vectors, and a scale for similarity.
+# An embedding space is one embedding model as the search uses it: centred vectors, and a scale for
+# similarity.
 #
-# A raw cosine says little: those of unrelated sentences are high too. Two things are found out
-# once per model and stored with it. The *means*: what generic statements, and generic questions,
-# of a language share is subtracted from every such text. So a question finds its answer rather
-# than another question, and a Ukrainian one an English fact. The *scale* maps a centred cosine to
-# a similarity from 0 (as unrelated texts) to 1 (the same again).
+# A raw cosine says little, since unrelated sentences have high ones too. Two things are measured
+# once per model and stored with it. The *means*: the part that generic statements, or generic
+# questions, of a language share is subtracted from every such text. So a question finds its answer
+# rather than another question, and a Ukrainian question an English fact. The *scale* maps a
+# centred cosine to a similarity from 0 (unrelated texts) to 1 (the same text).
 
-# What ``measure_scale`` finds of the local model, so that no first start has to embed a hundred
-# texts. ``python -m benchmarks.embedding_scale`` writes it anew, a test compares it.
 FORMS: tuple[tuple[Form, str], ...] = (
     ("statement", "generic.statement"), ("question", "generic.question"),
 )  # fmt: skip
+# Result of ``measure_scale`` for the local model, so that a first start need not embed a hundred
+# texts. ``python -m benchmarks.embedding_scale`` rewrites it; a test compares it.
 LOCAL_SCALE = Path(__file__).with_name("local_scale.json")
 
 
 async def measure_scale(embedder: Embedder) -> Scale:
-    """Embed ordinary texts (``generic`` in the lexicon) to find the scale of a model.
+    """Embed ordinary texts (``generic`` in the lexicon) to measure the scale of a model.
 
     Raises:
-        ModelError: The endpoint is away, or its vectors are not of one length.
+        ModelError: The endpoint is away, or its vectors differ in length.
     """
     means: dict[tuple[str, Form], tuple[float, ...]] = {}
     cosines: list[float] = []
-    listed = [(form, *told) for form, group in FORMS for told in lexicon.by_language(group)]
-    for form, language, texts in listed:
+    groups = [(form, *rest) for form, group in FORMS for rest in lexicon.by_language(group)]
+    for form, language, texts in groups:
         vectors = await embedder.embed_documents(texts)
         mean = vectors.mean(axis=0)
         means[language, form] = tuple(mean.tolist())
@@ -58,47 +59,48 @@ async def measure_scale(embedder: Embedder) -> Scale:
     return Scale(means, float(np.median(cosines)), float(np.quantile(cosines, 0.95)))
 
 
-PROBE = "Проверка связи, connection check"  # no user asks this, so it is never a cache hit
-RELATED = 0.6  # similarity from which texts are related
+PROBE = "Проверка связи, connection check"  # no user asks this, so that it is never a cache hit
+RELATED = 0.6  # least similarity of related texts
 
 
 class EmbeddingSpace:
-    """Embeds texts and centres them; asks the database once what it knows of the model.
+    """Space of one embedding model, which embeds and centres texts.
+
+    What is stored of the model is read once.
 
     Attributes:
-        embedder: What embeds.
-        known: The model, once it is known.
-        failures: How many queries in a row it could not embed, or not in time.
+        embedder: The embedder.
+        known: The model, once it is read or measured.
+        failures: Number of consecutive queries that failed or timed out.
     """
 
     def __init__(
         self, embedder: Embedder, client: PgClient, repository: EmbeddingRepository
     ) -> None:
-        """Embed with ``embedder``; keep what is measured of it in ``repository``."""
+        """Embed with ``embedder``; store its scale in ``repository``."""
         self.embedder = embedder
         self._client = client
         self._repository = repository
         self.known: EmbeddingModel | None = None
         self._means: dict[tuple[str, Form], Vectors] = {}
-        self._opening = asyncio.Lock()
+        self._model_lock = asyncio.Lock()
         self.failures = 0
 
     @property
     def name(self) -> str:
-        """The model's, as in ``EMBEDDING_MODEL``."""
+        """The model's name, as in ``EMBEDDING_MODEL``."""
         return self.embedder.name
 
     async def model(self) -> EmbeddingModel:
-        """The model, measured now if this database has not met it.
+        """Return the model; measure it if it is new to this database.
 
         Raises:
             ModelError: The endpoint is away, or returns vectors of another length than before.
             StorageError: The database is away.
         """
-        async with self._opening:
+        async with self._model_lock:
             if self.known is None:
-                name = self.embedder.name
-                model = await self._client.run(self._repository.find_model, name)
+                model = await self._client.run(self._repository.find_model, self.name)
                 model = model or await self._measure()
                 self.embedder.dimensions = model.dimensions
                 self._means = {
@@ -108,7 +110,7 @@ class EmbeddingSpace:
             return self.known
 
     async def embed_query(self, text: str) -> str:
-        """The centred vector of a query, as PostgreSQL reads it: ``[0.1,...]``.
+        """Return the centred vector of a query in PostgreSQL's notation: ``[0.1,...]``.
 
         Raises:
             ModelError: The endpoint is away.
@@ -125,7 +127,7 @@ class EmbeddingSpace:
         return as_literal(self._centre(vectors, [text], form)[0])
 
     async def embed_documents(self, texts: Sequence[str]) -> list[str]:
-        """The centred vectors of documents, as PostgreSQL reads them.
+        """Return the centred vectors of documents in PostgreSQL's notation.
 
         Raises:
             ModelError: The endpoint is away.
@@ -141,17 +143,17 @@ class EmbeddingSpace:
         """Embed a text that no embedder refuses, to tell a bad text from a bad embedder.
 
         Raises:
-            ModelError: The endpoint refuses anything.
-            ModelUnavailableError: It is away, or returns no vectors; the local model does not
-                start.
+            ModelError: The endpoint refuses every text.
+            ModelUnavailableError: The endpoint is away or returns no vectors, or the local model
+                does not start.
         """
         await self.embedder.embed_documents([PROBE])
 
     def similarity(self, cosine: float) -> float:
-        """A centred cosine on the model's own scale, 0 to 1; 0 before the model is known.
+        """Return a centred cosine on the model's own scale, 0 to 1; 0 before the model is known.
 
-        0 is the middle of unrelated texts, 0.6 what 95 of 100 pairs of them stay below, 1 the
-        same text; straight lines between. So a threshold means the same for every model.
+        0 is the median of unrelated texts, 0.6 their 95th percentile, 1 the same text, with linear
+        interpolation. So a threshold means the same for every model.
         """
         if self.known is None:
             return 0.0
@@ -162,40 +164,39 @@ class EmbeddingSpace:
         means = np.vstack([self._means[detect_language(text), form] for text in texts])
         if vectors.shape != means.shape:
             raise ModelError(
-                f"{self.embedder.name} returned vectors of shape {vectors.shape}, "
-                f"not {means.shape}"
+                f"{self.name} returned vectors of shape {vectors.shape}, not {means.shape}"
             )
         return unit(vectors - means)
 
     async def _measure(self) -> EmbeddingModel:
-        name = self.embedder.name
-        if name == LOCAL_EMBEDDINGS:
+        if self.name == LOCAL_EMBEDDINGS:
             scale = Scale.of(*json.loads(LOCAL_SCALE.read_text()).values())
         else:
             scale = await measure_scale(self.embedder)
-        return await self._client.run(self._repository.add_model, name, scale)
+        return await self._client.run(self._repository.add_model, self.name, scale)
 
 
 def as_literal(vector: Vectors) -> str:
-    """A vector as pgvector's text: ``[0.1,-0.2]``, with the four digits that halfvec keeps."""
+    """Return a vector as pgvector's text, ``[0.1,-0.2]``, with the four digits of halfvec."""
     return "[" + ",".join(f"{value:.4f}" for value in vector.tolist()) + "]"
 
 
-LINE_DEADLINE = 1.0  # seconds to embed a line of which it is to be told what it is
-LOOK_EVERY = 3.0  # seconds between checks whether the wanted model can serve
-GIVEN_UP_AFTER = 5  # failed queries in a row of the model before
-LINGER = 30.0  # seconds before a replaced one is closed: searches may be running
+LINE_DEADLINE = 1.0  # seconds to embed a line that is to be classified
+CHECK_EVERY = 3.0  # seconds between checks whether the wanted model can serve
+MAX_FAILURES = 5  # consecutive failed queries of the earlier model
+LINGER = 30.0  # seconds before a replaced space is closed: searches may still use it
 
 
 @dataclass(eq=False, repr=False)
 class ServingSpace:
-    """Serves with the model that the operator wants as soon as every document has its vector.
+    """Space of the serving model: the wanted one as soon as every document has its vector.
 
-    Until then the one before serves: its vectors are all there. Every process finds out for
-    itself, by the documents; the job ``reembed`` (or the command) gives them their vectors. When
-    the one before answers no more, the wanted one serves at once, with the vectors that there are.
+    Until then the earlier model serves, whose vectors are complete. Every process decides this
+    itself, from the stored documents; the job ``reembed`` (or the command) computes the missing
+    vectors. When the earlier model does not answer any more, the wanted one serves at once with
+    the vectors that it has.
 
-    ``_build`` makes the embedder of a name; ``_default`` is wanted when no setting is.
+    ``_build`` makes the embedder of a name; ``_default`` is the wanted model without a setting.
     """
 
     _build: Callable[[str], Embedder]
@@ -204,15 +205,15 @@ class ServingSpace:
     _client: PgClient
 
     def __post_init__(self) -> None:
-        """Build what it needs on the client."""
+        """Build the repository on the client."""
         self._repository = EmbeddingRepository(self._client)
         self._spaces: dict[str, EmbeddingSpace] = {}
         self._serving: EmbeddingSpace | None = None
-        self._looked_at = float("-inf")
-        self._closing: set[asyncio.Task[None]] = set()
+        self._checked_at = float("-inf")
+        self._closing_tasks: set[asyncio.Task[None]] = set()
 
     async def current(self) -> EmbeddingSpace:
-        """The space to embed and search in; it stays usable for LINGER seconds.
+        """Return the space to embed and search in; it stays usable for LINGER seconds.
 
         Raises:
             StorageError: The database is away, and nothing serves yet.
@@ -220,46 +221,45 @@ class ServingSpace:
         serving = self._serving
         if serving is None:
             await self._client.run(self._settings.get)
-        elif serving.name == self._wanted or time.monotonic() - self._looked_at < LOOK_EVERY:
+        elif serving.name == self._wanted or time.monotonic() - self._checked_at < CHECK_EVERY:
             return serving
-        self._looked_at = time.monotonic()
+        self._checked_at = time.monotonic()
         name = wanted = self._wanted
-        if serving is None or serving.failures < GIVEN_UP_AFTER:
+        if serving is None or serving.failures < MAX_FAILURES:
             name = await self._client.run(self._repository.find_serving, wanted)
         if serving is not None:
             if name != wanted:
                 return serving
-            self._retire(serving)
-        self._serving = self._space(name)
+            self._close_later(serving)
+        self._serving = self._get_space(name)
         return self._serving
 
     def coming(self) -> EmbeddingSpace | None:
-        """The wanted model's space while another one serves; None when it serves itself."""
-        wanted = self._wanted
-        if self._serving is not None and self._serving.name == wanted:
+        """Return the wanted model's space while another one serves; None if it serves itself."""
+        if self._serving is not None and self._serving.name == self._wanted:
             return None
-        return self._space(wanted)
+        return self._get_space(self._wanted)
 
     def known_model_id(self) -> int | None:
-        """The id of the model that serves, once it is known."""
+        """Return the id of the serving model; None before it is known."""
         known = self._serving.known if self._serving else None
         return known.id if known else None
 
     async def model(self) -> EmbeddingModel:
-        """The model that serves; see ``EmbeddingSpace``."""
+        """Return the serving model; see ``EmbeddingSpace``."""
         return await (await self.current()).model()
 
     async def embed_query(self, text: str) -> str:
-        """See ``EmbeddingSpace``."""
+        """Embed a query in the serving space; see ``EmbeddingSpace``."""
         return await (await self.current()).embed_query(text)
 
     async def embed_within(
         self, seconds: float, text: str, *, is_query: bool, otherwise: str
     ) -> tuple[str | None, int | None]:
-        """The vector of a text and the id of its model; ``otherwise`` is logged without them.
+        """Return the vector of a text and the id of its model; log ``otherwise`` without them.
 
         Returns:
-            Two Nones where the model is away, refuses the text, or takes longer than ``seconds``.
+            Two Nones if the model is away, refuses the text, or takes longer than ``seconds``.
 
         Raises:
             StorageError: The database is away.
@@ -277,7 +277,7 @@ class ServingSpace:
             return None, None
 
     async def embed_line(self, text: str) -> Vectors | None:
-        """The local model's vector of a line, not centred; None where it does not serve."""
+        """Return the local model's vector of a line, not centred; None if it does not serve."""
         with suppress(AppError, TimeoutError):
             async with asyncio.timeout(LINE_DEADLINE):
                 space = await self.current()
@@ -286,12 +286,12 @@ class ServingSpace:
         return None
 
     def similarity(self, cosine: float) -> float:
-        """See ``EmbeddingSpace``."""
+        """Return a similarity in the serving space; see ``EmbeddingSpace``."""
         return self._serving.similarity(cosine) if self._serving is not None else 0.0
 
     async def close(self) -> None:
         """Close every open space."""
-        for task in self._closing:
+        for task in self._closing_tasks:
             task.cancel()
         for space in self._spaces.values():
             await space.embedder.close()
@@ -300,13 +300,13 @@ class ServingSpace:
     def _wanted(self) -> str:
         return self._settings.last_known.embedding_name or self._default
 
-    def _space(self, name: str) -> EmbeddingSpace:
+    def _get_space(self, name: str) -> EmbeddingSpace:
         if name not in self._spaces:
             self._spaces[name] = EmbeddingSpace(self._build(name), self._client, self._repository)
         return self._spaces[name]
 
-    def _retire(self, space: EmbeddingSpace) -> None:
-        """Close it when no search can still use it."""
+    def _close_later(self, space: EmbeddingSpace) -> None:
+        """Close a space when no search can still use it."""
 
         async def close() -> None:
             await asyncio.sleep(LINGER)
@@ -315,5 +315,5 @@ class ServingSpace:
                 await space.embedder.close()
 
         task = asyncio.create_task(close())
-        self._closing.add(task)
-        task.add_done_callback(self._closing.discard)
+        self._closing_tasks.add(task)
+        task.add_done_callback(self._closing_tasks.discard)

@@ -1,4 +1,4 @@
-"""Facts: stored once, with their sources, and retired rather than overwritten."""
+"""Repository of facts: deduplicated, with their sources, retired instead of overwritten."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
@@ -14,12 +14,12 @@ from src.reading.facts import MEMORY_TYPES, PRIVATE, Fact, Origin, fact_number
 from src.reading.relations import relation_term
 from src.texts.morphology import terms
 
-KINDS = [*MEMORY_TYPES, PRIVATE]  # as they are listed
+KINDS = [*MEMORY_TYPES, PRIVATE]  # in listing order
 
 
 @dataclass(frozen=True)
-class Replaced:
-    """A fact that another one took the place of; ``until`` when it held, as far as is known."""
+class ReplacedFact:
+    """A fact that another one replaced; ``until`` is when it stopped being true, if known."""
 
     id: int
     text: str
@@ -28,34 +28,34 @@ class Replaced:
 
 @dataclass(frozen=True)
 class Memory:
-    """A stored fact, as the view ``facts`` shows it.
+    """A stored fact: a row of the view ``facts``.
 
-    What has a default is filled by ``MemoryRepository.list_facts`` alone.
+    Only ``MemoryRepository.list_facts`` fills the fields with defaults.
 
     Attributes:
         id: Its number.
-        text: What it says, in the user's language.
+        text: The statement, in the user's language.
         memory_type: One of ``MEMORY_TYPES``.
-        subject: Whom it is about, canonical: ``user``, ``brother``, a name.
-        relation: Canonical: ``lives_in``.
-        object: As it was said.
+        subject: Canonical subject: ``user``, ``brother``, a name.
+        relation: Canonical relation: ``lives_in``.
+        object: The object in the user's words.
         importance: 1 to 10.
-        pinned: Whether the user wants it always in view.
-        valid_from: Since when it holds in the world, if known.
-        valid_until: Until when.
-        retired_at: Since when it is not believed any more.
+        pinned: True if the user wants it always in the prompt.
+        valid_from: Start of its validity in the world, if known.
+        valid_until: End of its validity.
+        retired_at: When it was retired; None for a current fact.
         uid: ``msg-<id>`` of its newest source.
-        said_at: When that was said.
-        message_id: That message, if it is still there.
-        quote: Its exact words.
-        speaker_id: In a group, the member who told it, and whom "user" means in it.
-        speaker: What they are called.
-        origin: What kind of call stored it.
+        said_at: When that message was written.
+        message_id: That message, if it still exists.
+        quote: The exact words of that message.
+        speaker_id: In a group, the member who told it, who is "user" in its text.
+        speaker: Their name.
+        origin: The kind of call that stored it.
         created_at: When it was stored.
-        retired_reason: Why it is not believed any more.
-        superseded_by: The number of the fact that took its place.
-        replaced_by: The text of that fact.
-        past: What it took the place of, the latest first.
+        retired_reason: Why it was retired.
+        superseded_by: The number of its successor.
+        replaced_by: The text of its successor.
+        past: The facts that it replaced, the latest first.
     """
 
     id: int
@@ -80,44 +80,43 @@ class Memory:
     retired_reason: str | None = None
     superseded_by: int | None = None
     replaced_by: str | None = None
-    past: tuple[Replaced, ...] = ()
+    past: tuple[ReplacedFact, ...] = ()
 
     @property
     def fact(self) -> Fact:
-        """As if it were new."""
-        known = vars(self)
-        return Fact.model_construct(**{n: known[n] for n in Fact.model_fields if n in known})
+        """The same fact as a proposal, without its database columns."""
+        columns = vars(self)
+        return Fact.model_construct(**{k: columns[k] for k in Fact.model_fields if k in columns})
 
 
 def memory_query(sql: str) -> str:
-    """A statement on the view ``facts f``, which calls the columns what ``Memory`` does.
+    """Return a statement on the view ``facts f``, with the columns of ``Memory`` filled in.
 
-    ``{memory}`` are those without a default, ``{more}`` the others that the view has.
+    ``{memory}`` stands for the columns without a default, ``{more}`` for the others of the view.
     """
-    columns = [(field.name, field.default is MISSING) for field in fields(Memory)[:-1]]
-    for place, is_wanted in (("{memory}", True), ("{more}", False)):
-        found = (f"f.{name}" for name, is_needed in columns if is_needed is is_wanted)
-        sql = sql.replace(place, ", ".join(found))
-    return sql
+    *columns, _past = (f"f.{field.name}" for field in fields(Memory))
+    required = sum(field.default is MISSING for field in fields(Memory))
+    sql = sql.replace("{memory}", ", ".join(columns[:required]))
+    return sql.replace("{more}", ", ".join(columns[required:]))
 
 
 @dataclass(frozen=True)
 class FactQuery:
-    """Which facts of an owner are read, and in which order.
+    """Filter, order and page of an owner's facts.
 
     Attributes:
-        order: ``newest``; ``kind``: kind by kind, of each the pinned first, then the newest;
-            ``weight``: the pinned first, then the most important, without their past and what is
-            private: prompts are made of it.
-        ids: Only these.
+        order: ``newest``; ``kind``: by kind, in each the pinned first, then the newest;
+            ``weight``, for prompts: the pinned first, then the most important, without past and
+            private facts.
+        ids: Only these facts.
         kind: Only this one of ``MEMORY_TYPES``.
-        is_living: Whether they are believed (True), or not any more (False); None: either.
-        is_pinned: Whether only the pinned are wanted.
-        is_valid: Whether no event is wanted that is over.
-        text: Only those whose text has this in it, in whatever case.
-        before: Only those with a lower number.
-        limit: How many at most.
-        offset: How many are passed over.
+        is_living: True for current facts, False for retired ones, None for both.
+        is_pinned: True for pinned facts only.
+        is_valid: True to leave out events that are over.
+        text: Only facts whose text contains this, ignoring case.
+        before: Only facts with a lower number.
+        limit: Maximum number of facts.
+        offset: Number of facts to skip.
     """
 
     order: Literal["newest", "kind", "weight"] = "newest"
@@ -133,15 +132,15 @@ class FactQuery:
 
 
 @dataclass(frozen=True)
-class Telling:
-    """A message that tells a fact, as it is stored now.
+class CurrentSource:
+    """Current state of the message that tells a fact.
 
     Attributes:
-        text: Without the time label.
-        is_own: Whether the sender typed it.
+        text: Its text without the time label.
+        is_own: True if the sender typed it.
         speaker_id: In a group, the sender.
-        speaker: What they are called there.
-        is_disputed: Whether the sender is, or was, asked what it is to replace.
+        speaker: The sender's name in the group.
+        is_disputed: True if the sender is or was asked which fact it replaces.
     """
 
     text: str
@@ -153,7 +152,7 @@ class Telling:
 
 @dataclass(frozen=True)
 class Similar(Memory):
-    """A fact that a new one might repeat or replace."""
+    """A stored fact that a new one might repeat or replace."""
 
     content_hash: str = ""
     cosine: float | None = None
@@ -161,7 +160,7 @@ class Similar(Memory):
 
 @dataclass(frozen=True)
 class Source:
-    """Where a fact was said: the message, its exact words, and when."""
+    """Source of a fact: the message, its exact words, and its time."""
 
     message_id: int
     quote: str
@@ -169,27 +168,26 @@ class Source:
 
     @property
     def uid(self) -> str:
-        """The name of the message in references."""
+        """The message's id in references."""
         return f"msg-{self.message_id}"
 
     @property
     def episode(self) -> str:
-        """The name of the teaching."""
+        """The id of the teaching."""
         return f"teach_{self.uid}"
 
 
 @dataclass(frozen=True)
 class SourceMessage:
-    """Where something was said.
+    """Message behind a reference.
 
     Attributes:
-        text: The message, or the quote when the message is gone.
-        said_at: When.
-        chat_id: With ``telegram_message_id``: where the message stands in Telegram, if it is
-            still known.
+        text: The message, or the quote if the message was deleted.
+        said_at: When it was written.
+        chat_id: With ``telegram_message_id``: its place in Telegram, if known.
         telegram_message_id: See ``chat_id``.
-        bot_id: The bot that numbered it so.
-        is_bots: Whether the bot said it.
+        bot_id: The bot under which ``telegram_message_id`` counts.
+        is_bots: True if the bot wrote it.
     """
 
     text: str
@@ -202,22 +200,22 @@ class SourceMessage:
 
 @dataclass(frozen=True)
 class NewMemory:
-    """A fact to store, its subject and relation canonical, and what the row has beside it.
+    """A fact to store, with canonical subject and relation, and the other columns of its row.
 
     Attributes:
         fact: The fact.
-        language: Of its text.
-        origin: What kind of call stores it.
-        content_hash: Of its text.
-        source: Where it was said.
+        language: Language of its text.
+        origin: The kind of call that stores it.
+        content_hash: Hash of its text.
+        source: Its source.
         terms: Its search terms.
         vector: Its embedding, if there is one yet.
-        model_id: The model of that, with whose vectors it is compared.
-        contradicts: Ids of facts that it takes the place of, as its proposer says.
-        entities: (name, normalised name) of whom and what it is about.
+        model_id: The model of ``vector``, whose vectors it is compared with.
+        contradicts: Ids of facts that it replaces, according to its proposer.
+        entities: (name, normalised name) of its subject and object.
         speaker_id: See ``Memory``.
         speaker: See ``Memory``.
-        private_text: Of a private fact: its text with the secret, which ``fact`` has masked.
+        private_text: For a private fact, its text with the secret, which ``fact`` has masked.
     """
 
     fact: Fact
@@ -236,25 +234,25 @@ class NewMemory:
 
 
 def count_recalls(transaction: Transaction, answer: NewAnswer) -> None:
-    """Count that an answer relied on the facts among its sources; a step of storing it."""
+    """Count a recall of each fact among an answer's sources; a step of storing the answer."""
     ids = [source.memory_id for source in answer.sources if source.memory_id is not None]
     if ids:
-        place = {"conversation_id": answer.conversation_id, "memory_ids": ids}
-        transaction.execute(COUNT_RECALLS, place)
+        params = {"conversation_id": answer.conversation_id, "memory_ids": ids}
+        transaction.execute(COUNT_RECALLS, params)
 
 
 def fact_terms(text: str, relation: str) -> list[str]:
-    """The search terms of a fact: its words, and its relation for questions that ask for it."""
+    """Return a fact's search terms: its words, and its relation for questions that ask for it."""
     return [*terms(text), relation_term(relation)]
 
 
 def message_number(uid: str) -> int | None:
-    """12 for ``msg-12``; None for anything else."""
+    """Return 12 for ``msg-12``, None for anything else."""
     return fact_number(uid, "msg-")
 
 
-# A page of an owner's facts.
-PAGE = """
+# One page of an owner's facts.
+FACT_PAGE = """
 WHERE f.owner_id = %(owner)s
   AND (%(ids)s::bigint[] IS NULL OR f.id = ANY(%(ids)s))
   AND (%(is_living)s::boolean IS NULL OR (f.retired_at IS NULL) = %(is_living)s)
@@ -266,9 +264,9 @@ WHERE f.owner_id = %(owner)s
   AND (%(order)s <> 'weight' OR f.memory_type <> 'private')
 ORDER BY {order} LIMIT %(limit)s OFFSET %(offset)s
 """
-# As a prompt needs them: an index has them in this order.
-SELECT_BARE = "SELECT {memory} FROM facts f {page}"
-# With what each took the place of; the page is chosen before sources and past are looked up.
+# Facts for a prompt; an index has them in this order.
+SELECT_FOR_PROMPT = "SELECT {memory} FROM facts f {page}"
+# Facts with those that each replaced; the page is selected before sources and past are joined.
 SELECT_WITH_PAST = """
 WITH page AS MATERIALIZED (SELECT f.id FROM memories f {page})
 SELECT {memory}, {more}, past.ids, past.texts, past.untils
@@ -286,27 +284,27 @@ array_position(%(kinds)s::text[], f.memory_type), f.pinned DESC, f.created_at DE
 """
 BY_WEIGHT = "f.pinned DESC, f.importance DESC, f.created_at DESC, f.id DESC"
 SELECT_FACTS = {
-    name: memory_query(sql.replace("{page}", PAGE).replace("{order}", order))
+    name: memory_query(sql.replace("{page}", FACT_PAGE).replace("{order}", order))
     for name, sql, order in (
         ("newest", SELECT_WITH_PAST, "f.id DESC"),
         ("kind", SELECT_WITH_PAST, BY_KIND),
-        ("weight", SELECT_BARE, BY_WEIGHT),
+        ("weight", SELECT_FOR_PROMPT, BY_WEIGHT),
     )
 }
 
-# How many facts of some owners hold, inside another statement; below, of everybody, by kind.
+# Number of current facts: of some owners (as a subquery), of all owners, of one owner by kind.
 COUNT_LIVING = """
 SELECT owner_id, count(*) AS facts FROM memories
 WHERE owner_id = ANY(%(owners)s) AND retired_at IS NULL GROUP BY owner_id
 """
-COUNT_ALL = "SELECT count(*) FROM memories WHERE retired_at IS NULL"  # of everybody, patiently
+COUNT_ALL = "SELECT count(*) FROM memories WHERE retired_at IS NULL"  # slow: needs PATIENT
 COUNT_KINDS = """
 SELECT memory_type, count(*) FROM memories
 WHERE owner_id = %(owner)s AND retired_at IS NULL
 GROUP BY memory_type
 """
 
-# The user wants it always in view, or does not; in a group only who told it may say so.
+# Pin or unpin a current fact; in a group only the member who told it may do so.
 UPDATE_PINNED = """
 UPDATE memories SET pinned = %(pinned)s, updated_at = now()
 WHERE id = %(memory_id)s AND owner_id = %(owner)s
@@ -314,7 +312,7 @@ WHERE id = %(memory_id)s AND owner_id = %(owner)s
   AND (%(asker)s::bigint IS NULL OR speaker_id IS NULL OR speaker_id = %(asker)s)
 """
 
-# The message behind a reference, or an answer of the bot's; of the owner alone.
+# The message behind a reference, or an answer of the bot; only the owner's.
 SELECT_SOURCE = """
 SELECT message_text(m.content), m.said_at, coalesce(m.chat_id, asked.chat_id),
        coalesce(abs(m.telegram_message_id), m.sent_message_ids[1]),
@@ -325,7 +323,7 @@ WHERE m.id = %(message_id)s AND c.owner_id = %(owner)s AND m.role IN ('user', 'a
   AND NOT m.is_forgotten
 """
 
-# What is kept of a message that is gone: the words that a fact quotes.
+# The quote that a fact keeps of a message that was deleted.
 SELECT_QUOTE = """
 SELECT s.quote, s.said_at
 FROM memory_sources s JOIN memories f ON f.id = s.memory_id
@@ -340,9 +338,9 @@ WHERE s.episode = %(episode)s AND f.owner_id = %(owner)s
 LIMIT 1
 """
 
-# A message of the owner that may be remembered, as it reads now, or as /new left it to be read;
-# and who says "I" in it, where the owner is a group.
-SELECT_TELLING = """
+# A message of the owner that may be remembered, as it reads now or as /new saved it for the
+# digest; in a group with the sender, who is "user" in it.
+SELECT_CURRENT_SOURCE = """
 SELECT message_text(m.content), m.provenance = 'typed',
        CASE WHEN %(user)s < 0 THEN m.sender_id END, m.speaker, m.is_disputed
 FROM messages m JOIN conversations c ON c.id = m.conversation_id
@@ -355,10 +353,9 @@ FROM parting_messages p
 WHERE p.message_id = %(message_id)s AND p.owner_id = %(owner)s
 """
 
-# Living facts that a new one might repeat or replace, of the same member where the owner is a
-# group: the same words, the same subject and relation, those that a model names, relations whose
-# end it may tell, what shares most words with it, or the nearest by meaning; and what its message
-# has told before, living or not.
+# Current facts that a new one might repeat or replace, of the same member if the owner is a group:
+# same words, same subject and relation, named by a model, relations that it may end, most words in
+# common, or nearest by meaning. Also facts that its message told before, current or retired.
 SELECT_SIMILAR = memory_query("""
 WITH living AS (
     SELECT f.id, -(e.embedding <#> %(vector)s::halfvec) AS cosine
@@ -393,7 +390,7 @@ LEFT JOIN document_embeddings e ON e.document_id = d.id AND e.model_id = %(model
 ORDER BY f.retired_at IS NULL, f.content_hash = %(content_hash)s DESC, cosine DESC NULLS LAST, f.id
 """)
 
-# A new fact.
+# Insert a fact.
 INSERT_MEMORY = """
 INSERT INTO memories (owner_id, memory_type, text, language, subject, relation, object,
                       importance, pinned, origin, valid_from, valid_until, content_hash,
@@ -404,7 +401,7 @@ VALUES (%(owner)s, %(memory_type)s, %(text)s, %(language)s, %(subject)s, %(relat
 RETURNING id
 """
 
-# Where it was said, once per message.
+# Link a fact to its message, once per message.
 INSERT_SOURCE = """
 INSERT INTO memory_sources (memory_id, message_id, sender_id, author_id, uid, episode, quote,
                             said_at)
@@ -419,14 +416,14 @@ WHERE f.id = %(memory_id)s AND f.owner_id = %(owner)s
 ON CONFLICT ON CONSTRAINT memory_sources_once DO NOTHING
 """
 
-# It was said again: nothing new but the time.
+# A known fact was said again: update its time, importance and pin.
 TOUCH_MEMORY = """
 UPDATE memories SET updated_at = now(), importance = greatest(importance, %(importance)s),
        pinned = pinned OR %(pinned)s
 WHERE id = %(memory_id)s AND owner_id = %(owner)s
 """
 
-# People, places and things of a fact.
+# People, places and things that a fact is about.
 INSERT_ENTITIES = """
 WITH added AS (
     INSERT INTO entities (owner_id, name, normalised_name)
@@ -442,7 +439,7 @@ WHERE f.id = %(memory_id)s AND f.owner_id = %(owner)s
 ON CONFLICT DO NOTHING
 """
 
-# A fact that does not hold any more, and what took its place.
+# Retire facts, with their successor.
 RETIRE = """
 UPDATE memories
 SET retired_at = now(), retired_reason = %(reason)s, superseded_by = %(successor)s,
@@ -451,8 +448,8 @@ WHERE id = ANY(%(ids)s) AND owner_id = %(owner)s
   AND retired_at IS NULL
 """
 
-# Facts that a successor took the place of hold again, or the one of them with this number, until
-# the end that they had before; one that was told anew meanwhile holds already.
+# Restore the facts that a successor replaced, or one of them, with the end of validity that they
+# had before. Skip a fact that was stored again meanwhile.
 RESTORE = """
 UPDATE memories f SET retired_at = NULL, retired_reason = NULL, superseded_by = NULL,
        updated_at = now(),
@@ -468,7 +465,7 @@ WHERE superseded_by = %(successor)s AND retired_reason = ANY(%(reasons)s)
 RETURNING text
 """
 
-# Beyond the limit the least important and least recalled go, never the pinned.
+# Retire facts above the limit, the least important and least recalled first, never pinned ones.
 RETIRE_SURPLUS = """
 UPDATE memories SET retired_at = now(), retired_reason = 'limit'
 WHERE id IN (
@@ -479,14 +476,14 @@ WHERE id IN (
 ) AND NOT pinned AND owner_id = %(owner)s
 """
 
-# Facts that an answer relied on.
+# Count one recall of the facts that an answer relied on.
 COUNT_RECALLS = """
 UPDATE memories SET recalls = recalls + 1
 WHERE id = ANY(%(memory_ids)s)
   AND owner_id = (SELECT owner_id FROM conversations WHERE id = %(conversation_id)s)
 """
 
-# What the gate refused, once per message and text.
+# Log a refused fact, once per message and text.
 INSERT_REJECTED = """
 INSERT INTO rejected_facts (owner_id, message_id, reason, text, origin)
 SELECT %(owner)s, m.id, %(reason)s, %(text)s, %(origin)s
@@ -500,40 +497,40 @@ WHERE m.id = %(message_id)s AND c.owner_id = %(owner)s
 
 
 class MemoryRepository(Repository):
-    """Reads facts, and what concerns them; every method blocks (see ``PgClient.run``)."""
+    """Repository of facts and their sources; every method blocks (see ``PgClient.run``)."""
 
-    def list_facts(self, owner: Owner, wanted: FactQuery = FactQuery()) -> list[Memory]:
-        """A page of facts."""
-        return self._all(_memory, SELECT_FACTS[wanted.order], owner, **vars(wanted), kinds=KINDS)
+    def list_facts(self, owner: Owner, query: FactQuery = FactQuery()) -> list[Memory]:
+        """Return a page of facts."""
+        return self._all(_from_row, SELECT_FACTS[query.order], owner, **vars(query), kinds=KINDS)
 
     def find_fact(self, owner: Owner, memory_id: int) -> Memory | None:
-        """A fact, living or retired; None when there is none."""
-        found = self.list_facts(owner, FactQuery(ids=[memory_id], is_living=None))
-        return found[0] if found else None
+        """Return a fact, current or retired; None if it does not exist."""
+        facts = self.list_facts(owner, FactQuery(ids=[memory_id], is_living=None))
+        return facts[0] if facts else None
 
     def count_kinds(self, owner: Owner) -> dict[str, int]:
-        """How many living facts there are of each kind that has some, in order."""
-        found: dict[str, int] = dict(self._client.fetch_all(COUNT_KINDS, owner))
-        return {kind: found[kind] for kind in KINDS if found.get(kind)}
+        """Return the number of current facts of each kind that has any, in listing order."""
+        counts: dict[str, int] = dict(self._client.fetch_all(COUNT_KINDS, owner))
+        return {kind: counts[kind] for kind in KINDS if counts.get(kind)}
 
     def count(self, owner: Owner) -> int:
-        """How many facts hold."""
+        """Return the number of current facts of an owner."""
         return sum(self.count_kinds(owner).values())
 
     def count_all(self) -> int:
-        """How many facts of everybody hold; it reads a whole index."""
+        """Return the number of current facts of all owners; it reads a whole index."""
         return self._first(int, COUNT_ALL, limits=PATIENT) or 0
 
     def set_pinned(
         self, owner: Owner, memory_id: int, *, pinned: bool, asker: int | None = None
     ) -> bool:
-        """Pin a living fact, or let it go; False when it is not there, or another's."""
+        """Pin or unpin a current fact; False if it does not exist or is another member's."""
         return self._client.execute(
             UPDATE_PINNED, owner, memory_id=memory_id, pinned=pinned, asker=asker
         ) > 0  # fmt: skip
 
     def find_source(self, owner: Owner, uid: str) -> SourceMessage | None:
-        """The message behind ``msg-<id>``, or what a fact quotes of it; None: both are gone."""
+        """Return the message ``msg-<id>``, else a fact's quote of it; None if both are deleted."""
         number = message_number(uid)
         if number is None:
             return None
@@ -541,54 +538,54 @@ class MemoryRepository(Repository):
         return found or self._first(SourceMessage, SELECT_QUOTE, owner, uid=uid)
 
     def get_message_uid_by_episode(self, owner: Owner, episode: str) -> str | None:
-        """``msg-12`` for ``teach_msg-12``; None when no fact has that source."""
+        """Return ``msg-12`` for ``teach_msg-12``; None if no fact has that source."""
         return self._first(str, SELECT_UID_BY_EPISODE, owner, episode=episode)
 
     def add_rejected(
         self, owner: Owner, message_id: int, *, reason: str, text: str | None, origin: str
     ) -> None:
-        """Note what was refused; ``text`` is None when it must not be kept."""
-        kept = None if text is None else storable(text)
+        """Log a refused fact; ``text`` is None if it must not be stored."""
         self._client.execute(
-            INSERT_REJECTED, owner, message_id=message_id, reason=reason, text=kept, origin=origin
-        )
+            INSERT_REJECTED, owner, message_id=message_id, reason=reason, origin=origin,
+            text=None if text is None else storable(text),
+        )  # fmt: skip
 
 
 class StoredFacts(OwnerSteps):
-    """Changes facts, after ``lock_facts``; ``src/memory/writer.py`` puts the steps in order."""
+    """Steps that change facts, after ``lock_facts``; ``src/memory/writer.py`` orders them."""
 
-    def find_message(self, message_id: int) -> Telling | None:
-        """What a message of the owner says now; None: it is not there to be remembered.
+    def find_message(self, message_id: int) -> CurrentSource | None:
+        """Return the current state of a message of the owner; None if it must not be remembered.
 
-        It may have been erased, forgotten, or be private.
+        It may be erased, forgotten or private.
         """
-        rows = self._rows(SELECT_TELLING, message_id=message_id)
-        return Telling(*rows[0]) if rows else None
+        rows = self._rows(SELECT_CURRENT_SOURCE, message_id=message_id)
+        return CurrentSource(*rows[0]) if rows else None
 
     def list_similar(self, memory: NewMemory, *, ended: Collection[str] = ()) -> list[Similar]:
-        """Facts that ``memory`` might repeat or replace, equal words first.
+        """Return facts that ``memory`` might repeat or replace, those with equal words first.
 
-        Retired ones, which come before the living, are those that its message has told earlier.
-        Those that it ``contradicts`` are among them, however far away they are, and those whose
-        relation is in ``ended``.
+        Retired facts come before current ones; they are those that the same message told earlier.
+        Facts that ``memory`` contradicts are included at any distance, as are those with a
+        relation in ``ended``.
         """
         words = list({term for term in memory.terms if not term.startswith("=")})
         rows = self._rows(
             SELECT_SIMILAR, **vars(memory.fact) | vars(memory) | {"terms": words},
             model=memory.model_id, ended=list(ended), episode=memory.source.episode,
         )  # fmt: skip
-        return [replace(Similar(*known), content_hash=h, cosine=c) for *known, h, c in rows]
+        return [replace(Similar(*row), content_hash=h, cosine=c) for *row, h, c in rows]
 
     def add(self, memory: NewMemory) -> int:
-        """Store a fact with its source, its entities and its search document; returns its id."""
+        """Store a fact with its source, entities and search document; return its id."""
         fact = vars(memory.fact)
         texts = {name: storable(fact[name]) for name in ("text", "subject", "relation", "object")}
         [(memory_id,)] = self._rows(INSERT_MEMORY, **vars(memory) | fact | texts)
         self.add_source(memory_id, memory.source)
-        named = {normalised: storable(name) for name, normalised in memory.entities if normalised}
-        if named:
-            names = {"normalised": list(named), "names": list(named.values())}
-            self._run(INSERT_ENTITIES, memory_id=memory_id, **names)
+        names = {normalised: storable(name) for name, normalised in memory.entities if normalised}
+        if names:
+            columns = {"normalised": list(names), "names": list(names.values())}
+            self._run(INSERT_ENTITIES, memory_id=memory_id, **columns)
         document = NewDocument(
             "memory", memory_id, "user", memory.source.said_at, memory.terms,
             vector=memory.vector, model_id=memory.model_id,
@@ -597,13 +594,13 @@ class StoredFacts(OwnerSteps):
         return int(memory_id)
 
     def add_source(self, memory_id: int, source: Source) -> bool:
-        """Note where a fact was said; False when that is known."""
+        """Add a source to a fact; False if it has that source already."""
         columns = {**vars(source), "uid": source.uid, "episode": source.episode}
         columns["quote"] = storable(source.quote)
         return self._run(INSERT_SOURCE, memory_id=memory_id, **columns) > 0
 
     def touch(self, memory_id: int, fact: Fact | Memory) -> None:
-        """A fact was said again, as ``fact``; it may be more important, or pinned, now."""
+        """Note that a fact was said again as ``fact``; it may gain importance or a pin."""
         self._run(TOUCH_MEMORY, **vars(fact), memory_id=memory_id)
 
     def retire(
@@ -614,17 +611,17 @@ class StoredFacts(OwnerSteps):
         reason: str,
         until: datetime | None = None,
     ) -> int:
-        """Facts that do not hold any more, since ``until``; returns how many there were."""
+        """Retire facts that ended at ``until``; return how many were current."""
         return self._run(RETIRE, ids=list(ids), successor=successor, reason=reason, until=until)
 
     def retire_surplus(self, limit: int) -> int:
-        """Retire what exceeds ``limit`` living facts; returns how many."""
+        """Retire facts above ``limit``; return how many."""
         return self._run(RETIRE_SURPLUS, limit=limit)
 
 
-def _memory(*row: Any) -> Memory:
-    """A fact of ``SELECT_FACTS``; the last three columns, if there, are its past."""
+def _from_row(*row: Any) -> Memory:
+    """Build a fact from a row of ``SELECT_FACTS``, whose last three columns may be its past."""
     *columns, ids, texts, untils = row
     if len(row) < len(fields(Memory)):
         return Memory(*row)
-    return Memory(*(*columns, tuple(map(Replaced, ids or (), texts or (), untils or ()))))
+    return Memory(*(*columns, tuple(map(ReplacedFact, ids or (), texts or (), untils or ()))))

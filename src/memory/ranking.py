@@ -1,35 +1,34 @@
-"""From candidates to a ranking: the sum of absolute scores, and what is known before the query.
+"""Ranking of candidates: the sum of absolute scores and priors.
 
-``make bench`` prints how well the weights do.
+``make bench`` measures the weights.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from src.memory.retrieval_repo import Hit
 from src.memory.search_index_repo import UNNAMED_SPEAKERS
-from src.reading import lexicon
-from src.reading.sentences import MAX_SENTENCE, is_wish
+from src.reading import lexicon, sentences
 from src.reading.time_expressions import Period, TimeQuery
 
-LEXICAL_WEIGHT = 0.06  # of BM25F, beside a cosine with weight 1
-WISH_BONUS = 0.2  # how to answer: it bears on every question
-FACT_BONUS = 0.05  # a message from which a fact was taken
-SPEAKER_BONUS = 0.15  # the query names the one who said it
-SESSION_WEIGHT = 0.3  # of the mean of the three best of the same talk
+LEXICAL_WEIGHT = 0.06  # of BM25F, relative to a cosine with weight 1
+WISH_BONUS = 0.2  # a wish about answers matters to every question
+FACT_BONUS = 0.05  # a message from which a fact was extracted
+SPEAKER_BONUS = 0.15  # the query names the speaker
+SESSION_WEIGHT = 0.3  # of the mean of the three best scores of the same session
 SESSION_BEST = 3
 SESSION_GAP = timedelta(hours=6)
-# Among people, who tell each other in long turns and ask in short ones. An assistant is told in
-# questions, and long is what one pastes.
+# Among people, who tell each other things in long turns and ask in short ones. To an assistant,
+# people tell things in questions, and long messages are pasted.
 QUESTION_PENALTY = 0.05
-LENGTH_BONUS = 0.1  # at LONG_WORDS words or more, in proportion below
+LENGTH_BONUS = 0.1  # at LONG_WORDS words or more, proportional below
 LONG_WORDS = 40
-NUMBER_BONUS = 0.08  # a text with a number or a time word, when the query asks when
-PERIOD_BONUS = 0.15  # said in, or valid in, a period that the query names
+NUMBER_BONUS = 0.08  # a text with a number or a time word, if the query asks when
+PERIOD_BONUS = 0.15  # said or valid in a period that the query names
 OUTDATED_PENALTY = 0.25  # a message whose fact is retired
-LINK_BONUS = (0.05, 0.02)  # hangs on an entity that the query names, by one or two links
+LINK_BONUS = (0.05, 0.02)  # one or two links away from an entity that the query names
 
 Scored = tuple[Hit, float]
 TIME_WORD = lexicon.AnyCase(r"\d|\b<find.time_word>\b")
@@ -37,33 +36,34 @@ TIME_WORD = lexicon.AnyCase(r"\d|\b<find.time_word>\b")
 
 @dataclass(frozen=True)
 class RankedQuery:
-    """What the ranking knows of the query.
+    """The parts of a query that the ranking uses.
 
     Attributes:
-        words: Its words, lower-case, for names of speakers.
-        time: The periods that it names, and whether it asks for a time or for what used to hold.
+        words: Its words in lower case, for speakers' names.
+        time: Its periods, and whether it asks for a time or for the past.
     """
 
     words: frozenset[str]
     time: TimeQuery
 
 
-def rank(candidates: Iterable[Hit], query: RankedQuery) -> list[Hit]:
-    """The candidates with their scores, best first; equal scores by uid: the order is total."""
-    documents = list(candidates)
-    named = _named_speaker(documents, query.words)
-    # What shares words and has no vector counts as near as the nearest of those that share none.
+def rank(documents: Sequence[Hit], query: RankedQuery) -> list[Hit]:
+    """Return the documents with scores, best first; ties are ordered by uid."""
+    speakers = {d.speaker.lower() for d in documents} & query.words
+    named = speakers.pop() if len(speakers) == 1 else None
+    # A document with shared words but no vector counts as near as the nearest of those that share
+    # none.
     near = max((d.cosine for d in documents if d.cosine is not None and not d.bm25), default=0.0)
-    seen = [replace(d, cosine=near) if d.cosine is None and d.bm25 else d for d in documents]
-    scores = [_score(document, query, named=named) for document in seen]
+    compared = [replace(d, cosine=near) if d.cosine is None and d.bm25 else d for d in documents]
+    scores = [_score(document, query, named=named) for document in compared]
     scored = list(zip(documents, scores, strict=True))
-    return sorted(_with_sessions(scored), key=lambda hit: (-hit.score, hit.uid))
+    return sorted(_add_session_scores(scored), key=lambda hit: (-hit.score, hit.uid))
 
 
 def _score(document: Hit, query: RankedQuery, *, named: str | None) -> float:
     score = (document.cosine or 0.0) + LEXICAL_WEIGHT * document.bm25
     score += SPEAKER_BONUS * (named is not None and document.speaker.lower() == named)
-    score += PERIOD_BONUS * _is_within(document, query.time.periods)
+    score += PERIOD_BONUS * _matches_period(document, query.time.periods)
     if document.hops is not None:
         score += LINK_BONUS[document.hops - 1]
     if document.kind == "message":
@@ -76,7 +76,7 @@ def _score(document: Hit, query: RankedQuery, *, named: str | None) -> float:
 
 
 def _prior_of_user(document: Hit) -> float:
-    return WISH_BONUS * is_wish(document.text[:MAX_SENTENCE])
+    return WISH_BONUS * sentences.is_wish(document.text[: sentences.MAX_SENTENCE])
 
 
 def _prior_among_people(document: Hit, query: RankedQuery) -> float:
@@ -86,8 +86,7 @@ def _prior_among_people(document: Hit, query: RankedQuery) -> float:
     return prior + NUMBER_BONUS * (query.time.asks_when and bool(TIME_WORD.search(document.text)))
 
 
-def _is_within(document: Hit, periods: Sequence[Period]) -> bool:
-    """Whether it was said, or holds in the world, within one of the periods."""
+def _matches_period(document: Hit, periods: Sequence[Period]) -> bool:
     begin, until = document.valid_from, document.valid_until
     return any(
         period.start <= document.said_at < period.end
@@ -96,27 +95,21 @@ def _is_within(document: Hit, periods: Sequence[Period]) -> bool:
     )
 
 
-def _named_speaker(documents: Sequence[Hit], words: frozenset[str]) -> str | None:
-    """The only speaker that the query names, else None."""
-    named = {d.speaker.lower() for d in documents} & words
-    return named.pop() if len(named) == 1 else None
-
-
-def _with_sessions(scored: Sequence[Scored]) -> list[Hit]:
-    """Messages of a talk in which others fit well gain from it; a fact is a talk of its own."""
-    talks = [[entry] for entry in scored if entry[0].kind != "message"]
+def _add_session_scores(scored: Sequence[Scored]) -> list[Hit]:
+    """Raise messages of a session in which others score high; each fact is its own session."""
+    sessions = [[entry] for entry in scored if entry[0].kind != "message"]
     messages = [entry for entry in scored if entry[0].kind == "message"]
     previous = None
     for entry in sorted(messages, key=lambda e: (e[0].said_at, e[0].source_id)):
         said_at = entry[0].said_at
         if previous is None or said_at - previous > SESSION_GAP:
-            talks.append([])
-        talks[-1].append(entry)
+            sessions.append([])
+        sessions[-1].append(entry)
         previous = said_at
-    return [hit for talk in talks for hit in _raise_session(talk)]
+    return [hit for session in sessions for hit in _raise_session(session)]
 
 
 def _raise_session(session: Sequence[Scored]) -> list[Hit]:
     best = sorted((score for _, score in session), reverse=True)[:SESSION_BEST]
-    prior = SESSION_WEIGHT * math.fsum(best) / max(len(best), 1)
+    prior = SESSION_WEIGHT * math.fsum(best) / len(best)
     return [replace(document, score=score + prior) for document, score in session]

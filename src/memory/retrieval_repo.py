@@ -1,4 +1,4 @@
-"""Candidates for an answer in one round trip, and what is known, listed by kind and by time."""
+"""Repository of search: candidates for an answer in one round trip, and overviews."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,34 +7,34 @@ from uuid import UUID
 
 from src.base.owners import Owner
 from src.memory.memory_repo import Memory, memory_query
-from src.memory.search_index_repo import Kind
+from src.memory.search_index_repo import DocumentKind
 from src.pg.client import PreparedStatement, Repository
 from src.reading.voices import Provenance
 
-MAX_SHOWN = 2000  # characters of a candidate
-# So many vectors, or one in so many, are compared exactly. Of the ten nearest of 4,127 (what is
-# said in both development halves) 98.7 % are among 300, and 99.9 % among 1,000, which would take
-# as long as 6,000 without outlines.
+MAX_HIT_TEXT = 2000  # characters of a candidate's text
+# Number of vectors that are compared exactly: NEAR, or one in NEAR_SHARE if that is more. Of the
+# ten nearest among 4,127 vectors (both development halves), 98.7 % are among 300, and 99.9 % among
+# 1,000, which would take as long as 6,000 without outlines.
 NEAR, NEAR_SHARE = 300, 20
 
 
 @dataclass(frozen=True)
 class SearchRequest:
-    """What to look for.
+    """Parameters of a search.
 
     Attributes:
-        owner: Whose documents; no one else's can come back.
+        owner: Whose documents are searched; no one else's can come back.
         terms: Search terms of the query.
-        entity_terms: Terms that may name an entity (people's roles in their canonical form).
-        vector: The centred embedding of the query as ``[...]``, or None: lexically only.
-        model_id: The model of that vector.
-        periods: Half-open periods of time that the query names, as (start, end).
-        conversation_id: With ``before_position``: leave out this conversation's messages from
-            that position on, which the model sees anyway.
+        entity_terms: Terms that may name an entity (people's roles in canonical form).
+        vector: Centred embedding of the query as ``[...]``; None for a lexical search.
+        model_id: The model of ``vector``.
+        periods: Half-open periods that the query names, as (start, end).
+        conversation_id: With ``before_position``: leave out this conversation's messages from that
+            position on, which the model sees anyway.
         before_position: See ``conversation_id``.
-        with_assistant: Everything that was said: also by the bot, and what told nothing but facts
-            that their user took back.
-        with_retired: Also facts that do not hold any more.
+        with_assistant: True to include the bot's messages, and messages that told only facts that
+            their user took back.
+        with_retired: True to include retired facts.
         limit: Candidates per channel.
     """
 
@@ -53,35 +53,35 @@ class SearchRequest:
 
 @dataclass(frozen=True)
 class Hit:
-    """Something that a channel of the search found, or that is listed.
+    """A document that the search found, or an entry of an overview.
 
     Attributes:
         kind: ``message``, ``memory`` or ``summary``.
         source_id: The id of that message, memory or summary.
-        message_id: The message in which it was said, if it is still there.
-        uid: ``msg-<id>`` of that message, also when it is gone; ``sum-<id>`` of a summary.
+        message_id: The message behind it, if it still exists.
+        uid: ``msg-<id>`` of that message, even if it was deleted; ``sum-<id>`` of a summary.
         speaker: ``user``, ``assistant``, or a name.
-        said_at: When it was said.
-        text: What it says, at most MAX_SHOWN characters from ``starts_at`` on.
-        provenance: Whose words it holds; see ``Voice``.
-        author: Whose words it holds, by name: another's than the user's, or a group member's.
-        author_id: Who told it, in a group.
-        cosine: Centred cosine with the query; None when it has no vector or the query none.
-        bm25: BM25F of the query's terms; 0 when none occurs.
+        said_at: When that message was written.
+        text: Its text, at most MAX_HIT_TEXT characters from ``starts_at`` on.
+        provenance: Whose words the text is; see ``Voice``.
+        author: Author of the text, if not the user; in a group, the member.
+        author_id: In a group, the member who told it.
+        cosine: Centred cosine with the query; None if either has no vector.
+        bm25: BM25F of the query's terms; 0 if none occurs.
         hops: Links from an entity that the query names: 1, 2, or None.
-        memory_type: Of a memory.
-        valid_from: Since when a memory holds.
-        valid_until: Until when it holds.
-        retired_at: Since when it is not believed any more.
-        quote: Of a memory: the user's own words behind it.
-        starts_at: Of a long message: where the passage that fits best begins.
-        tells_fact: Whether a message told a fact that is believed.
-        score: By which it was ranked; higher is better.
-        similarity: Of its meaning, on the model's own scale, 0 to 1.
-        successor: Of what is retired, the fact that holds instead, or tells its end.
+        memory_type: Type of a memory.
+        valid_from: Start of a memory's validity.
+        valid_until: End of a memory's validity.
+        retired_at: When the memory was retired.
+        quote: The user's own words behind a memory.
+        starts_at: Start of the best passage of a long message, in characters.
+        tells_fact: True for a message that told a current fact.
+        score: Score of the ranking; higher is better.
+        similarity: Similarity of meaning to the query on the model's own scale, 0 to 1.
+        successor: Id of the current fact that replaced or ended a retired hit.
     """
 
-    kind: Kind
+    kind: DocumentKind
     source_id: int
     message_id: int | None
     uid: str
@@ -107,26 +107,26 @@ class Hit:
 
     @property
     def retired(self) -> bool:
-        """Whether it is a retired fact, or the message that told one."""
+        """True for a retired fact, and for the message that told one."""
         return self.retired_at is not None
 
     @property
     def is_own(self) -> bool:
-        """Whether its sender typed it."""
+        """True if the sender typed it."""
         return self.provenance == "typed"
 
     @property
     def words(self) -> str:
-        """What the user said, word for word."""
+        """The user's exact words."""
         return self.quote or self.text
 
-    def is_of(self, speaker_id: int | None) -> bool:
-        """Whether it tells of the one who asks: of the user, or of this member of the group."""
+    def is_by_asker(self, speaker_id: int | None) -> bool:
+        """Return True if the asker typed it: the user, or this member of the group."""
         return self.is_own and (speaker_id is None or self.author_id in (None, speaker_id))
 
 
 def hit_of(fact: Memory) -> Hit:
-    """A fact that is listed, or shown unasked, as if it had been found."""
+    """Return a fact as a hit, for listings and prompts."""
     return Hit(
         "memory", fact.id, fact.message_id, fact.uid, "user", fact.said_at, fact.text,
         author=fact.speaker, author_id=fact.speaker_id, memory_type=fact.memory_type,
@@ -134,18 +134,20 @@ def hit_of(fact: Memory) -> Hit:
     )  # fmt: skip
 
 
-# BM25F (Robertson, Zaragoza, Taylor 2004) with k1 = 0.9, b = 0.2: the fields of a message are its
-# own words (weight 1) and, where several people talk, those of the message before it (0.5), of the
-# one before that (0.3) and of the next one (0.3); a word counts as found in a message when one of
-# its fields holds it. The sum is multiplied by the share of the query's idf that the message
-# covers: one common word is no match. A word that stands in more than a 25th of the messages tells
-# next to nothing and costs most of the time, so it counts only when the query has no rarer one.
-# Dense: the nearest neighbours among the owner's vectors: those whose outlines (a bit for each
-# number) differ least, and of these the nearest exactly; of many passages one is always somewhat
-# near, so that a later one counts a little less. Of a period those whose outlines differ least.
-# Entities: the facts that hang on an entity whom the query names, and on the entities of those
-# facts. Wishes about answers bear on every question, so that no fact which is nearer takes their
-# place. What the bot said is left out by the indexes themselves, unless it is wanted.
+# BM25F (Robertson, Zaragoza, Taylor 2004) with k1 = 0.9, b = 0.2. The fields of a message are its
+# own words (weight 1) and, where several people talk, the words of the message before it (0.5), of
+# the one before that (0.3) and of the next one (0.3). A message has a term if one of its fields
+# has it. The sum is multiplied by the share of the query's idf that the message covers: one common
+# word is no match. A term in more than a 25th of the messages says next to nothing and costs most
+# of the time, so it counts only if the query has no rarer one.
+# Dense: the nearest neighbours among the owner's vectors. First those whose outlines (one bit per
+# dimension) differ least, then the nearest of these by exact distance. Of many passages one is
+# always somewhat near, so that later passages count a little less. In a named period: the
+# documents whose outlines differ least.
+# Entities: facts linked to an entity that the query names, and facts linked to the entities of
+# those. Wishes about answers matter to every question; they are a channel of their own, so that
+# nearer facts do not displace them. The indexes leave out the bot's messages unless they are
+# requested.
 SEARCH = PreparedStatement(
     "search_memory",
     """
@@ -318,9 +320,10 @@ WHERE (%(with_assistant)s OR d.speaker <> 'assistant' AND NOT coalesce(was_taken
 )
 
 
-# Whether ``SEARCH`` can find anything for a prompt that shows all of a conversation, by the same
-# rule of what it leaves out: what was said elsewhere or is gone, a fact told there or kept with
-# its secret, a summary. A prompt never shows as many as are looked at.
+# True if ``SEARCH`` can find anything that a prompt with the whole conversation does not show. It
+# follows the rules by which ``SEARCH`` leaves documents out. Such documents are messages of other
+# or deleted conversations, facts told there, private facts (stored with their secret), and
+# summaries. A prompt never shows as many as the 1,000 documents examined.
 SELECT_BEYOND = PreparedStatement(
     "select_beyond",
     """
@@ -350,6 +353,7 @@ SELECT id, private_text FROM memories
 WHERE id = ANY(%(ids)s) AND owner_id = %(owner)s AND private_text IS NOT NULL
 """
 
+# Full texts of messages.
 SELECT_TEXTS = """
 SELECT m.id, message_text(m.content)
 FROM messages m JOIN conversations c ON c.id = m.conversation_id
@@ -361,8 +365,8 @@ FAMILY = [
     "mother", "father", "parents", "brother", "sister", "son", "daughter", "child", "wife",
     "husband", "partner", "grandmother", "grandfather", "aunt", "uncle", "cousin", "family",
 ]  # fmt: skip
-# The subjects and the relations of what is told of them.
-ABOUT: Mapping[str, tuple[list[str] | None, list[str]]] = {
+# Subjects and relations of the facts in an overview; None: every subject.
+OVERVIEWS: Mapping[str, tuple[list[str] | None, list[str]]] = {
     "profile": (None, []),
     "family": (FAMILY, ["has_child", "has_sibling", "has_parent", "married_to", "partner"]),
     "work": ([], ["works_as", "works_at", "studies_at", "studies"]),
@@ -370,7 +374,7 @@ ABOUT: Mapping[str, tuple[list[str] | None, list[str]]] = {
 }
 
 
-# The facts that hold, by kind, the most important first. A period is that of their newest source.
+# Current facts, the most important first; the period is that of their newest source.
 SELECT_FACTS = memory_query("""
 SELECT {memory} FROM facts f
 WHERE f.owner_id = %(owner)s AND f.retired_at IS NULL AND f.memory_type <> 'private'
@@ -385,7 +389,7 @@ ORDER BY f.pinned DESC, f.importance DESC, f.said_at DESC, f.id DESC
 LIMIT %(limit)s
 """)
 
-# What holds instead of retired facts, at the end of each line of replacements.
+# The current facts that replaced retired ones, at the end of each chain of replacements.
 SELECT_SUCCESSORS = memory_query("""
 WITH RECURSIVE line AS (
     SELECT f.id AS retired, f.superseded_by AS next, 1 AS step FROM memories f
@@ -403,7 +407,7 @@ FROM line JOIN facts f ON f.id = line.next
 WHERE f.owner_id = %(owner)s AND f.retired_at IS NULL
 """)
 
-# The newest of what the user said in a period.
+# The newest messages of the user in a period.
 SELECT_MESSAGES = """
 SELECT 'message', m.id, m.id, 'msg-' || m.id, 'user', m.said_at,
        left(message_text(m.content), 2000), m.provenance, coalesce(m.origin, m.speaker),
@@ -420,31 +424,30 @@ ORDER BY m.said_at DESC, m.id DESC LIMIT %(limit)s
 
 
 class RetrievalRepository(Repository):
-    """Searches one owner's documents, and lists what is known; every method blocks."""
+    """Search and listings of one owner's documents; every method blocks."""
 
     def search(self, request: SearchRequest) -> list[Hit]:
-        """What the channels found, in no particular order; a few hundred documents at most."""
-        wanted = {
+        """Return the candidates of all channels, unordered; a few hundred at most."""
+        params = {
             **vars(request), **Owner(*request.owner.row).columns(), "model": request.model_id,
             "terms": list(dict.fromkeys(request.terms)),
             "entity_terms": list(request.entity_terms),
             "starts": [start for start, _ in request.periods],
             "ends": [end for _, end in request.periods],
-            "shown": MAX_SHOWN, "near": NEAR, "share": NEAR_SHARE,
+            "shown": MAX_HIT_TEXT, "near": NEAR, "share": NEAR_SHARE,
         }  # fmt: skip
-        rows = self._client.fetch_all(SEARCH, wanted)
-        return [Hit(*row) for row in rows]
+        return self._all(Hit, SEARCH, params)
 
     def is_anything_beyond(self, owner: Owner, conversation_id: UUID) -> bool:
-        """Whether the index has anything of the owner's that this whole conversation does not."""
+        """Return True if the owner has documents that this whole conversation does not show."""
         return self._first(bool, SELECT_BEYOND, owner, conversation_id=conversation_id) or False
 
     def read_texts(self, owner: Owner, messages: Sequence[int]) -> dict[int, str]:
-        """All that these messages of the owner say, by id."""
+        """Return the full texts of messages of the owner, by id."""
         return dict(self._client.fetch_all(SELECT_TEXTS, owner, ids=list(messages)))
 
     def read_private(self, owner: Owner, facts: Sequence[int]) -> dict[int, str]:
-        """Private facts of the owner with their secrets, by id."""
+        """Return private facts of the owner with their secrets, by id."""
         return dict(self._client.fetch_all(SELECT_PRIVATE, owner, ids=list(facts)))
 
     def list_facts(
@@ -457,11 +460,11 @@ class RetrievalRepository(Repository):
         speaker_id: int | None = None,
         limit: int = 20,
     ) -> list[Hit]:
-        """The facts that hold: of certain types, about what ``ABOUT`` names, told in a period.
+        """Return the current facts of some types, about a key of ``OVERVIEWS``, told in a period.
 
-        In a group those that the member ``speaker_id`` told.
+        In a group only those that the member ``speaker_id`` told.
         """
-        subjects, relations = ABOUT[about]
+        subjects, relations = OVERVIEWS[about]
         return self._all(
             lambda *row: hit_of(Memory(*row)), SELECT_FACTS, owner,
             since=period[0], until=period[1], limit=limit, speaker_id=speaker_id,
@@ -472,18 +475,18 @@ class RetrievalRepository(Repository):
     def find_successors(
         self, owner: Owner, *, facts: Sequence[int], messages: Sequence[int]
     ) -> dict[tuple[str, int], Hit]:
-        """What holds instead of retired facts and of what messages told, by kind and id of those.
+        """Return the successors of retired facts, by kind and id of the fact or its message.
 
-        A message that told several such facts has the successor of one of them.
+        A message that told several retired facts has the successor of one of them.
         """
-        ids = {**owner.columns(), "ids": list(facts), "messages": list(messages)}
-        rows = self._client.fetch_all(SELECT_SUCCESSORS, ids)
-        found: dict[tuple[str, int], Hit] = {}
-        for retired, told_in, *row in rows:
+        params = {**owner.columns(), "ids": list(facts), "messages": list(messages)}
+        rows = self._client.fetch_all(SELECT_SUCCESSORS, params)
+        successors: dict[tuple[str, int], Hit] = {}
+        for retired, message_ids, *row in rows:
             fact = hit_of(Memory(*row))
-            found["memory", int(retired)] = fact
-            found |= {("message", int(id_)): fact for id_ in told_in if id_ is not None}
-        return found
+            successors["memory", int(retired)] = fact
+            successors |= {("message", int(id_)): fact for id_ in message_ids if id_ is not None}
+        return successors
 
     def list_messages(
         self,
@@ -494,9 +497,9 @@ class RetrievalRepository(Repository):
         before_position: int = 0,
         limit: int = 20,
     ) -> list[Hit]:
-        """What the user said in a period, oldest first, before a position of a conversation.
+        """Return the user's messages of a period, oldest first; of too many the newest.
 
-        Of too much the newest.
+        Messages of ``conversation_id`` from ``before_position`` on are left out.
         """
         return self._all(
             Hit, SELECT_MESSAGES, owner, since=period[0], until=period[1], limit=limit,

@@ -1,4 +1,4 @@
-"""The memory screens: pages of facts, and a card for each with its actions."""
+"""Memory screens: pages of facts, and a card with actions for each fact."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -12,62 +12,58 @@ from src.texts import Language, say
 from src.texts.plain_text import shortened
 from src.texts.reply import Action, Button, Reply, Rows, in_rows, pager_row
 
-PAGE = 8  # facts; with MAX_LINE and what they replaced, half of a Telegram message
-PER_ROW = 4  # buttons with numbers
+PAGE_SIZE = 8  # facts; with MAX_LINE and replaced facts, half of a Telegram message
+PER_ROW = 4  # number buttons
 MAX_LINE = 160  # characters of a fact in a list
-MAX_TEXT = 700  # characters of one that is shown alone, and of its quote
+MAX_TEXT = 700  # characters of a fact on its card, and of its quote
 MAX_PAST = 5  # earlier values on a card
 KINDS = tuple(MEMORY_TYPES)
-ALL_KINDS = 0  # of a page; KINDS are numbered from 1
+ALL_KINDS = 0  # kind number of a page; KINDS are numbered from 1
 PENCIL, PIN = "✏️", "📌"
 
 
 @dataclass(eq=False, repr=False)
 class MemoryScreens:
-    """Pages and cards, and the actions of their buttons.
+    """Pages and cards of facts, and the actions of their buttons.
 
-    At ``_app_url`` all of it is one page (``src/web``); None where it is not reachable.
+    The web app (``src/web``) at ``_app_url`` shows the same; None if it is not reachable.
     """
 
     _memories: Memories
     _client: PgClient
     _app_url: str | None
 
-    def __post_init__(self) -> None:
-        """The facts that it reads."""
-        self._facts = self._memories.facts
-
     async def page(self, called: Called, number: int = 1, kind: int = ALL_KINDS) -> Reply:
-        """A page of what is remembered, of all kinds or of one.
+        """Return a page of facts, of all kinds or of one.
 
         Args:
-            called: Who looks.
-            number: From 1; beyond the last one, the last one.
+            called: The caller.
+            number: Page number from 1; beyond the last page, the last one.
             kind: ALL_KINDS, or the number of one of KINDS.
         """
-        counts = await self._client.run(self._facts.count_kinds, called.owner)
+        counts = await self._client.run(self._memories.facts.count_kinds, called.owner)
         language = called.language
         if not counts:
             return Reply(say("memory_empty", language), is_screen=True)
         chosen = KINDS[kind - 1] if 0 < kind <= len(KINDS) and KINDS[kind - 1] in counts else None
         total = counts[chosen] if chosen else sum(counts.values())
-        last = -(-total // PAGE)
+        last = -(-total // PAGE_SIZE)
         number = max(1, min(number, last))
-        offset = (number - 1) * PAGE
-        wanted = FactQuery("kind", kind=chosen, limit=PAGE, offset=offset)
-        facts = await self._client.run(self._facts.list_facts, called.owner, wanted)
+        offset = (number - 1) * PAGE_SIZE
+        query = FactQuery("kind", kind=chosen, limit=PAGE_SIZE, offset=offset)
+        facts = await self._client.run(self._memories.facts.list_facts, called.owner, query)
         lines = [say("memory_title", language, count=sum(counts.values()))]
-        lines += _grouped(facts, offset, called)
+        lines += _list_lines(facts, offset, called)
         kind = KINDS.index(chosen) + 1 if chosen else ALL_KINDS
-        places = enumerate(facts, start=offset + 1)
-        buttons = [Button(str(n), Action("fact", (fact.id, number, kind))) for n, fact in places]
+        numbered = enumerate(facts, start=offset + 1)
+        buttons = [Button(str(n), Action("fact", (fact.id, number, kind))) for n, fact in numbered]
         rows = in_rows(buttons, PER_ROW)
         rows += pager_row(number, last, "facts", kind)
         rows += _kind_rows(counts, chosen, language)
         return Reply("\n".join(lines), rows, say("memory_hint", language), is_screen=True)
 
     async def open_app(self, called: Called) -> Reply:
-        """``/app``: a button that opens the page; Telegram has those in private chats only."""
+        """Return the button of ``/app``; Telegram opens web apps in private chats only."""
         language = called.language
         if called.owner.is_group:
             return Reply(say("app_in_private", language))
@@ -77,102 +73,102 @@ class MemoryScreens:
         return Reply(say("app_open", language), ((button,),))
 
     async def card(self, called: Called, memory_id: int, *back: int) -> Reply:
-        """A fact: kind, source, past, and buttons for what can be done to it.
+        """Return the card of a fact: kind, source, past, and action buttons.
 
         Args:
-            called: Who looks.
+            called: The caller.
             memory_id: The fact.
             back: The page to go back to, and its kind.
         """
-        found = await self._client.run(self._facts.find_fact, called.owner, memory_id)
-        if found is None:
+        fact = await self._client.run(self._memories.facts.find_fact, called.owner, memory_id)
+        if fact is None:
             return _gone_reply(called, back)
-        text = "\n".join(_described(found, called))
-        return Reply(text, _action_rows(found, called, back), is_screen=True)
+        text = "\n".join(_card_lines(fact, called))
+        return Reply(text, _action_rows(fact, called, back), is_screen=True)
 
     async def pin(self, called: Called, memory_id: int, *back: int, pinned: bool = True) -> Reply:
-        """Keep a fact always in view, or no more."""
+        """Pin or unpin a fact."""
         done = await self._memories.pin(called.owner, memory_id, pinned=pinned, asker=called.asker)
         if not done:
-            return await self._refused(called, memory_id)
+            return await self._refusal_note(called, memory_id)
         popup = say("tap_pinned" if pinned else "tap_unpinned", called.language)
         return replace(await self.card(called, memory_id, *back), popup=popup)
 
     async def forget(self, called: Called, memory_id: int, *back: int) -> Reply:
-        """Forget a fact, and what was said of it; it can be taken back for ten minutes."""
+        """Forget a fact and its sources; undoable for ten minutes."""
         forgotten = await self._memories.forget_once(
             called.owner, fact_uid(memory_id), asker=called.asker
         )
         if not forgotten.texts:
-            return await self._refused(called, memory_id)
+            return await self._refusal_note(called, memory_id)
         text = say("forgot", called.language, text=shortened("; ".join(forgotten.texts), MAX_TEXT))
-        rows: Rows = ((_to_list(called.language, back),),)
+        rows: Rows = ((_back_button(called.language, back),),)
         if forgotten.number is not None:
             label = say("undo_forgot_button", called.language)
             rows = ((Button(label, Action("recall", (forgotten.number,))),), *rows)
         return Reply(text, rows, is_screen=True)
 
     async def correct(self, called: Called, memory_id: int, *back: int) -> Reply:
-        """Ask for the correction of a fact; the answer is taken as it."""
-        found = await self._find_living(called, memory_id)
-        if found is None:
+        """Ask for the correction of a fact; the user's answer is the correction."""
+        fact = await self._find_living(called, memory_id)
+        if fact is None:
             return _gone_reply(called, back)
-        if called.asker is not None and found.speaker_id not in (None, called.asker):
+        if called.asker is not None and fact.speaker_id not in (None, called.asker):
             return Reply.note(say("memory_not_yours", called.language))
-        text = correction_prompt(found, called.language)
+        text = correction_prompt(fact, called.language)
         return Reply(text, corrects=memory_id)
 
     async def _find_living(self, called: Called, memory_id: int) -> Memory | None:
-        found = await self._client.run(self._facts.find_fact, called.owner, memory_id)
-        return found if found is not None and found.retired_at is None else None
+        fact = await self._client.run(self._memories.facts.find_fact, called.owner, memory_id)
+        return fact if fact is not None and fact.retired_at is None else None
 
-    async def _refused(self, called: Called, memory_id: int) -> Reply:
-        """It is gone, or was told by another member of the group; the screen stays."""
+    async def _refusal_note(self, called: Called, memory_id: int) -> Reply:
+        """Note that the fact is gone, or another member's; the screen stays."""
         is_gone = await self._find_living(called, memory_id) is None
         return Reply.note(say("memory_gone" if is_gone else "memory_not_yours", called.language))
 
 
 def _gone_reply(called: Called, back: Sequence[int]) -> Reply:
     text = say("memory_gone", called.language)
-    return Reply(text, ((_to_list(called.language, back),),), is_screen=True)
+    return Reply(text, ((_back_button(called.language, back),),), is_screen=True)
 
 
 def correction_prompt(fact: Memory, language: Language) -> str:
-    """The question to which the answer is what is right instead; it ends with the fact's name."""
+    """Return the request for a correction, which ends with the fact's id as a tag."""
     text = say("memory_correct", language, text=shortened(fact.text, MAX_TEXT))
     return f"{PENCIL} {text}\n#{fact_uid(fact.id).replace('-', '_')}"
 
 
 def corrected_by(prompt: str) -> int | None:
-    """The fact that a ``correction_prompt`` is about; None for any other text."""
+    """Return the fact id of a ``correction_prompt``; None for any other text."""
     tag = prompt.rpartition("\n#fact_")[2]
     is_ours = prompt.startswith(PENCIL) and tag.isascii() and tag.isdigit() and len(tag) <= 18
     return int(tag) if is_ours else None
 
 
 def kind_title(kind: str, language: Language) -> str:
-    """What facts of a kind are called."""
+    """Return the title of a kind of facts."""
     return say(f"kind_{kind}", language)
 
 
-def _grouped(facts: Sequence[Memory], offset: int, called: Called) -> list[str]:
+def _list_lines(facts: Sequence[Memory], offset: int, called: Called) -> list[str]:
     lines: list[str] = []
     kind = None
-    for place, fact in enumerate(facts, start=offset + 1):
+    for number, fact in enumerate(facts, start=offset + 1):
         if fact.memory_type != kind:
             kind = fact.memory_type
             lines += ["", kind_title(kind, called.language)]
         pin = f"{PIN} " if fact.pinned else ""
         lines.append(
-            f"{place}. {pin}{shortened(fact.text, MAX_LINE)} · {called.day(fact.said_at)}"
+            f"{number}. {pin}{shortened(fact.text, MAX_LINE)} · {called.day(fact.said_at)}"
         )
         if fact.past:
-            old = shortened("; ".join(replaced.text for replaced in fact.past), MAX_LINE)
-            lines.append(f"    {say('memory_before', called.language, text=old)}")
+            past = shortened("; ".join(replaced.text for replaced in fact.past), MAX_LINE)
+            lines.append(f"    {say('memory_before', called.language, text=past)}")
     return lines
 
 
-def _described(fact: Memory, called: Called) -> list[str]:
+def _card_lines(fact: Memory, called: Called) -> list[str]:
     language = called.language
     pin = f"{PIN} " if fact.pinned else ""
     lines = [f"{pin}{shortened(fact.text, MAX_TEXT)}", "", kind_title(fact.memory_type, language)]
@@ -193,28 +189,28 @@ def _described(fact: Memory, called: Called) -> list[str]:
 def _action_rows(fact: Memory, called: Called, back: Sequence[int]) -> Rows:
     language = called.language
     rows: list[tuple[Button, ...]] = []
-    named = (fact.id, *back)
+    arguments = (fact.id, *back)
     if fact.retired_at is None:
         pin = "unpin" if fact.pinned else "pin"
-        pin_button = Button(say(f"{pin}_button", language), Action(pin, named))
-        correct = Button(say("correct_button", language), Action("correct", named))
-        forget = Button(say("forget_button", language), Action("forget", named))
+        pin_button = Button(say(f"{pin}_button", language), Action(pin, arguments))
+        correct = Button(say("correct_button", language), Action("correct", arguments))
+        forget = Button(say("forget_button", language), Action("forget", arguments))
         rows += [(pin_button, correct), (forget,)]
         if fact.past:
             rows.append((Button(say("undo_button", language), Action("undo", (fact.id,))),))
     number = message_number(fact.uid)
     if number is not None:
         rows.append((Button(say("where_button", language), Action("source", (number,))),))
-    return (*rows, (_to_list(language, back),))
+    return (*rows, (_back_button(language, back),))
 
 
-def _to_list(language: Language, back: Sequence[int]) -> Button:
+def _back_button(language: Language, back: Sequence[int]) -> Button:
     return Button(say("back_button", language), Action("facts", tuple(back[:2])))
 
 
 def _kind_rows(counts: dict[str, int], chosen: str | None, language: Language) -> Rows:
-    """A button for each kind that is not shown alone; nothing where all fits on a page."""
-    if sum(counts.values()) <= PAGE or len(counts) == 1:
+    """Return a button for each other kind; none if all facts fit on a page."""
+    if sum(counts.values()) <= PAGE_SIZE or len(counts) == 1:
         return ()
     others = [(kind, count) for kind, count in counts.items() if kind != chosen]
     labels = {

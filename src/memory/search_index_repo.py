@@ -1,10 +1,11 @@
-"""The search index: embedding models, vectors, and its documents: messages, facts, summaries."""
+"""Repositories of the search index: embedding models, vectors, and indexed documents."""
 
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import accumulate
 from typing import Any, Literal, Self
 from uuid import UUID
 
@@ -15,44 +16,43 @@ from src.pg.connection import PATIENT
 from src.pg.locks import take_unindexed
 
 Form = Literal["statement", "question"]
-Means = Mapping[tuple[str, Form], tuple[float, ...]]
-# Vectors (``[...]``) by the document's id and the character at which the passage begins.
+# Vectors (``[...]``) by document id and start of the passage in characters.
 Vectors = Mapping[tuple[int, int], str]
 
 
 @dataclass(frozen=True)
 class Scale:
-    """What centres the vectors of a model, and gives their cosines a meaning.
+    """Means that centre a model's vectors, and the range of its cosines.
 
     Attributes:
-        means: Of generic texts, by language and form; vectors are centred by them.
-        unrelated_median: Centred cosine of two generic texts, in the middle.
-        unrelated_high: What 95 of 100 such pairs stay below.
+        means: Mean vectors of generic texts, by language and form, which are subtracted.
+        unrelated_median: Median of the centred cosines of two generic texts.
+        unrelated_high: Their 95th percentile.
     """
 
-    means: Means
+    means: Mapping[tuple[str, Form], tuple[float, ...]]
     unrelated_median: float
     unrelated_high: float
 
     @classmethod
     def of(cls, means: Mapping[str, Sequence[float]], *columns: Any) -> Self:
-        """As it is stored: the means by ``language form``, then the other columns."""
+        """Build a scale from its columns: means by ``language form``, then the others."""
         by_form: Any = {tuple(key.split()): tuple(mean) for key, mean in means.items()}
         return cls(by_form, *columns)
 
     def columns(self) -> dict[str, Any]:
-        """As it is stored; the means with six digits, which ``real`` has."""
+        """Return the stored form; the means have six digits, as many as ``real`` holds."""
         means = {" ".join(key): [round(v, 6) for v in mean] for key, mean in self.means.items()}
         return {**vars(self), "means": means}
 
 
 @dataclass(frozen=True)
 class EmbeddingModel(Scale):
-    """What is known of an embedding model.
+    """An embedding model with its scale.
 
     Attributes:
         id: Its number in ``embedding_models``.
-        name: As in ``EMBEDDING_MODEL``.
+        name: Its name as in ``EMBEDDING_MODEL``.
         dimensions: Length of its vectors.
     """
 
@@ -67,10 +67,10 @@ class UnembeddedDocument:
 
     Attributes:
         id: Its number in ``search_documents``.
-        text: What it says.
-        speaker: Who said it.
-        before: What was said right before it in the same talk; empty when nothing was.
-        before_speaker: Who said that.
+        text: Its text.
+        speaker: Its speaker.
+        before: Text of the message right before it in the same talk; empty if there is none.
+        before_speaker: Speaker of that message.
     """
 
     id: int
@@ -80,7 +80,7 @@ class UnembeddedDocument:
     before_speaker: str
 
 
-# A model by its name, with what is subtracted from its vectors.
+# A model by its name, with the means that are subtracted from its vectors.
 SELECT_MODEL = """
 SELECT (SELECT jsonb_object_agg(language || ' ' || form, mean) FROM embedding_means
         WHERE model_id = m.id),
@@ -88,7 +88,7 @@ SELECT (SELECT jsonb_object_agg(language || ' ' || form, mean) FROM embedding_me
 FROM embedding_models m WHERE name = %(name)s
 """
 
-# A model that this database meets for the first time; of two processes one is first.
+# Insert a model that is new to this database; of two processes the first wins.
 INSERT_MODEL = """
 WITH model AS (
     INSERT INTO embedding_models (name, dimensions, unrelated_median, unrelated_high)
@@ -101,14 +101,14 @@ SELECT id, split_part(key, ' ', 1), split_part(key, ' ', 2),
 FROM model, jsonb_each(%(means)s::jsonb)
 """
 
-# The model that documents shall have from now on.
+# Make a model the one that documents get vectors of from now on.
 CHOOSE_MODEL = "UPDATE embedding_models SET created_at = now() WHERE id = %(model)s"
 
-# Documents without a vector, or with one of a model that was chosen earlier; newest first, since a
-# person asks about today sooner than about last year. Owners take turns: one's flood does not keep
-# the others' documents from being found. A bot that still runs with the model before leaves alone
-# what ``reembed`` has done, or they would undo each other's work for ever. Those that the model
-# did not take wait for their time.
+# Documents without a vector, or with one of a model chosen earlier. Newest first, since users ask
+# about today sooner than about last year. Owners take turns: a flood by one does not delay the
+# others' documents. A bot that still runs with the earlier model leaves re-embedded documents
+# alone; otherwise the two would undo each other's work forever. Documents that the model refused
+# wait for their retry.
 SELECT_UNEMBEDDED = """
 SELECT d.id,
        coalesce(message_text(m.content), f.text, s.content),
@@ -145,8 +145,8 @@ LEFT JOIN messages b ON b.id = n.message_id
 ORDER BY d.id DESC
 """
 
-# Vectors of one model, for documents that are done with: also those that get none. One that was
-# deleted meanwhile is passed over. What failed before has not failed any more.
+# Store vectors of one model and mark their documents as done, including those that get none. A
+# document that was deleted meanwhile is skipped. Earlier failures of these documents are deleted.
 INSERT_VECTORS = """
 WITH done AS MATERIALIZED (
     SELECT id, owner_id, position, speaker FROM search_documents
@@ -167,8 +167,8 @@ WITH done AS MATERIALIZED (
 UPDATE search_documents d SET model_id = %(model)s FROM done WHERE d.id = done.id
 """
 
-# A model did not take a document: it is tried again after a minute, and then after twice as long
-# as the last time, at most a day; or never by this model. A deleted document is passed over.
+# Note that a model refused a document. It is retried after a minute, then after twice the last
+# pause, at most a day; or never by this model. A deleted document is skipped.
 UPSERT_FAILURE = """
 INSERT INTO embedding_failures AS f (document_id, model_id, failures, retry_at)
 SELECT id, %(model)s, 1,
@@ -181,14 +181,15 @@ SET failures = f.failures + 1,
                                        interval '1 day') END
 """
 
-# How many documents have a vector of the model, and how many there are.
+# Number of documents with a vector of the model, and of all documents.
 COUNT_EMBEDDED = """
 SELECT count(*) FILTER (WHERE model_id = %(model)s), count(*) FROM search_documents
 """
 
-# The model that serves: the wanted one when its vectors are all there, else the one with the most.
-# What is said meanwhile has a vector of the model before, so a hundredth may be missing, and 64
-# documents at most; those get theirs in a moment. What it does not take counts as done.
+# The model that serves: the wanted one if its vectors are complete, else the one with the most.
+# New documents get a vector of the earlier model meanwhile, so that a hundredth may be missing, at
+# most 64 documents; they are embedded shortly after. Documents that the wanted model refused count
+# as done.
 SELECT_SERVING = """
 WITH missing AS (
     SELECT d.id
@@ -211,13 +212,14 @@ ORDER BY (SELECT count(*) FROM document_embeddings e WHERE e.model_id = m.id) DE
 LIMIT 1
 """
 
+# Store and read the progress of a change of the model.
 NOTE_PROGRESS = """
 UPDATE embedding_models SET embedded = %(done)s, documents = %(total)s WHERE id = %(model)s
 """
 SELECT_EMBEDDED = "SELECT embedded, documents FROM embedding_models WHERE name = %(name)s"
 
-# Vectors that nobody compares with any more. A model that was chosen just now has no documents
-# yet and is kept.
+# Delete models, and thereby vectors, that no document uses. A model chosen within the last hour
+# has no documents yet and is kept.
 DELETE_OTHER_MODELS = """
 DELETE FROM embedding_models m
 WHERE m.id <> %(model)s AND m.created_at < now() - interval '1 hour'
@@ -226,14 +228,14 @@ WHERE m.id <> %(model)s AND m.created_at < now() - interval '1 hour'
 
 
 class EmbeddingRepository(Repository):
-    """Stores embedding models and vectors; every method blocks (see ``PgClient.run``)."""
+    """Repository of embedding models and vectors; every method blocks (see ``PgClient.run``)."""
 
     def find_model(self, name: str) -> EmbeddingModel | None:
-        """The model of this name, or None when this database has not met it."""
+        """Return the model of this name; None if it is new to this database."""
         return self._first(EmbeddingModel.of, SELECT_MODEL, name=name)
 
     def add_model(self, name: str, scale: Scale) -> EmbeddingModel:
-        """Store what was measured of a model; whoever came first is right."""
+        """Store a model unless another process did; return the stored one."""
         columns = scale.columns()
         dimensions = len(next(iter(scale.means.values())))
         means = json.dumps(columns.pop("means"))
@@ -246,21 +248,21 @@ class EmbeddingRepository(Repository):
         return model
 
     def choose_model(self, model_id: int) -> None:
-        """Documents of every other model shall be embedded with this one."""
+        """Have the documents of all other models embedded with this one."""
         self._client.execute(CHOOSE_MODEL, {"model": model_id})
 
     def list_unembedded(
         self, model_id: int, limit: int = 64, *, only_embedded: bool = False
     ) -> list[UnembeddedDocument]:
-        """Documents without a vector, or with one of a model chosen earlier; newest first.
+        """Return documents without a vector, or with one of a model chosen earlier; newest first.
 
-        With ``only_embedded``, those without any are left out.
+        With ``only_embedded``, documents without any vector are left out.
         """
-        wanted = {"model": model_id, "limit": limit, "only_embedded": only_embedded}
-        return self._all(UnembeddedDocument, SELECT_UNEMBEDDED, wanted, limits=PATIENT)
+        params = {"model": model_id, "limit": limit, "only_embedded": only_embedded}
+        return self._all(UnembeddedDocument, SELECT_UNEMBEDDED, params, limits=PATIENT)
 
     def add_vectors(self, model_id: int, vectors: Vectors, without: Sequence[int] = ()) -> None:
-        """Store vectors; the documents ``without`` any are done with, too."""
+        """Store vectors; mark their documents, and those ``without`` vectors, as done."""
         documents = [id_ for id_, _ in vectors]
         self._client.execute(
             INSERT_VECTORS, model=model_id, done=[*documents, *without], documents=documents,
@@ -268,54 +270,53 @@ class EmbeddingRepository(Repository):
         )  # fmt: skip
 
     def add_failure(self, model_id: int, document_id: int, *, is_hopeless: bool) -> None:
-        """The model did not take this document: try it later, or when hopeless never again."""
+        """Note that the model refused a document: retry it later, or never if it is hopeless."""
         failure = {"model": model_id, "document": document_id, "is_hopeless": is_hopeless}
         self._client.execute(UPSERT_FAILURE, failure)
 
     def count_embedded(self, model_id: int) -> tuple[int, int]:
-        """How many documents have a vector of the model, and how many there are."""
+        """Return the number of documents with a vector of the model, and of all documents."""
         [(done, total)] = self._client.fetch_all(COUNT_EMBEDDED, model=model_id, limits=PATIENT)
         return done, total
 
     def find_serving(self, wanted: str) -> str:
-        """The name of the model whose vectors are all there: the wanted one, or the one before."""
+        """Return the name of the model with complete vectors: the wanted or an earlier one."""
         return self._first(str, SELECT_SERVING, wanted=wanted, limits=PATIENT) or wanted
 
     def note_progress(self, model_id: int, done: int, total: int) -> None:
-        """So many of all documents have a vector of the model now."""
+        """Store how many of all documents have a vector of the model."""
         self._client.execute(NOTE_PROGRESS, {"model": model_id, "done": done, "total": total})
 
     def find_progress(self, name: str) -> tuple[int, int]:
-        """How many of how many documents had a vector of a model when that was noted last."""
-        found = self._client.fetch_one(SELECT_EMBEDDED, name=name)
-        return (found[0], found[1]) if found else (0, 0)
+        """Return (done, total) documents of a model as stored last; zeros for an unknown model."""
+        return self._first(lambda *row: row, SELECT_EMBEDDED, name=name) or (0, 0)
 
     def delete_other_models(self, model_id: int) -> int:
-        """Delete models that no document uses any more, with their vectors."""
+        """Delete models that no document uses, with their vectors; return how many."""
         return self._client.execute(DELETE_OTHER_MODELS, {"model": model_id}, limits=PATIENT)
 
 
-Kind = Literal["message", "memory", "summary"]
+DocumentKind = Literal["message", "memory", "summary"]
 UNNAMED_SPEAKERS = frozenset({"user", "assistant"})
-POSITION_GAP = 4  # more than the reach of a word into the neighbouring documents
+POSITION_GAP = 4  # more than the distance at which words count for neighbouring documents
 
 
 @dataclass(frozen=True)
 class NewDocument:
-    """A text for the index.
+    """A document to index.
 
     Attributes:
-        kind: What it is; ``source_id`` is the id of that message, memory or summary.
+        kind: Kind of the document; ``source_id`` is the id of that message, memory or summary.
         source_id: See ``kind``.
         speaker: ``user``, ``assistant``, or a name where several people talk.
         said_at: When it was said.
-        terms: Its search terms, repeated as often as they occur.
-        is_continued: Whether it stands in a talk right after the document before it.
-        vector: Its centred embedding as ``[...]``, when there is one already.
-        model_id: The model of that; without one, a model of which it gets none.
+        terms: Its search terms, each as often as it occurs.
+        is_continued: True if it continues the talk of the document before it.
+        vector: Its centred embedding as ``[...]``, if there is one already.
+        model_id: The model of ``vector``; without a vector, a model that gives it none.
     """
 
-    kind: Kind
+    kind: DocumentKind
     source_id: int
     speaker: str
     said_at: datetime
@@ -327,10 +328,16 @@ class NewDocument:
 
 @dataclass(frozen=True)
 class UnindexedMessage:
-    """A stored message that the search does not know yet; ``speaker`` is a name, if it has one.
+    """A stored message that is not indexed yet.
 
-    ``said_at`` is None of one that is gone. ``last_said_at`` is when the last one was said that
-    the search does know, if that still is the newest.
+    Attributes:
+        id: Its number.
+        role: Its role.
+        text: Its text; empty if it was deleted.
+        said_at: When it was said; None if it was deleted.
+        speaker: The name of its speaker, if it has one.
+        last_said_at: Time of the conversation's last indexed message, if that is still the owner's
+            newest document.
     """
 
     id: int
@@ -341,8 +348,8 @@ class UnindexedMessage:
     last_said_at: datetime | None
 
 
-# One owner's numbers; the row is locked until the transaction ends, so that two workers give out
-# no position twice.
+# Reserve positions of one owner. The row is locked until the transaction ends, so that no two
+# workers assign the same position.
 RESERVE_POSITIONS = PreparedStatement(
     "reserve_positions",
     """
@@ -355,7 +362,7 @@ RETURNING next_position - %(positions)s
 """,
 )
 
-# The documents; one that is there already (an edited message) was deleted before.
+# Insert documents; the old document of an edited message was deleted before.
 INSERT_DOCUMENTS = PreparedStatement(
     "insert_documents",
     """
@@ -371,7 +378,7 @@ RETURNING id, position
 """,
 )
 
-# Which documents hold which words, and how often.
+# Insert the terms of documents with their frequencies.
 INSERT_POSTINGS = PreparedStatement(
     "insert_postings",
     """
@@ -386,8 +393,8 @@ JOIN search_documents d ON d.owner_id = %(owner)s
 """,
 )
 
-# A conversation's messages that the search does not know yet, also those that are gone or hidden
-# (``take_unindexed`` sorts them out); a file is found by its name as well.
+# Messages of a conversation that are not indexed yet, including deleted and hidden ones, which
+# ``take_unindexed`` sorts out. A file is also found by its name.
 SELECT_UNINDEXED = PreparedStatement(
     "select_unindexed",
     """
@@ -411,7 +418,7 @@ ORDER BY w.message_id LIMIT %(limit)s
 """,
 )
 
-# An edited message leaves the index before it comes back with its new words.
+# Delete the documents of edited messages before they are indexed with their new words.
 DELETE_EDITED = PreparedStatement(
     "delete_edited",
     """
@@ -420,7 +427,7 @@ WHERE owner_id = %(owner)s AND message_id = ANY(%(ids)s)
 """,
 )
 
-# A document whose message has other words now: it keeps its place.
+# Replace the terms of a document whose message was changed; it keeps its position.
 DELETE_POSTINGS = """
 DELETE FROM search_postings p USING search_documents d
 WHERE d.message_id = %(message_id)s AND p.document_id = d.id AND d.owner_id = %(owner)s
@@ -431,8 +438,8 @@ WHERE message_id = %(message_id)s AND owner_id = %(owner)s
 RETURNING position
 """
 
-# Vectors that know the words of these messages: their own, and those of what was said right after
-# them; the background makes them anew.
+# Delete the vectors that contain the words of these messages: their own, and those of the next
+# document. The background job embeds both again.
 RESET_VECTORS = """
 WITH touched AS (
     SELECT DISTINCT d.id
@@ -448,12 +455,12 @@ UPDATE search_documents d SET model_id = NULL FROM touched WHERE d.id = touched.
 
 
 class SearchIndexRepository(Repository):
-    """Fills the index; every method blocks (see ``PgClient.run``)."""
+    """Repository that fills the index; every method blocks (see ``PgClient.run``)."""
 
     def list_unindexed(self, conversation_id: UUID, limit: int = 200) -> list[UnindexedMessage]:
-        """The oldest messages of a conversation that the search does not know."""
-        wanted = {"conversation_id": conversation_id, "limit": limit}
-        return self._all(UnindexedMessage, SELECT_UNINDEXED, wanted)
+        """Return the oldest messages of a conversation that are not indexed yet."""
+        params = {"conversation_id": conversation_id, "limit": limit}
+        return self._all(UnindexedMessage, SELECT_UNINDEXED, params)
 
     def add_messages(
         self,
@@ -462,15 +469,15 @@ class SearchIndexRepository(Repository):
         documents: Sequence[NewDocument],
         message_ids: Sequence[int],
     ) -> int:
-        """Put messages of one conversation into the index, each once; returns how many went in.
+        """Index messages of one conversation, each once; return how many were indexed.
 
         A message that was deleted, hidden or indexed by another worker meanwhile is left out.
 
         Args:
             owner: Whose conversation it is.
             conversation_id: The conversation.
-            documents: What goes into the index.
-            message_ids: The messages that are dealt with; some may have no document.
+            documents: The documents to index.
+            message_ids: The messages to mark as indexed; some may have no document.
         """
 
         def work(transaction: Transaction) -> int:
@@ -487,71 +494,61 @@ class SearchIndexRepository(Repository):
 def add_documents(
     transaction: Transaction, owner: Owner, documents: Sequence[NewDocument]
 ) -> None:
-    """Put documents into the index within a transaction of the caller's.
+    """Index documents within the caller's transaction.
 
     Args:
-        transaction: The caller's.
-        owner: Whose they are.
-        documents: In the order in which they were said.
+        transaction: The caller's transaction.
+        owner: Owner of the documents.
+        documents: The documents, in the order in which they were said.
     """
-    offsets = _offsets(documents)
-    positions = offsets[-1] + 1
+    steps = (1 if document.is_continued else POSITION_GAP for document in documents)
+    offsets = list(accumulate(steps))
     counted = [document for document in documents if document.speaker != "assistant"]
     [(first,)] = transaction.fetch_all(
-        RESERVE_POSITIONS, owner, positions=positions, documents=len(counted),
+        RESERVE_POSITIONS, owner, positions=offsets[-1], documents=len(counted),
         terms=sum(len(document.terms) for document in counted),
     )  # fmt: skip
-    places = [first + offset for offset in offsets]
-    placed = [
+    positions = [first + offset - 1 for offset in offsets]
+    records = [
         {
-            "position": place, "kind": one.kind, f"{one.kind}_id": one.source_id,
-            "speaker": one.speaker, "said_at": one.said_at.isoformat(), "length": len(one.terms),
-            "model_id": one.model_id,
+            "position": position, "kind": document.kind, f"{document.kind}_id": document.source_id,
+            "speaker": document.speaker, "said_at": document.said_at.isoformat(),
+            "length": len(document.terms), "model_id": document.model_id,
         }
-        for place, one in zip(places, documents, strict=True)
+        for position, document in zip(positions, documents, strict=True)
     ]  # fmt: skip
-    rows = transaction.fetch_all(INSERT_DOCUMENTS, owner, documents=json.dumps(placed))
+    rows = transaction.fetch_all(INSERT_DOCUMENTS, owner, documents=json.dumps(records))
     postings = [
-        (term, place, count)
-        for document, place in zip(documents, places, strict=True)
+        (term, position, count)
+        for document, position in zip(documents, positions, strict=True)
         for term, count in Counter(document.terms).items()
     ]
     _insert_postings(transaction, owner, postings)
     ids = {position: int(id_) for id_, position in rows}
-    for place, document in zip(places, documents, strict=True):
+    for position, document in zip(positions, documents, strict=True):
         if document.vector is not None and document.model_id is not None:
-            vectors = {(ids[place], 0): document.vector}
+            vectors = {(ids[position], 0): document.vector}
             EmbeddingRepository(transaction).add_vectors(document.model_id, vectors)
 
 
 def reword(transaction: Transaction, owner: Owner, message_id: int, terms: Sequence[str]) -> None:
-    """Index a message by other words, where it stands; nothing when it is not in the index."""
+    """Index a message with other terms at its position; do nothing if it is not indexed."""
     transaction.execute(DELETE_POSTINGS, owner, message_id=message_id)
-    changed = {"message_id": message_id, "length": len(terms)}
-    for (place,) in transaction.fetch_all(UPDATE_LENGTH, owner, **changed):
-        postings = [(term, place, count) for term, count in Counter(terms).items()]
+    params = {"message_id": message_id, "length": len(terms)}
+    for (position,) in transaction.fetch_all(UPDATE_LENGTH, owner, **params):
+        postings = [(term, position, count) for term, count in Counter(terms).items()]
         _insert_postings(transaction, owner, postings)
 
 
 def reset_vectors(transaction: Transaction, owner: Owner, message_ids: Sequence[int]) -> None:
-    """Have the vectors of these messages, and of what follows each, made anew."""
+    """Have the vectors of these messages, and of the document after each, computed again."""
     transaction.execute(RESET_VECTORS, owner, ids=list(message_ids))
-
-
-def _offsets(documents: Sequence[NewDocument]) -> list[int]:
-    """Where each document stands, counted from the owner's next free position."""
-    offsets: list[int] = []
-    place = -1
-    for document in documents:
-        place += 1 if document.is_continued else POSITION_GAP
-        offsets.append(place)
-    return offsets
 
 
 def _insert_postings(
     transaction: Transaction, owner: Owner, postings: Sequence[tuple[str, int, int]]
 ) -> None:
-    """Words, where they stand and how often."""
+    """Insert postings: (term, position, count)."""
     if postings:
         terms, positions, counts = zip(*postings, strict=True)
         frequencies = [min(count, 32767) for count in counts]

@@ -1,4 +1,4 @@
-"""The jobs of the memory: indexing, embedding in batches, digesting a conversation."""
+"""Jobs of the memory: indexing, embedding in batches, digesting conversations."""
 
 import asyncio
 import logging
@@ -25,19 +25,19 @@ EMBED_DOCUMENTS = "embed_documents"
 DIGEST_CONVERSATION = "digest_conversation"
 REEMBED = "reembed"
 CONSOLIDATE = "consolidate"
-MAX_WAITS = 12  # of five seconds each for a flood to end
+MAX_WAITS = 12  # waits of five seconds each for a flood to end
 
 
 @dataclass(eq=False, repr=False)
 class MemoryTasks:
-    """The memory's jobs, for all users."""
+    """The memory's jobs, for all owners."""
 
     _memory: DigestService
     _batches: BatchExtractionService
     _consolidation: ConsolidationService
 
     def register(self, app: App) -> None:
-        """Tell the queue about the tasks and their times, under the names of the stored jobs."""
+        """Register the tasks and their schedules, under the names of the stored jobs."""
         for name, queue, work in (
             (INDEX_MESSAGES, MEMORY_QUEUE, self.index_messages),
             (EMBED_DOCUMENTS, MEMORY_QUEUE, self.embed_documents),
@@ -55,13 +55,13 @@ class MemoryTasks:
             every(cron, app, queue, name, periodic)
 
     async def index_messages(self, context: JobContext, attempts: int = 0) -> None:
-        """Index what was said since the last time; a turn asks for it, and it waits for others."""
+        """Index new messages of all conversations; turns queue it, and it serves several."""
         async with _retry_later(context, attempts):
             await self._memory.index_pending(partial(_defer, context.app, DIGEST_CONVERSATION))
             await _defer(context.app, EMBED_DOCUMENTS)
 
     async def embed_documents(self, context: JobContext, attempts: int = 0) -> None:
-        """Embed everything that has no vector yet, of all users, in batches."""
+        """Embed all documents without a vector, of all owners, in batches."""
         async with _retry_later(context, attempts):
             done = await self._memory.indexer.embed_pending()
             if done:
@@ -70,7 +70,7 @@ class MemoryTasks:
                 await _defer(context.app, REEMBED)
 
     async def reembed(self, context: JobContext, attempts: int = 0) -> None:
-        """Embed documents with the model that the operator has chosen, some at a time."""
+        """Embed some documents with the model that the operator has chosen."""
         async with _retry_later(context, attempts):
             if await self._memory.indexer.change_model():
                 await _defer(context.app, REEMBED)
@@ -80,15 +80,15 @@ class MemoryTasks:
     ) -> None:
         """Fold messages that left the window into summaries; read closed windows for facts.
 
-        A flood is waited out, for a while. What one job does is bounded, so that conversations
-        take turns.
+        The job waits, within limits, until a flood ends. The work of one job is bounded, so that
+        conversations take turns.
         """
         async with _retry_later(context, attempts):
             if attempts < MAX_WAITS:
                 await self._memory.wait_for_quiet(UUID(conversation_id))
             if await self._memory.digest(UUID(conversation_id)):
                 await _defer(context.app, DIGEST_CONVERSATION, conversation_id)
-            await _defer(context.app, EMBED_DOCUMENTS)  # new facts and summaries
+            await _defer(context.app, EMBED_DOCUMENTS)  # of new facts and summaries
 
     async def remember_missed(self, app: App) -> None:
         """Every minute: re-queue messages whose index job is gone, and silent conversations."""
@@ -99,13 +99,13 @@ class MemoryTasks:
             await _defer(app, DIGEST_CONVERSATION, conversation_id)
 
     async def read_batches(self) -> None:
-        """Every minute: advance open batches, and submit one when it is due."""
+        """Every minute: advance open batches, and submit one that is due."""
         await self._batches.poll()
-        if sent := await self._batches.gather():
-            logger.info("sent a batch", extra={"windows": sent})
+        if windows := await self._batches.gather():
+            logger.info("sent a batch", extra={"windows": windows})
 
     async def consolidate(self, context: JobContext, attempts: int = 0) -> None:
-        """Look through facts that changed, of some owners at a time."""
+        """Consolidate changed facts of some owners."""
         async with _retry_later(context, attempts):
             if await self._consolidation.run():
                 await _defer(context.app, CONSOLIDATE)
@@ -119,13 +119,13 @@ class MemoryTasks:
 
 @asynccontextmanager
 async def _retry_later(context: JobContext, attempts: int) -> AsyncIterator[None]:
-    """Retry the job after a pause when the database, a model or an endpoint is away.
+    """Retry the job after a pause if the database, a model or an endpoint is away.
 
-    Postponed work as well; at once what a shutdown interrupts.
+    Postponed work is retried as well, interrupted work at once after a shutdown.
 
-    As a job of its own and not by the queue's retry: while this one runs, a turn may have put
-    another one under the same queueing lock, of which only one may wait. The queue could not give
-    this one back then, and it would block the other for ever.
+    The retry is a job of its own instead of the queue's retry. While this job runs, a turn may
+    have queued another one under the same queueing lock, which allows only one waiting job. The
+    queue could not give this one back then, and it would block the other forever.
     """
     try:
         yield
@@ -150,17 +150,15 @@ async def _defer(
     conversation_id: UUID | str | None = None,
     *,
     after: float = 0.0,
-    attempts: int = 0,
+    **arguments: Any,
 ) -> None:
-    """Queue a task in ``after`` seconds, unless one (for the conversation) waits already."""
-    lock, arguments = task, dict[str, Any]()
+    """Queue a task in ``after`` seconds, unless one (for the conversation) is queued already."""
+    lock = task
     if conversation_id is not None:
-        lock, arguments = f"{task}:{conversation_id}", {"conversation_id": str(conversation_id)}
-    if attempts:
-        arguments["attempts"] = attempts
+        lock, arguments["conversation_id"] = f"{task}:{conversation_id}", str(conversation_id)
     job = app.configure_task(
         task,
-        allow_unknown=False,  # it goes into its own queue
+        allow_unknown=False,  # its own queue is used
         lock=lock,
         queueing_lock=lock,
         schedule_in={"milliseconds": round(1000 * after)} if after else None,

@@ -1,4 +1,4 @@
-"""Tools: remember a fact, search what is known, forget one thing or all, keep it private."""
+"""Memory tools of the model: save, search, forget one thing or all, keep private."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -19,8 +19,7 @@ from src.memory.memories import Memories
 from src.memory.retriever import Query
 from src.memory.turn_context import NOTHING, Finding, TurnContext
 from src.memory.writer import Outcome, Said
-from src.reading import lexicon
-from src.reading.facts import MEMORY_TYPES, Fact, fact_uid, normalise
+from src.reading import facts, lexicon
 from src.texts import Language, say
 
 SAVE = """\
@@ -29,11 +28,11 @@ matters for long. How they want to be answered is a wish. Relations: name, gende
 lives_in, works_as, married_to, allergic_to, likes, favourite_<thing>, plans, wish, ... No \
 passwords, nothing that only you said."""
 TELL_WHY = "It is not saved: tell the user why."
-Told = tuple[dict[str, Any], Finding]
+ToolResult = tuple[dict[str, Any], Finding]
 
 
-async def save_user_fact(memories: Memories, runtime: Runtime, fact: Fact) -> Told:
-    """Store a fact, and say what became of it."""
+async def save_user_fact(memories: Memories, runtime: Runtime, fact: facts.Fact) -> ToolResult:
+    """Store a fact and return the outcome."""
     context: TurnContext = runtime.context
     said = find_said(runtime.state.get("history", ()), fact, context)
     outcome = turn_context.refusal(context, fact, said) or await memories.writer.remember(
@@ -45,9 +44,9 @@ async def save_user_fact(memories: Memories, runtime: Runtime, fact: Fact) -> To
     )
     is_saved = outcome.kind in ("new", "update", "same")
     number = outcome.memory_id
-    told = {
+    result = {
         "saved": is_saved,
-        "id": None if number is None else fact_uid(number),
+        "id": None if number is None else facts.fact_uid(number),
         **told_of(outcome),
         **({} if is_saved else {"note": TELL_WHY}),
     }
@@ -55,11 +54,11 @@ async def save_user_fact(memories: Memories, runtime: Runtime, fact: Fact) -> To
     finding = Finding(
         shown_facts=ids, changes=turn_context.changes_of([outcome]), facts_changed=is_saved
     )
-    return told, finding
+    return result, finding
 
 
 def told_of(outcome: Outcome) -> dict[str, Any]:
-    """What became of a fact, as it is told."""
+    """Return the outcome of a fact as a record for the model."""
     return {
         "outcome": outcome.kind,
         "text": outcome.text,
@@ -68,58 +67,55 @@ def told_of(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-# Those that have a sentence of their own.
+# Reasons with a sentence of their own.
 REFUSALS = frozenset(
     {"secret", "others_words", "unclear_date", "too_long", "question", "memory_off"}
 )
 
 
-def describe_saved(told: Mapping[str, Any], language: Language) -> str:
-    """What became of a fact, where no model words it."""
-    if (outcome := told.get("outcome", "refused")) != "refused":
-        old = "; ".join(told["replaced"])
-        return say(f"taught_{outcome}", language, text=told["text"], old=old)
-    reason = told.get("reason")
+def describe_saved(result: Mapping[str, Any], language: Language) -> str:
+    """Return a sentence to the user about the outcome of a fact, without a model."""
+    if (outcome := result.get("outcome", "refused")) != "refused":
+        old = "; ".join(result["replaced"])
+        return say(f"taught_{outcome}", language, text=result["text"], old=old)
+    reason = result.get("reason")
     return say(f"refused_{reason}" if reason in REFUSALS else "refused_other", language)
 
 
-def find_said(history: Sequence[HistoryMessage], fact: Fact, context: TurnContext) -> Said:
-    """The message that tells a fact: the one that it names, or the newest, that holds its quote.
+def find_said(history: Sequence[HistoryMessage], fact: facts.Fact, context: TurnContext) -> Said:
+    """Return the message that tells a fact: the one that it names, or the newest with its quote.
 
-    Only messages that their senders typed themselves are looked at, in a group first those of
-    the one who asks. Where none holds it, it is the message that is answered.
+    Only messages that their senders typed count, in a group first those of the asker. If none has
+    the quote, it is the message that is answered.
     """
-    wanted = normalise(fact.quote)
+    quote = facts.normalise(fact.quote)
     typed = [m for m in reversed(history) if m["role"] == "user" and voice_of(m).is_own]
-    holders = [m for m in typed if wanted and wanted in normalise(text_of(m))]
+    holders = [m for m in typed if quote and quote in facts.normalise(text_of(m))]
     holders.sort(key=lambda m: m.get("sender_id") != context.speaker_id)
     named = [m for m in holders if f"msg-{m['id']}" == fact.message]
     answered = [m for m in history if m["id"] == context.message_id]
-    for entry in [*named, *holders, *answered][:1]:
-        return _said(entry, context)
-    return Said(context.message_id, context.text, context.now)
-
-
-def _said(entry: HistoryMessage, context: TurnContext) -> Said:
+    entry = next(iter([*named, *holders, *answered]), None)
+    if entry is None:
+        return Said(context.message_id, context.text, context.now)
     moment = read_time_label(entry["content"], context.time_zone)
     if moment is None or entry["id"] == context.message_id:
-        moment = context.moment  # the label tells the minute only
+        moment = context.moment  # the label has minutes only
     return Said(entry["id"], text_of(entry), local_time(moment, context.time_zone))
 
 
 MAX_LIMIT = 20
-LEAST = 0.3  # similarity of hits without a common word: the model judges them
-# Questions about what the bot said; only then its own words are searched.
+MIN_SIMILARITY = 0.3  # similarity of hits without a common word, which the model judges
+# Questions about the bot's own messages; only these make it search them.
 ASKS_THE_BOT = lexicon.AnyCase(r"\b<find.the_bot_said>")
-KINDS = ", ".join([*list(MEMORY_TYPES)[:3], "message", "summary"])
+KINDS = ", ".join([*list(facts.MEMORY_TYPES)[:3], "message", "summary"])
 
-DOUBTFUL = 0.65  # similarity below which what shares no word is probably about something else
+DOUBTFUL = 0.65  # similarity below which a hit without a common word is probably off topic
 SEARCH = """\
 Search all that the user told; "what do you know about me?" lists it."""
 
 
 class SearchOrder(Form):
-    """What is looked for."""
+    """Arguments of a search."""
 
     query: str = Field(default="", description="may name a time")
     limit: int = 5
@@ -128,34 +124,34 @@ class SearchOrder(Form):
     kinds: list[str] = Field(default_factory=list, description=f"of {KINDS}")
 
 
-async def search_memory(memories: Memories, runtime: Runtime, order: SearchOrder) -> Told:
-    """Search what is remembered, or list it; each record has the number by which it is cited."""
+async def search_memory(memories: Memories, runtime: Runtime, order: SearchOrder) -> ToolResult:
+    """Search the memory, or list it; each record has the number by which it is cited."""
     context: TurnContext = runtime.context
     if not context.memory_on:
         return {"memories": [], "memory_is_off": True}, NOTHING
     history = runtime.state.get("history") or []
-    wanted = Query(
+    query = Query(
         context.owner,
         order.query,
         context.now,
         limit=max(1, min(order.limit, MAX_LIMIT)),
-        threshold=LEAST,
+        threshold=MIN_SIMILARITY,
         conversation_id=context.conversation_id,
         before_position=history[-1]["position"] if history else 0,
         with_assistant=ASKS_THE_BOT.search(f"{context.text} {order.query}") is not None,
         types=order.kinds or None,
-        since=_day(order.since, context.time_zone),
-        until=_day(order.until, context.time_zone),
+        since=_parse_day(order.since, context.time_zone),
+        until=_parse_day(order.until, context.time_zone),
         speaker_id=context.speaker_id,
     )
-    hits = await turn_context.recall(memories, context, wanted)
+    hits = await turn_context.recall(memories, context, query)
     numbers, _ = turn_context.numbered(runtime.state.get("sources") or (), hits)
     records = [
         {
             **memory_record(number, hit, context.time_zone),
             **words_and_dates(hit, context.time_zone),
             "holds": not hit.retired,
-            "of_asker": hit.is_of(context.speaker_id),
+            "of_asker": hit.is_by_asker(context.speaker_id),
             "score": round(hit.score, 2),
             "similarity": round(hit.similarity, 2),
             "lexical": round(hit.bm25, 1),
@@ -163,14 +159,14 @@ async def search_memory(memories: Memories, runtime: Runtime, order: SearchOrder
         }
         for number, hit in zip(numbers, hits, strict=True)
     ]
-    overview = wanted.overview()
-    found = {"memories": records, **({"overview": overview.kind} if overview else {})}
+    overview = query.overview()
+    result = {"memories": records, **({"overview": overview.kind} if overview else {})}
     finding = Finding(hits=tuple(hits), shown_facts=turn_context.facts_among(hits))
-    return found, finding
+    return result, finding
 
 
 def renumbered(result: ToolMessage, numbers: Sequence[int]) -> ToolMessage:
-    """A result with other numbers: those of a second search of one reply are known late."""
+    """Return a result with new numbers; those of a second search of one reply are known late."""
     found = json.loads(str(result.text))
     records = zip(found["memories"], numbers, strict=True)
     found["memories"] = [{**record, "n": number} for record, number in records]
@@ -178,11 +174,11 @@ def renumbered(result: ToolMessage, numbers: Sequence[int]) -> ToolMessage:
     return result if content == result.text else result.model_copy(update={"content": content})
 
 
-def _day(text: str, time_zone: str) -> datetime | None:
-    """The beginning of a day such as 2026-11-21 in the user's zone; None for an empty text.
+def _parse_day(text: str, time_zone: str) -> datetime | None:
+    """Return the start of a day such as 2026-11-21 in the user's zone; None for an empty text.
 
     Raises:
-        ValueError: It is no day.
+        ValueError: The text is no day.
     """
     if not text.strip():
         return None
@@ -196,7 +192,7 @@ MAX_IDS = 20
 
 FORGET = """\
 Forget what the user said, when they ask; undone within ten minutes."""
-# What the model is told of an outcome with which nothing is forgotten.
+# Notes to the model on a request with which nothing is forgotten.
 SEVERAL_FIT = "Several fit, none is forgotten: ask which."
 NONE_FITS = "None fits, none is forgotten: name these."
 FORGET_ALL = "Erase all that is stored of the user; they are asked to confirm."
@@ -204,42 +200,44 @@ KEEP_PRIVATE = "Remember nothing of this message: the user asks for that."
 
 
 class ForgetOrder(Form):
-    """What is to be forgotten."""
+    """Arguments of a request to forget."""
 
     ids: list[str] = Field(default_factory=list, description="fact-12; msg-12: all of a message")
     about: str = Field(default="", description="else their words for it")
     everything: bool = Field(default=False, description="all about it")
 
 
-async def forget_fact(memories: Memories, runtime: Runtime, order: ForgetOrder) -> Told:
-    """Forget what is named or meant, or tell which of several it may be."""
+async def forget_fact(memories: Memories, runtime: Runtime, order: ForgetOrder) -> ToolResult:
+    """Forget what is named or meant, or return the candidates if several fit."""
     context: TurnContext = runtime.context
     found = await memories.forget(
         context.owner, order.ids[:MAX_IDS], about="" if order.ids else order.about,
         everything=order.everything, request_id=context.message_id,
         speaker_id=context.speaker_id,
     )  # fmt: skip
-    told: dict[str, Any] = {
+    result: dict[str, Any] = {
         "forgotten": list(found.texts),
-        "ask": [vars(named) for named in found.ask],
-        "nearest": [vars(named) for named in found.nearest],
+        "ask": [vars(fact) for fact in found.ask],
+        "nearest": [vars(fact) for fact in found.nearest],
     }
     if found.ask or found.nearest:
-        told["note"] = SEVERAL_FIT if found.ask else NONE_FITS
-    return told, Finding(changes=Changes(forgetting=found.number), facts_changed=bool(found.texts))
+        result["note"] = SEVERAL_FIT if found.ask else NONE_FITS
+    changes = Changes(forgetting=found.number)
+    return result, Finding(changes=changes, facts_changed=bool(found.texts))
 
 
-async def forget_everything(runtime: Runtime, _: NoArguments) -> Told:
-    """Have the user asked whether to erase all; of a group's memory it is refused."""
+async def forget_everything(runtime: Runtime, _: NoArguments) -> ToolResult:
+    """Have the user asked whether to erase everything; refused in groups."""
     context: TurnContext = runtime.context
     may_ask = not context.owner.is_group
     return {"confirm": may_ask}, Finding(asks="erase_all" if may_ask else None)
 
 
 def describe_forgotten(found: Mapping[str, Any], language: Language) -> str:
-    """What came of a request to forget, where no model words it.
+    """Return sentences to the user about a request to forget, without a model.
 
-    What is forgotten; or which of several is meant; or what is nearest to what is not there.
+    They name what was forgotten, or the candidates if several fit, or the nearest facts if none
+    fits.
     """
     if "confirm" in found:
         return say("forget_everything_ask" if found["confirm"] else "forget_group", language)
@@ -251,11 +249,11 @@ def describe_forgotten(found: Mapping[str, Any], language: Language) -> str:
     else:
         head, listed = say("forgot_nothing", language), found.get("nearest", ())
         head += f" {say('forget_nearest', language)}" if listed else ""
-    quotes = (f"• {say('quoted', language, text=one['text'])}" for one in listed)
+    quotes = (f"• {say('quoted', language, text=fact['text'])}" for fact in listed)
     return "\n".join([head, *quotes])
 
 
-async def keep_private(memories: Memories, runtime: Runtime, _: NoArguments) -> Told:
+async def keep_private(memories: Memories, runtime: Runtime, _: NoArguments) -> ToolResult:
     """Keep the message that is answered out of the memory."""
     context: TurnContext = runtime.context
     await memories.keep_private(context.owner, context.message_id)

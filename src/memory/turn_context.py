@@ -1,4 +1,4 @@
-"""What one run of the graph is about, what its tools have done, what is remembered of it."""
+"""Context of one run of the graph, results of its tools, and rules for what stays private."""
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -27,14 +27,14 @@ from src.texts import Language
 
 @dataclass(frozen=True)
 class Finding:
-    """What one call of a tool has found or done; ``update_state_after_tool`` collects it.
+    """Result of one call of a tool, for the state; ``update_state_after_tool`` collects it.
 
     Attributes:
-        hits: What it found, in the order of its records, which get their numbers by it.
-        shown_facts: Ids of the facts that it tells the model.
-        changes: What it stored and can be taken back.
-        facts_changed: Whether it changed what is known, so that the key facts are read again.
-        asks: What the bot is to ask with its answer.
+        hits: The hits, in the order of their records, which are numbered by it.
+        shown_facts: Ids of the facts that the model sees in the result.
+        changes: Stored changes that can be undone.
+        facts_changed: True if facts changed, so that the key facts are read again.
+        asks: The question that the bot asks with its answer.
     """
 
     hits: tuple[Hit, ...] = ()
@@ -48,13 +48,13 @@ NOTHING = Finding()
 
 
 def finding_of(result: object) -> Finding:
-    """What came with the result of a tool; nothing where it is no tool of ours."""
+    """Return the finding that came with a tool's result; an empty one for tools of others."""
     artifact = result.artifact if isinstance(result, ToolMessage) else None
     return artifact if isinstance(artifact, Finding) else NOTHING
 
 
 def changes_of(outcomes: Iterable[Outcome]) -> Changes:
-    """What can be taken back of what was stored."""
+    """Return the changes by stored facts that can be undone."""
     stored = [(outcome.kind, outcome.memory_id) for outcome in outcomes if outcome.memory_id]
     return Changes(
         saved=tuple(number for kind, number in stored if kind in ("new", "beside")),
@@ -63,62 +63,61 @@ def changes_of(outcomes: Iterable[Outcome]) -> Changes:
 
 
 def numbered(sources: Collection[Hit], hits: Iterable[Hit]) -> tuple[list[int], list[Hit]]:
-    """The numbers by which an answer cites hits; one that comes up again keeps its own.
+    """Number hits for citation; a hit that has a number keeps it.
 
     Args:
-        sources: What has a number, in their order.
-        hits: What is shown now.
+        sources: The numbered sources, in order.
+        hits: The hits to number.
 
     Returns:
-        The numbers of the hits, and the sources with those that are new.
+        The numbers of the hits, and the sources extended by the new ones.
     """
-    known = list(sources)
-    places = {(hit.kind, hit.source_id): number for number, hit in enumerate(known, start=1)}
+    extended = list(sources)
+    number_of = {(hit.kind, hit.source_id): number for number, hit in enumerate(extended, start=1)}
     numbers = []
     for hit in hits:
-        if (hit.kind, hit.source_id) not in places:
-            known.append(hit)
-            places[hit.kind, hit.source_id] = len(known)
-        numbers.append(places[hit.kind, hit.source_id])
-    return numbers, known
+        if (hit.kind, hit.source_id) not in number_of:
+            extended.append(hit)
+            number_of[hit.kind, hit.source_id] = len(extended)
+        numbers.append(number_of[hit.kind, hit.source_id])
+    return numbers, extended
 
 
 def facts_among(hits: Sequence[Hit]) -> frozenset[int]:
-    """The ids of those that are facts."""
+    """Return the ids of the hits that are facts."""
     return frozenset(hit.source_id for hit in hits if hit.kind == "memory")
 
 
 @dataclass(frozen=True)
 class TurnContext:
-    """What one run of the graph is about; LangGraph hands it to nodes and tools as it is.
+    """Context of one run of the graph, which LangGraph passes to nodes and tools unchanged.
 
-    It is read-only. What a run finds is its state; only what has happened for good, however the
-    run ends, is told at once: text that was shown, tokens that were spent, changes that were
-    stored.
+    It is read-only. Results of a run are its state; only effects that last, however the run ends,
+    are reported at once: text that was shown, tokens that were spent, changes that were stored.
 
     Attributes:
         owner: A person, or a group and topic.
         conversation_id: The conversation.
         message_id: The user message that is answered.
-        text: What its sender typed since the last answer, without labels; where they only
-            forwarded something, that.
+        text: The sender's own text since the last answer, without labels; or the forwarded text,
+            if they only forwarded something.
         moment: When it was written (aware).
         time_zone: The owner's zone, a tz database name.
-        language: For the sentences that the bot says itself.
-        mode: Which way the graph takes.
+        language: Language of the bot's own sentences.
+        mode: The path through the graph.
         window_start: Position of the first message that the model sees.
-        is_all_shown: Whether a search finds nothing that does not stand in the prompt.
-        fresh_from: Facts that this message or a later one told stand below the history, so that
-            what is above it stays as it is cached; None: none does.
-        is_private: Whether the user wants the message remembered nowhere.
-        answer_length: How long the user wants the answer.
-        memory_on: Whether anything is remembered, and recalled.
-        has_reminders: Whether any reminder of the owner's may wait.
-        key_facts: What was read of them with the message; None: nothing was.
-        speaker_id: In a group, who asks: "I" in the message.
+        is_all_shown: True if the prompt already shows all that a search could find.
+        fresh_from: Facts told by this message or a later one are shown below the history, so that
+            the prompt above it stays cached; None if there are none.
+        is_private: True if the user wants the message not to be remembered.
+        answer_length: The answer length that the user wants.
+        memory_on: True if messages are remembered and recalled.
+        has_reminders: True if the owner may have pending reminders.
+        key_facts: Key facts that were read with the message; None if none were read.
+        speaker_id: In a group, the asker: "I" in the message.
         on_text: Called with each piece of the answer as the model writes it.
-        on_usage: Called with what each model call cost.
-        on_change: Called with what is stored, and can be taken back.
+        on_usage: Called with the usage of each model call.
+        on_change: Called with stored changes that can be undone.
     """
 
     owner: Owner
@@ -148,50 +147,50 @@ class TurnContext:
         return local_time(self.moment, self.time_zone)
 
 
-# What stays out of the memory is decided here, and nowhere else: messages whose sender asks for
-# it, answers that repeat them, and everything while an owner has the memory switched off.
+# What stays out of the memory is decided here and nowhere else: messages whose sender asks for it,
+# answers that repeat them, and everything while an owner has the memory switched off.
 
-MEMORY_OFF = "memory_off"  # why a fact is not saved
-REPEATED = 0.5  # of what a private message says: an answer with so much of it repeats it
-WORDS = 2  # of it that no other message of the user has: so few repeat it as well
+MEMORY_OFF = "memory_off"  # reason of a refusal
+REPEATED_SHARE = 0.5  # share of a private message's words with which an answer repeats it
+REPEATED_WORDS = 2  # or number of its words that no other message of the user has
 
 
 def wants_privacy(text: str, *, is_own: bool, is_taught: bool = False) -> bool:
-    """Whether a message is to be remembered nowhere.
+    """Return True if a message must not be remembered.
 
     Args:
-        text: What it says.
-        is_own: Whether its sender typed it; words of others ask for nothing.
-        is_taught: Whether it is to be remembered as it stands, whatever it says.
+        text: Its text.
+        is_own: True if its sender typed it; words of others request nothing.
+        is_taught: True if it is to be remembered verbatim, whatever it says.
     """
     return is_own and not is_taught and asks_to_keep_private(text)
 
 
 def is_private_answer(answer: str, history: Sequence[HistoryMessage]) -> bool:
-    """Whether an answer is remembered nowhere.
+    """Return True if an answer must not be remembered.
 
     Args:
         answer: Its text.
-        history: The window, with the message that is answered at its end.
+        history: The window, which ends with the message that is answered.
     """
     answers_private = any(voice_of(entry).is_private for entry in new_messages(history))
     return answers_private or repeats_private(answer, history)
 
 
 async def recall(memories: Memories, context: TurnContext, query: Query) -> list[Hit]:
-    """What was said that fits the query; nothing while the memory is off."""
+    """Return hits for the query; none while the memory is off."""
     return await memories.retriever.search(query) if context.memory_on else []
 
 
 async def key_facts(
     memories: Memories, context: TurnContext, *, changed: bool = False
 ) -> list[Memory]:
-    """The key facts; none while the memory is off.
+    """Return the key facts; none while the memory is off.
 
     Args:
-        memories: Where they are read, unless they were with the message.
-        context: Of the turn.
-        changed: Whether the turn has changed them since.
+        memories: Reads them, unless they were read with the message.
+        context: Context of the turn.
+        changed: True if the turn has changed them since.
 
     Raises:
         StorageError: The database is away.
@@ -202,17 +201,17 @@ async def key_facts(
 
 
 def refusal(context: TurnContext, fact: Fact, said: Said) -> Outcome | None:
-    """What becomes of a fact while the memory is off; None while it is on."""
+    """Return the outcome for a fact while the memory is off; None while it is on."""
     if context.memory_on:
         return None
     return Outcome("refused", fact.text, f"msg-{said.message_id}", reason=MEMORY_OFF)
 
 
 def repeats_private(answer: str, history: Sequence[HistoryMessage]) -> bool:
-    """Whether an answer says what a private message in the window said.
+    """Return True if an answer repeats a private message of the window.
 
-    Words that the user also said openly tell nothing. In doubt it is private: what an answer says
-    is seldom looked for.
+    Words that the user also said openly do not count. In doubt the answer is private: answers are
+    seldom searched for.
     """
     private = [entry for entry in history if voice_of(entry).is_private]
     if not private or not answer:
@@ -226,13 +225,13 @@ def repeats_private(answer: str, history: Sequence[HistoryMessage]) -> bool:
 
 
 def _repeats(entry: HistoryMessage, said: frozenset[str], openly: frozenset[str]) -> bool:
-    """Of what the bot itself answered to it, which is mostly phrases, more must be repeated."""
+    """Compare words; of the bot's own answers, which are mostly phrases, more must be repeated."""
     words = [
         word
         for word in content_words(strip_time_label(entry["content"]))
         if not word.lemmas & openly
     ]
     repeated = sum(bool(word.lemmas & said) for word in words)
-    is_much = repeated > 0 and repeated >= REPEATED * len(words)
-    is_many = repeated >= WORDS
+    is_much = repeated > 0 and repeated >= REPEATED_SHARE * len(words)
+    is_many = repeated >= REPEATED_WORDS
     return (is_much or is_many) if entry["role"] == "user" else (is_much and is_many)

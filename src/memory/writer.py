@@ -1,4 +1,4 @@
-"""Writes facts: the gate, then duplicates and contradictions, in one transaction per fact."""
+"""Storage of facts: the gate, duplicates and contradictions, one transaction per fact."""
 
 import logging
 import re
@@ -9,18 +9,14 @@ from functools import partial
 from typing import Literal, Self
 
 from src.base.owners import Owner
-from src.memory import memory_repo
-from src.memory.cutting import spans
+from src.memory import cutting, memory_repo
 from src.memory.embedding_space import ServingSpace
 from src.memory.memory_repo import Memory, NewMemory, Similar, StoredFacts
 from src.pg.client import PgClient, Transaction
 from src.pg.global_settings_repo import GlobalSettingsRepository
 from src.pg.locks import lock_facts
-from src.reading import facts
-from src.reading.contradictions import ended_relations, replaces
+from src.reading import contradictions, facts, gate, relations
 from src.reading.facts import Fact, Origin
-from src.reading.gate import refuse
-from src.reading.relations import BY_NAME
 from src.reading.relative_dates import resolve_dates, when_valid
 from src.texts import detect_language
 from src.texts.morphology import terms
@@ -30,23 +26,24 @@ logger = logging.getLogger(__name__)
 EMBED_DEADLINE = 5.0  # seconds; a fact without a vector is embedded by the background job
 WITHOUT_VECTOR = "a fact is stored without a vector for now"
 MAX_ENTITY = 60  # characters; longer objects are sentences, not names
-# Relations of the user whose facts are never too unimportant for the prompt.
+# Relations of the user whose facts have at least their relation's importance, for the prompt.
 ALWAYS_KEY = frozenset({facts.WISH, "name", "nickname", "native_language"})
-# Refusals whose text must not be kept anywhere.
+# Reasons of refusals whose text must not be stored.
 UNKEEPABLE = frozenset({"secret"})
 OTHERS_WORDS = "others_words"  # reason of a refusal: the user did not type the message
-DISPUTED = "disputed"  # or: its writer was asked about it, so the background does not decide
+DISPUTED = "disputed"  # or: the sender was asked about it, so the background does not decide
 IMPORTANT = 8  # importance of name, family, health (see ``prompts/extraction.py``)
 
 
 @dataclass(frozen=True)
 class Said:
-    """A user's message from which facts are taken.
+    """A user's message from which facts are extracted.
 
     Attributes:
         message_id: Its number.
-        text: Without the time label.
-        said_at: When, in the user's own zone (aware), so that "tomorrow" means theirs.
+        text: Its text without the time label.
+        said_at: When it was written, in the user's own zone (aware), so that "tomorrow" means
+            theirs.
     """
 
     message_id: int
@@ -54,25 +51,26 @@ class Said:
     said_at: datetime
 
 
-Kind = Literal["new", "same", "update", "outdated", "refused", "beside", "kept"]
+OutcomeKind = Literal["new", "same", "update", "outdated", "refused", "beside", "kept"]
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a fact.
+    """Result of storing a fact.
 
     Attributes:
-        kind: ``new``; ``same``: it was known; ``update``: it replaced others; ``outdated``: a
-            newer statement stands; ``refused``. Where the user was asked: ``beside``: it stands
-            beside what it denies; ``kept``: that stands, and this was not stored.
-        text: The fact, with its dates resolved.
-        memory_id: Its number; None when refused.
+        kind: ``new``; ``same``: a duplicate; ``update``: it replaced others; ``outdated``: a newer
+            statement stays current; ``refused``. After a question to the user: ``beside``: both it
+            and the fact that it contradicts are current; ``kept``: the existing fact stays, this
+            one was not stored.
+        text: The fact with its dates resolved.
+        memory_id: Its number; None if it was refused.
         uid: ``msg-<id>`` of the message.
-        replaced: Texts of the facts that it retired, or denies.
-        reason: Why it was refused.
+        replaced: Texts of the facts that it retired, or contradicts.
+        reason: Reason of the refusal.
     """
 
-    kind: Kind
+    kind: OutcomeKind
     text: str
     uid: str
     memory_id: int | None = None
@@ -81,46 +79,46 @@ class Outcome:
 
 
 def is_important(memory: Memory) -> bool:
-    """Whether strict mode asks before a fact is replaced."""
+    """Return True if strict mode asks before it replaces a fact."""
     return memory.pinned or memory.importance >= IMPORTANT
 
 
 @dataclass(frozen=True)
-class _Compared:
-    """A new fact among those that are like it.
+class _Comparison:
+    """A new fact compared with stored ones.
 
     Attributes:
-        memory: The new one.
-        known: One that says the same.
-        rivals: Those that cannot hold beside it.
+        memory: The new fact.
+        duplicate: A stored fact that says the same.
+        rivals: Stored facts that contradict it.
     """
 
     memory: NewMemory
-    known: Similar | None
+    duplicate: Similar | None
     rivals: Sequence[Similar]
 
     @property
     def older(self) -> list[Similar]:
-        """The rivals that it takes the place of."""
-        return [rival for rival in self.rivals if not _said_later(rival, self.memory)]
+        """The rivals that it replaces."""
+        return [rival for rival in self.rivals if rival.said_at <= self.memory.source.said_at]
 
     def without_important(self) -> Self:
-        """The same without important rivals, but for those that were to be expected."""
+        """Return the comparison without important rivals, except those expected by the caller."""
         expected = self.memory.contradicts
-        kept = [r for r in self.rivals if r.id in expected or not is_important(r)]
-        return replace(self, rivals=kept)
+        rivals = [r for r in self.rivals if r.id in expected or not is_important(r)]
+        return replace(self, rivals=rivals)
 
 
 @dataclass(eq=False, repr=False)
 class MemoryWriter:
-    """Stores facts that users told about themselves, without duplicates, compared by meaning."""
+    """Writer of facts that users told about themselves; duplicates are found by meaning."""
 
     _client: PgClient
     _space: ServingSpace
     _settings: GlobalSettingsRepository
 
     def __post_init__(self) -> None:
-        """Build what it needs on the client."""
+        """Build the repository on the client."""
         self._memories = memory_repo.MemoryRepository(self._client)
 
     async def remember(
@@ -133,25 +131,25 @@ class MemoryWriter:
         contradicts: Collection[int] = (),
         spares_important: bool = False,
     ) -> Outcome:
-        """Store a fact, unless the gate refuses it or it is known.
+        """Store a fact, unless the gate refuses it or it is a duplicate.
 
         Args:
-            owner: Whose fact it is.
-            fact: What a model proposes.
+            owner: Owner of the memory.
+            fact: The fact that a model proposes.
             said: The message that is its source.
-            origin: What kind of call this is.
-            contradicts: Ids of facts that it takes the place of: those of ``fact.replaces`` that
-                the model was shown, or those that it found in another way.
-            spares_important: Whether important facts stay that it denies unexpectedly: those that
+            origin: The kind of call.
+            contradicts: Ids of facts that it replaces: those of ``fact.replaces`` that the model
+                was shown, or those that the caller found in another way.
+            spares_important: True to keep important facts that it contradicts unexpectedly, which
                 are not in ``contradicts``.
 
         Raises:
             StorageError: The database is away; nothing is stored.
         """
-        resolved, reason = _resolved(fact, said)
+        resolved, reason = _resolve(fact, said)
         if reason is not None:
             return await self._refuse(owner, fact, said, origin, reason)
-        new = await self._proposed(resolved, said, origin, contradicts)
+        new = await self._build_row(resolved, said, origin, contradicts)
         outcome = await self._write(owner, new, spares_important=spares_important)
         if outcome.reason == OTHERS_WORDS:
             return await self._refuse(owner, fact, said, origin, OTHERS_WORDS)
@@ -166,14 +164,14 @@ class MemoryWriter:
         *,
         contradicts: Collection[int] = (),
     ) -> Outcome:
-        """Store the code of a door, as its user asked; one of the same name takes its place.
+        """Store the code of a door at the user's request; it replaces one of the same name.
 
         Args:
-            owner: Whose it is.
-            text: With a mask in the place of the code.
-            private_text: The same with the code.
+            owner: Owner of the memory.
+            text: Text with a mask in place of the code.
+            private_text: The same text with the code.
             said: The message, masked.
-            contradicts: Ids of facts that it takes the place of.
+            contradicts: Ids of facts that it replaces.
 
         Raises:
             StorageError: The database is away; nothing is stored.
@@ -181,20 +179,21 @@ class MemoryWriter:
         fact = Fact(text=text, importance=IMPORTANT - 1).model_copy(
             update={"memory_type": facts.PRIVATE}
         )
-        memory = await self._proposed(fact, said, "command", contradicts)
-        hashed = facts.content_hash(private_text)
-        private = replace(memory, private_text=private_text, content_hash=hashed, entities=())
+        memory = await self._build_row(fact, said, "command", contradicts)
+        content_hash = facts.content_hash(private_text)
+        private = replace(
+            memory, private_text=private_text, content_hash=content_hash, entities=()
+        )
         return await self._write(owner, private)
 
     async def _write(
         self, owner: Owner, memory: NewMemory, *, spares_important: bool = False
     ) -> Outcome:
-        """Compare and store in one transaction."""
 
         def work(transaction: Transaction) -> Outcome:
             lock_facts(transaction, owner)
             stored = StoredFacts(transaction, owner)
-            found = self._compare(stored, memory)
+            found = self._compare_stored(stored, memory)
             if isinstance(found, Outcome):
                 return found
             return self._store(stored, found.without_important() if spares_important else found)
@@ -204,99 +203,96 @@ class MemoryWriter:
     async def find_important_rivals(
         self, owner: Owner, fact: Fact, said: Said, *, contradicts: Collection[int] = ()
     ) -> list[Memory]:
-        """The important facts that ``remember`` would retire now; nothing is stored.
+        """Return the important facts that ``remember`` would retire now; nothing is stored.
 
         Raises:
             StorageError: The database is away.
         """
-        resolved, reason = _resolved(fact, said)
+        resolved, reason = _resolve(fact, said)
         if reason is not None:
             return []
-        memory = await self._proposed(resolved, said, "teach", contradicts)
-        found = await self._client.run(
-            self._client.in_transaction, lambda t: self._compare(StoredFacts(t, owner), memory)
+        memory = await self._build_row(resolved, said, "teach", contradicts)
+        comparison = await self._client.run(
+            self._client.in_transaction,
+            lambda t: self._compare_stored(StoredFacts(t, owner), memory),
         )
-        rivals = [] if isinstance(found, Outcome) else found.older
+        rivals = [] if isinstance(comparison, Outcome) else comparison.older
         return [rival for rival in rivals if is_important(rival)]
 
     def compare(
         self, memory: NewMemory, similar: Sequence[Similar]
     ) -> tuple[list[Similar], list[Similar]]:
-        """Which living facts say the same, and which cannot hold beside it, by rule."""
+        """Return the current facts that say the same, and those that contradict it by rule."""
         same = [entry for entry in similar if self._is_same(memory, entry)]
-        rivals = [k for k in similar if k not in same and _is_rival(memory, k)]
+        rivals = [entry for entry in similar if entry not in same and _is_rival(memory, entry)]
         return same, rivals
 
-    def _compare(self, stored: StoredFacts, memory: NewMemory) -> _Compared | Outcome:
-        """Similar known facts, or a refusal because of the source message."""
+    def _compare_stored(self, stored: StoredFacts, memory: NewMemory) -> _Comparison | Outcome:
+        """Compare with similar stored facts, or refuse because of the source message."""
         text, uid = memory.fact.text, memory.source.uid
-        said = stored.find_message(memory.source.message_id)
-        if said is None or not spans(said.text, memory.source.quote):
+        source = stored.find_message(memory.source.message_id)
+        if source is None or not cutting.spans(source.text, memory.source.quote):
             return Outcome("refused", text, uid, reason="message_gone")
-        if not said.is_own:
+        if not source.is_own:
             return Outcome("refused", text, uid, reason=OTHERS_WORDS)
-        if said.is_disputed and memory.origin == "extraction":
+        if source.is_disputed and memory.origin == "extraction":
             return Outcome("refused", text, uid, reason=DISPUTED)
-        memory = _told_by(memory, said)
-        similar = stored.list_similar(memory, ended=ended_relations(text))
-        known = next((entry for entry in similar if self._is_same(memory, entry)), None)
-        if known is not None and _is_reworded(memory, known):
-            same_words = known.content_hash == memory.content_hash
-            known = None
-            if same_words:  # two living facts cannot share it
+        memory = _assign_speaker(memory, source)
+        similar = stored.list_similar(memory, ended=contradictions.ended_relations(text))
+        duplicate = next((entry for entry in similar if self._is_same(memory, entry)), None)
+        if duplicate is not None and _is_reworded(memory, duplicate):
+            if duplicate.content_hash == memory.content_hash:  # current facts cannot share it
                 memory = replace(memory, content_hash=facts.content_hash(f"{text} {uid}"))
-        rivals = [k for k in similar if k is not known and _is_rival(memory, k)]
-        return _Compared(memory, known, rivals)
+            duplicate = None
+        rivals = [one for one in similar if one is not duplicate and _is_rival(memory, one)]
+        return _Comparison(memory, duplicate, rivals)
 
-    def _store(self, stored: StoredFacts, found: _Compared) -> Outcome:
-        """Insert the fact, or another source of the known one; retire what it contradicts."""
-        older, known = found.older, found.known
-        memory = _inheriting(found.memory, older)
+    def _store(self, stored: StoredFacts, comparison: _Comparison) -> Outcome:
+        """Insert the fact, or another source of its duplicate; retire what it contradicts."""
+        older, duplicate = comparison.older, comparison.duplicate
+        memory = _inherit_importance_and_pin(comparison.memory, older)
         text, uid, said_at = memory.fact.text, memory.source.uid, memory.source.said_at
-        if known is None:
+        if duplicate is None:
             number = stored.add(memory)
-        elif known.retired_at is not None:  # the message is read again
-            return Outcome("same", known.text, uid, known.id)
+        elif duplicate.retired_at is not None:  # the message was processed before
+            return Outcome("same", duplicate.text, uid, duplicate.id)
         else:
-            number, text = known.id, known.text
+            number, text = duplicate.id, duplicate.text
             stored.add_source(number, memory.source)
             stored.touch(number, memory.fact)
-        newer = [rival for rival in found.rivals if _said_later(rival, memory)]
-        if newer and known is None:  # an old message is read late: newer statements stand
+        newer = [rival for rival in comparison.rivals if rival.said_at > said_at]
+        if newer and duplicate is None:  # an old message is read late: newer ones stay current
             successor, until = newer[0].id, newer[0].said_at
             stored.retire([number], successor=successor, reason="outdated", until=until)
             return Outcome("outdated", text, uid, number)
         if older:
             ids = [rival.id for rival in older]
             stored.retire(ids, successor=number, reason="replaced", until=said_at)
-        if known is None:
-            limit = self._settings.last_known.max_memories_per_user
-            stored.retire_surplus(limit)
-        kind: Kind = "update" if older else "same" if known else "new"
-        replaced = tuple(rival.text for rival in older)
-        return Outcome(kind, text, uid, number, replaced)
+        if duplicate is None:
+            stored.retire_surplus(self._settings.last_known.max_memories_per_user)
+        kind: OutcomeKind = "update" if older else "same" if duplicate else "new"
+        return Outcome(kind, text, uid, number, tuple(rival.text for rival in older))
 
-    def _is_same(self, memory: NewMemory, known: Similar) -> bool:
-        if known.content_hash == memory.content_hash:
+    def _is_same(self, memory: NewMemory, other: Similar) -> bool:
+        if other.content_hash == memory.content_hash:
             return True
-        if facts.PRIVATE in (memory.fact.memory_type, known.memory_type):
+        if facts.PRIVATE in (memory.fact.memory_type, other.memory_type):
             return False
         return facts.is_same(
             memory.fact.text,
-            known.text,
-            similarity=self._space.similarity(known.cosine or 0.0),
+            other.text,
+            similarity=self._space.similarity(other.cosine or 0.0),
             threshold=self._settings.last_known.memory_update_threshold,
-            subjects=(memory.fact.subject, known.subject),
+            subjects=(memory.fact.subject, other.subject),
         )
 
-    async def _proposed(
+    async def _build_row(
         self, fact: Fact, said: Said, origin: Origin, contradicts: Collection[int]
     ) -> NewMemory:
-        """The row to insert; no vector after the deadline."""
         vector, model_id = await self._space.embed_within(
             EMBED_DEADLINE, fact.text, is_query=False, otherwise=WITHOUT_VECTOR
         )
-        await self._client.run(self._settings.get)  # none is fetched in the transaction
+        await self._client.run(self._settings.get)  # cached before the transaction
         memory = _new_memory(fact, said, origin)
         return replace(memory, vector=vector, model_id=model_id, contradicts=[*contradicts])
 
@@ -310,21 +306,21 @@ class MemoryWriter:
         return Outcome("refused", fact.text, f"msg-{said.message_id}", reason=reason)
 
 
-def _resolved(fact: Fact, said: Said) -> tuple[Fact, str | None]:
-    """A fact with its dates resolved, and the gate's reason to refuse it, if any."""
+def _resolve(fact: Fact, said: Said) -> tuple[Fact, str | None]:
+    """Return the fact with its dates resolved, and the gate's reason to refuse it, if any."""
     text = resolve_dates(fact.text, said.said_at)
     if text is None:
         return fact, "unclear_date"
-    numbers = frozenset(_numbers(text)) - frozenset(_numbers(fact.text))
+    numbers = frozenset(re.findall(r"\d+", text)) - frozenset(re.findall(r"\d+", fact.text))
     resolved = fact.model_copy(update={"text": text})
-    return resolved, refuse(resolved, said.text, allowed_numbers=numbers)
+    return resolved, gate.refuse(resolved, said.text, allowed_numbers=numbers)
 
 
 def _new_memory(fact: Fact, said: Said, origin: Origin) -> NewMemory:
     subject = facts.canonical_subject(fact.subject)
     relation = facts.canonical_relation(fact.relation)
     period = when_valid(fact.text, said.said_at) if fact.memory_type == "event" else None
-    known = BY_NAME.get(relation)
+    known = relations.BY_NAME.get(relation)
     is_key = known is not None and relation in ALWAYS_KEY and subject == "user"
     row = fact.model_copy(
         update={
@@ -346,20 +342,19 @@ def _new_memory(fact: Fact, said: Said, origin: Origin) -> NewMemory:
     )
 
 
-def _told_by(memory: NewMemory, telling: memory_repo.Telling) -> NewMemory:
-    """The fact of the member who told it, where the owner is a group."""
-    if telling.speaker_id is None:
+def _assign_speaker(memory: NewMemory, source: memory_repo.CurrentSource) -> NewMemory:
+    if source.speaker_id is None:
         return memory
     return replace(
         memory,
-        speaker_id=telling.speaker_id,
-        speaker=telling.speaker,
-        content_hash=facts.content_hash(memory.fact.text, telling.speaker_id),
+        speaker_id=source.speaker_id,
+        speaker=source.speaker,
+        content_hash=facts.content_hash(memory.fact.text, source.speaker_id),
     )
 
 
 def _entities(subject: str, fact: Fact) -> list[tuple[str, str]]:
-    """The person or thing that the fact is about, and what it leads to when that is a name."""
+    """Return (name, normalised name) of the subject, and of the object if that is a name."""
     names = [(fact.subject, subject)]
     if len(fact.object) <= MAX_ENTITY:
         names.append((fact.object, facts.canonical_subject(fact.object)))
@@ -370,50 +365,38 @@ def _entities(subject: str, fact: Fact) -> list[tuple[str, str]]:
     ]
 
 
-def _inheriting(memory: NewMemory, replaced: Sequence[Similar]) -> NewMemory:
-    """A successor inherits importance and pin."""
-    if not replaced:
-        return memory
+def _inherit_importance_and_pin(memory: NewMemory, replaced: Sequence[Similar]) -> NewMemory:
     inherited = {
-        "importance": max(memory.fact.importance, *(k.importance for k in replaced)),
-        "pinned": memory.fact.pinned or any(k.pinned for k in replaced),
+        "importance": max([memory.fact.importance, *(fact.importance for fact in replaced)]),
+        "pinned": memory.fact.pinned or any(fact.pinned for fact in replaced),
     }
     return replace(memory, fact=memory.fact.model_copy(update=inherited))
 
 
-def _is_rival(memory: NewMemory, known: Similar) -> bool:
-    """Whether the two contradict each other, by the model's word or by a rule."""
-    if known.retired_at is not None:
+def _is_rival(memory: NewMemory, other: Similar) -> bool:
+    if other.retired_at is not None:
         return False
-    if known.id in memory.contradicts:
+    if other.id in memory.contradicts:
         return True
-    kinds = {memory.fact.memory_type, known.memory_type}
+    kinds = {memory.fact.memory_type, other.memory_type}
     if facts.PRIVATE in kinds:
-        return len(kinds) == 1 and facts.normalise(memory.fact.text) == facts.normalise(known.text)
-    if not _overlap(memory, known):
+        return len(kinds) == 1 and facts.normalise(memory.fact.text) == facts.normalise(other.text)
+    if not _periods_overlap(memory, other):
         return False
-    if known.uid == memory.source.uid:  # one message tells both: "quit, a driver now"
-        return facts.is_update(memory.fact, known.fact)
-    return replaces(memory.fact, known.fact)
+    if other.uid == memory.source.uid:  # one message tells both: "quit, a driver now"
+        return facts.is_update(memory.fact, other.fact)
+    return contradictions.replaces(memory.fact, other.fact)
 
 
-def _is_reworded(memory: NewMemory, known: Similar) -> bool:
-    """Whether the user corrects how a known fact is written."""
-    is_corrected = memory.origin == "command" and known.id in memory.contradicts
-    return is_corrected and known.text != memory.fact.text
+def _is_reworded(memory: NewMemory, other: Similar) -> bool:
+    """Return True if the user corrects the wording of a stored fact."""
+    is_corrected = memory.origin == "command" and other.id in memory.contradicts
+    return is_corrected and other.text != memory.fact.text
 
 
-def _overlap(memory: NewMemory, known: Similar) -> bool:
-    """Whether the validity periods overlap; an open end overlaps everything."""
-    new, old = memory.fact, known
+def _periods_overlap(memory: NewMemory, other: Similar) -> bool:
+    """Compare periods of validity; an open end overlaps everything."""
+    new, old = memory.fact, other
     starts_after = new.valid_from and old.valid_until and new.valid_from >= old.valid_until
     ends_before = new.valid_until and old.valid_from and new.valid_until <= old.valid_from
     return not (starts_after or ends_before)
-
-
-def _said_later(known: Similar, memory: NewMemory) -> bool:
-    return known.said_at > memory.source.said_at
-
-
-def _numbers(text: str) -> list[str]:
-    return re.findall(r"\d+", text)

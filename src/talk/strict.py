@@ -23,7 +23,7 @@ from src.memory.citations import context_records, hit_id, number_references, ref
 from src.memory.memories import Memories
 from src.memory.retrieval_repo import Hit
 from src.memory.retriever import Query
-from src.memory.search_index_repo import Kind
+from src.memory.search_index_repo import DocumentKind
 from src.memory.tools import describe_saved, find_said, told_of
 from src.memory.turn_context import TurnContext, changes_of, recall, refusal
 from src.memory.writer import Outcome
@@ -60,7 +60,7 @@ def question_text(facts: Sequence[Fact], conflicts: Sequence[Conflict], language
     return "\n".join([*lines, say("conflict_ask", language)])
 
 
-TAUGHT: tuple[Kind, ...] = ("memory", "message")
+TAUGHT: tuple[DocumentKind, ...] = ("memory", "message")
 MIN_TEXT = 5  # characters; shorter ones say nothing
 
 

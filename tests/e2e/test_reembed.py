@@ -14,7 +14,7 @@ from pathlib import Path
 import psycopg2
 import pytest
 
-from src.memory.embedding_space import LOOK_EVERY
+from src.memory.embedding_space import CHECK_EVERY
 from src.pg.client import PgClient
 from src.talk.prompt import SYSTEM_PROMPT
 from tests.conftest import query
@@ -105,7 +105,7 @@ async def searched_with_new(world: World, model: TwoModels) -> int:
         await ask(world, question)
         if question in model.embedded["new"]:
             return number
-        await asyncio.sleep(LOOK_EVERY)  # it looks no sooner
+        await asyncio.sleep(CHECK_EVERY)  # it looks no sooner
     raise AssertionError("the model before serves for ever")
 
 

@@ -928,7 +928,7 @@ def parameters_of(connection: psycopg2.extensions.connection) -> dict[str, Any]:
             {"memories_living_once", "memories_by_relation", "memory_sources_once"},
             id="list_similar",
         ),
-        pytest.param(memory_repo.SELECT_TELLING, {"messages_pkey"}, id="find_message"),
+        pytest.param(memory_repo.SELECT_CURRENT_SOURCE, {"messages_pkey"}, id="find_message"),
         pytest.param(forgetting_repo.SELECT_FACTS, {"memory_sources_once"}, id="list_facts"),
         pytest.param(
             memory_repo.SELECT_UID_BY_EPISODE,

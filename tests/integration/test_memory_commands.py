@@ -10,7 +10,7 @@ import re
 import pytest
 from aiogram import Bot
 
-from src.memory.screens import PAGE
+from src.memory.screens import PAGE_SIZE
 from src.pg.client import PgClient
 from src.talk.command_service import CONFIRM_SECONDS
 from src.texts import LANGUAGES, say
@@ -72,7 +72,7 @@ async def test_facts_are_listed_by_kind_with_date_and_what_they_replaced(phone: 
 
 
 async def test_pages_are_turned_in_place_and_never_past_the_end(phone: Phone) -> None:
-    for number in range(PAGE + 3):
+    for number in range(PAGE_SIZE + 3):
         await phone.write(f"/remember Дома у меня лежит предмет номер {number}")
     await phone.write("/memory")
     page = phone.last

@@ -13,7 +13,7 @@ from aiohttp import web
 import bot
 from src.base.config import Settings
 from src.history.conversation_repo import ConversationRepository
-from src.memory.embedding_space import GIVEN_UP_AFTER, LOOK_EVERY
+from src.memory.embedding_space import CHECK_EVERY, MAX_FAILURES
 from src.pg.client import PgClient
 from src.talk.prompt import SYSTEM_PROMPT
 from tests.conftest import query
@@ -142,9 +142,9 @@ async def test_a_model_that_answers_no_more_is_left_at_once(
         space = await indexer.find_coming()
         assert space is not None and await indexer.reembed(space, batches=1)
         assert by_model(client.dsn) == {"openai:new": 64, "openai:old": MESSAGES - 64}
-        for number in range(GIVEN_UP_AFTER):
+        for number in range(MAX_FAILURES):
             await rig.ask(f"Погода хорошая, раз {number}?")
-        await asyncio.sleep(LOOK_EVERY)  # it looks no sooner
+        await asyncio.sleep(CHECK_EVERY)  # it looks no sooner
         await rig.ask("Как зовут мою собаку?")
         assert "Как зовут мою собаку?" in model.embedded["new"]
         assert DOG in memories(model.requests[-1])

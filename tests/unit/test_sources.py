@@ -6,14 +6,14 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from src.memory.retrieval_repo import Hit
-from src.memory.search_index_repo import Kind
+from src.memory.search_index_repo import DocumentKind
 from src.talk.graph_run import GrowingReferences, cited_sources
 from tests.cases import for_each
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
 
 
-def hit(number: int, kind: Kind = "message", speaker: str = "user") -> Hit:
+def hit(number: int, kind: DocumentKind = "message", speaker: str = "user") -> Hit:
     return Hit(kind, number, number, f"msg-{number}", speaker, NOW, "текст")
 
 
