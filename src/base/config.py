@@ -1,7 +1,7 @@
-"""Settings: the one place that reads the environment and ``.env``.
+"""Settings: the only module that reads the environment and ``.env``.
 
-``load_settings()`` returns a frozen :class:`Settings` or raises :class:`ConfigError` with
-one line for every variable that is missing or malformed, all of them at once.
+``load_settings()`` returns a frozen :class:`Settings` or raises :class:`ConfigError` with one line
+for each missing or malformed variable.
 """
 
 import os
@@ -26,14 +26,14 @@ from src.base.providers import PROVIDERS, ProviderSettings, find_provider
 
 OFFLINE_MODEL = "offline"
 LOCAL_EMBEDDINGS = "local"
-FIRST_TOKEN_SECONDS = 300.0  # of a server of one's own, which may read a prompt for minutes
+FIRST_TOKEN_SECONDS = 300.0  # for a self-hosted server, which may read a prompt for minutes
 
 
 def _read_time_zone(name: str) -> str:
-    """The zone that ``/settings`` would take for a name; of several it would ask which."""
+    """Return the zone that ``/settings`` would choose for a name; refuse an ambiguous name."""
     if name in pytz.all_timezones_set:
         return name
-    from src.base.zone_names import find_time_zones  # reads the names of all cities
+    from src.base.zone_names import find_time_zones  # loads the names of all cities
 
     zones = find_time_zones(name)
     if not zones:
@@ -52,8 +52,6 @@ def _check_https_url(value: str) -> str:
 
 
 def _secret(find_problem: Callable[[str], str | None]) -> AfterValidator:
-    """Refuse a secret with which something is wrong."""
-
     def check(value: SecretStr) -> SecretStr:
         problem = find_problem(value.get_secret_value())
         if problem is not None:
@@ -88,7 +86,7 @@ def _split(value: Any) -> Any:
 
 
 def _check_networks(values: tuple[str, ...]) -> tuple[str, ...]:
-    """Addresses and networks (CIDR), each as a network."""
+    """Normalize addresses and networks in CIDR notation to networks."""
     try:
         return tuple(str(ip_network(value, strict=False)) for value in values)
     except ValueError:
@@ -115,7 +113,7 @@ MAX_PERSONA = 4000  # characters; it is sent with every message
 
 
 def _read_persona(value: str) -> str:
-    """The text itself, or that of the file which ``@path`` names."""
+    """Return the text, or the contents of the file named by ``@path``."""
     text = value.strip()
     if text.startswith("@"):
         try:
@@ -131,8 +129,8 @@ def _read_persona(value: str) -> str:
 class Settings(ProviderSettings, BaseSettings):
     """Every setting, read once at start and never changed.
 
-    Each field is the lower-case name of its variable; ``.env.example`` explains them. Those of
-    the providers are in ``src/base/providers.py``.
+    Each field is named like its variable in lower case; ``.env.example`` documents them. The
+    settings of the model providers are in ``src/base/providers.py``.
     """
 
     model_config = SettingsConfigDict(
@@ -192,28 +190,28 @@ class Settings(ProviderSettings, BaseSettings):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What is odd about the variables, a line each: ``NAME: what. What to do``."""
+        """Suspicious variables, one line each: ``NAME: problem. Remedy``."""
         return self._warnings
 
     @property
     def unread(self) -> tuple[str, ...]:
-        """The names in ``.env`` that are nothing to the bot, and like nothing of it."""
+        """Names in ``.env`` that no setting has and that resemble none."""
         return self._unread
 
     @property
     def servers(self) -> tuple[McpServer, ...]:
-        """What the file ``mcp_servers`` says, read with the settings."""
+        """MCP servers read from the file ``mcp_servers``."""
         return self._servers
 
     @property
     def uses_embedded_database(self) -> bool:
-        """Whether no database is configured, so that the embedded PostgreSQL runs."""
+        """True if no database is configured, so that the embedded PostgreSQL is used."""
         pg_fields = (self.pg_host, self.pg_port, self.pg_db, self.pg_user, self.pg_password)
         return self.database_url is None and all(field is None for field in pg_fields)
 
     @property
     def database_dsn(self) -> str | None:
-        """The libpq address of the configured database; None with the embedded one."""
+        """Connection string of the configured database; None with the embedded one."""
         if self.database_url is not None:
             return self.database_url.get_secret_value()
         if self.uses_embedded_database:
@@ -226,7 +224,7 @@ class Settings(ProviderSettings, BaseSettings):
 
     @property
     def chat_model_name(self) -> str:
-        """``LLM_MODEL``, or a default for the first key that is set, or ``offline``."""
+        """``LLM_MODEL``, else the default of the first provider with a key, else ``offline``."""
         if self.llm_model:
             return self.llm_model
         for provider in PROVIDERS.values():
@@ -235,12 +233,12 @@ class Settings(ProviderSettings, BaseSettings):
         return OFFLINE_MODEL
 
     def is_own_server(self, model: str) -> bool:
-        """Whether ``provider:model`` is asked at another address than the provider's."""
+        """Return True if ``provider:model`` is called at another address than the provider's."""
         provider = find_provider(model)
         return provider is not None and not provider.is_asked_itself(self)
 
     def first_token_timeout(self, model: str) -> float:
-        """Seconds that ``provider:model`` has for reading a prompt."""
+        """Return the seconds that ``provider:model`` may take to read a prompt."""
         if self.llm_first_token_timeout is not None:
             return self.llm_first_token_timeout
         least = FIRST_TOKEN_SECONDS if self.is_own_server(model) else 0.0
@@ -248,16 +246,16 @@ class Settings(ProviderSettings, BaseSettings):
 
     @property
     def bot_id(self) -> int | None:
-        """The number before the colon of the bot token: the bot's own user id."""
+        """User id of the bot: the number before the colon of its token."""
         if self.telegram_bot_token is None:
             return None
         return int(self.telegram_bot_token.get_secret_value().partition(":")[0])
 
     @property
     def app_url(self) -> str | None:
-        """The address of the page in Telegram; None where it cannot be reached.
+        """Address of the Mini App; None if it has no public address.
 
-        It is under ``PUBLIC_URL``, or where Telegram reaches the webhook.
+        It is below ``PUBLIC_URL``, else on the host of the webhook.
         """
         base = self.public_url
         if base is None and self.telegram_webhook_url is not None:
@@ -266,7 +264,7 @@ class Settings(ProviderSettings, BaseSettings):
         return f"{base}/app/" if base is not None else None
 
     def secrets(self) -> list[str]:
-        """Every secret value that is set, for the log to blank out."""
+        """Return all secret values that are set, for the log to redact."""
         values = [getattr(self, name) for name in type(self).model_fields]
         own = [
             value.get_secret_value()
@@ -278,47 +276,47 @@ class Settings(ProviderSettings, BaseSettings):
 
 MODELS = ("LLM_MODEL", "SUMMARY_MODEL", "EXTRACTION_MODEL", "VISION_MODEL", "EMBEDDING_MODEL")
 VARIABLES = frozenset(name.upper() for name in Settings.model_fields)
-# Without these everybody may use the bot. ADMIN_USER_IDS allows more, and without
+# Without these everyone may use the bot. ADMIN_USER_IDS only grants more rights, and without
 # TELEGRAM_WEBHOOK_SECRET or ADMIN_PASSWORD there is no webhook and no admin page.
 LIMITS = frozenset({"ALLOWED_USER_IDS"})
-PLAIN_NAME = re.compile(r"[A-Z]{1,20}(?:_[A-Z0-9]+)*")  # and not half of a key without its name
+PLAIN_NAME = re.compile(r"[A-Z]{1,20}(?:_[A-Z0-9]+)*")  # not a part of a key that lacks its name
 
 
 def load_settings(env_file: str | None = ".env") -> Settings:
-    """Read the environment and ``env_file`` (the environment wins).
+    """Read the environment and ``env_file``; the environment takes precedence.
 
     Raises:
-        ConfigError: With one line per bad variable, all of them at once.
+        ConfigError: Variables are missing or malformed; it has one line for each.
     """
     file = read_env_file(Path(env_file)) if env_file else EnvFile()
     problems = list(file.problems)
-    given = _given(file)
+    file_fields = _fields_of_file(file)
     try:
-        settings = Settings(**given)
+        settings = Settings(**file_fields)
     except ValidationError as error:
         problems += [_describe(entry) for entry in error.errors()]
-        settings = _settings_without(error, given)
+        settings = _settings_with_defaults(error, file_fields)
     problems += _check_together(settings)
     if settings.mcp_servers is not None:
-        known = {**file.values, **os.environ}
-        settings._servers, its = read_servers(settings.mcp_servers, known)
-        problems += its
+        variables = {**file.values, **os.environ}
+        settings._servers, server_problems = read_servers(settings.mcp_servers, variables)
+        problems += server_problems
     strays, settings._unread = _find_strays(settings, file)
     settings._warnings = tuple(map(_describe_stray, strays))
     if problems or any(stray.meant in LIMITS for stray in strays):
-        raise ConfigError(_first_of_each([*problems, *settings.warnings]))
+        raise ConfigError(_first_per_variable([*problems, *settings.warnings]))
     return settings
 
 
-def _given(file: EnvFile) -> dict[str, Any]:
-    """The fields that a file gives a value, and the environment none."""
+def _fields_of_file(file: EnvFile) -> dict[str, Any]:
+    """Return the fields that the file sets and the environment does not."""
     set_outside = {name.lower() for name, value in os.environ.items() if value}
     fields = Settings.model_fields.keys() - set_outside
     return {key.lower(): value for key, value in file.values.items() if key.lower() in fields}
 
 
-def _first_of_each(problems: list[str]) -> list[str]:
-    """One line per variable: its first; what follows from a bad value is no news."""
+def _first_per_variable(problems: list[str]) -> list[str]:
+    """Keep the first problem of each variable: the others follow from it."""
     by_variable: dict[str, str] = {}
     for problem in problems:
         by_variable.setdefault(problem.partition(":")[0], problem)
@@ -329,35 +327,35 @@ def _describe(entry: Any) -> str:
     name = str(entry["loc"][0]).upper()
     message = str(entry["msg"]).removeprefix("Value error, ").rstrip(".")
     message = message[:1].lower() + message[1:]
-    return f"{name}: {message}. {_mend(name)}"
+    return f"{name}: {message}. {_remedy_for(name)}"
 
 
-def _mend(name: str) -> str:
+def _remedy_for(name: str) -> str:
     return table().get(name, {}).get("mend", "Correct it, or leave it out.")
 
 
-def _settings_without(error: ValidationError, given: Mapping[str, Any]) -> Settings:
-    """What remains when the malformed variables are left out, for the checks that compare."""
-    bad = {str(entry["loc"][0]) for entry in error.errors()}
-    defaults = {name: Settings.model_fields[name].default for name in bad}
-    return Settings(**{**given, **defaults})
+def _settings_with_defaults(error: ValidationError, file_fields: Mapping[str, Any]) -> Settings:
+    """Load the settings with defaults for malformed variables, for the cross-checks."""
+    malformed = {str(entry["loc"][0]) for entry in error.errors()}
+    defaults = {name: Settings.model_fields[name].default for name in malformed}
+    return Settings(**{**file_fields, **defaults})
 
 
 def _find_strays(settings: Settings, file: EnvFile) -> tuple[list[Stray], tuple[str, ...]]:
-    """The variables with names like ours, and the names in the file that are nothing to us."""
+    """Return misspelt variables, and the names in ``.env`` that mean nothing to the bot."""
     used = file.references
     if settings.mcp_servers is not None:
         used |= find_references(settings.mcp_servers)
     names = dict.fromkeys((name for name, value in os.environ.items() if value), False)
-    every = find_strays(names | dict.fromkeys(file.values, True), VARIABLES)
-    strays = [one for one in every if one.name not in used and not _is_idle(one, settings)]
-    known = VARIABLES | used | {stray.name for stray in strays}
+    candidates = find_strays(names | dict.fromkeys(file.values, True), VARIABLES)
+    strays = [s for s in candidates if s.name not in used and not _has_no_effect(s, settings)]
+    known = VARIABLES | used | {s.name for s in strays}
     unread = (name for name in file.values if not known & {name, name.upper()})
     return strays, tuple(n for n in unread if PLAIN_NAME.fullmatch(n) and not is_of_compose(n))
 
 
-def _is_idle(stray: Stray, settings: Settings) -> bool:
-    """Whether what was meant would change nothing, or the variable is rather another program's."""
+def _has_no_effect(stray: Stray, settings: Settings) -> bool:
+    """Return True if the intended setting has no effect, or another program owns the name."""
     if stray.meant == "DATABASE_URL":
         return not settings.uses_embedded_database
     if stray.meant.startswith("PG_"):
@@ -374,40 +372,40 @@ def _describe_stray(stray: Stray) -> str:
     hint = f"{stray.meant} was probably meant"
     if stray.meant not in LIMITS:
         return f"{what}. {hint}"
-    mend = _mend(stray.meant)
+    remedy = _remedy_for(stray.meant)
     if not stray.in_file:
-        mend += "; if it is another program's, start the bot without it"
-    return f"{what}, so everybody could use the bot. {hint}. {mend}"
+        remedy += "; if it is another program's, start the bot without it"
+    return f"{what}, so everybody could use the bot. {hint}. {remedy}"
 
 
 def _check_together(settings: Settings) -> list[str]:
-    """What is wrong with settings that are each well-formed."""
+    """Return the problems of settings that are well-formed but inconsistent."""
     problems = []
     if settings.telegram_webhook_url and not settings.telegram_webhook_secret:
         problems.append(
             "TELEGRAM_WEBHOOK_SECRET: it is missing while TELEGRAM_WEBHOOK_URL is set, so anyone "
-            f"could forge updates. {_mend('TELEGRAM_WEBHOOK_SECRET')}"
+            f"could forge updates. {_remedy_for('TELEGRAM_WEBHOOK_SECRET')}"
         )
     if settings.pg_pool_min > settings.pg_pool_max:
-        problems.append(f"PG_POOL_MIN: it is more than PG_POOL_MAX. {_mend('PG_POOL_MIN')}")
+        problems.append(f"PG_POOL_MIN: it is more than PG_POOL_MAX. {_remedy_for('PG_POOL_MIN')}")
     if reader := settings.admin_reader_password:
         if settings.admin_password is None:
             problems.append(
                 "ADMIN_PASSWORD: it is missing while ADMIN_READER_PASSWORD is set. "
-                f"{_mend('ADMIN_PASSWORD')}"
+                f"{_remedy_for('ADMIN_PASSWORD')}"
             )
         elif reader.get_secret_value() == settings.admin_password.get_secret_value():
             problems.append(
                 "ADMIN_READER_PASSWORD: it is that of the operators. "
-                f"{_mend('ADMIN_READER_PASSWORD')}"
+                f"{_remedy_for('ADMIN_READER_PASSWORD')}"
             )
     return [*problems, *_check_providers(settings)]
 
 
 def _check_providers(settings: Settings) -> list[str]:
-    """What the models' providers lack: a key (or the address of a server that wants none).
+    """Return the models' problems: a missing key (or address of a server without one), or package.
 
-    requirements.txt names OpenAI's package alone, the other providers have files of their own.
+    requirements.txt contains OpenAI's package only; the other providers have files of their own.
     """
     named = {variable: getattr(settings, variable.lower()) or "" for variable in MODELS}
     if settings.llm_model is None and (by_key := find_provider(settings.chat_model_name)):
@@ -421,9 +419,9 @@ def _check_providers(settings: Settings) -> list[str]:
                 f"Write your key, or set {provider.base_url_variable} for a server that needs none"
             )
         if provider is not None and find_spec(f"langchain_{provider.name}") is None:
-            listed = f"requirements-{provider.name.partition('_')[0]}.txt"
+            requirements = f"requirements-{provider.name.partition('_')[0]}.txt"
             problems.append(
                 f"{variable}: {provider.name}:… needs a package that is not installed. "
-                f"Run: .venv/bin/pip install -r {listed}"
+                f"Run: .venv/bin/pip install -r {requirements}"
             )
     return problems
