@@ -172,7 +172,7 @@ def find_references(path: Path) -> frozenset[str]:
 def _read_entries(path: Path) -> dict[str, Any]:
     try:
         with path.open(encoding="utf-8") as file:
-            text = file.parsed(MAX_FILE + 1)
+            text = file.read(MAX_FILE + 1)
     except FileNotFoundError:
         raise ValueError(
             "the file is not there. Write the path of a JSON file, or leave it empty"
