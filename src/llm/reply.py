@@ -255,7 +255,7 @@ class _Call:
     arguments: list[str] = field(default_factory=list)
 
 
-class Reply:
+class ModelReply:
     """Takes the pieces of one reply in; ``message`` is the whole.
 
     Attributes:

@@ -138,7 +138,7 @@ def tells_deed(word: str) -> bool:
 
 
 def says_i(word: str) -> bool:
-    """Return True if a Russian or Ukrainian word is a verb in the first person: "беру"."""
+    """Return True if a Russian or Ukrainian word is a first person singular verb: "беру"."""
     return parts_of_speech(word) >= {"VERB", "1per", "sing"}
 
 
