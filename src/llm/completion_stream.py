@@ -173,10 +173,8 @@ def _normalize_delta(delta: Any) -> dict[str, Any]:
     if text := _text_of(at(delta, "content")) or _text_of(at(delta, "refusal")):
         normalized["content"] = text
     calls = at(delta, "tool_calls")
-    deprecated = at(delta, "function_call")  # deprecated predecessor of tool_calls
-    raw_calls = (
-        calls if isinstance(calls, list) else [{"function": deprecated}] if deprecated else []
-    )
+    old = at(delta, "function_call")  # deprecated predecessor of tool_calls
+    raw_calls = calls if isinstance(calls, list) else [{"function": old}] if old else []
     if normalized_calls := list(_normalize_calls(raw_calls)):
         normalized["tool_calls"] = normalized_calls
     return normalized

@@ -49,9 +49,7 @@ def _isolate(niceness: int) -> None:
         if niceness:
             with open(AUTOGROUP, "w") as file:
                 file.write(str(niceness))
-    with suppress(
-        OSError, AttributeError
-    ):  # on other systems than Linux, the end of stdin must do
+    with suppress(OSError, AttributeError):  # not Linux: the end of stdin must do
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
