@@ -85,8 +85,7 @@ def _split(value: Any) -> Any:
     return re.findall(r"[^,;\s]+", value) if isinstance(value, str) else value
 
 
-def _check_networks(values: tuple[str, ...]) -> tuple[str, ...]:
-    """Normalize addresses and networks in CIDR notation to networks."""
+def _parse_networks(values: tuple[str, ...]) -> tuple[str, ...]:
     try:
         return tuple(str(ip_network(value, strict=False)) for value in values)
     except ValueError:
@@ -103,7 +102,7 @@ HttpsUrl = Annotated[str, AfterValidator(_check_https_url)]
 ModelName = Annotated[str, AfterValidator(_check_model)]
 UserIds = Annotated[frozenset[int], NoDecode, BeforeValidator(_split)]
 Networks = Annotated[
-    tuple[str, ...], NoDecode, BeforeValidator(_split), AfterValidator(_check_networks)
+    tuple[str, ...], NoDecode, BeforeValidator(_split), AfterValidator(_parse_networks)
 ]
 Port = Annotated[int, Field(ge=0, le=65535)]
 LogLevel = Literal["DEBUG", "INFO", "WARNING", "ERROR"]
@@ -290,13 +289,13 @@ def load_settings(env_file: str | None = ".env") -> Settings:
     """
     file = read_env_file(Path(env_file)) if env_file else EnvFile()
     problems = list(file.problems)
-    file_fields = _fields_of_file(file)
+    file_fields = _fields_only_in_file(file)
     try:
         settings = Settings(**file_fields)
     except ValidationError as error:
         problems += [_describe(entry) for entry in error.errors()]
         settings = _settings_with_defaults(error, file_fields)
-    problems += _check_together(settings)
+    problems += _check_consistency(settings)
     if settings.mcp_servers is not None:
         variables = {**file.values, **os.environ}
         settings._servers, server_problems = read_servers(settings.mcp_servers, variables)
@@ -308,8 +307,7 @@ def load_settings(env_file: str | None = ".env") -> Settings:
     return settings
 
 
-def _fields_of_file(file: EnvFile) -> dict[str, Any]:
-    """Return the fields that the file sets and the environment does not."""
+def _fields_only_in_file(file: EnvFile) -> dict[str, Any]:
     set_outside = {name.lower() for name, value in os.environ.items() if value}
     fields = Settings.model_fields.keys() - set_outside
     return {key.lower(): value for key, value in file.values.items() if key.lower() in fields}
@@ -378,8 +376,7 @@ def _describe_stray(stray: Stray) -> str:
     return f"{what}, so everybody could use the bot. {hint}. {remedy}"
 
 
-def _check_together(settings: Settings) -> list[str]:
-    """Return the problems of settings that are well-formed but inconsistent."""
+def _check_consistency(settings: Settings) -> list[str]:
     problems = []
     if settings.telegram_webhook_url and not settings.telegram_webhook_secret:
         problems.append(

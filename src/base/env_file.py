@@ -54,7 +54,7 @@ def read_env_file(path: Path) -> EnvFile:
     return EnvFile(
         {name: value for name, value in dotenv_values(stream=io.StringIO(lines)).items() if value},
         frozenset(REFERENCE.findall(text)),
-        _describe([_line_of(line) for line in bindings if _sets_nothing(line)], path),
+        _describe([_line_number(line) for line in bindings if _sets_nothing(line)], path),
     )
 
 
@@ -63,7 +63,7 @@ def _sets_nothing(found: Binding) -> bool:
     return found.error or (found.key is not None and found.value is None)
 
 
-def _line_of(found: Binding) -> int:
+def _line_number(found: Binding) -> int:
     """Return the line number; the parser counts preceding blank lines as part of the entry."""
     text = found.original.string
     return found.original.line + text[: len(text) - len(text.lstrip())].count("\n")

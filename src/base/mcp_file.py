@@ -224,7 +224,6 @@ def _build_server(name: str, entry: Any, variables: Mapping[str, str]) -> McpSer
 
 
 def _expand_references(key: str, value: Any, variables: Mapping[str, str]) -> Any:
-    """Replace each ``${NAME}`` in the strings of a value."""
     text = json.dumps(value)
     if NUL in text:
         raise ValueError(PROBLEMS["string_type"].format(key=key))
@@ -243,7 +242,6 @@ def _describe(error: pydantic.ValidationError) -> str:
 
 
 def _collect_secrets(server: McpServer, referenced: list[str]) -> tuple[str, ...]:
-    """Collect the values of referenced variables, the environment, headers and address."""
     values = [*referenced, *server.env.values(), *server.headers.values()]
     values += [value.partition(" ")[2] for value in server.headers.values()]  # after "Bearer"
     address = urlsplit(server.url)

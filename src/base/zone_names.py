@@ -80,7 +80,6 @@ def is_region(text: str) -> bool:
 
 @cache
 def _zones_by_name() -> dict[str, str]:
-    """Return zones by lower-case name and by abbreviation."""
     letters = lexicon.values("settings.letters")
     return {zone.lower(): zone for zone in pytz.all_timezones} | letters
 
@@ -191,7 +190,6 @@ def _places_by_name() -> dict[str, _Place]:
 
 @cache
 def _names_by_stem() -> dict[str, list[str]]:
-    """Return the one-word Cyrillic names by stem, that is without their endings."""
     names: dict[str, list[str]] = {}
     for name in _places_by_name():
         if " " not in name and CYRILLIC.search(name):

@@ -130,7 +130,6 @@ def _offset(moment: datetime, zone: tzinfo) -> timedelta:
 
 
 def _end_of_gap(low: datetime, high: datetime, zone: tzinfo) -> datetime:
-    """Return the moment between two at which the offset of a zone changes."""
     former = _offset(low, zone)
     while high - low > SECOND:
         middle = low + (high - low) // 2 // SECOND * SECOND

@@ -259,7 +259,7 @@ class OpenAIProvider(LLMProvider):
 
     async def _results(self, batch: Any) -> AsyncIterator[BatchResult]:
         for file in filter(None, (batch.output_file_id, batch.error_file_id)):
-            for entry in _parse_lines((await self._client.files.content(file)).text):
+            for entry in _parse_json_lines((await self._client.files.content(file)).text):
                 yield _read_openai(entry)
 
     async def _delete(self, batch_id: str | None, job_id: str) -> None:
@@ -453,7 +453,6 @@ def _read_anthropic(entry: dict[str, Any]) -> BatchResult:
 
 
 def _read_google(entry: dict[str, Any]) -> BatchResult:
-    """Read an inlined response, which carries the metadata of its request."""
     reply, error = at(entry, "response"), at(entry, "error", "code")
     problem = _checked_code(f"status_{error}", "errored") if reply is None else None
     parts, counts = at(reply, "candidates", 0, "content", "parts"), at(reply, "usage_metadata")
@@ -464,7 +463,6 @@ def _read_google(entry: dict[str, Any]) -> BatchResult:
 
 
 def _values_at(blocks: Any, *paths: tuple[str, ...]) -> list[Any]:
-    """Return the values at the first path of all blocks, then at the second."""
     blocks = blocks if isinstance(blocks, list) else []
     return [at(block, *path) for path in paths for block in blocks]
 
@@ -511,8 +509,7 @@ def _build_result(
     return BatchResult(str(custom_id), reply, error, (prompt, cached, completion))
 
 
-def _parse_lines(text: str) -> list[dict[str, Any]]:
-    """Parse a JSON Lines file; skip malformed lines."""
+def _parse_json_lines(text: str) -> list[dict[str, Any]]:
     entries = []
     for line in text.split("\n"):
         with suppress(ValueError):

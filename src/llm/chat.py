@@ -100,8 +100,6 @@ class PlainCompletions:
 
 @dataclass
 class _Attempt:
-    """Call in progress, its reply, and the milliseconds until its first token."""
-
     call: Call
     reply: ModelReply
     first_ms: int = 0
@@ -211,7 +209,6 @@ class ModelCaller:
         milliseconds: int,
         problem: str | None = None,
     ) -> ModelUsage:
-        """Report the cost of a call, and its error."""
         tokens = _tokens_of(attempt.reply.usage)
         usage = ModelUsage(purpose, self.name, *tokens, milliseconds, attempt.first_ms, problem)
         if self._metrics is not None:
@@ -229,7 +226,8 @@ class ModelCaller:
     ) -> int:
         """Make the call, and feed its chunks into ``reply``.
 
-        Returns the milliseconds until the first token.
+        Returns:
+            Milliseconds until the first token.
         """
         first_ms, chunks = 0, cast("Any", call.runnable.astream(list(call.messages)))
         try:
@@ -301,7 +299,7 @@ class ModelCaller:
         """
         runnable = self._model.bind_tools([schema], tool_choice=schema.__name__)
         message = await self.stream(runnable, messages, purpose=purpose, on_usage=on_usage)
-        call = _call_of(message, schema.__name__)
+        call = _find_call(message, schema.__name__)
         return read_form(call["args"] if call is not None else str(message.text), schema)
 
     async def text(
@@ -372,7 +370,6 @@ def _valid(tokens: int) -> int | None:
     return tokens if 0 <= tokens <= MAX_TOKENS else None
 
 
-def _call_of(message: AIMessage, name: str) -> ToolCall | None:
-    """Return the call of that name, else the first one."""
+def _find_call(message: AIMessage, name: str) -> ToolCall | None:
     matching = (call for call in message.tool_calls if call["name"] == name)
     return next(matching, message.tool_calls[0] if message.tool_calls else None)

@@ -104,7 +104,6 @@ class CompletionStream(AbstractAsyncContextManager[Any, None]):
                 yield record
 
     async def _lines(self) -> AsyncIterator[bytes]:
-        """Yield the lines of the body, within the limits."""
         rest, size = bytearray(), 0
         async for piece in self._pieces():
             size += len(piece)
@@ -119,7 +118,6 @@ class CompletionStream(AbstractAsyncContextManager[Any, None]):
         yield bytes(rest)
 
     async def _pieces(self) -> AsyncIterator[bytes]:
-        """Yield the body as it arrives; ignore errors after the end of the reply."""
         try:
             async for piece in self._response.aiter_bytes():
                 yield piece
@@ -143,7 +141,6 @@ async def _read_end(lines: AsyncIterator[bytes]) -> None:
 
 
 def _parse_record(text: bytes) -> Json | None:
-    """Parse a JSON object; return None for anything else."""
     try:
         record = json.loads(text.decode("utf-8", "replace"))
     except (ValueError, RecursionError):
@@ -168,7 +165,6 @@ def _normalize_chunk(record: Json) -> dict[str, Any] | None:
 
 
 def _normalize_delta(delta: Any) -> dict[str, Any]:
-    """Return the text (or the refusal) and the tool calls of a delta."""
     normalized: dict[str, Any] = {}
     if text := _text_of(at(delta, "content")) or _text_of(at(delta, "refusal")):
         normalized["content"] = text
@@ -203,13 +199,11 @@ def _string(value: Any) -> str | None:
 
 
 def _text_of(content: Any) -> str:
-    """Return a text, or the joined texts of a list of parts."""
     parts = content if isinstance(content, list) else [{"text": content}]
     return "".join(_string(at(part, "text")) or "" for part in parts)
 
 
 def _normalize_usage(usage: Json) -> dict[str, Any]:
-    """Return token counts as integers; ``UNKNOWN`` for implausible ones."""
     cached = at(usage, "prompt_tokens_details", "cached_tokens")
     return {
         "prompt_tokens": _tokens(usage.get("prompt_tokens")),

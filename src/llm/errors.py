@@ -72,7 +72,6 @@ def reported_error(problem: Any) -> errors.AppError:
 
 
 def _as_status(value: Any) -> int | None:
-    """Return an HTTP error status, also if it is given as text."""
     if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) == 3:
         value = int(value)
     return value if type(value) is int and 400 <= value < 600 else None
@@ -89,7 +88,6 @@ def _status(error: BaseException) -> int | None:
 
 
 def _codes(error: BaseException) -> set[str]:
-    """Return the provider's error codes; the fields may be of any type."""
     values = (getattr(error, "code", None), getattr(error, "type", None))
     return {value for value in values if isinstance(value, str)}
 

@@ -115,7 +115,6 @@ class BreakpointPromptCache(PromptCache):
 
 
 def _add_mark(message: BaseMessage) -> BaseMessage | None:
-    """Return the message with a mark at its end; None if it cannot have one."""
     if not isinstance(message.content, str) or not message.content.strip():
         return None
     block = {"type": "text", "text": message.content, "cache_control": {"type": "ephemeral"}}
@@ -309,7 +308,6 @@ class StoredPromptCache(PromptCache):
         return hashlib.blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()
 
     async def _cache(self, key: str, call: Call) -> None:
-        """Use the content of another process, or create it, unless another process does."""
         content = await asyncio.to_thread(self._contents.find, key)
         if content is None:
             if not await asyncio.to_thread(self._contents.claim, key, self._name):
@@ -329,7 +327,6 @@ class StoredPromptCache(PromptCache):
         return CachedContent(name, expires_at)
 
     async def _renew(self, key: str, content: CachedContent) -> None:
-        """Extend the expiry, unless another process has done so."""
         from google.genai.types import UpdateCachedContentConfig
 
         stored = await asyncio.to_thread(self._contents.find, key)

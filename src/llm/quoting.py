@@ -98,7 +98,6 @@ def form_tool(run: Callable[..., Awaitable[Any]], description: str, *services: A
 
 @cache
 def _declare_form(arguments: type[BaseModel]) -> dict[str, Any]:
-    """Return the schema for the model, without hidden fields and needless keys."""
     schema = arguments.model_json_schema()
     fields = {name: _declare_field(field) for name, field in schema.get("properties", {}).items()}
     hidden: frozenset[str] = getattr(arguments, "untold", frozenset())

@@ -246,9 +246,7 @@ def sound(text: str) -> str:
 
 
 @dataclass
-class _Call:
-    """Partial call."""
-
+class _PartialCall:
     index: Any
     id: str | None
     name: str
@@ -272,7 +270,7 @@ class ModelReply:
         self.usage: UsageMetadata | None = None
         self._texts: list[str] = []
         self._blocks: list[Any] = []
-        self._calls: list[_Call] = []
+        self._calls: list[_PartialCall] = []
         self._pending_surrogate = ""
         self._room = MAX_REPLY
         self._blank = 0  # characters of trailing whitespace
@@ -353,14 +351,13 @@ class ModelReply:
         return released
 
     def _add_call(self, chunk: Mapping[str, Any]) -> None:
-        """Add a piece to the call that it continues, or start a new call."""
         name, arguments = str(chunk.get("name") or ""), str(chunk.get("args") or "")
         index, id_ = chunk.get("index"), chunk.get("id") or None
         call = next((c for c in reversed(self._calls) if _continues(c, index, id_, name)), None)
         if call is None:
             if len(self._calls) == MAX_CALLS:
                 return
-            call = _Call(index, id_, "")
+            call = _PartialCall(index, id_, "")
             self._calls.append(call)
         call.id = call.id or id_
         call.name = call.name or name
@@ -417,7 +414,7 @@ def _sound_value(value: Any, depth: int = 1) -> Any:
     return value
 
 
-def _continues(call: _Call, index: Any, id_: str | None, name: str) -> bool:
+def _continues(call: _PartialCall, index: Any, id_: str | None, name: str) -> bool:
     """Return True if a piece continues a call: by number, by id, or because it has neither."""
     if id_ and call.id and id_ != call.id:
         return False
@@ -427,7 +424,6 @@ def _continues(call: _Call, index: Any, id_: str | None, name: str) -> bool:
 
 
 def _as_chunks(piece: AIMessage) -> list[dict[str, Any]]:
-    """Convert the calls of a complete message to chunks."""
     return [
         {"name": call["name"], "args": json.dumps(call["args"]), "id": call["id"], "index": None}
         for call in piece.tool_calls

@@ -179,7 +179,6 @@ def _divide_up(dividend: int, divisor: int) -> int:
 
 
 def _texts_of(message: BaseMessage) -> Iterator[str]:
-    """Yield all texts of a message that become tokens."""
     if message.name:
         yield message.name
     if isinstance(message.content, str):
@@ -195,7 +194,6 @@ def _texts_of(message: BaseMessage) -> Iterator[str]:
 
 
 def _block_text(block: str | Mapping[str, Any]) -> str:
-    """Return the text of a content block; other blocks, such as reasoning, as JSON."""
     if isinstance(block, str):
         return block
     kind = block.get("type")
@@ -206,7 +204,6 @@ def _block_text(block: str | Mapping[str, Any]) -> str:
 
 
 def _overhead_of(message: BaseMessage) -> int:
-    """Return the tokens of a message besides text: its role, name and attachments."""
     blocks = message.content if isinstance(message.content, list) else []
     attachments = sum(
         isinstance(block, dict) and block.get("type") in ATTACHMENTS for block in blocks

@@ -219,7 +219,6 @@ class AttachmentService:
         return {"seen": True, "answer": answer}
 
     def _check(self, attachment: Attachment) -> None:
-        """Raise if an attachment is not worth downloading."""
         if attachment.size > MAX_BYTES:
             raise errors.DocumentError("too_large", "more bytes than a bot may fetch")
         if attachment.kind == "sound" and self.transcriber is None:
@@ -261,7 +260,7 @@ class AttachmentService:
             raise UnreadError("picture_unseen")
         if len(data) > MAX_PICTURE:
             raise errors.DocumentError("too_large", "the picture is too large for a model")
-        messages = _build_messages(data, mime_type, caption=caption, language=language)
+        messages = _build_picture_prompt(data, mime_type, caption=caption, language=language)
         usage: list[ModelUsage] = []
         try:
             text = await self.vision.text(messages, purpose="picture", on_usage=usage.append)
@@ -281,10 +280,9 @@ class AttachmentService:
         return Heard(enclosed=Enclosed(attachment.name, text), problem=problem)
 
 
-def _build_messages(
+def _build_picture_prompt(
     picture: bytes, mime_type: str, *, caption: str, language: Language
 ) -> list[BaseMessage]:
-    """Return the prompt for one picture; the user's caption may be empty."""
     rules = PICTURE_PROMPT.replace("{language}", str(Locale(language).english_name))
     system, user_message = prompt(rules, messages=[{"text": caption}])
     data = base64.b64encode(picture).decode()

@@ -18,7 +18,7 @@ from src.media.document_text import MISSING, DocumentText, is_storable
 
 logger = logging.getLogger(__name__)
 
-MAX_BYTES = 20 << 20  # what Telegram lets a bot download (Bot API, getFile)
+MAX_BYTES = 20 << 20  # Telegram's download limit for bots (Bot API, getFile)
 MAX_ANSWER = 1 << 20  # bytes; 60,000 characters take at most six bytes each
 DEATH_DEADLINE = 5.0  # seconds until a killed process is gone
 AT_ONCE = 2  # concurrent children, each of which may take half a gigabyte
@@ -111,7 +111,6 @@ class DocumentReader:
 
 
 async def _read_up_to(stream: asyncio.StreamReader, limit: int) -> bytes:
-    """Read up to ``limit`` bytes, until the stream ends."""
     try:
         return await stream.readexactly(limit)
     except asyncio.IncompleteReadError as error:
@@ -119,7 +118,6 @@ async def _read_up_to(stream: asyncio.StreamReader, limit: int) -> bytes:
 
 
 async def _kill(child: Process, stdout: asyncio.StreamReader) -> None:
-    """Kill the child and its descendants, and wait for it."""
     if child.returncode is None:
         with suppress(ProcessLookupError):
             os.killpg(child.pid, signal.SIGKILL)

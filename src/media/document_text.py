@@ -90,7 +90,6 @@ def _clean(piece: str) -> str:
 
 
 def _cut(text: str) -> str:
-    """Cut a text after a paragraph, else a line, else a word, else anywhere."""
     for end in ("\n\n", "\n", " "):
         index = text.rfind(end, MAX_CHARACTERS - SLACK, MAX_CHARACTERS)
         if index >= 0:

@@ -49,7 +49,7 @@ class Package:
         """
         try:
             self._archive = zipfile.ZipFile(io.BytesIO(data))
-            _check(self._archive.infolist(), len(data))
+            _check_entries(self._archive.infolist(), len(data))
         except BROKEN as error:
             raise DocumentError("broken", "a broken archive") from error
         self.names = frozenset(self._archive.namelist())
@@ -67,8 +67,7 @@ class Package:
             raise DocumentError("broken", "a broken entry of an archive") from error
 
 
-def _check(entries: list[zipfile.ZipInfo], size: int) -> None:
-    """Raise for what the directory alone tells."""
+def _check_entries(entries: list[zipfile.ZipInfo], size: int) -> None:
     if any(entry.flag_bits & FLAG_ENCRYPTED for entry in entries):
         raise DocumentError("protected", "an entry is encrypted")
     if len(entries) > MAX_ENTRIES:
@@ -121,13 +120,11 @@ def read_office(data: bytes, collector: marks.TextCollector) -> None:
 
 
 def _read_docx(package: Package, main: str, collector: marks.TextCollector) -> None:
-    """Read the text of a document, then its footnotes and endnotes."""
     for part in (main, *(note for note in NOTES if note in package.names)):
         read_xml(package.pieces(part), collector)
 
 
 def _read_pptx(package: Package, _main: str, collector: marks.TextCollector) -> None:
-    """Read the slides in numerical order, each followed by its speaker notes."""
     found = (SLIDE.fullmatch(name) for name in package.names)
     for number in sorted(int(slide[1]) for slide in found if slide):
         for part in _parts_of_slide(package, number):

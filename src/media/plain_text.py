@@ -54,15 +54,14 @@ def decode(data: bytes, declared: str | None = None) -> str:
     Raises:
         DocumentError: It is no text.
     """
-    for name in _candidates(data, declared):
+    for name in _candidate_encodings(data, declared):
         text = codecs.getincrementaldecoder(name)("replace").decode(data)
         if _is_text(text, name):
             return text
     raise DocumentError("kind", "neither text nor a format that is read")
 
 
-def _candidates(data: bytes, declared: str | None) -> Iterator[str]:
-    """Yield names of encodings, the likeliest first."""
+def _candidate_encodings(data: bytes, declared: str | None) -> Iterator[str]:
     yield from (name for mark, name in MARKS.items() if data.startswith(mark))
     yield "utf_8"
     if declared in LEGACY:

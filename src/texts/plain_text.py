@@ -60,11 +60,10 @@ def normalise(text: str) -> str:
     """
     visible = INVISIBLE.sub("", unicodedata.normalize("NFKC", text)).casefold()
     folded = without_yo(unicodedata.normalize("NFKC", visible).translate(TYPOGRAPHY))
-    return " ".join(SIGN.sub(_meaning, folded).split())
+    return " ".join(SIGN.sub(_significant_part, folded).split())
 
 
-def _meaning(match: re.Match[str]) -> str:
-    """Return the significant part of a match of SIGN."""
+def _significant_part(match: re.Match[str]) -> str:
     sign = match.group()
     if match.lastgroup == "number":
         return f" {sign.replace(',', '.').replace(':', '.')} "
