@@ -234,7 +234,7 @@ class Settings(ProviderSettings, BaseSettings):
     def is_own_server(self, model: str) -> bool:
         """Return True if ``provider:model`` is called at another address than the provider's."""
         provider = find_provider(model)
-        return provider is not None and not provider.is_asked_itself(self)
+        return provider is not None and not provider.uses_own_address(self)
 
     def first_token_timeout(self, model: str) -> float:
         """Return the seconds that ``provider:model`` may take to read a prompt."""

@@ -80,7 +80,7 @@ class Provider:
         address: str | None = getattr(settings, self.base_url_variable.lower())
         return address
 
-    def is_asked_itself(self, settings: ProviderSettings) -> bool:
+    def uses_own_address(self, settings: ProviderSettings) -> bool:
         """Return True if requests go to the provider's own address."""
         host = self._host(settings)
         return host is None or f".{host}".endswith(self.host)
@@ -97,7 +97,7 @@ class Provider:
 
     def keeps_prompts(self, settings: ProviderSettings) -> bool:
         """Return True if ``prompt_cache`` works there: other servers refuse OpenAI's key."""
-        return self.prompt_cache != "keyed" or self.is_asked_itself(settings)
+        return self.prompt_cache != "keyed" or self.uses_own_address(settings)
 
     def is_configured(self, settings: ProviderSettings) -> bool:
         """Return True if there is a key, or the address of a server that needs none."""

@@ -194,12 +194,12 @@ class ModelCaller:
     ) -> None:
         """Make the call; if the provider lost the cached start, repeat it in full."""
         try:
-            attempt.first_ms = await self._read(attempt.call, attempt.reply, on_text, start)
+            attempt.first_ms = await self._read_reply(attempt.call, attempt.reply, on_text, start)
         except AppError as error:
             if attempt.reply.has_begun or not self._cache.lost(attempt.call, error):
                 raise
             attempt.call, attempt.reply = whole, self._build_reply(whole)
-            attempt.first_ms = await self._read(whole, attempt.reply, on_text, start)
+            attempt.first_ms = await self._read_reply(whole, attempt.reply, on_text, start)
 
     def _record_usage(
         self,
@@ -221,7 +221,7 @@ class ModelCaller:
         quoted = (str(m.text) for m in call.messages if not isinstance(m, AIMessage))
         return ModelReply(frozenset(filter(None, tool_names)), quoted)
 
-    async def _read(
+    async def _read_reply(
         self, call: Call, reply: ModelReply, on_text: Callable[[str], None], start: float
     ) -> int:
         """Make the call, and feed its chunks into ``reply``.
@@ -279,7 +279,9 @@ class ModelCaller:
         It generates one token. Raises the errors of ``stream``.
         """
         one_token = runnable.bind(extra_body={"max_tokens": 1})  # the name that all servers accept
-        await self._read(Call(one_token, messages), ModelReply(), _ignore, time.perf_counter())
+        await self._read_reply(
+            Call(one_token, messages), ModelReply(), _ignore, time.perf_counter()
+        )
 
     async def structured(
         self,

@@ -84,7 +84,7 @@ WARM_UP = "ready?"
 START_DEADLINE = 30.0  # seconds until the warm-up text is embedded; it usually takes 0.04
 DEATH_DEADLINE = 5.0  # seconds until a killed process is gone
 FIRST_PAUSE, MAX_PAUSE = 1.0, 60.0  # seconds of back-off, doubled with each failed start
-KNOWN_POISON = 1000  # texts remembered by their 16-byte hashes
+MAX_POISON = 1000  # texts remembered by their 16-byte hashes
 MAX_VECTOR = 1 << 16  # bytes
 
 
@@ -309,7 +309,7 @@ class EmbeddingLane:
 
     def _remember_poison(self, key: bytes) -> None:
         self._poison[key] = None
-        if len(self._poison) > KNOWN_POISON:
+        if len(self._poison) > MAX_POISON:
             self._poison.popitem(last=False)
         self._metrics.poison_texts.inc()
 

@@ -58,9 +58,9 @@ class ModelUsage:
 # quotes others. A block of the prompt at the start of a reply is dropped as well.
 
 MAX_HELD = 20_000  # characters that may be calls; a longer reply is text
-WRAPS = ("", "```", "```json", "```tool_call", "<tool_call>", "<tools>")
+WRAPPERS = ("", "```", "```json", "```tool_call", "<tool_call>", "<tools>")
 # Separators between calls, before the first and after the last.
-BETWEEN = re.compile(r"(?:[\s,;}]|\{(?=\s*\{)|```(?:json|tool_call)?|</?tool_call>|</?tools>)*")
+SEPARATORS = re.compile(r"(?:[\s,;}]|\{(?=\s*\{)|```(?:json|tool_call)?|</?tool_call>|</?tools>)*")
 ECHOED = ("<key_facts>", "<memories>", "<wishes>", "<history_summary>")
 ECHO = re.compile(rf"\s*(?:{'|'.join(ECHOED)}).*?(?:</\w+>|\Z)\s*", re.DOTALL)
 
@@ -72,7 +72,7 @@ def _refuse(_constant: str) -> NoReturn:
 JSON = JSONDecoder(parse_constant=_refuse)
 WHITE_OR_ESCAPE = re.compile(r"[\s\\]+")
 ARGUMENTS = ("arguments", "parameters", "args", "input")
-NAMES = ("name", "function", "tool", "tool_name", "action")
+NAME_KEYS = ("name", "function", "tool", "tool_name", "action")
 
 TextCall = tuple[str, dict[str, Any]]
 
@@ -147,7 +147,7 @@ def read_text_calls(
 
 
 def _skip(text: str, position: int) -> int:
-    between = BETWEEN.match(text, position)
+    between = SEPARATORS.match(text, position)
     return position if between is None else between.end()
 
 
@@ -163,7 +163,7 @@ def _calls_in(value: Any, offered: Collection[str]) -> Iterator[TextCall]:
         call = entry if isinstance(call, str) else call
         if not isinstance(call, dict):
             raise TypeError
-        name = next((call[key] for key in NAMES if key in call), None)
+        name = next((call[key] for key in NAME_KEYS if key in call), None)
         if not isinstance(name, str) or name not in offered:
             raise TypeError
         arguments = next((call[key] for key in ARGUMENTS if key in call), None)
@@ -178,9 +178,9 @@ def _calls_in(value: Any, offered: Collection[str]) -> Iterator[TextCall]:
 def _openings(offered: frozenset[str]) -> tuple[str, ...]:
     """Return the possible starts of calls and of echoed blocks, without whitespace."""
     keys = [f'"{key}":' for key in (*ARGUMENTS, "function")]
-    names = (f'"{key}":"{name}"' for key, name in product(NAMES, offered))
+    names = (f'"{key}":"{name}"' for key, name in product(NAME_KEYS, offered))
     heads = [*names, '"type":"function"', *keys]
-    calls = ("".join(parts) for parts in product(WRAPS, ("{", "[{", "{{"), heads))
+    calls = ("".join(parts) for parts in product(WRAPPERS, ("{", "[{", "{{"), heads))
     return (*calls, *ECHOED)
 
 
@@ -220,7 +220,7 @@ UNSOUND = re.compile(
     + "".join(f"{chr(0x10000 * p + 0xFFFE)}{chr(0x10000 * p + 0xFFFF)}" for p in range(1, 17))
     + "]"
 )
-NO_NAME = re.compile(r"[^A-Za-z0-9_-]")  # characters that providers refuse in a tool's name
+UNSAFE_IN_NAME = re.compile(r"[^A-Za-z0-9_-]")  # characters that providers refuse in a tool's name
 ID = re.compile(r"[A-Za-z0-9_-]{1,40}")  # ids of calls; OpenAI's have at most 40 characters
 
 
@@ -370,7 +370,7 @@ class ModelReply:
             valid_id = call.id if call.id and ID.fullmatch(call.id) else None
             id_ = valid_id if valid_id and valid_id not in ids else f"call_{uuid.uuid4().hex}"
             ids.add(id_)
-            name = NO_NAME.sub("_", call.name)[:64] or "unnamed"
+            name = UNSAFE_IN_NAME.sub("_", call.name)[:64] or "unnamed"
             arguments = read_arguments("".join(call.arguments))
             yield ToolCall(name=name, args=arguments, id=id_, type="tool_call")
 

@@ -44,7 +44,7 @@ def main(hint: str = "") -> None:
     sys.stdout.buffer.write(answer.encode())
 
 
-def shut_in() -> None:
+def lock_down() -> None:
     """Forbid this process to open files or connections, and to start processes."""
     resource.setrlimit(resource.RLIMIT_NOFILE, (0, 0))
     resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))
@@ -70,7 +70,7 @@ def _extract_text(data: bytes, hint: str) -> dict[str, object]:
     """Return the fields of a ``DocumentText``, or ``error`` and ``cause``."""
     try:
         read = choose_reader(data, hint)
-        shut_in()
+        lock_down()
         collector = TextCollector()
         with suppress(EnoughTextError):
             read(collector)

@@ -62,7 +62,7 @@ class TextCollector:
             self._has_more = True
             raise EnoughTextError
 
-    def note_rest(self) -> None:
+    def mark_cut(self) -> None:
         """Mark the text as cut, because the reader leaves something out."""
         self._has_more = True
 

@@ -180,7 +180,7 @@ def _read_xlsx(data: bytes, _package: Package, _main: str, collector: marks.Text
     try:
         workbook = CalamineWorkbook.from_filelike(io.BytesIO(data))
         if len(workbook.sheet_names) > MAX_SHEETS:
-            collector.note_rest()
+            collector.mark_cut()
         for index, name in enumerate(workbook.sheet_names[:MAX_SHEETS]):
             _read_sheet(workbook, index, f"# {_single_spaced(name)}\n", collector)
     except PasswordError as error:

@@ -28,7 +28,7 @@ def read_pdf(data: bytes, collector: TextCollector) -> None:
         raise DocumentError("broken", "a broken PDF") from error
     pages = min(len(document), MAX_PAGES)
     if len(document) > pages:
-        collector.note_rest()
+        collector.mark_cut()
     readable = sum(_read_page(document, index, collector) for index in range(pages))
     if not readable:
         raise DocumentError("broken", "a PDF without a page")

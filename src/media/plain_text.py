@@ -40,7 +40,7 @@ def read_plain_text(data: bytes, collector: marks.TextCollector) -> None:
         EnoughTextError: The text is full.
     """
     if len(data) > MAX_READ:
-        collector.note_rest()
+        collector.mark_cut()
     collector.add(decode(data[:MAX_READ]))
 
 
@@ -114,7 +114,7 @@ def read_html(data: bytes, collector: marks.TextCollector) -> None:
         EnoughTextError: The text is full.
     """
     if len(data) > MAX_PAGE:
-        collector.note_rest()
+        collector.mark_cut()
     match = DECLARED.search(data[:4096])
     declared = ENCODINGS.get(match[1].decode("ascii", "replace").lower()) if match else None
     page = decode(data[:MAX_PAGE], declared)

@@ -367,7 +367,7 @@ def test_a_child_can_do_no_harm(harm: str) -> None:
         "from src.media import document_child as child\n"
         "file = tempfile.TemporaryFile()\n"
         "kept = file.fileno()\n"
-        "child._limit_resources(); child.shut_in()\n"
+        "child._limit_resources(); child.lock_down()\n"
         f"try: {harm}\n"
         "except (OSError, ValueError, MemoryError): print('refused')\n"
     )
