@@ -18,10 +18,9 @@ from psycopg.conninfo import make_conninfo
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
-from src.base.addresses import HttpUrl, check_http_url, find_url_problem
+from src.base import addresses, mcp_file
 from src.base.env_file import EnvFile, Stray, find_strays, is_of_compose, read_env_file, table
 from src.base.errors import ConfigError
-from src.base.mcp_file import McpServer, find_references, read_servers
 from src.base.providers import PROVIDERS, ProviderSettings, find_provider
 
 OFFLINE_MODEL = "offline"
@@ -44,11 +43,11 @@ def _read_time_zone(name: str) -> str:
 
 
 def _check_https_url(value: str) -> str:
-    if not check_http_url(value).startswith("https://"):
-        host = urlsplit(value).hostname or ""
-        if host not in ("localhost", "127.0.0.1", "::1"):
-            raise ValueError("Telegram calls only https addresses")
-    return value.rstrip("/")
+    address = addresses.check_http_url(value)
+    is_local = urlsplit(address).hostname in ("localhost", "127.0.0.1", "::1")
+    if not (is_local or address.startswith("https://")):
+        raise ValueError("Telegram calls only https addresses")
+    return address
 
 
 def _secret(find_problem: Callable[[str], str | None]) -> AfterValidator:
@@ -137,14 +136,14 @@ class Settings(ProviderSettings, BaseSettings):
     )
 
     telegram_bot_token: Token | None = None
-    telegram_api_base: HttpUrl = "https://api.telegram.org"
+    telegram_api_base: addresses.HttpUrl = "https://api.telegram.org"
     telegram_webhook_url: HttpsUrl | None = None
     telegram_webhook_secret: WebhookSecret | None = None
     telegram_rate_limit: Annotated[int, Field(ge=1, le=1000)] = 30
     allowed_user_ids: UserIds = frozenset()
     admin_user_ids: UserIds = frozenset()
 
-    database_url: Annotated[SecretStr, _secret(find_url_problem)] | None = None
+    database_url: Annotated[SecretStr, _secret(addresses.find_url_problem)] | None = None
     pg_host: str | None = None
     pg_port: Port | None = None
     pg_db: str | None = None
@@ -163,9 +162,9 @@ class Settings(ProviderSettings, BaseSettings):
     embedding_model: Annotated[str, AfterValidator(_check_embedding_model)] = LOCAL_EMBEDDINGS
     vision_model: ModelName | None = None
     transcription_model: str | None = None
-    transcription_base_url: HttpUrl | None = None
+    transcription_base_url: addresses.HttpUrl | None = None
     transcription_api_key: SecretStr | None = None
-    rerank_url: HttpUrl | None = None
+    rerank_url: addresses.HttpUrl | None = None
     rerank_model: str | None = None
     rerank_api_key: SecretStr | None = None
     mcp_servers: Path | None = None
@@ -183,7 +182,7 @@ class Settings(ProviderSettings, BaseSettings):
     shutdown_timeout: Annotated[float, Field(ge=0, le=600)] = 20.0
     console_fallback: bool = True
 
-    _servers: tuple[McpServer, ...] = ()
+    _servers: tuple[mcp_file.McpServer, ...] = ()
     _warnings: tuple[str, ...] = ()
     _unread: tuple[str, ...] = ()
 
@@ -198,7 +197,7 @@ class Settings(ProviderSettings, BaseSettings):
         return self._unread
 
     @property
-    def servers(self) -> tuple[McpServer, ...]:
+    def servers(self) -> tuple[mcp_file.McpServer, ...]:
         """MCP servers read from the file ``mcp_servers``."""
         return self._servers
 
@@ -224,12 +223,9 @@ class Settings(ProviderSettings, BaseSettings):
     @property
     def chat_model_name(self) -> str:
         """``LLM_MODEL``, else the default of the first provider with a key, else ``offline``."""
-        if self.llm_model:
-            return self.llm_model
-        for provider in PROVIDERS.values():
-            if provider.key(self):
-                return f"{provider.name}:{provider.default_model}"
-        return OFFLINE_MODEL
+        usable = (provider for provider in PROVIDERS.values() if provider.key(self))
+        defaults = (f"{provider.name}:{provider.default_model}" for provider in usable)
+        return self.llm_model or next(defaults, OFFLINE_MODEL)
 
     def is_own_server(self, model: str) -> bool:
         """Return True if ``provider:model`` is called at another address than the provider's."""
@@ -264,12 +260,8 @@ class Settings(ProviderSettings, BaseSettings):
 
     def secrets(self) -> list[str]:
         """Return all secret values that are set, for the log to redact."""
-        values = [getattr(self, name) for name in type(self).model_fields]
-        own = [
-            value.get_secret_value()
-            for value in values
-            if isinstance(value, SecretStr) and len(value.get_secret_value()) >= 6
-        ]
+        values = [value for _, value in self if isinstance(value, SecretStr) and len(value) >= 6]
+        own = [value.get_secret_value() for value in values]
         return own + [secret for server in self.servers for secret in server.secrets]
 
 
@@ -298,7 +290,7 @@ def load_settings(env_file: str | None = ".env") -> Settings:
     problems += _check_consistency(settings)
     if settings.mcp_servers is not None:
         variables = {**file.values, **os.environ}
-        settings._servers, server_problems = read_servers(settings.mcp_servers, variables)
+        settings._servers, server_problems = mcp_file.read_servers(settings.mcp_servers, variables)
         problems += server_problems
     strays, settings._unread = _find_strays(settings, file)
     settings._warnings = tuple(map(_describe_stray, strays))
@@ -343,7 +335,7 @@ def _find_strays(settings: Settings, file: EnvFile) -> tuple[list[Stray], tuple[
     """Return misspelt variables, and the names in ``.env`` that mean nothing to the bot."""
     used = file.references
     if settings.mcp_servers is not None:
-        used |= find_references(settings.mcp_servers)
+        used |= mcp_file.find_references(settings.mcp_servers)
     names = dict.fromkeys((name for name, value in os.environ.items() if value), False)
     candidates = find_strays(names | dict.fromkeys(file.values, True), VARIABLES)
     strays = [s for s in candidates if s.name not in used and not _has_no_effect(s, settings)]
@@ -377,26 +369,20 @@ def _describe_stray(stray: Stray) -> str:
 
 
 def _check_consistency(settings: Settings) -> list[str]:
-    problems = []
+    problems = {}
     if settings.telegram_webhook_url and not settings.telegram_webhook_secret:
-        problems.append(
-            "TELEGRAM_WEBHOOK_SECRET: it is missing while TELEGRAM_WEBHOOK_URL is set, so anyone "
-            f"could forge updates. {_remedy_for('TELEGRAM_WEBHOOK_SECRET')}"
+        problems["TELEGRAM_WEBHOOK_SECRET"] = (
+            "it is missing while TELEGRAM_WEBHOOK_URL is set, so anyone could forge updates"
         )
     if settings.pg_pool_min > settings.pg_pool_max:
-        problems.append(f"PG_POOL_MIN: it is more than PG_POOL_MAX. {_remedy_for('PG_POOL_MIN')}")
+        problems["PG_POOL_MIN"] = "it is more than PG_POOL_MAX"
     if reader := settings.admin_reader_password:
         if settings.admin_password is None:
-            problems.append(
-                "ADMIN_PASSWORD: it is missing while ADMIN_READER_PASSWORD is set. "
-                f"{_remedy_for('ADMIN_PASSWORD')}"
-            )
+            problems["ADMIN_PASSWORD"] = "it is missing while ADMIN_READER_PASSWORD is set"
         elif reader.get_secret_value() == settings.admin_password.get_secret_value():
-            problems.append(
-                "ADMIN_READER_PASSWORD: it is that of the operators. "
-                f"{_remedy_for('ADMIN_READER_PASSWORD')}"
-            )
-    return [*problems, *_check_providers(settings)]
+            problems["ADMIN_READER_PASSWORD"] = "it is that of the operators"
+    described = [f"{name}: {text}. {_remedy_for(name)}" for name, text in problems.items()]
+    return [*described, *_check_providers(settings)]
 
 
 def _check_providers(settings: Settings) -> list[str]:

@@ -19,9 +19,7 @@ from babel import Locale
 
 from src.base.zones import plain_name
 from src.reading import lexicon
-from src.texts import CYRILLIC, LANGUAGES
-from src.texts.morphology import ENDING, dictionary_forms, nominatives
-from src.texts.plain_text import plain
+from src.texts import CYRILLIC, LANGUAGES, morphology, plain_text
 
 MAX_TEXT = 100  # characters
 NAME_WORDS = 4  # in the longest name that is searched: "Port of Spain"
@@ -58,7 +56,7 @@ def find_time_zones(text: str) -> list[str]:
         text: "Europe/Kyiv", "UTC+05:30", "мск", "Сочи", "в Нижнем Новгороде", "Lisbon"; only the
             first 100 characters are read.
     """
-    phrase = plain(text[:MAX_TEXT])
+    phrase = plain_text.plain(text[:MAX_TEXT])
     if not phrase:
         return []
     offset = OFFSET.fullmatch(phrase)
@@ -74,7 +72,7 @@ def find_time_zones(text: str) -> list[str]:
 
 def is_region(text: str) -> bool:
     """Return True if a text is just the name of a country or state."""
-    name = _nearest_name(plain_name(text), nominatives)
+    name = _nearest_name(plain_name(text), morphology.nominatives)
     return name is not None and _places_by_name()[name].rank == REGION
 
 
@@ -112,11 +110,12 @@ def _zones_of_city(text: str) -> list[str]:
     for length in range(min(NAME_WORDS, len(words)), 0, -1):
         windows = [words[start : start + length] for start in range(len(words) - length + 1)]
         windows = [window for window in windows if length > 1 or window[0] not in stops]
-        for forms_of in (nominatives, _all_forms):
+        for forms_of in (morphology.nominatives, _all_forms):
             names = (_nearest_name(" ".join(window), forms_of) for window in windows)
             if zones := _zones_of_names(filter(None, names)):
                 return zones
-    stems = (ENDING.sub("", word) for word in words if CYRILLIC.search(word) and word not in stops)
+    cyrillic = (word for word in words if CYRILLIC.search(word) and word not in stops)
+    stems = (morphology.ENDING.sub("", word) for word in cyrillic)
     names_of_stems = (_names_by_stem().get(stem, ()) for stem in stems if len(stem) >= MIN_STEM)
     return _zones_of_names(chain.from_iterable(names_of_stems))
 
@@ -142,7 +141,7 @@ def _nearest_name(phrase: str, forms_of: Callable[[str], frozenset[str]]) -> str
 
 def _all_forms(part: str) -> frozenset[str]:
     """Return the lemmas of a word, also of one that is no name on its own: "нижнем"."""
-    return nominatives(part) | dictionary_forms(part)
+    return morphology.nominatives(part) | morphology.dictionary_forms(part)
 
 
 def _zones_of_names(names: Iterable[str]) -> list[str]:
@@ -193,5 +192,5 @@ def _names_by_stem() -> dict[str, list[str]]:
     names: dict[str, list[str]] = {}
     for name in _places_by_name():
         if " " not in name and CYRILLIC.search(name):
-            names.setdefault(ENDING.sub("", name), []).append(name)
+            names.setdefault(morphology.ENDING.sub("", name), []).append(name)
     return names

@@ -1,6 +1,5 @@
 """Time zones: local times, zones of places, localized names of zones and days."""
 
-import math
 import subprocess
 import sys
 import unicodedata
@@ -12,9 +11,7 @@ from babel import Locale
 from babel.core import get_global
 from babel.dates import format_date, format_skeleton
 
-from src.texts import CYRILLIC, Language
-from src.texts.morphology import words
-from src.texts.plain_text import without_yo
+from src.texts import CYRILLIC, Language, morphology, plain_text
 
 DAY = timedelta(days=1)
 SECOND = timedelta(seconds=1)
@@ -86,8 +83,7 @@ def place_of_zone(zone: str, language: Language) -> str:
     """Return the city of a zone in a language (``Прага``), or its offset if it has none."""
     if "/" not in zone or zone.startswith("Etc/"):
         return name_of_zone(zone)
-    city = _cities(language).get(zone)
-    return city or zone.rpartition("/")[2].replace("_", " ")
+    return _cities(language).get(zone) or zone.rpartition("/")[2].replace("_", " ")
 
 
 @cache
@@ -109,9 +105,7 @@ def zone_at(latitude: float, longitude: float) -> str | None:
         latitude: In degrees, north of the equator positive.
         longitude: In degrees, east of Greenwich positive.
     """
-    if not (math.isfinite(latitude) and math.isfinite(longitude)):
-        return None
-    if abs(latitude) > 90 or abs(longitude) > 180:
+    if not (abs(latitude) <= 90 and abs(longitude) <= 180):  # also if one is NaN
         return None
     coordinates = [repr(float(longitude)), repr(float(latitude))]
     try:
@@ -142,11 +136,11 @@ def _end_of_gap(low: datetime, high: datetime, zone: tzinfo) -> datetime:
 
 def plain_name(name: str) -> str:
     """Return the words of a name, in lower case and without accents: "St. John’s", "São Paulo"."""
-    flat = without_yo(name.lower())
+    flat = plain_text.without_yo(name.lower())
     if not CYRILLIC.search(flat):
         decomposed = unicodedata.normalize("NFKD", flat)
         flat = "".join(c for c in decomposed if not unicodedata.combining(c))
-    return " ".join(words(flat)).replace("'", "")
+    return " ".join(morphology.words(flat)).replace("'", "")
 
 
 def day_text(moment: datetime, now: datetime, language: Language, time_zone: str) -> str:

@@ -59,9 +59,10 @@ class BatchRequest:
         """Text of the other messages."""
         return "\n\n".join(str(m.text) for m in self.messages if not isinstance(m, SystemMessage))
 
-    def tool(self) -> dict[str, Any]:
-        """Return the schema as a function: ``name``, ``description``, ``parameters``."""
+    def tool(self, schema_key: str) -> dict[str, Any]:
+        """Return the schema as a function: ``name``, ``description``, and ``schema_key``."""
         function: dict[str, Any] = convert_to_openai_tool(self.schema)["function"]
+        function[schema_key] = function.pop("parameters")
         return function
 
 
@@ -227,8 +228,8 @@ class OpenAIProvider(LLMProvider):
         self._batches = self._client.batches
 
     def encode(self, request: BatchRequest, model: str) -> dict[str, Any]:
-        """See ``LLMProvider``."""
-        tool = request.tool()
+        """Return a line of the request file, as an object."""
+        tool = request.tool("parameters")
         body = {
             "model": model,
             "messages": [
@@ -308,15 +309,14 @@ class AnthropicProvider(LLMProvider):
         self._batches = self._client.messages.batches
 
     def encode(self, request: BatchRequest, model: str) -> dict[str, Any]:
-        """See ``LLMProvider``."""
-        tool = request.tool()
-        function = {"name": tool["name"], "description": tool.get("description", "")}
+        """Return an entry of ``requests``."""
+        tool = request.tool("input_schema")
         params = {
             "model": model,
             "max_tokens": MAX_REPLY_TOKENS,
             "system": request.system,
             "messages": [{"role": "user", "content": request.words}],
-            "tools": [{**function, "input_schema": tool["parameters"]}],
+            "tools": [tool],
             "tool_choice": {"type": "tool", "name": tool["name"]},
         }
         return {"custom_id": request.custom_id, "params": params}
@@ -365,18 +365,16 @@ class GoogleProvider(LLMProvider):
         self._batches = self._client.aio.batches
 
     async def close(self) -> None:
-        """See ``LLMProvider``."""
+        """Close the HTTP client, which the SDK does not own."""
         await self._http.aclose()
 
     def encode(self, request: BatchRequest, model: str) -> dict[str, Any]:
-        """See ``LLMProvider``."""
-        tool = request.tool()
-        declaration = {"name": tool["name"], "description": tool.get("description", "")}
+        """Return an inlined request."""
+        tool = request.tool("parameters_json_schema")
         calling = {"mode": "ANY", "allowed_function_names": [tool["name"]]}
-        function = {**declaration, "parameters_json_schema": tool["parameters"]}
         config = {
             "system_instruction": request.system,
-            "tools": [{"function_declarations": [function]}],
+            "tools": [{"function_declarations": [tool]}],
             "tool_config": {"function_calling_config": calling},
         }
         return {

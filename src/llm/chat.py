@@ -13,14 +13,12 @@ from uuid import UUID
 
 from langchain.chat_models import init_chat_model
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage, ToolCall
+from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.messages.ai import UsageMetadata
 from pydantic import BaseModel, SecretStr
 
-from src.base.config import Settings
-from src.base.errors import AppError, ModelError
+from src.base import config, errors, providers
 from src.base.metrics import Metrics
-from src.base.providers import PROVIDERS, find_provider
 from src.llm.completion_stream import MAX_TOKENS, CompletionStream
 from src.llm.errors import model_error
 from src.llm.prompt_cache import Call, ChatRunnable, PromptCache
@@ -42,14 +40,14 @@ def _ignore(_told: object) -> None:
     """Do nothing."""
 
 
-def build_provider_model(settings: Settings, name: str) -> BaseChatModel:
+def build_provider_model(settings: config.Settings, name: str) -> BaseChatModel:
     """Build the chat model ``name`` (``provider:model``) of a provider.
 
     The SDK makes no retries, because the queue does. The timeout of a connection is
     ``LLM_TIMEOUT``; that of a read is the longest permitted silence of the model.
     """
     provider_name, _, model = name.partition(":")
-    provider = PROVIDERS[provider_name]
+    provider = providers.PROVIDERS[provider_name]
     connect_timeout = settings.llm_timeout
     read_timeout = max(connect_timeout, settings.first_token_timeout(name))
     options: dict[str, Any] = {
@@ -144,7 +142,7 @@ class ModelCaller:
             return self._model
         if may_call:
             return self._model.bind_tools(tools)
-        provider = find_provider(self.name)
+        provider = providers.find_provider(self.name)
         no_tool: Any = "none" if provider is None else provider.no_tool
         return self._model.bind_tools(tools, tool_choice=no_tool)
 
@@ -175,7 +173,7 @@ class ModelCaller:
         record = partial(self._record_usage, attempt, purpose, on_usage)
         try:
             await self._read_or_send_all(attempt, whole, on_text, start)
-        except AppError as error:
+        except errors.AppError as error:
             record(_milliseconds_since(start), str(error))
             raise
         except asyncio.CancelledError:
@@ -195,7 +193,7 @@ class ModelCaller:
         """Make the call; if the provider lost the cached start, repeat it in full."""
         try:
             attempt.first_ms = await self._read_reply(attempt.call, attempt.reply, on_text, start)
-        except AppError as error:
+        except errors.AppError as error:
             if attempt.reply.has_begun or not self._cache.lost(attempt.call, error):
                 raise
             attempt.call, attempt.reply = whole, self._build_reply(whole)
@@ -301,7 +299,8 @@ class ModelCaller:
         """
         runnable = self._model.bind_tools([schema], tool_choice=schema.__name__)
         message = await self.stream(runnable, messages, purpose=purpose, on_usage=on_usage)
-        call = _find_call(message, schema.__name__)
+        matching = (call for call in message.tool_calls if call["name"] == schema.__name__)
+        call = next(matching, message.tool_calls[0] if message.tool_calls else None)
         return read_form(call["args"] if call is not None else str(message.text), schema)
 
     async def text(
@@ -320,7 +319,7 @@ class ModelCaller:
         message = await self.stream(self._model, messages, purpose=purpose, on_usage=on_usage)
         text = str(message.text).strip()
         if not text and ending_of(message) == "filter":
-            raise ModelError("the provider's filter left nothing of the reply")
+            raise errors.ModelError("the provider's filter left nothing of the reply")
         return text
 
 
@@ -340,7 +339,7 @@ def read_form(reply: Mapping[str, Any] | str, schema: type[Schema]) -> Schema:
             arguments = next((arguments[key] for key in ARGUMENTS if key in arguments), arguments)
         return schema.model_validate(arguments)
     except (ValueError, RecursionError) as error:
-        raise ModelError(f"the reply is no {schema.__name__}") from error
+        raise errors.ModelError(f"the reply is no {schema.__name__}") from error
 
 
 def _find_json(text: str) -> Any:
@@ -370,8 +369,3 @@ def _milliseconds_since(start: float) -> int:
 
 def _valid(tokens: int) -> int | None:
     return tokens if 0 <= tokens <= MAX_TOKENS else None
-
-
-def _find_call(message: AIMessage, name: str) -> ToolCall | None:
-    matching = (call for call in message.tool_calls if call["name"] == name)
-    return next(matching, message.tool_calls[0] if message.tool_calls else None)

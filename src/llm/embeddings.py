@@ -32,7 +32,6 @@ from src.base.config import LOCAL_EMBEDDINGS, Settings
 from src.base.errors import BadVectorsError, ModelError, ModelUnavailableError, PoisonTextError
 from src.base.metrics import Metrics
 from src.llm import embedding_child
-from src.llm.embedding_child import LENGTH
 from src.llm.errors import model_error
 
 logger = logging.getLogger(__name__)
@@ -140,8 +139,8 @@ class EngineProcess:
         data = text.encode()
         self._socket.settimeout(seconds)  # per system call; an answer is a single write
         try:
-            self._socket.sendall(LENGTH.pack(len(data)) + data)
-            [size] = LENGTH.unpack(self._answers.read(LENGTH.size))
+            self._socket.sendall(embedding_child.LENGTH.pack(len(data)) + data)
+            [size] = embedding_child.LENGTH.unpack(self._answers.read(embedding_child.LENGTH.size))
             vector = np.frombuffer(self._answers.read(min(size, MAX_VECTOR)), dtype=np.float32)
         except TimeoutError as error:
             raise EngineSlowError("it took too long") from error
@@ -289,7 +288,10 @@ class EmbeddingLane:
         if isinstance(second, EngineSlowError):
             raise ModelError("the embedding engine takes too long for a text") from second
         self._ensure_engine()
-        self._remember_poison(key)
+        self._poison[key] = None
+        if len(self._poison) > MAX_POISON:
+            self._poison.popitem(last=False)
+        self._metrics.poison_texts.inc()
         self._log(logging.ERROR, "a text gets no vector: the embedding engine dies of it", second)
         raise PoisonTextError("the embedding engine dies of this text") from second
 
@@ -306,12 +308,6 @@ class EmbeddingLane:
     def _log(self, level: int, event: str, cause: EngineDiedError) -> None:
         extra = {"lane": self._settings.name, "cause": str(cause), "status": cause.status}
         logger.log(level, event, extra=extra)
-
-    def _remember_poison(self, key: bytes) -> None:
-        self._poison[key] = None
-        if len(self._poison) > MAX_POISON:
-            self._poison.popitem(last=False)
-        self._metrics.poison_texts.inc()
 
     def _ensure_engine(self) -> EngineProcess:
         """Return a running engine that has embedded at least the warm-up text.
@@ -604,7 +600,8 @@ class OpenAIEmbedder(Embedder):
             # Raw: the SDK would create an object for each number.
             answer = await self._client.embeddings.with_raw_response.create(
                 model=self._model,
-                input=[_sendable(text) for text in texts],
+                # As JSON can carry it; an empty text is refused.
+                input=[text.encode("utf-8", "replace").decode().strip() or "-" for text in texts],
                 encoding_format="float",
             )
             reply = answer.http_response.json()
@@ -617,8 +614,3 @@ class OpenAIEmbedder(Embedder):
             problem = f"the vectors have {vectors.shape[1]} numbers, not {self.dimensions}"
             raise BadVectorsError(problem)
         return vectors
-
-
-def _sendable(text: str) -> str:
-    """Make a text valid for JSON; replace an empty one, which endpoints refuse."""
-    return text.encode("utf-8", "replace").decode().strip() or "-"

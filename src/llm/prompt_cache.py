@@ -265,7 +265,7 @@ class StoredPromptCache(PromptCache):
             return False
         content = self._cached.pop(call.stored, None)
         logger.warning("the cached beginning of the prompt is gone, all is sent", exc_info=error)
-        self._pause(call.stored)
+        self._paused_until[call.stored] = self._now() + PAUSE
         if content is not None:
             forget = asyncio.to_thread(self._contents.forget, call.stored, content.name)
             self._start(call.stored, forget, urgent=True)
@@ -289,11 +289,8 @@ class StoredPromptCache(PromptCache):
         try:
             await work
         except Exception as error:
-            self._pause(key)
+            self._paused_until[key] = self._now() + PAUSE
             logger.warning("no beginning of the prompts is cached", exc_info=model_error(error))
-
-    def _pause(self, key: str) -> None:
-        self._paused_until[key] = self._now() + PAUSE
 
     def _key(self, call: Call) -> str:
         """Return the key of a call's start: a hash of the system prompt and the tools.

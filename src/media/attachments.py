@@ -15,10 +15,7 @@ from pydantic import Field
 from src.base import errors
 from src.base.owners import Owner
 from src.history.turn_repo import TurnRepository
-from src.llm.chat import ModelCaller
-from src.llm.endpoints import Transcriber
-from src.llm.quoting import Form, prompt
-from src.llm.reply import ModelUsage
+from src.llm import chat, endpoints, quoting, reply
 from src.media.document_reader import MAX_BYTES, DocumentReader
 from src.memory.budget import DailyCeilings
 from src.pg.client import PgClient
@@ -47,7 +44,7 @@ PICTURES = {
 MAX_PICTURE = 8 << 20  # bytes; providers accept 5 to 20 MB of base64, a third more
 
 
-class LookOrder(Form):
+class LookOrder(quoting.Form):
     """What is looked for, and in which picture."""
 
     question: str = Field(description="in the user's language")
@@ -144,8 +141,8 @@ class AttachmentService:
 
     _client: PgClient
     _ceilings: DailyCeilings
-    transcriber: Transcriber | None
-    vision: ModelCaller | None
+    transcriber: endpoints.Transcriber | None
+    vision: chat.ModelCaller | None
     fetch: Callable[[str], Awaitable[bytes]] | None = None
 
     def __post_init__(self) -> None:
@@ -184,8 +181,8 @@ class AttachmentService:
             raise
         except errors.AppError as error:
             self._log_error(error, attachment.kind)
-            text_key = _find_text_key(error, attachment.kind)
-            return Heard(problem=say(text_key, language))
+            key = _find_text_key(error, attachment.kind)
+            return Heard(problem=say(key, language))
         return Heard(enclosed=Enclosed(say("picture_name", language), text, attachment.file_id))
 
     async def look_again(
@@ -261,7 +258,7 @@ class AttachmentService:
         if len(data) > MAX_PICTURE:
             raise errors.DocumentError("too_large", "the picture is too large for a model")
         messages = _build_picture_prompt(data, mime_type, caption=caption, language=language)
-        usage: list[ModelUsage] = []
+        usage: list[reply.ModelUsage] = []
         try:
             text = await self.vision.text(messages, purpose="picture", on_usage=usage.append)
         finally:
@@ -284,7 +281,7 @@ def _build_picture_prompt(
     picture: bytes, mime_type: str, *, caption: str, language: Language
 ) -> list[BaseMessage]:
     rules = PICTURE_PROMPT.replace("{language}", str(Locale(language).english_name))
-    system, user_message = prompt(rules, messages=[{"text": caption}])
+    system, user_message = quoting.prompt(rules, messages=[{"text": caption}])
     data = base64.b64encode(picture).decode()
     image = {"type": "image_url", "image_url": {"url": f"data:{mime_type};base64,{data}"}}
     return [system, HumanMessage([str(user_message.content), image])]
