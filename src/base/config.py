@@ -379,7 +379,7 @@ def _check_consistency(settings: Settings) -> list[str]:
     if reader := settings.admin_reader_password:
         if settings.admin_password is None:
             problems["ADMIN_PASSWORD"] = "it is missing while ADMIN_READER_PASSWORD is set"
-        elif reader.get_secret_value() == settings.admin_password.get_secret_value():
+        elif reader == settings.admin_password:
             problems["ADMIN_READER_PASSWORD"] = "it is that of the operators"
     described = [f"{name}: {text}. {_remedy_for(name)}" for name, text in problems.items()]
     return [*described, *_check_providers(settings)]
@@ -390,11 +390,11 @@ def _check_providers(settings: Settings) -> list[str]:
 
     requirements.txt contains OpenAI's package only; the other providers have files of their own.
     """
-    named = {variable: getattr(settings, variable.lower()) or "" for variable in MODELS}
+    models = {variable: getattr(settings, variable.lower()) or "" for variable in MODELS}
     if settings.llm_model is None and (by_key := find_provider(settings.chat_model_name)):
-        named[by_key.key_variable] = settings.chat_model_name
+        models[by_key.key_variable] = settings.chat_model_name
     problems = []
-    for variable, model in named.items():
+    for variable, model in models.items():
         provider = find_provider(model)
         if provider is not None and not provider.is_configured(settings):
             problems.append(

@@ -128,7 +128,7 @@ class LLMProvider(Protocol):
         the batch by it.
         """
         with _mapped_errors():
-            return await self._create(list(requests), model, job_id)
+            return await self._create_batch(list(requests), model, job_id)
 
     async def find_batch(
         self, job_id: str, custom_ids: frozenset[str], *, since: datetime
@@ -145,7 +145,7 @@ class LLMProvider(Protocol):
         """
         seen = 0
         with _mapped_errors():
-            async for batch in self._list():  # newest first
+            async for batch in self._list_batches():  # newest first
                 if seen >= self.max_listed and self._created_at(batch) < since - CLOCK_SKEW:
                     break
                 if await self._is_ours(batch, job_id, custom_ids):
@@ -164,7 +164,7 @@ class LLMProvider(Protocol):
         """Return the available results, in any order, possibly with duplicates."""
         results: list[BatchResult] = []
         with _mapped_errors(UNKNOWN):
-            async for result in self._results(await self._call(self.retrieve, batch_id)):
+            async for result in self._read_results(await self._call(self.retrieve, batch_id)):
                 results.append(result)  # noqa: PERF401  (keeps the results before an error)
         return results
 
@@ -186,14 +186,14 @@ class LLMProvider(Protocol):
         """Close the connections."""
         await self._client.close()
 
-    async def _create(self, requests: list[Any], model: str, job_id: str) -> str: ...
+    async def _create_batch(self, requests: list[Any], model: str, job_id: str) -> str: ...
 
-    def _list(self) -> AsyncIterator[Any]:
+    def _list_batches(self) -> AsyncIterator[Any]:
         return aiter(self._batches.list(limit=100))
 
     async def _is_ours(self, batch: Any, job_id: str, custom_ids: frozenset[str]) -> bool: ...
 
-    def _results(self, batch: Any) -> AsyncIterator[BatchResult]: ...
+    def _read_results(self, batch: Any) -> AsyncIterator[BatchResult]: ...
 
     async def _call(self, call: str, batch_id: str) -> Any:
         return await getattr(self._batches, call)(**{self.id_argument: batch_id})
@@ -241,7 +241,7 @@ class OpenAIProvider(LLMProvider):
         }
         return {"custom_id": request.custom_id, "method": "POST", "url": ENDPOINT, "body": body}
 
-    async def _create(self, requests: list[Any], model: str, job_id: str) -> str:
+    async def _create_batch(self, requests: list[Any], model: str, job_id: str) -> str:
         content = "\n".join(json.dumps(entry, ensure_ascii=False) for entry in requests)
         file = await self._client.files.create(
             file=(_batch_name(job_id) + ".jsonl", content.encode("utf-8", "replace")),
@@ -258,7 +258,7 @@ class OpenAIProvider(LLMProvider):
     async def _is_ours(self, batch: Any, job_id: str, custom_ids: frozenset[str]) -> bool:  # noqa: ARG002
         return bool(at(batch.metadata, JOB) == job_id)
 
-    async def _results(self, batch: Any) -> AsyncIterator[BatchResult]:
+    async def _read_results(self, batch: Any) -> AsyncIterator[BatchResult]:
         for file in filter(None, (batch.output_file_id, batch.error_file_id)):
             for entry in _parse_json_lines((await self._client.files.content(file)).text):
                 yield _read_openai(entry)
@@ -321,17 +321,17 @@ class AnthropicProvider(LLMProvider):
         }
         return {"custom_id": request.custom_id, "params": params}
 
-    async def _create(self, requests: list[Any], model: str, job_id: str) -> str:  # noqa: ARG002
+    async def _create_batch(self, requests: list[Any], model: str, job_id: str) -> str:  # noqa: ARG002
         return (await self._batches.create(requests=requests)).id
 
     async def _is_ours(self, batch: Any, job_id: str, custom_ids: frozenset[str]) -> bool:  # noqa: ARG002
         if self._is_pending(batch):
             raise PostponedError("a batch that may be ours runs", seconds=CHECK_AGAIN)
-        async for result in self._results(batch):
+        async for result in self._read_results(batch):
             return result.custom_id in custom_ids
         return False
 
-    async def _results(self, batch: Any) -> AsyncIterator[BatchResult]:
+    async def _read_results(self, batch: Any) -> AsyncIterator[BatchResult]:
         if batch.results_url is not None:  # otherwise the SDK raises an error that is not HTTP's
             async for entry in await self._batches.results(batch.id):
                 yield _read_anthropic(entry.model_dump(mode="json", warnings=False))
@@ -384,18 +384,18 @@ class GoogleProvider(LLMProvider):
             "config": config,
         }
 
-    async def _create(self, requests: list[Any], model: str, job_id: str) -> str:
+    async def _create_batch(self, requests: list[Any], model: str, job_id: str) -> str:
         config: Any = {"display_name": _batch_name(job_id)}
         return (await self._batches.create(model=model, src=requests, config=config)).name or ""
 
-    async def _list(self) -> AsyncIterator[Any]:
+    async def _list_batches(self) -> AsyncIterator[Any]:
         async for batch in await self._batches.list(config={"page_size": 100}):
             yield batch
 
     async def _is_ours(self, batch: Any, job_id: str, custom_ids: frozenset[str]) -> bool:  # noqa: ARG002
         return bool(batch.display_name == _batch_name(job_id))
 
-    async def _results(self, batch: Any) -> AsyncIterator[BatchResult]:
+    async def _read_results(self, batch: Any) -> AsyncIterator[BatchResult]:
         for entry in (batch.dest.inlined_responses if batch.dest else None) or ():
             yield _read_google(entry.model_dump(mode="json", warnings=False))
 

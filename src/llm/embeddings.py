@@ -255,7 +255,7 @@ class EmbeddingLane:
                 self._engine.kill()
         if self._timer:
             self._timer.cancel()
-        await asyncio.get_running_loop().run_in_executor(self._threads, self._end)
+        await asyncio.get_running_loop().run_in_executor(self._threads, self._kill)
         self._threads.shutdown(wait=False)
 
     def _schedule_idle_end(self) -> None:
@@ -263,7 +263,7 @@ class EmbeddingLane:
             self._timer.cancel()
         if self._settings.idle is not None and not self._is_closed:
             loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(self._settings.idle, self._threads.submit, self._end)
+            self._timer = loop.call_later(self._settings.idle, self._threads.submit, self._kill)
 
     def _embed_newest(self) -> None:
         text, future = self._waiting.pop()
@@ -278,10 +278,10 @@ class EmbeddingLane:
         key = blake2b(text.encode(), digest_size=16).digest()
         if key in self._poison:
             raise PoisonTextError("the embedding engine dies of this text")
-        first = self._try(text)
+        first = self._try_embed(text)
         if not isinstance(first, EngineDiedError):
             return first
-        second = self._try(text)
+        second = self._try_embed(text)
         if not isinstance(second, EngineDiedError):
             self._log(logging.WARNING, "the embedding engine died and works again", first)
             return second
@@ -295,12 +295,12 @@ class EmbeddingLane:
         self._log(logging.ERROR, "a text gets no vector: the embedding engine dies of it", second)
         raise PoisonTextError("the embedding engine dies of this text") from second
 
-    def _try(self, text: str) -> Vectors | EngineDiedError:
+    def _try_embed(self, text: str) -> Vectors | EngineDiedError:
         engine = self._ensure_engine()
         try:
             return engine.embed(text, self._settings.deadline)
         except EngineDiedError as error:
-            error.status = self._end()
+            error.status = self._kill()
             if not self._is_closed:
                 self._metrics.engine_deaths.inc()
             return error
@@ -320,14 +320,14 @@ class EmbeddingLane:
         if time.monotonic() < self._not_before:
             raise ModelUnavailableError("the local embedding model does not work")
         try:
-            engine = self._start()
+            engine = self._start_engine()
             engine.embed(WARM_UP, START_DEADLINE)
         except (OSError, EngineDiedError) as error:
             raise self._handle_failed_start(error) from error
         self._pause = 0.0
         return engine
 
-    def _start(self) -> EngineProcess:
+    def _start_engine(self) -> EngineProcess:
         with self._lock:
             if self._is_closed:
                 raise ModelUnavailableError("the local embedding model is closed")
@@ -335,7 +335,7 @@ class EmbeddingLane:
             return self._engine
 
     def _handle_failed_start(self, error: Exception) -> ModelUnavailableError:
-        self._end()
+        self._kill()
         if not self._pause and not self._is_closed:  # logged once, until it works again
             extra = {"lane": self._settings.name, "cause": str(error)}
             logger.error("the embedding engine does not start", extra=extra)
@@ -344,7 +344,7 @@ class EmbeddingLane:
         name = type(error).__name__
         return ModelUnavailableError(f"the local embedding model does not work ({name})")
 
-    def _end(self) -> int | None:
+    def _kill(self) -> int | None:
         with self._lock:
             engine, self._engine = self._engine, None
         return engine.end() if engine else None

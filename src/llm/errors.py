@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import httpx
-
 from src.base import errors
 
 TRANSIENT_STATUS = frozenset({408, 409, 425, 429})
@@ -20,8 +18,8 @@ SETUP_CODES = EXHAUSTED_CODES | frozenset(
     | {"invalid_api_key", "model_not_found"}
 )
 MAX_RETRY_AFTER = 300.0  # seconds; a longer request to wait is ignored
-# Parts of class names of network errors in httpx, its successor, aiohttp and the SDKs.
-NETWORK_NAMES = ("Timeout", "Connection", "Transport", "Protocol", "RequestError",
+# Parts of class names of network errors in Python, httpx, its successor, aiohttp and the SDKs.
+NETWORK_NAMES = ("OSError", "Timeout", "Connection", "Transport", "Protocol", "RequestError",
                  "Payload")  # fmt: skip
 
 
@@ -93,11 +91,8 @@ def _codes(error: BaseException) -> set[str]:
 
 
 def _is_network_error(error: BaseException) -> bool:
-    links = list(errors.causes(error))
-    names = (base.__name__ for link in links for base in type(link).__mro__)
-    return any(isinstance(link, httpx.TransportError | OSError) for link in links) or any(
-        part in name for name in names for part in NETWORK_NAMES
-    )
+    names = (base.__name__ for link in errors.causes(error) for base in type(link).__mro__)
+    return any(part in name for name in names for part in NETWORK_NAMES)
 
 
 def _retry_after(error: BaseException) -> float | None:

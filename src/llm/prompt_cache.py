@@ -111,7 +111,7 @@ class BreakpointPromptCache(PromptCache):
         kinds = [message.type for message in messages]
         systems = next((n for n, kind in enumerate(kinds) if kind != "system"), len(kinds))
         newest = max((n for n, kind in enumerate(kinds) if kind == "human"), default=0)
-        return sorted({place for place in (0, systems - 1, newest - 1) if 0 <= place < newest})
+        return sorted({index for index in (0, systems - 1, newest - 1) if 0 <= index < newest})
 
 
 def _add_mark(message: BaseMessage) -> BaseMessage | None:
@@ -237,7 +237,7 @@ class StoredPromptCache(PromptCache):
         if content is None or content.expires_at - MARGIN <= now:
             return call
         if content.expires_at - RENEW_BEFORE <= now:
-            self._start(key, self._renew(key, content))
+            self._spawn(key, self._renew_content(key, content))
         shorter = self._model.bind(cached_content=content.name)
         return Call(shorter, _as_contents(call.messages[1:]), stored=key)
 
@@ -257,7 +257,7 @@ class StoredPromptCache(PromptCache):
         length = self._counter.count_tools(call.tools)
         length += self._counter.count_messages(call.messages[:1])
         if length >= self._least and sum(tokens for _, tokens in calls) < PAYS_FROM * length:
-            self._start(key, self._cache(key, call))
+            self._spawn(key, self._obtain_content(key, call))
 
     def lost(self, call: Call, error: Exception) -> bool:
         """Return True if a call with a cached content was refused; stop using that content."""
@@ -268,24 +268,24 @@ class StoredPromptCache(PromptCache):
         self._paused_until[call.stored] = self._now() + PAUSE
         if content is not None:
             forget = asyncio.to_thread(self._contents.forget, call.stored, content.name)
-            self._start(call.stored, forget, urgent=True)
+            self._spawn(call.stored, forget, urgent=True)
         return True
 
     async def settle(self) -> None:
         """Wait until no content is being looked up, created or renewed."""
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
 
-    def _start(self, key: str, work: Coroutine[Any, Any, None], *, urgent: bool = False) -> None:
+    def _spawn(self, key: str, work: Coroutine[Any, Any, None], *, urgent: bool = False) -> None:
         """Run work in the background: one task per key, and none during its pause."""
         is_paused = self._now() < self._paused_until.get(key, datetime.min.replace(tzinfo=UTC))
         if key in self._tasks or (is_paused and not urgent):
             work.close()
             return
-        task = asyncio.create_task(self._log_failure(key, work))
+        task = asyncio.create_task(self._run_safely(key, work))
         self._tasks[key] = task
         task.add_done_callback(lambda _task: self._tasks.pop(key, None))
 
-    async def _log_failure(self, key: str, work: Coroutine[Any, Any, None]) -> None:
+    async def _run_safely(self, key: str, work: Coroutine[Any, Any, None]) -> None:
         try:
             await work
         except Exception as error:
@@ -304,16 +304,16 @@ class StoredPromptCache(PromptCache):
         parts = [self._name, first.text, [repr(tool) for tool in call.tools]]
         return hashlib.blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()
 
-    async def _cache(self, key: str, call: Call) -> None:
+    async def _obtain_content(self, key: str, call: Call) -> None:
         content = await asyncio.to_thread(self._contents.find, key)
         if content is None:
             if not await asyncio.to_thread(self._contents.claim, key, self._name):
                 return
-            content = await self._create(call)
+            content = await self._create_content(call)
             await asyncio.to_thread(self._contents.save, key, content)
         self._cached[key] = content
 
-    async def _create(self, call: Call) -> CachedContent:
+    async def _create_content(self, call: Call) -> CachedContent:
         from langchain_google_genai import create_context_cache
 
         expires_at = self._now() + TTL
@@ -323,7 +323,7 @@ class StoredPromptCache(PromptCache):
         )
         return CachedContent(name, expires_at)
 
-    async def _renew(self, key: str, content: CachedContent) -> None:
+    async def _renew_content(self, key: str, content: CachedContent) -> None:
         from google.genai.types import UpdateCachedContentConfig
 
         stored = await asyncio.to_thread(self._contents.find, key)

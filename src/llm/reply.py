@@ -315,8 +315,8 @@ class ModelReply:
         self._pending_surrogate = ""
         if not self._calls:
             for name, args in calls:
-                written = json.dumps(args, ensure_ascii=False)
-                self._add_call({"name": name, "args": written})
+                arguments = json.dumps(args, ensure_ascii=False)
+                self._add_call({"name": name, "args": arguments})
         self._texts.append(start + rest)
         return start + rest
 
@@ -367,8 +367,8 @@ class ModelReply:
     def _tool_calls(self) -> Iterator[ToolCall]:
         ids: set[str] = set()
         for call in self._calls:
-            valid_id = call.id if call.id and ID.fullmatch(call.id) else None
-            id_ = valid_id if valid_id and valid_id not in ids else f"call_{uuid.uuid4().hex}"
+            own_id = call.id if call.id and ID.fullmatch(call.id) else None
+            id_ = own_id if own_id and own_id not in ids else f"call_{uuid.uuid4().hex}"
             ids.add(id_)
             name = UNSAFE_IN_NAME.sub("_", call.name)[:64] or "unnamed"
             arguments = read_arguments("".join(call.arguments))
@@ -392,12 +392,12 @@ def read_arguments(text: str) -> dict[str, Any]:
         arguments = JSON.decode(text or "{}")
         if not isinstance(arguments, dict):
             raise TypeError
-        return {sound(name): _sound_value(value) for name, value in arguments.items()}
+        return {sound(name): _sanitize_value(value) for name, value in arguments.items()}
     except (ValueError, TypeError, RecursionError):
         return {UNREADABLE: sound(text[:MAX_SHOWN])}
 
 
-def _sound_value(value: Any, depth: int = 1) -> Any:
+def _sanitize_value(value: Any, depth: int = 1) -> Any:
     """Return a JSON value with valid texts.
 
     Raises:
@@ -408,9 +408,9 @@ def _sound_value(value: Any, depth: int = 1) -> Any:
     if depth > MAX_DEPTH or (isinstance(value, float) and not math.isfinite(value)):
         raise ValueError("no value")
     if isinstance(value, dict):
-        return {sound(name): _sound_value(entry, depth + 1) for name, entry in value.items()}
+        return {sound(name): _sanitize_value(entry, depth + 1) for name, entry in value.items()}
     if isinstance(value, list):
-        return [_sound_value(entry, depth + 1) for entry in value]
+        return [_sanitize_value(entry, depth + 1) for entry in value]
     return value
 
 
