@@ -58,15 +58,15 @@ def read_env_file(path: Path) -> EnvFile:
     )
 
 
-def _sets_nothing(found: Binding) -> bool:
+def _sets_nothing(binding: Binding) -> bool:
     """Return True for a line that is neither a variable, a comment nor blank."""
-    return found.error or (found.key is not None and found.value is None)
+    return binding.error or (binding.key is not None and binding.value is None)
 
 
-def _line_number(found: Binding) -> int:
+def _line_number(binding: Binding) -> int:
     """Return the line number; the parser counts preceding blank lines as part of the entry."""
-    text = found.original.string
-    return found.original.line + text[: len(text) - len(text.lstrip())].count("\n")
+    text = binding.original.string
+    return binding.original.line + text[: len(text) - len(text.lstrip())].count("\n")
 
 
 def _describe(lines: list[int], path: Path) -> tuple[str, ...]:

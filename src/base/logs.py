@@ -62,17 +62,13 @@ def configure_logging(level: str, secrets: Sequence[str] = ()) -> None:
     )
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(formatter)
-    handler.addFilter(_has_logger_name)
+    # Drop lines of the root logger: the MCP SDK logs received messages there.
+    handler.addFilter(lambda record: record.name != "root")
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(level)
     for name, quiet_level in QUIET.items():
         logging.getLogger(name).setLevel(max(quiet_level, root.level))
-
-
-def _has_logger_name(record: logging.LogRecord) -> bool:
-    """Drop lines of the root logger: the MCP SDK logs received messages there."""
-    return record.name != "root"
 
 
 def log_extra(**ids: int | str) -> AbstractContextManager[None]:

@@ -188,7 +188,7 @@ class ModelCaller:
         return reply.message()
 
     async def _read_or_send_all(
-        self, attempt: "_Attempt", whole: Call, on_text: Callable[[str], None], start: float
+        self, attempt: _Attempt, whole: Call, on_text: Callable[[str], None], start: float
     ) -> None:
         """Make the call; if the provider lost the cached start, repeat it in full."""
         try:
@@ -201,7 +201,7 @@ class ModelCaller:
 
     def _record_usage(
         self,
-        attempt: "_Attempt",
+        attempt: _Attempt,
         purpose: str,
         on_usage: Callable[[ModelUsage], None],
         milliseconds: int,

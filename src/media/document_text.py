@@ -53,7 +53,7 @@ class TextCollector:
         Raises:
             EnoughTextError: The text is full.
         """
-        cleaned = _clean(piece[: 2 * MAX_CHARACTERS])
+        cleaned = UNSTORABLE.sub("", LINE_ENDS.sub("\n", piece[: 2 * MAX_CHARACTERS]))
         if not self._length:
             cleaned = cleaned.lstrip()
         self._pieces.append(cleaned)
@@ -83,10 +83,6 @@ class TextCollector:
 def is_storable(text: str) -> bool:
     """Return True for a text that ``TextCollector`` can produce."""
     return 0 < len(text) <= MAX_CHARACTERS and not UNSTORABLE.search(text)
-
-
-def _clean(piece: str) -> str:
-    return UNSTORABLE.sub("", LINE_ENDS.sub("\n", piece))
 
 
 def _cut(text: str) -> str:
