@@ -1,7 +1,7 @@
-"""Addresses that settings hold: ``DATABASE_URL``, and those of servers.
+"""Validation of addresses in settings: ``DATABASE_URL`` and the URLs of servers.
 
-A wrong ``DATABASE_URL`` is refused in our words before libpq refuses it in its own, which quote
-pieces of it.
+A malformed ``DATABASE_URL`` is refused with our own message before libpq sees it: libpq's messages
+quote parts of it.
 """
 
 import re
@@ -12,20 +12,20 @@ from psycopg import Error
 from psycopg.conninfo import conninfo_to_dict
 from pydantic import AfterValidator
 
-# A password with ``@``, ``/`` or ``?`` in it moves the borders between the parts of an address, so
-# that a piece of the password stands where the host, the port or a parameter is expected. What
-# libpq says of it quotes that piece, and a host's name goes out to be looked up.
+# An unescaped ``@``, ``/`` or ``?`` in a password shifts the parts of the address: a piece of the
+# password is parsed as the host, the port or a parameter. libpq would quote that piece in its
+# error message, and look up a host of that name.
 
 ENCODE = "write special characters in the password percent-encoded (@ as %40)"
-# A name, an IPv4 or IPv6 address, or a socket's folder (percent-encoded, or after an @ of Linux).
+# A name, an IPv4 or IPv6 address, or a socket directory (percent-encoded, or abstract: @name).
 HOST = re.compile(r"(\[[0-9A-Fa-f:.]+(%25[\w.]+)?\]|[\w.-]*|(%2[Ff]|%40)[\w.%~+-]*)(:\d{0,5})?")
 DATABASE = re.compile(r"[^/@:?#\s]*")
 
 
 def find_url_problem(url: str) -> str | None:
-    """What is wrong with the parts of an address, without a piece of it; None when nothing is.
+    """Return the problem with a database URL, quoting no part of it; None if it is well-formed.
 
-    Whether the values of its parameters are libpq's, ``connect`` finds out.
+    The values of its parameters are not checked: ``connect`` does that.
     """
     scheme, _, rest = url.partition("://")
     if scheme not in ("postgresql", "postgres"):
@@ -46,21 +46,21 @@ def find_url_problem(url: str) -> str | None:
 
 
 def _is_host(host: str) -> bool:
-    found = HOST.fullmatch(host)
-    port = (found.group(4) or "").lstrip(":") if found else ""
-    return found is not None and (port == "" or 0 < int(port) <= 65535)
+    match = HOST.fullmatch(host)
+    port = (match.group(4) or "").lstrip(":") if match else ""
+    return match is not None and (port == "" or 0 < int(port) <= 65535)
 
 
 def check_http_url(value: str) -> str:
-    """The address without a slash at its end.
+    """Return an http(s) address without its trailing slash.
 
     Raises:
-        ValueError: It is no http(s) address.
+        ValueError: It is not an http(s) address.
     """
     try:
         parts = urlsplit(value)
         is_address = parts.port != 0 and parts.scheme in ("http", "https") and parts.hostname
-    except ValueError:  # its text quotes the value, which may hold a password
+    except ValueError:  # its message quotes the value, which may hold a password
         is_address = None
     if not is_address:
         raise ValueError("it is not an http(s) address")

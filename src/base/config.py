@@ -1,7 +1,7 @@
-"""Settings: the one place that reads the environment and ``.env``.
+"""Settings: the only module that reads the environment and ``.env``.
 
-``load_settings()`` returns a frozen :class:`Settings` or raises :class:`ConfigError` with
-one line for every variable that is missing or malformed, all of them at once.
+``load_settings()`` returns a frozen :class:`Settings` or raises :class:`ConfigError` with one line
+for each missing or malformed variable.
 """
 
 import os
@@ -18,22 +18,21 @@ from psycopg.conninfo import make_conninfo
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
-from src.base.addresses import HttpUrl, check_http_url, find_url_problem
+from src.base import addresses, mcp_file
 from src.base.env_file import EnvFile, Stray, find_strays, is_of_compose, read_env_file, table
 from src.base.errors import ConfigError
-from src.base.mcp_file import McpServer, find_references, read_servers
 from src.base.providers import PROVIDERS, ProviderSettings, find_provider
 
 OFFLINE_MODEL = "offline"
 LOCAL_EMBEDDINGS = "local"
-FIRST_TOKEN_SECONDS = 300.0  # of a server of one's own, which may read a prompt for minutes
+FIRST_TOKEN_SECONDS = 300.0  # for a self-hosted server, which may read a prompt for minutes
 
 
 def _read_time_zone(name: str) -> str:
-    """The zone that ``/settings`` would take for a name; of several it would ask which."""
+    """Return the zone that ``/settings`` would choose for a name; refuse an ambiguous name."""
     if name in pytz.all_timezones_set:
         return name
-    from src.base.zone_names import find_time_zones  # reads the names of all cities
+    from src.base.zone_names import find_time_zones  # loads the names of all cities
 
     zones = find_time_zones(name)
     if not zones:
@@ -44,16 +43,14 @@ def _read_time_zone(name: str) -> str:
 
 
 def _check_https_url(value: str) -> str:
-    if not check_http_url(value).startswith("https://"):
-        host = urlsplit(value).hostname or ""
-        if host not in ("localhost", "127.0.0.1", "::1"):
-            raise ValueError("Telegram calls only https addresses")
-    return value.rstrip("/")
+    address = addresses.check_http_url(value)
+    is_local = urlsplit(address).hostname in ("localhost", "127.0.0.1", "::1")
+    if not (is_local or address.startswith("https://")):
+        raise ValueError("Telegram calls only https addresses")
+    return address
 
 
 def _secret(find_problem: Callable[[str], str | None]) -> AfterValidator:
-    """Refuse a secret with which something is wrong."""
-
     def check(value: SecretStr) -> SecretStr:
         problem = find_problem(value.get_secret_value())
         if problem is not None:
@@ -87,8 +84,7 @@ def _split(value: Any) -> Any:
     return re.findall(r"[^,;\s]+", value) if isinstance(value, str) else value
 
 
-def _check_networks(values: tuple[str, ...]) -> tuple[str, ...]:
-    """Addresses and networks (CIDR), each as a network."""
+def _parse_networks(values: tuple[str, ...]) -> tuple[str, ...]:
     try:
         return tuple(str(ip_network(value, strict=False)) for value in values)
     except ValueError:
@@ -105,7 +101,7 @@ HttpsUrl = Annotated[str, AfterValidator(_check_https_url)]
 ModelName = Annotated[str, AfterValidator(_check_model)]
 UserIds = Annotated[frozenset[int], NoDecode, BeforeValidator(_split)]
 Networks = Annotated[
-    tuple[str, ...], NoDecode, BeforeValidator(_split), AfterValidator(_check_networks)
+    tuple[str, ...], NoDecode, BeforeValidator(_split), AfterValidator(_parse_networks)
 ]
 Port = Annotated[int, Field(ge=0, le=65535)]
 LogLevel = Literal["DEBUG", "INFO", "WARNING", "ERROR"]
@@ -115,7 +111,7 @@ MAX_PERSONA = 4000  # characters; it is sent with every message
 
 
 def _read_persona(value: str) -> str:
-    """The text itself, or that of the file which ``@path`` names."""
+    """Return the text, or the contents of the file named by ``@path``."""
     text = value.strip()
     if text.startswith("@"):
         try:
@@ -131,8 +127,8 @@ def _read_persona(value: str) -> str:
 class Settings(ProviderSettings, BaseSettings):
     """Every setting, read once at start and never changed.
 
-    Each field is the lower-case name of its variable; ``.env.example`` explains them. Those of
-    the providers are in ``src/base/providers.py``.
+    Each field is named like its variable in lower case; ``.env.example`` documents them. The
+    settings of the model providers are in ``src/base/providers.py``.
     """
 
     model_config = SettingsConfigDict(
@@ -140,14 +136,14 @@ class Settings(ProviderSettings, BaseSettings):
     )
 
     telegram_bot_token: Token | None = None
-    telegram_api_base: HttpUrl = "https://api.telegram.org"
+    telegram_api_base: addresses.HttpUrl = "https://api.telegram.org"
     telegram_webhook_url: HttpsUrl | None = None
     telegram_webhook_secret: WebhookSecret | None = None
     telegram_rate_limit: Annotated[int, Field(ge=1, le=1000)] = 30
     allowed_user_ids: UserIds = frozenset()
     admin_user_ids: UserIds = frozenset()
 
-    database_url: Annotated[SecretStr, _secret(find_url_problem)] | None = None
+    database_url: Annotated[SecretStr, _secret(addresses.find_url_problem)] | None = None
     pg_host: str | None = None
     pg_port: Port | None = None
     pg_db: str | None = None
@@ -166,9 +162,9 @@ class Settings(ProviderSettings, BaseSettings):
     embedding_model: Annotated[str, AfterValidator(_check_embedding_model)] = LOCAL_EMBEDDINGS
     vision_model: ModelName | None = None
     transcription_model: str | None = None
-    transcription_base_url: HttpUrl | None = None
+    transcription_base_url: addresses.HttpUrl | None = None
     transcription_api_key: SecretStr | None = None
-    rerank_url: HttpUrl | None = None
+    rerank_url: addresses.HttpUrl | None = None
     rerank_model: str | None = None
     rerank_api_key: SecretStr | None = None
     mcp_servers: Path | None = None
@@ -186,34 +182,34 @@ class Settings(ProviderSettings, BaseSettings):
     shutdown_timeout: Annotated[float, Field(ge=0, le=600)] = 20.0
     console_fallback: bool = True
 
-    _servers: tuple[McpServer, ...] = ()
+    _servers: tuple[mcp_file.McpServer, ...] = ()
     _warnings: tuple[str, ...] = ()
     _unread: tuple[str, ...] = ()
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What is odd about the variables, a line each: ``NAME: what. What to do``."""
+        """Suspicious variables, one line each: ``NAME: problem. Remedy``."""
         return self._warnings
 
     @property
     def unread(self) -> tuple[str, ...]:
-        """The names in ``.env`` that are nothing to the bot, and like nothing of it."""
+        """Names in ``.env`` that no setting has and that resemble none."""
         return self._unread
 
     @property
-    def servers(self) -> tuple[McpServer, ...]:
-        """What the file ``mcp_servers`` says, read with the settings."""
+    def servers(self) -> tuple[mcp_file.McpServer, ...]:
+        """MCP servers read from the file ``mcp_servers``."""
         return self._servers
 
     @property
     def uses_embedded_database(self) -> bool:
-        """Whether no database is configured, so that the embedded PostgreSQL runs."""
+        """True if no database is configured, so that the embedded PostgreSQL is used."""
         pg_fields = (self.pg_host, self.pg_port, self.pg_db, self.pg_user, self.pg_password)
         return self.database_url is None and all(field is None for field in pg_fields)
 
     @property
     def database_dsn(self) -> str | None:
-        """The libpq address of the configured database; None with the embedded one."""
+        """Connection string of the configured database; None with the embedded one."""
         if self.database_url is not None:
             return self.database_url.get_secret_value()
         if self.uses_embedded_database:
@@ -226,21 +222,18 @@ class Settings(ProviderSettings, BaseSettings):
 
     @property
     def chat_model_name(self) -> str:
-        """``LLM_MODEL``, or a default for the first key that is set, or ``offline``."""
-        if self.llm_model:
-            return self.llm_model
-        for provider in PROVIDERS.values():
-            if provider.key(self):
-                return f"{provider.name}:{provider.default_model}"
-        return OFFLINE_MODEL
+        """``LLM_MODEL``, else the default of the first provider with a key, else ``offline``."""
+        usable = (provider for provider in PROVIDERS.values() if provider.key(self))
+        defaults = (f"{provider.name}:{provider.default_model}" for provider in usable)
+        return self.llm_model or next(defaults, OFFLINE_MODEL)
 
     def is_own_server(self, model: str) -> bool:
-        """Whether ``provider:model`` is asked at another address than the provider's."""
+        """Return True if ``provider:model`` is called at another address than the provider's."""
         provider = find_provider(model)
-        return provider is not None and not provider.is_asked_itself(self)
+        return provider is not None and not provider.uses_own_address(self)
 
     def first_token_timeout(self, model: str) -> float:
-        """Seconds that ``provider:model`` has for reading a prompt."""
+        """Return the seconds that ``provider:model`` may take to read a prompt."""
         if self.llm_first_token_timeout is not None:
             return self.llm_first_token_timeout
         least = FIRST_TOKEN_SECONDS if self.is_own_server(model) else 0.0
@@ -248,16 +241,16 @@ class Settings(ProviderSettings, BaseSettings):
 
     @property
     def bot_id(self) -> int | None:
-        """The number before the colon of the bot token: the bot's own user id."""
+        """User id of the bot: the number before the colon of its token."""
         if self.telegram_bot_token is None:
             return None
         return int(self.telegram_bot_token.get_secret_value().partition(":")[0])
 
     @property
     def app_url(self) -> str | None:
-        """The address of the page in Telegram; None where it cannot be reached.
+        """Address of the Mini App; None if it has no public address.
 
-        It is under ``PUBLIC_URL``, or where Telegram reaches the webhook.
+        It is below ``PUBLIC_URL``, else on the host of the webhook.
         """
         base = self.public_url
         if base is None and self.telegram_webhook_url is not None:
@@ -266,59 +259,54 @@ class Settings(ProviderSettings, BaseSettings):
         return f"{base}/app/" if base is not None else None
 
     def secrets(self) -> list[str]:
-        """Every secret value that is set, for the log to blank out."""
-        values = [getattr(self, name) for name in type(self).model_fields]
-        own = [
-            value.get_secret_value()
-            for value in values
-            if isinstance(value, SecretStr) and len(value.get_secret_value()) >= 6
-        ]
+        """Return all secret values that are set, for the log to redact."""
+        values = [value for _, value in self if isinstance(value, SecretStr) and len(value) >= 6]
+        own = [value.get_secret_value() for value in values]
         return own + [secret for server in self.servers for secret in server.secrets]
 
 
 MODELS = ("LLM_MODEL", "SUMMARY_MODEL", "EXTRACTION_MODEL", "VISION_MODEL", "EMBEDDING_MODEL")
 VARIABLES = frozenset(name.upper() for name in Settings.model_fields)
-# Without these everybody may use the bot. ADMIN_USER_IDS allows more, and without
+# Without these everyone may use the bot. ADMIN_USER_IDS only grants more rights, and without
 # TELEGRAM_WEBHOOK_SECRET or ADMIN_PASSWORD there is no webhook and no admin page.
 LIMITS = frozenset({"ALLOWED_USER_IDS"})
-PLAIN_NAME = re.compile(r"[A-Z]{1,20}(?:_[A-Z0-9]+)*")  # and not half of a key without its name
+PLAIN_NAME = re.compile(r"[A-Z]{1,20}(?:_[A-Z0-9]+)*")  # not a part of a key that lacks its name
 
 
 def load_settings(env_file: str | None = ".env") -> Settings:
-    """Read the environment and ``env_file`` (the environment wins).
+    """Read the environment and ``env_file``; the environment takes precedence.
 
     Raises:
-        ConfigError: With one line per bad variable, all of them at once.
+        ConfigError: Variables are missing or malformed; it has one line for each.
     """
     file = read_env_file(Path(env_file)) if env_file else EnvFile()
     problems = list(file.problems)
-    given = _given(file)
+    file_fields = _fields_only_in_file(file)
     try:
-        settings = Settings(**given)
+        settings = Settings(**file_fields)
     except ValidationError as error:
         problems += [_describe(entry) for entry in error.errors()]
-        settings = _settings_without(error, given)
-    problems += _check_together(settings)
+        settings = _settings_with_defaults(error, file_fields)
+    problems += _check_consistency(settings)
     if settings.mcp_servers is not None:
-        known = {**file.values, **os.environ}
-        settings._servers, its = read_servers(settings.mcp_servers, known)
-        problems += its
+        variables = {**file.values, **os.environ}
+        settings._servers, server_problems = mcp_file.read_servers(settings.mcp_servers, variables)
+        problems += server_problems
     strays, settings._unread = _find_strays(settings, file)
     settings._warnings = tuple(map(_describe_stray, strays))
     if problems or any(stray.meant in LIMITS for stray in strays):
-        raise ConfigError(_first_of_each([*problems, *settings.warnings]))
+        raise ConfigError(_first_per_variable([*problems, *settings.warnings]))
     return settings
 
 
-def _given(file: EnvFile) -> dict[str, Any]:
-    """The fields that a file gives a value, and the environment none."""
+def _fields_only_in_file(file: EnvFile) -> dict[str, Any]:
     set_outside = {name.lower() for name, value in os.environ.items() if value}
     fields = Settings.model_fields.keys() - set_outside
     return {key.lower(): value for key, value in file.values.items() if key.lower() in fields}
 
 
-def _first_of_each(problems: list[str]) -> list[str]:
-    """One line per variable: its first; what follows from a bad value is no news."""
+def _first_per_variable(problems: list[str]) -> list[str]:
+    """Keep the first problem of each variable: the others follow from it."""
     by_variable: dict[str, str] = {}
     for problem in problems:
         by_variable.setdefault(problem.partition(":")[0], problem)
@@ -329,35 +317,35 @@ def _describe(entry: Any) -> str:
     name = str(entry["loc"][0]).upper()
     message = str(entry["msg"]).removeprefix("Value error, ").rstrip(".")
     message = message[:1].lower() + message[1:]
-    return f"{name}: {message}. {_mend(name)}"
+    return f"{name}: {message}. {_remedy_for(name)}"
 
 
-def _mend(name: str) -> str:
+def _remedy_for(name: str) -> str:
     return table().get(name, {}).get("mend", "Correct it, or leave it out.")
 
 
-def _settings_without(error: ValidationError, given: Mapping[str, Any]) -> Settings:
-    """What remains when the malformed variables are left out, for the checks that compare."""
-    bad = {str(entry["loc"][0]) for entry in error.errors()}
-    defaults = {name: Settings.model_fields[name].default for name in bad}
-    return Settings(**{**given, **defaults})
+def _settings_with_defaults(error: ValidationError, file_fields: Mapping[str, Any]) -> Settings:
+    """Load the settings with defaults for malformed variables, for the cross-checks."""
+    malformed = {str(entry["loc"][0]) for entry in error.errors()}
+    defaults = {name: Settings.model_fields[name].default for name in malformed}
+    return Settings(**{**file_fields, **defaults})
 
 
 def _find_strays(settings: Settings, file: EnvFile) -> tuple[list[Stray], tuple[str, ...]]:
-    """The variables with names like ours, and the names in the file that are nothing to us."""
+    """Return misspelt variables, and the names in ``.env`` that mean nothing to the bot."""
     used = file.references
     if settings.mcp_servers is not None:
-        used |= find_references(settings.mcp_servers)
+        used |= mcp_file.find_references(settings.mcp_servers)
     names = dict.fromkeys((name for name, value in os.environ.items() if value), False)
-    every = find_strays(names | dict.fromkeys(file.values, True), VARIABLES)
-    strays = [one for one in every if one.name not in used and not _is_idle(one, settings)]
-    known = VARIABLES | used | {stray.name for stray in strays}
+    candidates = find_strays(names | dict.fromkeys(file.values, True), VARIABLES)
+    strays = [s for s in candidates if s.name not in used and not _has_no_effect(s, settings)]
+    known = VARIABLES | used | {s.name for s in strays}
     unread = (name for name in file.values if not known & {name, name.upper()})
     return strays, tuple(n for n in unread if PLAIN_NAME.fullmatch(n) and not is_of_compose(n))
 
 
-def _is_idle(stray: Stray, settings: Settings) -> bool:
-    """Whether what was meant would change nothing, or the variable is rather another program's."""
+def _has_no_effect(stray: Stray, settings: Settings) -> bool:
+    """Return True if the intended setting has no effect, or another program owns the name."""
     if stray.meant == "DATABASE_URL":
         return not settings.uses_embedded_database
     if stray.meant.startswith("PG_"):
@@ -374,46 +362,39 @@ def _describe_stray(stray: Stray) -> str:
     hint = f"{stray.meant} was probably meant"
     if stray.meant not in LIMITS:
         return f"{what}. {hint}"
-    mend = _mend(stray.meant)
+    remedy = _remedy_for(stray.meant)
     if not stray.in_file:
-        mend += "; if it is another program's, start the bot without it"
-    return f"{what}, so everybody could use the bot. {hint}. {mend}"
+        remedy += "; if it is another program's, start the bot without it"
+    return f"{what}, so everybody could use the bot. {hint}. {remedy}"
 
 
-def _check_together(settings: Settings) -> list[str]:
-    """What is wrong with settings that are each well-formed."""
-    problems = []
+def _check_consistency(settings: Settings) -> list[str]:
+    problems = {}
     if settings.telegram_webhook_url and not settings.telegram_webhook_secret:
-        problems.append(
-            "TELEGRAM_WEBHOOK_SECRET: it is missing while TELEGRAM_WEBHOOK_URL is set, so anyone "
-            f"could forge updates. {_mend('TELEGRAM_WEBHOOK_SECRET')}"
+        problems["TELEGRAM_WEBHOOK_SECRET"] = (
+            "it is missing while TELEGRAM_WEBHOOK_URL is set, so anyone could forge updates"
         )
     if settings.pg_pool_min > settings.pg_pool_max:
-        problems.append(f"PG_POOL_MIN: it is more than PG_POOL_MAX. {_mend('PG_POOL_MIN')}")
+        problems["PG_POOL_MIN"] = "it is more than PG_POOL_MAX"
     if reader := settings.admin_reader_password:
         if settings.admin_password is None:
-            problems.append(
-                "ADMIN_PASSWORD: it is missing while ADMIN_READER_PASSWORD is set. "
-                f"{_mend('ADMIN_PASSWORD')}"
-            )
-        elif reader.get_secret_value() == settings.admin_password.get_secret_value():
-            problems.append(
-                "ADMIN_READER_PASSWORD: it is that of the operators. "
-                f"{_mend('ADMIN_READER_PASSWORD')}"
-            )
-    return [*problems, *_check_providers(settings)]
+            problems["ADMIN_PASSWORD"] = "it is missing while ADMIN_READER_PASSWORD is set"
+        elif reader == settings.admin_password:
+            problems["ADMIN_READER_PASSWORD"] = "it is that of the operators"
+    described = [f"{name}: {text}. {_remedy_for(name)}" for name, text in problems.items()]
+    return [*described, *_check_providers(settings)]
 
 
 def _check_providers(settings: Settings) -> list[str]:
-    """What the models' providers lack: a key (or the address of a server that wants none).
+    """Return the models' problems: a missing key (or address of a server without one), or package.
 
-    requirements.txt names OpenAI's package alone, the other providers have files of their own.
+    requirements.txt contains OpenAI's package only; the other providers have files of their own.
     """
-    named = {variable: getattr(settings, variable.lower()) or "" for variable in MODELS}
+    models = {variable: getattr(settings, variable.lower()) or "" for variable in MODELS}
     if settings.llm_model is None and (by_key := find_provider(settings.chat_model_name)):
-        named[by_key.key_variable] = settings.chat_model_name
+        models[by_key.key_variable] = settings.chat_model_name
     problems = []
-    for variable, model in named.items():
+    for variable, model in models.items():
         provider = find_provider(model)
         if provider is not None and not provider.is_configured(settings):
             problems.append(
@@ -421,9 +402,9 @@ def _check_providers(settings: Settings) -> list[str]:
                 f"Write your key, or set {provider.base_url_variable} for a server that needs none"
             )
         if provider is not None and find_spec(f"langchain_{provider.name}") is None:
-            listed = f"requirements-{provider.name.partition('_')[0]}.txt"
+            requirements = f"requirements-{provider.name.partition('_')[0]}.txt"
             problems.append(
                 f"{variable}: {provider.name}:… needs a package that is not installed. "
-                f"Run: .venv/bin/pip install -r {listed}"
+                f"Run: .venv/bin/pip install -r {requirements}"
             )
     return problems

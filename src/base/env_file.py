@@ -1,4 +1,4 @@
-"""The file ``.env`` and the names in it: lines that set nothing, settings that are misspelt."""
+"""Parsing of ``.env``: its values, lines that set nothing, and misspelt names."""
 
 import io
 import re
@@ -14,18 +14,18 @@ from dotenv.parser import Binding, parse_stream
 
 from src.base.errors import ConfigError
 
-MAX_LINES = 5  # whose numbers are named
+MAX_LINES = 5  # line numbers listed in a problem
 REFERENCE = re.compile(r"\$\{(\w+)")
 
 
 @dataclass(frozen=True)
 class EnvFile:
-    """What a file sets.
+    """Contents of an env file.
 
     Attributes:
-        values: By names as they are written; a line without a value counts as no line, and of
-            several with one name the last counts.
-        references: The names that stand as ``${NAME}`` in it.
+        values: Values by names as written. A line without a value is ignored; the last of several
+            lines with one name wins.
+        references: Names referenced as ``${NAME}``.
         problems: At most one line, which quotes nothing.
     """
 
@@ -35,13 +35,13 @@ class EnvFile:
 
 
 def read_env_file(path: Path) -> EnvFile:
-    """What a file sets; nothing when there is none.
+    """Read an env file; a missing file is empty.
 
     Raises:
-        ConfigError: It is there, but it cannot be read.
+        ConfigError: The file exists but is unreadable.
     """
     try:
-        text = path.read_text(encoding="utf-8-sig")  # Windows begins files with a mark
+        text = path.read_text(encoding="utf-8-sig")  # Windows writes a byte order mark
     except FileNotFoundError:
         return EnvFile()
     except UnicodeDecodeError as error:
@@ -49,24 +49,24 @@ def read_env_file(path: Path) -> EnvFile:
     except OSError as error:
         problem = f"{path}: it cannot be read ({error.strerror})"
         raise ConfigError([f"{problem}. Put a text file there that the bot may read"]) from error
-    found = list(parse_stream(io.StringIO(text)))
-    lines = "".join(one.original.string for one in found if one.value and not one.error)
+    bindings = list(parse_stream(io.StringIO(text)))
+    lines = "".join(line.original.string for line in bindings if line.value and not line.error)
     return EnvFile(
         {name: value for name, value in dotenv_values(stream=io.StringIO(lines)).items() if value},
         frozenset(REFERENCE.findall(text)),
-        _describe([_line_of(one) for one in found if _sets_nothing(one)], path),
+        _describe([_line_number(line) for line in bindings if _sets_nothing(line)], path),
     )
 
 
-def _sets_nothing(found: Binding) -> bool:
-    """Whether it is no variable, but neither a comment nor space."""
-    return found.error or (found.key is not None and found.value is None)
+def _sets_nothing(binding: Binding) -> bool:
+    """Return True for a line that is neither a variable, a comment nor blank."""
+    return binding.error or (binding.key is not None and binding.value is None)
 
 
-def _line_of(found: Binding) -> int:
-    """Its number; the empty lines before it are counted to it."""
-    text = found.original.string
-    return found.original.line + text[: len(text) - len(text.lstrip())].count("\n")
+def _line_number(binding: Binding) -> int:
+    """Return the line number; the parser counts preceding blank lines as part of the entry."""
+    text = binding.original.string
+    return binding.original.line + text[: len(text) - len(text.lstrip())].count("\n")
 
 
 def _describe(lines: list[int], path: Path) -> tuple[str, ...]:
@@ -81,26 +81,26 @@ def _describe(lines: list[int], path: Path) -> tuple[str, ...]:
     )
 
 
-# Which setting an operator means with a name that is none: ``OPENAI_KEY``, ``ALLOWED_USERS``.
+# Matching of misspelt names to settings: ``OPENAI_KEY``, ``ALLOWED_USERS``.
 #
-# The environment holds the variables of every program of a machine, so there only what is surely
-# meant for us counts; each line of ``.env`` is meant for us. The names are in ``settings.toml``.
+# The environment holds variables of every program on the machine, so matching is strict there;
+# each line of ``.env`` is meant for the bot. The known names are in ``settings.toml``.
 
 TABLE = Path(__file__).with_name("settings.toml")
 PART = re.compile("<([A-Z]+)>")
-OTHERS = "others"  # in the place of a setting: names of other programs that are like ours
-TYPO, LIKE = 0.9, 0.82  # how like a name is to ours, in the environment and in .env (difflib)
+OTHERS = "others"  # key of names that belong to other programs but resemble ours
+TYPO, SIMILAR = 0.9, 0.82  # difflib ratios that match, in the environment and in .env
 
 
 @cache
 def table() -> Mapping[str, Mapping[str, str]]:
-    """By the name of a setting what to write instead (``mend``), and what others call it."""
+    """Return, by setting, its remedy (``mend``) and patterns of wrong names for it."""
     return tomllib.loads(TABLE.read_text("utf-8"))
 
 
 @cache
-def _names(kind: str) -> Mapping[str, re.Pattern[str]]:
-    """What others call the settings: ``names``, ``in_file`` or ``outside``."""
+def _patterns(kind: str) -> Mapping[str, re.Pattern[str]]:
+    """Return patterns of wrong names by setting; ``kind``: ``names``, ``in_file``, ``outside``."""
     parts = table()["parts"]
     return {
         name: re.compile(PART.sub(lambda found: parts[found[1]], about[kind]))
@@ -111,7 +111,7 @@ def _names(kind: str) -> Mapping[str, re.Pattern[str]]:
 
 @dataclass(frozen=True)
 class Stray:
-    """A variable that is no setting, and the setting that was probably meant."""
+    """Variable that is no setting, and the setting that was probably intended."""
 
     name: str
     meant: str
@@ -119,43 +119,45 @@ class Stray:
 
 
 def find_strays(names: Mapping[str, bool], settings: frozenset[str]) -> list[Stray]:
-    """The names that are none of the settings', but were probably meant for one that is not set.
+    """Return the names that are no settings but probably intend one that is not set.
 
     Args:
-        names: Of the variables that are set; whether each stands in ``.env``, and not in the
+        names: Names of the variables that are set; True if set in ``.env`` rather than in the
             environment.
-        settings: The names of the settings, in capitals.
+        settings: Names of the settings, in capitals.
     """
     is_set = {name.upper() for name in names}
     strays = []
     for name, in_file in sorted(names.items()):
-        meant = None if name.upper() in settings else find_meant(name, settings, in_file=in_file)
+        meant = (
+            None if name.upper() in settings else find_intended(name, settings, in_file=in_file)
+        )
         if meant is not None and meant not in is_set:
             strays.append(Stray(name, meant, in_file))
     return strays
 
 
-def find_meant(name: str, settings: frozenset[str], *, in_file: bool) -> str | None:
-    """The setting that was probably meant with a name that is none; None: nothing of ours.
+def find_intended(name: str, settings: frozenset[str], *, in_file: bool) -> str | None:
+    """Return the setting that a wrong name probably intends, or None.
 
     Args:
-        name: As it is written.
-        settings: The names of the settings, in capitals.
-        in_file: Whether it stands in ``.env``, and not in the environment.
+        name: As written.
+        settings: Names of the settings, in capitals.
+        in_file: True if set in ``.env`` rather than in the environment.
     """
     bare = _bare(name)
     for kind in ("names", "in_file") if in_file else ("outside", "names"):
-        for meant, pattern in _names(kind).items():
+        for intended, pattern in _patterns(kind).items():
             if pattern.fullmatch(bare):
-                return None if meant == OTHERS else meant
-    ours = {_bare(setting): setting for setting in settings}
-    close = get_close_matches(bare, ours, n=1, cutoff=LIKE if in_file else TYPO)
-    return ours[close[0]] if close else None
+                return None if intended == OTHERS else intended
+    by_bare_name = {_bare(setting): setting for setting in settings}
+    matches = get_close_matches(bare, by_bare_name, n=1, cutoff=SIMILAR if in_file else TYPO)
+    return by_bare_name[matches[0]] if matches else None
 
 
 def is_of_compose(name: str) -> bool:
-    """Whether a line of ``.env`` is for Docker Compose, which reads the same file."""
-    is_others = _names("names")[OTHERS].fullmatch(_bare(name)) is not None
+    """Return True for a line meant for Docker Compose, which reads the same file."""
+    is_others = _patterns("names")[OTHERS].fullmatch(_bare(name)) is not None
     return is_others or name.startswith(("COMPOSE_", "DOCKER_", "POSTGRES_"))
 
 

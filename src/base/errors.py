@@ -1,7 +1,7 @@
-"""The one tree of errors.
+"""The exception hierarchy.
 
-An ``AppError`` carries two things: a message for the operator (it never holds what a
-user wrote, a token or a key) and the key of the sentence that the user is shown.
+An ``AppError`` carries a message for the operator (never user text, a token or a key) and the key
+of the sentence shown to the user.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -13,7 +13,7 @@ class AppError(Exception):
 
     Attributes:
         text_key: Key in ``src/texts`` of the sentence for the user.
-        retry_after: Seconds to wait before trying again, when the other side named them.
+        retry_after: Seconds to wait before a retry, if the other side named them.
     """
 
     text_key = "error_internal"
@@ -24,66 +24,66 @@ class ConfigError(AppError):
     """Settings are missing or malformed.
 
     Attributes:
-        problems: One line per variable: its name, what is wrong, how to mend it.
+        problems: One line for each variable: its name, the problem, the remedy.
     """
 
     def __init__(self, problems: list[str]) -> None:
-        """Keep every problem, so that the operator mends all of them at once."""
+        """Keep all problems, so that the operator can fix them at once."""
         super().__init__("\n".join(problems))
         self.problems = problems
 
 
 class SchemaRefusedError(ConfigError):
-    """The database cannot be brought to our schema; nothing was changed.
+    """The database cannot be migrated to our schema; nothing was changed.
 
     Attributes:
-        state: What it is instead, as a sentence without its full stop.
-        mend: What to do, in the same form.
+        state: State of the database, as a sentence without its full stop.
+        mend: Remedy, in the same form.
     """
 
     def __init__(self, state: str, mend: str) -> None:
-        """Say both in one line."""
+        """Join both into one problem."""
         super().__init__([f"{state}; nothing was changed: {mend}"])
         self.state = state
         self.mend = mend
 
 
 class SettingsError(AppError):
-    """What an operator wants to set is not within its bounds.
+    """A value that an operator submitted is out of bounds.
 
     Attributes:
-        problems: What is wrong, by the setting's name; by an empty one when it is several.
+        problems: Problems by name of the setting; under the empty name if several are involved.
     """
 
     def __init__(self, problems: Mapping[str, str]) -> None:
-        """Say what is wrong."""
+        """Join the problems into the message."""
         super().__init__("; ".join(f"{name}: {text}" for name, text in problems.items()))
         self.problems = problems
 
 
 class SettingsConflictError(SettingsError):
-    """What an operator wants to change has another value than they saw; nothing was changed."""
+    """Settings changed after the operator had read them; nothing was changed."""
 
     def __init__(self, names: Iterable[str]) -> None:
-        """``names`` of the settings that changed meanwhile."""
+        """``names`` are the settings that changed in the meantime."""
         super().__init__(dict.fromkeys(names, "it was changed meanwhile"))
 
 
 class BackupError(AppError):
-    """A backup was not made, or not restored; nothing was changed."""
+    """A backup or its restoration failed; nothing was changed."""
 
 
 class TransientError(AppError):
-    """Something that may well work in a moment: the job is retried with a back-off."""
+    """A failure that may pass: the job is retried with back-off."""
 
     text_key = "error_busy"
 
 
 class PostponedError(TransientError):
-    """The work waits on purpose: until a chat is quiet, or its owner may cost more."""
+    """Work deferred on purpose: until a chat is quiet, or until its owner has budget again."""
 
     def __init__(self, message: str, *, seconds: float) -> None:
-        """``seconds`` is how long it waits."""
+        """``seconds`` is the delay."""
         super().__init__(message)
         self.retry_after = seconds
 
@@ -92,26 +92,26 @@ class StorageError(TransientError):
     """PostgreSQL did not answer, or refused a statement.
 
     Attributes:
-        is_refusal: Whether it answered, so that trying for ever would not help.
+        is_refusal: True if it answered, so that retrying forever is pointless.
     """
 
     is_refusal = False
 
 
 class StorageUnavailableError(StorageError):
-    """No connection to PostgreSQL, or it broke while a statement ran."""
+    """No connection to PostgreSQL, or it broke during a statement."""
 
 
 class StorageTimeoutError(StorageUnavailableError):
-    """PostgreSQL answered, but gave a statement up that took too long or waited for a lock."""
+    """PostgreSQL cancelled a statement that ran too long or waited for a lock."""
 
 
 class StorageFullError(StorageUnavailableError):
-    """PostgreSQL can write nothing: its disk is full."""
+    """PostgreSQL cannot write: its disk is full."""
 
 
 class StorageRejectedError(StorageError):
-    """PostgreSQL refused a statement: a defect of ours or a broken constraint.
+    """PostgreSQL refused a statement: a defect of ours, or a violated constraint.
 
     Attributes:
         sqlstate: PostgreSQL's five-letter code, such as ``23503``.
@@ -120,76 +120,77 @@ class StorageRejectedError(StorageError):
     is_refusal = True
 
     def __init__(self, message: str, sqlstate: str | None) -> None:
-        """Keep the code; the driver's own text may quote a user's row."""
+        """Keep the code only: the driver's message may quote a user's row."""
         super().__init__(message)
         self.sqlstate = sqlstate
 
 
 class ConversationGoneError(AppError):
-    """The conversation was wiped (/new) while its turn was running."""
+    """The conversation was wiped (/new) during its turn."""
 
 
 class PutAsideError(AppError):
-    """Handling an update killed its process again and again: it is not tried any more."""
+    """Handling an update killed its process repeatedly: the update is quarantined."""
 
     text_key = "error_put_aside"
 
 
 class QuestionMovedError(ConversationGoneError, TransientError):
-    """The message lost its place while it was answered: it is to be answered anew.
+    """The message was moved while it was being answered: the turn must be repeated.
 
-    Its group became a supergroup, or a user there was erased, whose words the turn has read.
+    Its group became a supergroup, or the data of a user there was erased, whose messages the turn
+    had read.
     """
 
 
 class ModelError(AppError):
-    """The language model gave no answer, and asking again would not help."""
+    """The language model gave no answer, and a retry would not help."""
 
     text_key = "error_model"
 
 
 class ModelSetupError(ModelError):
-    """The provider refuses us whatever we ask: a wrong key, no such model, a used-up quota."""
+    """The provider refuses every request: a wrong key, an unknown model, an exhausted quota."""
 
     text_key = "error_model_setup"
 
 
 class PoisonTextError(ModelError):
-    """The local embedding engine dies of this text: it never gets a vector."""
+    """The local embedding engine crashes on this text, so it never gets a vector."""
 
 
 class ModelUnavailableError(TransientError):
-    """The language model timed out, is overloaded, or could not be reached."""
+    """The language model timed out, is overloaded, or is unreachable."""
 
 
 class BadVectorsError(ModelUnavailableError):
-    """The embeddings endpoint answered, but not with a vector for each text."""
+    """The embeddings endpoint answered without a valid vector for each text."""
 
 
 class ModelReplyError(ModelUnavailableError):
-    """The language model answered with something that is no reply, or broke off in the middle.
+    """The language model's answer is malformed, or broke off.
 
-    A turn asks again, as after every outage. What works in the background does so a few times
-    only: the same question may bring the same nonsense for ever.
+    A turn retries, as after every outage. Background work retries a few times only: the same
+    request may yield the same malformed answer forever.
     """
 
 
 class DeliveryError(TransientError):
-    """Telegram did not take a message; it did not reach the user."""
+    """Telegram did not accept a message; it did not reach the user."""
 
 
 class DeliveryUnknownError(DeliveryError):
-    """The request left, no answer came: the message may or may not have arrived."""
+    """The request was sent, but got no answer: the message may or may not have arrived."""
 
 
 class DeliveryNonsenseError(DeliveryUnknownError):
-    """The answer to a request is not the Bot API's; it is tried twice more."""
+    """The answer to a request is not the Bot API's; the request is retried twice."""
 
 
 class DeliveryRefusedError(TransientError):
-    """Telegram refused a message, also as plain text, for a reason that we do not know.
+    """Telegram refused a message, also as plain text, for an unknown reason.
 
-    It is tried once more later: what refuses today without a reason may take it in a moment.
+    It is retried once later: an unexplained refusal may be temporary.
     """
 
     text_key = "error_internal"
@@ -205,45 +206,44 @@ DocumentProblem = Literal[
 
 
 class DocumentError(AppError):
-    """The text of a file that a user sent cannot be had; the user is told what to do instead.
+    """The text of a file cannot be extracted; the user is told what to do instead.
 
     Attributes:
-        problem: ``broken``: it is not whole, or not what it claims to be; ``kind``: its kind is
-            not read; ``protected``: it opens only with a password; ``too_full``: it unpacks to
-            more than there is room for, as a zip bomb does; ``too_large``: Telegram lets no bot
-            download so much; ``too_slow``: reading it took too long; ``without_text``: it is
-            empty, or its pages are pictures.
+        problem: ``broken``: damaged, or not what it claims to be; ``kind``: an unsupported format;
+            ``protected``: it needs a password; ``too_full``: it unpacks to more than there is
+            memory for, like a zip bomb; ``too_large``: over Telegram's download limit for bots;
+            ``too_slow``: reading it timed out; ``without_text``: empty, or its pages are images.
     """
 
     def __init__(self, problem: DocumentProblem, message: str) -> None:
-        """``message`` is the operator's."""
+        """``message`` is for the operator."""
         super().__init__(message)
         self.problem = problem
         self.text_key = f"error_document_{problem}"
 
 
 class ToolServerError(AppError):
-    """A server of others (MCP) cannot be used, or a call of its tool did not work.
+    """An MCP server cannot be used, or a call of its tool failed.
 
-    Its message is ours and holds no word of the server: the model and the log are shown it.
+    The message is shown to the model and logged, so it contains no text of the server.
     """
 
 
 class ToolCallError(ToolServerError):
-    """A call of such a tool did not work.
+    """A call of an MCP tool failed.
 
     Attributes:
-        result: How it ended, in a word for metrics: ``timeout``, ``away`` or ``error``.
+        result: Label for metrics: ``timeout``, ``away`` or ``error``.
     """
 
     def __init__(self, result: str, problem: str) -> None:
-        """``problem`` says what the server did."""
+        """``problem`` continues the sentence "the outside server …"."""
         super().__init__(f"the outside server {problem}")
         self.result = result
 
 
 def causes(error: BaseException) -> Iterator[BaseException]:
-    """The error, what caused it, what caused that."""
+    """Yield the error, then its chain of causes."""
     seen: list[BaseException] = []
     link: BaseException | None = error
     while link is not None and link not in seen:

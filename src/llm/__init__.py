@@ -1,8 +1,8 @@
-"""Models: chat, embeddings, batches, endpoints; their replies, prompts and errors."""
+"""Language models: chat, embeddings, batches, other endpoints; replies, prompts and errors."""
 
-import langsmith  # noqa: F401  (alone it is small; its types become its attribute)
+import langsmith  # noqa: F401  (small without its types, which become its attribute)
 
 from src.lean_imports import import_on_demand
 
-for package in ("openai.types", "langgraph_sdk", "langsmith.types"):  # their 700 types
+for package in ("openai.types", "langgraph_sdk", "langsmith.types"):  # 700 classes
     import_on_demand(package)

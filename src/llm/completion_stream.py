@@ -1,9 +1,9 @@
-"""The body of a chat completion, read with care: whatever a server sends becomes sound chunks.
+"""Lenient parser of chat completion bodies, which yields valid chunks only.
 
-Servers that speak OpenAI's protocol send usage as strings, chunks without choices, an error in
-the middle, a whole completion although a stream was asked for, a page of HTML. The SDK and
-LangChain trust what they read, and fail in the middle of it. So the body is read here, and what
-goes on to LangChain has the documented fields and types only.
+OpenAI-compatible servers send usage as strings, chunks without choices, an error in mid-stream, a
+whole completion instead of a stream, an HTML page. The SDK and LangChain trust their input and
+crash on it. So the body is parsed here, and LangChain receives only the documented fields and
+types.
 """
 
 import asyncio
@@ -23,63 +23,63 @@ logger = logging.getLogger(__name__)
 
 Json = Mapping[str, Any]
 
-MAX_BODY = 32 * 1024 * 1024  # bytes of one reply, its thoughts included
-MAX_LINE = 8 * 1024 * 1024  # bytes of one event, or of a completion that comes as a whole
-MAX_TOKENS = 100_000_000  # a call that reports more tokens than this reports nonsense
-UNKNOWN = -1  # tokens; LangChain adds usage up and takes whole numbers only
-END_SECONDS = 0.2  # that the end of a body may take to follow its last event
-MAX_NAME = 40  # characters of why a reply ended; the longest known reason has 14
-WHOLE = (b"{", b"[", b"<")  # how a body begins that is no stream of events
-# Where servers put what a model thinks before it answers; it is not shown.
+MAX_BODY = 32 * 1024 * 1024  # bytes of one reply, including its reasoning
+MAX_LINE = 8 * 1024 * 1024  # bytes of one event, or of a whole completion
+MAX_TOKENS = 100_000_000  # larger counts of one call are implausible
+UNKNOWN = -1  # tokens; LangChain sums usage, and accepts integers only
+END_SECONDS = 0.2  # limit for reading the end of a body after its last event
+MAX_NAME = 40  # characters of a finish reason; the longest known one has 14
+WHOLE = (b"{", b"[", b"<")  # first bytes of a body that is no event stream
+# Fields in which servers send a model's reasoning, which is not shown.
 THOUGHTS = ("reasoning_content", "reasoning", "reasoning_details")
 
 
 class CompletionStream(AbstractAsyncContextManager[Any, None]):
-    """Stands where LangChain expects the SDK's stream; yields chunks as the API documents them.
+    """Replacement of the SDK's stream for LangChain, with chunks as the API documents them.
 
-    Every chunk that is yielded says something, so a server that only keeps the line open runs
-    into the caller's time-out.
+    Chunks without content are dropped, so a server that only keeps the connection open runs into
+    the caller's timeout.
     """
 
     def __init__(self, stream: Any) -> None:
         """Read the response of ``stream``, an unread ``openai.AsyncStream``."""
         self._response = stream.response
         self._usage: Json | None = None
-        self._said_anything = False
+        self._has_content = False
         self._is_finished = False
 
     async def __aexit__(self, *_: object) -> None:
-        """Close the connection, or give it back."""
+        """Close the connection, or return it to the pool."""
         await self._response.aclose()
 
     async def __aiter__(self) -> AsyncIterator[dict[str, Any]]:
-        """The chunks, and the usage at the end.
+        """Yield the chunks, and the usage at the end.
 
         Raises:
             ModelReplyError: The body is no completion, breaks off, or reports an error.
-            AppError: What the reported error means.
+            AppError: The error that corresponds to the reported one.
         """
         async for record in self._records():
             if problem := record.get("error"):
-                if self._is_finished:  # the answer is there already
+                if self._is_finished:  # the reply is complete
                     logger.warning("the provider reported an error after its reply")
                     break
                 raise reported_error(problem)
             if isinstance(record.get("usage"), dict):
                 self._usage = record["usage"]
-            if chunk := _sound_chunk(record):
-                self._said_anything = True
+            if chunk := _normalize_chunk(record):
+                self._has_content = True
                 self._is_finished |= chunk["choices"][0]["finish_reason"] is not None
                 yield chunk
-        if not self._said_anything and self._usage is None:
+        if not self._has_content and self._usage is None:
             raise ModelReplyError("the reply is no chat completion")
         if self._usage is not None:
-            yield {"choices": [], "usage": _sound_usage(self._usage)}
+            yield {"choices": [], "usage": _normalize_usage(self._usage)}
 
     async def _records(self) -> AsyncIterator[Json]:
-        """The JSON objects of the body: its events, or the whole of it.
+        """Yield the JSON objects of the body: its events, or the body as a whole.
 
-        Every ``data:`` line is an event: no server breaks JSON into several.
+        Every ``data:`` line is an event: no server splits JSON over several lines.
 
         Raises:
             ModelReplyError: The stream ends before the reply does.
@@ -89,22 +89,21 @@ class CompletionStream(AbstractAsyncContextManager[Any, None]):
         async for line in lines:
             text = line.strip()
             name, _, value = text.partition(b":")
-            if whole or (text[:1] in WHOLE and not self._said_anything):
+            if whole or (text[:1] in WHOLE and not self._has_content):
                 whole.append(line)
             elif name == b"data" and value.strip() == b"[DONE]":
                 await _read_end(lines)
                 return
-            elif name == b"data" and (record := _as_record(value)) is not None:
+            elif name == b"data" and (record := _parse_record(value)) is not None:
                 yield record
-        if not whole and self._said_anything and not self._is_finished:
+        if not whole and self._has_content and not self._is_finished:
             raise ModelReplyError("the reply broke off")
-        one = _as_record(b"\n".join(whole)) if whole else None
-        for record in (one,) if one is not None else map(_as_record, whole):
+        completion = _parse_record(b"\n".join(whole)) if whole else None
+        for record in (completion,) if completion is not None else map(_parse_record, whole):
             if record is not None:
                 yield record
 
     async def _lines(self) -> AsyncIterator[bytes]:
-        """The lines of the body, within its bounds."""
         rest, size = bytearray(), 0
         async for piece in self._pieces():
             size += len(piece)
@@ -119,7 +118,6 @@ class CompletionStream(AbstractAsyncContextManager[Any, None]):
         yield bytes(rest)
 
     async def _pieces(self) -> AsyncIterator[bytes]:
-        """The body as it arrives; what breaks after the reply's end does not matter any more."""
         try:
             async for piece in self._response.aiter_bytes():
                 yield piece
@@ -132,9 +130,9 @@ class CompletionStream(AbstractAsyncContextManager[Any, None]):
 
 
 async def _read_end(lines: AsyncIterator[bytes]) -> None:
-    """Read what follows the last event: only a body that was read whole leaves its connection.
+    """Read the body to its end, because only then is the connection reused.
 
-    The next call needs no new one then, nor its handshakes.
+    This saves the next call a connection and its handshakes.
     """
     with suppress(AppError, httpx2.HTTPError, TimeoutError):
         async with asyncio.timeout(END_SECONDS):
@@ -142,8 +140,7 @@ async def _read_end(lines: AsyncIterator[bytes]) -> None:
                 pass
 
 
-def _as_record(text: bytes) -> Json | None:
-    """A JSON object; None for anything else."""
+def _parse_record(text: bytes) -> Json | None:
     try:
         record = json.loads(text.decode("utf-8", "replace"))
     except (ValueError, RecursionError):
@@ -151,37 +148,36 @@ def _as_record(text: bytes) -> Json | None:
     return record if isinstance(record, dict) else None
 
 
-def _sound_chunk(record: Json) -> dict[str, Any] | None:
-    """The first choice of a chunk, or of a whole completion; None when it says nothing."""
+def _normalize_chunk(record: Json) -> dict[str, Any] | None:
+    """Normalize the first choice of a chunk or a whole completion; None if it is empty."""
     choice = at(record, "choices", 0)
     if at(choice, "index") not in (0, None):
         return None
     delta = at(choice, "delta")
     if not isinstance(delta, dict):
         delta = at(choice, "message")
-    said = _sound_delta(delta)
+    normalized = _normalize_delta(delta)
     finish = at(choice, "finish_reason")
     finish = finish[:MAX_NAME] if isinstance(finish, str) and finish else None
-    if not said and finish is None and not any(at(delta, name) for name in THOUGHTS):
+    if not normalized and finish is None and not any(at(delta, name) for name in THOUGHTS):
         return None
-    return {"choices": [{"index": 0, "delta": said, "finish_reason": finish}]}
+    return {"choices": [{"index": 0, "delta": normalized, "finish_reason": finish}]}
 
 
-def _sound_delta(delta: Any) -> dict[str, Any]:
-    """Its text (a refusal is text too) and its tool calls."""
-    said: dict[str, Any] = {}
+def _normalize_delta(delta: Any) -> dict[str, Any]:
+    normalized: dict[str, Any] = {}
     if text := _text_of(at(delta, "content")) or _text_of(at(delta, "refusal")):
-        said["content"] = text
+        normalized["content"] = text
     calls = at(delta, "tool_calls")
-    old = at(delta, "function_call")  # how calls looked before there were several at once
-    listed = calls if isinstance(calls, list) else [{"function": old}] if old else []
-    if sound := list(_sound_calls(listed)):
-        said["tool_calls"] = sound
-    return said
+    old = at(delta, "function_call")  # deprecated predecessor of tool_calls
+    raw_calls = calls if isinstance(calls, list) else [{"function": old}] if old else []
+    if normalized_calls := list(_normalize_calls(raw_calls)):
+        normalized["tool_calls"] = normalized_calls
+    return normalized
 
 
-def _sound_calls(calls: list[Any]) -> Iterator[dict[str, Any]]:
-    for place, call in enumerate(calls):
+def _normalize_calls(calls: list[Any]) -> Iterator[dict[str, Any]]:
+    for position, call in enumerate(calls):
         function = at(call, "function")
         if not isinstance(function, dict):
             continue
@@ -189,7 +185,7 @@ def _sound_calls(calls: list[Any]) -> Iterator[dict[str, Any]]:
         if isinstance(arguments, dict | list):
             arguments = json.dumps(arguments)
         yield {
-            "index": index if type(index) is int else place,
+            "index": index if type(index) is int else position,
             "id": _string(call.get("id")),
             "function": {
                 "name": _string(function.get("name")),
@@ -203,18 +199,16 @@ def _string(value: Any) -> str | None:
 
 
 def _text_of(content: Any) -> str:
-    """Text, or the texts of a list of parts."""
     parts = content if isinstance(content, list) else [{"text": content}]
     return "".join(_string(at(part, "text")) or "" for part in parts)
 
 
-def _sound_usage(usage: Json) -> dict[str, Any]:
-    """Token counts as whole numbers; ``UNKNOWN`` for nonsense."""
+def _normalize_usage(usage: Json) -> dict[str, Any]:
     cached = at(usage, "prompt_tokens_details", "cached_tokens")
     return {
         "prompt_tokens": _tokens(usage.get("prompt_tokens")),
         "completion_tokens": _tokens(usage.get("completion_tokens")),
-        "total_tokens": 0,  # unused; without it LangChain would add the two
+        "total_tokens": 0,  # unused; without it LangChain would add up the two
         "prompt_tokens_details": {"cached_tokens": _tokens(0 if cached is None else cached)},
     }
 

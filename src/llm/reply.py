@@ -1,6 +1,6 @@
-"""A model's reply while it arrives, and what the call cost.
+"""Assembly of a model's reply from its chunks, and the usage of a call.
 
-Its text as it may be shown, its calls as they may be run.
+The text is safe to show, and the calls are safe to run.
 """
 
 import json
@@ -23,9 +23,9 @@ from src.base.metrics import Metrics
 
 @dataclass(frozen=True)
 class ModelUsage:
-    """One call of a model: milliseconds, and token counts (None where they make no sense).
+    """Usage of one model call: milliseconds, and token counts (None if implausible).
 
-    ``first_ms`` of the milliseconds were waited for the first token; ``error`` says why it failed.
+    ``first_ms`` is the time until the first token; ``error`` is the reason of a failure.
     """
 
     purpose: str
@@ -38,7 +38,7 @@ class ModelUsage:
     error: str | None = None
 
     def count(self, metrics: Metrics) -> None:
-        """Add it to the process's counts."""
+        """Add it to the metrics of the process."""
         for kind, tokens in (
             ("prompt", self.prompt_tokens),
             ("cached", self.cached_tokens),
@@ -49,18 +49,18 @@ class ModelUsage:
             metrics.models.labels(self.purpose).observe(self.duration_ms / 1000)
 
 
-# Tool calls that a model writes as text, because it or its server knows no better.
+# Tool calls that a model writes as text, because it or its server lacks support for calls.
 #
-# A reply is such calls when it begins with them: JSON objects with a name that was offered and
-# with arguments, under any of the usual keys, each bare, in a fenced block or in ``<tool_call>``,
-# also in braces twice, as Qwen's template shows them. Prose behind them guesses their results, and
-# goes; JSON behind prose is text, and so is what stands in the prompt word for word: words of
-# others. A block of the prompt with which a reply begins is no answer, and goes as well.
+# A reply consists of calls if it starts with them: JSON objects with the name of an offered tool
+# and with arguments, under any of the usual keys, each bare, in a fenced block or in
+# ``<tool_call>``, also in double braces, as in Qwen's template. Prose after calls guesses their
+# results, and is dropped. JSON after prose is text, and so is JSON copied from the prompt: it
+# quotes others. A block of the prompt at the start of a reply is dropped as well.
 
-MAX_HELD = 20_000  # characters that may be calls; what is longer is text
-WRAPS = ("", "```", "```json", "```tool_call", "<tool_call>", "<tools>")
-# What may stand between two calls, before the first and after the last.
-BETWEEN = re.compile(r"(?:[\s,;}]|\{(?=\s*\{)|```(?:json|tool_call)?|</?tool_call>|</?tools>)*")
+MAX_HELD = 20_000  # characters that may be calls; a longer reply is text
+WRAPPERS = ("", "```", "```json", "```tool_call", "<tool_call>", "<tools>")
+# Separators between calls, before the first and after the last.
+SEPARATORS = re.compile(r"(?:[\s,;}]|\{(?=\s*\{)|```(?:json|tool_call)?|</?tool_call>|</?tools>)*")
 ECHOED = ("<key_facts>", "<memories>", "<wishes>", "<history_summary>")
 ECHO = re.compile(rf"\s*(?:{'|'.join(ECHOED)}).*?(?:</\w+>|\Z)\s*", re.DOTALL)
 
@@ -72,36 +72,36 @@ def _refuse(_constant: str) -> NoReturn:
 JSON = JSONDecoder(parse_constant=_refuse)
 WHITE_OR_ESCAPE = re.compile(r"[\s\\]+")
 ARGUMENTS = ("arguments", "parameters", "args", "input")
-NAMES = ("name", "function", "tool", "tool_name", "action")
+NAME_KEYS = ("name", "function", "tool", "tool_name", "action")
 
 TextCall = tuple[str, dict[str, Any]]
 
 
 class HeldText:
-    """Passes the text of a reply on, but for a beginning that may become calls."""
+    """Passes on the text of a reply, but holds back a start that may become calls."""
 
     def __init__(self, offered: Collection[str], prompt: Iterable[str] = ()) -> None:
-        """Look for calls of the tools ``offered``; what ``prompt`` quotes is none."""
+        """Detect calls of the tools ``offered``, unless copied from ``prompt``."""
         self._offered = frozenset(offered)
         self._prompt = prompt
         self._held: list[str] = []
         self._length = 0
-        self._compact = ""  # the beginning without its spaces, until it is known
+        self._compact = ""  # the start without whitespace, until it is classified
         self._is_text = not offered
         self._has_begun = False
 
     def feed(self, text: str) -> str:
-        """Take the next piece; return what is text for certain."""
+        """Add a chunk; return the text that is certain not to be calls."""
         if self._is_text or not text:
             return text
         self._held.append(text)
         self._length += len(text)
-        if self._length > MAX_HELD or not self._may_be_calls(text):
+        if self._length > MAX_HELD or not self._could_be_calls(text):
             return self._release()
         return ""
 
     def flush(self) -> tuple[str, list[TextCall]]:
-        """The rest at the end of the reply: text, or the calls that it is."""
+        """Return the rest at the end of the reply: text, or the calls that it contains."""
         text = self._release()
         if not self._has_begun or self._length > MAX_HELD:
             return text, []
@@ -115,7 +115,7 @@ class HeldText:
         text, self._held = "".join(self._held), []
         return text
 
-    def _may_be_calls(self, text: str) -> bool:
+    def _could_be_calls(self, text: str) -> bool:
         if self._has_begun:
             return True
         self._compact += "".join(text.split())
@@ -127,43 +127,43 @@ class HeldText:
 def read_text_calls(
     text: str, offered: Collection[str], prompt: Iterable[str] = ()
 ) -> list[TextCall]:
-    """The calls that a text begins with.
+    """Return the calls that a text starts with.
 
-    None when anything else stands before them, or one is malformed, or was copied from ``prompt``.
+    Empty if anything else precedes them, or if one is malformed or copied from ``prompt``.
     """
     calls: list[TextCall] = []
-    written: list[str] = []
+    sources: list[str] = []
     try:
-        place = _skip(text, 0)
-        while place < len(text) and not (calls and text[place] not in "{["):
-            value, end = JSON.raw_decode(text, place)
+        position = _skip(text, 0)
+        while position < len(text) and not (calls and text[position] not in "{["):
+            value, end = JSON.raw_decode(text, position)
             calls += _calls_in(value, offered)
-            written.append(_bare(text[place:end]))
-            place = _skip(text, end)
+            sources.append(_strip_blanks(text[position:end]))
+            position = _skip(text, end)
     except (ValueError, TypeError, RecursionError):
         return []
-    quoted = _bare("\n".join(prompt)) if calls else ""
-    return [] if any(one in quoted for one in written) else calls
+    prompt_text = _strip_blanks("\n".join(prompt)) if calls else ""
+    return [] if any(source in prompt_text for source in sources) else calls
 
 
-def _skip(text: str, place: int) -> int:
-    between = BETWEEN.match(text, place)
-    return place if between is None else between.end()
+def _skip(text: str, position: int) -> int:
+    between = SEPARATORS.match(text, position)
+    return position if between is None else between.end()
 
 
 def _calls_in(value: Any, offered: Collection[str]) -> Iterator[TextCall]:
-    """The calls in an object, or in a list of them.
+    """Yield the calls in an object, or in a list of them.
 
     Raises:
         TypeError: It is anything else.
-        ValueError: Arguments that are a text, as in OpenAI's protocol, are no JSON.
+        ValueError: Arguments given as text, as in OpenAI's protocol, are not JSON.
     """
     for entry in value if isinstance(value, list) else [value]:
         call = entry.get("function", entry) if isinstance(entry, dict) else None
         call = entry if isinstance(call, str) else call
         if not isinstance(call, dict):
             raise TypeError
-        name = next((call[key] for key in NAMES if key in call), None)
+        name = next((call[key] for key in NAME_KEYS if key in call), None)
         if not isinstance(name, str) or name not in offered:
             raise TypeError
         arguments = next((call[key] for key in ARGUMENTS if key in call), None)
@@ -176,56 +176,56 @@ def _calls_in(value: Any, offered: Collection[str]) -> Iterator[TextCall]:
 
 @lru_cache(maxsize=32)
 def _openings(offered: frozenset[str]) -> tuple[str, ...]:
-    """How calls begin, and blocks of the prompt, without spaces."""
+    """Return the possible starts of calls and of echoed blocks, without whitespace."""
     keys = [f'"{key}":' for key in (*ARGUMENTS, "function")]
-    names = (f'"{key}":"{name}"' for key, name in product(NAMES, offered))
+    names = (f'"{key}":"{name}"' for key, name in product(NAME_KEYS, offered))
     heads = [*names, '"type":"function"', *keys]
-    calls = ("".join(parts) for parts in product(WRAPS, ("{", "[{", "{{"), heads))
+    calls = ("".join(parts) for parts in product(WRAPPERS, ("{", "[{", "{{"), heads))
     return (*calls, *ECHOED)
 
 
-def _bare(text: str) -> str:
-    """Without spaces and escapes, so that words in a quote are found."""
+def _strip_blanks(text: str) -> str:
+    """Remove whitespace and escapes, so that quoted JSON is found in a prompt."""
     return WHITE_OR_ESCAPE.sub("", text)
 
 
-# A model's reply while it arrives: its text as it may be shown, its calls as they may be run.
+# Assembly of a reply from its chunks.
 #
-# A model writes what it likes, and servers cut where they like: half a character at the end of a
-# piece, arguments that are no JSON, two calls of one id, a call without a name. What leaves this
-# module can be stored, sent, logged and put into the next prompt.
+# Models write anything, and servers split anywhere: half a character at the end of a chunk,
+# arguments that are not JSON, two calls with one id, a call without a name. The assembled message
+# can be stored, sent, logged and put into the next prompt.
 
-MAX_TEXT = 200_000  # characters of text that are kept; calls behind them are read all the same
-MAX_REPLY = 2_000_000  # characters of text and arguments; what follows is not read
-MAX_BLANK = 400  # characters of white space, which a small model may write for ever
-MAX_CALLS = 32  # of one reply; what follows is as if it had not been said
-MAX_ARGUMENTS = 20_000  # characters of JSON of one call; no tool of ours needs a tenth of it
+MAX_TEXT = 200_000  # characters of text that are kept; later calls are still read
+MAX_REPLY = 2_000_000  # characters of text and arguments; the rest is not read
+MAX_BLANK = 400  # characters of whitespace, which a small model may write forever
+MAX_CALLS = 32  # per reply; further ones are dropped
+MAX_ARGUMENTS = 20_000  # characters of JSON per call; no tool of ours needs a tenth of it
 MAX_DEPTH = 20  # of lists and objects in arguments
-MAX_SHOWN = 200  # characters of unreadable arguments that the model gets to see again
-# Blocks of a reply that are told again elsewhere: its text and its calls.
-RETOLD = frozenset({"text", "tool_use", "tool_call", "function_call", "input_json_delta"})
-# The one argument of a call with unreadable arguments; no tool has one of this name.
+MAX_SHOWN = 200  # characters of unreadable arguments that are returned to the model
+# Blocks of content that duplicate the text and the calls of a reply.
+REPEATED = frozenset({"text", "tool_use", "tool_call", "function_call", "input_json_delta"})
+# The only argument of a call with unreadable arguments; no tool has an argument of this name.
 UNREADABLE = "unreadable arguments"
 
 Ending = Literal["", "length", "filter"]
-# Why a reply ended before its end, as OpenAI, Anthropic and Google put it.
+# Finish reasons of incomplete replies, of OpenAI, Anthropic and Google.
 ENDINGS: dict[str, Ending] = {
     **dict.fromkeys(("length", "max_tokens", "model_length"), "length"),
     **dict.fromkeys(("content_filter", "refusal", "safety", "recitation", "blocklist"), "filter"),
     **dict.fromkeys(("prohibited_content", "spii"), "filter"),
 }
-# Controls that are no space, noncharacters, and halves of characters.
+# Controls other than whitespace, noncharacters, and surrogates.
 UNSOUND = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff"
     + "".join(f"{chr(0x10000 * p + 0xFFFE)}{chr(0x10000 * p + 0xFFFF)}" for p in range(1, 17))
     + "]"
 )
-NO_NAME = re.compile(r"[^A-Za-z0-9_-]")  # what providers admit in the name of a tool
-ID = re.compile(r"[A-Za-z0-9_-]{1,40}")  # and in the id of a call; OpenAI's have 40 at most
+UNSAFE_IN_NAME = re.compile(r"[^A-Za-z0-9_-]")  # characters that providers refuse in a tool's name
+ID = re.compile(r"[A-Za-z0-9_-]{1,40}")  # ids of calls; OpenAI's have at most 40 characters
 
 
 def at(value: Any, *path: str | int) -> Any:
-    """The entry of a JSON value at a path, or None where the path ends."""
+    """Return the entry of a JSON value at a path; None if the path does not exist."""
     for step in path:
         if isinstance(step, int):
             value = value[step] if isinstance(value, list) and len(value) > step else None
@@ -235,9 +235,9 @@ def at(value: Any, *path: str | int) -> Any:
 
 
 def sound(text: str) -> str:
-    """The text with U+FFFD for what no database, terminal or messenger can hold.
+    """Replace with U+FFFD all that databases, terminals or messengers cannot store.
 
-    Two halves of a character next to each other are that character.
+    Two adjacent surrogates that form a character become that character.
     """
     if UNSOUND.search(text) is None:
         return text
@@ -246,51 +246,49 @@ def sound(text: str) -> str:
 
 
 @dataclass
-class _Call:
-    """A call as far as it has arrived."""
-
+class _PartialCall:
     index: Any
     id: str | None
     name: str
     arguments: list[str] = field(default_factory=list)
 
 
-class Reply:
-    """Takes the pieces of one reply in; ``message`` is the whole.
+class ModelReply:
+    """Assembles the chunks of one reply into a ``message``.
 
     Attributes:
-        is_coming: Its first token is there, be it a thought that nobody sees.
-        is_finished: The provider has said that the reply is over.
-        usage: What the provider counted, if it did.
+        is_coming: True after the first token, even one of hidden reasoning.
+        is_finished: True after the provider has reported the end of the reply.
+        usage: Usage reported by the provider, if any.
     """
 
     def __init__(self, offered: Collection[str] = (), prompt: Iterable[str] = ()) -> None:
-        """Nothing has arrived yet of the reply to ``prompt`` with the tools ``offered``."""
+        """Expect the reply to ``prompt``, with the tools ``offered``."""
         self.is_coming = False
         self.is_finished = False
         self._held = HeldText(offered, prompt)
         self.usage: UsageMetadata | None = None
         self._texts: list[str] = []
         self._blocks: list[Any] = []
-        self._calls: list[_Call] = []
-        self._half = ""
+        self._calls: list[_PartialCall] = []
+        self._pending_surrogate = ""
         self._room = MAX_REPLY
-        self._blank = 0  # white space at its end
+        self._blank = 0  # characters of trailing whitespace
         self._room_for_text = MAX_TEXT
         self._ending: Ending = ""
 
     @property
     def is_full(self) -> bool:
-        """Whether so much has arrived, or so much of nothing, that the rest need not be read."""
+        """True if the reply, or its trailing whitespace, is so long that the rest is not read."""
         return self._room <= 0 or self._blank >= MAX_BLANK
 
     @property
     def has_begun(self) -> bool:
-        """Whether anything of it has arrived."""
+        """True if any text or call has arrived."""
         return self._room < MAX_REPLY
 
     def feed(self, piece: AIMessage) -> str:
-        """Take the next piece; return its text as it may be shown."""
+        """Add a chunk; return its text as it may be shown."""
         self.is_coming = True
         metadata = piece.response_metadata
         reason = metadata.get("finish_reason") or metadata.get("stop_reason")
@@ -307,30 +305,31 @@ class Reply:
         return self._add_text(str(piece.text))
 
     def flush(self) -> str:
-        """The rest of the text at the end: half a character that stayed alone is none.
+        """Return the rest of the text at the end of the reply; drop an incomplete character.
 
-        A text that is calls is none; where the calls have come as such too, they are run once.
+        Text that consists of calls is not returned. If the provider sent calls too, those in the
+        text are dropped as duplicates.
         """
-        begun = self._held.feed(sound(self._half))
+        start = self._held.feed(sound(self._pending_surrogate))
         rest, calls = self._held.flush()
-        self._half = ""
+        self._pending_surrogate = ""
         if not self._calls:
             for name, args in calls:
-                written = json.dumps(args, ensure_ascii=False)
-                self._add_call({"name": name, "args": written})
-        self._texts.append(begun + rest)
-        return begun + rest
+                arguments = json.dumps(args, ensure_ascii=False)
+                self._add_call({"name": name, "args": arguments})
+        self._texts.append(start + rest)
+        return start + rest
 
     def message(self) -> AIMessage:
-        """The whole reply: text, and calls with arguments that are objects and ids of their own.
+        """Return the whole reply: text, and calls with valid arguments and unique ids.
 
-        The text stands in ``content``; blocks that are no text stay beside it (a provider wants
-        its model's thoughts back between two calls). See ``ending_of``.
+        The text is in ``content``, beside blocks that are no text (a provider needs its model's
+        reasoning back between two calls). See ``ending_of``.
         """
         text = "".join(self._texts)
         merged = merge_content([], *self._blocks) if self._blocks else []
-        kept = [b for b in merged if isinstance(b, dict) and b.get("type") not in RETOLD]
-        content: Any = [*kept, {"type": "text", "text": text}] if kept else text
+        blocks = [b for b in merged if isinstance(b, dict) and b.get("type") not in REPEATED]
+        content: Any = [*blocks, {"type": "text", "text": text}] if blocks else text
         return AIMessage(
             content=content,
             tool_calls=list(self._tool_calls()),
@@ -338,86 +337,85 @@ class Reply:
         )
 
     def _add_text(self, text: str) -> str:
-        """The next piece of text, sound; half a character at its end waits for the other half."""
+        """Add a piece of text; hold back a trailing surrogate until its pair arrives."""
         self._room -= len(text)
-        ending = len(text) - len(text.rstrip())
-        self._blank = self._blank + ending if ending == len(text) else ending
+        trailing = len(text) - len(text.rstrip())
+        self._blank = self._blank + trailing if trailing == len(text) else trailing
         text = text[: max(0, self._room_for_text)]
         self._room_for_text -= len(text)
-        text = self._half + text
-        half = text[-1:] if "\ud800" <= text[-1:] <= "\udbff" else ""
-        self._half = half
-        shown = self._held.feed(sound(text[: len(text) - len(half)]))
-        self._texts.append(shown)
-        return shown
+        text = self._pending_surrogate + text
+        surrogate = text[-1:] if "\ud800" <= text[-1:] <= "\udbff" else ""
+        self._pending_surrogate = surrogate
+        released = self._held.feed(sound(text[: len(text) - len(surrogate)]))
+        self._texts.append(released)
+        return released
 
     def _add_call(self, chunk: Mapping[str, Any]) -> None:
-        """A piece of a call: of the one with this number, or a new one."""
         name, arguments = str(chunk.get("name") or ""), str(chunk.get("args") or "")
         index, id_ = chunk.get("index"), chunk.get("id") or None
-        known = next((c for c in reversed(self._calls) if _continues(c, index, id_, name)), None)
-        if known is None:
+        call = next((c for c in reversed(self._calls) if _continues(c, index, id_, name)), None)
+        if call is None:
             if len(self._calls) == MAX_CALLS:
                 return
-            known = _Call(index, id_, "")
-            self._calls.append(known)
-        known.id = known.id or id_
-        known.name = known.name or name
-        known.arguments.append(arguments)
+            call = _PartialCall(index, id_, "")
+            self._calls.append(call)
+        call.id = call.id or id_
+        call.name = call.name or name
+        call.arguments.append(arguments)
         self._room -= len(arguments)
 
     def _tool_calls(self) -> Iterator[ToolCall]:
         ids: set[str] = set()
         for call in self._calls:
-            wanted = call.id if call.id and ID.fullmatch(call.id) else None
-            id_ = wanted if wanted and wanted not in ids else f"call_{uuid.uuid4().hex}"
+            own_id = call.id if call.id and ID.fullmatch(call.id) else None
+            id_ = own_id if own_id and own_id not in ids else f"call_{uuid.uuid4().hex}"
             ids.add(id_)
-            name = NO_NAME.sub("_", call.name)[:64] or "unnamed"
+            name = UNSAFE_IN_NAME.sub("_", call.name)[:64] or "unnamed"
             arguments = read_arguments("".join(call.arguments))
             yield ToolCall(name=name, args=arguments, id=id_, type="tool_call")
 
 
 def ending_of(message: AIMessage) -> Ending:
-    """Why a reply ended before its end: no room left, or a filter; else empty."""
+    """Return why a reply is incomplete (length limit, filter); empty if it is complete."""
     ending: Ending = message.response_metadata.get("ending", "")
     return ending
 
 
-def read_arguments(written: str) -> dict[str, Any]:
-    """The arguments of a call; when they are no JSON object, their beginning as ``UNREADABLE``.
+def read_arguments(text: str) -> dict[str, Any]:
+    """Parse the arguments of a call; if invalid, return their start as ``UNREADABLE``.
 
-    Nothing that is half there is completed: a call whose end is missing must not run.
+    Truncated JSON is not completed: an incomplete call must not run.
     """
     try:
-        if len(written) > MAX_ARGUMENTS:
+        if len(text) > MAX_ARGUMENTS:
             raise ValueError("too long")
-        read = JSON.decode(written or "{}")
-        if not isinstance(read, dict):
+        arguments = JSON.decode(text or "{}")
+        if not isinstance(arguments, dict):
             raise TypeError
-        return {sound(name): _sound_value(value) for name, value in read.items()}
+        return {sound(name): _sanitize_value(value) for name, value in arguments.items()}
     except (ValueError, TypeError, RecursionError):
-        return {UNREADABLE: sound(written[:MAX_SHOWN])}
+        return {UNREADABLE: sound(text[:MAX_SHOWN])}
 
 
-def _sound_value(value: Any, depth: int = 1) -> Any:
-    """A JSON value with sound texts.
+def _sanitize_value(value: Any, depth: int = 1) -> Any:
+    """Return a JSON value with valid texts.
 
     Raises:
-        ValueError: It is nested too deeply, or a number is beyond all numbers.
+        ValueError: It is nested too deeply, or a number is not finite.
     """
     if isinstance(value, str):
         return sound(value)
     if depth > MAX_DEPTH or (isinstance(value, float) and not math.isfinite(value)):
         raise ValueError("no value")
     if isinstance(value, dict):
-        return {sound(name): _sound_value(entry, depth + 1) for name, entry in value.items()}
+        return {sound(name): _sanitize_value(entry, depth + 1) for name, entry in value.items()}
     if isinstance(value, list):
-        return [_sound_value(entry, depth + 1) for entry in value]
+        return [_sanitize_value(entry, depth + 1) for entry in value]
     return value
 
 
-def _continues(call: _Call, index: Any, id_: str | None, name: str) -> bool:
-    """Whether a piece goes on with a call: by its number, by its id, or because it has neither."""
+def _continues(call: _PartialCall, index: Any, id_: str | None, name: str) -> bool:
+    """Return True if a piece continues a call: by number, by id, or because it has neither."""
     if id_ and call.id and id_ != call.id:
         return False
     if index is not None:
@@ -426,7 +424,6 @@ def _continues(call: _Call, index: Any, id_: str | None, name: str) -> bool:
 
 
 def _as_chunks(piece: AIMessage) -> list[dict[str, Any]]:
-    """The calls of a message that came as a whole, as its pieces would be."""
     return [
         {"name": call["name"], "args": json.dumps(call["args"]), "id": call["id"], "index": None}
         for call in piece.tool_calls

@@ -1,14 +1,14 @@
-"""How many tokens a prompt has, estimated without asking the provider.
+"""Estimation of the tokens of a prompt, without asking the provider.
 
-The pieces that ``PIECES`` finds in a text are about what OpenAI's tokenizer (``o200k_base``) makes
-of it; other models' counts are that times a factor of the family (``FAMILIES``). What providers
-report of the prompts that they were sent corrects the counts of prompts: ``TokenCounter.learn``.
+The matches of ``PIECES`` in a text approximate the tokens of OpenAI's tokenizer (``o200k_base``).
+Other models' counts are that times a factor of their family (``FAMILIES``). Usage reported by
+providers corrects the counts of prompts: ``TokenCounter.learn``.
 
-The weights are a least-squares fit to ``toktok``, which carries OpenAI's vocabularies, on 273
-pieces of Russian, Ukrainian and English chats, notes, messages of programs, Markdown, JSON and
-Python, made 4 % larger: a prompt that is too long fails, one that is a little short only forgets
-earlier. Prompts as the bot builds them come out within 10 %, hostile texts at no less than 0.4 of
-what they take; ``tests/unit/test_tokens.py`` holds both.
+The weights are a least-squares fit to ``toktok``, which contains OpenAI's vocabularies, on 273
+pieces of Russian, Ukrainian and English chats, notes, program messages, Markdown, JSON and Python,
+increased by 4 %: a prompt that is too long fails, one that is slightly short only forgets earlier.
+The error is within 10 % for prompts of the bot, and hostile texts are estimated at no less than
+0.4 of their tokens; ``tests/unit/test_tokens.py`` verifies both.
 """
 
 import json
@@ -24,19 +24,19 @@ TOKENS_PER_MESSAGE = 4
 TOKENS_PER_NAME = 1
 TOKENS_OF_PRIMING = 3
 
-# A rough figure for a picture or a file, whose bytes say nothing of its tokens: about what
-# Anthropic's documentation gives for a large picture. What it really costs, the provider decides.
+# Rough figure for a picture or a file, whose size does not determine its tokens: about that of a
+# large picture in Anthropic's documentation. The actual number depends on the provider.
 TOKENS_PER_ATTACHMENT = 1_600
 ATTACHMENTS = frozenset(
     {"image", "image_url", "input_image", "media", "audio", "input_audio", "video", "file"}
     | {"document"}
 )
-# Tool calls that some providers repeat in the content; ``AIMessage.tool_calls`` has them all.
+# Tool calls that some providers duplicate in the content; ``AIMessage.tool_calls`` has them all.
 CALL_BLOCKS = frozenset({"tool_use", "tool_call", "function_call", "tool_call_chunk"})
 
 MARKS = "!-/:-@\\[-`{-~«»–—‘’“”„…№•─│├└→"
-# What to look for, and how many hundredths of a token each find is. Long words take more and more:
-# such are no words. Ukrainian takes more than Russian: its own letters tell it.
+# Patterns, and the hundredths of a token that each match counts. Long words take more and more, as
+# they are hardly words. Ukrainian takes more than Russian, and is recognized by its own letters.
 PIECES: tuple[tuple[re.Pattern[str], int], ...] = (
     (re.compile(r"(?<=[a-z]{6})[a-z]{1,4}|[A-Z]?[a-z]{1,6}|[A-Z]{1,3}"), 88),
     (
@@ -51,18 +51,18 @@ PIECES: tuple[tuple[re.Pattern[str], int], ...] = (
     (re.compile(r" (?=[0-9])|[0-9]{1,3}"), 135),
     (re.compile(rf"[{MARKS}]{{1,3}}"), 90),
     (re.compile(r"\s{2,4}|\n"), 50),
-    # All other characters, by how many bytes they take: other alphabets, Chinese, emoji.
+    # All other characters, by their length in bytes: other alphabets, Chinese, emoji.
     (re.compile(rf"[^\t-\r -~А-яЁёіїєґІЇЄҐ\u0800-\U0010ffff{MARKS}]"), 100),
     (re.compile(rf"[\u0800-\uffff](?<![{MARKS}])"), 130),
     (re.compile("[\U00010000-\U0010ffff]"), 200),
 )
-MAX_WHOLE = 100_000  # characters; a longer text is counted in samples
-SAMPLES = 16  # of a longer text, evenly spread, MAX_WHOLE characters together
-CACHE_SIZE = 4_096  # counts, about half a megabyte
+MAX_WHOLE = 100_000  # characters; a longer text is sampled
+SAMPLES = 16  # evenly spread, of MAX_WHOLE characters in total
+CACHE_SIZE = 4_096  # counts; about half a megabyte
 
 OLDER_CLAUDE = 150
-# Percent of OpenAI's count; the first pattern that the model's name begins with decides. Each is
-# the ratio of the worst of Russian, Ukrainian, English, Markdown, JSON and Python, rounded up.
+# Percent of OpenAI's count, by the first pattern that matches the start of the model's name. Each
+# is the worst ratio among Russian, Ukrainian, English, Markdown, JSON and Python, rounded up.
 FAMILIES: tuple[tuple[re.Pattern[str], int], ...] = (
     # ``cl100k_base``: English 1.00 to 1.04, Ukrainian 1.48 to 1.71, Russian 1.47 to 1.78.
     (re.compile(r"(ft:)?gpt-(3|4(-|:|$))"), 180),
@@ -76,27 +76,28 @@ FAMILIES: tuple[tuple[re.Pattern[str], int], ...] = (
     # Gemini counts with the vocabulary of Gemma 3: Ukrainian 0.93 to 0.97, Russian 0.96 to 1.00,
     # English 1.01 to 1.08, Python 1.18.
     (re.compile(r"gemini-|gemma"), 120),
-    # Nobody limits the offline model; it shows what OpenAI would count.
+    # The offline model has no limit; it shows OpenAI's count.
     (re.compile(r"offline$"), 100),
 )
 # Llama 3, Qwen 3, Mistral, DeepSeek 3, GLM 4 and Kimi 2: English 1.01 to 1.09, Russian 1.02 to
 # 1.36, Ukrainian 0.95 to 1.40 (Qwen).
 UNKNOWN = 140
 
-SMOOTHING = 0.1  # how far one report moves the factor
-# How a report may differ from the count. Beyond that it is of something else: some servers leave
-# out what they had cached, or report nothing but zeros.
+SMOOTHING = 0.1  # weight of one report in the factor
+# Plausible ratios of a report to the count. Others measure something else: some servers exclude
+# cached tokens, or always report zero.
 LEAST, MOST = 0.5, 2.0
-# How the schemas of tools are written out is the provider's secret, and our count of them is a
-# fifth off; a prompt teaches nothing of which they are a greater share than this.
+# Providers do not document how they render tool schemas, and our count of them is off by a fifth.
+# Prompts in which they have a greater share are not learned from.
 SHARE_OF_TOOLS = 1 / 3
 
 
 def percent_of(model: str) -> int:
-    """How to count for ``model``: ``provider:name``, where the name may have a vendor before it.
+    """Return the percentage of OpenAI's count for a model.
 
-    Servers that speak OpenAI's protocol serve others' models too, so the name decides and not
-    the provider: ``openai:anthropic/claude-sonnet-5`` counts as a Claude.
+    The model is ``provider:name``, with an optional vendor before the name. OpenAI-compatible
+    servers serve models of others too, so the name decides, not the provider:
+    ``openai:anthropic/claude-sonnet-5`` is counted like Claude.
     """
     name = model.partition(":")[2] or model
     name = name.lower().rpartition("/")[2]
@@ -104,48 +105,48 @@ def percent_of(model: str) -> int:
 
 
 class TokenCounter:
-    """Counts the tokens of texts and messages for one model, from any thread."""
+    """Counts the tokens of texts and messages for one model; thread-safe."""
 
     def __init__(self, model: str) -> None:
         """Count for ``model``, for example ``openai:gpt-5-mini`` or ``offline``."""
         self._percent = percent_of(model)
         self._factor = 1.0
-        # By the texts' hashes, so that no messages are kept. Python's are keyed at random and
-        # have 64 bits: the odds of one wrong count are about 1 in 10^15.
-        self._known: dict[int, int] = {}
+        # By hash, so that no messages are kept in memory. Python's hashes are randomly keyed and
+        # have 64 bits: the probability of a wrong count is about 1 in 10^15.
+        self._counts: dict[int, int] = {}
 
     def count(self, text: str) -> int:
-        """The tokens of ``text``, as far as is known without any report.
+        """Return the tokens of ``text``, without the correction by reports.
 
-        So the same facts fit into their part of the prompt in each turn, and its beginning stays
-        as the provider has cached it.
+        So the same facts fit into their part of the prompt in each turn, and its start stays
+        cached by the provider.
         """
         key = hash(text)
-        if (tokens := self._known.get(key)) is None:
+        if (tokens := self._counts.get(key)) is None:
             tokens = _divide_up(estimate(text) * self._percent, 100)
-            if len(self._known) >= CACHE_SIZE:
-                self._known.clear()
-            self._known[key] = tokens
+            if len(self._counts) >= CACHE_SIZE:
+                self._counts.clear()
+            self._counts[key] = tokens
         return tokens
 
     def count_messages(self, messages: Sequence[BaseMessage]) -> int:
-        """The tokens of a prompt: texts, tool calls, and the frame of every message.
+        """Return the tokens of a prompt: texts, tool calls, and the overhead of each message.
 
-        The descriptions of the tools are not in the messages, and so not in the count.
+        Tool schemas are not in the messages, and so not counted.
         """
         return round(self._count_prompt(messages) * self._factor)
 
     def count_tools(self, tools: Sequence[Any]) -> int:
-        """The tokens of the descriptions of tools, as far as one can know; see SHARE_OF_TOOLS."""
+        """Return the approximate tokens of tool schemas; see SHARE_OF_TOOLS."""
         return sum(self.count(_json(tool)) for tool in tools)
 
     def learn(self, messages: Sequence[BaseMessage], tools: Sequence[Any], reported: int) -> None:
-        """Correct the counts of prompts by what the provider reports of one.
+        """Correct the counts of prompts by the usage that the provider reported for one.
 
         Args:
-            messages: What it was sent.
-            tools: The schemas of the tools that it was told of.
-            reported: The tokens of both.
+            messages: Messages of the prompt.
+            tools: Schemas of the declared tools.
+            reported: Tokens of both.
         """
         of_tools = self.count_tools(tools)
         counted = self._count_prompt(messages) + of_tools
@@ -155,14 +156,14 @@ class TokenCounter:
 
     def _count_prompt(self, messages: Sequence[BaseMessage]) -> int:
         texts = sum(self.count(text) for message in messages for text in _texts_of(message))
-        return texts + sum(map(_frame_of, messages)) + TOKENS_OF_PRIMING
+        return texts + sum(map(_overhead_of, messages)) + TOKENS_OF_PRIMING
 
 
 def estimate(text: str) -> int:
-    """About the tokens of ``text`` in OpenAI's ``o200k_base``, rounded up.
+    """Return the approximate tokens of ``text`` in OpenAI's ``o200k_base``, rounded up.
 
-    A text of more than ``MAX_WHOLE`` characters is estimated from ``SAMPLES`` pieces of it, so
-    that nothing that a user sends takes long.
+    A text of more than ``MAX_WHOLE`` characters is estimated from ``SAMPLES`` pieces, which bounds
+    the time for users' texts.
     """
     if len(text) > MAX_WHOLE:
         size = MAX_WHOLE // SAMPLES
@@ -178,7 +179,6 @@ def _divide_up(dividend: int, divisor: int) -> int:
 
 
 def _texts_of(message: BaseMessage) -> Iterator[str]:
-    """Everything in ``message`` that becomes tokens of its own."""
     if message.name:
         yield message.name
     if isinstance(message.content, str):
@@ -187,14 +187,13 @@ def _texts_of(message: BaseMessage) -> Iterator[str]:
         yield from filter(None, map(_block_text, message.content))
     if isinstance(message, AIMessage):
         for call in (*message.tool_calls, *message.invalid_tool_calls):
-            # The ids go over the wire too; langchain_core's own estimate counts them as well.
+            # Ids are sent too; langchain_core's own estimate counts them as well.
             yield _json({key: call[key] for key in ("id", "name", "args")})
     elif isinstance(message, ToolMessage):
         yield message.tool_call_id
 
 
 def _block_text(block: str | Mapping[str, Any]) -> str:
-    """The text of a content block; other blocks, such as reasoning, as their JSON."""
     if isinstance(block, str):
         return block
     kind = block.get("type")
@@ -204,8 +203,7 @@ def _block_text(block: str | Mapping[str, Any]) -> str:
     return text if kind == "text" and isinstance(text, str) else _json(block)
 
 
-def _frame_of(message: BaseMessage) -> int:
-    """The tokens of ``message`` that are no text: its role, its name, its attachments."""
+def _overhead_of(message: BaseMessage) -> int:
     blocks = message.content if isinstance(message.content, list) else []
     attachments = sum(
         isinstance(block, dict) and block.get("type") in ATTACHMENTS for block in blocks

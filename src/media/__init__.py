@@ -1,1 +1,1 @@
-"""Files that people send: pictures, voices and documents, read within bounds."""
+"""Bounded reading of files from users: pictures, voice messages and documents."""

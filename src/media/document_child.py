@@ -1,8 +1,8 @@
-"""Reads one file in a process of its own, which the file may do with as it likes.
+"""Child process that extracts the text of one untrusted file.
 
-The file comes on stdin, one line of JSON goes to stdout. Parsers are large programs, some of them
-in C, and the files come from strangers. Here they find no settings, keys or users' words, cannot
-open a file or a connection, start nothing, and end within bounds of memory and time.
+The file comes on stdin, one line of JSON goes to stdout. Parsers are large programs, partly in C,
+and the files come from strangers. In this process they find no settings, keys or user data, cannot
+open a file or a connection, start no process, and have limits of memory and time.
 """
 
 import json
@@ -18,68 +18,68 @@ from functools import partial
 from src.base.errors import DocumentError
 from src.media.document_text import MISSING, EnoughTextError, TextCollector
 
-MAX_MEMORY = 512 << 20  # bytes of address space; the libraries begin with some 60 MB of them
+MAX_MEMORY = 512 << 20  # bytes of address space; the libraries take some 60 MB of them
 MAX_CPU_SECONDS = 10  # a thousand pages take half a second
-MAX_SECONDS = 30  # also when the one who started it is gone
-NOBODY = 65534  # the user without rights, on every Linux
+MAX_SECONDS = 30  # enforced even if the parent is gone
+NOBODY = 65534  # id of the unprivileged user, on every Linux
 Reader = Callable[[TextCollector], None]
 
 PDF = b"%PDF-"
-HEAD = 1024  # bytes; a PDF may begin with so much that is none (its old implementation notes)
+HEAD = 1024  # bytes that may precede a PDF's header (Adobe's implementation notes)
 ZIP = (b"PK\x03\x04", b"PK\x05\x06")
-OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"  # Office files of old, and new ones with a password
-ENCRYPTED = "EncryptedPackage".encode("utf-16-le")  # the stream that holds those (MS-OFFCRYPTO)
-RTF = b"{\\rtf"  # its words stand between commands, in codes
+OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"  # old Office files, and new ones with a password
+ENCRYPTED = "EncryptedPackage".encode("utf-16-le")  # stream of the latter (MS-OFFCRYPTO)
+RTF = b"{\\rtf"  # not plain text: its words are encoded, between commands
 
 
 def main(hint: str = "") -> None:
-    """Read what is on stdin, and print its text, or the error that it came to.
+    """Read a file from stdin, and print its text or an error.
 
     Args:
-        hint: As ``choose_reader`` takes it.
+        hint: See ``choose_reader``.
     """
-    _bound()
+    _limit_resources()
     data = sys.stdin.buffer.read()
-    answer = json.dumps(_answer(data, hint), ensure_ascii=False)
+    answer = json.dumps(_extract_text(data, hint), ensure_ascii=False)
     sys.stdout.buffer.write(answer.encode())
 
 
-def shut_in() -> None:
-    """From here on this process opens no file and no connection, and starts nothing."""
+def lock_down() -> None:
+    """Forbid this process to open files or connections, and to start processes."""
     resource.setrlimit(resource.RLIMIT_NOFILE, (0, 0))
     resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))
-    if os.geteuid() == 0:  # root could lift its own bounds, and the last one does not bind it
-        with suppress(OSError):  # a container's root may not be free to become another user
+    if os.geteuid() == 0:  # root could lift the limits, and RLIMIT_NPROC does not apply to it
+        with suppress(OSError):  # a container's root may lack the right to change the user
             os.setgroups([])
             os.setgid(NOBODY)
             os.setuid(NOBODY)
 
 
-def _bound() -> None:
+def _limit_resources() -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # systemd sends it to every process of a unit
     signal.alarm(MAX_SECONDS)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))  # not a byte is written, but to the pipe
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))  # no writes but to the pipe
     resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY, MAX_MEMORY))
     resource.setrlimit(resource.RLIMIT_CPU, (MAX_CPU_SECONDS, MAX_CPU_SECONDS + 1))
     with suppress(OSError):
-        os.nice(5)  # a turn that is under way comes first
+        os.nice(5)  # turns in progress take precedence
 
 
-def _answer(data: bytes, hint: str) -> dict[str, object]:
-    """What the other side reads: the fields of a ``DocumentText``, or ``error`` and ``cause``."""
+def _extract_text(data: bytes, hint: str) -> dict[str, object]:
+    """Return the fields of a ``DocumentText``, or ``error`` and ``cause``."""
     try:
         read = choose_reader(data, hint)
-        shut_in()
+        lock_down()
         collector = TextCollector()
         with suppress(EnoughTextError):
             read(collector)
         return asdict(collector.finish())
-    except Exception as error:  # noqa: BLE001  (a library that met what its authors did not think of)
-        return {"error": _meant_by(error), "cause": type(error).__name__}
+    except Exception as error:  # noqa: BLE001  (libraries raise anything on malformed files)
+        return {"error": _classify_error(error), "cause": type(error).__name__}
 
 
-def _meant_by(error: Exception) -> str:
+def _classify_error(error: Exception) -> str:
     if isinstance(error, DocumentError):
         return error.problem
     if isinstance(error, ImportError):
@@ -88,11 +88,12 @@ def _meant_by(error: Exception) -> str:
 
 
 def choose_reader(data: bytes, hint: str) -> Reader:
-    """The function that hands the file's text on.
+    """Return the function that extracts the text of a file.
 
     Args:
         data: The file.
-        hint: "html" or "pdf", when it is named so: this decides where the content leaves a doubt.
+        hint: "html" or "pdf" according to the file name; it decides where the content is
+            ambiguous.
 
     Raises:
         DocumentError: There is nothing to read, or it needs a password.

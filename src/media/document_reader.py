@@ -1,4 +1,4 @@
-"""The text of a file that a user sent, read by a child process that may die of it."""
+"""Text extraction from users' files, in child processes that may crash."""
 
 import asyncio
 import json
@@ -18,18 +18,18 @@ from src.media.document_text import MISSING, DocumentText, is_storable
 
 logger = logging.getLogger(__name__)
 
-MAX_BYTES = 20 << 20  # what Telegram lets a bot download (Bot API, getFile)
-MAX_ANSWER = 1 << 20  # bytes; 60,000 characters take six each at most
+MAX_BYTES = 20 << 20  # Telegram's download limit for bots (Bot API, getFile)
+MAX_ANSWER = 1 << 20  # bytes; 60,000 characters take at most six bytes each
 DEATH_DEADLINE = 5.0  # seconds until a killed process is gone
-AT_ONCE = 2  # children; each may take half a gigabyte
+AT_ONCE = 2  # concurrent children, each of which may take half a gigabyte
 ROOT = Path(__file__).resolve().parents[2]
-# -E -s: neither the environment nor the user's own packages; -B: it can write no bytecode.
+# -E -s: ignore the environment and the user's packages; -B: write no bytecode.
 PROGRAM = (sys.executable, "-E", "-s", "-B", "-X", "utf8", "-m", "src.media.document_child")
-# By the end of a name, what decides where the content leaves a doubt.
+# Hints by file extension, for ambiguous contents.
 HINTS = {".html": "html", ".htm": "html", ".xhtml": "html", ".pdf": "pdf"}
 PROBLEMS = frozenset(get_args(DocumentProblem))
-# What signals mean that the child dies of: the bounds that it sets itself, Rust's and C++'s end
-# of memory, the kernel's. Any other is a fault in a library.
+# Causes of death by signal: the child's own limits, out of memory in Rust or C++, and the kernel's
+# out-of-memory killer. Any other signal is a fault in a library.
 DEATHS: Mapping[int, DocumentProblem] = {
     -signal.SIGXCPU: "too_slow",
     -signal.SIGALRM: "too_slow",
@@ -39,58 +39,59 @@ DEATHS: Mapping[int, DocumentProblem] = {
 
 
 class DocumentReader:
-    """Reads files, two at a time; others wait. It holds nothing between them."""
+    """Reads files, two concurrently; it keeps no state between them."""
 
     def __init__(self, program: tuple[str, ...] = PROGRAM, *, deadline: float = 20.0) -> None:
-        """Nothing starts yet; tests have another program.
+        """Start nothing yet.
 
         Args:
-            program: The child, and its arguments but the last.
+            program: Command of the child without its last argument; tests replace it.
             deadline: Seconds for one file, from start to end; a small one takes 0.1.
         """
         self._program, self._deadline = program, deadline
-        self._places = asyncio.Semaphore(AT_ONCE)
+        self._slots = asyncio.Semaphore(AT_ONCE)
 
     async def read(self, data: bytes, *, file_name: str) -> DocumentText:
-        """The text of a file.
+        """Return the text of a file.
 
         Args:
-            data: The file, whatever it is.
-            file_name: As the sender calls it; only its end is looked at, and only in doubt.
+            data: The file, of any kind.
+            file_name: Name given by the sender; only its extension is used, if the content is
+                ambiguous.
 
         Raises:
-            DocumentError: There is no text to be had; its ``text_key`` tells the sender why.
-            TransientError: The system has no room for another process at the moment.
-            AppError: The libraries are not installed as they should be.
+            DocumentError: The text cannot be extracted; its ``text_key`` tells the sender why.
+            TransientError: The system cannot start another process now.
+            AppError: A library is not installed.
         """
         if len(data) > MAX_BYTES:
             raise DocumentError("too_large", f"{len(data)} bytes")
         hint = HINTS.get(PurePath(file_name).suffix.lower(), "")
-        async with self._places:
-            status, answer = await self._ask(data, hint)
-        if (found := _understand(answer)) is not None:
-            return found
+        async with self._slots:
+            status, answer = await self._run_child(data, hint)
+        if (document := _parse_answer(answer)) is not None:
+            return document
         problem = DEATHS.get(status, "broken")
         log = {"status": status, "bytes": len(data), "error": problem}
         logger.warning("the process that read a file died", extra=log)
         raise DocumentError(problem, f"the reading process ended with {status}")
 
-    async def _ask(self, data: bytes, hint: str) -> tuple[int, bytes]:
-        """The child's status, negative for a signal, and what it wrote."""
+    async def _run_child(self, data: bytes, hint: str) -> tuple[int, bytes]:
+        """Return the child's status, negative for a signal, and its output."""
         child = await self._start(hint)
         assert child.stdin and child.stdout
         try:
             async with asyncio.timeout(self._deadline):
                 child.stdin.write(data)
                 child.stdin.close()
-                answer = await _read(child.stdout, MAX_ANSWER)
+                answer = await _read_up_to(child.stdout, MAX_ANSWER)
                 if len(answer) < MAX_ANSWER:
                     await child.wait()
         except TimeoutError as error:
             logger.warning("reading a file took too long", extra={"bytes": len(data)})
             raise DocumentError("too_slow", "the deadline has passed") from error
         finally:
-            await _end(child, child.stdout)
+            await _kill(child, child.stdout)
         return child.returncode or 0, answer
 
     async def _start(self, hint: str) -> Process:
@@ -109,52 +110,50 @@ class DocumentReader:
             raise TransientError(f"no process for a file ({type(error).__name__})") from error
 
 
-async def _read(stream: asyncio.StreamReader, most: int) -> bytes:
-    """What comes until the stream ends, or there are ``most`` bytes of it."""
+async def _read_up_to(stream: asyncio.StreamReader, limit: int) -> bytes:
     try:
-        return await stream.readexactly(most)
+        return await stream.readexactly(limit)
     except asyncio.IncompleteReadError as error:
         return error.partial
 
 
-async def _end(child: Process, stdout: asyncio.StreamReader) -> None:
-    """Kill the child and what it started, whatever it does, and wait until it is gone."""
+async def _kill(child: Process, stdout: asyncio.StreamReader) -> None:
     if child.returncode is None:
         with suppress(ProcessLookupError):
             os.killpg(child.pid, signal.SIGKILL)
     with suppress(TimeoutError):
         async with asyncio.timeout(DEATH_DEADLINE):
-            await stdout.read()  # or the pipe would stay open; what is left in it is little
+            await stdout.read()  # otherwise the pipe would stay open; little is left in it
             await child.wait()
 
 
-def _understand(answer: bytes) -> DocumentText | None:
-    """The text, checked as what a stranger says: the file may have taken the child over.
+def _parse_answer(answer: bytes) -> DocumentText | None:
+    """Parse the child's output, as untrusted data: the file may have taken over the child.
 
     Returns:
-        None for what is no answer.
+        None if it is malformed.
 
     Raises:
-        AppError: It is an error.
+        AppError: The child reported an error.
     """
     try:
-        said: Any = json.loads(answer)
-        if "error" in said:
-            raise _named(said)
-        text, is_cut = said["text"], said["is_cut"]
+        reply: Any = json.loads(answer)
+        if "error" in reply:
+            raise _build_error(reply)
+        text, is_cut = reply["text"], reply["is_cut"]
     except (ValueError, KeyError, TypeError, RecursionError):
         return None
     is_text = isinstance(text, str) and is_storable(text)
     return DocumentText(text, bool(is_cut)) if is_text else None
 
 
-def _named(said: Any) -> AppError:
-    """The error that the child names, with the name of its cause, if that is a name.
+def _build_error(reply: Any) -> AppError:
+    """Build the error that the child reported, with the name of its cause if it is an identifier.
 
     Raises:
-        KeyError: It is none.
+        KeyError: The problem is unknown.
     """
-    problem, cause = said["error"], str(said["cause"])[:60]
+    problem, cause = reply["error"], str(reply["cause"])[:60]
     cause = cause if cause.isidentifier() else "a cause without a name"
     if problem == MISSING:
         logger.error("a library for reading files is missing")

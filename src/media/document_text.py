@@ -1,4 +1,4 @@
-"""The text of a file: bounded, storable in PostgreSQL, and in lines where the file has tags."""
+"""Bounded, storable text of a file, and its conversion to lines for formats with tags."""
 
 import re
 from collections.abc import Mapping
@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 from src.base.errors import DocumentError
 
-MISSING = "missing"  # beside what ``DocumentProblem`` lists: a library for reading files
-MAX_CHARACTERS = 60_000  # of a text: some 30 pages, which a model still reads in one go
-SLACK = MAX_CHARACTERS // 10  # that are given up to end with a paragraph, or at least a line
+MISSING = "missing"  # problem besides those of ``DocumentProblem``: a library is not installed
+MAX_CHARACTERS = 60_000  # some 30 pages, which a model can still read at once
+SLACK = MAX_CHARACTERS // 10  # may be dropped to end with a paragraph, or at least a line
 
-# What PostgreSQL refuses (NUL, halves of surrogate pairs), and what is no text: other controls,
-# a terminal's colours, soft hyphens, marks of the byte order.
-UNFIT = re.compile(
+# Characters that PostgreSQL refuses (NUL, surrogates), and that are no text: other controls,
+# colour sequences of terminals, soft hyphens, byte order marks.
+UNSTORABLE = re.compile(
     "\x1b\\[[0-9;?]{0,20}[@-~]|[\x00-\x08\x0b-\x1f\x7f\xad\ufeff\ufffe\uffff\ud800-\udfff]"
 )
 LINE_ENDS = re.compile("\r\n?|[\u0085\u2028\u2029\x0b\x0c]")
@@ -22,12 +22,12 @@ EMPTY_LINES = re.compile(r"\n{3,}")
 
 @dataclass(frozen=True, slots=True)
 class DocumentText:
-    """The words of a file.
+    """Text of a file.
 
     Attributes:
-        text: Not empty, at most ``MAX_CHARACTERS``; a row of a table is a line, its cells stand
-            between vertical bars.
-        is_cut: Whether the file holds more.
+        text: Not empty, at most ``MAX_CHARACTERS``; a table row is one line, with vertical bars
+            between its cells.
+        is_cut: True if the file contains more.
     """
 
     text: str
@@ -35,42 +35,42 @@ class DocumentText:
 
 
 class EnoughTextError(Exception):
-    """There is as much text as is kept: the reader need not go on."""
+    """The text has reached its limit, so the reader should stop."""
 
 
 class TextCollector:
-    """Takes the text of a file piece by piece, until there is enough."""
+    """Collects the text of a file piece by piece, up to the limit."""
 
     def __init__(self) -> None:
-        """Begin with none."""
+        """Start empty."""
         self._pieces: list[str] = []
         self._length = 0
         self._has_more = False
 
     def add(self, piece: str) -> None:
-        """Put a piece behind the others.
+        """Append a piece.
 
         Raises:
             EnoughTextError: The text is full.
         """
-        fit = _fit(piece[: 2 * MAX_CHARACTERS])
+        cleaned = UNSTORABLE.sub("", LINE_ENDS.sub("\n", piece[: 2 * MAX_CHARACTERS]))
         if not self._length:
-            fit = fit.lstrip()
-        self._pieces.append(fit)
-        self._length += len(fit)
+            cleaned = cleaned.lstrip()
+        self._pieces.append(cleaned)
+        self._length += len(cleaned)
         if self._length > MAX_CHARACTERS or len(piece) > 2 * MAX_CHARACTERS:
             self._has_more = True
             raise EnoughTextError
 
-    def note_rest(self) -> None:
-        """Know that the reader leaves something out: the text is cut, however short it is."""
+    def mark_cut(self) -> None:
+        """Mark the text as cut, because the reader leaves something out."""
         self._has_more = True
 
     def finish(self) -> DocumentText:
-        """The text that came together.
+        """Return the collected text.
 
         Raises:
-            DocumentError: It holds no letter, digit or other sign.
+            DocumentError: It is blank.
         """
         whole = EMPTY_LINES.sub("\n\n", SPACE_BEFORE_LINE_END.sub("", "".join(self._pieces)))
         text = _cut(whole) if len(whole) > MAX_CHARACTERS else whole
@@ -81,56 +81,51 @@ class TextCollector:
 
 
 def is_storable(text: str) -> bool:
-    """Whether a text is one that ``TextCollector`` makes."""
-    return 0 < len(text) <= MAX_CHARACTERS and not UNFIT.search(text)
-
-
-def _fit(piece: str) -> str:
-    return UNFIT.sub("", LINE_ENDS.sub("\n", piece))
+    """Return True for a text that ``TextCollector`` can produce."""
+    return 0 < len(text) <= MAX_CHARACTERS and not UNSTORABLE.search(text)
 
 
 def _cut(text: str) -> str:
-    """The beginning of a text, up to a paragraph's end, else a line's, a word's, or anywhere."""
     for end in ("\n\n", "\n", " "):
-        place = text.rfind(end, MAX_CHARACTERS - SLACK, MAX_CHARACTERS)
-        if place >= 0:
-            return text[:place]
+        index = text.rfind(end, MAX_CHARACTERS - SLACK, MAX_CHARACTERS)
+        if index >= 0:
+            return text[:index]
     return text[:MAX_CHARACTERS]
 
 
-# Text between tags: the same few rules for Word, PowerPoint and HTML, as their parsers go.
+# Conversion of tagged text to lines, by the same rules for Word, PowerPoint and HTML.
 
 SPACES = re.compile(r"\s+")
 BETWEEN_CELLS = " | "
-# The roles of a format's tags, by their local names. A block begins and ends a line; what is
-# skipped is not shown to a reader; where a format has tags of texts, only these hold text. A tag
-# that is a mere sign has this sign as its role.
+# Roles of tags, by their local names. A block starts and ends a line. The content of a skipped tag
+# is invisible to readers. If a format has text tags, only these contain text. The role of a tag
+# that stands for a character is that character.
 BLOCK, TABLE, ROW, CELL, SKIPPED, TEXT = "block", "table", "row", "cell", "skipped", "text"
 Tags = Mapping[str, str]
 
 
 class MarkedText:
-    """Turns tags and the text between them into lines.
+    """Converts tags and the text between them to lines.
 
-    A row of a table is one line, whatever its cells hold. The only nested state is a number for
-    each open table, so that a file of a million open tags costs nothing.
+    A table row is one line, whatever its cells contain. The only nested state is one number per
+    open table, so a file with a million open tags costs nothing.
     """
 
     def __init__(self, tags: Tags, collector: TextCollector) -> None:
-        """Hand lines to ``collector`` as they come."""
+        """Write lines to ``collector`` as they are completed."""
         self._tags = tags
         self._collector = collector
         self._line: list[str] = []
-        self._cells: list[int] = []  # of the current row, for each open table
+        self._cells: list[int] = []  # cells of the current row, per open table
         self._skipped = 0
         self._in_text = 0
         self._all_is_text = TEXT not in tags.values()
 
     def start(self, tag: str) -> None:
-        """A tag opens.
+        """Handle an opening tag.
 
         Raises:
-            EnoughTextError: There is enough text; so with the other methods.
+            EnoughTextError: There is enough text; the other methods raise it too.
         """
         role = self._tags.get(tag)
         if role == SKIPPED:
@@ -151,7 +146,7 @@ class MarkedText:
             self._line.append(role)
 
     def end(self, tag: str) -> None:
-        """A tag closes, or closes without having opened."""
+        """Handle a closing tag, also an unmatched one."""
         role = self._tags.get(tag)
         if role == SKIPPED:
             self._skipped = max(0, self._skipped - 1)
@@ -165,19 +160,19 @@ class MarkedText:
                 self._cells.pop()
 
     def data(self, text: str) -> None:
-        """Text stands here."""
+        """Handle text."""
         if not self._skipped and (self._all_is_text or self._in_text):
             self._line.append(text)
 
     def finish(self) -> None:
-        """The file is at its end."""
+        """End the current line."""
         line = SPACES.sub(" ", "".join(self._line)).strip()
         self._line.clear()
         if line.strip("| -"):
             self._collector.add(line + "\n")
 
     def _end_part(self, role: str) -> None:
-        """End the line, unless a block in a table ends; a row's end begins the next row."""
+        """End the line, except for a block in a table; a row's end starts the next row."""
         if role == BLOCK and self._cells:
             self._line.append(" ")
             return

@@ -1,4 +1,4 @@
-"""Office documents: packages that are unpacked within bounds, and the text in them."""
+"""Text of Office documents, from archives unpacked within limits."""
 
 import codecs
 import datetime
@@ -16,18 +16,18 @@ from python_calamine import CalamineError, CalamineWorkbook, PasswordError
 from src.base.errors import DocumentError
 from src.media import document_text as marks
 
-# Office files are archives (zip): what is in them, once it is sure that it may be unpacked.
+# Office files are zip archives, which are checked before anything is unpacked.
 #
-# Nothing is ever unpacked to a disk, nor an archive within the archive (a chart's own table).
+# Nothing is unpacked to disk, and no nested archive (the table of a chart) is unpacked.
 
 MAX_ENTRIES = 5_000  # a deck of a thousand slides has some three thousand
-MAX_UNPACKED = 200 << 20  # bytes, of all entries; a large table takes a tenth of it packed
-MAX_RATIO = 200  # unpacked to packed, of an entry that is large; a large table has 10 to 30
-LARGE = 20 << 20  # bytes; smaller ones may be white pictures, which pack a thousand times
+MAX_UNPACKED = 200 << 20  # bytes of all entries; a large table is compressed to a tenth
+MAX_RATIO = 200  # compression ratio of a large entry; a large table has 10 to 30
+LARGE = 20 << 20  # bytes; smaller entries may be white pictures, with a ratio of a thousand
 PIECE = 1 << 16  # bytes
 FLAG_ENCRYPTED = 1
-codecs.lookup("cp437")  # of names in archives; later no file can be opened to read it from
-# What zipfile raises for what is no archive; it has no error of its own for much of it.
+codecs.lookup("cp437")  # of names in archives; loaded now, as no file can be opened later
+# Exceptions of zipfile for malformed archives, many of which it does not wrap.
 BROKEN = (
     zipfile.BadZipFile, zlib.error, struct.error, EOFError, KeyError, NotImplementedError,
     OSError, OverflowError, UnicodeError, ValueError,
@@ -35,27 +35,27 @@ BROKEN = (
 
 
 class Package:
-    """An archive whose size, unpacked, is known and bounded.
+    """Archive whose unpacked size is known and limited.
 
     Attributes:
-        names: Of its entries.
+        names: Names of its entries.
     """
 
     def __init__(self, data: bytes) -> None:
-        """Look at what it declares; where that is a lie, the process that reads it has bounds.
+        """Check the declared sizes; if they are false, the limits of the process hold.
 
         Raises:
             DocumentError: It is broken, needs a password, or unpacks to too much.
         """
         try:
             self._archive = zipfile.ZipFile(io.BytesIO(data))
-            _check(self._archive.infolist(), len(data))
+            _check_entries(self._archive.infolist(), len(data))
         except BROKEN as error:
             raise DocumentError("broken", "a broken archive") from error
         self.names = frozenset(self._archive.namelist())
 
     def pieces(self, name: str) -> Iterator[bytes]:
-        """What an entry holds, bit by bit.
+        """Yield the content of an entry in pieces.
 
         Raises:
             DocumentError: There is no such entry, or it is broken.
@@ -67,8 +67,7 @@ class Package:
             raise DocumentError("broken", "a broken entry of an archive") from error
 
 
-def _check(entries: list[zipfile.ZipInfo], size: int) -> None:
-    """Raise for what the directory alone tells."""
+def _check_entries(entries: list[zipfile.ZipInfo], size: int) -> None:
     if any(entry.flag_bits & FLAG_ENCRYPTED for entry in entries):
         raise DocumentError("protected", "an entry is encrypted")
     if len(entries) > MAX_ENTRIES:
@@ -80,20 +79,20 @@ def _check(entries: list[zipfile.ZipInfo], size: int) -> None:
             raise DocumentError("too_full", "packed too well to be honest")
 
 
-# The text of Word's and PowerPoint's files, from their XML as it streams by.
+# Text of Word and PowerPoint files, from streamed XML.
 #
-# No tree is built: reading ends where there is enough text, so that a book takes no more memory
-# than a letter. A declaration of a document type, which no office file has, ends it too: without
-# one there are no entities, neither those that grow nor those that name a file.
+# No tree is built, and parsing stops as soon as there is enough text, so a book takes no more
+# memory than a letter. A document type declaration, which no office file has, is refused: without
+# one there are no entities, neither exponentially growing nor external ones.
 
 # Local names of ECMA-376, parts 1 (17 WordprocessingML, 21.1 DrawingML) and 3 (mc:Fallback, which
-# says again, for old programs, what stands before it). "moveFrom" is where text stood before.
+# repeats the preceding content for old programs). "moveFrom" is the former place of moved text.
 OF_OFFICE: marks.Tags = {
     "p": marks.BLOCK, "tbl": marks.TABLE, "tr": marks.ROW, "tc": marks.CELL, "t": marks.TEXT,
     "br": "\n", "cr": "\n", "tab": " ", "noBreakHyphen": "-", "numPr": "- ",
     **dict.fromkeys(("Fallback", "moveFrom", "tabs"), marks.SKIPPED),
 }  # fmt: skip
-# The main part of each kind of file; Word on the web calls it "document2.xml".
+# Main part of each file format; Word on the web names it "document2.xml".
 DOCUMENT = re.compile(r"word/document\d{0,3}\.xml")
 WORKBOOK = re.compile(r"xl/workbook\d{0,3}\.(xml|bin)")
 SLIDES = re.compile(r"ppt/presentation\d{0,3}\.xml")
@@ -104,7 +103,7 @@ SPEAKER_NOTES = re.compile(rb"notesSlides/notesSlide\d{1,9}\.xml")
 
 
 def read_office(data: bytes, collector: marks.TextCollector) -> None:
-    """Hand the text of a document, a workbook or a presentation to ``collector``.
+    """Write the text of a document, a workbook or a presentation to ``collector``.
 
     Raises:
         DocumentError: It is none of them, broken, or needs a password.
@@ -121,13 +120,11 @@ def read_office(data: bytes, collector: marks.TextCollector) -> None:
 
 
 def _read_docx(package: Package, main: str, collector: marks.TextCollector) -> None:
-    """The text of a document, then that of its notes."""
     for part in (main, *(note for note in NOTES if note in package.names)):
         read_xml(package.pieces(part), collector)
 
 
 def _read_pptx(package: Package, _main: str, collector: marks.TextCollector) -> None:
-    """The slides in the order of their numbers; what the speaker wrote below one follows it."""
     found = (SLIDE.fullmatch(name) for name in package.names)
     for number in sorted(int(slide[1]) for slide in found if slide):
         for part in _parts_of_slide(package, number):
@@ -136,7 +133,7 @@ def _read_pptx(package: Package, _main: str, collector: marks.TextCollector) -> 
 
 
 def _parts_of_slide(package: Package, number: int) -> list[str]:
-    """The names of a slide and of its notes, which may have another number."""
+    """Return the names of a slide and of its notes, whose number may differ."""
     relations = RELATIONS.format(number)
     text = next(package.pieces(relations), b"") if relations in package.names else b""
     notes = SPEAKER_NOTES.search(text)
@@ -145,15 +142,15 @@ def _parts_of_slide(package: Package, number: int) -> list[str]:
 
 
 def read_xml(pieces: Iterable[bytes], collector: marks.TextCollector) -> None:
-    """Hand the text of one part to ``collector``.
+    """Write the text of one part to ``collector``.
 
     Raises:
-        DocumentError: It is no XML, or declares a document type.
+        DocumentError: It is malformed, or declares a document type.
         EnoughTextError: The text is full.
     """
     marked = marks.MarkedText(OF_OFFICE, collector)
     parser = expat.ParserCreate(namespace_separator=" ")
-    parser.StartDoctypeDeclHandler = _refuse
+    parser.StartDoctypeDeclHandler = _refuse_doctype
     parser.StartElementHandler = lambda name, _: marked.start(name.rpartition(" ")[2])
     parser.EndElementHandler = lambda name: marked.end(name.rpartition(" ")[2])
     parser.CharacterDataHandler = marked.data
@@ -166,26 +163,26 @@ def read_xml(pieces: Iterable[bytes], collector: marks.TextCollector) -> None:
     marked.finish()
 
 
-def _refuse(*_: object) -> None:
+def _refuse_doctype(*_: object) -> None:
     raise DocumentError("broken", "a part declares a document type")
 
 
-# Excel's files: the values of the cells, sheet by sheet.
+# Excel workbooks: cell values, sheet by sheet.
 
 Cell = int | float | str | bool | datetime.time | datetime.date | datetime.timedelta
 MANY_EMPTY = re.compile(r"(?: \|){5,}(?= )")
 MAX_SHEETS = 200
-MAX_ROWS, MAX_COLUMNS = 1_048_576, 16_384  # Excel's own; calamine believes what stands there
+MAX_ROWS, MAX_COLUMNS = 1_048_576, 16_384  # Excel's limits, which calamine does not check
 
 
 def _read_xlsx(data: bytes, _package: Package, _main: str, collector: marks.TextCollector) -> None:
-    """The name of each sheet, then its rows, without empty ones; of a formula its last result."""
+    """Read each sheet: its name, then its non-empty rows, with the last results of formulas."""
     try:
         workbook = CalamineWorkbook.from_filelike(io.BytesIO(data))
         if len(workbook.sheet_names) > MAX_SHEETS:
-            collector.note_rest()
+            collector.mark_cut()
         for index, name in enumerate(workbook.sheet_names[:MAX_SHEETS]):
-            _read_sheet(workbook, index, f"# {_line(name)}\n", collector)
+            _read_sheet(workbook, index, f"# {_single_spaced(name)}\n", collector)
     except PasswordError as error:
         raise DocumentError("protected", "a workbook with a password") from error
     except (CalamineError, OSError, ValueError) as error:
@@ -200,26 +197,26 @@ def _read_sheet(
     if row >= MAX_ROWS or column >= MAX_COLUMNS:
         raise DocumentError("broken", "a cell beyond the last")
     for cells in sheet.iter_rows():
-        if line := _row(cells):
+        if line := _format_row(cells):
             collector.add(title + line + "\n")
             title = ""
     if not title:
         collector.add("\n")
 
 
-def _row(cells: list[Cell]) -> str:
-    texts = [_text(cell) for cell in cells]
-    line = _line(marks.BETWEEN_CELLS.join(texts)).rstrip(" |")
+def _format_row(cells: list[Cell]) -> str:
+    texts = [_format_cell(cell) for cell in cells]
+    line = _single_spaced(marks.BETWEEN_CELLS.join(texts)).rstrip(" |")
     return MANY_EMPTY.sub(" | … |", line)
 
 
-def _text(cell: Cell) -> str:
+def _format_cell(cell: Cell) -> str:
     if isinstance(cell, bool):
         return str(cell).upper()
     if isinstance(cell, float):
         return f"{cell:.15g}"  # as many digits as Excel keeps
-    return _line(str(cell))
+    return _single_spaced(str(cell))
 
 
-def _line(text: str) -> str:
+def _single_spaced(text: str) -> str:
     return marks.SPACES.sub(" ", text).strip()

@@ -1,4 +1,4 @@
-"""The text of PDF files, page by page, in the order in which it was written."""
+"""Text of PDF files, page by page, in the order of the content stream."""
 
 import re
 
@@ -8,13 +8,13 @@ from pypdfium2.raw import FPDF_ERR_PASSWORD
 from src.base.errors import DocumentError
 from src.media.document_text import TextCollector
 
-MAX_PAGES = 2_000  # that are looked at: scanned ones hold no text, and might go on for ever
-# That divides a word at the end of a line; the first two are PDFium's marks of one.
+MAX_PAGES = 2_000  # examined; scanned pages contain no text that would reach the limit
+# Hyphens that split a word at a line end; the first two are PDFium's markers.
 HYPHEN = re.compile("(?<=\\w)(?:[\x02\ufffe](?:\r?\n)?|\u2010\r?\n)(?=\\w)")
 
 
 def read_pdf(data: bytes, collector: TextCollector) -> None:
-    """Hand the text of the pages to ``collector``. A page that is broken is left out.
+    """Write the text of the pages to ``collector``; broken pages are skipped.
 
     Raises:
         DocumentError: It is no PDF, or needs a password.
@@ -28,21 +28,21 @@ def read_pdf(data: bytes, collector: TextCollector) -> None:
         raise DocumentError("broken", "a broken PDF") from error
     pages = min(len(document), MAX_PAGES)
     if len(document) > pages:
-        collector.note_rest()
+        collector.mark_cut()
     readable = sum(_read_page(document, index, collector) for index in range(pages))
     if not readable:
         raise DocumentError("broken", "a PDF without a page")
 
 
 def _read_page(document: pypdfium2.PdfDocument, index: int, collector: TextCollector) -> bool:
-    """Whether the page could be read."""
+    """Return True if the page was readable."""
     try:
         page = document[index]
-        words = page.get_textpage()
-        text = words.get_text_bounded()
+        text_page = page.get_textpage()
+        text = text_page.get_text_bounded()
     except pypdfium2.PdfiumError:
         return False
-    words.close()
+    text_page.close()
     page.close()
     collector.add(HYPHEN.sub("", text) + "\n\n")
     return True

@@ -1,4 +1,4 @@
-"""Plain text in the encoding that it is in, and the text of HTML without what is not shown."""
+"""Plain text in any encoding, and the visible text of HTML."""
 
 import codecs
 import re
@@ -10,67 +10,65 @@ from charset_normalizer import from_bytes
 from src.base.errors import DocumentError
 from src.media import document_text as marks
 
-MAX_READ = 1 << 20  # bytes of a text: 60,000 characters take 240,000 at most
-SAMPLE = 1 << 16  # bytes that tell the encoding
-# What people of our languages have besides Unicode. Let loose on everything that it knows, the
-# detector takes half of all texts in cp866 for something else; so it is right for all of a hundred
-# letters and more.
+MAX_READ = 1 << 20  # bytes; 60,000 characters take at most 240,000
+SAMPLE = 1 << 16  # bytes for detecting the encoding
+# Legacy encodings of our languages. Among all encodings that it knows, the detector mistakes half
+# of the texts in cp866; restricted to these, it is right for all texts of 100 letters and more.
 LEGACY = ["cp1251", "koi8_u", "cp866", "iso8859_5", "cp1252", "utf_16_le", "utf_16_be"]
-MARKS = {  # what Unicode texts may begin with; UTF-32's before UTF-16's, which begins it
+MARKS = {  # byte order marks; UTF-32's before UTF-16's, which is a prefix of it
     codecs.BOM_UTF8: "utf_8_sig",
     codecs.BOM_UTF32_LE: "utf_32",
     codecs.BOM_UTF32_BE: "utf_32",
     codecs.BOM_UTF16_LE: "utf_16",
     codecs.BOM_UTF16_BE: "utf_16",
 }
-CONTROLS = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")  # without \x1b, of coloured logs
-FEW = 2  # controls that any text may have; and of a long one's characters this share:
-MAX_CONTROLS = 0.01  # of random bytes in a legacy encoding it is 0.1
+CONTROLS = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")  # \x1b occurs in coloured logs
+FEW = 2  # control characters that any text may contain; a long one may have this share:
+MAX_CONTROLS = 0.01  # random bytes in a legacy encoding have 0.1
 BAD = "\ufffd"
-MAX_BAD = 0.02  # of the characters beyond ASCII, for UTF-8 with a few bad bytes, as logs have
+MAX_BAD = 0.02  # share of non-ASCII characters: logs in UTF-8 may contain a few bad bytes
 
 for _name in (*LEGACY, *MARKS.values(), "utf_8", "ascii"):
-    codecs.lookup(_name)  # later no file can be opened to read them from
+    codecs.lookup(_name)  # loaded now, as no file can be opened later
 
 
 def read_plain_text(data: bytes, collector: marks.TextCollector) -> None:
-    """Hand the text to ``collector``.
+    """Write the text to ``collector``.
 
     Raises:
-        DocumentError: It is none.
+        DocumentError: It is no text.
         EnoughTextError: The text is full.
     """
     if len(data) > MAX_READ:
-        collector.note_rest()
+        collector.mark_cut()
     collector.add(decode(data[:MAX_READ]))
 
 
 def decode(data: bytes, declared: str | None = None) -> str:
-    """The text that the bytes are, or begin: what is cut off at their end is left out.
+    """Decode bytes in an unknown encoding; an incomplete character at the end is dropped.
 
     Args:
-        data: In any encoding.
-        declared: The encoding's name, when the text itself tells it; Unicode needs none.
+        data: The bytes.
+        declared: Encoding declared in the text, if any; not needed for Unicode.
 
     Raises:
         DocumentError: It is no text.
     """
-    for name in _candidates(data, declared):
+    for name in _candidate_encodings(data, declared):
         text = codecs.getincrementaldecoder(name)("replace").decode(data)
         if _is_text(text, name):
             return text
     raise DocumentError("kind", "neither text nor a format that is read")
 
 
-def _candidates(data: bytes, declared: str | None) -> Iterator[str]:
-    """Names of encodings, the likeliest first."""
+def _candidate_encodings(data: bytes, declared: str | None) -> Iterator[str]:
     yield from (name for mark, name in MARKS.items() if data.startswith(mark))
     yield "utf_8"
     if declared in LEGACY:
         yield declared
     sample = data[: min(len(data), SAMPLE) // 2 * 2]  # whole units of UTF-16
     best = from_bytes(sample or data, cp_isolation=LEGACY).best()
-    yield best.encoding if best else LEGACY[0]  # a word or two, with bytes that do not belong
+    yield best.encoding if best else LEGACY[0]  # a few words with foreign bytes
 
 
 def _is_text(text: str, name: str) -> bool:
@@ -82,8 +80,8 @@ def _is_text(text: str, name: str) -> bool:
     return not bad or bad <= MAX_BAD * sum(not sign.isascii() for sign in text)
 
 
-MAX_PAGE = 1 << 23  # bytes of a page: scripts and pictures may stand before its words
-PIECE = 1 << 20  # characters; of what has no end the parser reads the beginning with each anew
+MAX_PAGE = 1 << 23  # bytes of a page; scripts and pictures may precede its text
+PIECE = 1 << 20  # characters; the parser rescans an unclosed construct with each piece
 OPENING = re.compile(
     rb"(\xef\xbb\xbf)?\s*(<\?xml[^>]{0,200}>\s*)?(<!doctype\s+html|<html)\b", re.I
 )
@@ -103,22 +101,22 @@ OF_HTML: marks.Tags = {
 
 
 def is_html(data: bytes, *, is_named_so: bool) -> bool:
-    """Whether a file is a page: it begins like one, or is named so and has a tag."""
+    """Return True for an HTML file: by its beginning, or by its name if it contains a tag."""
     head = data[: 1 << 16]
     return bool(OPENING.match(head) or (is_named_so and SOME_TAG.search(head)))
 
 
 def read_html(data: bytes, collector: marks.TextCollector) -> None:
-    """Hand the text of a page to ``collector``. Nothing that the page points to is looked at.
+    """Write the text of a page to ``collector``; linked resources are not loaded.
 
     Raises:
         DocumentError: It is no text.
         EnoughTextError: The text is full.
     """
     if len(data) > MAX_PAGE:
-        collector.note_rest()
-    found = DECLARED.search(data[:4096])
-    declared = ENCODINGS.get(found[1].decode("ascii", "replace").lower()) if found else None
+        collector.mark_cut()
+    match = DECLARED.search(data[:4096])
+    declared = ENCODINGS.get(match[1].decode("ascii", "replace").lower()) if match else None
     page = decode(data[:MAX_PAGE], declared)
     parser = _PageParser(marks.MarkedText(OF_HTML, collector))
     for start in range(0, len(page), PIECE):
@@ -127,7 +125,7 @@ def read_html(data: bytes, collector: marks.TextCollector) -> None:
 
 
 class _PageParser(HTMLParser):
-    """Hands tags and text on; it takes every text for a page, as browsers do."""
+    """Passes on tags and text; it accepts any input, as browsers do."""
 
     def __init__(self, marked: marks.MarkedText) -> None:
         super().__init__(convert_charrefs=True)

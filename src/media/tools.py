@@ -1,11 +1,11 @@
-"""Tools: look at a picture again, for what its description does not say."""
+"""Tools for the model: look at a picture again."""
 
 from src.llm.quoting import Runtime
 from src.media.attachments import AttachmentService, LookOrder
 from src.memory.turn_context import TurnContext
 from src.texts import detect_language
 
-TIMEOUT = 120.0  # seconds: a picture is fetched, and a model looks at it
+TIMEOUT = 120.0  # seconds to download a picture and have a model examine it
 LOOK = "Look again at a picture; if seen is false, say so and answer from its description."
 
 

@@ -1,4 +1,4 @@
-"""Words of a text: the terms of the lexical index, dictionary forms and parts of speech."""
+"""Words of a text: index terms, lemmas and parts of speech."""
 
 import re
 import struct
@@ -15,33 +15,33 @@ from src.reading import lexicon
 from src.texts import CYRILLIC
 from src.texts.plain_text import without_yo
 
-# Search terms: the words of a text as the lexical index knows them.
+# Terms of the lexical index.
 #
-# English words are stemmed (Snowball), Cyrillic ones cut to their first four letters, in which
-# their forms, and often Russian and Ukrainian, meet ("город" and "города", "подруга" in both).
+# English words are stemmed (Snowball). Cyrillic words are cut to their first four letters, shared
+# by inflected forms, and often by Russian and Ukrainian ("город", "города"; "подруга" in both).
 
-MAX_TEXT = 20_000  # characters of a text that are indexed
-MAX_TERM = 40  # letters of one term
+MAX_TEXT = 20_000  # indexed characters of a text
+MAX_TERM = 40  # letters of a term
 PREFIX = 4  # letters of a Cyrillic word
 WORD = re.compile(r"[^\W_]+(?:'[^\W\d_]+)?")
 STRAIGHT = str.maketrans("’ʼ", "''")
-# Where a Ukrainian word that is typed without its apostrophe may have one: "обєктив".
-LEFT_OUT = re.compile(r"(?<=[бпвмфкр])(?=[яюєї])")
+# Positions where a Ukrainian word may lack its apostrophe: "обєктив".
+MISSING_APOSTROPHE = re.compile(r"(?<=[бпвмфкр])(?=[яюєї])")
 
-import_on_demand("snowballstemmer")  # it has 36 languages
+import_on_demand("snowballstemmer")  # 36 languages, of which one is used
 _stemmer = import_module("snowballstemmer").EnglishStemmer()
-_stemmer_lock = threading.Lock()  # the stemmer works on fields of its own
+_stemmer_lock = threading.Lock()  # the stemmer keeps state in its attributes
 
 
 def terms(text: str) -> list[str]:
-    """The search terms of a text, in order, each as often as it occurs."""
+    """Return the search terms of a text, in order and with repetitions."""
     words = WORD.findall(text[:MAX_TEXT].lower().translate(STRAIGHT))
     return [term for word in words if (term := _term(word))]
 
 
 @lru_cache(maxsize=50_000)
 def _term(word: str) -> str:
-    """The term of one lower-case word; empty for a stop word."""
+    """Return the term of a lower-case word; empty for a stop word."""
     if word in lexicon.words("search.stop_words"):
         return ""
     if CYRILLIC.search(word):
@@ -50,42 +50,42 @@ def _term(word: str) -> str:
 
 
 def stem_english(word: str) -> str:
-    """What the forms of an English word have in common, by Snowball."""
+    """Return the Snowball stem of an English word."""
     with _stemmer_lock:
         return str(_stemmer.stemWord(word))
 
 
-# Dictionary forms and parts of speech, for telling whether two texts speak of the same thing.
+# Lemmas and parts of speech, for comparing the subjects of two texts.
 #
-# Russian and Ukrainian by pymorphy3's dictionaries (12 MB and what is looked at of their files,
-# from the first Cyrillic word on), English by the Snowball stemmer and a table of irregular forms.
-# Each word is looked up in both dictionaries: many short texts are neither surely the one nor the
-# other.
+# Russian and Ukrainian use pymorphy3's dictionaries (12 MB, plus the pages of the mapped files
+# that are read, from the first Cyrillic word on); English uses the Snowball stemmer and a table of
+# irregular forms. Each word is looked up in both dictionaries: the language of many short texts is
+# uncertain.
 
 HYPHENATED_WORD = re.compile(r"[^\W_]+(?:['-][^\W\d_]+)*")
-MAX_WORDS = 400  # of a text that are looked at
+MAX_WORDS = 400  # analyzed words of a text
 NAMES = frozenset({"Name", "Surn", "Patr", "Geox"})  # as OpenCorpora tags them
-# What a name that no dictionary knows may end with: "Кеша", "Кешу", "Кешей".
+# Case endings of names that are in no dictionary: "Кеша", "Кешу", "Кешей".
 ENDING = lexicon.Expression("<forms.name_endings>$")
 
 
 def words(text: str) -> list[str]:
-    """The words of a text as written, the first MAX_WORDS of them."""
+    """Return the first MAX_WORDS words of a text, as written."""
     return [match[0] for match in HYPHENATED_WORD.finditer(text.translate(STRAIGHT))][:MAX_WORDS]
 
 
 @lru_cache(maxsize=20_000)
 def lemmas(word: str) -> frozenset[str]:
-    """The dictionary forms that a word may have; of a name also what is left without its ending.
+    """Return the possible lemmas of a word; a name also yields its stem, marked with ``~``.
 
-    Two words speak of the same thing when they share one.
+    Two words denote the same thing if they share a lemma.
     """
     lower = without_yo(word.lower())
     if not CYRILLIC.search(lower):
-        bare = lower.removesuffix("'s")
-        return frozenset({stem_english(lexicon.values("forms.irregular").get(bare, bare))})
-    pairs = lexicon.values("forms.aspects")
-    forms = {pairs.get(form, form) for form in dictionary_forms(lower)}
+        base = lower.removesuffix("'s")
+        return frozenset({stem_english(lexicon.values("forms.irregular").get(base, base))})
+    aspects = lexicon.values("forms.aspects")
+    forms = {aspects.get(form, form) for form in dictionary_forms(lower)}
     if not forms or word[:1].isupper():
         forms.add("~" + (ENDING.sub("", lower) if len(lower) > 3 else lower))
     return frozenset(forms)
@@ -93,14 +93,14 @@ def lemmas(word: str) -> frozenset[str]:
 
 @lru_cache(maxsize=20_000)
 def dictionary_forms(lower: str) -> frozenset[str]:
-    """The dictionary forms of a Russian or Ukrainian word in lower case; none of unknown words."""
+    """Return the lemmas of a lower-case Russian or Ukrainian word; none if it is unknown."""
     forms = frozenset(without_yo(parse.normal_form) for parse in _parses(lower))
-    return forms - {"быть"} if "бывший" in forms else forms  # an ex is somebody
+    return forms - {"быть"} if "бывший" in forms else forms  # "бывший" is a noun here: an ex
 
 
 @lru_cache(maxsize=20_000)
 def noun_forms(word: str) -> frozenset[str]:
-    """The dictionary forms of a word that may be a noun: "маю" is a verb, and no mother."""
+    """Return the lemmas of a word that may be a noun: "маю" is a verb, no form of "мать"."""
     lower = word.lower()
     if not CYRILLIC.search(lower):
         return lemmas(word)
@@ -110,20 +110,20 @@ def noun_forms(word: str) -> frozenset[str]:
 
 @lru_cache(maxsize=20_000)
 def nominatives(lower: str) -> frozenset[str]:
-    """The names of people and places of which a word may be a form, each in the nominative."""
-    found = set()
+    """Return the nominatives of the names of people and places that a word may be a form of."""
+    names = set()
     for parse in _parses(lower):
         if NAMES & parse.tag.grammemes and "Fixd" not in parse.tag:
             form = parse.inflect({"nomn"})
-            found.add(without_yo((form or parse).word))
-    return frozenset(found)
+            names.add(without_yo((form or parse).word))
+    return frozenset(names)
 
 
 @lru_cache(maxsize=20_000)
 def parts_of_speech(word: str) -> frozenset[str]:
-    """What a Russian or Ukrainian word may be, in OpenCorpora's terms: VERB, NOUN, 1per and such.
+    """Return the grammemes that a Russian or Ukrainian word may have: VERB, NOUN, 1per, ….
 
-    Empty for words that no dictionary knows, and for English.
+    They are OpenCorpora's. Empty for unknown and for English words.
     """
     lower = word.lower()
     if not CYRILLIC.search(lower):
@@ -132,21 +132,21 @@ def parts_of_speech(word: str) -> frozenset[str]:
 
 
 def tells_deed(word: str) -> bool:
-    """Whether a Russian or Ukrainian word says what was done, or what I do; no name does."""
+    """Return True if a Russian or Ukrainian word is a verb in the past or the first person."""
     tags = parts_of_speech(word)
     return "VERB" in tags and "Name" not in tags and not tags.isdisjoint({"past", "1per"})
 
 
 def says_i(word: str) -> bool:
-    """Whether a Russian or Ukrainian word is a verb that "I" stands in: "беру"."""
+    """Return True if a Russian or Ukrainian word is a first person singular verb: "беру"."""
     return parts_of_speech(word) >= {"VERB", "1per", "sing"}
 
 
 def _parses(lower: str) -> list[Any]:
-    found = [parse for analyzer in _analyzers() for parse in analyzer.parse(lower)]
-    if not found and LEFT_OUT.search(lower):
-        return _parses(LEFT_OUT.sub("'", lower))
-    return found
+    parses = [parse for analyzer in _analyzers() for parse in analyzer.parse(lower)]
+    if not parses and MISSING_APOSTROPHE.search(lower):
+        return _parses(MISSING_APOSTROPHE.sub("'", lower))
+    return parses
 
 
 @cache
@@ -154,22 +154,24 @@ def _analyzers() -> tuple[Any, ...]:
     from dawg_python.wrapper import Dictionary, Guide
     from pymorphy3 import MorphAnalyzer, units
 
-    Dictionary.read, Guide.read = _mapped("I", 1), _mapped("B", 2)
-    found = []
+    Dictionary.read, Guide.read = _build_mapped_read("I", 1), _build_mapped_read("B", 2)
+    analyzers = []
     for language in ("ru", "uk"):
         analyzer = MorphAnalyzer(lang=language, units=[[units.DictionaryAnalyzer()]])
-        # Guessing unknown words is not wanted, and takes a quarter of the memory.
+        # Guessing unknown words is unwanted, and takes a quarter of the memory.
         analyzer.dictionary.prediction_suffixes_dawgs.clear()
-        found.append(analyzer)
-    return tuple(found)
+        analyzers.append(analyzer)
+    return tuple(analyzers)
 
 
-def _mapped(kind: Literal["I", "B"], count: int) -> Callable[[Any, BinaryIO], None]:
-    """``read`` of a part of a dictionary that maps the file: only what is looked at takes memory.
+def _build_mapped_read(kind: Literal["I", "B"], count: int) -> Callable[[Any, BinaryIO], None]:
+    """Return a ``read`` method for a part of a dictionary that maps the file into memory.
+
+    Only pages that are accessed take memory.
 
     Args:
-        kind: Of the numbers in it, as ``array`` has it.
-        count: How many of them make up one of the units that the part counts at its beginning.
+        kind: Type code of its numbers, as in ``array``.
+        count: Numbers per unit; the part starts with its count of units.
     """
 
     def read(part: Any, file: BinaryIO) -> None:

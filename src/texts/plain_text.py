@@ -1,15 +1,14 @@
-"""Text without what only looks different: invisible characters, kinds of quotes, case."""
+"""Text normalization: invisible characters, typography, case, punctuation."""
 
 import re
 import unicodedata
 from collections.abc import Sequence
 
-# ``plain`` keeps punctuation (was the quote said?), ``normalise`` drops it (are two facts the
-# same?).
+# ``plain`` keeps punctuation, to match quotes; ``normalise`` drops it, to compare facts.
 
 # Default-ignorable code points of Unicode 15 (soft hyphen, zero-width and bidi controls,
-# fillers, variation selectors, tags), noncharacters, controls that are no space, and what is drawn
-# as nothing: the blank Braille pattern, the musical null notehead.
+# fillers, variation selectors, tags), noncharacters, controls other than whitespace, and blank
+# glyphs: the blank Braille pattern, the musical null notehead.
 INVISIBLE = re.compile(
     "[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5"
     "\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u2800\u3164\ufdd0-\ufdef\ufe00-\ufe0f\ufeff"
@@ -21,9 +20,9 @@ TYPOGRAPHY = str.maketrans(
     | dict.fromkeys("‐‑‒–—―−⁃﹣－", "-")
 )
 
-CUT = "[…]"  # stands in a message in the place of what was forgotten
-# What means something although it is no letter: an address, a number, an apostrophe inside a
-# word, C++ and C#. The bounds and the look-behinds keep the search linear.
+CUT = "[…]"  # replaces a forgotten part of a message
+# Signs other than letters, of which some are significant: an address, a number, an apostrophe
+# inside a word, C++ and C#. The bounds and look-behinds keep the search linear.
 SIGN = re.compile(
     r"(?P<address>(?<![\w.+-])[\w.+-]{1,64}@[\w.-]{0,250}\w)"
     r"|(?P<number>(?:(?<![\w-])-)?(?<!\w)\d+(?:[.,:]\d+)*)"
@@ -32,79 +31,77 @@ SIGN = re.compile(
 
 
 def plain(text: str) -> str:
-    """The text in NFC and lower case, with one kind of apostrophe, quote, dash and space."""
+    """Return a text in NFC and lower case, with one kind of apostrophe, quote, dash and space."""
     visible = INVISIBLE.sub("", unicodedata.normalize("NFC", text))
     return " ".join(visible.casefold().translate(TYPOGRAPHY).split())
 
 
 def flat(text: str) -> str:
-    """The same, with ``е`` for ``ё``."""
+    """Return ``plain`` text with ``е`` for ``ё``."""
     return without_yo(plain(text))
 
 
 def without_yo(text: str) -> str:
-    """The text with ``е`` for ``ё``, which most people do not write."""
+    """Replace ``ё`` by ``е``: most people do not write it."""
     return text.replace("ё", "е")
 
 
 def blank(match: re.Match[str]) -> str:
-    """As many spaces as was matched, so that the places of the other words stay."""
+    """Return as many spaces as were matched, which keeps the offsets of the other words."""
     return " " * len(match.group())
 
 
 def normalise(text: str) -> str:
-    """The words, numbers and symbols of a text, one space between each two.
+    """Return the words, numbers and symbols of a text, separated by single spaces.
 
-    NFKC, lower case, ``е`` for ``ё``; punctuation goes, except what tells two facts apart: the
-    sign and the fraction of a number (``15:00`` becomes ``15.00``), an e-mail address, C++, C#.
-    Emoji and currency signs are symbols and stay.
+    NFKC, lower case, ``е`` for ``ё``. Punctuation is dropped except where it distinguishes facts:
+    the sign and the fraction of a number (``15:00`` becomes ``15.00``), an e-mail address, C++,
+    C#. Emoji and currency signs are symbols and stay.
     """
     visible = INVISIBLE.sub("", unicodedata.normalize("NFKC", text)).casefold()
     folded = without_yo(unicodedata.normalize("NFKC", visible).translate(TYPOGRAPHY))
-    return " ".join(SIGN.sub(_meaning, folded).split())
+    return " ".join(SIGN.sub(_significant_part, folded).split())
 
 
-def _meaning(match: re.Match[str]) -> str:
-    """What is left of a sign, a number or an address."""
-    found = match.group()
+def _significant_part(match: re.Match[str]) -> str:
+    sign = match.group()
     if match.lastgroup == "number":
-        return f" {found.replace(',', '.').replace(':', '.')} "
+        return f" {sign.replace(',', '.').replace(':', '.')} "
     if match.lastgroup is not None:
-        return found
-    category = unicodedata.category(found)
+        return sign
+    category = unicodedata.category(sign)
     if category.startswith("M"):
-        return found
-    return f" {found} " if category in ("Sc", "Sm", "So") or found == "%" else " "
+        return sign
+    return f" {sign} " if category in ("Sc", "Sm", "So") or sign == "%" else " "
 
 
 def between(text: str, cuts: Sequence[tuple[int, int]]) -> list[str]:
-    """What is left of a text without some places, in pieces."""
+    """Return the pieces of a text outside the spans ``cuts``."""
     ends = [0, *(end for _, end in cuts)]
     starts = [*(start for start, _ in cuts), len(text)]
     return [text[end:start] for end, start in zip(ends, starts, strict=True)]
 
 
 def single_spaced(text: str) -> str:
-    """The text with one space or one line break between each two words."""
+    """Collapse whitespace between words to one space or one line break."""
     return "\n".join(" ".join(line.split()) for line in text.splitlines() if line.strip())
 
 
-# Controls, formats, halves of pairs, separators, and marks that need a letter to stand on:
-# Telegram takes a message of nothing else for an empty one. What Python does not know yet (Cn)
-# may well be next year's emoji.
+# Controls, formats, surrogates, separators, and combining marks: Telegram treats a message that
+# consists of these as empty. Unassigned characters (Cn) may be emoji newer than Python's data.
 UNSEEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp", "Zs", "Mc", "Me", "Mn"})
 
 
 def is_visible(text: str) -> bool:
-    """Whether at least one character of the text can be seen."""
+    """Return True if at least one character of the text is visible."""
     return any(
-        unicodedata.category(one) not in UNSEEN_CATEGORIES and ord(one) & 0xFFFE != 0xFFFE
-        for one in INVISIBLE.sub("", text)  # the last two of every plane are noncharacters
+        unicodedata.category(char) not in UNSEEN_CATEGORIES and ord(char) & 0xFFFE != 0xFFFE
+        for char in INVISIBLE.sub("", text)  # the last two of every plane are noncharacters
     )
 
 
 def shortened(text: str, limit: int) -> str:
-    """At most ``limit`` characters, cut at the end of a sentence or a word."""
+    """Return at most ``limit`` characters, cut after a sentence or a word."""
     text = " ".join(text.split())
     if len(text) <= limit:
         return text

@@ -25,7 +25,7 @@ from langchain_core.messages import AIMessageChunk, HumanMessage
 from src.history.conversation_repo import HistoryMessage
 from src.history.new_messages import LabelFilter, add_time_label, read_time_label, strip_time_label
 from src.llm.quoting import quoted
-from src.llm.reply import HeldText, Reply, read_arguments, read_text_calls, sound
+from src.llm.reply import HeldText, ModelReply, read_arguments, read_text_calls, sound
 from src.llm.tokens import TokenCounter
 from src.memory import citations, line_kinds, ranking
 from src.memory.cutting import spans
@@ -99,7 +99,7 @@ def quoted_by_a_fact(text: str) -> object:
 
 def streamed(text: str) -> object:
     """An answer that comes in pieces of eight characters."""
-    reply, shown = Reply(), LabelFilter()
+    reply, shown = ModelReply(), LabelFilter()
     for start in range(0, len(text), 8):
         shown.feed(reply.feed(AIMessageChunk(content=text[start : start + 8])))
     reply.flush()

@@ -367,7 +367,7 @@ def test_a_child_can_do_no_harm(harm: str) -> None:
         "from src.media import document_child as child\n"
         "file = tempfile.TemporaryFile()\n"
         "kept = file.fileno()\n"
-        "child._bound(); child.shut_in()\n"
+        "child._limit_resources(); child.lock_down()\n"
         f"try: {harm}\n"
         "except (OSError, ValueError, MemoryError): print('refused')\n"
     )
@@ -381,7 +381,7 @@ def test_a_child_ends_within_bounds_and_leaves_no_core() -> None:
     code = (
         "import resource, signal\n"
         "from src.media import document_child as child\n"
-        "child._bound()\n"
+        "child._limit_resources()\n"
         "cpu, core = map(resource.getrlimit, (resource.RLIMIT_CPU, resource.RLIMIT_CORE))\n"
         "is_deaf = signal.getsignal(signal.SIGTERM) == signal.SIG_IGN\n"
         "print(cpu[0], core, signal.alarm(0) > 0, is_deaf)\n"

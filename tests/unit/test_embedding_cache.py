@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from src.base.errors import ModelUnavailableError
-from src.llm.embeddings import KEPT, MAX_QUERY, Embedder, Vectors
+from src.llm.embeddings import MAX_CACHED, MAX_QUERY, Embedder, Vectors
 
 
 class Recorder(Embedder):
@@ -108,7 +108,7 @@ async def test_long_texts_are_not_shared_since_only_a_part_is_a_query(embedder: 
 
 
 async def test_the_oldest_are_let_go(embedder: Recorder) -> None:
-    for number in range(KEPT + 1):
+    for number in range(MAX_CACHED + 1):
         await embedder.embed_query(f"{number}")
     await embedder.embed_documents(["0", "1"])
     assert embedder.documents == ["0"]

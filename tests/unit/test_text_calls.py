@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessageChunk
 
-from src.llm.reply import MAX_HELD, Reply, read_text_calls
+from src.llm.reply import MAX_HELD, ModelReply, read_text_calls
 from tests.fakes.openai_server import call_text
 
 OFFERED = frozenset({"save_user_fact", "current_time"})
@@ -17,9 +17,9 @@ SAVE: tuple[str, dict[str, Any]] = ("save_user_fact", {"quote": "Я живу в 
 SAVED = json.dumps({"name": SAVE[0], "arguments": SAVE[1]}, ensure_ascii=False)
 
 
-def reply_of(text: str, size: int, prompt: tuple[str, ...] = ()) -> tuple[list[str], Reply]:
+def reply_of(text: str, size: int, prompt: tuple[str, ...] = ()) -> tuple[list[str], ModelReply]:
     """What is shown of a text that comes in pieces, and the whole reply."""
-    reply = Reply(OFFERED, prompt)
+    reply = ModelReply(OFFERED, prompt)
     pieces = [text[start : start + size] for start in range(0, len(text), size)]
     shown = [reply.feed(AIMessageChunk(content=piece)) for piece in pieces]
     return [*shown, reply.flush()], reply
@@ -104,7 +104,7 @@ def test_calls_are_bounded_in_size_and_number() -> None:
 
 
 def test_calls_that_also_come_as_such_are_made_once() -> None:
-    reply = Reply(OFFERED)
+    reply = ModelReply(OFFERED)
     reply.feed(AIMessageChunk(content=TIME))
     chunk = {
         "name": "current_time",
@@ -118,6 +118,6 @@ def test_calls_that_also_come_as_such_are_made_once() -> None:
 
 
 def test_without_tools_json_is_an_answer() -> None:
-    reply = Reply()
+    reply = ModelReply()
     assert reply.feed(AIMessageChunk(content=TIME)) == TIME and reply.flush() == ""
     assert read_text_calls(TIME, frozenset()) == []

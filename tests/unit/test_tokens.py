@@ -276,14 +276,14 @@ def test_counts_are_remembered() -> None:
     counter = TokenCounter("offline")
     messages = [HumanMessage("раз"), HumanMessage("два"), HumanMessage("раз")]
     assert counter.count_messages(messages) == counter.count_messages(messages)
-    assert len(counter._known) == 2
+    assert len(counter._counts) == 2
 
 
 def test_no_more_counts_are_remembered_than_there_is_room_for() -> None:
     counter = TokenCounter("offline")
     for number in range(5_000):
         counter.count(f"message {number}")
-        assert len(counter._known) <= CACHE_SIZE
+        assert len(counter._counts) <= CACHE_SIZE
 
 
 def test_counting_in_many_threads_gives_the_same_counts() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from src.base.config import VARIABLES
-from src.base.env_file import find_meant, find_strays
+from src.base.env_file import find_intended, find_strays
 
 # What is understood wherever it stands, by the setting that is meant.
 ANYWHERE = {
@@ -95,7 +95,7 @@ NEVER = [
 def wrong(table: dict[str, str], *, in_file: bool) -> dict[str, str | None]:
     """The names of a table for which another setting than that of their row is found."""
     names = {name: meant for meant, row in table.items() for name in row.split()}
-    found = {name: find_meant(name, VARIABLES, in_file=in_file) for name in names}
+    found = {name: find_intended(name, VARIABLES, in_file=in_file) for name in names}
     return {name: found[name] for name, meant in names.items() if found[name] != meant}
 
 
@@ -113,20 +113,20 @@ def test_a_slip_of_the_pen_in_any_setting_is_understood() -> None:
         for slip in (name[:at] + name[at + 1 :], name[:at] + "X" + name[at:])
         if slip.replace("_", "") != name.replace("_", "")
         and len(name) > 7
-        and (found := find_meant(slip, VARIABLES, in_file=True)) != name
+        and (found := find_intended(slip, VARIABLES, in_file=True)) != name
     }
     assert lost == {}
 
 
 def test_variables_of_other_programs_are_left_alone_in_the_environment() -> None:
-    found = {name: find_meant(name, VARIABLES, in_file=False) for name in OF_OTHERS.split()}
+    found = {name: find_intended(name, VARIABLES, in_file=False) for name in OF_OTHERS.split()}
     assert {name: meant for name, meant in found.items() if meant} == {}
     names = dict.fromkeys(name for row in IN_FILE.values() for name in row.split())
-    assert not any(find_meant(name, VARIABLES, in_file=False) for name in names)
+    assert not any(find_intended(name, VARIABLES, in_file=False) for name in names)
 
 
 def test_what_is_nobody_s_slip_is_left_alone_in_the_file() -> None:
-    assert [name for name in NEVER if find_meant(name, VARIABLES, in_file=True)] == []
+    assert [name for name in NEVER if find_intended(name, VARIABLES, in_file=True)] == []
 
 
 def test_settings_are_no_strays_and_what_is_set_is_not_missed() -> None:
