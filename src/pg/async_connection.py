@@ -98,10 +98,5 @@ def queue_pool(**options: Any) -> AsyncConnectionPool[Any]:
 
 
 async def _check_connection(connection: QueueConnection) -> None:
-    """Check a connection in doubt.
-
-    Raises:
-        psycopg.Error: The connection is lost; the pool takes another.
-    """
     if connection.is_in_doubt():
         await AsyncConnectionPool.check_connection(connection)

@@ -348,7 +348,6 @@ class PgClient:
         return attempt()
 
     def _wait_until_reachable(self) -> None:
-        """Wait up to ``RECONNECT_SECONDS`` for a restarting server."""
         deadline = time.monotonic() + RECONNECT_SECONDS
         while not self._is_closing and time.monotonic() < deadline:
             with suppress(errors.StorageUnavailableError):
@@ -382,7 +381,6 @@ class PgClient:
             self._slots.release()
 
     def _take_connection(self, pool: PgPool) -> PgConnection:
-        """Return a live connection; close those that hung up or were not heard since a silence."""
         while True:
             try:
                 connection = pool.getconn()

@@ -321,13 +321,11 @@ class EmbeddedPostgres:
             self._tidy_log()
 
     def _tidy_log(self) -> None:
-        """Tidy the log unless another process holds the lock to start, stop or tidy."""
         if self._folder.log.has_news():
             with suppress(OSError), self._exclusive(seconds=0):
                 self._folder.log.tidy()
 
     def _restart_server(self) -> None:
-        """Retry until the server is back, or until ``stop``; log each cause once."""
         began, logged, pause = time.monotonic(), "", FIRST_PAUSE
         logger.warning("the embedded PostgreSQL is gone; starting it again")
         while not self._stopping.is_set():

@@ -241,11 +241,6 @@ class PostgresFolder:
         unfinished.rename(self.path)
 
     def _find_problem(self) -> str | None:
-        """Return the problem that prevents a start, with its remedy, or None.
-
-        Raises:
-            OSError: The folder cannot be read.
-        """
         file = self.path / "PG_VERSION"
         missing = [part for part in PARTS if not (self.path / part).exists()]
         if not file.is_file() and len(missing) == len(PARTS):
@@ -331,7 +326,6 @@ def binary(name: str) -> str:
 
 @cache
 def _major_version() -> str:
-    """Return the major version of the programs, such as ``18``."""
     done = subprocess.run([binary("postgres"), "-V"], capture_output=True, text=True, check=True)
     return re.findall(r"(\d+)\.", done.stdout)[0]  # type: ignore[no-any-return]
 

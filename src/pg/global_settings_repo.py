@@ -174,7 +174,6 @@ class GlobalSettingsRepository(Repository):
         return self.refresh()
 
     def _parse_row(self, row: tuple[Any, ...] | None) -> GlobalSettings:
-        """Return the settings of a row, or the previous ones if the row is invalid."""
         if row is None:
             return GlobalSettings()
         try:

@@ -297,7 +297,6 @@ def _is_subject(text: str) -> bool:
 
 
 def _fold_start(text: str) -> str:
-    """Fold the first ``MAX_CHANGE`` characters, without the punctuation at their end."""
     return fold(text[:MAX_CHANGE]).strip().rstrip(" .!?)")
 
 
@@ -335,7 +334,6 @@ def _read_move(text: str) -> ReminderOrder | None:
 
 
 def _split_time(text: str) -> tuple[str, str]:
-    """Split the time off the end of a text; it is empty if there is none."""
     text = TO.sub(_as_time, text)
     start = len(text)
     for span in reversed(find_reminder_spans(text)):

@@ -138,7 +138,6 @@ class ReminderScreens:
         return Reply(text, is_screen=True)
 
     async def _find(self, called: Called, number: int) -> Reminder | Reply:
-        """Return the reminder, or the reply to a caller who cannot change it."""
         found = await self._run(self._rows.find, called.owner, number)
         if found is None:
             return _gone_reply(called)
@@ -170,7 +169,6 @@ def cancel_button(number: int, language: Language) -> Button:
 
 
 def _apology(reminder: Reminder, language: Language, now: datetime) -> str:
-    """Return "sorry, this was for 09:00", with the day if it was another one."""
     zone = reminder.time_zone
     local = local_time(reminder.due_at, zone)
     time = f"{local:%H:%M}"
