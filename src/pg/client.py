@@ -172,7 +172,9 @@ class Transaction:
                 self._cursor.execute(sql.prepare)
                 connection.prepared.add(sql.name)
             sql = sql.run
-        self._cursor.execute(sql, merge_params(params, named))
+        columns = params.columns() if isinstance(params, Owner) else params
+        # None without any parameter, so that ``%`` needs no escape.
+        self._cursor.execute(sql, {**(columns or {}), **named} or None)
         return int(self._cursor.rowcount)
 
 
@@ -399,12 +401,6 @@ class PgClient:
             pool.putconn(connection, close=bool(connection.closed))
         except PoolError:  # the client was closed meanwhile
             connection.close()
-
-
-def merge_params(params: Params, named: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return all parameters, or None if there are none, so that ``%`` needs no escape."""
-    columns = params.columns() if isinstance(params, Owner) else params
-    return {**(columns or {}), **named} or None
 
 
 @contextmanager

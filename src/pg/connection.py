@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 from weakref import WeakSet
 
@@ -248,33 +249,24 @@ class PgCursor(Cursor):
             super().execute(query, vars)
 
 
-class _Watch:
-    """Thread that cuts late connections of the process, started with the first connection."""
-
-    def __init__(self) -> None:
-        self._connections: WeakSet[PgConnection] = WeakSet()
-        self._lock = threading.Lock()
-        self._is_running = False
-
-    def add(self, connection: PgConnection) -> None:
-        with self._lock:
-            self._connections.add(connection)
-            if not self._is_running:
-                threading.Thread(target=self._run, name="pg-watch", daemon=True).start()
-                self._is_running = True
-
-    def _run(self) -> None:
-        while True:
-            time.sleep(WATCH_SECONDS)
-            with self._lock:
-                connections = list(self._connections)
-            now = time.monotonic()
-            for connection in connections:
-                connection.cut_if_late(now)
-            del connections
+_CONNECTIONS: WeakSet[PgConnection] = WeakSet()
+_LOCK = threading.Lock()
 
 
-_WATCH = _Watch()
+@cache
+def _start_watch() -> None:
+    threading.Thread(target=_watch, name="pg-watch", daemon=True).start()
+
+
+def _watch() -> None:
+    while True:
+        time.sleep(WATCH_SECONDS)
+        with _LOCK:
+            connections = list(_CONNECTIONS)
+        now = time.monotonic()
+        for connection in connections:
+            connection.cut_if_late(now)
+        del connections
 
 
 def connect(
@@ -294,7 +286,9 @@ def connect(
             application_name=application_name,
             **LIBPQ_OPTIONS,
         )
-        _WATCH.add(connection)
+        with _LOCK:
+            _CONNECTIONS.add(connection)
+            _start_watch()
         register_uuid(conn_or_curs=connection)  # type: ignore[no-untyped-call]
         connection.autocommit = True
         connection.limit(limits or ORDINARY)

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from src.base import errors
 from src.base.logs import TOKEN
-from src.pg.client import PgClient, Repository
+from src.pg.client import PgClient
 
 Part = Literal["telegram", "queue", "database", "model", "embeddings", "tools", "other"]
 # Parts by type of error; the first match wins.
@@ -53,14 +53,6 @@ ORDER BY max(f.at)
 """
 
 
-class FailureRepository(Repository):
-    """Repository of failures; its methods block."""
-
-    def add(self, failures: list[dict[str, Any]]) -> None:
-        """Store failures in the form of ``describe_failure``."""
-        self._client.execute(INSERT_FAILURES, failures=json.dumps(failures))
-
-
 class FailureLog(logging.Handler):
     """Log handler that stores failures in batches, some seconds later."""
 
@@ -68,7 +60,6 @@ class FailureLog(logging.Handler):
         """Store through ``client``; ``run`` attaches the handler."""
         super().__init__(logging.WARNING)
         self._client = client
-        self._repository = FailureRepository(client)
         self._waiting: deque[dict[str, Any]] = deque(maxlen=MAX_WAITING)
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -93,7 +84,8 @@ class FailureLog(logging.Handler):
         if not failures:
             return
         with suppress(errors.StorageError):
-            await self._client.run(self._repository.add, failures)
+            rows = json.dumps(failures)
+            await self._client.run(self._client.execute, INSERT_FAILURES, failures=rows)
             for _ in failures:
                 self._waiting.popleft()
 

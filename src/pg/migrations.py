@@ -13,13 +13,7 @@ from typing import Any
 import psycopg2
 from psycopg2.extensions import connection as Connection
 
-from src.base.errors import (
-    AppError,
-    ConfigError,
-    SchemaRefusedError,
-    StorageError,
-    StorageRejectedError,
-)
+from src.base import errors
 from src.pg.client import wrapped_errors
 from src.pg.connection import MIGRATING, ORDINARY, connect, statement_failure
 
@@ -57,7 +51,7 @@ def check_sessions(dsn: str) -> None:
         others.execute("SELECT 1")  # psycopg2 begins a transaction with it
         own.execute("SELECT pg_backend_pid()")
         if own.fetchone() != before:
-            raise ConfigError([PROBLEM])
+            raise errors.ConfigError([PROBLEM])
 
 
 # Of several processes that start at once, one migrates while the others wait for it. Alembic is
@@ -153,7 +147,9 @@ def migrate_apart(dsn: str) -> None:
         PROGRAM, input=dsn, stdout=subprocess.PIPE, text=True, check=False, start_new_session=True
     )
     if done.returncode:
-        raise StorageError(done.stdout or f"The migration ended with status {done.returncode}")
+        raise errors.StorageError(
+            done.stdout or f"The migration ended with status {done.returncode}"
+        )
     logger.info("migrated the database", extra={"before": before, "after": newest_version()})
 
 
@@ -161,7 +157,7 @@ def main() -> None:
     """Migrate the database whose address is on stdin; print the error, if any."""
     try:
         migrate(sys.stdin.read())
-    except AppError as error:
+    except errors.AppError as error:
         sys.stdout.write(str(error))
         sys.exit(1)
 
@@ -178,12 +174,12 @@ def check_version(version: str) -> None:
     if not re.fullmatch(r"\d{4}", version):
         raise _foreign_database()
     if version > newest:
-        raise SchemaRefusedError(
+        raise errors.SchemaRefusedError(
             f"The database is at version {version}, this program knows {newest}",
             "start the newer program, or restore the backup from before the upgrade",
         )
     if "0001" <= version < LAST_OLD:
-        raise SchemaRefusedError(
+        raise errors.SchemaRefusedError(
             f"The database is at version {version} of an old numbering, which ended with "
             f"{LAST_OLD}",
             "start the release whose newest file in migrations/versions is "
@@ -192,8 +188,8 @@ def check_version(version: str) -> None:
     raise _foreign_database()
 
 
-def _foreign_database() -> SchemaRefusedError:
-    return SchemaRefusedError(
+def _foreign_database() -> errors.SchemaRefusedError:
+    return errors.SchemaRefusedError(
         "The database holds tables of another program",
         "give Pomni a database of its own: make an empty one, and name it "
         "in DATABASE_URL or PG_DB",
@@ -265,5 +261,5 @@ def _run_alembic(dsn: str, before: str | None, target: str) -> None:
         cause: Any = getattr(error, "orig", error)
         if cause.pgcode in SHOWN_IN_FULL:
             message = f"PostgreSQL refused a migration: {cause.diag.message_primary}"
-            raise StorageRejectedError(message, cause.pgcode) from cause
+            raise errors.StorageRejectedError(message, cause.pgcode) from cause
         raise statement_failure(cause) from cause

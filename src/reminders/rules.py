@@ -13,16 +13,9 @@ from src.base.zone_names import find_time_zone
 from src.base.zones import first_moment, local_time
 from src.history.new_messages import strip_time_label
 from src.llm.quoting import Form
-from src.reading import lexicon
+from src.reading import lexicon, reminder_moments
 from src.reading.recurrences import Recurrence
-from src.reading.reminder_moments import (
-    PART_HOURS,
-    SHIFT,
-    WORKDAYS,
-    Part,
-    ReminderRequest,
-    read_new_time,
-)
+from src.reading.reminder_moments import PART_HOURS, SHIFT, WORKDAYS, Part, ReminderRequest
 from src.reading.reminder_phrases import read_reminder
 from src.reading.requests import ALL_OF_THEM, ASKING, picked
 from src.reading.sentences import is_question
@@ -84,7 +77,7 @@ class ReminderOrder(Form):
             found = (
                 read_words(words, now, time_zone)
                 if due is None
-                else read_new_time(words, due, now, time_zone)
+                else reminder_moments.read_new_time(words, due, now, time_zone)
             )
             if found is None or (found.when is None and not asks_for_reminder(words)):
                 raise
