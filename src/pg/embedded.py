@@ -145,11 +145,21 @@ class PostgresProcess:
         with suppress(StorageUnavailableError):
             PgClient(self._folder.address()).maintain(DELETE_OVERRIDES, limits=ORDINARY)
 
-    def request_stop(self) -> None:
-        """Tell the server to end its sessions, checkpoint and stop; do not wait for it."""
+    def stop(self, seconds: float) -> bool:
+        """Tell the server to end its sessions, checkpoint and stop; return True if it has ended.
+
+        Args:
+            seconds: The longest wait for its end.
+        """
+        deadline = time.monotonic() + seconds
         if postmaster := self.find():
             with suppress(psutil.Error):
                 postmaster.send_signal(signal.SIGINT)
+        while self.find() is not None:
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(PAUSE)
+        return True
 
     def pause(self, deadline: float, message: str = "the server did not become ready") -> None:
         """Sleep for one interval of polling.
@@ -176,17 +186,17 @@ class PostgresProcess:
 
     def _spawn(self) -> subprocess.Popen[bytes]:
         """Start ``postgres`` directly: ``pg_ctl`` would go through a shell."""
-        command = [embedded_folder.binary("postgres"), "-D", str(self._folder.plain())]
-        for setting in (
+        settings = (
             *SERVER_SETTINGS.split(),
             "log_line_prefix=%m [%p] ",
             f"unix_socket_directories={self._folder.socket_folder()}",
             f"shared_buffers={_shared_buffers()}MB",
-        ):
-            command += ["-c", setting]
+        )
+        program, path = embedded_folder.binary("postgres"), str(self._folder.plain())
         with self._folder.open_log() as log:
             child = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/",
+                [program, "-D", path, *(f"--{setting}" for setting in settings)],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/",
                 start_new_session=True,  # so that Ctrl-C in our terminal does not reach it
                 **embedded_folder.process_options(),
             )  # fmt: skip
@@ -265,7 +275,7 @@ class EmbeddedPostgres:
             seconds = HURRY_SECONDS if in_a_hurry else STOP_SECONDS
             try:
                 with self._exclusive(), users:
-                    if _try_lock(users) and not self._stop_server(seconds):
+                    if _try_lock(users) and not self._process.stop(seconds):
                         level = logging.INFO if in_a_hurry else logging.WARNING
                         logger.log(level, "the embedded PostgreSQL did not stop in time")
             except OSError as error:
@@ -274,10 +284,9 @@ class EmbeddedPostgres:
     def abandon(self) -> None:
         """Leave at once, in a process that cannot wait; the last user requests a stop."""
         users = self._users
-        if users is not None:
-            with suppress(OSError), self._exclusive(seconds=0):
-                if _try_lock(users):
-                    self._process.request_stop()
+        with suppress(OSError), self._exclusive(seconds=0):
+            if users is not None and _try_lock(users):
+                self._process.stop(0)
 
     @contextmanager
     def _exclusive(self, seconds: float = LOCK_SECONDS) -> Iterator[None]:
@@ -296,15 +305,6 @@ class EmbeddedPostgres:
         self._folder.ensure()
         if not self._process.join():
             self._process.start()
-
-    def _stop_server(self, seconds: float) -> bool:
-        self._process.request_stop()
-        deadline = time.monotonic() + seconds
-        while self._process.find() is not None:
-            if time.monotonic() > deadline:
-                return False
-            time.sleep(PAUSE)
-        return True
 
     def _watch(self) -> None:
         asked_at, silences = time.monotonic(), 0

@@ -110,7 +110,7 @@ SOCKET_NAME = ".s.PGSQL.5432"
 MAX_SOCKET_PATH = 107  # bytes
 INITDB_OPTIONS = ("--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8", "-U", "postgres")
 INITDB_SECONDS = 120.0
-PARTS = ("base", "global", "pg_wal")  # folders in every cluster
+PARTS = ("PG_VERSION", "base", "global", "pg_wal")  # in every cluster
 SEGMENT = 16 * 2**20  # bytes of a segment of the write-ahead log, which the server needs next
 
 # Remedies for the operating system's errors about DATA_DIR.
@@ -227,16 +227,14 @@ class PostgresFolder:
         )  # fmt: skip
         if done.returncode:
             raise OSError(_explain(done.stderr) or "initdb failed without a word")
-        if self.path.exists():
-            self.path.rmdir()
-        unfinished.rename(self.path)
+        unfinished.rename(self.path)  # which is absent, or empty and replaced
 
     def _find_problem(self) -> str | None:
-        file = self.path / "PG_VERSION"
         missing = [part for part in PARTS if not (self.path / part).exists()]
-        if not file.is_file() and len(missing) == len(PARTS):
+        if len(missing) == len(PARTS):
             return "DATA_DIR/postgres is not empty, and no PostgreSQL's: name another DATA_DIR"
-        version = file.read_text(errors="replace").strip() if file.is_file() else ""
+        file = self.path / "PG_VERSION"
+        version = file.read_text(errors="replace").strip() if file.exists() else ""
         ours = distribution(WHEEL).version.partition(".")[0]  # such as "18"
         if re.fullmatch(r"\d{1,3}(\.\d{1,3})?", version) and version != ours:
             return (
@@ -267,12 +265,9 @@ def find_shortage(data_dir: Path) -> str | None:
     """Return a message if the disk has no space for a write-ahead log segment, else None."""
     folder = data_dir.expanduser() / "postgres"
     for place in (folder, folder / "pg_wal"):
-        try:
-            free = shutil.disk_usage(place).free
-        except OSError:
-            continue
-        if free < SEGMENT:
-            return f"the disk is full: {free // 2**20} MB are free for DATA_DIR/{place.name}"
+        with suppress(OSError):
+            if (free := shutil.disk_usage(place).free) < SEGMENT:
+                return f"the disk is full: {free // 2**20} MB are free for DATA_DIR/{place.name}"
     return None
 
 
