@@ -74,6 +74,7 @@ class PgPool(ThreadedConnectionPool):
 
 
 PARAMETER = re.compile(r"%\((\w+)\)s")
+# The owner's id, from the parameters of ``Owner.columns``.
 OWNER_ID = """
 (SELECT id FROM owners
  WHERE telegram_user_id = %(owner_user)s AND thread_id = %(owner_thread)s)"""

@@ -275,7 +275,7 @@ def connect(
     """Open one connection outside the pool.
 
     Raises:
-        StorageUnavailableError: The server cannot be reached or refuses the log-in.
+        StorageUnavailableError: The server cannot be reached or refuses the login.
     """
     connection: PgConnection | None = None
     try:

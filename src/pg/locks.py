@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Collection
+from contextlib import suppress
 from uuid import UUID
 
 from src.base.errors import StorageTimeoutError, StorageUnavailableError
@@ -224,11 +225,9 @@ class AdvisoryLock:
     def take_shared(self) -> None:
         """Take the lock in shared mode, waiting while another session holds it exclusively."""
         while True:
-            try:
+            with suppress(StorageTimeoutError):  # of one statement; the wait itself has no limit
                 self._query("SELECT pg_advisory_lock_shared(%s, %s) IS NOT NULL")
-            except StorageTimeoutError:  # of one statement; the wait itself has no limit
-                continue
-            return
+                return
 
     def leave_exclusive(self) -> None:
         """Release the exclusive lock; a shared one taken meanwhile stays."""

@@ -323,8 +323,7 @@ class ReminderRepository(Repository):
             lock_reminders(transaction, owner)
             if (same := transaction.fetch_one(SELECT_SAME, values)) is not None:
                 return Reminder.from_row(*same)
-            counted = transaction.fetch_one(COUNT_WAITING, owner)
-            if counted is not None and counted[0] >= MAX_WAITING:
+            if ReminderRepository(transaction).count(owner) >= MAX_WAITING:
                 return None
             return _defer_row(transaction, transaction.fetch_one(INSERT_REMINDER, values), now)
 
@@ -475,13 +474,10 @@ class ReminderRepository(Repository):
             if row is None:
                 return None  # the user has already snoozed or finished it
             found = Reminder.from_row(*row[:-3])
-            after = max(now, found.due_at)
-            next_time = _next_time(found, after, found.time_zone)
-            transaction.execute(
-                UPDATE_DELIVERED, id=number, now=now, next=next_time, is_sent=is_sent
-            )
+            later = _next_time(found, max(now, found.due_at), found.time_zone)
+            transaction.execute(UPDATE_DELIVERED, id=number, now=now, next=later, is_sent=is_sent)
             _defer(transaction, now, number)
-            return next_time
+            return later
 
         return self._client.in_transaction(work)
 
