@@ -29,9 +29,11 @@ BATCH = 1000  # jobs per statement
 REMINDER_UID = "reminder-"
 MAX_WAITING = 200  # pending reminders per owner
 
+# Columns of a reminder, in the order of ``Reminder.from_row``.
 COLUMNS = """r.id, (SELECT telegram_user_id FROM owners WHERE id = r.owner_id), r.thread_id,
        r.asker_id, r.text, r.due_at, r.recurrence, r.time_zone, r.language, r.snooze_of,
        r.is_waiting, r.cancelled_at"""
+# Select an owner's reminders; the start of other statements.
 OWN = f"""
 SELECT {COLUMNS} FROM reminders r
 WHERE r.owner_id = %(owner)s"""  # noqa: S608  (it holds a constant of ours)
