@@ -326,7 +326,6 @@ class PgClient:
                     connection.reset_limit()
 
     def _run(self, work: Callable[[Transaction], T], limits: Limits | None) -> T:
-        """Run one statement, in autocommit mode unless it has limits of its own."""
         if limits is not None:
             return self.in_transaction(work, limits=limits)
 

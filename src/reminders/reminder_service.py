@@ -350,7 +350,6 @@ def describe(reminder: reminder_repo.Reminder, called: Called) -> str:
 def _first_time(
     called: Called, when: datetime | None, repeats: Recurrence | None
 ) -> datetime | None:
-    """Return the first time from ``when`` on, a whole second in UTC."""
     if when is None:
         return None
     due = when.astimezone(UTC).replace(microsecond=0)

@@ -447,7 +447,6 @@ def describe_reminder(found: Mapping[str, Any], language: Language) -> str:
 
 
 def _find_change(text: str, messages: Sequence[BaseMessage]) -> CancelOrder | ReminderOrder | None:
-    """Return the order to cancel or move; after an answer about a reminder, fewer words do."""
     order = _complete_picked(text, messages) or read_change(text) or _cancels_alone(text)
     if order is None and _answer_before(messages).startswith(CLOCK):
         return _change_in_passing(text) or _cancels_alone(text, NOT_NEEDED)
