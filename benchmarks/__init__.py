@@ -1,1 +1,1 @@
-"""Benchmarks: the bot against loopback fakes, side by side with a bare handler."""
+"""Benchmarks of the bot against loopback fakes, next to a bare handler."""

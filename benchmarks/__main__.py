@@ -1,4 +1,4 @@
-"""``make bench``: everything, side by side in one run, as a table and as JSON."""
+"""Main benchmark (``make bench``): all figures in one run, as a table and as JSON."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from benchmarks.world import fill_database
 from src.pg.embedded import EmbeddedPostgres
 
 RESULTS = Path(__file__).parent / "results"
-# What the project asks of itself; (at most / at least, figure).
+# Targets of the project: (at most / at least, figure).
 BARS = {
     "memory_idle_mb": ("<=", 230.0),
     "embedded_after_flood_s": ("<=", 60.0),
@@ -31,7 +31,7 @@ BARS = {
     "context_tokens_after_100000": ("<=", 2500.0),
     "prompt_cached_share": (">=", 0.80),
 }
-# The same for what depends on the machine: how many times as much as the bare handler.
+# Targets that depend on the machine, as ratios to the bare handler.
 RATIOS = {
     "added_p50_ms": ("<=", 2.3),
     "added_p99_ms": ("<=", 2.5),
@@ -42,7 +42,7 @@ RATIOS = {
 
 
 def main() -> None:
-    """Fill, measure, print, write."""
+    """Fill a database, measure, print the results and write them."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks")
     parser.add_argument("--quick", action="store_true", help="a tenth of everything")
     arguments = parser.parse_args()
@@ -62,14 +62,14 @@ def main() -> None:
 
 
 def measure(dsn: str, load: Load, folder: Path, scale: int) -> dict[str, object]:
-    """Every figure, as one JSON object."""
+    """Return all figures as one JSON object."""
     start = time.monotonic()
     messages = fill_database(dsn, users=load.users, each=90 // scale, long=100_000)
     print(f"{messages:,} messages of {load.users:,} users in {time.monotonic() - start:.0f} s")
     database = measure_history(dsn)
     database |= asyncio.run(count_statements(dsn))
     gc.collect()
-    gc.freeze()  # this process plays Telegram and the model: its pauses would count as the bots'
+    gc.freeze()  # this process plays Telegram and the model; its pauses would count as the bots'
     turns = asyncio.run(measure_turns(dsn, load, folder))
     database |= measure_prompts(dsn)
     database |= measure_latency(scale=scale)
@@ -82,7 +82,7 @@ def measure(dsn: str, load: Load, folder: Path, scale: int) -> dict[str, object]
 
 
 def show(results: dict[str, object]) -> None:
-    """The results as a table, with the bars beside them."""
+    """Print the results as a table, with the targets."""
     pomni, bare, ratio = (results[key] for key in ("pomni", "bare", "ratio"))
     assert isinstance(pomni, dict) and isinstance(bare, dict) and isinstance(ratio, dict)
     print(f"{'':32}{'Pomni':>10}{'bare':>10}{'ratio':>8}  bar")

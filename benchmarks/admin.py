@@ -1,10 +1,10 @@
-"""The admin page with a million messages: how long the server takes for each page.
+"""Response times of the admin pages with a million messages.
 
     python -m benchmarks.admin           1,000,000 messages of 10,000 users
     python -m benchmarks.admin --quick   a tenth
 
-Every answer of the 400 days has its row in ``model_usage``, one user has a conversation of
-100,000 messages, another 1,000 facts.
+Every answer of 400 days has a row in ``model_usage``, one user has a conversation of 100,000
+messages, and another has 1,000 facts.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from src.web.admin_pages import build_admin_app
 from src.web.admin_people import ORDERS
 
 PASSWORD = "correct horse battery"
-LIMIT = 300.0  # milliseconds of the slowest of ROUNDS
+LIMIT = 300.0  # milliseconds, for the slowest of ROUNDS
 ROUNDS = 7
-# Half a million calls in the last ninety days: more than a bot of a million messages makes; 20,000
+# Half a million calls in ninety days (more than a bot with a million messages makes), 20,000
 # messages a day, and 100,000 failures in two weeks.
 FILL = """
 INSERT INTO model_usage (owner_id, purpose, model, prompt_tokens, cached_tokens,
@@ -66,7 +66,7 @@ VACUUM ANALYZE failures; VACUUM ANALYZE owners;
 
 
 def pages() -> list[str]:
-    """What an operator looks at; of the long conversation also its middle."""
+    """Return the pages that operators use; of the long conversation also its middle."""
     long, facts = f"/users/{LONG_USER}/0", f"/users/{FIRST_USER}/0"
     return [
         "/", *(f"/users?sort={order}&page=9&kind=people" for order in ORDERS),
@@ -81,7 +81,7 @@ def pages() -> list[str]:
 
 
 async def measure(dsn: str) -> dict[str, list[float]]:
-    """Milliseconds of each page, ROUNDS times, after one that does not count."""
+    """Return the milliseconds of ROUNDS requests per page, after a warm-up request."""
     settings = Settings(database_url=dsn, llm_model="offline")  # type: ignore[arg-type]
     times: dict[str, list[float]] = {}
     async with open_core(settings) as core:
@@ -103,7 +103,7 @@ async def measure(dsn: str) -> dict[str, list[float]]:
 
 
 def main() -> None:
-    """Fill, measure, print."""
+    """Fill a database, measure and print."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.admin")
     parser.add_argument("--quick", action="store_true", help="a tenth of the messages")
     users = 1_000 if parser.parse_args().quick else 10_000

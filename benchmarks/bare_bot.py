@@ -1,4 +1,4 @@
-"""The bare handler that Pomni is compared with: aiogram, the same model, nothing kept."""
+"""Bare handler to compare Pomni with: aiogram and the same model, without storage."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from langchain_openai import ChatOpenAI
 
 
 def connect() -> tuple[Bot, ChatOpenAI]:
-    """The bot and the model of the fakes that the environment names."""
+    """Return the bot and the model, connected to the fakes named by the environment."""
     api = TelegramAPIServer.from_base(os.environ["TELEGRAM_API_BASE"])
     bot = Bot(os.environ["TELEGRAM_BOT_TOKEN"], session=AiohttpSession(api=api))
     model = ChatOpenAI(
@@ -26,7 +26,7 @@ def connect() -> tuple[Bot, ChatOpenAI]:
 
 
 async def main() -> None:
-    """Poll and answer."""
+    """Poll for messages and answer them."""
     bot, model = connect()
     dispatcher = Dispatcher()
 

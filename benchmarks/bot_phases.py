@@ -1,4 +1,4 @@
-"""What ``benchmarks.bots`` does with a running bot, and what it counts meanwhile."""
+"""Phases of ``benchmarks.bots``: the load on a running bot, and the figures of each phase."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ Numbers = dict[str, float]
 Start = Callable[[], AbstractContextManager[psutil.Process]]
 
 IDLE_SECONDS = 20.0
-ALONE_TURNS = 40  # one after the other, from the first on
-TYPING_SECONDS = 1.2  # between two of them: Telegram wants no more than one a second in a chat
-DRAIN_SECONDS = 120.0  # at most, until the background of the turns is done
-START_SECONDS = 60.0  # at most, until a bot that was started answers
-LIFE_SECONDS = 3.0  # from its first answer to the next kill
-THINKING_SECONDS = 1.0  # of the model meanwhile, so that kills meet answers under way
+ALONE_TURNS = 40  # one after the other
+TYPING_SECONDS = 1.2  # between two turns: Telegram allows one message a second per chat
+DRAIN_SECONDS = 120.0  # limit for the background work of the turns
+START_SECONDS = 60.0  # limit for the first answer of a started bot
+LIFE_SECONDS = 3.0  # from the first answer to the next kill
+THINKING_SECONDS = 1.0  # of the model during kills, so that they interrupt answers
 LATE_MS = 10_000.0
 
-# What a database has done so far, and what it holds.
+# Select a database's counters of work, and its size.
 COUNT_WORK = """
 SELECT xact_commit + xact_rollback, tup_inserted, tup_updated,
        pg_current_wal_insert_lsn() - '0/0'::pg_lsn, pg_database_size(datname)
@@ -36,7 +36,7 @@ FROM pg_stat_database WHERE datname = %(name)s
 
 
 async def cold_start(world: World, child: psutil.Process, started: float) -> Numbers:
-    """A bot started at that moment answers the message that waits for it, then rests."""
+    """Wait until a bot started at ``started`` answers the pending message and is idle."""
     await answered(world, 1)
     numbers = {"cold_start_s": time.monotonic() - started}
     numbers["start_processor_s"] = sum(processor(child))
@@ -45,7 +45,7 @@ async def cold_start(world: World, child: psutil.Process, started: float) -> Num
 
 
 async def alone(world: World) -> Numbers:
-    """One person, a message soon after the one before is answered."""
+    """Send the messages of one person, each soon after the answer to the previous one."""
     added = []
     for number in range(1, ALONE_TURNS + 1):
         world.timeline.expect(1)
@@ -59,7 +59,7 @@ async def alone(world: World) -> Numbers:
 async def cost_of_turns(
     world: World, child: psutil.Process, dsn: str, rate: float, seconds: float
 ) -> Numbers:
-    """What each of some turns costs, until their background is done."""
+    """Return the cost per turn, including the background work."""
     turns, server, line = int(rate * seconds), server_of(dsn), world.timeline
     before, used, served = work(dsn), processor(child), sum(processor(server))
     line.expect(turns)
@@ -91,7 +91,7 @@ async def cost_of_turns(
 
 
 async def burst(world: World, child: psutil.Process, chats: int) -> Numbers:
-    """So many chats write at once: turns a second of those that are answered."""
+    """Send messages of many chats at once; return the turns a second of the answered ones."""
     line = world.timeline
     line.expect(chats)
     for number in range(1, chats + 1):
@@ -103,7 +103,7 @@ async def burst(world: World, child: psutil.Process, chats: int) -> Numbers:
 
 
 async def cost_of_rest(child: psutil.Process, dsn: str) -> Numbers:
-    """What it costs while nobody writes."""
+    """Return the cost of an idle bot."""
     server = server_of(dsn)
     before, used, served = work(dsn), sum(processor(child)), sum(processor(server))
     await asyncio.sleep(IDLE_SECONDS)
@@ -116,10 +116,10 @@ async def cost_of_rest(child: psutil.Process, dsn: str) -> Numbers:
 
 
 async def kills(world: World, start: Start, count: int, rate: float) -> Numbers:
-    """Messages at a rate, while the bot is killed so many times and started again at once.
+    """Send messages at a rate while the bot is killed ``count`` times and restarted at once.
 
-    Lost are those that nobody answered when all had become quiet; the latencies hold the second
-    that the model takes.
+    Lost messages are those without an answer when the bot has become idle. The latencies include
+    the second that the model takes.
     """
     line, enough, waits = world.timeline, asyncio.Event(), []
     line.expect(0)
@@ -150,7 +150,7 @@ async def kills(world: World, start: Start, count: int, rate: float) -> Numbers:
 
 
 async def talk_on(world: World, rate: float, enough: asyncio.Event) -> None:
-    """Write at a rate until it is enough."""
+    """Send messages at a rate until ``enough`` is set."""
     number = 0
     while not enough.is_set():
         number += 1
@@ -160,13 +160,13 @@ async def talk_on(world: World, rate: float, enough: asyncio.Event) -> None:
 
 
 async def answered(world: World, count: int) -> None:
-    """Return when so many messages are answered."""
+    """Wait until ``count`` messages are answered."""
     line = world.timeline
     await world.telegram.wait_for(lambda: len(line.answered) >= count, START_SECONDS, "an answer")
 
 
 async def drained(child: psutil.Process) -> None:
-    """Wait until the processes of a bot have come to rest."""
+    """Wait until the processes of a bot are idle."""
     deadline = time.monotonic() + DRAIN_SECONDS
     while time.monotonic() < deadline:
         used = sum(processor(child))
@@ -176,7 +176,7 @@ async def drained(child: psutil.Process) -> None:
 
 
 def family(child: psutil.Process, ask: Callable[[psutil.Process], Any]) -> list[Any]:
-    """What a process answers, and those that it started, but for those that ended meanwhile."""
+    """Call ``ask`` on a process and its descendants, and skip those that ended meanwhile."""
     answers = []
     for each in (child, *child.children(recursive=True)):
         with suppress(psutil.NoSuchProcess):
@@ -185,25 +185,25 @@ def family(child: psutil.Process, ask: Callable[[psutil.Process], Any]) -> list[
 
 
 def memory(child: psutil.Process) -> float:
-    """MB of a process and those that it started."""
+    """Return the MB of a process and its descendants."""
     return float(sum(each.rss for each in family(child, psutil.Process.memory_info))) / 1e6
 
 
 def processor(parent: psutil.Process) -> tuple[float, float]:
-    """Seconds of processor of a process, and of those that it started, ended ones included."""
+    """Return the CPU seconds of a process, and of its descendants, ended ones included."""
     own, *others = family(parent, psutil.Process.cpu_times)
     ended = own.children_user + own.children_system
     return own.user + own.system, ended + sum(each.user + each.system for each in others)
 
 
 def server_of(dsn: str) -> psutil.Process:
-    """The PostgreSQL of a database."""
+    """Return the PostgreSQL server process of a database."""
     with closing(psycopg2.connect(dsn, dbname="postgres")) as connection:
         return psutil.Process(connection.info.backend_pid).parent() or psutil.Process()
 
 
 def work(dsn: str) -> tuple[float, ...]:
-    """``COUNT_WORK`` of a database, from another one: what it takes is not counted."""
+    """Return ``COUNT_WORK`` of a database, queried from another one so that it adds nothing."""
     with closing(psycopg2.connect(dsn, dbname="postgres")) as connection:
         cursor = connection.cursor()
         cursor.execute(COUNT_WORK, {"name": parse_dsn(dsn)["dbname"]})

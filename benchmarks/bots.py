@@ -1,21 +1,21 @@
-"""Bots side by side: latency, turns a second, processor, database, rest, memory, and kills.
+"""Comparison of bots: latency, turns a second, CPU, database, idle cost, memory, and kills.
 
     python -m benchmarks.bots --rate 5 --rate 20 --burst 300 --burst 1000 --kills 10
     python -m benchmarks.bots n3d1117=/path/to/their/checkout earlier=/path/to/a/worktree
 
-Every bot talks to the same fake Telegram and the same fake model, which answers at once, in turn:
-the bare handler, the LangGraph bot of a day (``langgraph_bot.py``), this checkout, and those given
-as NAME=PATH: other checkouts of Pomni, and checkouts of the two bots by other authors that
-``other_bot.py`` can start (they are in no registry). A checkout is run by its own
-``.venv/bin/python`` where it has one, by ours otherwise: the other authors' want their own
-requirements there, father-bot's mongomock besides. They count tokens with tiktoken, which fetches
-its vocabularies into ``data-gym-cache`` of the temporary folder.
+All bots talk, one after the other, to the same fake Telegram and the same fake model, which
+answers at once: the bare handler, a LangGraph bot written in a day (``langgraph_bot.py``), this
+checkout, and those given as NAME=PATH, which are other checkouts of Pomni, or checkouts of the two
+bots by other authors that ``other_bot.py`` can start (they are in no registry). A checkout is run
+by its own ``.venv/bin/python`` if it has one, otherwise by ours. Those of the other authors need
+their own requirements there, and father-bot's also mongomock. They count tokens with tiktoken,
+which downloads its vocabularies into ``data-gym-cache`` of the temporary folder.
 
-A chat of fifteen messages stands in the prompt whole, so that nothing is searched for it: the
-fewer ``--people`` there are, the more turns of a long run search. Telegram takes one answer a
-second in a chat, so they must be more than the rate.
+A chat of fifteen messages fits into the prompt, so nothing is searched for it: the fewer
+``--people``, the more turns of a long run search. Telegram accepts one answer a second per chat,
+so there must be more people than messages a second.
 
-Each round is printed as it is measured, then the medians with their ratios to the bare handler's.
+Each round is printed when measured, then the medians with their ratios to the bare handler's.
 """
 
 import argparse
@@ -50,7 +50,7 @@ from src.pg.embedded import EmbeddedPostgres
 
 @dataclass(frozen=True)
 class Contender:
-    """How a bot is started: its program with arguments, and the folder of its modules."""
+    """Bot to measure: its program with arguments, its folder of modules, its interpreter."""
 
     arguments: list[str]
     modules: Path = ROOT
@@ -65,7 +65,7 @@ OURS = {
 
 
 def other(path: Path) -> Contender:
-    """A checkout of Pomni, or one that ``other_bot.py`` can start."""
+    """Return the contender of a checkout of Pomni, or of a bot that ``other_bot.py`` can start."""
     own = path / ".venv" / "bin" / "python"
     interpreter = str(own) if own.exists() else sys.executable
     if (path / "bot.py").exists():
@@ -75,7 +75,7 @@ def other(path: Path) -> Contender:
 
 
 def main() -> None:
-    """Measure every bot in turn, as often as asked, and print the medians."""
+    """Measure every bot in turn, for the given rounds, and print the medians."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.bots")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--rate", type=float, action="append", help="messages a second (5)")
@@ -103,7 +103,7 @@ def main() -> None:
                     try:
                         measured = asyncio.run(measure(address, contender, folder, arguments))
                     except (AssertionError, psutil.Error) as error:
-                        print(f"{bot} failed: {error}")  # the others are measured all the same
+                        print(f"{bot} failed: {error}")  # the others are still measured
                         continue
                     rounds[bot].append(measured)
                     print(json.dumps({"bot": bot, "round": number, **measured}), flush=True)
@@ -115,7 +115,7 @@ def main() -> None:
 async def measure(
     address: str, contender: Contender, folder: Path, arguments: argparse.Namespace
 ) -> Numbers:
-    """One bot on a database of its own: its start, its turns, its rest, its deaths."""
+    """Measure one bot on its own database: start, turns, idle time, kills."""
     dsn, port = new_database(address, folder.name.replace("-", "_")), free_port()
     async with World(arguments.people) as world:
         environment = {**world.environment(dsn), "HTTP_PORT": port}
@@ -145,12 +145,12 @@ async def measure(
 
 
 def medians(rounds: list[Numbers]) -> Numbers:
-    """Of each figure the one in the middle."""
+    """Return the median of each figure."""
     return {name: percentile([one[name] for one in rounds], 0.5) for name in rounds[0]}
 
 
 def show(bots: dict[str, Numbers]) -> None:
-    """The medians as a table, each with how many times the bare handler's it is."""
+    """Print the medians as a table, each with its ratio to the bare handler's."""
     print(f"\n| | {' | '.join(bots)} |\n|---|{'---|' * len(bots)}")
     bare = bots.get("bare", {})
     for name in next(iter(bots.values()), {}):
@@ -161,20 +161,20 @@ def show(bots: dict[str, Numbers]) -> None:
 
 
 def cell(figure: float, beside: float) -> str:
-    """A figure, and its ratio to another one where that is not 0."""
+    """Format a figure, with its ratio to ``beside`` unless that is 0."""
     ratio = f" ({figure / beside:.2f}×)" if beside else ""
     return f"{round(figure, 2):g}{ratio}"
 
 
 def free_port() -> str:
-    """One that nobody listens on."""
+    """Return a free port."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         return str(free.getsockname()[1])
 
 
 def searches_by_words(port: str) -> float:
-    """How many searches went without an embedding by now, as its metrics tell; 0 without such."""
+    """Return the number of searches without an embedding, from the bot's metrics, or 0."""
     with suppress(OSError), urlopen(f"http://127.0.0.1:{port}/metrics") as page:
         for line in page.read().decode().splitlines():
             if line.startswith("pomni_searches_by_words_total "):
@@ -183,7 +183,7 @@ def searches_by_words(port: str) -> float:
 
 
 def new_database(address: str, name: str) -> str:
-    """The address of an empty database."""
+    """Create an empty database and return its address."""
     with closing(psycopg2.connect(address)) as connection:
         connection.autocommit = True
         connection.cursor().execute(f"CREATE DATABASE {name}")

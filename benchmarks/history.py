@@ -1,4 +1,4 @@
-"""The database side: loading a history, and the statements of one plain turn."""
+"""Database figures: loading a history, and the statements of one plain turn."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ FROM generate_series(1, 20000) n
 
 
 def measure_history(dsn: str) -> dict[str, float]:
-    """``load_last_messages`` for a conversation of 100 and of 100,000 messages.
+    """Measure ``load_last_messages`` for a conversation of 100 and of 100,000 messages.
 
-    Beside it what a cache of key facts and summaries would save: 20 of each owner's facts are
-    among 20,000.
+    Also measure what a cache of key facts and summaries would save, with 20 facts per owner among
+    20,000.
     """
     client = PgClient(dsn)
     client.open()
@@ -61,14 +61,14 @@ def measure_history(dsn: str) -> dict[str, float]:
 
 
 async def count_statements(dsn: str) -> dict[str, float]:
-    """What one plain turn asks of our pool; its update came with the job, by the queue's."""
+    """Count the statements of one plain turn in our pool; its update came through the queue's."""
     client = PgClient(dsn)
     client.open()
     core = Core(Settings(), client)
     await core.warm_up()
     thanks = IncomingMessage(Owner(LONG_USER), "спасибо", datetime.now(UTC), "ru", "Europe/Moscow")
-    await core.agent.run_turn(Turn(thanks))  # to what nobody has answered
-    await core.memory.memories.settings()  # read once in some seconds, not once a turn
+    await core.agent.run_turn(Turn(thanks))  # answers the filled, unanswered message
+    await core.memory.memories.settings()  # cached for seconds, so not part of each turn
     core.updates.store(
         42, [NewUpdate(1, "message", {"update_id": 1}, chat_id=1, user_id=1, message_id=1)]
     )

@@ -1,10 +1,10 @@
-"""``python -m benchmarks.irrelevance``: what the notebook quotes, also when it was never told.
+"""Quality of the notebook's quotes (``python -m benchmarks.irrelevance``).
 
-Invented people note half of the topics of ``irrelevance.toml`` and are asked about all of them;
-the questions of the personal facts are asked twice, once as if their answers had never been told.
-Prints one JSON line for each threshold, in percent: of what was told, ``answered`` (some quote is
-given), ``hit`` (a right one is among them), ``hit@1`` (it is the nearest); of what was never told,
-``irrelevant`` (something is quoted). The memory is a throw-away database.
+Invented people note half of the topics of ``irrelevance.toml`` and ask about all of them. The
+questions of the personal facts are asked twice, once without their answers in the memory. Prints
+one JSON line per threshold, in percent. For questions with a stored answer: ``answered`` (anything
+is quoted), ``hit`` (a right quote is among them), ``hit@1`` (it comes first). For questions
+without one: ``irrelevant`` (anything is quoted). The memory is a temporary database.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from src.memory.tools import MAX_LIMIT, MIN_SIMILARITY
 from src.offline import replies
 
 TOPICS = Path(__file__).with_name("irrelevance.toml")
-WORLD = "world"  # nobody can be told what is asked there
+WORLD = "world"  # topic whose questions no note answers
 PEOPLE = (("en", 4), ("ru", 4), ("uk", 3))
 BEGIN = datetime(2026, 11, 1, 9, tzinfo=UTC)
 THRESHOLDS = (0.6, 0.65, 0.7, 0.74, 0.76, 0.78, 0.785, 0.8)
@@ -38,7 +38,7 @@ THRESHOLDS = (0.6, 0.65, 0.7, 0.74, 0.76, 0.78, 0.785, 0.8)
 
 @dataclass(frozen=True)
 class Case:
-    """A question, what the search found, and which of that answers it (nothing: never told)."""
+    """Question, records found, and uids of the right answers (none if it was never told)."""
 
     question: str
     records: Sequence[dict[str, Any]]
@@ -46,7 +46,7 @@ class Case:
 
 
 def record(number: int, hit: Hit) -> dict[str, Any]:
-    """A hit as the tool ``search_memory`` hands it to the model."""
+    """Return a hit in the form that the tool ``search_memory`` gives the model."""
     return {
         "n": number,
         "uid": hit.uid,
@@ -60,7 +60,7 @@ def record(number: int, hit: Hit) -> dict[str, Any]:
 
 
 async def search(core: Core, owner: Owner, text: str, now: datetime) -> list[dict[str, Any]]:
-    """What the search finds, and for a question of oneself the newest notes."""
+    """Return the search results; for a question about oneself also the newest notes."""
     query = Query(owner, text, now, limit=MAX_LIMIT, threshold=MIN_SIMILARITY)
     hits = await core.memory.retriever.search(query)
     if replies.asks_of_self(text):
@@ -71,7 +71,7 @@ async def search(core: Core, owner: Owner, text: str, now: datetime) -> list[dic
 
 
 async def ask_people(core: Core) -> AsyncIterator[Case]:
-    """Each person notes half of the topics, and is asked about all of them."""
+    """Let each person note half of the topics, and yield questions about all of them."""
     topics: dict[str, dict[str, list[str]]] = tomllib.loads(TOPICS.read_text(encoding="utf-8"))
     people = [(language, n) for language, number in PEOPLE for n in range(number)]
     for person, (language, n) in enumerate(people, start=1000):
@@ -83,7 +83,7 @@ async def ask_people(core: Core) -> AsyncIterator[Case]:
                 continue
             uids = set()
             for note in texts[language][0].split("|"):
-                moment += timedelta(hours=7)  # a talk of its own
+                moment += timedelta(hours=7)  # a separate talk
                 message = core.conversations.append_message(
                     conversation, "user", note, said_at=moment
                 )
@@ -98,7 +98,7 @@ async def ask_people(core: Core) -> AsyncIterator[Case]:
 
 
 async def ask_personal(core: Core) -> AsyncIterator[Case]:
-    """The questions of the personal facts, with and without their answers."""
+    """Yield the questions of the personal facts, with and without their answers."""
     async for asked in personal_questions(core):
         records = await search(core, asked.owner, asked.text, asked.now)
         yield Case(asked.text, records, asked.right)
@@ -107,7 +107,7 @@ async def ask_personal(core: Core) -> AsyncIterator[Case]:
 
 
 def measure(cases: Sequence[Case]) -> Iterator[dict[str, float]]:
-    """The figures of each threshold."""
+    """Yield the figures of each threshold."""
     for threshold in THRESHOLDS:
         counts: Counter[str] = Counter()
         for case in cases:
@@ -127,7 +127,7 @@ def measure(cases: Sequence[Case]) -> Iterator[dict[str, float]]:
 
 
 async def gather() -> list[Case]:
-    """All questions, asked of a throw-away memory."""
+    """Return all questions with their results in a temporary database."""
     with tempfile.TemporaryDirectory(prefix="pomni-irrelevance-") as folder:
         async with open_core(Settings(_env_file=None, data_dir=Path(folder))) as core:
             await core.warm_up()

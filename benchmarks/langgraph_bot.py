@@ -1,8 +1,8 @@
-"""The LangGraph bot that Pomni is compared with, as a good engineer writes it in a day.
+"""LangGraph bot to compare Pomni with, as a good engineer would write it in a day.
 
-aiogram; a graph whose state PostgresSaver keeps for each chat; PostgresStore holds what each user
-said and gives the newest of it back. The store has no embeddings, which is the cheapest that can
-be had of it: what a search by meaning would cost is not in this bot's figures.
+It uses aiogram, a graph whose state PostgresSaver keeps per chat, and PostgresStore, which stores
+each user's messages and returns the newest. The store has no embeddings, its cheapest setup, so
+this bot's figures do not include a search by meaning.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ OPTIONS = {"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row}
 
 
 class State(MessagesState):
-    """The talk, and what is recalled for the next answer."""
+    """Messages, and the memories recalled for the next answer."""
 
     memories: list[str]
 
 
 def build(model: ChatOpenAI) -> StateGraph[State]:
-    """Recall, answer, remember."""
+    """Build the graph: recall, answer, remember."""
 
     async def recall(state: State, config: RunnableConfig, *, store: BaseStore) -> dict[str, Any]:
         question = str(state["messages"][-1].content)
@@ -68,12 +68,12 @@ def build(model: ChatOpenAI) -> StateGraph[State]:
 
 
 def namespace(config: RunnableConfig) -> tuple[str, str]:
-    """Where the memories of a user are."""
+    """Return the store's namespace of a user."""
     return ("memories", config["configurable"]["thread_id"])
 
 
 async def main() -> None:
-    """Poll and answer."""
+    """Poll for messages and answer them."""
     bot, model = connect()
     dispatcher = Dispatcher()
     address = os.environ["DATABASE_URL"]

@@ -1,10 +1,10 @@
-"""A user with 100,000 messages takes everything with him, and has it erased, while others chat.
+"""Export and erasure of a user with 100,000 messages while others chat.
 
-    python -m benchmarks.large_owner           100,000 messages of him, 90,000 of 1,000 others
+    python -m benchmarks.large_owner           100,000 messages of one user, 90,000 of 1,000 others
     python -m benchmarks.large_owner --quick   a tenth
 
-Prints how long the export takes and what it needs at most of memory, how long the erasure takes,
-and how long others wait for the storing of a message and its history, before it and meanwhile.
+Prints the duration and peak memory of the export, the duration of the erasure, and the time that
+others wait until a message is stored and its history loaded, before the erasure and during it.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from src.pg.embedded import EmbeddedPostgres
 from src.talk.turn_state import IncomingMessage, Turn
 from src.texts.reply import ReplyFile
 
-ROUNDS = 200  # turns of others, before and (as many as there is time for) meanwhile
-# All that he said is in the search, as it would be, and he has facts.
+ROUNDS = 200  # turns of others before the erasure; during it, as many as there is time for
+# Index all messages of the user, as in real use, and add facts.
 FACTS = """
 INSERT INTO search_documents (owner_id, position, kind, message_id, speaker, said_at,
                               length, model_id)
@@ -60,7 +60,7 @@ FROM generate_series(1, 2000) n;
 
 
 async def turn_of_another(core: Core, number: int) -> float:
-    """Milliseconds until the message of somebody else is stored, with its history."""
+    """Return the milliseconds until another user's message is stored and its history loaded."""
     incoming = IncomingMessage(
         Owner(FIRST_USER + number % 500), f"слово{number}", datetime.now(UTC), "ru", "UTC"
     )
@@ -70,13 +70,13 @@ async def turn_of_another(core: Core, number: int) -> float:
 
 
 async def export(core: Core) -> tuple[ReplyFile, ...]:
-    """Both files of the user with the long history."""
+    """Return both export files of the user with the long history."""
     called = Called(Owner(LONG_USER), "ru", datetime.now(UTC), "UTC")
     return await core.client.run(core.exports.write_files, called)
 
 
 async def measure(dsn: str) -> None:
-    """Export, then erase beside the turns of others."""
+    """Export, then erase during turns of others."""
     settings = Settings(database_url=dsn, llm_model="offline")  # type: ignore[arg-type]
     async with open_core(settings) as core:
         await core.warm_up()
@@ -85,7 +85,7 @@ async def measure(dsn: str) -> None:
         start = time.perf_counter()
         files = await export(core)
         taken = time.perf_counter() - start
-        tracemalloc.start()  # it takes most of the time, so it has a run of its own
+        tracemalloc.start()  # slows the export down, so it gets a separate run
         await export(core)
         peak = tracemalloc.get_traced_memory()[1] / 2**20
         tracemalloc.stop()
@@ -104,7 +104,7 @@ async def measure(dsn: str) -> None:
 
 
 def main() -> None:
-    """Fill, measure, print."""
+    """Fill a database, measure and print."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.large_owner")
     parser.add_argument("--quick", action="store_true", help="a tenth of the messages")
     share = 10 if parser.parse_args().quick else 1

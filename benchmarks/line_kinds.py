@@ -1,8 +1,8 @@
-"""Learn from ``reading/lexicon/lines`` what a line is, and write it where the notebook reads it.
+"""Training of the notebook's classifier of lines on ``reading/lexicon/lines``.
 
-``python -m benchmarks.line_kinds [--show]``, after a change of these lines or of the model. Prints
-one JSON line, in percent: ``crossed``: each line, judged by what was learnt from all others;
-``unseen``: lines that were written apart; ``by_letters``: these without the embedding.
+Run ``python -m benchmarks.line_kinds [--show]`` after a change of these lines or of the model. It
+writes the weights and prints one JSON line with accuracies in percent: ``crossed`` (leave one
+out), ``unseen`` (separate test lines), ``by_letters`` (the same without the embedding).
 """
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ Line = tuple[str, str]  # kind, text
 
 
 def read_lines(path: Path) -> list[Line]:
-    """The lines of a file with their kinds."""
+    """Return the lines of a file with their kinds."""
     told = tomllib.loads(path.read_text(encoding="utf-8"))
     return [(kind, line) for kind, lines in told.items() for line in lines.split("\n") if line]
 
 
 def learnt_lines() -> list[Line]:
-    """Those of all languages."""
+    """Return the training lines of all languages."""
     return [
         line for path in sorted((FOLDER / "lines").glob("*.toml")) for line in read_lines(path)
     ]
 
 
 def digest(lines: Sequence[Line]) -> str:
-    """What tells whether the weights are of these lines."""
+    """Return the digest that ties the weights to these lines."""
     return hashlib.sha256(json.dumps(lines).encode()).hexdigest()[:16]
 
 
 async def embedded(texts: Sequence[str]) -> Vectors:
-    """The vector of each text as a query."""
+    """Embed each text as a query."""
     embedder = LocalEmbedder(Metrics())
     try:
         return np.vstack([await embedder.embed_query(text) for text in texts])
@@ -55,7 +55,7 @@ async def embedded(texts: Sequence[str]) -> Vectors:
 
 
 def learn(lines: Sequence[Line], vectors: Vectors) -> tuple[Weights, list[str]]:
-    """The weights, and what each line would be without having been learnt from."""
+    """Return the weights, and the kind of each line predicted from all others."""
     mean = vectors.mean(axis=0)
     rows, crossed = _regression(lines, vectors - mean, RIDGE)
     letters, _ = _regression(lines, vectors[:, :0], RIDGE / 2)
@@ -63,7 +63,7 @@ def learn(lines: Sequence[Line], vectors: Vectors) -> tuple[Weights, list[str]]:
 
 
 def as_json(weights: Weights) -> str:
-    """As ``WEIGHTS`` holds it."""
+    """Serialize weights in the format of ``WEIGHTS``."""
     return json.dumps(
         {
             "learnt": weights.learnt,
@@ -94,13 +94,13 @@ def _regression(
 
 
 def share(lines: Sequence[Line], found: Sequence[str]) -> float:
-    """How many are right, in percent."""
+    """Return the accuracy in percent."""
     right = sum(kind == one for (kind, _), one in zip(lines, found, strict=True))
     return round(100 * right / len(lines), 1)
 
 
 async def measure(*, show: bool) -> Weights:
-    """Learn, judge and print."""
+    """Train, evaluate and print."""
     lines, unseen = learnt_lines(), read_lines(UNSEEN)
     vectors = await embedded([text for _, text in [*lines, *unseen]])
     weights, crossed = learn(lines, vectors[: len(lines)])

@@ -1,12 +1,12 @@
-"""Starts another author's bot out of its checkout, against the servers that our variables name.
+"""Launcher of another author's bot from its checkout, against the servers in our environment.
 
     PYTHON_OF_THE_CHECKOUT benchmarks/other_bot.py /path/to/the/checkout
 
-It knows n3d1117/chatgpt-telegram-bot and father-bot/chatgpt_telegram_bot, both on
-python-telegram-bot, whose code runs as it is, its settings at their defaults. What is changed: the
-address of the Bot API, the limit of messages a second (ours is lifted too), and for father-bot's
-the database: mongomock in the bot's own process stands in for MongoDB, without its round trips,
-its processor and its memory, and forgets all when the bot is killed.
+It supports n3d1117/chatgpt-telegram-bot and father-bot/chatgpt_telegram_bot, both based on
+python-telegram-bot. Their code runs unchanged with default settings, except for the address of the
+Bot API, the limit of messages a second (ours is lifted too), and father-bot's database: mongomock
+in the bot's process replaces MongoDB, without its round trips, CPU and memory, and loses all data
+when the bot is killed.
 """
 
 import json
@@ -19,29 +19,29 @@ import telegram.ext
 
 
 class Builder(telegram.ext.ApplicationBuilder):
-    """Talks to the Bot API of the benchmark."""
+    """Application builder for the benchmark's Bot API."""
 
     def __init__(self) -> None:
-        """Everything else is the library's."""
+        """Set the address of the Bot API."""
         super().__init__()
         self.base_url(os.environ["TELEGRAM_API_BASE"] + "/bot")
 
 
 class Limiter(telegram.ext.AIORateLimiter):
-    """Lets as much through as Pomni's own may."""
+    """Rate limiter with Pomni's own limit."""
 
     def __init__(self, **options: int) -> None:
-        """The options are the library's."""
+        """Pass the library's options on."""
         super().__init__(overall_max_rate=float(os.environ["TELEGRAM_RATE_LIMIT"]), **options)
 
 
 def n3d1117(checkout: Path) -> Path:
-    """Its program, whose defaults and the variables of the OpenAI SDK are enough."""
+    """Return its program; defaults and the OpenAI SDK's variables are enough."""
     return checkout / "bot" / "main.py"
 
 
 def father_bot(checkout: Path) -> Path:
-    """Its program, linked into the current folder beside the files that it reads settings from."""
+    """Return its program, linked into the current folder next to its settings files."""
     import mongomock
     import pymongo
     import yaml
@@ -58,13 +58,13 @@ def father_bot(checkout: Path) -> Path:
         "openai_api_key": os.environ["OPENAI_API_KEY"],
         "openai_api_base": os.environ["OPENAI_BASE_URL"],
     }
-    Path("config/config.yml").write_text(json.dumps(settings))  # which is YAML too
+    Path("config/config.yml").write_text(json.dumps(settings))  # JSON is YAML too
     Path("config/config.env").write_text("MONGODB_PORT=27017\n")
     return Path.cwd() / "bot" / "bot.py"
 
 
 def main() -> None:
-    """Start the bot of the checkout that the first argument names."""
+    """Start the bot of the checkout given as the first argument."""
     checkout = Path(sys.argv[1]).resolve()
     telegram.ext.ApplicationBuilder, telegram.ext.AIORateLimiter = Builder, Limiter
     is_n3d1117 = (checkout / "bot" / "main.py").exists()

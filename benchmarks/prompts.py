@@ -1,11 +1,11 @@
-"""The prompt: how much of it a provider's cache covers, and how long it gets.
+"""Prompt figures: the share covered by a provider's cache, and the length.
 
     python -m benchmarks.prompts            the figures, and one prompt as the model sees it
     python -m benchmarks.prompts --example  the prompt alone, for docs/memory.md
 
-A user talks to the assistant for 200 turns, in Russian, Ukrainian and English; facts are saved by
-the tool now and then, and the background works after every turn as it does in the bot. What counts
-are the requests that reach the model's server.
+A user talks to the assistant for 200 turns, in Russian, Ukrainian and English. Facts are saved by
+the tool now and then, and the background works after every turn as it does in the bot. The
+requests that reach the model's server are measured.
 """
 
 from __future__ import annotations
@@ -55,13 +55,13 @@ MODEL = "openai:gpt-5-mini"
 OTHERS = {"anthropic": "anthropic:claude-sonnet-4-6", "google": "google_genai:gemini-2.5-flash"}
 TURNS = 200
 USER = 2**41
-# OpenAI, "Prompt caching": prompts of 1,024 tokens or more are cached, in steps of 128, until they
-# were not used for five to ten minutes. So does Google unasked, without a promise; no steps.
+# OpenAI, "Prompt caching": prompts of 1,024 tokens or more are cached, in steps of 128, until
+# unused for five to ten minutes. Google caches implicitly too, without guarantee and steps.
 CACHED_FROM, CACHED_STEP = 1024, 128
 CACHED_SECONDS = 600
 MEMORY_BLOCKS = frozenset({"user_facts", "history_summary", "memories"})
 
-# A long conversation as the database holds it: messages with positions and times, the newest now.
+# Insert a long conversation: messages with positions and times, the newest one now.
 INSERT_MESSAGES = """
 WITH stored AS (
     INSERT INTO messages (conversation_id, role, content, position, said_at, created_at)
@@ -74,6 +74,7 @@ WITH stored AS (
 )
 INSERT INTO unindexed_messages SELECT conversation_id, id FROM stored WHERE position <= %(found)s
 """
+# Insert facts of all degrees of importance.
 INSERT_FACTS = """
 INSERT INTO memories (owner_id, memory_type, text, subject, relation, object, importance,
                       origin, content_hash)
@@ -81,7 +82,7 @@ SELECT add_owner(%(user)s, 0), 'user_fact', 'Факт ' || n || ': ' || %(text)s
        1 + n %% 10, 'tool', 'bench ' || n
 FROM generate_series(1, %(facts)s) n
 """
-# Everything before the newest 30 messages: a merged one, then one for every six.
+# Insert summaries of all but the newest 30 messages: a merged one, then one per six messages.
 INSERT_SUMMARIES = """
 INSERT INTO conversation_summaries (conversation_id, first_position, last_position, content)
 SELECT %(conversation)s, first, last, left(%(text)s, CASE first WHEN 1 THEN 1000 ELSE 500 END)
@@ -93,7 +94,7 @@ WHERE %(messages)s > 60
 
 
 class Voice:
-    """The model: answers of a realistic length, and the fact that was just told, saved."""
+    """Model that gives answers of realistic length and saves the fact that was just told."""
 
     def __init__(self) -> None:
         self._chance = random.Random(11)
@@ -101,7 +102,7 @@ class Voice:
         self.fact: ToldFact | None = None
 
     def message(self, turn: int) -> str:
-        """What the user says in a turn: a fact, a remark, or one to four sentences."""
+        """Return the user's message of a turn: a fact, a remark, or one to four sentences."""
         self.turn = turn
         self.fact = next((fact for fact in FACTS if fact.turn == turn), None)
         if self.fact is not None:
@@ -113,7 +114,7 @@ class Voice:
         return " ".join(self._chance.sample(STORIES[language], count))
 
     def reply(self, request: ChatRequest) -> Reply:
-        """What the model writes, whatever it is asked."""
+        """Return the model's reply to any request."""
         if any(tool["function"]["name"] == "ExtractedFacts" for tool in request.tools):
             return Reply(tool_calls=[("ExtractedFacts", {"facts": []})])
         if request.system_text in (SUMMARY_PROMPT, MERGE_PROMPT):
@@ -137,7 +138,7 @@ def _arguments(fact: ToldFact) -> dict[str, object]:
 
 
 def _gist(quoted: str, length: int) -> str:
-    """A text of about ``length`` characters out of what is to be summarised."""
+    """Return about ``length`` characters of the texts to be summarized."""
     records = [json.loads(line) for line in quoted.splitlines() if line.startswith("{")]
     texts = [str(record.get("text") or record.get("summary") or "") for record in records]
     share = length // max(1, len(texts))
@@ -149,7 +150,7 @@ def _gist(quoted: str, length: int) -> str:
 
 @dataclass(frozen=True)
 class Asked:
-    """A request for an answer, tool rounds included, and when in the talk it came, in seconds."""
+    """Request for an answer, tool rounds included, and its time in the talk, in seconds."""
 
     request: ChatRequest
     at: float
@@ -158,7 +159,7 @@ class Asked:
 async def simulate(
     core: Core, model: FakeOpenAI | FakeOtherModels, *, turns: int = TURNS
 ) -> list[Asked]:
-    """Talk for ``turns`` turns; the requests for answers, in order."""
+    """Talk for ``turns`` turns; return the requests for answers, in order."""
     voice, chance = Voice(), random.Random(12)
     moment = datetime(2026, 9, 1, 6, 0, tzinfo=UTC)
     asked: list[Asked] = []
@@ -179,7 +180,7 @@ async def simulate(
 
 
 async def _talk(core: Core, text: str, moment: datetime) -> UUID:
-    """A turn, and what the background does after it."""
+    """Run a turn and the background work after it."""
     incoming = IncomingMessage(Owner(USER), text, moment, "ru", "Europe/Moscow")
     turn = Turn(incoming)
     await core.agent.run_turn(turn)
@@ -188,12 +189,11 @@ async def _talk(core: Core, text: str, moment: datetime) -> UUID:
 
 
 def cache_figures(asked: Sequence[Asked]) -> dict[str, float]:
-    """What OpenAI's cache would cover, comparing each request with the one before it.
+    """Return the shares that OpenAI's cache would cover, from each request and the previous one.
 
-    ``prompt_cached_share`` is in whole blocks as OpenAI counts them, ``prompt_shared_share`` to
-    the token, ``..._with_pauses`` without what is forgotten in the pauses of the chat. The tools'
-    descriptions are a part of the prompt; ``..._of_messages`` is what is left of the shares
-    without them.
+    ``prompt_cached_share`` counts whole blocks as OpenAI does, ``prompt_shared_share`` tokens,
+    and ``..._with_pauses`` excludes what expires in the pauses of the chat. The tools'
+    descriptions are a part of the prompt; ``..._of_messages`` are the shares without them.
     """
     counter = Oracle(MODEL)
     requests = [entry.request for entry in asked]
@@ -222,9 +222,9 @@ def cached_share(
     in_blocks: Callable[[int], int] = int,
     moments: Sequence[float] = (),
 ) -> float:
-    """The share of all tokens that stand in the prompt before as well, from its beginning on.
+    """Return the share of all tokens that are in a common prefix with the previous prompt.
 
-    With ``moments``, nothing is left of a prompt after CACHED_SECONDS.
+    With ``moments``, a prompt expires after CACHED_SECONDS.
     """
     shared = [shared_tokens(*pair, counter) for pair in pairwise(prompts)]
     if moments:
@@ -237,10 +237,10 @@ def cached_share(
 
 
 def anthropic_figures(asked: Sequence[Asked]) -> dict[str, float]:
-    """What Anthropic would bill as read from its cache, for the two least lengths of its models.
+    """Return the shares that Anthropic would bill as cached, for both minimum cacheable lengths.
 
-    ``..._cost`` is what the prompts cost of what they would cost without a cache: 1.25 for what
-    is written, 0.1 for what is read.
+    ``..._cost`` is the prompts' cost relative to the cost without a cache: 1.25 for a token
+    written, 0.1 for a token read.
     """
     counter = Oracle(OTHERS["anthropic"])
     figures: dict[str, float] = {}
@@ -261,7 +261,7 @@ def anthropic_figures(asked: Sequence[Asked]) -> dict[str, float]:
 
 
 def google_figures(asked: Sequence[Asked], server: FakeOtherModels) -> dict[str, float]:
-    """What Google promises to bill as cached, and what it may find besides by comparing."""
+    """Return the share in Google's explicit cache, and the share its implicit one can cover."""
     counter = Oracle(OTHERS["google"])
     cache = server.google_cache
     [kept] = cache.kept.values()
@@ -284,7 +284,7 @@ def _mean(numbers: Sequence[int]) -> float:
 
 
 def rendered(request: ChatRequest) -> list[str]:
-    """The parts of a request in the order in which the model reads them: tools, then messages."""
+    """Return the parts of a request in the order of the model: tools, then messages."""
     parts = [json.dumps(request.tools, ensure_ascii=False)]
     for message in request.messages:
         head = f"{message['role']}\n{message.get('name', '')}\n"
@@ -294,7 +294,7 @@ def rendered(request: ChatRequest) -> list[str]:
 
 
 def shared_tokens(before: Sequence[str], after: Sequence[str], counter: TokenCounter) -> int:
-    """The tokens at the beginning of ``after`` that ``before`` began with as well."""
+    """Return the number of tokens in the common prefix of both prompts."""
     equal = 0
     while equal < min(len(before), len(after)) and before[equal] == after[equal]:
         equal += 1
@@ -305,13 +305,12 @@ def shared_tokens(before: Sequence[str], after: Sequence[str], counter: TokenCou
 
 
 def _common_start(one: str, other: str) -> str:
-    """What both texts begin with."""
     length = next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), None)
     return one[:length] if length is not None else min(one, other, key=len)
 
 
 def in_blocks(tokens: int) -> int:
-    """How many of so many shared tokens a cache of whole blocks covers."""
+    """Return how many of the shared tokens a cache of whole blocks covers."""
     if tokens < CACHED_FROM:
         return 0
     return tokens - (tokens - CACHED_FROM) % CACHED_STEP
@@ -325,9 +324,9 @@ def _tokens(parts: Sequence[str], counter: TokenCounter) -> int:
 
 
 def fill_chat(client: PgClient, conversation_id: UUID, user: int, messages: int) -> None:
-    """A conversation of so many messages, 300 facts and the longest summaries there may be.
+    """Fill a conversation with messages, 300 facts and summaries of maximum length.
 
-    The oldest forty messages are left for the indexer, so that something is found.
+    The oldest forty messages are left for the indexer, so that searches find something.
     """
     story = " ".join(STORIES["ru"])
     parameters = {
@@ -344,14 +343,14 @@ def fill_chat(client: PgClient, conversation_id: UUID, user: int, messages: int)
 
 
 def memory_tokens(request: ChatRequest, counter: TokenCounter) -> int:
-    """The tokens of a request that are neither the system prompt nor the history."""
+    """Return the tokens of a request's memory blocks."""
     blocks = [m for m in request.messages if m.get("name") in MEMORY_BLOCKS]
     texts = [f"{m['role']}\n{m['name']}\n{text_of(m['content'])}" for m in blocks]
     return _tokens(texts, counter)
 
 
 async def context_figures(core: Core, model: FakeOpenAI) -> dict[str, float]:
-    """The memory's part of the prompt after 10, 1,000 and 100,000 messages."""
+    """Measure the memory's part of the prompt after 10, 1,000 and 100,000 messages."""
     counter, figures = Oracle(MODEL), {}
     model.reply = Voice().reply
     for number, messages in enumerate((10, 1_000, 100_000), start=1):
@@ -374,7 +373,7 @@ async def context_figures(core: Core, model: FakeOpenAI) -> dict[str, float]:
 
 
 async def example_prompt(core: Core, model: FakeOpenAI) -> str:
-    """The last request of a short chat, as the model reads it; of the history the two ends."""
+    """Return the last request of a short chat as the model reads it, its history shortened."""
     moment = datetime(2026, 3, 2, 7, 0, tzinfo=UTC)
     summaries = iter(EXAMPLE_SUMMARIES)
 
@@ -400,7 +399,6 @@ async def example_prompt(core: Core, model: FakeOpenAI) -> str:
 
 
 def _shown(message: dict[str, Any]) -> str:
-    """A message under its role and name."""
     head = f"── {message['role']} {message.get('name', '')}".rstrip()
     return f"{head}\n{text_of(message.get('content')).strip()}"
 
@@ -409,9 +407,10 @@ def _shown(message: dict[str, Any]) -> str:
 
 
 def measure_prompts(dsn: str, *, turns: int = TURNS) -> dict[str, float]:
-    """Every figure, in a database of its own on the server of ``dsn``; four minutes for 200 turns.
+    """Measure everything in a new database on the server of ``dsn``; 200 turns take four minutes.
 
-    Most of that is the local embedder, which decides what is found and so what a prompt holds.
+    Most of the time goes to the local embedder, which decides what is found and so what a prompt
+    holds.
     """
     return asyncio.run(_measure(dsn, turns))
 
@@ -435,7 +434,7 @@ async def _show_example(dsn: str) -> str:
 
 @asynccontextmanager
 async def _bot(dsn: str) -> AsyncIterator[tuple[Core, FakeOpenAI]]:
-    """A bot without Telegram on a new database, and its model, which speaks as OpenAI's."""
+    """Run a bot without Telegram on a new database, with a model with OpenAI's API."""
     async with FakeOpenAI() as model, _core(dsn, "openai", model) as core:
         yield core, model
 
@@ -444,7 +443,7 @@ async def _bot(dsn: str) -> AsyncIterator[tuple[Core, FakeOpenAI]]:
 async def _core(
     dsn: str, provider: str, model: FakeOpenAI | FakeOtherModels
 ) -> AsyncIterator[Core]:
-    """A bot without Telegram on a new database, with a model of that provider."""
+    """Run a bot without Telegram on a new database, with a model of ``provider``."""
     with _new_database(dsn) as address:
         values: dict[str, Any] = {
             "llm_model": OTHERS.get(provider, MODEL),
@@ -460,7 +459,7 @@ async def _core(
 
 @contextmanager
 def _new_database(dsn: str) -> Iterator[str]:
-    """A database of our own beside the one of ``dsn``; dropped afterwards."""
+    """Create a database on the server of ``dsn`` for the block, and drop it afterwards."""
     name = "pomni_prompts"
     connection = psycopg2.connect(dsn)
     connection.autocommit = True

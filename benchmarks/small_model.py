@@ -1,13 +1,13 @@
-"""Thirty lines a language in the console with the model that the environment names.
+"""Console dialogue of thirty lines per language with a model named by the environment.
 
     OPENAI_API_KEY=none OPENAI_BASE_URL=http://127.0.0.1:8081/v1 LLM_MODEL=openai:local \
         LLM_CONTEXT_SIZE=8192 python -m benchmarks.small_model [en] [ru] [uk]
 
-For a model on one's own machine: whether it calls tools as it should, and how long it takes.
-``small_model.toml`` holds the lines. Prints each line with its reply, and a JSON line a language:
-the tools it called and how many of the calls failed, replies in which a call was shown as text,
-facts held of those told, reminders waiting of those asked for, questions whose reply has the
-answer, and seconds a line (median, longest).
+For a model on one's own machine: it shows if tools are called correctly, and how fast it is.
+``small_model.toml`` holds the lines. Prints each line with its reply, and a JSON line per
+language: the tools called and the number of failed calls, replies that show a call as text, facts
+stored of those told, reminders set of those requested, questions answered correctly, and seconds
+per line (median, longest).
 """
 
 import asyncio
@@ -40,7 +40,7 @@ JOIN conversations c ON c.id = t.conversation_id WHERE c.telegram_user_id = %(us
 
 
 async def main(languages: list[str]) -> None:
-    """Have the talk in each language, each as a user of its own."""
+    """Run the dialogue in each language, with a user for each."""
     talks = tomllib.loads(LINES.read_text(encoding="utf-8"))
     with tempfile.TemporaryDirectory(prefix="pomni-small-model-") as folder:
         async with open_core(Settings(_env_file=None, data_dir=Path(folder))) as core:
@@ -77,7 +77,7 @@ async def _have(core: Core, user_id: int, lines: list[dict[str, str]]) -> dict[s
 
 
 def _kept(lines: list[dict[str, str]], key: str, texts: list[str]) -> str:
-    """How many of what was told is in one of the texts, such as 8/10."""
+    """Return how many of the expected patterns match a text, such as 8/10."""
     wanted = [line[key] for line in lines if key in line]
     kept = sum(any(re.search(one, text, re.IGNORECASE) for text in texts) for one in wanted)
     return f"{kept}/{len(wanted)}"

@@ -1,4 +1,4 @@
-"""Turns: added latency, throughput, cold start and memory of the bot and of the bare handler."""
+"""Turn figures: added latency, throughput, cold start and memory of the bot and the bare one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from benchmarks.world import ROOT, World, percentile, process
 
 Numbers = dict[str, float]
 
-# Messages that are in no index yet, and documents without a vector.
+# Count messages that are not indexed yet, and documents without a vector.
 COUNT_PENDING = """
 SELECT (SELECT count(*) FROM unindexed_messages)
      + (SELECT count(*) FROM search_documents WHERE model_id IS NULL)
@@ -25,7 +25,7 @@ SELECT (SELECT count(*) FROM unindexed_messages)
 
 @dataclass(frozen=True)
 class Load:
-    """How much of everything a run does."""
+    """Amounts of load in a run."""
 
     users: int = 10_000
     rate: float = 20.0  # messages a second
@@ -43,14 +43,14 @@ async def measure_bot(
     *,
     remembers: bool = False,
 ) -> Numbers:
-    """Everything about one bot, in one process; ``remembers``: it embeds what was said."""
+    """Measure one bot in one process; with ``remembers``, also until its messages are embedded."""
     world.timeline.expect(1)
     await world.say(1, load.users)
     started = time.monotonic()
     with process(arguments, world.environment(dsn), folder) as child:
         await asyncio.wait_for(world.timeline.done.wait(), 60)
         numbers = {"cold_start_s": time.monotonic() - started}
-        await asyncio.sleep(2)  # let it settle: this is what an idle bot holds
+        await asyncio.sleep(2)  # until the bot is idle
         numbers["memory_idle_mb"] = _memory(child)
         numbers |= await _paced(world, load, "added", steady=True)
         numbers |= await _paced(world, load, "random_added", steady=False)
@@ -65,7 +65,7 @@ async def measure_bot(
 
 
 async def _paced(world: World, load: Load, name: str, *, steady: bool) -> Numbers:
-    """Messages at a rate, evenly or at random moments (Poisson), and what the bot adds to each."""
+    """Send messages at a rate, evenly or at random (Poisson); return the latency that it adds."""
     world.timeline.expect(load.paced)
     moments = random.Random(7)
     for number in range(1, load.paced + 1):
@@ -86,7 +86,7 @@ async def _paced(world: World, load: Load, name: str, *, steady: bool) -> Number
 
 
 async def _flood(world: World, load: Load, count: int) -> Numbers:
-    """Messages of different users, all at once: how many turns a second the bot sustains."""
+    """Send messages of different users at once; return the turns a second."""
     world.timeline.expect(count)
     start = time.monotonic()
     for number in range(1, count + 1):
@@ -98,7 +98,7 @@ async def _flood(world: World, load: Load, count: int) -> Numbers:
 
 
 async def _until_embedded(dsn: str) -> float:
-    """Seconds until everything that was said is found by its meaning too."""
+    """Return the seconds until all messages are indexed and embedded."""
     start = time.monotonic()
     while await asyncio.to_thread(_count_pending, dsn):  # noqa: ASYNC110  (the bot's)
         await asyncio.sleep(0.5)
@@ -113,12 +113,12 @@ def _count_pending(dsn: str) -> int:
 
 
 def _memory(child: psutil.Process) -> float:
-    """Resident megabytes of a process."""
+    """Return the resident megabytes of a process."""
     return float(child.memory_info().rss) / 1e6
 
 
 async def measure_turns(dsn: str, load: Load, folder: Path) -> dict[str, object]:
-    """The bot, then the bare handler, in the same world; and how they compare."""
+    """Measure the bot, then the bare handler, in equal worlds; return both and their ratios."""
     async with World() as world:
         pomni = await measure_bot(
             world, [str(ROOT / "bot.py"), "run"], dsn, load, folder, remembers=True

@@ -1,9 +1,9 @@
-"""How many turns a second one receiver and 1, 2 or 4 workers make, and who uses the processor.
+"""Turns a second of one receiver with 1, 2 or 4 workers, and their use of the CPU.
 
     python -m benchmarks.workers --messages 1000
 
-The receiver polls and has one place for turns; the workers have eight each. The model and Telegram
-are loopback servers in this process, PostgreSQL is on this machine too.
+The receiver polls and runs one turn at a time, each worker eight. The model and Telegram are
+loopback servers in this process, and PostgreSQL runs on this machine too.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FIRST_USER = 2**41
 
 
 def processor_seconds() -> dict[str, float]:
-    """Seconds of processor by who used them: the bots, PostgreSQL, this process."""
+    """Return the CPU seconds of the bots, PostgreSQL and this process."""
     spent: dict[str, float] = defaultdict(float)
     own = psutil.Process()
     spent["fakes"] = sum(own.cpu_times()[:2])
@@ -48,9 +48,9 @@ def processor_seconds() -> dict[str, float]:
 
 
 async def measure(world: World, first: int, workers: int, messages: int) -> dict[str, float]:
-    """Turns a second from the first message to the last answer, and who took how long for one.
+    """Return the turns a second from first message to last answer, and the CPU times per turn.
 
-    Everybody writes one message; ``first`` is the first of them.
+    Every user sends one message; ``first`` is the id of the first user.
     """
     telegram = world.telegram
     bots = [await world.start("run", WORKER_CONCURRENCY="1")]
@@ -69,7 +69,7 @@ async def measure(world: World, first: int, workers: int, messages: int) -> dict
 
 
 async def run(dsn: str, messages: int) -> None:
-    """Print the table."""
+    """Measure each number of workers and print the table."""
     async with FakeTelegram() as telegram, FakeOpenAI() as model:
         telegram.keep_calls = model.keep_requests = False
         model.reply = lambda request: Reply(text=f"эхо: {request.last_user_text[:40]}")
@@ -87,7 +87,7 @@ async def run(dsn: str, messages: int) -> None:
 
 
 def main() -> None:
-    """Start a database, and measure."""
+    """Start a database and measure."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--messages", type=int, default=1000)
     messages = parser.parse_args().messages

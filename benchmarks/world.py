@@ -1,4 +1,4 @@
-"""The world of the benchmarks: a full database, fake servers, and bots as processes."""
+"""Setup of the benchmarks: a filled database, fake servers, and bots as processes."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from tests.fakes.telegram_types import SentMessage
 
 ROOT = Path(__file__).resolve().parents[1]
 FIRST_USER = 2**41  # ids above 32 bits, as Telegram has them
-LONG_USER = FIRST_USER - 1  # the one with a conversation of 100,000 messages
+LONG_USER = FIRST_USER - 1  # has a conversation of 100,000 messages
 
-INDEXED = 20  # messages of each user that the search knows; they are long out of the window
-SHOWN = 20  # messages of each user that no summary covers
+INDEXED = 20  # indexed messages of each user; they are far outside the window
+SHOWN = 20  # messages of each user without a summary
 
-# Ten thousand users with a hundred messages each, and one with a hundred thousand. The texts are
-# sentences of 8 to 14 words out of 5,000, so that the postings are realistic lists. Everything
-# has been digested: what is measured is the turns, not the background catching up with them.
+# Fill ten thousand users with a hundred messages each, and one with a hundred thousand. The texts
+# are sentences of 8 to 14 words out of 5,000, so that the posting lists are realistic. All of them
+# are marked as digested, so that turns are measured and not the background work.
 FILL = """
 INSERT INTO conversations (owner_id, telegram_user_id, extracted_position)
 SELECT add_owner({first} + n, 0), {first} + n, {long} FROM generate_series(-1, {users} - 1) n;
@@ -74,7 +74,7 @@ INSERT INTO search_owners (owner_id, next_position, documents, terms)
 SELECT owner_id, max(position) + 1, count(*), sum(length) FROM search_documents GROUP BY 1;
 """
 
-# Vectors of length 1 in random directions; each stands in many rows.
+# Unit vectors in random directions; each is used in many rows.
 VECTORS = 1000
 FILL_VECTORS = """
 CREATE TEMP TABLE sample_vectors AS
@@ -84,7 +84,7 @@ FROM generate_series(0, {vectors} - 1) n, generate_series(1, {dimensions}) GROUP
 
 
 def fill_database(dsn: str, *, users: int, each: int, long: int) -> int:
-    """Fill an empty database with history; returns how many messages it has."""
+    """Fill an empty database with history; return its number of messages."""
     migrate(dsn)
     model = asyncio.run(measure_embeddings(dsn))
     connection = psycopg2.connect(dsn)
@@ -106,7 +106,7 @@ def fill_database(dsn: str, *, users: int, each: int, long: int) -> int:
 
 
 async def measure_embeddings(dsn: str) -> EmbeddingModel:
-    """The local embedding model, as the bot would measure it at its first start."""
+    """Return the local embedding model, measured as by the bot's first start."""
     client = PgClient(dsn)
     client.open()
     try:
@@ -117,20 +117,23 @@ async def measure_embeddings(dsn: str) -> EmbeddingModel:
 
 @dataclass
 class Timeline:
-    """When each numbered message was sent, reached the model, and was first answered (seconds)."""
+    """Times at which each numbered message was sent, reached the model and was first answered.
+
+    All are seconds on the monotonic clock.
+    """
 
     sent: dict[int, float] = field(default_factory=dict)
     asked: dict[int, float] = field(default_factory=dict)
     answered: dict[int, float] = field(default_factory=dict)
-    answers: set[tuple[int, int]] = field(default_factory=set)  # a number, and a message with it
+    answers: set[tuple[int, int]] = field(default_factory=set)  # number, id of the answer
     done: asyncio.Event = field(default_factory=asyncio.Event)
     expected: int = 0
     thinking: float = 0.0  # seconds that the model takes for an answer
 
     def reply(self, request: ChatRequest) -> Reply:
-        """The model: answers with the number it was asked, at once unless ``thinking`` says so.
+        """Answer as the model, with the number of the message, after ``thinking`` seconds.
 
-        What the background asks of it bears no number; it finds nothing worth remembering.
+        Requests of the background have no number; for them no facts are found.
         """
         try:
             number = _number(request.last_user_text)
@@ -140,7 +143,7 @@ class Timeline:
         return Reply(f"ответ {number}", chunk_size=100, delay=self.thinking)
 
     def note_message(self, message: SentMessage) -> None:
-        """Telegram shows a message, new or edited; one without a number is no answer."""
+        """Note a message that Telegram shows, new or edited; one without a number is ignored."""
         with suppress(ValueError):
             number = _number(message.text)
             self.answered.setdefault(number, time.monotonic())
@@ -149,7 +152,7 @@ class Timeline:
                 self.done.set()
 
     async def quiet(self, seconds: float = 30.0) -> None:
-        """Return when every message is answered, or none has been for so many seconds."""
+        """Wait until every message is answered, or none was for the given seconds."""
         known = -1
         while known < len(self.answered) < self.expected:
             known = len(self.answered)
@@ -157,11 +160,11 @@ class Timeline:
                 await asyncio.wait_for(self.done.wait(), seconds)
 
     def latencies(self) -> list[float]:
-        """From each message that was answered to its first answer (ms)."""
+        """Return the times from each answered message to its first answer, in ms."""
         return [1000 * (at - self.sent[number]) for number, at in self.answered.items()]
 
     def expect(self, count: int) -> None:
-        """Forget everything; the next ``count`` messages are numbered from 1."""
+        """Reset for ``count`` messages, numbered from 1."""
         self.sent, self.asked, self.answered, self.answers = {}, {}, {}, set()
         self.expected = count
         self.done.clear()
@@ -172,14 +175,14 @@ def _number(text: str) -> int:
 
 
 class World:
-    """The fakes, and what they saw.
+    """Fake Telegram and model servers, and the timeline of their messages.
 
     Attributes:
-        people: How many write in turn; the fewer, the longer are their chats.
+        people: Number of users who write in turn; the fewer, the longer their chats.
     """
 
     def __init__(self, people: int = 200) -> None:
-        """Nothing listens yet."""
+        """Create the servers; entering the context starts them."""
         self.people = people
         self.timeline = Timeline()
         self.telegram = FakeTelegram(keep_calls=False)
@@ -188,24 +191,24 @@ class World:
         self.model.keeps_connections = True
 
     async def __aenter__(self) -> World:
-        """Listen."""
+        """Start the servers."""
         await self.telegram.start()
         await self.model.start()
         self.telegram.state.on_shown = self.timeline.note_message
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Close."""
+        """Stop the servers."""
         await self.telegram.stop()
         await self.model.stop()
 
     async def say(self, number: int, users: int) -> None:
-        """The next user writes message ``number``."""
+        """Send message ``number`` from the next user."""
         self.timeline.sent[number] = time.monotonic()
         await self.telegram.send_text(FIRST_USER + number * 7919 % users, f"сообщение {number}")
 
     def environment(self, dsn: str) -> dict[str, str]:
-        """The settings of a bot in this world."""
+        """Return the environment variables of a bot in this world."""
         inherited = {key: os.environ[key] for key in ("PATH", "HOME", "LANG") if key in os.environ}
         return {
             **inherited,
@@ -229,7 +232,7 @@ def process(
     folder: Path,
     interpreter: str = sys.executable,
 ) -> Iterator[psutil.Process]:
-    """A program in Python, running; ended at the end."""
+    """Run a Python program during the block."""
     command = [interpreter, *arguments]
     with (folder / "stderr.log").open("a") as log:
         child = subprocess.Popen(command, env=environment, cwd=folder, stderr=log)
@@ -244,6 +247,6 @@ def process(
 
 
 def percentile(values: list[float], share: float) -> float:
-    """The value below which ``share`` (0 to 1) of the values lie; nan for none."""
+    """Return the value below which ``share`` (0 to 1) of the values lie; nan for no values."""
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else float("nan")

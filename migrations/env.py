@@ -1,10 +1,10 @@
-"""Alembic's entry: the connection comes from ``src/pg/migrations.py``.
+"""Alembic environment; ``src/pg/migrations.py`` provides the connection.
 
-All migrations run in one transaction, so that one that fails leaves the database as it was.
+All migrations run in one transaction, so that a failing one leaves the database unchanged.
 
-The migrations 0101 to 0105 make in one go what 0001 to 0031 had made step by step. A database at
-0031 differs from theirs by what stands here, and by its comments and views, which are taken from
-those migrations themselves; later migrations run as they do elsewhere.
+Migrations 0101 to 0105 create in one step the schema that 0001 to 0031 built up. A database at
+0031 differs from it by ``CHANGE_TABLES``, and by its comments and views, which are read from
+0101 to 0105 themselves. Later migrations run as on any other database.
 """
 
 import re
@@ -12,10 +12,10 @@ from typing import Any
 
 from alembic import context
 
-ADOPTED = "0105"  # what 0031 becomes
+ADOPTED = "0105"  # version of a database at 0031 after its adoption
 
-# What nothing reads is dropped, what the mode of an answer is noted in is added, and two bounds of
-# one setting become one. A message or document that was put aside is tried again.
+# Drop columns that nothing reads, add the column for the mode of an answer, and merge two bounds
+# of one setting into one. Quarantined messages and documents are retried.
 CHANGE_TABLES = """
 DROP VIEW memories_with_source;
 ALTER TABLE messages ADD COLUMN mode text CHECK (mode IN ('assistant', 'strict'));
@@ -40,15 +40,15 @@ ALTER TABLE global_settings
     ADD CHECK (background_calls_per_hour BETWEEN 1 AND 100000);
 """
 
-# The database is at this version from now on.
+# Set the database's version.
 STAMP = "UPDATE alembic_version SET version_num = %(version)s"
 
-# A comment of a migration: it begins a line, and nothing stands behind it.
+# A COMMENT statement in a migration; it starts and ends with a line.
 COMMENT = re.compile(r"^COMMENT ON .+?';$", re.MULTILINE | re.DOTALL)
 
 
 def adopt(cursor: Any) -> None:
-    """Bring a database at 0031 to ``ADOPTED``."""
+    """Migrate a database at 0031 to ``ADOPTED``."""
     cursor.execute(CHANGE_TABLES)
     for revision in reversed(list(context.script.iterate_revisions(ADOPTED, "base"))):
         parts = vars(revision.module).items()

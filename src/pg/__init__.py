@@ -1,1 +1,1 @@
-"""PostgreSQL: the pool, locks, migrations, settings in the database, the embedded server."""
+"""PostgreSQL: connection pool, locks, migrations, stored settings and the embedded server."""

@@ -1,4 +1,4 @@
-"""Connections of asyncio (psycopg): the queue's."""
+"""Asyncio connections (psycopg) for the job queue."""
 
 import asyncio
 import os
@@ -15,36 +15,36 @@ from psycopg_pool import AsyncConnectionPool
 
 from src.pg import connection as shared
 
-# procrastinate waits for its statements without an end. Here each wait has a deadline: then the
-# socket is shut, and psycopg reports a lost connection, which the workers survive.
+# procrastinate waits for its statements without a timeout. Here each wait has a deadline, after
+# which the socket is shut down; psycopg then reports a lost connection, which workers survive.
 
 T = TypeVar("T")
 
 WAIT_SECONDS = shared.ORDINARY.statement + shared.GRACE
-DOUBT_SECONDS = 5.0  # of silence, after which a connection is asked before it is used
+DOUBT_SECONDS = 5.0  # without an answer, after which a connection is checked before use
 
 
 class QueueConnection(AsyncConnection[Any]):
-    """A connection that gives up a server that says nothing.
+    """Connection that gives up on a silent server.
 
-    With it go all others of this process that have not been heard since: after a fail-over each
-    of them would cost its time-out.
+    When one gives up, all connections of the process that were last answered before its call began
+    are cut too: after a failover each of them would otherwise run into its own timeout.
     """
 
-    _living: ClassVar["WeakSet[QueueConnection]"] = WeakSet()
+    _instances: ClassVar["WeakSet[QueueConnection]"] = WeakSet()
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """Made by ``connect``."""
+        """Create the connection; called by ``connect``."""
         super().__init__(*args, **kwargs)
         self._answered_at = time.monotonic()
-        self._living.add(self)
+        self._instances.add(self)
 
     @classmethod
     async def connect(cls, *args: Any, **kwargs: Any) -> Self:
-        """See psycopg.
+        """Connect, as in psycopg.
 
         Raises:
-            psycopg.OperationalError: With a cause in our words: psycopg's quote the address.
+            psycopg.OperationalError: With a message of ours, since psycopg's quotes the address.
         """
         try:
             return await super().connect(*args, **kwargs)
@@ -52,56 +52,51 @@ class QueueConnection(AsyncConnection[Any]):
             raise psycopg.OperationalError(str(shared.connect_failure(error))) from None
 
     async def wait(self, gen: PQGen[T], *args: Any, **kwargs: Any) -> T:
-        """Wait for the server, within bounds; only a notification may take any time.
+        """Wait for the server until the deadline; waiting for notifications has none.
 
-        For one psycopg would look ten times a second whether it has been interrupted, which
-        asyncio tells it anyway.
+        Their interval is raised: psycopg would wake up ten times a second to check for an
+        interruption, which asyncio reports anyway.
         """
         if getattr(gen, "__name__", "") == "notifies":
             return await super().wait(gen, *args, **{**kwargs, "interval": WAIT_SECONDS})
         began = time.monotonic()
-        late = asyncio.get_running_loop().call_later(WAIT_SECONDS, self._give_up, began)
+        timer = asyncio.get_running_loop().call_later(WAIT_SECONDS, self._give_up, began)
         try:
             return await super().wait(gen, *args, **kwargs)
         finally:
-            late.cancel()
+            timer.cancel()
             self._answered_at = time.monotonic()
 
     def is_in_doubt(self) -> bool:
-        """Whether the server may have hung up, as far as can be seen without asking it."""
+        """Return True if the server may have hung up, judged without a round trip."""
         is_silent = time.monotonic() - self._answered_at > DOUBT_SECONDS
         return is_silent or shared.has_input(self.pgconn.socket)
 
     def _give_up(self, began: float) -> None:
         self._cut()
-        for other in list(self._living):
+        for other in list(self._instances):
             if other._answered_at < began:
                 other._cut()
 
     def _cut(self) -> None:
         with (
             suppress(OSError, psycopg.Error),
-            socket.socket(fileno=os.dup(self.pgconn.socket)) as line,
+            socket.socket(fileno=os.dup(self.pgconn.socket)) as duplicate,
         ):
-            line.shutdown(socket.SHUT_RDWR)
+            duplicate.shutdown(socket.SHUT_RDWR)
 
 
 async def limit(connection: AsyncConnection[Any]) -> None:
-    """Hold a new connection to the ordinary limits."""
-    await connection.set_autocommit(True)  # each of procrastinate's statements stands for itself
+    """Apply the ordinary limits to a new connection."""
+    await connection.set_autocommit(True)  # each of procrastinate's statements is a transaction
     await connection.execute(shared.SET_LIMITS, {**shared.ORDINARY.columns(), "is_local": False})
 
 
 def queue_pool(**options: Any) -> AsyncConnectionPool[Any]:
-    """Procrastinate's pool; it asks only a connection that is in doubt whether it lives."""
-    return AsyncConnectionPool(**{**options, "check": _check})
+    """Return a pool for procrastinate that checks only connections in doubt."""
+    return AsyncConnectionPool(**{**options, "check": _check_connection})
 
 
-async def _check(connection: QueueConnection) -> None:
-    """Ask the server where the socket says something, or has said nothing for long.
-
-    Raises:
-        psycopg.Error: The connection is lost; the pool takes another.
-    """
+async def _check_connection(connection: QueueConnection) -> None:
     if connection.is_in_doubt():
         await AsyncConnectionPool.check_connection(connection)

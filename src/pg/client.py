@@ -1,4 +1,4 @@
-"""The PostgreSQL client: a bounded pool, transactions, repositories, the one bridge to asyncio."""
+"""PostgreSQL client: a bounded pool, transactions, base repositories, the bridge to asyncio."""
 
 import asyncio
 import re
@@ -20,13 +20,13 @@ from src.pg.connection import Limits, PgConnection, connect, statement_failure
 
 
 class PgPool(ThreadedConnectionPool):
-    """A pool that keeps its connections, and never connects while it holds its lock.
+    """Pool that keeps its connections and never connects while it holds its lock.
 
-    psycopg2's own closes every connection above ``minconn`` on return, and makes a caller that
-    wants an idle connection, or returns one, wait for another's attempt to reach the server.
+    psycopg2's own pool closes every connection above ``minconn`` on return, and blocks callers
+    that take or return an idle connection while another caller connects.
     """
 
-    # Of the base classes; their stubs keep silent about them.
+    # Attributes of the base classes that their stubs leave out.
     _lock: threading.Lock
     _pool: list[PgConnection]
     _used: dict[object, PgConnection]
@@ -40,17 +40,17 @@ class PgPool(ThreadedConnectionPool):
         """
         self._dsn = dsn
         super().__init__(minconn, maxconn)
-        self.minconn = maxconn  # of the idle ones, as many are kept
+        self.minconn = maxconn  # idle connections up to this number are kept
 
     def _connect(self, key: object = None) -> PgConnection:
-        """One more idle connection; the base class asks for those of the beginning."""
+        """Add an idle connection; the base class calls this for the first ``minconn``."""
         assert key is None, "getconn connects by itself"
         connection = connect(self._dsn)
         self._pool.append(connection)
         return connection
 
     def getconn(self, key: object = None) -> PgConnection:
-        """An idle connection, else a new one.
+        """Return an idle connection, or a new one if there is none.
 
         Raises:
             PoolError: The pool is closed.
@@ -68,26 +68,27 @@ class PgPool(ThreadedConnectionPool):
             return self._getconn(key)
 
     def list_used(self) -> list[PgConnection]:
-        """The connections in use."""
+        """Return the connections in use."""
         with self._lock:
             return list(self._used.values())
 
 
 PARAMETER = re.compile(r"%\((\w+)\)s")
+# The owner's id, from the parameters of ``Owner.columns``.
 OWNER_ID = """
 (SELECT id FROM owners
  WHERE telegram_user_id = %(owner_user)s AND thread_id = %(owner_thread)s)"""
 
 
 class PreparedStatement(str):
-    """A statement of every turn, which the server plans once per connection and not each time.
+    """Statement that the server plans once per connection; for statements of every turn.
 
-    Its plan is made without the parameters: none of them may decide which index serves.
+    The plan is made without the parameters, so the choice of an index must not depend on them.
 
     Attributes:
-        name: Its name on the server.
-        prepare: What tells the server about it.
-        run: What runs it afterwards, with the same parameters.
+        name: Name of the statement on the server.
+        prepare: SQL that prepares it.
+        run: SQL that executes it, with the same parameters.
     """
 
     name: str
@@ -95,9 +96,9 @@ class PreparedStatement(str):
     run: str
 
     def __new__(cls, name: str, sql: str) -> Self:
-        """``sql`` with ``%(parameter)s`` as everywhere; its types are what PostgreSQL infers."""
+        """Build both SQL texts from ``sql``; PostgreSQL infers the types of its parameters."""
         self = super().__new__(cls, sql)
-        sql = sql.replace("%(owner)s", OWNER_ID)  # what is handed over may be no query
+        sql = sql.replace("%(owner)s", OWNER_ID)  # EXECUTE takes no subquery as a parameter
         names = dict.fromkeys(PARAMETER.findall(sql))
         places = {parameter: f"${number}" for number, parameter in enumerate(names, start=1)}
         values = ", ".join(f"%({parameter})s" for parameter in names)
@@ -110,32 +111,32 @@ class PreparedStatement(str):
 
 
 # psycopg2's ``ThreadedConnectionPool`` raises at once when it is exhausted, and hands out
-# connections that died with a restarted server. Here a caller waits for a free connection; dead
-# ones are closed before use; a statement is retried once when its connection breaks. When one
-# connection was cut because the server was silent, those that have not been heard since are closed
-# too: after a fail-over each would cost its time-out.
+# connections that died with a restarted server. Here a caller waits for a free connection, dead
+# ones are closed before use, and a statement is retried once if its connection breaks. When one
+# connection is cut because the server is silent, those not answered since are closed too: after
+# a failover each would run into its own timeout.
 
 T = TypeVar("T")
 Params = Mapping[str, Any] | Owner | None
 Row = tuple[Any, ...]
 Record = dict[str, Any]
 
-# How long a broken statement waits for a server that restarts: what only this process knows, such
-# as that Telegram took an answer, should get into the database and not be done twice.
+# A broken statement waits so long for a restarting server: what only this process knows, such as
+# that Telegram accepted an answer, should reach the database and not be done twice.
 RECONNECT_SECONDS = 15.0
-RECONNECT_PAUSE = 0.1
-CLOSE_SECONDS = 0.5  # what a running statement gets when the client is closed
+RECONNECT_PAUSE = 0.1  # seconds
+CLOSE_SECONDS = 0.5  # for a running statement when the client is closed
 
 
 class _NoFreeConnectionError(errors.StorageUnavailableError):
-    """Every connection of the pool stayed in use."""
+    """All connections of the pool stayed in use."""
 
 
 class Transaction:
-    """What the block of ``PgClient.transaction`` runs its statements on."""
+    """Open transaction of ``PgClient.transaction``."""
 
     def __init__(self, client: "PgClient", cursor: Cursor) -> None:
-        """Made by ``PgClient`` alone."""
+        """Wrap a cursor; created only by ``PgClient``."""
         self._client = client
         self._cursor = cursor
 
@@ -143,9 +144,9 @@ class Transaction:
         self,
         work: Callable[["Transaction"], T],
         *,
-        limits: Limits | None = None,  # noqa: ARG002  (it has its own)
+        limits: Limits | None = None,  # noqa: ARG002  (the transaction has its own)
     ) -> T:
-        """Run more steps in this one."""
+        """Run ``work`` in this transaction."""
         return work(self)
 
     def fetch_all(self, sql: str, params: Params = None, /, **named: Any) -> list[Row]:
@@ -154,17 +155,17 @@ class Transaction:
         return self._cursor.fetchall() if self._cursor.description else []
 
     def fetch_records(self, sql: str, params: Params = None, /, **named: Any) -> list[Record]:
-        """Run a statement and return its rows by the names of their columns."""
+        """Run a statement and return its rows as dicts by column name."""
         rows = self.fetch_all(sql, params, **named)
         names = [column.name for column in self._cursor.description or ()]
         return [dict(zip(names, row, strict=True)) for row in rows]
 
     def fetch_one(self, sql: str, params: Params = None, /, **named: Any) -> Row | None:
-        """Run a statement and return its first row or None."""
+        """Run a statement and return its first row, or None."""
         return next(iter(self.fetch_all(sql, params, **named)), None)
 
     def execute(self, sql: str, params: Params = None, /, **named: Any) -> int:
-        """Run a statement and return how many rows it touched."""
+        """Run a statement and return the number of affected rows."""
         self._client.statements += 1
         if isinstance(sql, PreparedStatement):
             connection: Any = self._cursor.connection
@@ -172,23 +173,25 @@ class Transaction:
                 self._cursor.execute(sql.prepare)
                 connection.prepared.add(sql.name)
             sql = sql.run
-        self._cursor.execute(sql, joined(params, named))
+        columns = params.columns() if isinstance(params, Owner) else params
+        # None without any parameter, so that ``%`` needs no escape.
+        self._cursor.execute(sql, {**(columns or {}), **named} or None)
         return int(self._cursor.rowcount)
 
 
 @dataclass(eq=False, repr=False)
 class PgClient:
-    """A pool of PostgreSQL connections for threads, with a bridge for coroutines.
+    """Pool of PostgreSQL connections for threads, with a bridge for coroutines.
 
     Attributes:
         dsn: A libpq address.
-        min_connections: Connections opened at once.
-        max_connections: The most that are ever open.
+        min_connections: Number of connections that ``open`` opens.
+        max_connections: Maximum number of open connections.
         wait_timeout: Seconds that a caller waits for a free connection.
-        statements: How many statements went to the server, for tests and benchmarks; that one
-            is prepared, once per connection, is not counted.
-        transactions: How many transactions these were (a statement alone is one).
-        full_at: When a statement last failed for a full disk, on the monotonic clock, or None.
+        statements: Number of statements sent, for tests and benchmarks, without the PREPAREs.
+        transactions: Number of transactions run (a single statement is one).
+        full_at: Time of the last statement that failed because the disk was full, on the
+            monotonic clock, or None.
     """
 
     dsn: str
@@ -197,7 +200,7 @@ class PgClient:
     wait_timeout: float = 10.0
 
     def __post_init__(self) -> None:
-        """Nothing connects yet; see ``open``."""
+        """Set up the state; ``open`` connects."""
         self.statements = 0
         self.transactions = 0
         self.full_at: float | None = None
@@ -222,13 +225,13 @@ class PgClient:
             self._is_closing = False
 
     def close(self) -> None:
-        """Close every connection. Closing twice does nothing.
+        """Close every connection; a second call does nothing.
 
-        A statement that still runs gets half a second more: with a frozen server it would hold up
-        the end of the process.
+        A running statement gets ``CLOSE_SECONDS`` more: with a frozen server it would delay the
+        end of the process.
         """
         with self._open_lock:
-            threads, self._threads = self._threads, None  # from here on ``run`` refuses
+            threads, self._threads = self._threads, None  # ``run`` raises from here on
             self._is_closing = True
             if self._pool is None or threads is None:
                 return
@@ -239,10 +242,10 @@ class PgClient:
             self._pool = None
 
     async def run(self, function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
-        """Call a blocking repository method in the client's own threads.
+        """Call a blocking repository method in one of the client's threads.
 
         This is the only bridge between asyncio and psycopg2. There are as many threads as
-        connections, so a burst of coroutines queues here and not in front of the pool.
+        connections, so a burst of coroutines queues here and not at the pool.
         """
         if self._threads is None:
             raise errors.StorageUnavailableError("the database client is closed")
@@ -252,41 +255,41 @@ class PgClient:
     def fetch_all(
         self, sql: str, params: Params = None, /, *, limits: Limits | None = None, **named: Any
     ) -> list[Row]:
-        """Run one statement as a transaction of its own and return its rows.
+        """Run one statement in its own transaction and return its rows.
 
-        A statement whose connection breaks is run once more on a new connection, so it must
-        not do harm when it runs twice: our statements are guarded by unique constraints.
+        A statement whose connection breaks is retried once on a new connection, so it must be
+        harmless when it runs twice: our statements are guarded by unique constraints.
 
         Args:
-            sql: With ``%(name)s`` for parameters.
-            params: Their values, or the owner whose ``columns()`` are among them.
-            named: More of their values.
-            limits: How long it may take; by default what a turn's statement gets.
+            sql: The statement, with ``%(name)s`` for parameters.
+            params: Parameters, or the owner whose ``columns()`` are among them.
+            named: More parameters.
+            limits: Timeouts; ``ORDINARY`` by default.
 
         Raises:
-            StorageUnavailableError: No connection, or it broke twice, or took too long.
+            StorageUnavailableError: No connection, or it broke twice, or a timeout passed.
             StorageRejectedError: The server refused the statement.
         """
         return self._run(lambda t: t.fetch_all(sql, params, **named), limits)
 
     def fetch_records(self, sql: str, params: Params = None, /, **named: Any) -> list[Record]:
-        """Like ``fetch_all``, each row with the names of its columns, for lists to be shown."""
+        """Like ``fetch_all``, with each row as a dict by column name."""
         return self._run(lambda t: t.fetch_records(sql, params, **named), None)
 
     def fetch_one(
         self, sql: str, params: Params = None, /, *, limits: Limits | None = None, **named: Any
     ) -> Row | None:
-        """Like ``fetch_all``, for the first row or None."""
+        """Like ``fetch_all``, but return the first row, or None."""
         return next(iter(self.fetch_all(sql, params, limits=limits, **named)), None)
 
     def execute(
         self, sql: str, params: Params = None, /, *, limits: Limits | None = None, **named: Any
     ) -> int:
-        """Like ``fetch_all``, for a statement without rows; returns the rows it touched."""
+        """Like ``fetch_all``, but return the number of affected rows."""
         return self._run(lambda t: t.execute(sql, params, **named), limits)
 
     def maintain(self, sql: str, *, limits: Limits) -> None:
-        """Run what PostgreSQL refuses in a transaction (VACUUM), on a connection of its own.
+        """Run a statement that PostgreSQL refuses in a transaction (VACUUM), on a new connection.
 
         Raises:
             StorageError: The server cannot be reached, or refused the statement.
@@ -299,17 +302,17 @@ class PgClient:
     def in_transaction(
         self, work: Callable[[Transaction], T], *, limits: Limits | None = None
     ) -> T:
-        """Run ``work`` in one transaction, and once more when the connection breaks."""
+        """Run ``work`` in one transaction; retry it once if the connection breaks."""
 
         def attempt() -> T:
             with self.transaction(limits=limits) as transaction:
                 return work(transaction)
 
-        return self._repeat_once(attempt)
+        return self._retry_once(attempt)
 
     @contextmanager
     def transaction(self, *, limits: Limits | None = None) -> Iterator[Transaction]:
-        """One transaction: committed at the end of the block, rolled back on any error."""
+        """Open a transaction: committed at the end of the block, rolled back on any error."""
         with self._connection() as connection:
             connection.autocommit = False
             self.transactions += 1
@@ -320,10 +323,9 @@ class PgClient:
                     yield Transaction(self, cursor)
             finally:
                 if limits is not None:
-                    connection.forget_limit()
+                    connection.reset_limit()
 
     def _run(self, work: Callable[[Transaction], T], limits: Limits | None) -> T:
-        """Run one statement; without limits of its own it needs no BEGIN and COMMIT."""
         if limits is not None:
             return self.in_transaction(work, limits=limits)
 
@@ -334,13 +336,13 @@ class PgClient:
                 with connection.cursor() as cursor:
                     return work(Transaction(self, cursor))
 
-        return self._repeat_once(attempt)
+        return self._retry_once(attempt)
 
-    def _repeat_once(self, attempt: Callable[[], T]) -> T:
+    def _retry_once(self, attempt: Callable[[], T]) -> T:
         try:
             return attempt()
         except (_NoFreeConnectionError, errors.StorageFullError, errors.StorageTimeoutError):
-            raise  # the server answers, and trying again at once would change nothing
+            raise  # the server answers, and an immediate retry would fail again
         except errors.StorageUnavailableError:
             if self._is_closing:
                 raise
@@ -348,7 +350,6 @@ class PgClient:
         return attempt()
 
     def _wait_until_reachable(self) -> None:
-        """Wait, within bounds, for a server that is restarting; then let the attempt decide."""
         deadline = time.monotonic() + RECONNECT_SECONDS
         while not self._is_closing and time.monotonic() < deadline:
             with suppress(errors.StorageUnavailableError):
@@ -367,7 +368,7 @@ class PgClient:
                 f"(PG_POOL_MAX is {self.max_connections})"
             )
         try:
-            connection = self._take(pool)
+            connection = self._take_connection(pool)
             try:
                 with wrapped_errors():
                     yield connection
@@ -377,12 +378,11 @@ class PgClient:
                 _roll_back(connection)
                 raise
             finally:
-                self._give_back(pool, connection)
+                self._return_connection(pool, connection)
         finally:
             self._slots.release()
 
-    def _take(self, pool: PgPool) -> PgConnection:
-        """A live connection: those whose server has hung up are closed and passed over."""
+    def _take_connection(self, pool: PgPool) -> PgConnection:
         while True:
             try:
                 connection = pool.getconn()
@@ -394,7 +394,7 @@ class PgClient:
                 return connection
             pool.putconn(connection, close=True)
 
-    def _give_back(self, pool: PgPool, connection: PgConnection) -> None:
+    def _return_connection(self, pool: PgPool, connection: PgConnection) -> None:
         if connection.silent_since is not None:
             self._silent_since = max(self._silent_since, connection.silent_since)
         try:
@@ -403,28 +403,22 @@ class PgClient:
             connection.close()
 
 
-def joined(params: Params, named: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The parameters of a statement; None when it has none, so that ``%`` stands for itself."""
-    columns = params.columns() if isinstance(params, Owner) else params
-    return {**(columns or {}), **named} or None
-
-
 @contextmanager
 def wrapped_errors() -> Iterator[None]:
-    """Turn driver errors into ours, without the row that the server quotes in them."""
+    """Turn driver errors into ours, without the rows that the server quotes in them."""
     try:
         yield
     except psycopg2.Error as error:
         raise statement_failure(error) from error
-    except ValueError as error:  # psycopg2 refuses NUL bytes itself
+    except ValueError as error:  # psycopg2 itself refuses NUL bytes
         raise errors.StorageRejectedError(f"a value cannot be stored: {error}", None) from error
 
 
 def storable(text: str) -> str:
-    """The text as PostgreSQL can hold it.
+    """Return the text in a form that PostgreSQL can store.
 
-    NUL bytes and lone surrogates have no place in a UTF-8 ``text`` column; both become
-    U+FFFD, the replacement character.
+    NUL bytes and lone surrogates, which a UTF-8 ``text`` column cannot hold, become U+FFFD, the
+    replacement character.
     """
     halves = text.replace("\x00", "\ufffd").encode("utf-16-le", "surrogatepass")  # joins pairs
     return halves.decode("utf-16-le", "replace")
@@ -440,37 +434,38 @@ def _roll_back(connection: PgConnection) -> None:
 
 
 class Repository:
-    """Reads and writes through a client, which someone else opens and closes; it blocks.
+    """Base class of repositories; their methods block.
 
-    On a transaction its methods are steps of that one, which has limits of its own.
+    The caller opens and closes the client. Given a transaction instead, the methods are steps of
+    that transaction, under its limits.
     """
 
     def __init__(self, client: PgClient | Transaction) -> None:
-        """Nothing is asked yet."""
+        """Read and write through ``client``."""
         self._client = client
 
     def _all(
         self, row: Callable[..., T], sql: str, params: Params = None, /, **named: Any
     ) -> list[T]:
-        """The rows of a statement, each as ``row`` makes it of its columns."""
+        """Return the rows of a statement, each built by ``row`` from its columns."""
         return [row(*columns) for columns in self._client.fetch_all(sql, params, **named)]
 
     def _first(
         self, row: Callable[..., T], sql: str, params: Params = None, /, **named: Any
     ) -> T | None:
-        """The first row of a statement, or None; parameters as in ``_all``."""
+        """Return the first row of a statement, built as in ``_all``, or None."""
         return next(iter(self._all(row, sql, params, **named)), None)
 
     def _values(self, sql: str, **named: Any) -> list[Any]:
-        """The first column of a statement's rows, as it is."""
+        """Return the first column of a statement's rows."""
         return [row[0] for row in self._client.fetch_all(sql, **named)]
 
 
 class OwnerSteps:
-    """Steps of one use case on an owner's rows, within the caller's transaction; they block."""
+    """Base class of the steps on one owner's rows in the caller's transaction; they block."""
 
     def __init__(self, transaction: Transaction, owner: Owner) -> None:
-        """Nothing is asked yet."""
+        """Run the steps in ``transaction``, on the rows of ``owner``."""
         self._transaction = transaction
         self._owner = owner
 
@@ -478,5 +473,5 @@ class OwnerSteps:
         return self._transaction.fetch_all(sql, self._owner, **named)
 
     def _run(self, *statements: str, **named: Any) -> int:
-        """Run statements with the same parameters; returns how many rows the last one touched."""
+        """Run statements with the same parameters; return the last one's affected rows."""
         return [self._transaction.execute(sql, self._owner, **named) for sql in statements][-1]

@@ -1,4 +1,4 @@
-"""Connections whose every call ends, and what PostgreSQL's errors mean in our own words."""
+"""Connections with a deadline for every call, and PostgreSQL's errors as errors of ours."""
 
 import os
 import re
@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 from weakref import WeakSet
 
@@ -19,11 +20,11 @@ from psycopg2.extras import register_uuid
 
 from src.base import errors
 
-# The drivers' words quote what they were given: pieces of an address, which may be pieces of a
-# password, and rows, which are what users wrote. So none of theirs gets any further than here.
+# Messages of the drivers quote pieces of the address, which can be pieces of the password, and
+# rows, which hold what users wrote. So none of these messages leaves this module.
 
 DISK_FULL = "53100"
-LIMIT_EXCEEDED = "54"  # class of sqlstates that the driver takes for operational errors
+LIMIT_EXCEEDED = "54"  # class of SQLSTATEs that the driver reports as operational errors
 TIMED_OUT = ("57014", "55P03", "25P03")  # statement, lock, idle in transaction
 STOPPED = ("57P01", "57P02", "57P03", "57P05")  # shut down, crashed, starting, idle for too long
 
@@ -32,7 +33,7 @@ ADVICE = (
     "percent-encoded (@ as %40)"
 )
 
-# What libpq, or the server through it, says when it refuses to connect, and what that means.
+# Patterns in libpq's connection errors (the first match wins), and our message for each.
 CONNECT_FAILURES: tuple[tuple[str, str], ...] = (
     ("could not translate host name", f"nobody knows its host by that name: {ADVICE}"),
     ("could not parse network address", f"its host is no address: {ADVICE}"),
@@ -66,14 +67,14 @@ CONNECT_FAILURES: tuple[tuple[str, str], ...] = (
 
 
 def connect_failure(error: Exception) -> errors.StorageUnavailableError:
-    """Why no connection came about; ``error`` is psycopg2's or psycopg's."""
-    told = str(error)
-    meaning = next((words for sign, words in CONNECT_FAILURES if re.search(sign, told)), ADVICE)
+    """Return the error for a failed attempt to connect; ``error`` is psycopg2's or psycopg's."""
+    message = str(error)
+    meaning = next((text for sign, text in CONNECT_FAILURES if re.search(sign, message)), ADVICE)
     return errors.StorageUnavailableError(f"PostgreSQL cannot be reached: {meaning}")
 
 
 def statement_failure(error: psycopg2.Error) -> errors.StorageError:
-    """Why a statement came to nothing: the server is away, its disk is full, or it refused."""
+    """Return the error for a failed statement: server away, disk full, timeout, or refused."""
     code = error.pgcode or ""
     if code == DISK_FULL:
         return errors.StorageFullError("PostgreSQL's disk is full (53100)")
@@ -90,17 +91,17 @@ def statement_failure(error: psycopg2.Error) -> errors.StorageError:
     )
 
 
-# After a fail-over that drops packets, or with a frozen server, libpq waits for ever: TCP's
-# time-outs do not help when something acknowledges unread bytes, and a Unix socket has none.
-# So each connection has a deadline for its running call, and one thread for all of them shuts
-# the sockets of those that are late. libpq then sees the end of the stream and gives up.
+# After a failover that drops packets, or with a frozen server, libpq waits forever: TCP timeouts
+# do not help when something acknowledges bytes without reading them, and a Unix socket has none.
+# So each connection has a deadline for its running call, and one thread shuts down the sockets of
+# late connections. libpq then sees the end of the stream and gives up.
 
 CONNECT_TIMEOUT = 5  # seconds for one attempt to connect
-GRACE = 2.0  # seconds that the server's own time-out gets before we give a call up
-WATCH_SECONDS = 0.25  # between two looks at what is late
+GRACE = 2.0  # seconds after the server's own timeout before a call is given up
+WATCH_SECONDS = 0.25  # between two checks of all connections
 
-# What both drivers hand to libpq: a silent peer is noticed by the kernel after 45 s when idle,
-# after 10 s when it owes an acknowledgement.
+# Options of both drivers for libpq: the kernel notices a silent peer after 45 s when idle, after
+# 10 s when it owes an acknowledgement.
 LIBPQ_OPTIONS = {
     "connect_timeout": CONNECT_TIMEOUT,
     "keepalives": 1,
@@ -114,18 +115,18 @@ LIBPQ_OPTIONS = {
 
 @dataclass(frozen=True)
 class Limits:
-    """How long the server works on a statement, in seconds.
+    """Timeouts of a statement, in seconds.
 
     Attributes:
-        statement: The most for one statement, with all its waiting.
-        lock: The most that it waits for one lock.
+        statement: Maximum for one statement, waiting included.
+        lock: Maximum wait for one lock.
     """
 
     statement: float
     lock: float
 
     def columns(self) -> dict[str, str]:
-        """The parameters of ``SET_LIMITS`` but one, in milliseconds."""
+        """Return the parameters of ``SET_LIMITS``, except ``is_local``, in milliseconds."""
         seconds = {
             "statement": self.statement, "lock": self.lock, "idle": max(IDLE_SECONDS, self.lock),
         }  # fmt: skip
@@ -133,11 +134,11 @@ class Limits:
 
 
 ORDINARY = Limits(statement=8.0, lock=5.0)  # a turn's statements take milliseconds
-PATIENT = Limits(statement=600.0, lock=60.0)  # what goes through a whole table
-MIGRATING = Limits(statement=4 * 3600.0, lock=120.0)  # what builds an index on a million rows
+PATIENT = Limits(statement=600.0, lock=60.0)  # statements that scan a whole table
+MIGRATING = Limits(statement=4 * 3600.0, lock=120.0)  # an index on a million rows is built
 
-# SET as a function; the last argument says whether it holds for the transaction only. Sent after
-# connecting, since poolers refuse them among the start-up parameters.
+# Set the timeouts, for the transaction only if the last argument is true. Sent after connecting,
+# since poolers refuse them among the startup parameters.
 SET_LIMITS = """
 SELECT set_config('statement_timeout', %(statement)s, %(is_local)s),
        set_config('lock_timeout', %(lock)s, %(is_local)s),
@@ -147,12 +148,12 @@ IDLE_SECONDS = 15.0  # in a transaction between two statements
 
 
 class PgConnection(Connection):
-    """A connection that can be cut from another thread.
+    """Connection that another thread can cut.
 
     Attributes:
-        answered_at: When the server was last heard, on the monotonic clock.
-        silent_since: When the call began that was given up without an answer, or None.
-        prepared: The names of its prepared statements.
+        answered_at: Time of the server's last answer, on the monotonic clock.
+        silent_since: Start of the call that was given up without an answer, or None.
+        prepared: Names of the statements prepared on it.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -160,69 +161,69 @@ class PgConnection(Connection):
         super().__init__(*args, **kwargs)
         self.answered_at = time.monotonic()
         self.silent_since: float | None = None
-        self._allowed = ORDINARY.statement + GRACE
-        self._began: float | None = None
+        self._timeout = ORDINARY.statement + GRACE
+        self._began_at: float | None = None
         self.prepared: set[str] = set()
-        # A second descriptor of the same socket: libpq may close its own at any moment, and the
-        # number may be another file's by the time that the watch uses it.
-        self._line = socket.socket(fileno=os.dup(self.fileno()))
+        # A second descriptor of the same socket: libpq can close its own at any moment, and the
+        # number could belong to another file by the time the watch uses it.
+        self._socket = socket.socket(fileno=os.dup(self.fileno()))
 
     def limit(self, limits: Limits, *, is_local: bool = False) -> None:
-        """Hold what follows to these limits; locally: until the end of the transaction."""
-        self._allowed = limits.statement + GRACE
+        """Apply limits to the following statements; with ``is_local``, of this transaction."""
+        self._timeout = limits.statement + GRACE
         with self.cursor() as cursor:
             cursor.execute(SET_LIMITS, {**limits.columns(), "is_local": is_local})
 
-    def forget_limit(self) -> None:
-        """Back to the ordinary limits, after a transaction with others."""
-        self._allowed = ORDINARY.statement + GRACE
+    def reset_limit(self) -> None:
+        """Return to the ordinary limits after a transaction with limits of its own."""
+        self._timeout = ORDINARY.statement + GRACE
 
     def hurry(self, seconds: float) -> None:
-        """Give the running call only so much longer; for the end of the process."""
-        self._allowed = seconds
-        if self._began is not None:
-            self._began = time.monotonic()
+        """Give the running call, and later ones, only ``seconds``; for the process's end."""
+        self._timeout = seconds
+        if self._began_at is not None:
+            self._began_at = time.monotonic()
 
     @contextmanager
     def watched(self) -> Iterator[None]:
-        """The block is one call to the server."""
-        self._began = time.monotonic()
+        """Watch the block as one call to the server."""
+        self._began_at = time.monotonic()
         try:
             yield
         finally:
-            self._began = None
+            self._began_at = None
             self.answered_at = time.monotonic()
 
     def cut_if_late(self, now: float) -> None:
-        """Shut the socket when the running call has had its time."""
-        began = self._began
-        if began is not None and now > began + self._allowed:
+        """Shut down the socket if the running call is past its deadline."""
+        began = self._began_at
+        if began is not None and now > began + self._timeout:
             self.silent_since = began
             with suppress(OSError):
-                self._line.shutdown(socket.SHUT_RDWR)
+                self._socket.shutdown(socket.SHUT_RDWR)
 
     def commit(self) -> None:
-        """See psycopg2."""
+        """Commit, watched."""
         with self.watched():
             super().commit()
 
     def rollback(self) -> None:
-        """See psycopg2."""
+        """Roll back, watched."""
         with self.watched():
             super().rollback()
 
     def close(self) -> None:
-        """See psycopg2."""
+        """Close both descriptors of the socket."""
         super().close()
-        self._line.close()
+        self._socket.close()
 
     def __del__(self) -> None:
-        """Close the second descriptor of a connection that was not closed."""
-        if hasattr(self, "_line"):  # else it never connected
-            self._line.close()
+        """Close the second descriptor if the connection was never closed."""
+        if hasattr(self, "_socket"):  # else it never connected
+            self._socket.close()
 
     def has_hung_up(self) -> bool:
-        """Whether an idle connection has something to read: the server's good-bye."""
+        """Return True if an idle connection has input: the server's closing message."""
         if self.closed:
             return True
         try:
@@ -232,58 +233,49 @@ class PgConnection(Connection):
 
 
 def has_input(descriptor: int) -> bool:
-    """Whether there is something to read on a socket, or it has ended."""
+    """Return True if a socket has input or has reached its end."""
     poll = select.poll()  # select() takes no descriptor above 1,023
     poll.register(descriptor, select.POLLIN)
     return bool(poll.poll(0))
 
 
 class PgCursor(Cursor):
-    """A cursor whose statements are watched."""
+    """Cursor whose statements are watched."""
 
     def execute(self, query: Any, vars: Any = None) -> None:  # noqa: A002  (psycopg2's name)
-        """See psycopg2."""
+        """Execute a statement, watched."""
         connection: Any = self.connection
         with connection.watched():
             super().execute(query, vars)
 
 
-class _Watch:
-    """Looks at every connection of the process, four times a second, in a thread of its own."""
-
-    def __init__(self) -> None:
-        self._connections: WeakSet[PgConnection] = WeakSet()
-        self._lock = threading.Lock()
-        self._is_running = False
-
-    def add(self, connection: PgConnection) -> None:
-        with self._lock:
-            self._connections.add(connection)
-            if not self._is_running:
-                threading.Thread(target=self._run, name="pg-watch", daemon=True).start()
-                self._is_running = True
-
-    def _run(self) -> None:
-        while True:
-            time.sleep(WATCH_SECONDS)
-            with self._lock:
-                connections = list(self._connections)
-            now = time.monotonic()
-            for connection in connections:
-                connection.cut_if_late(now)
-            del connections
+_CONNECTIONS: WeakSet[PgConnection] = WeakSet()
+_LOCK = threading.Lock()
 
 
-_WATCH = _Watch()
+@cache
+def _start_watch() -> None:
+    threading.Thread(target=_watch, name="pg-watch", daemon=True).start()
+
+
+def _watch() -> None:
+    while True:
+        time.sleep(WATCH_SECONDS)
+        with _LOCK:
+            connections = list(_CONNECTIONS)
+        now = time.monotonic()
+        for connection in connections:
+            connection.cut_if_late(now)
+        del connections
 
 
 def connect(
     dsn: str, *, application_name: str = "pomni", limits: Limits | None = None
 ) -> PgConnection:
-    """Open one connection of one's own, outside the pool.
+    """Open one connection outside the pool.
 
     Raises:
-        StorageUnavailableError: The server cannot be reached or refuses the log-in.
+        StorageUnavailableError: The server cannot be reached or refuses the login.
     """
     connection: PgConnection | None = None
     try:
@@ -294,7 +286,9 @@ def connect(
             application_name=application_name,
             **LIBPQ_OPTIONS,
         )
-        _WATCH.add(connection)
+        with _LOCK:
+            _CONNECTIONS.add(connection)
+            _start_watch()
         register_uuid(conn_or_curs=connection)  # type: ignore[no-untyped-call]
         connection.autocommit = True
         connection.limit(limits or ORDINARY)

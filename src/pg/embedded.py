@@ -1,10 +1,10 @@
-"""The embedded PostgreSQL under ``DATA_DIR/postgres``, for when no database is configured.
+"""Embedded PostgreSQL under ``DATA_DIR/postgres``, used when no database is configured.
 
-Every process that uses it holds a shared lock on a file; the last one to let go stops the
-server. The kernel drops the lock of a killed process, so a ``kill -9`` leaves no stale user
-behind (the wheel's own list of process ids would). Meanwhile a thread of each process supervises
-it: when the server was killed, gave up on a full disk, or is frozen, the first one to notice
-starts it again, and the others join it.
+Every process that uses the server holds a shared lock on a file, and the last one to release it
+stops the server. The kernel drops the lock of a killed process, so ``kill -9`` leaves no stale
+user behind (the wheel's own list of process ids would). A thread of each process supervises the
+server: when it was killed, gave up on a full disk, or is frozen, the first thread to notice
+restarts it, and the others join it.
 """
 
 import asyncio
@@ -34,216 +34,234 @@ from src.pg.migrations import check_sessions, migrate_apart
 
 logger = logging.getLogger(__name__)
 
-START_SECONDS = 120.0  # recovery after a crash replays the log, which can take its time
-LOCK_SECONDS = START_SECONDS + 60.0  # another process may be starting it
-STOP_SECONDS = 20.0  # for the last checkpoint; then the server goes on with it alone
-HURRY_SECONDS = 0.5  # the same, where a signal ends this process
-ANSWER_SECONDS = 3.0  # for one sign of life
-FROZEN_SECONDS = 15.0  # without any, a server that should be joined is killed
-PAUSE = 0.05
+START_SECONDS = 120.0  # recovery after a crash replays the write-ahead log, which can be long
+LOCK_SECONDS = START_SECONDS + 60.0  # while another process starts the server
+STOP_SECONDS = 20.0  # wait for the last checkpoint; after that the server finishes it alone
+HURRY_SECONDS = 0.5  # the same wait if a signal ends this process
+ANSWER_SECONDS = 3.0  # timeout of one ping
+FROZEN_SECONDS = 15.0  # without an answer, after which a server to be joined is killed
+PAUSE = 0.05  # seconds between polls
 CHECK_SECONDS = 0.5  # between two checks of the process
-ASK_SECONDS = 5.0  # between two questions whether it answers
-SILENCES = 3  # unanswered questions, of three seconds each, after which it is frozen
-FIRST_PAUSE, LONGEST_PAUSE = 0.5, 5.0  # seconds between attempts to start it again
+ASK_SECONDS = 5.0  # between two pings of the supervising thread
+SILENCES = 3  # unanswered pings in a row after which the server counts as frozen
+FIRST_PAUSE, LONGEST_PAUSE = 0.5, 5.0  # seconds between attempts to restart the server
 CONTAINER_LIMIT = Path("/sys/fs/cgroup/memory.max")  # bytes
-SSL_REQUEST = struct.pack("!ii", 8, 80877103)  # answered with one byte before any log-in
+SSL_REQUEST = struct.pack("!ii", 8, 80877103)  # answered with one byte before any login
 
+# Nothing that a user wrote may reach the server's log. Errors quote values, so only messages about
+# the server itself are logged (the order is … error, log, fatal, panic), without details;
+# ``ServerLog`` redacts the statement of a PANIC. auto_explain, in a library, would log statements.
 SERVER_SETTINGS = """
-    listen_addresses=  port=5432  unix_socket_permissions=0777
+    listen_addresses=  port=5432  unix_socket_permissions=0777  wal_compression=on
     logging_collector=off  log_destination=stderr  log_checkpoints=off  lc_messages=C
-    shared_preload_libraries=  wal_compression=on
-"""
-# Nothing that a user wrote may reach the server's log. Errors quote values, so only what concerns
-# the server itself is logged (the order is … error, log, fatal, panic), without details; a PANIC's
-# statement is taken out by ``ServerLog``. auto_explain, in a library, would log statements.
-LOG_SETTINGS = """
+    session_preload_libraries=  local_preload_libraries=  shared_preload_libraries=
     log_min_messages=log  log_min_error_statement=panic  log_error_verbosity=terse
     log_statement=none  log_duration=off  log_min_duration_statement=-1
     log_min_duration_sample=-1  log_transaction_sample_rate=0  log_parameter_max_length=0
     log_parameter_max_length_on_error=0  log_lock_waits=off  log_temp_files=-1
     log_statement_stats=off  debug_print_parse=off  debug_print_rewritten=off  debug_print_plan=off
-    session_preload_libraries=  local_preload_libraries=
 """
 
-# A setting of a database or a role would win over the command line: those about the log go.
+# Delete the log settings of databases and roles, which would override the command line.
 DELETE_OVERRIDES = """
 DELETE FROM pg_db_role_setting
 WHERE setconfig::text ~ '[{,"](log_|debug_print_|auto_explain|session_preload|local_preload)'
 """
 
-# Servers that this process has started: each must be waited for when it ends, or stays a zombie.
+FAILURES = (OSError, subprocess.SubprocessError)
+
+# Servers that this process started: each must be polled after its end, or it stays a zombie.
 _STARTED: list[subprocess.Popen[bytes]] = []
 
 
 class PostgresProcess:
-    """The server of one data folder, whichever process has started it."""
+    """Server process of one data folder, whichever process started it."""
 
     def __init__(self, folder: embedded_folder.PostgresFolder, stopping: threading.Event) -> None:
-        """Supervise the server of ``folder``; ``stopping`` ends all waiting."""
+        """Control the server of ``folder``; setting ``stopping`` interrupts every wait."""
         self._folder = folder
         self._stopping = stopping
 
     def find(self) -> psutil.Process | None:
-        """The process that ``postmaster.pid`` names, if it is this cluster's server.
+        """Return the process named by ``postmaster.pid`` if it is this cluster's server.
 
-        After a reboot, or in a new container, another process may have that number.
+        After a reboot, or in a new container, another process can have that number.
         """
         _STARTED[:] = [child for child in _STARTED if child.poll() is None]
         try:
             process = psutil.Process(int(self._folder.pid_file()[0]))
         except (ValueError, IndexError, psutil.Error):
             return None
-        return process if self._is_ours(process) else None
+        return process if self._is_of_cluster(process) else None
 
     def answers(self) -> bool:
-        """Whether the server gives a sign of life."""
+        """Return True if the server answers a ping on its socket."""
         try:
-            with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as line:
-                line.settimeout(ANSWER_SECONDS)
-                line.connect(str(self._folder.socket_folder() / embedded_folder.SOCKET_NAME))
-                line.sendall(SSL_REQUEST)
-                return line.recv(1) != b""
+            with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
+                client.settimeout(ANSWER_SECONDS)
+                client.connect(str(self._folder.socket_folder() / embedded_folder.SOCKET_NAME))
+                client.sendall(SSL_REQUEST)
+                return client.recv(1) != b""
         except OSError:
             return False
 
     def join(self) -> bool:
-        """Whether a server runs and is ready; one that is starting, or dying, is waited for.
+        """Return True if a server is ready, after waiting for one that is starting or stopping.
 
-        One that says nothing at all for a while is frozen: it counts as none.
+        A server that answers no ping for ``FROZEN_SECONDS`` counts as absent.
 
         Raises:
             OSError: It does not become ready.
         """
-        start = heard = time.monotonic()
+        start = answered_at = time.monotonic()
         while self.find() is not None:
             if self.answers():
-                heard = time.monotonic()
+                answered_at = time.monotonic()
                 if self._is_ready():
                     return True
-            elif time.monotonic() > heard + FROZEN_SECONDS:
+            elif time.monotonic() > answered_at + FROZEN_SECONDS:
                 return False
-            self._pause(start + START_SECONDS)
+            self.pause(start + START_SECONDS)
         return False
 
     def start(self) -> None:
-        """Kill what is left of a dead server, start another, and wait until it is ready.
+        """Kill the remains of a dead server, start a new one, and wait until it is ready.
 
         Raises:
-            OSError: It did not become ready; the message says why, in words.
+            OSError: It did not become ready; the message says why.
         """
         self._kill_all()
         self._folder.remove_locks()
         since, deadline = self._folder.log.size(), time.monotonic() + START_SECONDS
         child = self._spawn()
         try:
-            while not self._is_ready(child.pid):
+            while not self._is_ready():
                 if child.poll() is not None:
                     raise OSError(self._folder.log.explain(since) or "it ended without a word")
-                self._pause(deadline)
+                self.pause(deadline)
         except InterruptedError:
             child.send_signal(signal.SIGINT)  # it has no users yet
             raise
         with suppress(StorageUnavailableError):
             PgClient(self._folder.address()).maintain(DELETE_OVERRIDES, limits=ORDINARY)
 
-    def request_stop(self) -> None:
-        """Have the server end sessions, make a checkpoint and stop, without waiting."""
+    def stop(self, seconds: float) -> bool:
+        """Tell the server to end its sessions, checkpoint and stop; return True if it has ended.
+
+        Args:
+            seconds: The longest wait for its end.
+        """
+        deadline = time.monotonic() + seconds
         if postmaster := self.find():
             with suppress(psutil.Error):
                 postmaster.send_signal(signal.SIGINT)
+        while self.find() is not None:
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(PAUSE)
+        return True
+
+    def pause(self, deadline: float, message: str = "the server did not become ready") -> None:
+        """Sleep for one interval of polling.
+
+        Raises:
+            OSError: The deadline is over (with the message), or this process is told to stop.
+        """
+        if time.monotonic() > deadline:
+            raise TimeoutError(message)
+        if self._stopping.wait(PAUSE):
+            raise InterruptedError("told to stop meanwhile")
 
     def _kill_all(self) -> None:
         """Kill the server, and the backends of one that was killed.
 
-        They notice its death only after their statement, and no new server can start beside them.
+        Backends notice its death only after their statement, and no new server can start beside
+        them.
         """
-        left = [process for process in psutil.process_iter() if self._is_ours(process)]
-        for process in left:
+        processes = [process for process in psutil.process_iter() if self._is_of_cluster(process)]
+        for process in processes:
             with suppress(psutil.Error):
                 process.kill()
-        psutil.wait_procs(left, timeout=10)
+        psutil.wait_procs(processes, timeout=10)
 
     def _spawn(self) -> subprocess.Popen[bytes]:
-        """Start the server itself: ``pg_ctl`` would do it through a shell."""
-        command = [embedded_folder.binary("postgres"), "-D", str(self._folder.plain())]
-        for setting in (
+        """Start ``postgres`` directly: ``pg_ctl`` would go through a shell."""
+        settings = (
             *SERVER_SETTINGS.split(),
-            *LOG_SETTINGS.split(),
             "log_line_prefix=%m [%p] ",
             f"unix_socket_directories={self._folder.socket_folder()}",
             f"shared_buffers={_shared_buffers()}MB",
-        ):
-            command += ["-c", setting]
+        )
+        program, path = embedded_folder.binary("postgres"), str(self._folder.plain())
         with self._folder.open_log() as log:
             child = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/",
-                env=embedded_folder.environment(),
-                start_new_session=True,  # Ctrl-C in our terminal is not for the server
-                **embedded_folder.identity(),
+                [program, "-D", path, *(f"--{setting}" for setting in settings)],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/",
+                start_new_session=True,  # so that Ctrl-C in our terminal does not reach it
+                **embedded_folder.process_options(),
             )  # fmt: skip
         _STARTED.append(child)
         return child
 
-    def _is_ours(self, process: psutil.Process) -> bool:
-        """Whether it is a server of this folder, or one's backend: they work within it."""
+    def _is_of_cluster(self, process: psutil.Process) -> bool:
+        """Return True for a server of this folder or a backend: it is their working directory."""
         try:
             path = str(self._folder.path)
             return bool(process.name().startswith("postgres") and process.cwd() == path)
         except (OSError, psutil.Error):
             return False
 
-    def _is_ready(self, pid: int | None = None) -> bool:
-        lines = self._folder.pid_file()
-        is_it = pid is None or lines[:1] == [str(pid)]
-        return is_it and len(lines) > 7 and lines[7].strip() == "ready"
-
-    def _pause(self, deadline: float) -> None:
-        if time.monotonic() > deadline:
-            raise TimeoutError("the server did not become ready")
-        if self._stopping.wait(PAUSE):
-            raise InterruptedError("told to stop meanwhile")
+    def _is_ready(self) -> bool:
+        return [line.strip() for line in self._folder.pid_file()[7:8]] == ["ready"]
 
 
 class EmbeddedPostgres:
-    """One user of the embedded server; the server lives as long as it has users."""
+    """User of the embedded server, which runs as long as it has users."""
 
     def __init__(self, data_dir: Path) -> None:
-        """Nothing starts yet; see ``start``."""
-        self._data_dir = data_dir
-        self._stopping = threading.Event()
-        self._busy = threading.Lock()  # a start that is cancelled is followed by a stop
-        self._users: IO[str] | None = None
-        self._keeper: threading.Thread | None = None
-        self._folder: embedded_folder.PostgresFolder
-        self._process: PostgresProcess
-
-    def start(self) -> str:
-        """Start the server, or join the one that runs, and return its libpq address.
+        """Use the server under ``data_dir``; ``start`` starts it.
 
         Raises:
-            StorageUnavailableError: It could not be started; the message says why, and what to do.
+            StorageUnavailableError: The path leads nowhere.
+        """
+        self._folder = embedded_folder.PostgresFolder(data_dir)
+        self._stopping = threading.Event()
+        self._process = PostgresProcess(self._folder, self._stopping)
+        self._busy = threading.Lock()  # a cancelled start is followed by a stop
+        self._users: IO[str] | None = None
+        self._keeper: threading.Thread | None = None
+
+    def start(self) -> str:
+        """Start the server, or join a running one, and return its libpq address.
+
+        Raises:
+            StorageUnavailableError: It could not be started; the message names cause and remedy.
         """
         self._stopping.clear()
-        with self._busy, _explained():
-            self._folder = embedded_folder.PostgresFolder(self._data_dir)
-            self._process = PostgresProcess(self._folder, self._stopping)
-            self._folder.prepare()
-            with self._exclusive():
-                self._start_server()
-                self._users = (self._folder.root / "postgres.users").open("w")
-                fcntl.flock(self._users, fcntl.LOCK_SH)
+        try:
+            with self._busy:
+                self._folder.prepare()
+                with self._exclusive():
+                    self._start_server()
+                    self._users = (self._folder.root / "postgres.users").open("w")
+                    fcntl.flock(self._users, fcntl.LOCK_SH)
+        except FAILURES as error:
+            raise embedded_folder.start_failure(error) from error
         return self._folder.address()
 
     def look_after(self) -> None:
-        """Start the server again whenever it is gone, until ``stop``."""
-        self._keeper = threading.Thread(target=self._keep, name="postgres-keeper", daemon=True)
+        """Restart the server whenever it is gone or frozen, in a thread, until ``stop``."""
+        self._keeper = threading.Thread(target=self._watch, name="postgres-keeper", daemon=True)
         self._keeper.start()
 
     def stop(self, *, in_a_hurry: bool = False) -> None:
-        """Leave; the last user stops the server. Stopping twice does nothing.
+        """Leave the server; the last user stops it. A second call does nothing.
 
-        A server that does not stop does no harm: it goes on stopping, or the next user finds it,
-        so it is only logged. Who is ``in_a_hurry`` hardly waits for it.
+        A server that does not stop in time is only logged: it does no harm, since it goes on
+        stopping, or the next user joins it.
+
+        Args:
+            in_a_hurry: Wait ``HURRY_SECONDS`` for the server instead of ``STOP_SECONDS``.
         """
         self._stopping.set()
         keeper, self._keeper = self._keeper, None
@@ -257,25 +275,23 @@ class EmbeddedPostgres:
             seconds = HURRY_SECONDS if in_a_hurry else STOP_SECONDS
             try:
                 with self._exclusive(), users:
-                    if _try_lock(users) and not self._stop_server(seconds):
+                    if _try_lock(users) and not self._process.stop(seconds):
                         level = logging.INFO if in_a_hurry else logging.WARNING
                         logger.log(level, "the embedded PostgreSQL did not stop in time")
             except OSError as error:
                 logger.warning("the embedded PostgreSQL did not stop", exc_info=error)
 
     def abandon(self) -> None:
-        """Leave at once, for the end of a process that cannot wait: the last user asks the
-        server to stop, which it then does by itself.
-        """
+        """Leave at once, in a process that cannot wait; the last user requests a stop."""
         users = self._users
         if users is not None:
             with suppress(OSError), self._exclusive(seconds=0):
                 if _try_lock(users):
-                    self._process.request_stop()
+                    self._process.stop(0)
 
     @contextmanager
     def _exclusive(self, seconds: float = LOCK_SECONDS) -> Iterator[None]:
-        """Starting and stopping happen one at a time, whichever process does it.
+        """Hold the lock under which one process at a time starts or stops the server.
 
         Raises:
             OSError: The lock did not become free, or this process is told to stop.
@@ -283,67 +299,48 @@ class EmbeddedPostgres:
         deadline = time.monotonic() + seconds
         with (self._folder.root / "postgres.lock").open("w") as lock:
             while not _try_lock(lock):
-                if time.monotonic() >= deadline:
-                    raise TimeoutError("another process keeps the server's lock")
-                if self._stopping.wait(PAUSE):
-                    raise InterruptedError("told to stop meanwhile")
+                self._process.pause(deadline, "another process keeps the server's lock")
             yield
 
     def _start_server(self) -> None:
         self._folder.ensure()
-        with suppress(OSError):
-            self._folder.log.tidy()
         if not self._process.join():
             self._process.start()
 
-    def _stop_server(self, seconds: float) -> bool:
-        self._process.request_stop()
-        deadline = time.monotonic() + seconds
-        while self._process.find() is not None:
-            if time.monotonic() > deadline:
-                return False
-            time.sleep(PAUSE)
-        return True
-
-    def _keep(self) -> None:
-        asked, silences = time.monotonic(), 0
+    def _watch(self) -> None:
+        asked_at, silences = time.monotonic(), 0
         while not self._stopping.wait(CHECK_SECONDS):
-            is_well = self._process.find() is not None
-            if is_well and time.monotonic() > asked + ASK_SECONDS:
-                asked = time.monotonic()
+            if time.monotonic() > asked_at + ASK_SECONDS:
+                asked_at = time.monotonic()
                 silences = 0 if self._process.answers() else silences + 1
-                is_well = silences < SILENCES
-            if not is_well:
-                self._start_again()
-                asked, silences = time.monotonic(), 0
-            self._tidy()
+            if silences >= SILENCES or self._process.find() is None:
+                self._restart_server()
+                asked_at, silences = time.monotonic(), 0
+            self._tidy_log()
 
-    def _tidy(self) -> None:
-        """Tidy the log, unless another process is starting, stopping or tidying."""
+    def _tidy_log(self) -> None:
         if self._folder.log.has_news():
             with suppress(OSError), self._exclusive(seconds=0):
                 self._folder.log.tidy()
 
-    def _start_again(self) -> None:
-        """Retry until the server is back, or we are told to stop; each cause is logged once."""
-        began, told, pause = time.monotonic(), "", FIRST_PAUSE
+    def _restart_server(self) -> None:
+        began, logged, pause = time.monotonic(), "", FIRST_PAUSE
         logger.warning("the embedded PostgreSQL is gone; starting it again")
         while not self._stopping.is_set():
             try:
-                with _explained(), self._exclusive():
+                with self._exclusive():
                     self._start_server()
-            except StorageUnavailableError as error:
-                if self._stopping.is_set():
-                    return
-                cause = embedded_folder.find_shortage(self._data_dir) or str(error)
-                if re.sub(r"\d+", "", cause) != told:
-                    told = re.sub(r"\d+", "", cause)
+            except FAILURES as error:
+                cause = embedded_folder.find_shortage(self._folder.root)
+                cause = cause or str(embedded_folder.start_failure(error))
+                if not self._stopping.is_set() and re.sub(r"\d+", "", cause) != logged:
+                    logged = re.sub(r"\d+", "", cause)
                     logger.error("%s; trying again until it starts", cause)  # noqa: TRY400
             else:
                 seconds = round(time.monotonic() - began, 1)
                 logger.warning("the embedded PostgreSQL is back", extra={"seconds": seconds})
                 return
-            self._tidy()
+            self._tidy_log()
             self._stopping.wait(pause)
             pause = min(LONGEST_PAUSE, 2 * pause)
 
@@ -357,10 +354,10 @@ def _try_lock(file: IO[str]) -> bool:
 
 
 def _shared_buffers() -> int:
-    """MiB for the server's cache: an eighth of the memory, which is touched only as it fills.
+    """Return the MiB of the server's cache: an eighth of the memory, touched only as it fills.
 
-    Vectors are most of what a search reads. With the default of 128 MiB in a database of a million
-    documents it takes half as long again.
+    Vectors are most of what a search reads. With the default of 128 MiB, searches of a million
+    documents take half as long again.
     """
     total = int(psutil.virtual_memory().total)
     with suppress(OSError, ValueError):  # "max": the container has no limit
@@ -368,23 +365,9 @@ def _shared_buffers() -> int:
     return min(max(total // 8 // 2**20, 128), 1024)
 
 
-@contextmanager
-def _explained() -> Iterator[None]:
-    """Tell what went wrong in one line, without a path or a traceback.
-
-    Raises:
-        StorageUnavailableError: Something did.
-    """
-    try:
-        yield
-    except (OSError, subprocess.SubprocessError) as error:
-        told = f"the embedded PostgreSQL did not start: {embedded_folder.describe(error)}"
-        raise StorageUnavailableError(told) from error
-
-
 @asynccontextmanager
 async def open_database(settings: Settings) -> AsyncIterator[str]:
-    """The address of the database; without a configured one, the embedded server runs meanwhile.
+    """Yield the address of the database; run the embedded server if none is configured.
 
     Raises:
         StorageUnavailableError: The embedded server did not start.
@@ -404,7 +387,7 @@ async def open_database(settings: Settings) -> AsyncIterator[str]:
 
 @asynccontextmanager
 async def open_newest_database(settings: Settings) -> AsyncIterator[str]:
-    """``open_database``, brought to the newest schema.
+    """Yield the address of the database, as ``open_database``, migrated to the newest schema.
 
     Raises:
         StorageError: The database cannot be reached, or refused a migration.

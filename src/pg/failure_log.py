@@ -1,4 +1,4 @@
-"""Keeps the warnings and errors of the log for the operator's pages: what failed, when and why."""
+"""Storage of the process's logged warnings and errors for the operator's pages."""
 
 import asyncio
 import json
@@ -9,17 +9,17 @@ from typing import Any, Literal
 
 from src.base import errors
 from src.base.logs import TOKEN
-from src.pg.client import PgClient, Repository
+from src.pg.client import PgClient
 
 Part = Literal["telegram", "queue", "database", "model", "embeddings", "tools", "other"]
-# By the error, the first that is met;
+# Parts by type of error; the first match wins.
 ERRORS: dict[Part, tuple[type[errors.AppError], ...]] = {
     "database": (errors.StorageError,),
     "model": (errors.ModelError, errors.ModelUnavailableError),
     "tools": (errors.ToolServerError,),
     "telegram": (errors.DeliveryError, errors.DeliveryRefusedError),
 }
-# by the logger, where the error does not tell.
+# Parts by prefix of the logger's name, where the error decides nothing.
 LOGGERS: dict[str, Part] = {
     "src.llm.embeddings": "embeddings",
     "src.memory.embedding_space": "embeddings",
@@ -33,11 +33,11 @@ LOGGERS: dict[str, Part] = {
     "procrastinate": "queue",
 }
 EMBEDDING_TASKS = ("embed_documents", "reembed")
-SPOKEN_OF = ("src.web",)  # who looks at a page sees it
-FLUSH_SECONDS = 5.0
-MAX_WAITING = 1000  # failures that a database which is away has not taken
+IGNORED = ("src.web",)  # the viewer of a page sees its failure
+FLUSH_SECONDS = 5.0  # between two flushes
+MAX_WAITING = 1000  # failures kept while the database is away
 
-# What failed, the same within a flush once. Whose it is, by their chat or conversation.
+# Insert failures, equal ones of a flush as one row; the owner is found by conversation or chat.
 INSERT_FAILURES = """
 INSERT INTO failures (failed_at, part, event, reason, times, owner_id, update_id, job_id)
 SELECT to_timestamp(max(f.at)), f.part, f.event, f.reason, count(*),
@@ -53,31 +53,22 @@ ORDER BY max(f.at)
 """
 
 
-class FailureRepository(Repository):
-    """Stores what failed; every method blocks."""
-
-    def add(self, failures: list[dict[str, Any]]) -> None:
-        """Store failures as ``describe_failure`` makes them."""
-        self._client.execute(INSERT_FAILURES, failures=json.dumps(failures))
-
-
 class FailureLog(logging.Handler):
-    """Hears what the process logs, and stores it some seconds later, all of it together."""
+    """Log handler that stores failures in batches, some seconds later."""
 
     def __init__(self, client: PgClient) -> None:
-        """Store with ``client``; nothing is heard before ``run``."""
+        """Store through ``client``; ``run`` attaches the handler."""
         super().__init__(logging.WARNING)
         self._client = client
-        self._repository = FailureRepository(client)
         self._waiting: deque[dict[str, Any]] = deque(maxlen=MAX_WAITING)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """See ``logging``; any thread calls it."""
+        """Queue the failure in a log record; called from any thread."""
         if (failure := describe_failure(record)) is not None:
             self._waiting.append(failure)
 
     async def run(self) -> None:
-        """Hear and store until cancelled."""
+        """Collect and store failures until cancelled."""
         logging.getLogger().addHandler(self)
         try:
             while True:
@@ -88,58 +79,59 @@ class FailureLog(logging.Handler):
             await self.flush_waiting()
 
     async def flush_waiting(self) -> None:
-        """Store what was heard; where the database is away it waits."""
+        """Store the queued failures; they stay queued while the database is away."""
         failures = list(self._waiting)
         if not failures:
             return
         with suppress(errors.StorageError):
-            await self._client.run(self._repository.add, failures)
+            rows = json.dumps(failures)
+            await self._client.run(self._client.execute, INSERT_FAILURES, failures=rows)
             for _ in failures:
                 self._waiting.popleft()
 
 
 def describe_failure(record: logging.LogRecord) -> dict[str, Any] | None:
-    """A line of the log as a row of ``failures``; None for a line that tells of none.
+    """Return a log record as a row of ``failures``, or None if its logger is not recorded.
 
-    Its texts are ours: of an error that is not, only the name of its type is taken.
+    All texts are ours: of an error of another library only the name of its type is taken.
     """
-    if not record.name.startswith(("src.", "procrastinate")) or record.name.startswith(SPOKEN_OF):
+    if not record.name.startswith(("src.", "procrastinate")) or record.name.startswith(IGNORED):
         return None
     error = record.exc_info[1] if record.exc_info else None
-    known, job = vars(record), vars(record).get("job")
+    fields, job = vars(record), vars(record).get("job")
     is_of_queue = record.name.startswith("procrastinate")
     event = "job failed" if is_of_queue else record.getMessage()
-    reason = _reason(error) if error is not None else str(known.get("cause") or event)
+    reason = _describe_reason(error) if error is not None else str(fields.get("cause") or event)
     return {
         "at": record.created,
         "part": part_of(record, error),
         "event": TOKEN.sub("***", event)[:200],
         "reason": TOKEN.sub("***", reason)[:200],
-        "chat": _number(known.get("chat", known.get("chat_id"))),
-        "conversation": known.get("conversation_id"),
-        "update": _number(known.get("update")),
-        "job": _number(job.get("id") if isinstance(job, dict) else job),
+        "chat": _as_bigint(fields.get("chat", fields.get("chat_id"))),
+        "conversation": fields.get("conversation_id"),
+        "update": _as_bigint(fields.get("update")),
+        "job": _as_bigint(job.get("id") if isinstance(job, dict) else job),
     }
 
 
 def part_of(record: logging.LogRecord, error: BaseException | None) -> Part:
-    """Which part of the bot a line is about."""
+    """Return the part of the bot that a log record is about."""
     chain = list(errors.causes(error)) if error is not None else []
-    named = next((part for start, part in LOGGERS.items() if record.name.startswith(start)), None)
+    guess = next((part for start, part in LOGGERS.items() if record.name.startswith(start)), None)
     for part, kinds in ERRORS.items():
         if any(isinstance(one, kinds) for one in chain):
-            is_embedding = named == "embeddings" or vars(record).get("task") in EMBEDDING_TASKS
+            is_embedding = guess == "embeddings" or vars(record).get("task") in EMBEDDING_TASKS
             return "embeddings" if part == "model" and is_embedding else part
-    if named == "telegram" and chain and not isinstance(chain[0], errors.AppError):
-        return "other"  # a defect of ours, met while an update was handled
-    return named or "other"
+    if guess == "telegram" and chain and not isinstance(chain[0], errors.AppError):
+        return "other"  # a defect of ours while an update was handled
+    return guess or "other"
 
 
-def _reason(error: BaseException) -> str:
+def _describe_reason(error: BaseException) -> str:
     if isinstance(error, errors.AppError) and str(error):
         return str(error).splitlines()[0]
     return f"defect ({type(error).__name__})"
 
 
-def _number(value: Any) -> int | None:
+def _as_bigint(value: Any) -> int | None:
     return value if isinstance(value, int) and abs(value) < 2**63 else None

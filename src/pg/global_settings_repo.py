@@ -1,4 +1,4 @@
-"""What an operator may change while the bot runs: one row of ``global_settings``."""
+"""Settings that an operator can change while the bot runs: the row of ``global_settings``."""
 
 import logging
 import threading
@@ -14,7 +14,7 @@ from src.pg.client import PgClient, Repository, Transaction
 
 logger = logging.getLogger(__name__)
 
-FRESH_SECONDS = 4.0  # a change is in force in every process after so long at most
+FRESH_SECONDS = 4.0  # of caching, after which a change is in force in every process
 
 Share = Annotated[float, Field(ge=0, le=1)]
 Name = Annotated[
@@ -25,9 +25,9 @@ Messages = Annotated[int, Field(ge=0, le=10**9)]
 
 
 class GlobalSettings(BaseModel):
-    """The row. Names are those of the columns, whose checks are the bounds here.
+    """The settings row; fields have the names of the columns and the bounds of their checks.
 
-    What a setting is for, the operator reads in its column's comment, also on the admin page.
+    The column comments document the settings, also on the admin page.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -75,7 +75,7 @@ class GlobalSettings(BaseModel):
 
     @property
     def embedding_name(self) -> str:
-        """The embedding model as in ``EMBEDDING_MODEL``; empty when that one is meant."""
+        """Embedding model in the form of ``EMBEDDING_MODEL``; empty to use that variable."""
         if self.embedding_provider == "openai":
             return f"openai:{self.embedding_model}"
         return self.embedding_provider
@@ -83,7 +83,7 @@ class GlobalSettings(BaseModel):
 
 NAMES = tuple(GlobalSettings.model_fields)
 
-# The one row; its columns have the names of the fields.
+# The settings row; its columns have the names of the fields.
 SELECT_SETTINGS = "SELECT {columns} FROM global_settings WHERE id = 1".replace(
     "{columns}", ", ".join(NAMES)
 )
@@ -91,23 +91,23 @@ SELECT_SETTINGS = "SELECT {columns} FROM global_settings WHERE id = 1".replace(
 # The same, locked.
 LOCK_SETTINGS = SELECT_SETTINGS + " FOR UPDATE"
 
-# A deleted row comes back with the defaults.
+# Insert the default row if it was deleted.
 RESTORE_SETTINGS = "INSERT INTO global_settings DEFAULT VALUES ON CONFLICT DO NOTHING"
 
-# All of it, whatever has changed; a trigger writes the history.
+# Update all columns; a trigger writes the history of those that changed.
 UPDATE_SETTINGS = "UPDATE global_settings SET {assignments} WHERE id = 1".replace(
     "{assignments}", ", ".join(f"{name} = %({name})s" for name in NAMES)
 )
 
-# Who changes it, for the history; until the transaction ends.
+# Set the actor for the history, until the transaction ends.
 SET_ACTOR = "SELECT set_config('pomni.actor', %(actor)s, true)"
 
 
 class GlobalSettingsRepository(Repository):
-    """Reads the row, at most once in ``FRESH_SECONDS``, and changes it; the methods block."""
+    """Repository of the settings, cached for ``FRESH_SECONDS``; its methods block."""
 
     def __init__(self, client: PgClient) -> None:
-        """Nothing is read yet."""
+        """Start with an empty cache."""
         super().__init__(client)
         self._run = client.run
         self._lock = threading.Lock()
@@ -116,28 +116,27 @@ class GlobalSettingsRepository(Repository):
 
     @property
     def last_known(self) -> GlobalSettings:
-        """What ``get`` returned last, however old; the defaults before that."""
+        """Settings that ``get`` returned last, however old; the defaults before that."""
         return self._settings
 
     @property
     def _is_fresh(self) -> bool:
-        """Whether ``get`` returns at once what is the last known."""
         return time.monotonic() - self._read_at <= FRESH_SECONDS
 
     async def fetch(self) -> GlobalSettings:
-        """``get`` for coroutines; no thread is asked for what is fresh."""
+        """Return the settings as ``get`` does; no thread is used while the cache is fresh."""
         return self._settings if self._is_fresh else await self._run(self.get)
 
     def get(self) -> GlobalSettings:
-        """The settings, at most a few seconds old; the defaults when the row was deleted."""
+        """Return the settings, at most ``FRESH_SECONDS`` old; defaults if the row was deleted."""
         with self._lock:
             if not self._is_fresh:
-                self._settings = self._read(self._client.fetch_one(SELECT_SETTINGS))
+                self._settings = self._parse_row(self._client.fetch_one(SELECT_SETTINGS))
                 self._read_at = time.monotonic()
             return self._settings
 
     def refresh(self) -> GlobalSettings:
-        """The settings as they are now."""
+        """Return the settings as stored now, past the cache."""
         self._read_at = float("-inf")
         return self.get()
 
@@ -147,25 +146,26 @@ class GlobalSettingsRepository(Repository):
         """Change some settings; every process reads them within ``FRESH_SECONDS``.
 
         Args:
-            actor: Who changes them, for the history.
-            values: By name; numbers may be texts, as a form sends them.
-            seen: The values that are changed, as ``as_text``, so that no other is lost.
+            actor: Author of the change, for the history.
+            values: New values by name; numbers can be strings, as a form sends them.
+            seen: Old values by name, in the form of ``as_text``, so that no concurrent change is
+                overwritten.
 
         Returns:
-            All settings as they are afterwards.
+            All settings after the change.
 
         Raises:
-            SettingsError: Something is not within its bounds; nothing was changed.
-            SettingsConflictError: Something is not as it was seen; nothing was changed.
+            SettingsError: A value is out of bounds; nothing was changed.
+            SettingsConflictError: A stored value differs from ``seen``; nothing was changed.
             StorageError: The database is away.
         """
 
         def work(transaction: Transaction) -> None:
             transaction.execute(RESTORE_SETTINGS)
-            current = self._read(transaction.fetch_one(LOCK_SETTINGS)).model_dump()
-            moved = [name for name, was in (seen or {}).items() if as_text(current[name]) != was]
-            if moved:
-                raise SettingsConflictError(moved)
+            current = self._parse_row(transaction.fetch_one(LOCK_SETTINGS)).model_dump()
+            stale = [name for name, was in (seen or {}).items() if as_text(current[name]) != was]
+            if stale:
+                raise SettingsConflictError(stale)
             settings = check_settings({**current, **values})
             transaction.fetch_one(SET_ACTOR, actor=actor)
             transaction.execute(UPDATE_SETTINGS, settings.model_dump())
@@ -173,8 +173,7 @@ class GlobalSettingsRepository(Repository):
         self._client.in_transaction(work)
         return self.refresh()
 
-    def _read(self, row: tuple[Any, ...] | None) -> GlobalSettings:
-        """The settings of a row; what was known before when they make no sense."""
+    def _parse_row(self, row: tuple[Any, ...] | None) -> GlobalSettings:
         if row is None:
             return GlobalSettings()
         try:
@@ -185,10 +184,10 @@ class GlobalSettingsRepository(Repository):
 
 
 def check_settings(values: Mapping[str, Any]) -> GlobalSettings:
-    """The settings with these values, and the defaults.
+    """Return settings with these values, and defaults for the others.
 
     Raises:
-        SettingsError: With what is wrong, by name.
+        SettingsError: Some values are invalid; it holds the problems by name.
     """
     try:
         return GlobalSettings.model_validate(values)
@@ -202,7 +201,7 @@ def check_settings(values: Mapping[str, Any]) -> GlobalSettings:
 
 
 def describe_bounds(name: str) -> str:
-    """What a setting takes, such as ``a whole number from 1 to 168``."""
+    """Return the range of a setting in words, such as ``a whole number from 1 to 168``."""
     field = GlobalSettings.model_fields[name]
     if field.annotation not in (int, float):
         choices = filter(None, get_args(field.annotation) or ("true", "false"))
@@ -216,5 +215,5 @@ def describe_bounds(name: str) -> str:
 
 
 def as_text(value: object) -> str:
-    """A setting's value as a form has it."""
+    """Return a setting's value as a form shows it."""
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,8 +1,9 @@
-"""Locks: those on what is an owner's, until a transaction ends, and one that a process holds."""
+"""Locks: on an owner's rows until a transaction ends, and advisory locks held by a process."""
 
 import threading
 import time
 from collections.abc import Collection
+from contextlib import suppress
 from uuid import UUID
 
 from src.base.errors import StorageTimeoutError, StorageUnavailableError
@@ -10,52 +11,49 @@ from src.base.owners import Owner
 from src.pg.client import PreparedStatement, Transaction, wrapped_errors
 from src.pg.connection import PgConnection, connect
 
-# Who waits for whom: the locks on what is an owner's, each held until its transaction ends.
+# Lock order. Locks on an owner's rows are held until the transaction ends. To avoid deadlocks, a
+# transaction takes the locks it needs in this order, and several of a kind by ascending id:
 #
-# A transaction takes those that it needs in this order, several of a kind by their numbers, so
-# that no two of them ever wait for each other:
-#
-# 1. the moves of groups: one at a time;
-# 2. stored updates: a turn that begins, and an erasure, lock those they read;
-# 3. an owner's facts: one writer at a time, also of one without a conversation;
-# 4. conversations: shared by those who add to them (facts, documents), alone for those who fold,
-#    forget, purge, move or erase;
-# 5. messages that go into the index;
+# 1. moves of groups: one at a time;
+# 2. stored updates: a starting turn, and an erasure, lock those they read;
+# 3. facts of an owner: one writer at a time, even if the owner has no conversation;
+# 4. conversations: shared to add to them (facts, documents), exclusive to fold, forget, purge,
+#    move or erase;
+# 5. messages to be indexed;
 # 6. the owner's row of ``search_owners``, which ``add_documents`` updates.
 #
-# Reminders are set by transactions that take no other lock: one at a time of an owner.
+# Transactions that set reminders take one lock per owner and no other.
 #
-# Jobs, workers and documents that wait are locked by the statements that claim them; what one
-# process holds alone for as long as it lives, such as the receiving of updates, is an
-# ``AdvisoryLock``.
+# Pending jobs, workers and documents are locked by the statements that claim them. A lock that a
+# process holds as long as it lives, such as the one for receiving updates, is an ``AdvisoryLock``.
 
-# One move of a group at a time: they are rare, and there may be two that meet.
+# Lock all moves of groups: they are rare, and two can concern the same group.
 LOCK_MOVES = "SELECT pg_advisory_xact_lock(hashtextextended('chat_moves', 0))"
 
-# One writer of facts per owner.
+# Lock the facts of an owner.
 LOCK_FACTS = """
 SELECT pg_advisory_xact_lock(hashtextextended('memories:' || %(owner)s, 0))
 """
 
-# The same for all topics of two chats, in the same order for everybody.
+# Lock the facts of all topics of two chats, ordered by owner.
 LOCK_FACTS_OF_CHATS = """
 SELECT pg_advisory_xact_lock(hashtextextended('memories:' || id, 0))
 FROM (SELECT id FROM owners WHERE telegram_user_id IN (%(old)s, %(new)s) ORDER BY id) AS chats
 """
 
-# One setter of reminders per owner, so that they can be counted; the owner may be new.
+# Lock the reminders of an owner, created if new, so that they can be counted.
 LOCK_REMINDERS = """
 SELECT pg_advisory_xact_lock(
     hashtextextended('reminders:' || add_owner(%(user)s, %(thread_id)s), 0))
 """
 
-# Nothing of the conversation is forgotten or erased meanwhile.
+# Share the owner's conversations, so that nothing of them is forgotten or erased meanwhile.
 SHARE_CONVERSATION = """
 SELECT id FROM conversations
 WHERE owner_id = %(owner)s FOR SHARE
 """
 
-# Whose the conversation is does not change meanwhile (a group that moves, an erasure).
+# Keep the owner of a conversation (against moves of groups and erasures).
 KEEP_CONVERSATION = PreparedStatement(
     "keep_conversation",
     """
@@ -64,8 +62,8 @@ SELECT id FROM conversations WHERE id = %(conversation_id)s
 """,
 )
 
-# Nobody makes facts or summaries of an owner's messages meanwhile; without a topic, of all topics
-# of a group.
+# Lock the conversations of an owner against new facts and summaries; without a topic, those of
+# all topics of a group.
 LOCK_HISTORY = """
 SELECT id FROM conversations
 WHERE telegram_user_id = %(user)s
@@ -73,20 +71,20 @@ WHERE telegram_user_id = %(user)s
 ORDER BY id FOR NO KEY UPDATE
 """
 
-# The same for certain conversations, as far as they are there.
+# Lock conversations by id in the same way, as far as they exist.
 LOCK_CONVERSATIONS = """
 SELECT telegram_user_id, thread_id FROM conversations WHERE id = ANY(%(ids)s::uuid[])
 ORDER BY id FOR NO KEY UPDATE
 """
 
-# Nobody stores messages, answers, documents or summaries in two chats meanwhile.
+# Lock the conversations of two chats against new messages, answers, documents and summaries.
 LOCK_CHATS = """
 SELECT id FROM conversations WHERE telegram_user_id IN (%(old)s, %(new)s)
 ORDER BY id FOR UPDATE
 """
 
-# Nor in the conversations of a user, and in those of others in which they wrote, taught, are
-# mentioned, or are forwarded.
+# Lock the conversations of a user in the same way, and those of other owners in which the user
+# wrote, taught, is mentioned, or is forwarded.
 LOCK_TRACES = """
 SELECT id, telegram_user_id <> %(user)s FROM conversations
 WHERE telegram_user_id = %(user)s
@@ -102,8 +100,8 @@ WHERE telegram_user_id = %(user)s
 ORDER BY id FOR UPDATE
 """
 
-# Messages of a conversation that this transaction indexes, and which of them may be found: one
-# that is hidden, shown again or edited now is waited for.
+# Lock the messages of a conversation that are to be indexed, and select whether each is
+# searchable; wait for transactions that hide, show or edit them.
 LOCK_MESSAGES = PreparedStatement(
     "lock_messages",
     """
@@ -114,7 +112,7 @@ ORDER BY m.id FOR UPDATE OF m
 """,
 )
 
-# They wait no more, also those that are gone; what another worker has taken does not come back.
+# Delete pending messages, also those that no longer exist, and return those that this worker got.
 TAKE_UNINDEXED = PreparedStatement(
     "take_unindexed",
     """
@@ -127,25 +125,25 @@ RETURNING w.message_id
 
 
 def lock_facts(transaction: Transaction, owner: Owner) -> None:
-    """Let no one else write, forget or erase this owner's facts."""
+    """Lock an owner's facts: no one else can write, forget or erase them."""
     transaction.execute(LOCK_FACTS, owner.columns())
     transaction.execute(SHARE_CONVERSATION, owner.columns())
 
 
 def lock_reminders(transaction: Transaction, owner: Owner) -> None:
-    """Let no one else set reminders of this owner."""
+    """Lock an owner's reminders: no one else can set them."""
     transaction.execute(LOCK_REMINDERS, owner.columns())
 
 
 def lock_history(
     transaction: Transaction, telegram_user_id: int, thread_id: int | None = None
 ) -> None:
-    """Let no other write summaries or facts of this owner; without a topic, of all topics."""
+    """Lock an owner's history against new summaries and facts; without a topic, of all topics."""
     transaction.execute(LOCK_HISTORY, {"user": telegram_user_id, "thread_id": thread_id})
 
 
 def lock_conversations(transaction: Transaction, ids: Collection[UUID]) -> list[Owner]:
-    """The same for certain conversations; returns the owners of those that are there."""
+    """Lock conversations as ``lock_history`` does, and return the owners of the existing ones."""
     rows = transaction.fetch_all(LOCK_CONVERSATIONS, ids=list(ids))
     return [Owner(*row) for row in rows]
 
@@ -153,34 +151,34 @@ def lock_conversations(transaction: Transaction, ids: Collection[UUID]) -> list[
 def take_unindexed(
     transaction: Transaction, owner: Owner, conversation_id: UUID, ids: Collection[int]
 ) -> set[int]:
-    """Let no one else index these messages, nor move or erase them: they wait no more.
+    """Claim messages for indexing and lock them against moves and erasure.
 
     Returns:
-        Those that waited, and may be found.
+        The ids that were pending and are searchable.
     """
-    messages = {**owner.columns(), "conversation_id": conversation_id, "ids": list(ids)}
-    transaction.execute(KEEP_CONVERSATION, messages)
-    shown = {id_ for id_, is_shown in transaction.fetch_all(LOCK_MESSAGES, messages) if is_shown}
-    return shown & {int(row[0]) for row in transaction.fetch_all(TAKE_UNINDEXED, messages)}
+    params = {**owner.columns(), "conversation_id": conversation_id, "ids": list(ids)}
+    transaction.execute(KEEP_CONVERSATION, params)
+    shown = {id_ for id_, is_shown in transaction.fetch_all(LOCK_MESSAGES, params) if is_shown}
+    return shown & {int(row[0]) for row in transaction.fetch_all(TAKE_UNINDEXED, params)}
 
 
 def lock_moves(transaction: Transaction) -> None:
-    """Let no other group move."""
+    """Lock the moves of groups."""
     transaction.execute(LOCK_MOVES)
 
 
 def lock_chats(transaction: Transaction, old_chat_id: int, new_chat_id: int) -> None:
-    """Let no other store anything in these two groups."""
+    """Lock two groups: no one else can store anything in them."""
     chats = {"old": old_chat_id, "new": new_chat_id}
     for statement in (LOCK_FACTS_OF_CHATS, LOCK_CHATS):
         transaction.execute(statement, chats)
 
 
 def lock_traces(transaction: Transaction, telegram_user_id: int) -> list[tuple[UUID, bool]]:
-    """Let no other store anything where this owner left traces.
+    """Lock every conversation with traces of a user: no one else can store anything in them.
 
     Returns:
-        The ids of these conversations, and whether each is another's.
+        The ids of these conversations, each with True if it belongs to another owner.
     """
     return [(*row,) for row in transaction.fetch_all(LOCK_TRACES, user=telegram_user_id)]
 
@@ -188,11 +186,11 @@ def lock_traces(transaction: Transaction, telegram_user_id: int) -> list[tuple[U
 POLLER_LOCK = 7_361_201  # first key of the lock "receives the updates of bot N"
 WORKER_LOCK = 7_361_202  # first key of the lock "a worker lives"
 TRIAL_LOCK = 7_361_203  # first key of the lock "a process closes its queues to try suspects"
-PROOF_SECONDS = 5.0  # how long a connection is believed to live without an answer
-IDLE_SECONDS = 20  # after which the server ends a session whose process it no longer hears
+PROOF_SECONDS = 5.0  # without an answer, after which a connection needs proof that it lives
+IDLE_SECONDS = 20  # without a statement, after which the server ends the session
 
-# The lock of a process that the network has cut off would be held for as long as the server
-# believes in its connection, by default two hours. PostgreSQL knows this setting since 14.
+# Limit the idle time of the session. Otherwise the lock of a process cut off by the network would
+# be held until TCP keepalives give up, by default after two hours. New in PostgreSQL 14.
 LIMIT_IDLE = """
 SELECT set_config(name, %(milliseconds)s, false) FROM pg_settings
 WHERE name = 'idle_session_timeout'
@@ -200,78 +198,76 @@ WHERE name = 'idle_session_timeout'
 
 
 class AdvisoryLock:
-    """One named lock on a connection of its own.
+    """Advisory lock on a connection of its own.
 
-    The name is a fixed number and a second one folded into 32 bits, as PostgreSQL wants it.
+    PostgreSQL identifies it by two 32-bit keys; ``name`` is reduced to fit one.
     """
 
     def __init__(self, dsn: str, kind: int, name: int = 0) -> None:
-        """Nothing connects yet."""
+        """Identify the lock by ``kind`` and ``name``; the first call connects."""
         self._dsn = dsn
         self._keys = (kind, name % 2**31)
         self._connection: PgConnection | None = None
-        self._asking = threading.RLock()
+        self._busy = threading.RLock()
 
     def try_exclusive(self) -> bool:
-        """Take the lock alone; False when another holds it in any way.
+        """Take the lock exclusively; return False if another session holds it in any mode.
 
         Raises:
             StorageUnavailableError: No connection.
         """
-        return self._ask("SELECT pg_try_advisory_lock(%s, %s)")
+        return self._query("SELECT pg_try_advisory_lock(%s, %s)")
 
     def try_shared(self) -> bool:
-        """Take the lock together with others; False when another holds it alone."""
-        return self._ask("SELECT pg_try_advisory_lock_shared(%s, %s)")
+        """Take the lock in shared mode; return False if another session holds it exclusively."""
+        return self._query("SELECT pg_try_advisory_lock_shared(%s, %s)")
 
     def take_shared(self) -> None:
-        """Take the lock together with others, waiting for one who holds it alone."""
+        """Take the lock in shared mode, waiting while another session holds it exclusively."""
         while True:
-            try:
-                self._ask("SELECT pg_advisory_lock_shared(%s, %s) IS NOT NULL")
-            except StorageTimeoutError:  # each question has an end, the waiting has none
-                continue
-            return
+            with suppress(StorageTimeoutError):  # of one statement; the wait itself has no limit
+                self._query("SELECT pg_advisory_lock_shared(%s, %s) IS NOT NULL")
+                return
 
     def leave_exclusive(self) -> None:
-        """Give up the exclusive hold; a shared one taken meanwhile stays."""
-        self._ask("SELECT pg_advisory_unlock(%s, %s)")
+        """Release the exclusive lock; a shared one taken meanwhile stays."""
+        self._query("SELECT pg_advisory_unlock(%s, %s)")
 
     def is_connected(self) -> bool:
-        """Whether the connection that holds the lock still lives; costs no round trip.
+        """Return True if the connection holding the lock seems alive, without a round trip.
 
-        Nothing tells a connection whose server is frozen, or gone without a good-bye, from one
-        that is quiet: now and then it has to be asked (``needs_proof``, ``prove``).
+        A server that is frozen, or vanished without closing the connection, cannot be told from
+        a quiet one, so a round trip is needed now and then (``needs_proof``, ``prove``).
         """
-        if not self._asking.acquire(blocking=False):
-            return True  # it is being asked, and what there is to read is the answer
+        if not self._busy.acquire(blocking=False):
+            return True  # a statement is running, and its answer would look like a hang-up
         try:
             return self._connection is not None and not self._connection.has_hung_up()
         finally:
-            self._asking.release()
+            self._busy.release()
 
     def needs_proof(self) -> bool:
-        """Whether the server has said nothing on this connection for a while."""
+        """Return True if the server has not answered on this connection for a while."""
         connection = self._connection
         return connection is None or time.monotonic() > connection.answered_at + PROOF_SECONDS
 
     def prove(self) -> bool:
-        """Ask the server whether it is there; False when the lock is lost with its connection."""
+        """Make a round trip; return False if the lock is lost with its connection."""
         if not self.is_connected():
             return False
         try:
-            return self._ask("SELECT %s = %s OR true")
+            return self._query("SELECT %s = %s OR true")
         except StorageUnavailableError:
             return False
 
     def release(self) -> None:
-        """Let go by closing the connection. Releasing twice does nothing."""
+        """Release the lock by closing the connection; a second call does nothing."""
         connection, self._connection = self._connection, None
         if connection is not None and not connection.closed:
             connection.close()
 
-    def _ask(self, sql: str) -> bool:
-        with self._asking:
+    def _query(self, sql: str) -> bool:
+        with self._busy:
             if not self.is_connected():
                 self.release()
                 self._connection = self._connect()

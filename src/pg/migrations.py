@@ -1,7 +1,4 @@
-"""Bring the database to the newest schema: Alembic, under an advisory lock.
-
-Also databases that an older program made, and poolers that keep no session.
-"""
+"""Schema migrations with Alembic under an advisory lock, and the checks before them."""
 
 import logging
 import re
@@ -16,19 +13,13 @@ from typing import Any
 import psycopg2
 from psycopg2.extensions import connection as Connection
 
-from src.base.errors import (
-    AppError,
-    ConfigError,
-    SchemaRefusedError,
-    StorageError,
-    StorageRejectedError,
-)
+from src.base import errors
 from src.pg.client import wrapped_errors
 from src.pg.connection import MIGRATING, ORDINARY, connect, statement_failure
 
 logger = logging.getLogger(__name__)
 
-# The last of the old migrations, whose database ``migrations/env.py`` makes one of ours.
+# Last migration of the old numbering, whose database ``migrations/env.py`` can take over.
 LAST_OLD = "0031"
 
 PROBLEM = (
@@ -38,10 +29,10 @@ PROBLEM = (
 
 
 def check_sessions(dsn: str) -> None:
-    """Check that no pooler of transactions stands between us and PostgreSQL.
+    """Check that no pooler in transaction mode stands between us and PostgreSQL.
 
-    Such a pooler gives the session that was used last to the next request. So a second connection
-    begins a transaction, and if the first one is then served by another session, its own was lent.
+    Such a pooler gives the session used last to the next request. So a second connection begins a
+    transaction; if the first one is then served by another session, the pooler lent its own.
 
     Raises:
         ConfigError: There is one. Advisory locks, LISTEN and prepared statements need a session.
@@ -60,27 +51,27 @@ def check_sessions(dsn: str) -> None:
         others.execute("SELECT 1")  # psycopg2 begins a transaction with it
         own.execute("SELECT pg_backend_pid()")
         if own.fetchone() != before:
-            raise ConfigError([PROBLEM])
+            raise errors.ConfigError([PROBLEM])
 
 
-# Several processes may start at once; one migrates while the others wait for it. When the database
-# is already at the newest version, Alembic is not even imported.
+# Of several processes that start at once, one migrates while the others wait for it. Alembic is
+# not even imported if the database is already at the newest version.
 
 ROOT = Path(__file__).resolve().parents[2]
 MIGRATIONS = ROOT / "migrations"
-# The folder stays the bot's, since an address may name files relative to it; so ``-m`` would not
-# find us.
+# The working directory stays the bot's, since an address can name files relative to it; so ``-m``
+# would not find this module.
 CALL = "import sys; sys.path.insert(0, sys.argv[1]); from src.pg import migrations as m; m.main()"
 PROGRAM = (sys.executable, "-c", CALL, str(ROOT))
 VERSIONS = MIGRATIONS / "versions"
 LOCK_KEY = 7_361_200  # any number that no other advisory lock of ours uses
-LOCK_PAUSE = 0.2  # seconds between two looks whether another process has finished migrating
-# What an operator has to mend on the server: an extension that is not installed, a right that the
-# user lacks. These messages name objects of the schema and no rows.
-TOLD_IN_FULL = ("0A000", "42501", "58P01")
+LOCK_PAUSE = 0.2  # seconds between two attempts to lock while another process migrates
+# Errors that an operator has to fix on the server (an extension that is not installed, a missing
+# privilege) are shown in full: their messages name schema objects and no rows.
+SHOWN_IN_FULL = ("0A000", "42501", "58P01")
 
-# What tells whose database it is: whether there are migrations, what it holds besides (extensions
-# aside), and whether that is Pomni's, of whatever version.
+# Select whether there is a version table, the number of other tables (without extensions'), and
+# whether they are Pomni's, of any version.
 SELECT_CONTENT = """
 SELECT to_regclass('alembic_version') IS NOT NULL,
        (SELECT count(*) FROM pg_class c
@@ -92,20 +83,20 @@ SELECT to_regclass('alembic_version') IS NOT NULL,
                AND attname = 'telegram_user_id' AND NOT attisdropped)
 """
 
-# The versions that the database is at: one, unless another program's migrations branch.
+# Select the database's versions: one, unless another program's migrations branch.
 SELECT_VERSIONS = "SELECT version_num FROM alembic_version ORDER BY version_num LIMIT 3"
 
 
 def newest_version() -> str:
-    """The number of the newest migration in the project, such as ``0106``."""
+    """Return the number of the project's newest migration, such as ``0106``."""
     return max(_versions())
 
 
 def find_version(dsn: str) -> str | None:
-    """The version that the database is at, or None before the first migration.
+    """Return the database's version, or None before the first migration.
 
     Raises:
-        SchemaRefusedError: No migration of ours leads on from there.
+        SchemaRefusedError: No migration of ours starts from that version.
         StorageError: The database cannot be reached.
     """
     with closing(connect(dsn)) as connection, wrapped_errors():
@@ -113,7 +104,7 @@ def find_version(dsn: str) -> str | None:
 
 
 def migrate(dsn: str, target: str = "head") -> tuple[str | None, str | None]:
-    """Bring the schema to ``target``, all of the way or not at all.
+    """Migrate the schema to ``target``, completely or not at all.
 
     Args:
         dsn: A libpq address.
@@ -123,8 +114,8 @@ def migrate(dsn: str, target: str = "head") -> tuple[str | None, str | None]:
         The versions before and after.
 
     Raises:
-        SchemaRefusedError: The database is newer than this program, or of an old numbering, or
-            another program's; nothing was changed.
+        SchemaRefusedError: The database is newer than this program, has an old numbering, or
+            belongs to another program; nothing was changed.
         StorageError: The server cannot be reached, or refused a migration; nothing was changed.
     """
     with _locked(dsn) as connection:
@@ -138,65 +129,67 @@ def migrate(dsn: str, target: str = "head") -> tuple[str | None, str | None]:
 
 
 def migrate_apart(dsn: str) -> None:
-    """``migrate``, by a process of its own where there is something to do.
+    """Migrate as ``migrate`` does, in a process of its own if there is something to do.
 
-    Alembic and SQLAlchemy, once imported, would stay in memory: 20 MB. That process holds the
-    lock: if this one is killed, it ends what it has begun, and the next start waits for it.
+    Alembic and SQLAlchemy would stay in memory once imported (20 MB). The other process holds the
+    lock: if this one is killed, it finishes its work, and the next start waits for it.
 
     Raises:
         SchemaRefusedError: As ``migrate``.
-        StorageError: As ``migrate``; what it says is the same.
+        StorageError: As ``migrate``, with the same message.
     """
     with _locked(dsn) as connection:
         before = _read_version(connection)
     if before == newest_version():
         return
-    # A signal from the terminal is for this process, which may wait for the other one.
+    # A new session, since a signal from the terminal is for this process, which can wait.
     done = subprocess.run(
         PROGRAM, input=dsn, stdout=subprocess.PIPE, text=True, check=False, start_new_session=True
     )
     if done.returncode:
-        raise StorageError(done.stdout or f"The migration ended with status {done.returncode}")
+        raise errors.StorageError(
+            done.stdout or f"The migration ended with status {done.returncode}"
+        )
     logger.info("migrated the database", extra={"before": before, "after": newest_version()})
 
 
 def main() -> None:
-    """Migrate the database whose address is on stdin; print why it cannot be."""
+    """Migrate the database whose address is on stdin; print the error, if any."""
     try:
         migrate(sys.stdin.read())
-    except AppError as error:
+    except errors.AppError as error:
         sys.stdout.write(str(error))
         sys.exit(1)
 
 
 def check_version(version: str) -> None:
-    """Refuse a version of Pomni's from which no migration of ours leads on.
+    """Check that a migration of ours starts from a version.
 
     Raises:
-        SchemaRefusedError: With what it is, and what to do.
+        SchemaRefusedError: None does; the error names the version's state and a remedy.
     """
     newest = newest_version()
     if version in _versions() or version == LAST_OLD:
         return
     if not re.fullmatch(r"\d{4}", version):
-        raise _foreign()
+        raise _foreign_database()
     if version > newest:
-        raise SchemaRefusedError(
+        raise errors.SchemaRefusedError(
             f"The database is at version {version}, this program knows {newest}",
             "start the newer program, or restore the backup from before the upgrade",
         )
     if "0001" <= version < LAST_OLD:
-        raise SchemaRefusedError(
+        raise errors.SchemaRefusedError(
             f"The database is at version {version} of an old numbering, which ended with "
             f"{LAST_OLD}",
             "start the release whose newest file in migrations/versions is "
             f"{LAST_OLD}_reminders.py once, and then this one",
         )
-    raise _foreign()
+    raise _foreign_database()
 
 
-def _foreign() -> SchemaRefusedError:
-    return SchemaRefusedError(
+def _foreign_database() -> errors.SchemaRefusedError:
+    return errors.SchemaRefusedError(
         "The database holds tables of another program",
         "give Pomni a database of its own: make an empty one, and name it "
         "in DATABASE_URL or PG_DB",
@@ -219,7 +212,7 @@ def _read_version(connection: Connection) -> str | None:
     if not rows and not tables:
         return None
     if len(rows) != 1 or not is_ours:
-        raise _foreign()
+        raise _foreign_database()
     version = str(rows[0][0])
     check_version(version)
     return version
@@ -236,13 +229,13 @@ def _locked(dsn: str) -> Iterator[Connection]:
 def _try_lock(connection: Connection) -> bool:
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_try_advisory_lock(%s)", (LOCK_KEY,))
-        (is_ours,) = cursor.fetchone() or (False,)
+        (is_locked,) = cursor.fetchone() or (False,)
     connection.commit()
-    return bool(is_ours)
+    return bool(is_locked)
 
 
 def _run_alembic(dsn: str, before: str | None, target: str) -> None:
-    # Imported here: most who migrate find nothing to do.
+    # Imported here, since most callers have nothing to migrate.
     from alembic import command
     from alembic.config import Config
     from sqlalchemy import create_engine
@@ -264,9 +257,9 @@ def _run_alembic(dsn: str, before: str | None, target: str) -> None:
                 command.downgrade(config, target)
             else:
                 command.upgrade(config, target)
-    except (DBAPIError, psycopg2.Error) as error:  # the first one's text quotes the statement
+    except (DBAPIError, psycopg2.Error) as error:  # DBAPIError's message quotes the statement
         cause: Any = getattr(error, "orig", error)
-        if cause.pgcode in TOLD_IN_FULL:
-            told = f"PostgreSQL refused a migration: {cause.diag.message_primary}"
-            raise StorageRejectedError(told, cause.pgcode) from cause
+        if cause.pgcode in SHOWN_IN_FULL:
+            message = f"PostgreSQL refused a migration: {cause.diag.message_primary}"
+            raise errors.StorageRejectedError(message, cause.pgcode) from cause
         raise statement_failure(cause) from cause

@@ -1,17 +1,17 @@
-"""Records for the operator: usage, growth, and what was done on the admin page."""
+"""Operator's records: model usage, growth, and their retention."""
 
 from src.pg.client import Repository
 from src.pg.connection import PATIENT
 
-# Calls of models summed up, within another statement; those that failed count apart.
+# Columns that sum up model calls, for other statements; failed calls are counted separately.
 SUMS = """
            count(*) FILTER (WHERE error IS NULL) AS calls, count(error) AS failed,
            coalesce(sum(prompt_tokens), 0) AS prompt, coalesce(sum(cached_tokens), 0) AS cached,
            coalesce(sum(completion_tokens), 0) AS completion,
            coalesce(sum(prompt_tokens - cached_tokens), 0) AS uncached"""
 
-# The last day that was summed up, and the calls since then by day, model, purpose and time they
-# took.
+# The last summed-up day (``rolled``), and later calls by day, model, purpose and class of duration
+# (``fresh``).
 USAGE_CLASSES = f"""
 WITH rolled AS (
     SELECT coalesce(max(day), (now() AT TIME ZONE %(zone)s)::date - %(days)s) AS day
@@ -27,7 +27,7 @@ WITH rolled AS (
 )"""  # noqa: S608  (it holds a constant of ours)
 
 
-# What calls ``u`` of a model with the prices ``p`` cost; batches cost half.
+# Cost of the calls ``u`` of a model with the prices ``p``; batches cost half.
 COST = (
     "(u.uncached * p.prompt + u.cached * p.cached + u.completion * p.completion) / 1000000"
     " * CASE WHEN u.purpose = 'extract_batch' THEN 0.5 ELSE 1 END"
@@ -35,7 +35,7 @@ COST = (
 
 
 def usage_query(*parts: str) -> str:
-    """A statement that reads ``rolled`` and ``fresh``."""
+    """Return a statement that can read ``rolled`` and ``fresh``."""
     return "\n".join((USAGE_CLASSES, *parts))
 
 
@@ -46,7 +46,7 @@ SELECT * FROM fresh WHERE day < (now() AT TIME ZONE %(zone)s)::date
 ON CONFLICT DO NOTHING
 """)
 
-# How much there is now; the last count of a day is its own.
+# Upsert the day's counts; the last count of a day stays.
 COUNT_GROWTH = """
 INSERT INTO growth_days (day, people, messages, facts, bytes)
 SELECT (now() AT TIME ZONE %(zone)s)::date, (SELECT count(*) FROM owners),
@@ -58,13 +58,13 @@ SET counted_at = now(), people = EXCLUDED.people, messages = EXCLUDED.messages,
     facts = EXCLUDED.facts, bytes = EXCLUDED.bytes
 """
 
-# What is deleted, and how many days after which moment. Updates, reminders and what was said are
-# deleted by their own rooms.
+# Tables to prune: name, time column, and days of retention. Updates, reminders and messages are
+# pruned by their own modules.
 RECORD_DAYS, FAILURE_DAYS = 400, 14
-KEPT = (
+RETENTION = (
     ("admin_actions", "done_at", RECORD_DAYS),
     ("admin_logouts", "ended_at", 1),
-    ("batch_jobs", "completed_at", 90),  # with their requests
+    ("batch_jobs", "completed_at", 90),  # and their requests, by cascade
     ("cached_contents", "coalesce(expires_at, claimed_at)", 1),
     ("daily_messages", "day", 60),
     ("failures", "failed_at", FAILURE_DAYS),
@@ -72,24 +72,25 @@ KEPT = (
     ("model_usage", "created_at", RECORD_DAYS),
     ("model_usage_days", "day", RECORD_DAYS),
 )
+# Delete the rows of a table that are past its retention.
 PRUNE = "DELETE FROM {table} WHERE {moment} < now() - make_interval(days => %(days)s)"
 
 
 class RecordsRepository(Repository):
-    """Sums the usage up and prunes; every method blocks."""
+    """Repository that aggregates and prunes the records; its methods block."""
 
     def sum_up(self, *, zone: str) -> None:
-        """Sum up the usage of the days (of ``zone``) that are over."""
+        """Aggregate the usage of finished days (of ``zone``)."""
         self._client.execute(ROLL_UP, zone=zone, days=RECORD_DAYS, limits=PATIENT)
 
     def count_growth(self, *, zone: str, facts: int) -> None:
-        """Note what there is on this day of ``zone`` until now, ``facts`` among it."""
+        """Store the counts of this day (of ``zone``), with the given number of facts."""
         self._client.execute(COUNT_GROWTH, zone=zone, facts=facts, limits=PATIENT)
 
     def prune(self) -> int:
-        """Delete what has been kept for long enough; returns how much."""
-        gone = 0
-        for table, moment, days in KEPT:
+        """Delete the records past their retention and return their number."""
+        deleted = 0
+        for table, moment, days in RETENTION:
             statement = PRUNE.replace("{table}", table).replace("{moment}", moment)
-            gone += self._client.execute(statement, days=days, limits=PATIENT)
-        return gone
+            deleted += self._client.execute(statement, days=days, limits=PATIENT)
+        return deleted

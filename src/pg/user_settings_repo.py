@@ -1,4 +1,4 @@
-"""What is known of a user (or group) besides what was said: language, zone, reachability."""
+"""Settings of a user or group, and whether they can be reached or are blocked."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -12,11 +12,16 @@ AnswerLength = Literal["short", "normal", "long"]
 
 @dataclass(frozen=True)
 class UserSettings:
-    """One owner's settings; None stands for the default.
+    """Settings of one owner; None stands for the default.
 
     Attributes:
-        has_reminders: Beside them, whether any reminder waits.
-        is_blocked: Whether an operator has blocked them.
+        language: Chosen language, or None to follow Telegram.
+        time_zone: A tz database name.
+        mode: Mode of the graph.
+        answer_length: Length of answers.
+        memory_on: True if anything is remembered.
+        has_reminders: True if any reminder is pending.
+        is_blocked: True if an operator has blocked the owner.
     """
 
     language: str | None = None
@@ -28,7 +33,7 @@ class UserSettings:
     is_blocked: bool = False
 
 
-# The owner's settings.
+# Select the owner's settings.
 SELECT_SETTINGS = """
 SELECT s.language, s.time_zone, coalesce(s.mode, 'assistant'),
        coalesce(s.answer_length, 'normal'), coalesce(s.memory_on, true),
@@ -38,29 +43,29 @@ FROM owners o LEFT JOIN user_settings s ON s.owner_id = o.id
 WHERE o.id = %(owner)s
 """
 
-# The user blocked the bot, or the chat is gone.
+# Mark an owner who blocked the bot, or whose chat no longer exists, as inactive.
 UPSERT_INACTIVE = """
 INSERT INTO user_settings (owner_id, inactive_since) VALUES (add_owner(%(user)s, 0), now())
 ON CONFLICT (owner_id) DO UPDATE
 SET inactive_since = coalesce(user_settings.inactive_since, now()), updated_at = now()
 """
 
-# The user is back.
+# Mark an owner as active again.
 UPDATE_ACTIVE = """
 UPDATE user_settings SET inactive_since = NULL, updated_at = now()
 WHERE owner_id = %(owner)s AND inactive_since IS NOT NULL
 """
 
-# A zone that was only a guess, and a wrong one.
+# Clear a time zone that was a wrong guess.
 CLEAR_ZONE = "UPDATE user_settings SET time_zone = NULL WHERE owner_id = %(owner)s"
 
-# Nothing of theirs is stored, and nothing sent to them (in no topic of a group), or is again.
+# Block or unblock an owner, in all topics of a group: no storage for them, no messages to them.
 UPDATE_BLOCKED = """
 UPDATE owners SET blocked_at = CASE WHEN %(is_blocked)s THEN now() END
 WHERE telegram_user_id = %(user)s AND (blocked_at IS NOT NULL) <> %(is_blocked)s
 """
 
-# What the owner has chosen; what is NULL stays as it was.
+# Store the given settings; a NULL leaves a setting unchanged.
 UPSERT_SETTINGS = """
 INSERT INTO user_settings AS s (owner_id, language, time_zone, mode, answer_length, memory_on)
 VALUES (add_owner(%(user)s, 0), %(language)s, %(time_zone)s, coalesce(%(mode)s, 'assistant'),
@@ -75,28 +80,28 @@ SET language = coalesce(%(language)s, s.language),
 
 
 class UserSettingsRepository(Repository):
-    """Stores one row per owner who has settings; every method blocks."""
+    """Repository of user settings, one row per owner; its methods block."""
 
     def get(self, telegram_user_id: int) -> UserSettings:
-        """The owner's settings; defaults when there is no row."""
-        known = self._first(UserSettings, SELECT_SETTINGS, Owner(telegram_user_id))
-        return known or UserSettings()
+        """Return the owner's settings; defaults if there is no row."""
+        stored = self._first(UserSettings, SELECT_SETTINGS, Owner(telegram_user_id))
+        return stored or UserSettings()
 
     def set_blocked(self, telegram_user_id: int, *, is_blocked: bool) -> bool:
-        """Answer this person, or this group, no more, or again; False when it was so already."""
+        """Block or unblock a user or group; return False if the state was that already."""
         owner = Owner(telegram_user_id)
         return self._client.execute(UPDATE_BLOCKED, owner, is_blocked=is_blocked) > 0
 
     def mark_inactive(self, telegram_user_id: int) -> None:
-        """Nothing can be sent to this owner from now on."""
+        """Record that nothing can be sent to the owner."""
         self._client.execute(UPSERT_INACTIVE, Owner(telegram_user_id))
 
     def mark_active(self, telegram_user_id: int) -> None:
-        """The owner can be reached again."""
+        """Record that the owner can be reached again."""
         self._client.execute(UPDATE_ACTIVE, Owner(telegram_user_id))
 
     def forget_zone(self, telegram_user_id: int) -> None:
-        """The owner has told no zone."""
+        """Clear the owner's time zone."""
         self._client.execute(CLEAR_ZONE, Owner(telegram_user_id))
 
     def change(
@@ -109,15 +114,15 @@ class UserSettingsRepository(Repository):
         answer_length: AnswerLength | None = None,
         memory_on: bool | None = None,
     ) -> None:
-        """Store what the owner has chosen; None leaves a setting as it is.
+        """Store settings that the owner has chosen; None leaves a setting unchanged.
 
         Args:
-            telegram_user_id: The person, or the group.
-            language: The bot speaks it with them, whatever their Telegram says.
+            telegram_user_id: The user or group.
+            language: Language of the bot, whatever their Telegram's is.
             time_zone: A tz database name.
-            mode: Which way the graph takes.
-            answer_length: How long answers are.
-            memory_on: Whether anything is remembered.
+            mode: Mode of the graph.
+            answer_length: Length of answers.
+            memory_on: True to remember anything.
         """
         self._client.execute(
             UPSERT_SETTINGS, Owner(telegram_user_id), language=language, time_zone=time_zone,

@@ -1,1 +1,1 @@
-"""Reminders: their rows, service, tools, screens, and the rules without a model."""
+"""Reminders: repository, service, tools, screens, and rules that read requests without a model."""

@@ -1,10 +1,10 @@
-"""Reminders, and the jobs that deliver them.
+"""Repository of reminders and of the jobs that deliver them.
 
-The queue would bear a job for each reminder from the day on which it is set, but every look for
-work passes all jobs that wait. So jobs are made for what is due within ``AHEAD``: by the
-transaction that sets or moves a reminder, and every minute for all others (which also finds those
-that lost theirs). A job says which reminder, and which time of it: one for another time than
-stands in the row does nothing, so moving a reminder needs no search for its job.
+A job per reminder from the day on which it is set would slow the queue down, since every fetch
+scans all pending jobs. So jobs are made only for reminders due within ``AHEAD``: by the
+transaction that sets or moves a reminder, and every minute for all others, also for those that
+lost their job. A job names a reminder and its due time. It does nothing if the row has another due
+time, so moving a reminder needs no search for its job.
 """
 
 from collections.abc import Mapping
@@ -23,26 +23,28 @@ from src.queue.job_repo import REMINDERS_QUEUE, UNIQUE_VIOLATION
 from src.reading.recurrences import Recurrence, next_after
 from src.texts import Language, choose_language
 
-REMIND = "remind"  # the task
-AHEAD = timedelta(minutes=2)  # twice the pause between two plans, so that one may be missed
-BATCH = 1000  # jobs of one statement
+REMIND = "remind"  # name of the task
+AHEAD = timedelta(minutes=2)  # twice the pause between two plans, so that one can be missed
+BATCH = 1000  # jobs per statement
 REMINDER_UID = "reminder-"
-MAX_WAITING = 200  # reminders of one owner
+MAX_WAITING = 200  # pending reminders per owner
 
+# Columns of a reminder, in the order of ``Reminder.from_row``.
 COLUMNS = """r.id, (SELECT telegram_user_id FROM owners WHERE id = r.owner_id), r.thread_id,
        r.asker_id, r.text, r.due_at, r.recurrence, r.time_zone, r.language, r.snooze_of,
        r.is_waiting, r.cancelled_at"""
+# Select an owner's reminders; the start of other statements.
 OWN = f"""
 SELECT {COLUMNS} FROM reminders r
 WHERE r.owner_id = %(owner)s"""  # noqa: S608  (it holds a constant of ours)
 
-# How many of an owner wait.
+# Count the owner's pending reminders.
 COUNT_WAITING = """
 SELECT count(*) FROM reminders
 WHERE owner_id = %(owner)s AND is_waiting
 """
 
-# The very same reminder, which waits already: a turn that was killed is run again.
+# Select an identical pending reminder: a turn that was killed is retried.
 SELECT_SAME = f"""{OWN}
   AND r.is_waiting AND r.due_at = %(due_at)s AND r.text = %(text)s
   AND r.asker_id IS NOT DISTINCT FROM %(asker_id)s
@@ -50,7 +52,7 @@ SELECT_SAME = f"""{OWN}
 ORDER BY r.id LIMIT 1
 """
 
-# A new one; of its message, only one of the owner's own that is still there.
+# Insert a reminder; its message is stored only if it still exists and is the owner's.
 INSERT_REMINDER = f"""
 INSERT INTO reminders AS r (owner_id, thread_id, asker_id, text, due_at, recurrence, time_zone,
                             language, message_id)
@@ -61,29 +63,29 @@ VALUES (%(owner)s, %(thread_id)s, %(asker_id)s, %(text)s, %(due_at)s, %(recurren
 RETURNING {COLUMNS}
 """  # noqa: S608  (it holds a constant of ours)
 
-# Those that wait, the next one first.
+# Select the pending reminders, the next one first.
 SELECT_WAITING = f"""{OWN}
   AND r.is_waiting
 ORDER BY r.due_at, r.id LIMIT %(limit)s OFFSET %(offset)s
 """
 
-# Those that came lately and come no more, the newest first.
+# Select finished reminders delivered since a time, the newest first.
 SELECT_CAME = f"""{OWN}
   AND NOT r.is_waiting AND r.cancelled_at IS NULL
   AND r.delivered_at IS NOT NULL AND r.due_at > %(since)s
 ORDER BY r.due_at DESC, r.id DESC LIMIT %(limit)s
 """
 
-# One of the owner's, waiting or not.
+# Select one reminder of the owner, pending or not.
 SELECT_ONE = f"{OWN} AND r.id = %(id)s"
 
-# It comes no more.
+# Cancel a pending reminder.
 UPDATE_CANCELLED = """
 UPDATE reminders SET is_waiting = false, cancelled_at = now()
 WHERE id = %(id)s AND owner_id = %(owner)s AND is_waiting
 """
 
-# It comes after all: for some seconds after it was cancelled, and while its time is ahead.
+# Restore a reminder cancelled some seconds ago, if it is still due in the future.
 UPDATE_RESTORED = f"""
 UPDATE reminders r SET is_waiting = true, cancelled_at = NULL
 WHERE r.id = %(id)s AND r.owner_id = %(owner)s AND NOT r.is_waiting AND r.snooze_of IS NULL
@@ -92,14 +94,14 @@ WHERE r.id = %(id)s AND r.owner_id = %(owner)s AND NOT r.is_waiting AND r.snooze
 RETURNING {COLUMNS}
 """  # noqa: S608  (it holds a constant of ours)
 
-# It is done: so is the time of a recurring one that was put off, which itself goes on.
+# Finish a reminder: one that does not recur, or the snoozed occurrence of one that does.
 UPDATE_FINISHED = """
 UPDATE reminders SET is_waiting = false, cancelled_at = now()
 WHERE owner_id = %(owner)s AND is_waiting
   AND (snooze_of = %(id)s OR (id = %(id)s AND recurrence IS NULL))
 """
 
-# It comes (again) at another time, and perhaps by another rule.
+# Move a reminder to another time and recurrence; one that was delivered is pending again.
 UPDATE_MOVED = f"""
 UPDATE reminders r SET is_waiting = true, due_at = %(due_at)s, time_zone = %(time_zone)s,
                        recurrence = %(recurrence)s, attempts = 0
@@ -107,7 +109,7 @@ WHERE r.id = %(id)s AND r.owner_id = %(owner)s AND r.cancelled_at IS NULL
 RETURNING {COLUMNS}
 """  # noqa: S608  (it holds a constant of ours)
 
-# One time of a recurring one comes later, as a reminder of its own; put off again, it moves.
+# Snooze one occurrence of a recurring reminder, as a reminder of its own; snoozed again, it moves.
 UPSERT_SNOOZED = f"""
 INSERT INTO reminders AS r (owner_id, thread_id, asker_id, text, due_at, time_zone, language,
                             message_id, snooze_of)
@@ -118,8 +120,8 @@ DO UPDATE SET due_at = EXCLUDED.due_at, time_zone = EXCLUDED.time_zone
 RETURNING {COLUMNS}
 """  # noqa: S608  (it holds a constant of ours)
 
-# What moves with the time zone of an owner, in all topics: what recurs, and what was set to a
-# whole minute of a clock that was only a guess ("in ten minutes" is none).
+# Select the reminders that move with the owner's time zone, in all topics: recurring ones, and
+# those set to a whole minute of a guessed zone ("in ten minutes" is not).
 SELECT_TO_MOVE = f"""
 SELECT {COLUMNS} FROM reminders r
 WHERE r.owner_id IN (SELECT id FROM owners WHERE telegram_user_id = %(user)s)
@@ -128,16 +130,18 @@ WHERE r.owner_id IN (SELECT id FROM owners WHERE telegram_user_id = %(user)s)
        OR (r.time_zone = %(guessed)s AND r.due_at = date_trunc('minute', r.due_at)))
 ORDER BY r.id FOR UPDATE
 """  # noqa: S608  (it holds a constant of ours)
+# Update the due time of one reminder.
 UPDATE_DUE = """
 UPDATE reminders SET due_at = %(due_at)s
 WHERE id = %(id)s AND owner_id IN (SELECT id FROM owners WHERE telegram_user_id = %(user)s)
 """
+# Update the time zone of the owner's pending reminders.
 UPDATE_ZONE = """
 UPDATE reminders SET time_zone = %(time_zone)s
 WHERE owner_id IN (SELECT id FROM owners WHERE telegram_user_id = %(user)s) AND is_waiting
 """
 
-# A job for each reminder that is due soon and has none.
+# Make a job for each reminder that is due soon and has none.
 DEFER_SOON = """
 WITH soon AS (
     SELECT 'reminder:' || r.id AS lock, 'reminder:' || r.id || ':' || d.due AS work, r.due_at,
@@ -158,7 +162,7 @@ WITH soon AS (
 SELECT (SELECT count(*) FROM soon), (SELECT count(*) FROM deferred)
 """
 
-# One that is due, with what its chat has chosen; in a group, as a reply to who asked.
+# Select a due reminder with its chat's settings and, in a group, the message that asked for it.
 SELECT_DUE = f"""
 SELECT {COLUMNS}, s.language,
        s.inactive_since IS NOT NULL OR o.blocked_at IS NOT NULL,
@@ -172,7 +176,7 @@ LEFT JOIN messages m ON m.id = r.message_id
 WHERE r.id = %(id)s AND r.due_at = %(due_at)s AND r.is_waiting FOR UPDATE OF r
 """  # noqa: S608  (it holds a constant of ours)
 
-# It was sent (or given up): the next time, or none.
+# Record that a reminder was sent (or given up), with its next time or none.
 UPDATE_DELIVERED = """
 UPDATE reminders
 SET delivered_at = CASE WHEN %(is_sent)s THEN %(now)s ELSE delivered_at END, attempts = 0,
@@ -180,26 +184,26 @@ SET delivered_at = CASE WHEN %(is_sent)s THEN %(now)s ELSE delivered_at END, att
 WHERE id = %(id)s
 """
 
-# Nothing can be sent to its chat.
+# Cancel a reminder whose chat is unreachable.
 UPDATE_UNREACHABLE = """
 UPDATE reminders SET is_waiting = false, cancelled_at = now()
 WHERE id = %(id)s AND due_at = %(due_at)s AND is_waiting
 """
 
-# Sending it failed for a reason that may not pass.
+# Count a failed attempt to send a reminder.
 COUNT_FAILURE = """
 UPDATE reminders SET attempts = least(attempts + 1, 1000)
 WHERE id = %(id)s AND due_at = %(due_at)s RETURNING attempts
 """
 
-# What came or was cancelled long ago: its buttons say then that it is gone.
+# Delete reminders finished long ago; their buttons then say that the reminder is gone.
 DELETE_OLD = """
 DELETE FROM reminders
 WHERE NOT is_waiting
   AND coalesce(cancelled_at, delivered_at, created_at) < now() - make_interval(days => %(days)s)
 """
 
-# The message that asked is edited, and will be answered anew.
+# Delete the pending reminders of an edited message, which is answered again.
 DELETE_OF_MESSAGE = """
 DELETE FROM reminders
 WHERE message_id = %(id)s AND owner_id = %(owner)s
@@ -209,16 +213,16 @@ WHERE message_id = %(id)s AND owner_id = %(owner)s
 
 @dataclass(frozen=True)
 class NewReminder:
-    """A reminder to be stored.
+    """Reminder to be stored.
 
     Attributes:
-        text: What to remind of.
-        due_at: The first time (aware, a whole second).
-        repeats: How it comes again.
-        time_zone: On whose clock; a name of the tz database.
-        language: Of the request.
-        asker_id: In a group, who asks.
-        message_id: The message that asks.
+        text: Subject of the reminder.
+        due_at: First time (aware, a whole second).
+        repeats: Recurrence, or None.
+        time_zone: Zone of the clock it follows, a tz database name.
+        language: Language of the request.
+        asker_id: Member who asks, in a group.
+        message_id: Message that asks.
     """
 
     text: str
@@ -230,27 +234,27 @@ class NewReminder:
     message_id: int | None = None
 
     def columns(self, owner: Owner) -> dict[str, Any]:
-        """The parameters of the statements that store it."""
+        """Return the parameters of the statements that store it."""
         recurrence = self.repeats.to_text() if self.repeats else None
         return {**owner.columns(), **vars(self), "repeats": None, "recurrence": recurrence}
 
 
 @dataclass(frozen=True)
 class Reminder:
-    """A stored reminder.
+    """Stored reminder.
 
     Attributes:
         id: Its number.
-        owner: Whose it is, and where it is sent.
-        asker_id: In a group, who asked for it.
-        text: What to remind of.
-        due_at: The next time, in UTC; of one that waits no more, the last one.
-        repeats: How it comes again.
-        time_zone: On whose clock.
-        language: Of the request.
-        snooze_of: The recurring reminder of which this is one time, put off.
-        is_waiting: Whether it comes (again).
-        is_cancelled: Whether it was cancelled.
+        owner: Its owner, to whose chat it is sent.
+        asker_id: Member who asked for it, in a group.
+        text: Subject of the reminder.
+        due_at: Next time, in UTC; the last one if it is no longer pending.
+        repeats: Recurrence, or None.
+        time_zone: Zone of the clock it follows.
+        language: Language of the request.
+        snooze_of: Recurring reminder of which this is a snoozed occurrence, or None.
+        is_waiting: True if it is pending.
+        is_cancelled: True if it was cancelled.
     """
 
     id: int
@@ -266,37 +270,37 @@ class Reminder:
     is_cancelled: bool
 
     def may_be_changed_by(self, member: int | None) -> bool:
-        """Whether a member may: in a group only the one who asked cancels it or snoozes it.
+        """Return True if a member is allowed to change it: in a group, the one who asked for it.
 
         Args:
-            member: Who wants to; None in a private chat.
+            member: The member, or None in a private chat.
         """
         return None in (member, self.asker_id) or member == self.asker_id
 
     @classmethod
     def from_row(cls, *row: Any) -> Self:
-        """The row of ``COLUMNS``."""
+        """Build a reminder from a row of ``COLUMNS``."""
         id_, user, thread, asker, text, due, recurrence, zone, language, *state = row
         snooze_of, is_waiting, cancelled_at = state
         return cls(
-            id_, Owner(user, thread), asker, text, due.astimezone(UTC), _repeats(recurrence), zone,
+            id_, Owner(user, thread), asker, text, due.astimezone(UTC), _parse(recurrence), zone,
             choose_language(language), snooze_of, is_waiting, cancelled_at is not None,
         )  # fmt: skip
 
     @property
     def uid(self) -> str:
-        """The name by which models know it: ``reminder-12``."""
+        """Id for models, such as ``reminder-12``."""
         return f"{REMINDER_UID}{self.id}"
 
 
 @dataclass(frozen=True)
 class DueReminder:
-    """A reminder that is to be sent now.
+    """Reminder to be sent now.
 
     Attributes:
-        reminder: It.
-        language: In which it is told.
-        is_inactive: Whether nothing can be sent to its chat, as far as is known.
+        reminder: The reminder.
+        language: Language to send it in.
+        is_inactive: True if its chat is known to be unreachable.
         reply_to: Telegram's number of the message that asked for it, in a group.
     """
 
@@ -307,12 +311,13 @@ class DueReminder:
 
 
 class ReminderRepository(Repository):
-    """Stores reminders with their jobs; every method blocks (see ``PgClient.run``)."""
+    """Repository of reminders and their jobs; its methods block (see ``PgClient.run``)."""
 
     def add(self, owner: Owner, new: NewReminder, *, now: datetime) -> Reminder | None:
-        """Store a reminder, and its job when it is due soon; None: there are too many.
+        """Store a reminder, and its job if it is due soon.
 
-        The very same one that waits already is found instead.
+        Returns:
+            The reminder, or an identical pending one; None if the owner has too many.
         """
         values = new.columns(owner)
 
@@ -320,57 +325,56 @@ class ReminderRepository(Repository):
             lock_reminders(transaction, owner)
             if (same := transaction.fetch_one(SELECT_SAME, values)) is not None:
                 return Reminder.from_row(*same)
-            counted = transaction.fetch_one(COUNT_WAITING, owner)
-            if counted is not None and counted[0] >= MAX_WAITING:
+            if ReminderRepository(transaction).count(owner) >= MAX_WAITING:
                 return None
-            return _deferred(transaction, transaction.fetch_one(INSERT_REMINDER, values), now)
+            return _defer_row(transaction, transaction.fetch_one(INSERT_REMINDER, values), now)
 
         return self._client.in_transaction(work)
 
     def count(self, owner: Owner) -> int:
-        """How many wait."""
+        """Return the number of pending reminders."""
         row = self._client.fetch_one(COUNT_WAITING, owner)
         return int(row[0]) if row else 0
 
     def list_waiting(self, owner: Owner, *, limit: int, offset: int = 0) -> list[Reminder]:
-        """Those that wait, the next one first."""
+        """Return the pending reminders, the next one first."""
         return self._all(Reminder.from_row, SELECT_WAITING, owner, limit=limit, offset=offset)
 
     def list_came(self, owner: Owner, since: datetime, *, limit: int) -> list[Reminder]:
-        """Those that were due after a moment (aware) and come no more, the newest first."""
+        """Return delivered reminders due after ``since`` (aware) that are over, newest first."""
         return self._all(Reminder.from_row, SELECT_CAME, owner, since=since, limit=limit)
 
     def find(self, owner: Owner, number: int) -> Reminder | None:
-        """One of the owner's, waiting or not."""
+        """Return a reminder of the owner, pending or not, or None."""
         return self._first(Reminder.from_row, SELECT_ONE, owner, id=number)
 
     def cancel(self, owner: Owner, number: int) -> bool:
-        """Let one come no more; False when it does not wait."""
+        """Cancel a reminder; return False if it is not pending."""
         return self._client.execute(UPDATE_CANCELLED, owner, id=number) > 0
 
     def restore(self, owner: Owner, number: int, *, now: datetime) -> Reminder | None:
-        """Take back that one was cancelled; None when it is too late, or it was not."""
+        """Undo a cancellation; return None if it is too late, or there was none."""
         values = {**owner.columns(), "id": number, "now": now, "seconds": UNDO_SECONDS}
         return self._change(values, UPDATE_RESTORED, now=now)
 
     def finish(self, owner: Owner, number: int) -> None:
-        """It is done: what recurs goes on, but what was put off of it comes no more."""
+        """Finish a reminder; a recurring one goes on, but its snoozed occurrence is cancelled."""
         self._client.execute(UPDATE_FINISHED, owner, id=number)
 
     def snooze(
         self, owner: Owner, number: int, due_at: datetime, *, time_zone: str, now: datetime
     ) -> Reminder | None:
-        """Let a reminder come later: itself, or of a recurring one this time of it.
+        """Snooze a reminder, or this occurrence of a recurring one.
 
         Args:
-            owner: Whose it is.
+            owner: Owner of the reminder.
             number: Its id.
-            due_at: When (aware), to the second.
-            time_zone: The owner's now.
-            now: Aware.
+            due_at: New time (aware), to the second.
+            time_zone: The owner's current zone.
+            now: The current time, aware.
 
         Returns:
-            The one that comes; None when there is none, or it was cancelled.
+            The snoozed reminder; None if there is none, or it was cancelled.
         """
         values = {
             **owner.columns(), "id": number, "due_at": due_at.replace(microsecond=0),
@@ -381,47 +385,47 @@ class ReminderRepository(Repository):
     def move(
         self, owner: Owner, number: int, new: NewReminder, *, now: datetime
     ) -> Reminder | None:
-        """Let one that waits come at the times of ``new``; None when it was cancelled."""
+        """Move a reminder to the times of ``new``; return None if it was cancelled."""
         return self._change({**new.columns(owner), "id": number}, UPDATE_MOVED, now=now)
 
     def _change(
         self, values: Mapping[str, Any], *statements: str, now: datetime
     ) -> Reminder | None:
-        """What the first statement that finds a reminder makes of it, with its job."""
+        """Run statements until one returns a reminder, and make that one's job."""
 
         def work(transaction: Transaction) -> Reminder | None:
             rows = (transaction.fetch_one(sql, values) for sql in statements)
-            return _deferred(transaction, next(filter(None, rows), None), now)
+            return _defer_row(transaction, next(filter(None, rows), None), now)
 
         return self._client.in_transaction(work)
 
     def change_zone(
         self, owner: Owner, time_zone: str, *, now: datetime, guessed: str | None = None
     ) -> int:
-        """The owner lives by another clock: what recurs comes at its hour there.
+        """Move an owner's reminders to another time zone; recurring ones keep their hour there.
 
-        What comes once stays at its moment, unless it was set by a clock that was only a guess.
-        What is due already comes first, as it was. In a group it concerns all topics, as the
-        setting does. It may be called again.
+        A reminder that does not recur stays at its moment, unless it was set by a guessed zone.
+        One that is already due is delivered first, unchanged. In a group all topics are changed,
+        like the setting. The method is idempotent.
 
         Args:
-            owner: Whose zone changed.
-            time_zone: A name of the tz database.
-            now: Aware.
-            guessed: The zone before, if they had not told it.
+            owner: Owner whose zone changed.
+            time_zone: A tz database name.
+            now: The current time, aware.
+            guessed: The previous zone if it was a guess.
 
         Returns:
-            How many reminders moved.
+            The number of reminders moved.
         """
 
         def work(transaction: Transaction) -> int:
             moved = 0
             for row in transaction.fetch_all(SELECT_TO_MOVE, owner, guessed=guessed, now=now):
                 reminder = Reminder.from_row(*row)
-                due_at = _next(reminder, now, time_zone)
+                due_at = _next_time(reminder, now, time_zone)
                 if reminder.repeats is None:
-                    shown = local_time(reminder.due_at, reminder.time_zone).replace(tzinfo=None)
-                    due_at = first_moment(shown, time_zone)
+                    local = local_time(reminder.due_at, reminder.time_zone).replace(tzinfo=None)
+                    due_at = first_moment(local, time_zone)
                 if due_at not in (None, reminder.due_at) and due_at > now:
                     moved += transaction.execute(UPDATE_DUE, owner, id=reminder.id, due_at=due_at)
                     _defer(transaction, now, reminder.id)
@@ -431,22 +435,24 @@ class ReminderRepository(Repository):
         return self._client.in_transaction(work)
 
     def defer_soon(self, now: datetime) -> int:
-        """A job for everything that is due soon and has none; returns how many there were.
+        """Make a job for each reminder that is due soon and has none; return their number.
 
-        At most BATCH at once: as many ask for another call.
+        A call makes at most BATCH; call again after a full batch.
         """
         try:
             return self._client.in_transaction(lambda t: _defer(t, now), limits=PATIENT)
         except StorageRejectedError as error:
             if error.sqlstate != UNIQUE_VIOLATION:
                 raise
-            return 0  # another process plans at this very moment
+            return 0  # another process is planning at the same time
 
     def find_due(self, number: int, due: int) -> DueReminder | None:
-        """A reminder that is to be sent for its time ``due`` (seconds since 1970); None: it is
-        done, cancelled or moved.
+        """Return the reminder to be sent for its time ``due`` (seconds since 1970).
+
+        Returns:
+            The reminder; None if it was finished, cancelled or moved.
         """
-        row = self._client.fetch_one(SELECT_DUE, _at(number, due))
+        row = self._client.fetch_one(SELECT_DUE, _job_key(number, due))
         if row is None:
             return None
         *columns, language, is_inactive, reply_to = row
@@ -457,46 +463,46 @@ class ReminderRepository(Repository):
     def mark_delivered(
         self, number: int, due: int, *, now: datetime, is_sent: bool = True
     ) -> datetime | None:
-        """It was sent (else: given up); what recurs waits for its next time after now.
+        """Record that a reminder was sent, or given up; schedule the next time of a recurring one.
 
-        Times that were missed meanwhile are passed over. Returns the next time.
+        Missed times are skipped.
+
+        Returns:
+            The next time, or None.
         """
 
         def work(transaction: Transaction) -> datetime | None:
-            row = transaction.fetch_one(SELECT_DUE, _at(number, due))
+            row = transaction.fetch_one(SELECT_DUE, _job_key(number, due))
             if row is None:
-                return None  # the user was faster: it is snoozed, or done
+                return None  # the user has already snoozed or finished it
             found = Reminder.from_row(*row[:-3])
-            after = max(now, found.due_at)
-            next_time = _next(found, after, found.time_zone)
-            transaction.execute(
-                UPDATE_DELIVERED, id=number, now=now, next=next_time, is_sent=is_sent
-            )
+            later = _next_time(found, max(now, found.due_at), found.time_zone)
+            transaction.execute(UPDATE_DELIVERED, id=number, now=now, next=later, is_sent=is_sent)
             _defer(transaction, now, number)
-            return next_time
+            return later
 
         return self._client.in_transaction(work)
 
     def mark_unreachable(self, number: int, due: int) -> None:
-        """Nothing can be sent to its chat: it comes no more."""
-        self._client.execute(UPDATE_UNREACHABLE, _at(number, due))
+        """Cancel a reminder whose chat is unreachable."""
+        self._client.execute(UPDATE_UNREACHABLE, _job_key(number, due))
 
     def count_failure(self, number: int, due: int) -> int:
-        """Sending it failed once more; returns how often that is by now."""
-        row = self._client.fetch_one(COUNT_FAILURE, _at(number, due))
+        """Count a failed attempt to send it; return the number of attempts."""
+        row = self._client.fetch_one(COUNT_FAILURE, _job_key(number, due))
         return int(row[0]) if row else 0
 
     def prune(self, *, days: int) -> int:
-        """Delete what came or was cancelled so many days ago; returns how many."""
+        """Delete reminders finished that many days ago; return their number."""
         return self._client.execute(DELETE_OLD, days=days, limits=PATIENT)
 
 
 def delete_of_message(transaction: Transaction, owner: Owner, message_id: int) -> None:
-    """Take back what a message asked for: it says something else now."""
+    """Delete the pending reminders that an edited message asked for."""
     transaction.execute(DELETE_OF_MESSAGE, owner, id=message_id)
 
 
-def _deferred(transaction: Transaction, row: Row | None, now: datetime) -> Reminder | None:
+def _defer_row(transaction: Transaction, row: Row | None, now: datetime) -> Reminder | None:
     if row is None:
         return None
     reminder = Reminder.from_row(*row)
@@ -505,14 +511,14 @@ def _deferred(transaction: Transaction, row: Row | None, now: datetime) -> Remin
 
 
 def _defer(transaction: Transaction, now: datetime, number: int | None = None) -> int:
-    """Jobs for what is due soon: for one reminder, or for all."""
+    """Make jobs for reminders due soon: for one, or for all; return their number."""
     row = transaction.fetch_one(
         DEFER_SOON, until=now + AHEAD, id=number, limit=BATCH, queue=REMINDERS_QUEUE, task=REMIND
     )
     return int(row[0]) if row else 0
 
 
-def _next(reminder: Reminder, after: datetime, time_zone: str) -> datetime | None:
+def _next_time(reminder: Reminder, after: datetime, time_zone: str) -> datetime | None:
     if reminder.repeats is None:
         return None
     try:
@@ -521,13 +527,13 @@ def _next(reminder: Reminder, after: datetime, time_zone: str) -> datetime | Non
         return None
 
 
-def _repeats(text: str | None) -> Recurrence | None:
-    """The recurrence; unreadable text, written by hand, comes once."""
+def _parse(text: str | None) -> Recurrence | None:
+    """Parse a recurrence; None also for invalid text (edited by hand), which comes once."""
     try:
         return Recurrence.from_text(text) if text else None
     except ValueError:
         return None
 
 
-def _at(number: int, due: int) -> dict[str, Any]:
+def _job_key(number: int, due: int) -> dict[str, Any]:
     return {"id": number, "due_at": datetime.fromtimestamp(due, UTC)}

@@ -1,4 +1,4 @@
-"""Reminders set, listed, moved and cancelled, and when they come, as people say it."""
+"""Reminder service: set, move and cancel, and reminder times in natural language."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -20,7 +20,7 @@ from src.reading.words import shared
 from src.reminders import reminder_repo, rules
 from src.texts import Language, say
 
-FEW_TIMES = 4  # of a day that are listed; more are "every three hours"
+FEW_TIMES = 4  # per day that are listed; more are written as "every three hours"
 LAST_DAY = 31
 PERIODS = {"daily": "day", "weekly": "week", "monthly": "month", "yearly": "year"}
 ENGLISH_ENDINGS = {1: "st", 2: "nd", 3: "rd", 21: "st", 22: "nd", 23: "rd", 31: "st"}
@@ -34,16 +34,17 @@ def describe_reminder_time(
     time_zone: str,
     now: datetime,
 ) -> str:
-    """``завтра, 24 ноября, в 09:00``; ``every Monday at 08:00 (next: 30 November)``.
+    """Return a reminder's time in words.
 
-    The offset of the zone is told only where the clock shows that time twice, in autumn.
+    Examples: ``завтра, 24 ноября, в 09:00``; ``every Monday at 08:00 (next: 30 November)``. The
+    UTC offset is added only to times that the clock shows twice, in autumn.
 
     Args:
-        when: The next time (aware).
-        repeats: How it comes again, if it does.
-        language: Of the words.
-        time_zone: Of the user, a name of the tz database.
-        now: Aware; it decides what is today, and whether the year is told.
+        when: Next time (aware).
+        repeats: Recurrence, or None.
+        language: Language of the words.
+        time_zone: Zone of the user, a tz database name.
+        now: Current time (aware); decides what is today, and whether the year is added.
     """
     local, today = local_time(when, time_zone), local_time(now, time_zone)
     clock, date = _clock(local, time_zone), _date(local, today, language)
@@ -54,8 +55,8 @@ def describe_reminder_time(
         if len(repeats.hours) > 1:
             date = say("reminder_date_time", language, date=date, time=clock)
         text = say("reminder_repeated", language, habit=_habit(repeats, language), next=date)
-    for better, [written] in lexicon.of_language("reminder.respelt", language, {}).items():
-        text = text.replace(written, better)
+    for better, [original] in lexicon.of_language("reminder.respelt", language, {}).items():
+        text = text.replace(original, better)
     return text
 
 
@@ -67,7 +68,7 @@ def _clock(local: datetime, time_zone: str) -> str:
 
 
 def _day(local: datetime, today: datetime, date: str, language: Language) -> str:
-    """``завтра, 24 ноября``, ``в пятницу, 27 ноября``."""
+    """Return ``завтра, 24 ноября`` or ``в пятницу, 27 ноября``."""
     days = (local.date() - today.date()) // DAY
     if days in (0, 1):
         return say("reminder_tomorrow" if days else "reminder_today", language, date=date)
@@ -76,7 +77,7 @@ def _day(local: datetime, today: datetime, date: str, language: Language) -> str
 
 
 def _date(local: datetime, today: datetime, language: Language) -> str:
-    """``24 ноября``, with the year unless it is this one."""
+    """Return ``24 ноября``, with the year unless it is the current one."""
     date = str(format_date(local, "d MMMM", locale=language))
     if local.year == today.year:
         return date
@@ -84,7 +85,7 @@ def _date(local: datetime, today: datetime, language: Language) -> str:
 
 
 def _habit(repeats: Recurrence, language: Language) -> str:
-    """``каждый понедельник в 08:00``, ``every 3 hours``."""
+    """Return ``каждый понедельник в 08:00`` or ``every 3 hours``."""
     step = _step(repeats)
     if step == 1:
         return say("every_hour", language)
@@ -92,11 +93,11 @@ def _habit(repeats: Recurrence, language: Language) -> str:
         return say("every_so_often", language, period=_period(step, "hour", language))
     times = [f"{hour:02}:{repeats.minute:02}" for hour in repeats.hours]
     days = _days(repeats, language)
-    return say("habit_at", language, days=days, times=_listed(times, language))
+    return say("habit_at", language, days=days, times=_join(times, language))
 
 
 def _step(repeats: Recurrence) -> int | None:
-    """How many hours lie between two times; None when a day has few, or no even ones."""
+    """Return the hours between two times of a day; None if they are few or uneven."""
     hours = repeats.hours
     if repeats.frequency != "daily" or repeats.interval > 1 or len(hours) <= FEW_TIMES:
         return None
@@ -105,7 +106,7 @@ def _step(repeats: Recurrence) -> int | None:
 
 
 def _days(repeats: Recurrence, language: Language) -> str:
-    """``каждый понедельник``, ``раз в 2 недели, по понедельникам``."""
+    """Return ``каждый понедельник`` or ``раз в 2 недели, по понедельникам``."""
     often = _often(repeats, language)
     match repeats.frequency:
         case "daily":
@@ -113,7 +114,7 @@ def _days(repeats: Recurrence, language: Language) -> str:
         case "weekly" if repeats.interval == 1:
             return _weekdays(repeats.weekdays, language)
         case "weekly":
-            where = _listed([say(f"on_weekday_{n}", language) for n in repeats.weekdays], language)
+            where = _join([say(f"on_weekday_{n}", language) for n in repeats.weekdays], language)
         case "monthly":
             where = _day_of_month(repeats.day, language)
         case _:
@@ -142,7 +143,7 @@ def _weekdays(weekdays: tuple[int, ...], language: Language) -> str:
     if len(weekdays) == 1:
         return say(f"every_weekday_{weekdays[0]}", language)
     names = [say(f"in_weekday_{number}", language) for number in weekdays]
-    return say("in_weekdays", language, days=_listed(names, language))
+    return say("in_weekdays", language, days=_join(names, language))
 
 
 def _day_of_month(day: int, language: Language) -> str:
@@ -152,26 +153,26 @@ def _day_of_month(day: int, language: Language) -> str:
     return say("on_day_of_month", language, day=f"{day}{ending}")
 
 
-def _listed(names: list[str], language: Language) -> str:
+def _join(names: list[str], language: Language) -> str:
     return str(format_list(names, locale=language))
 
 
 Refusal = Problem | Literal["too_many", "not_own", "gone", "not_yours", "which"]
 
-MAX_DAYS = 3654  # ten years, as the readers of phrases have it, and their last day
+MAX_DAYS = 3654  # ten years, the limit of the readers of phrases, and one day
 SECOND = timedelta(seconds=1)
 
 
 @dataclass(frozen=True)
 class ReminderResult:
-    """What came of a request.
+    """Result of a request.
 
     Attributes:
-        reminder: That was set, moved or cancelled; None: see ``refusal``.
-        refusal: Why none was.
-        done: What was asked for.
-        others: What was cancelled beside it; or those among which it is not clear ``which`` is
-            meant.
+        reminder: Reminder that was set, moved or cancelled; None after a refusal.
+        refusal: Reason for a refusal, or None.
+        done: Requested action.
+        others: Other reminders that were cancelled too; after the refusal ``which``, the
+            candidates.
     """
 
     reminder: reminder_repo.Reminder | None = None
@@ -181,11 +182,11 @@ class ReminderResult:
 
 
 class ReminderService:
-    """The reminders of all owners; their delivery is ``src/telegram/tasks.py``.
+    """Reminders of all owners; ``src/telegram/tasks.py`` delivers them.
 
     Attributes:
         run: Calls a method of ``rows`` from a coroutine.
-        rows: Where they are stored.
+        rows: Repository of the reminders.
     """
 
     def __init__(self, client: PgClient, rows: reminder_repo.ReminderRepository) -> None:
@@ -204,13 +205,13 @@ class ReminderService:
         """Set a reminder, or move one.
 
         Args:
-            called: Who asks, and when: "in ten minutes" counts from it.
-            asked: Of what and when; of what recurs, the first time is not before it.
-            message_id: The message that asks, if it is stored.
-            moves: The one that moves.
+            called: The caller, and the time of the call, from which "in ten minutes" counts.
+            asked: Subject and time; a recurring reminder does not come before that time.
+            message_id: Message that asks, if it is stored.
+            moves: Reminder to move.
 
         Raises:
-            StorageError: The database is away; a second attempt sets nothing twice.
+            StorageError: The database is away; a retry sets nothing twice.
         """
         text = storable(asked.what).strip()[: rules.MAX_TEXT].strip()
         due = _first_time(called, asked.when, asked.repeats)
@@ -230,7 +231,7 @@ class ReminderService:
     async def set_by_words(
         self, called: Called, words: str, *, message_id: int | None = None
     ) -> ReminderResult:
-        """Set what a phrase asks for, with "remind me" in it or without; no model is asked."""
+        """Set the reminder in a phrase, with or without "remind me"; no model is used."""
         request = rules.read_words(words, called.moment, called.time_zone)
         if request is None:
             return ReminderResult(refusal="no_time")
@@ -245,16 +246,16 @@ class ReminderService:
         said_before: str = "",
         message_id: int | None = None,
     ) -> ReminderResult:
-        """Set, move or cancel what is ordered; what recurs moves as a whole.
+        """Set, move or cancel as ordered; a recurring reminder moves as a whole.
 
         Args:
-            called: Who asks, and when.
-            order: It names a reminder by its id or by words of it.
-            said_before: What the bot answered last: "move it" means what that spoke of.
-            message_id: The message that asks, if it is stored.
+            called: The caller, and the time of the call.
+            order: The order; it names a reminder by its id or by words of it.
+            said_before: The bot's last answer: "move it" means the reminder it mentioned.
+            message_id: Message that asks, if it is stored.
 
         Raises:
-            ValueError: The times of the order are none.
+            ValueError: The order's times are invalid.
         """
         if isinstance(order, rules.CancelOrder):
             found = await self._find(called, order.id, said_before)
@@ -273,16 +274,17 @@ class ReminderService:
         asked = order.request(called.moment, zone, known.due_at)
         repeats = asked.repeats
         if repeats is None and known.repeats is not None and asked.when is not None:
-            its = known.repeats.zone or zone
-            old, new = local_time(known.due_at, its), local_time(asked.when, its)
+            own_zone = known.repeats.zone or zone
+            old, new = local_time(known.due_at, own_zone), local_time(asked.when, own_zone)
             repeats = known.repeats.moved(old, new)
         asked = replace(asked, what=known.text, repeats=repeats)
         return await self.set(replace(called, time_zone=zone), asked, moves=known)
 
     async def _find(self, called: Called, said: str, said_before: str) -> ReminderResult:
-        """The reminder that is meant by its id or by words of it, as ``reminder``; or why not.
+        """Find a reminder by id, by words of it, as ``IT`` or ``ALL``; return it or a refusal.
 
-        Words mean the caller's own; "it" is the one of which the bot spoke last.
+        Words match only reminders that the caller is allowed to change. ``IT`` is the one that the
+        bot mentioned last.
         """
         waiting = await self.run(
             self.rows.list_waiting, called.owner, limit=reminder_repo.MAX_WAITING
@@ -290,23 +292,23 @@ class ReminderService:
         own = tuple(one for one in waiting if one.may_be_changed_by(called.asker))
         number = fact_number(said, reminder_repo.REMINDER_UID)
         if number is not None:
-            listed = next((one for one in waiting if one.id == number), None)
-            refusal: Refusal = "gone" if listed is None else "not_yours"
-            return ReminderResult(listed) if listed in own else ReminderResult(refusal=refusal)
-        meant = own
+            found = next((one for one in waiting if one.id == number), None)
+            refusal: Refusal = "gone" if found is None else "not_yours"
+            return ReminderResult(found) if found in own else ReminderResult(refusal=refusal)
+        matches = own
         if said == rules.IT:
-            spoken_of = tuple(one for one in own if one.text in said_before)
-            meant = spoken_of if len(spoken_of) == 1 else own
+            mentioned = tuple(one for one in own if one.text in said_before)
+            matches = mentioned if len(mentioned) == 1 else own
         elif said != rules.ALL:
-            shares = {one: len(shared(said, one.text)) for one in own}
-            most = max(shares.values(), default=0)
-            meant = tuple(one for one, share in shares.items() if share == most > 0)
-        if not meant or (len(meant) > 1 and said != rules.ALL):
+            scores = {one: len(shared(said, one.text)) for one in own}
+            best = max(scores.values(), default=0)
+            matches = tuple(one for one, score in scores.items() if score == best > 0)
+        if not matches or (len(matches) > 1 and said != rules.ALL):
             return ReminderResult(refusal="which", others=own)
-        return ReminderResult(meant[0], others=meant[1:])
+        return ReminderResult(matches[0], others=matches[1:])
 
     async def plan(self, now: datetime) -> int:
-        """Make jobs for what is due soon; returns how many."""
+        """Make jobs for all reminders due soon; return their number."""
         planned = 0
         while found := await self.run(self.rows.defer_soon, now):
             planned += found
@@ -314,29 +316,29 @@ class ReminderService:
 
 
 def confirmation(asked: ReminderResult, called: Called) -> str:
-    """What a request is answered with where no model words it."""
-    return rules.describe_reminder(told(asked, called), called.language)
+    """Return the answer to a request, without a model."""
+    return rules.describe_reminder(payload(asked, called), called.language)
 
 
-def told(asked: ReminderResult, called: Called) -> dict[str, Any]:
-    """What came of a request, as models are told of it."""
+def payload(asked: ReminderResult, called: Called) -> dict[str, Any]:
+    """Return the result of a request as the tools' payload."""
     key = "cancelled" if asked.done == "cancelled" else "set"
     if asked.reminder is None:
-        others = {"reminders": records(asked.others, called)} if asked.refusal == "which" else {}
+        others = {"reminders": payloads(asked.others, called)} if asked.refusal == "which" else {}
         return {key: False, "reason": asked.refusal, **others}
     if asked.done == "cancelled":
         return {key: True, "text": "; ".join(one.text for one in (asked.reminder, *asked.others))}
     moved = {"moved": True} if asked.done == "moved" else {}
-    return {key: True, **moved, **records([asked.reminder], called)[0]}
+    return {key: True, **moved, **payloads([asked.reminder], called)[0]}
 
 
-def records(reminders: Iterable[reminder_repo.Reminder], called: Called) -> list[dict[str, str]]:
-    """Reminders as models are told of them."""
+def payloads(reminders: Iterable[reminder_repo.Reminder], called: Called) -> list[dict[str, str]]:
+    """Return reminders as the tools' payload."""
     return [{"id": r.uid, "text": r.text, "time": describe(r, called)} for r in reminders]
 
 
 def describe(reminder: reminder_repo.Reminder, called: Called) -> str:
-    """When a reminder comes, in words for the caller; by another clock than theirs, also which."""
+    """Return a reminder's time in words, with the place if its zone is not the caller's."""
     zone = (reminder.repeats.zone if reminder.repeats else "") or reminder.time_zone
     time = describe_reminder_time(
         reminder.due_at, reminder.repeats, language=called.language, time_zone=zone,
@@ -348,7 +350,6 @@ def describe(reminder: reminder_repo.Reminder, called: Called) -> str:
 def _first_time(
     called: Called, when: datetime | None, repeats: Recurrence | None
 ) -> datetime | None:
-    """A whole second, in UTC; of what recurs, its first time from ``when`` on."""
     if when is None:
         return None
     due = when.astimezone(UTC).replace(microsecond=0)

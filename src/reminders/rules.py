@@ -1,4 +1,4 @@
-"""A reminder as a model orders it, and without a model: the request read by rules."""
+"""Reminder orders: the tools' argument schemas, and rules that read orders without a model."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -13,16 +13,9 @@ from src.base.zone_names import find_time_zone
 from src.base.zones import first_moment, local_time
 from src.history.new_messages import strip_time_label
 from src.llm.quoting import Form
-from src.reading import lexicon
+from src.reading import lexicon, reminder_moments
 from src.reading.recurrences import Recurrence
-from src.reading.reminder_moments import (
-    PART_HOURS,
-    SHIFT,
-    WORKDAYS,
-    Part,
-    ReminderRequest,
-    read_new_time,
-)
+from src.reading.reminder_moments import PART_HOURS, SHIFT, WORKDAYS, Part, ReminderRequest
 from src.reading.reminder_phrases import read_reminder
 from src.reading.requests import ALL_OF_THEM, ASKING, picked
 from src.reading.sentences import is_question
@@ -36,20 +29,20 @@ Weekday = Literal[
     "monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"
 ]  # fmt: skip
 
-MAX_TEXT = 1000  # characters; the bound of the column
-MAX_CHANGE = 150  # characters of a request to cancel or to move one
-MAX_CLAUSES = 3  # at its end, where it may begin
-MAX_LEAD = 2  # words before "an hour later", where nothing else is said
-# In place of an id: that of which the bot spoke last, and all that wait.
+MAX_TEXT = 1000  # characters; the limit of the column
+MAX_CHANGE = 150  # characters of a request to cancel or move a reminder
+MAX_CLAUSES = 3  # at the end of a request, at which an order can begin
+MAX_LEAD = 2  # words before "an hour later" in a message with nothing else
+# Instead of an id: the reminder that the bot mentioned last, and all pending reminders.
 IT, ALL = "it", "all"
-CLOCK = "⏰"  # begins an answer about reminders
-NO_TEXT = "-"  # in the place of what to remind of
+CLOCK = "⏰"  # start of an answer about reminders
+NO_TEXT = "-"  # in place of a missing subject
 WEEKDAYS: tuple[Weekday, ...] = get_args(Weekday)
 UNITS = {
     "hourly": "hour", "daily": "day", "workdays": "week", "weekly": "week", "monthly": "month",
     "yearly": "year",
 }  # fmt: skip
-MAX_MINUTES = 60 * 24 * 366  # a year; farther moments have a date
+MAX_MINUTES = 60 * 24 * 366  # a year; later times are given as a date
 
 
 class ReminderOrder(Form):
@@ -67,36 +60,36 @@ class ReminderOrder(Form):
     moves: str = Field(default="", max_length=MAX_CHANGE, description="id")
 
     def request(self, now: datetime, time_zone: str, due: datetime | None) -> ReminderRequest:
-        """What is asked for; its time may be in words, as small models and the notebook write it.
+        """Return the request; small models and the notebook write its time in words.
 
         Args:
-            now: Aware.
-            time_zone: By whose clock.
-            due: The time of the reminder that moves.
+            now: Current time, aware.
+            time_zone: Zone of the clock.
+            due: Time of the reminder to move, or None.
 
         Raises:
-            ValueError: It is no time, or these do not make a recurrence.
+            ValueError: The time or the recurrence is invalid.
         """
         try:
             when = self.moment(now, time_zone)
         except ValueError:
             words = self.when
-            said = (
+            found = (
                 read_words(words, now, time_zone)
                 if due is None
-                else read_new_time(words, due, now, time_zone)
+                else reminder_moments.read_new_time(words, due, now, time_zone)
             )
-            if said is None or (said.when is None and not asks_for_reminder(words)):
+            if found is None or (found.when is None and not asks_for_reminder(words)):
                 raise
-            return replace(said, what=self.text, problem=None if said.when else said.problem)
-        again = self.recurrence(when, time_zone) if when is not None else None
-        return ReminderRequest(self.text, when, again, None if when else "no_time")
+            return replace(found, what=self.text, problem=None if found.when else found.problem)
+        repeats = self.recurrence(when, time_zone) if when is not None else None
+        return ReminderRequest(self.text, when, repeats, None if when else "no_time")
 
     def own_zone(self) -> str:
-        """The zone that is named for this one; empty: none is.
+        """Return the time zone named in the order, or an empty string.
 
         Raises:
-            ValueError: There is no such place.
+            ValueError: The place is unknown.
         """
         if not self.time_zone.strip():
             return ""
@@ -105,10 +98,10 @@ class ReminderOrder(Form):
         raise ValueError("time_zone: no such place; name a larger city, or leave it empty")
 
     def moment(self, now: datetime, time_zone: str) -> datetime | None:
-        """The first time, aware; None where none is said.
+        """Return the first time, aware, or None if there is none.
 
         Raises:
-            ValueError: It is no time.
+            ValueError: The time is invalid.
         """
         if self.in_minutes:
             return now + timedelta(minutes=self.in_minutes)
@@ -123,23 +116,23 @@ class ReminderOrder(Form):
             raise ValueError("when: write it as 2026-11-24T09:00") from None
 
     def recurrence(self, first: datetime, time_zone: str) -> Recurrence | None:
-        """How it comes again, by the clock of its first time; None: once.
+        """Return the recurrence, on the clock of its first time, or None.
 
         Raises:
-            ValueError: These do not make a recurrence.
+            ValueError: The fields do not make a recurrence.
         """
         if self.repeats == "no":
             return None
         days = [WEEKDAYS.index(one) for one in self.weekdays]
         try:
-            again = Recurrence.of(
+            recurrence = Recurrence.of(
                 UNITS[self.repeats], local_time(first, time_zone), interval=self.every,
                 hours=self.hours, weekdays=WORKDAYS if self.repeats == "workdays" else days,
                 date=(self.day, 0),
             )  # fmt: skip
         except ValueError:
             raise ValueError("repeats, every, weekdays, hours, day: they do not fit") from None
-        return replace(again, zone=self.own_zone())
+        return replace(recurrence, zone=self.own_zone())
 
 
 class CancelOrder(Form):
@@ -148,24 +141,23 @@ class CancelOrder(Form):
     id: str = Field(max_length=MAX_CHANGE, description="such as reminder-12")
 
 
-# The tools.
 TOOLS = ("set_reminder", "list_reminders", "cancel_reminder")
 SET_REMINDER, LIST_REMINDERS, CANCEL_REMINDER = TOOLS
-MAX_LISTED = 20  # lines; /reminders has the rest
-MAX_QUESTION = 80  # characters of a question for them
-# Questions for what is set: "какие у меня напоминания?", "show my reminders".
+MAX_LISTED = 20  # lines; /reminders lists the rest
+MAX_QUESTION = 80  # characters of a question for the list
+# Questions for the pending reminders: "какие у меня напоминания?", "show my reminders".
 ASKS_FOR_LIST = lexicon.AnyCase(
     r"\W*(?:(?>(?:<lines.opener>|<reminder.greeting>)(?!\w))[ ,.]+)*"
     r"(?:(?:<cancel.list>\b[\w ,']{0,30} )?<cancel.reminders>|<cancel.asked>)"
     r"(?: <cancel.are_set>)*\W*"
 )
-# "Remind me": of what, and when? The answer completes it.
+# "Remind me", without subject and time; the user's next answer completes it.
 BARE_ORDER = lexicon.AnyCase("<cancel.bare_order>[.! ]*")
-# With a sign only behind it, it ends a clause.
+# Polite words and what separates them; with a comma only after them, they end a clause.
 POLITE = lexicon.AnyCase(
     r"(?P<before>[ ,]*)\b(?:<requests.please>|<move.instead>|<move.sorry>)\b(?P<behind>[ ,]*)"
 )
-# A clause ends at a sign, before "can you", and before a verb that only orders.
+# The end of a clause: punctuation, before "can you", and before a verb that only gives orders.
 CLAUSE_END = lexicon.AnyCase(
     r"(?:[.!?;,)(]+|\b<cancel.and>) |(?= <requests.you_may_english> )"
     r"|(?<= )(?=(?:<move.verb>|<cancel.surely>)(?<=[^\W\da-z])(?!\w))"
@@ -173,8 +165,8 @@ CLAUSE_END = lexicon.AnyCase(
 _LEAD = r"\W*(?:(?>(?:<lines.opener>|<cancel.and>)(?!\w))[ ,]+)*"
 _OF = "(?:(?: <cancel.about>)? (?P<about>.{1,80}?))?"
 _UNNEEDED = "[ ,]+(?:<cancel.unneeded>|<cancel.stop>)(?: <cancel.again>)?"
-# "Отмени напоминание про хлеб", "cancel the bread reminder", "больше не напоминай о хлебе",
-# "напоминание про хлеб больше не нужно".
+# Orders to cancel: "отмени напоминание про хлеб", "cancel the bread reminder", "больше не
+# напоминай о хлебе", "напоминание про хлеб больше не нужно".
 CANCEL = tuple(
     lexicon.AnyCase(rf"{_LEAD}{source}\W*")
     for source in (
@@ -197,28 +189,30 @@ CANCEL = tuple(
 )
 
 
-# "Перенеси на пятницу", "move the dentist reminder to 10", "відклади на годину".
+# Start of an order to move: "Перенеси на пятницу", "move the dentist reminder to 10", "відклади на
+# годину".
 MOVE = lexicon.AnyCase(
     r"\W*(?:(?>(?:<lines.opener>|<reminder.greeting>|<requests.please>|<cancel.and>)(?!\w))"
     r"[ ,.!]+)*"
     r"<move.verb>(?!\w)[ ,]*"
 )
-# "Not at 7:45 but" at 6:30.
+# A rejected time before the new one: "not at 7:45 but" at 6:30.
 NOT_THEN = lexicon.AnyCase(r"\b<move.not> .{1,30}?(?:[ ,]+<move.but> |,[ ]+)")
 REASON = lexicon.AnyCase(r"(?:[,;.!(]| <move.because>) .*")
 OPENING = lexicon.AnyCase(
     r"^\W*(?:(?>(?:<lines.opener>|<reminder.greeting>|<cancel.about>)(?![\w'-]))\W*)*"
 )
-# What no thing begins with, in OpenCorpora's terms.
+# Parts of speech, in OpenCorpora's terms, with which no subject of a reminder begins.
 NO_THING = frozenset({"NPRO", "CONJ", "PREP", "PRCL", "ADVB", "PRED"})
 NOUN = lexicon.AnyCase(r"\b<cancel.noun>(?!\w)")
-OPTION = re.compile(r"^• (.+): ", re.M)  # of a list that asks which is meant
-# The whole of a message: "oh cancel it", "cancel the vet".
+OPTION = re.compile(r"^• (.+): ", re.M)  # in a list that asks which reminder is meant
+# A whole message that cancels: "oh cancel it", "cancel the vet".
 BARE_CANCEL = lexicon.Expression(
     rf"{_LEAD}<cancel.surely>"
     r"(?: (?:<move.it>|(?:<cancel.whose> )?(?P<about>[^,.;]{1,40})))?"
 )
-# Right behind an answer about one: "та не треба вже, він сам приїде", "never mind the kiln".
+# The same right after an answer about a reminder: "та не треба вже, він сам приїде", "never mind
+# the kiln".
 NOT_NEEDED = lexicon.Expression(
     rf"{_LEAD}<cancel.stop>(?: <cancel.again>)?"
     r"(?: <move.it>|(?: <cancel.about>)?(?: <cancel.whose>)? (?P<about>[^,.;(]{1,40}?))?"
@@ -229,13 +223,13 @@ BEFORE_TIME = lexicon.Expression(
     rf"^\W*(?:(?><lines.opener>(?!\w))\W*)*?{_CORRECTING}(?!\w)\W*"
     rf"(?:(?>(?:<lines.opener>|{_CORRECTING}|<cancel.bare_order>)(?!\w))\W*)*"
 )
-# "They are closed till noon," better at three.
+# A last clause with a new time: "they are closed till noon, better at three".
 LAST_CLAUSE = lexicon.AnyCase(r"(?<=[,.] )<move.rather> [^,.]{3,40}$")
 FROM = lexicon.AnyCase(r"\b(?:<move.from> .{1,30}?|ones?) (?=<move.to> )")
 BEFORE_ABOUT = lexicon.AnyCase(
     r"\W*(?:(?>(?:<cancel.whose>|<move.it>|<cancel.about>|the|ones?)(?!\w))\W*)*"
 )
-# "На 14 часов" is no shift by fourteen.
+# An hour of the clock, which is no shift: "на 14 часов" is not "by fourteen hours".
 CLOCK_HOUR = lexicon.AnyCase(
     r"\b<move.to> (?P<hour>(?:1[2-9]|2[0-3])(?= <move.hours>)|\d{1,2}(?= <move.at_hour>))"
     r" \w+"
@@ -246,25 +240,25 @@ BETWEEN_TIMES = lexicon.AnyCase(r"[ ,]*(?:(?:<move.to>|<cancel.and>) )?")
 
 
 def read_change(text: str) -> CancelOrder | ReminderOrder | None:
-    """What a message wants to be cancelled, or moved and to when, in its words; None: nothing."""
+    """Return the order to cancel or move a reminder in a message, in its words, or None."""
     folded = _without_polite(fold(text)).strip(" ,").rstrip(" .!?)")
     if len(text) > MAX_CHANGE or (is_question(text) and ASKING.match(folded) is None):
         return None
     ends = [end.end() for end in CLAUSE_END.finditer(folded)][-MAX_CLAUSES:]
     clauses = [(0, 0), *zip([0, *ends], ends, strict=False)]
-    changes = (_change(ASKING.sub("", folded[at:]), folded[last:at]) for last, at in clauses)
+    changes = (_read_clause(ASKING.sub("", folded[at:]), folded[last:at]) for last, at in clauses)
     return next((change for change in changes if change is not None), None)
 
 
 def _without_polite(folded: str) -> str:
-    def joint(found: re.Match[str]) -> str:
-        return ", " if "," in found["behind"] and "," not in found["before"] else " "
+    def separator(match: re.Match[str]) -> str:
+        return ", " if "," in match["behind"] and "," not in match["before"] else " "
 
-    return POLITE.sub(joint, folded)
+    return POLITE.sub(separator, folded)
 
 
-def _change(folded: str, before: str) -> CancelOrder | ReminderOrder | None:
-    """What a clause wants to be changed, with what follows it and the clause before it."""
+def _read_clause(folded: str, before: str) -> CancelOrder | ReminderOrder | None:
+    """Return the order in a clause and what follows it; ``before`` is the preceding clause."""
     for pattern in CANCEL:
         if match := pattern.fullmatch(REASON.sub("", folded)) or pattern.fullmatch(folded):
             groups = match.groupdict()
@@ -272,101 +266,98 @@ def _change(folded: str, before: str) -> CancelOrder | ReminderOrder | None:
     begin = MOVE.match(folded)
     if begin is None:
         return None
-    said, thing = folded[begin.end() :], OPENING.sub("", before).strip()
-    orders = [_moving(said), _moving(REASON.sub("", said))]
-    moved = next((one for one in orders if one and one.when), None)
-    if moved is None and (spans := find_reminder_spans(said)):  # a reason without a sign
+    rest, subject = folded[begin.end() :], OPENING.sub("", before).strip()
+    orders = [_read_move(rest), _read_move(REASON.sub("", rest))]
+    move = next((one for one in orders if one and one.when), None)
+    if move is None and (spans := find_reminder_spans(rest)):  # a reason without punctuation
         end = spans[-1].end
-        moved, thing = _moving(said[:end]), said[end:].strip() or thing
-    if moved is None:  # "нет, на 6 утра перенеси"
-        order = _moving(BEFORE_TIME.sub("", before.strip(" ,")))
-        if order is not None and (order.moves == IT or _is_thing(thing)):
-            moved, thing = order, ""
-    if moved is not None and moved.moves == IT and _is_thing(thing):
-        return moved.model_copy(update={"text": thing, "moves": thing})
-    return moved or orders[0]
+        move, subject = _read_move(rest[:end]), rest[end:].strip() or subject
+    if move is None:  # "нет, на 6 утра перенеси"
+        order = _read_move(BEFORE_TIME.sub("", before.strip(" ,")))
+        if order is not None and (order.moves == IT or _is_subject(subject)):
+            move, subject = order, ""
+    if move is not None and move.moves == IT and _is_subject(subject):
+        return move.model_copy(update={"text": subject, "moves": subject})
+    return move or orders[0]
 
 
-def _is_thing(said: str) -> bool:
-    """Whether it begins as what is moved, and tells no reason: "йогу", no "там пробки"."""
-    tags = [parts_of_speech(word) for word in words(said)]
-    if not tags or said.isascii() or any("VERB" in one for one in tags):
+def _is_subject(text: str) -> bool:
+    """Return True for the subject of a reminder ("йогу"), False for a reason ("там пробки")."""
+    tags = [parts_of_speech(word) for word in words(text)]
+    if not tags or text.isascii() or any("VERB" in one for one in tags):
         return False
     return not tags[0] or (bool(tags[0] & {"NOUN", "ADJF"}) and not tags[0] & NO_THING)
 
 
-def _short(text: str) -> str:
-    """What may be a whole message about a reminder, folded, without its last signs."""
+def _fold_start(text: str) -> str:
     return fold(text[:MAX_CHANGE]).strip().rstrip(" .!?)")
 
 
 def _cancels_alone(text: str, pattern: lexicon.Expression = BARE_CANCEL) -> CancelOrder | None:
-    """What a message that says no more wants to be cancelled: "cancel it", "cancel the vet"."""
-    match = pattern.fullmatch(_without_polite(_short(text)))
+    """Return the order of a message that only cancels ("cancel it", "cancel the vet"), or None."""
+    match = pattern.fullmatch(_without_polite(_fold_start(text)))
     return CancelOrder(id=match["about"] or IT) if match else None
 
 
 def _cancels_it(text: str) -> bool:
-    """Whether a message says "cancel it", and no more."""
     return _cancels_alone(text) == CancelOrder(id=IT)
 
 
 def _change_in_passing(text: str) -> ReminderOrder | None:
-    """When the reminder that was spoken of is to come instead: "no sorry, at 10"."""
-    folded = _short(text)
+    """Return an order to move the reminder mentioned last ("no sorry, at 10"), or None."""
+    folded = _fold_start(text)
     shift = SHIFT.search(folded)
     if shift and shift.end() == len(folded) and len(words(folded[: shift.start()])) <= MAX_LEAD:
         return ReminderOrder(text=IT, when=shift[0], moves=IT)  # "make it an hour later"
     folded = folded[end.start() :] if (end := LAST_CLAUSE.search(folded)) else folded
-    said = BEFORE_TIME.sub("to ", NOT_THEN.sub("no ", folded))
-    about, when = _before_time(_without_polite(said).rstrip(" ,"))  # "at 6" alone as well
+    clause = BEFORE_TIME.sub("to ", NOT_THEN.sub("no ", folded))
+    about, when = _split_time(_without_polite(clause).rstrip(" ,"))  # "at 6" alone as well
     return ReminderOrder(text=IT, when=when, moves=IT) if when and not about else None
 
 
-def _moving(said: str) -> ReminderOrder | None:
-    """The order in what stands behind "move": which one, then the new time."""
-    said = CLOCK_HOUR.sub(r"at \g<hour>:00", FROM.sub("", NOT_THEN.sub("", said)))
-    shift = SHIFT.search(said)
-    about, when = (said[: shift.start()], shift[0]) if shift else _before_time(said)
+def _read_move(text: str) -> ReminderOrder | None:
+    """Return the order in the text after "move": the reminder, then its new time."""
+    text = CLOCK_HOUR.sub(r"at \g<hour>:00", FROM.sub("", NOT_THEN.sub("", text)))
+    shift = SHIFT.search(text)
+    about, when = (text[: shift.start()], shift[0]) if shift else _split_time(text)
     is_named = NOUN.search(about) is not None
     about = NOUN.sub(" ", about)
     about = about[BEFORE_ABOUT.behind(about) :].strip(" ,") or IT
     return ReminderOrder(text=about, when=when, moves=about) if when or is_named else None
 
 
-def _before_time(said: str) -> tuple[str, str]:
-    """What stands before the time at the end, and that; empty where none is said."""
-    said = TO.sub(_as_time, said)
-    start = len(said)
-    for span in reversed(find_reminder_spans(said)):
-        if BETWEEN_TIMES.fullmatch(said, span.end, start) is None:
+def _split_time(text: str) -> tuple[str, str]:
+    text = TO.sub(_as_time, text)
+    start = len(text)
+    for span in reversed(find_reminder_spans(text)):
+        if BETWEEN_TIMES.fullmatch(text, span.end, start) is None:
             break
         start = span.start
-    return TO_END.sub("", said[:start]), said[start:]
+    return TO_END.sub("", text[:start]), text[start:]
 
 
-def _as_time(found: re.Match[str]) -> str:
-    """A bare hour, or a part of the day, behind "to": "на 10", "на вечер"."""
-    if found["word"].isdigit():
-        return f"at {found['word']}"
-    part = lexicon.values("move.part").get(found["word"].lower())
-    return f"{PART_HOURS[cast(Part, part)]}:00" if part else found[0]
+def _as_time(match: re.Match[str]) -> str:
+    """Return a bare hour or part of the day after "to" as a time: "на 10", "на вечер"."""
+    if match["word"].isdigit():
+        return f"at {match['word']}"
+    part = lexicon.values("move.part").get(match["word"].lower())
+    return f"{PART_HOURS[cast(Part, part)]}:00" if part else match[0]
 
 
 def names_reminder(text: str) -> bool:
-    """Whether a message surely wants a reminder changed: it says so, and of nothing else."""
-    wanted = read_change(text)
-    is_of_other = isinstance(wanted, ReminderOrder) and wanted.moves != IT
-    return wanted is not None and not (is_of_other and NOUN.search(text) is None)
+    """Return True if a message certainly orders a change of a reminder, and of nothing else."""
+    order = read_change(text)
+    is_of_other = isinstance(order, ReminderOrder) and order.moves != IT
+    return order is not None and not (is_of_other and NOUN.search(text) is None)
 
 
 def read_words(said: str, now: datetime, time_zone: str) -> ReminderRequest | None:
-    """The request in a phrase: as it is, or as what would stand behind an order."""
+    """Return the request in a phrase, with "remind me" in it or without, or None."""
     said = said.strip()
     found = read_reminder(said, now, time_zone)
     if found is not None:
         return found
-    # What makes a request of a phrase that only says what and when, as people write after /remind.
+    # Prepend "remind me" to a phrase with only subject and time, as people write after /remind.
     for order in (order for _, orders in lexicon.by_language("cancel.remind") for order in orders):
         request = read_reminder(f"{order}{said}", now, time_zone)
         if request is not None and request.problem in (None, "no_text"):
@@ -376,70 +367,71 @@ def read_words(said: str, now: datetime, time_zone: str) -> ReminderRequest | No
 
 
 def asks_for_reminder(text: str) -> bool:
-    """Whether a text asks for a reminder, at whatever time."""
+    """Return True if a text asks for a reminder, at any time."""
     return read_reminder(text, datetime.now(UTC), "UTC") is not None
 
 
 def asks_in_vain(text: str, tool_names: Sequence[str]) -> bool:
-    """Whether a message wants to see those that wait, or to change any, and none waits."""
+    """Return True if a message asks to list or change reminders while none is pending."""
     none_waits = SET_REMINDER in tool_names and LIST_REMINDERS not in tool_names
     return none_waits and (_asks_for_list(text) or names_reminder(text) or _cancels_it(text))
 
 
 def cancels_note(text: str, note: str, messages: Sequence[BaseMessage]) -> bool:
-    """Whether a bare "cancel it" means the note right before it, and no reminder.
+    """Return True if a bare "cancel it" means the note right before it, and no reminder.
 
-    Not where the bot spoke of one since, nor where the note may be the reason ("mum called").
+    False if the bot mentioned a reminder since, or if the note can be the reason for cancelling
+    one ("mum called").
 
     Args:
-        text: What was typed.
-        note: What was told before.
+        text: The typed message.
+        note: The note before it.
         messages: The prompt.
     """
     if not _cancels_it(text) or read_change(text) is not None:
         return False
-    told = [str(m.text).partition("\n")[0] for m in _talk(messages) if isinstance(m, AIMessage)]
-    about = (one.partition(": ")[2] for one in told if one.startswith(CLOCK))
+    lines = [str(m.text).partition("\n")[0] for m in _talk(messages) if isinstance(m, AIMessage)]
+    about = (line.partition(": ")[2] for line in lines if line.startswith(CLOCK))
     is_reason = any(shared(note, one) for one in about)
     return not is_reason and not _answer_before(messages).startswith(CLOCK)
 
 
 def _asks_for_list(text: str) -> bool:
-    asked = POLITE.sub(" ", text)
-    return len(text) <= MAX_QUESTION and ASKS_FOR_LIST.fullmatch(asked) is not None
+    question = POLITE.sub(" ", text)
+    return len(text) <= MAX_QUESTION and ASKS_FOR_LIST.fullmatch(question) is not None
 
 
 def reminder_calls(
     text: str, messages: Sequence[BaseMessage], tool_names: Sequence[str] = TOOLS
 ) -> list[tuple[str, dict[str, Any]]]:
-    """Without a model: the call that does what a message asks of reminders; else nothing.
+    """Return the tool call for a message about reminders, without a model; else an empty list.
 
-    It may be the answer to our question when, which completes the request before it.
+    The message can also answer our question for the time, and so complete an earlier request.
 
     Args:
-        text: What was typed.
+        text: The typed message.
         messages: The prompt.
-        tool_names: Those that may be called.
+        tool_names: Tools that can be called.
     """
-    waits = LIST_REMINDERS in tool_names
-    if waits and _asks_for_list(text):
+    has_reminders = LIST_REMINDERS in tool_names
+    if has_reminders and _asks_for_list(text):
         return [(LIST_REMINDERS, {})]
-    wanted = _wanted_change(text, messages) if waits else None
-    if wanted is not None:
-        name = CANCEL_REMINDER if isinstance(wanted, CancelOrder) else SET_REMINDER
-        return [(name, wanted.model_dump(exclude_defaults=True))]
+    order = _find_change(text, messages) if has_reminders else None
+    if order is not None:
+        name = CANCEL_REMINDER if isinstance(order, CancelOrder) else SET_REMINDER
+        return [(name, order.model_dump(exclude_defaults=True))]
     if BARE_ORDER.fullmatch(text):
         return [(SET_REMINDER, {"text": NO_TEXT})]
-    begun = _without_time(messages).rstrip(".! ")
-    for said in (text, f"{begun} {text}" if begun else ""):
-        if request := read_reminder(said, datetime.now(UTC), "UTC"):
+    start = _without_time(messages).rstrip(".! ")
+    for phrase in (text, f"{start} {text}" if start else ""):
+        if request := read_reminder(phrase, datetime.now(UTC), "UTC"):
             what = request.what[:MAX_TEXT] or NO_TEXT
-            return [(SET_REMINDER, {"text": what, "when": said[:MAX_TEXT]})]
+            return [(SET_REMINDER, {"text": what, "when": phrase[:MAX_TEXT]})]
     return []
 
 
 def describe_reminder(found: Mapping[str, Any], language: Language) -> str:
-    """What is said to the result of a tool, where no model words it."""
+    """Return the answer for a tool's result, without a model."""
     listed = found.get("reminders")
     if listed:
         title = say("reminders_title", language, count=len(listed))
@@ -454,21 +446,20 @@ def describe_reminder(found: Mapping[str, Any], language: Language) -> str:
     return say(f"reminder_{outcome}", language, text=text, time=time)
 
 
-def _wanted_change(
+def _find_change(text: str, messages: Sequence[BaseMessage]) -> CancelOrder | ReminderOrder | None:
+    order = _complete_picked(text, messages) or read_change(text) or _cancels_alone(text)
+    if order is None and _answer_before(messages).startswith(CLOCK):
+        return _change_in_passing(text) or _cancels_alone(text, NOT_NEEDED)
+    return order
+
+
+def _complete_picked(
     text: str, messages: Sequence[BaseMessage]
 ) -> CancelOrder | ReminderOrder | None:
-    """What is to become of one that waits; right behind an answer about one, in fewer words."""
-    wanted = _picked(text, messages) or read_change(text) or _cancels_alone(text)
-    if wanted is None and _answer_before(messages).startswith(CLOCK):
-        return _change_in_passing(text) or _cancels_alone(text, NOT_NEEDED)
-    return wanted
-
-
-def _picked(text: str, messages: Sequence[BaseMessage]) -> CancelOrder | ReminderOrder | None:
-    """The order of before, of the one that is named now that the bot has asked which."""
+    """Return the previous order, for the reminder that the user picks from the bot's list."""
     list_before = _answer_before(messages)
-    asked_which = tuple(say("reminder_which", language) for language in LANGUAGES)
-    if is_question(text) or not list_before.startswith(asked_which):
+    questions = tuple(say("reminder_which", language) for language in LANGUAGES)
+    if is_question(text) or not list_before.startswith(questions):
         return None
     before = strip_time_label(str(_talk(messages)[-3].text))
     order = read_change(before) or _cancels_alone(before) or _change_in_passing(before)
@@ -483,13 +474,13 @@ def _picked(text: str, messages: Sequence[BaseMessage]) -> CancelOrder | Reminde
 
 
 def _without_time(messages: Sequence[BaseMessage]) -> str:
-    """The request of which the bot has just asked when."""
+    """Return the request whose time the bot has just asked for, or an empty string."""
     asked = any(_answer_before(messages) == say("reminder_no_time", one) for one in LANGUAGES)
     return strip_time_label(str(_talk(messages)[-3].text)) if asked else ""
 
 
 def _answer_before(messages: Sequence[BaseMessage]) -> str:
-    """What the bot said right before the newest message, if something was asked before it."""
+    """Return the bot's answer right before the newest message, if a message precedes it."""
     talk = _talk(messages)
     return str(talk[-2].text) if len(talk) > 2 and isinstance(talk[-2], AIMessage) else ""
 

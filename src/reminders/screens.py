@@ -1,4 +1,4 @@
-"""Reminders in their owner's hands: set by a command, listed, put off, cancelled, and arriving."""
+"""Reminder commands, their list with buttons, and the messages that deliver reminders."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -11,14 +11,14 @@ from src.texts import Language, say
 from src.texts.plain_text import shortened
 from src.texts.reply import Action, Button, Reply, Rows, in_rows, pager_row
 
-PAGE = 8  # reminders; with MAX_LINE, half of a Telegram message
-PER_ROW = 4  # buttons with numbers
+PAGE = 8  # reminders per page; with MAX_LINE, half of a Telegram message
+PER_ROW = 4  # numbered buttons per row
 MAX_LINE = 160  # characters of a reminder in a list
-LATE = timedelta(minutes=10)  # from which on being late is apologised for
-MAX_EPOCH = 2**33  # seconds since 1970 of a time that a button may name: the year 2242
-IN_ANSWER = 0  # in place of the number of a page: the button stands under an answer
+LATE = timedelta(minutes=10)  # delay from which on a reminder apologizes
+MAX_EPOCH = 2**33  # seconds since 1970, the latest time accepted from a button: the year 2242
+IN_ANSWER = 0  # instead of a page number: the button belongs to an answer
 
-# How long a reminder is put off, by the number in its button: (now, its time, zone) → when.
+# Snoozes by the number in their button: (now, the reminder's time, zone) → new time.
 SNOOZES: dict[int, Callable[[datetime, datetime, str], datetime]] = {
     0: lambda now, _due, _zone: now + timedelta(minutes=10),
     1: lambda now, _due, _zone: now + timedelta(hours=1),
@@ -27,15 +27,15 @@ SNOOZES: dict[int, Callable[[datetime, datetime, str], datetime]] = {
 
 
 class ReminderScreens:
-    """What ``/remind`` and ``/reminders`` say, and what the buttons of reminders do."""
+    """Replies to ``/remind``, ``/reminders`` and the buttons of reminders."""
 
     def __init__(self, reminders: ReminderService) -> None:
-        """Ask ``reminders``."""
+        """Use ``reminders``."""
         self._reminders = reminders
         self._run, self._rows = reminders.run, reminders.rows
 
     async def remind(self, called: Called) -> Reply:
-        """``/remind tomorrow at 9 to call mum``: set it, or say what is missing."""
+        """Answer ``/remind tomorrow at 9 to call mum``: set it, or say what is missing."""
         if not called.argument:
             return Reply(say("remind_usage", called.language))
         asked = await self._reminders.set_by_words(called, called.argument)
@@ -45,12 +45,12 @@ class ReminderScreens:
         return Reply(text, ((cancel_button(asked.reminder.id, called.language),),))
 
     async def page(self, called: Called, number: int = 1, *, note: str = "") -> Reply:
-        """A page of what waits, the next one first.
+        """Return a page of the pending reminders, the next one first.
 
         Args:
-            called: Who looks.
-            number: From 1; beyond the last one, the last one.
-            note: What has just been done, above it.
+            called: The caller.
+            number: Page number from 1; limited to the last page.
+            note: Text about the last action, shown above.
         """
         language = called.language
         total = await self._run(self._rows.count, called.owner)
@@ -72,82 +72,82 @@ class ReminderScreens:
         return Reply(text, rows, say("reminders_hint", language), is_screen=True)
 
     async def cancel(self, called: Called, number: int, page: int) -> Reply:
-        """Cancel a reminder, from a page of them or from under the answer that set it."""
-        known = await self._find(called, number)
-        if isinstance(known, Reply):
-            is_gone = known.text == say("reminder_gone", called.language)
+        """Cancel a reminder, by a button of a page or of the answer that set it."""
+        found = await self._find(called, number)
+        if isinstance(found, Reply):
+            is_gone = found.text == say("reminder_gone", called.language)
             is_page = is_gone and page != IN_ANSWER
-            return await self.page(called, page, note=known.text) if is_page else known
+            return await self.page(called, page, note=found.text) if is_page else found
         is_done = await self._run(self._rows.cancel, called.owner, number)
-        text, note = shortened(known.text, MAX_LINE), say("reminder_gone", called.language)
-        if is_done or known.is_cancelled:
+        text, note = shortened(found.text, MAX_LINE), say("reminder_gone", called.language)
+        if is_done or found.is_cancelled:
             note = say("reminder_cancelled", called.language, text=text)
         if page != IN_ANSWER:
             return await self.page(called, page, note=note)
         return Reply(note) if is_done else Reply.gone(note)
 
     async def snooze(self, called: Called, number: int, choice: int, due: int) -> Reply:
-        """Put a reminder off, also one that came long ago; of several taps the last one counts.
+        """Snooze a reminder, also a past one; of several taps the last one counts.
 
         Args:
-            called: Who taps.
-            number: The reminder.
-            choice: One of SNOOZES.
-            due: For which time it came, in seconds since 1970; "tomorrow" is at its hour.
+            called: The caller.
+            number: Id of the reminder.
+            choice: Key of SNOOZES.
+            due: Time for which it was delivered, in seconds since 1970; "tomorrow" keeps its
+                hour.
         """
-        known = await self._find(called, number)
-        if isinstance(known, Reply):
-            return known
+        found = await self._find(called, number)
+        if isinstance(found, Reply):
+            return found
         now = called.moment.astimezone(UTC)
-        came = datetime.fromtimestamp(due, UTC) if 0 < due < MAX_EPOCH else now
-        later = SNOOZES.get(choice, SNOOZES[0])(now, came, called.time_zone)
-        put_off = await self._run(
+        due_at = datetime.fromtimestamp(due, UTC) if 0 < due < MAX_EPOCH else now
+        later = SNOOZES.get(choice, SNOOZES[0])(now, due_at, called.time_zone)
+        snoozed = await self._run(
             self._rows.snooze, called.owner, number, later, time_zone=called.time_zone, now=now
         )
-        if put_off is None:
+        if snoozed is None:
             return _gone_reply(called)
         language = called.language
-        time = describe(put_off, called)
-        text = f"⏰ {known.text}\n\n{say('reminder_snoozed', language, time=time)}"
-        rows: Rows = ((_done_button(put_off.id, language),),)
-        if known.repeats is not None and known.is_waiting:
-            rows = (*rows, (_stop_button(known.id, language),))
+        time = describe(snoozed, called)
+        text = f"⏰ {found.text}\n\n{say('reminder_snoozed', language, time=time)}"
+        rows: Rows = ((_done_button(snoozed.id, language),),)
+        if found.repeats is not None and found.is_waiting:
+            rows = (*rows, (_stop_button(found.id, language),))
         return Reply(text, rows, is_screen=True)
 
     async def finish(self, called: Called, number: int) -> Reply:
-        """It is done; what recurs says when it comes next."""
-        known = await self._find(called, number)
-        if isinstance(known, Reply):
-            return known
+        """Finish a reminder; a recurring one shows its next time."""
+        found = await self._find(called, number)
+        if isinstance(found, Reply):
+            return found
         await self._run(self._rows.finish, called.owner, number)
-        text = f"✅ {known.text}"
-        if known.repeats is None or not known.is_waiting:
+        text = f"✅ {found.text}"
+        if found.repeats is None or not found.is_waiting:
             return Reply(text, is_screen=True)
-        time = describe(known, called)
+        time = describe(found, called)
         text = f"{text}\n\n{say('reminder_goes_on', called.language, time=time)}"
         return Reply(text, ((_stop_button(number, called.language),),), is_screen=True)
 
     async def stop(self, called: Called, number: int) -> Reply:
-        """It comes no more; done already, it says the same."""
-        known = await self._find(called, number)
-        if isinstance(known, Reply):
-            return known
+        """Cancel a recurring reminder; a second tap gives the same reply."""
+        found = await self._find(called, number)
+        if isinstance(found, Reply):
+            return found
         await self._run(self._rows.cancel, called.owner, number)
-        text = f"⏰ {known.text}\n\n{say('reminder_stopped', called.language)}"
+        text = f"⏰ {found.text}\n\n{say('reminder_stopped', called.language)}"
         return Reply(text, is_screen=True)
 
     async def _find(self, called: Called, number: int) -> Reminder | Reply:
-        """The reminder, or why the caller may not have it."""
-        known = await self._run(self._rows.find, called.owner, number)
-        if known is None:
+        found = await self._run(self._rows.find, called.owner, number)
+        if found is None:
             return _gone_reply(called)
-        if not known.may_be_changed_by(called.asker):
+        if not found.may_be_changed_by(called.asker):
             return Reply.note(say("reminder_not_yours", called.language))
-        return known
+        return found
 
 
 def arrival(due: DueReminder, now: datetime) -> Reply:
-    """A reminder as it arrives, with an apology when it is late."""
+    """Return the message that delivers a reminder, with an apology if it is late."""
     reminder, language = due.reminder, due.language
     text = f"⏰ {reminder.text}"
     if now - reminder.due_at > LATE:
@@ -164,12 +164,11 @@ def arrival(due: DueReminder, now: datetime) -> Reply:
 
 
 def cancel_button(number: int, language: Language) -> Button:
-    """Under an answer that set a reminder: takes it back."""
+    """Return the button that cancels a reminder, for the answer that set it."""
     return Button(say("reminder_cancel_button", language), Action("unremind", (number, IN_ANSWER)))
 
 
 def _apology(reminder: Reminder, language: Language, now: datetime) -> str:
-    """Sorry, this was for 09:00; with the day when that was another."""
     zone = reminder.time_zone
     local = local_time(reminder.due_at, zone)
     time = f"{local:%H:%M}"
@@ -192,7 +191,6 @@ def _stop_button(number: int, language: Language) -> Button:
 
 
 def _tomorrow(now: datetime, due: datetime, time_zone: str) -> datetime:
-    """Tomorrow at the hour of a time."""
     day = local_time(now, time_zone).date() + DAY
     hour = local_time(due, time_zone).time().replace(tzinfo=None)
     return first_moment(datetime.combine(day, hour), time_zone)
