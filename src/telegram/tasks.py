@@ -19,7 +19,7 @@ from src.core import Core
 from src.memory.question_repo import SHOW_ENDING, QuestionRepository
 from src.queue.job_repo import COMMANDS_QUEUE, CONTROL_QUEUE, REMINDERS_QUEUE, TURNS_QUEUE
 from src.queue.update_repo import UpdateKind, UpdateOutcome, WaitingUpdate
-from src.queue.woken_worker import FINISHED, WAITING
+from src.queue.woken_worker import FETCHED_UPDATE, FINISHED
 from src.queue.workers import BackOff, every
 from src.reminders.reminder_repo import REMIND, DueReminder
 from src.reminders.screens import LATE, arrival
@@ -158,7 +158,7 @@ class UpdateTasks:
     async def _handle(self, context: JobContext, update: int, control: TurnControl) -> bool:
         """Whether the job ended with the update; else there was nothing to handle."""
         start, attempts = time.monotonic(), context.job.attempts
-        fetched = context.additional_context.get(WAITING)
+        fetched = context.additional_context.get(FETCHED_UPDATE)
         stored = WaitingUpdate.from_json(fetched) if fetched else None
         stored = stored or await self._run(self._updates.find_waiting, update)
         if stored is None:
