@@ -157,11 +157,8 @@ class Handlers:
         self, query: types.CallbackQuery, context: Context, number: int
     ) -> UpdateOutcome:
         """Reply to the source message; quote it if it exists only in the database."""
-        called, address, language = (
-            context.called,
-            Address(*context.called.owner),
-            context.called.language,
-        )
+        called = context.called
+        address, language = Address(*called.owner), called.language
         find = self._core.memory.memories.facts.find_source
         source = await self._run(find, called.owner, f"msg-{number}")
         if source is None:
@@ -173,9 +170,8 @@ class Handlers:
             key = "source_quote_bot" if source.is_bots else "source_quote"
             quote = say(key, language, said_at=called.day(source.said_at), text=source.text)
             await self._delivery.send_text(address, quote)
-        await delivery.show_popup(
-            query, say("tap_source", language, day=called.day(source.said_at))
-        )
+        popup = say("tap_source", language, day=called.day(source.said_at))
+        await delivery.show_popup(query, popup)
         return "done"
 
     async def _unsend(

@@ -251,9 +251,8 @@ class TurnHandler:
         incoming = _build_incoming(message, text, context)
         find = self.core.conversations.find_text
         stored_text = await self.core.client.run(find, incoming.owner, incoming.origin)
-        heard = Heard(
-            problem=say(content.problem, context.called.language) if content.problem else ""
-        )
+        language = context.called.language
+        heard = Heard(problem=say(content.problem, language) if content.problem else "")
         if content.attachment is not None and stored_text is None:
             heard = await self._read_attachment(content.attachment, incoming)
         if context.stored.media_group_id is not None and context.stored.newer is None:

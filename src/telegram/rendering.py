@@ -343,7 +343,7 @@ def with_lead(lead: str, parts: Sequence[Part]) -> list[Part]:
     first, *rest = parts
     shift = utf16_len(lead) + 2
     if shift + utf16_len(first.text) > MAX_UTF16:
-        before = [Part(text, [_small(0, text)]) for text in (p.text for p in split_text(lead))]
+        before = [Part(part.text, [_small(0, part.text)]) for part in split_text(lead)]
         return [*before, *parts]
     shifted = [
         entity.model_copy(update={"offset": entity.offset + shift}) for entity in first.entities

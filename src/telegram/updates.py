@@ -262,16 +262,13 @@ def _redact_stranger(update: NewUpdate, field: str) -> NewUpdate | None:
     """Redact a stranger's message or button press to what the refusal needs."""
     content, fields = update.payload[field], Json()
     if field == "message":
-        fields = {
-            "message_id": update.message_id,
-            "date": 0,
-            "chat": _id_and(content["chat"], "type"),
-        }
+        chat = _id_and(content["chat"], "type")
+        fields = {"message_id": update.message_id, "date": 0, "chat": chat}
     elif field == "callback_query":
         fields = {"id": content["id"], "chat_instance": "-"}
     else:
         return None
-    payload = {"update_id": update.update_id, field: {**fields, "from": _user(content["from"])}}
+    payload = {"update_id": update.update_id, field: fields | {"from": _user(content["from"])}}
     return replace(
         update, kind="refused", payload=payload, media_group_id=None, interrupts=False,
         draft_id=None, at_once=True,
