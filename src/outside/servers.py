@@ -110,7 +110,6 @@ class ServerConnection:
             self._metrics.tool_calls.labels(self._server.name, result).inc()
 
     async def _run_session(self) -> None:
-        """Open one session and return at its end."""
         from src.outside.sessions import ENDED, describe, open_session
 
         cause = ""
@@ -135,14 +134,14 @@ class ServerConnection:
     async def _watch_session(self, session: McpSession) -> None:
         """Reload the tools when they change and ping an idle server, until the session ends."""
         while not session.over.is_set():
-            await _wait(session.wake, limits.PING_SECONDS)
+            await _wait_for(session.wake, limits.PING_SECONDS)
             session.wake.clear()
             if session.has_changed:
                 session.has_changed = False
                 async with asyncio.timeout(limits.CONNECT_SECONDS):
                     await self._load_tools(session)
                 self._log_tools("the tools of a server changed")
-                await _wait(session.over, limits.RELIST_SECONDS)  # limit the rate of reloads
+                await _wait_for(session.over, limits.RELIST_SECONDS)  # limits the reloads
             elif not session.running:  # some servers handle one request at a time
                 async with asyncio.timeout(limits.ANSWER_SECONDS):
                     await session.ping()
@@ -162,7 +161,7 @@ class ServerConnection:
         logger.info(event, extra=ids)
 
     def _mark_unavailable(self, cause: str) -> None:
-        """Withdraw the tools; log a cause only when it differs from the last one."""
+        """Log a cause only when it differs from the last one."""
         if cause and cause != self._cause:
             ids = {"server": self._server.name, "cause": cause}
             logger.warning("a server's tools are away", extra=ids)
@@ -171,8 +170,7 @@ class ServerConnection:
         self.settled.set()
 
 
-async def _wait(event: asyncio.Event, seconds: float) -> None:
-    """Wait until the event is set or ``seconds`` are over."""
+async def _wait_for(event: asyncio.Event, seconds: float) -> None:
     with suppress(TimeoutError):
         async with asyncio.timeout(seconds):
             await event.wait()

@@ -53,9 +53,7 @@ ANSWERS = (types.JSONRPCResponse, types.JSONRPCError)
 Fail = Callable[..., None]  # ``McpSession.fail``
 
 
-class _Page(BaseModel):
-    """One page of a list of tools, which are not validated yet."""
-
+class _ToolsPage(BaseModel):
     tools: list[Any]
     nextCursor: str | None = None
 
@@ -111,7 +109,7 @@ class McpSession(ClientSession):
             self.running -= 1
 
     def _to_call_error(self, code: int) -> ToolCallError:
-        """Convert a JSON-RPC code to the error of a call; note the end of the session."""
+        """Also mark the session as over if it is."""
         if code == TOO_LONG:
             return ToolCallError("error", "answered too much")
         if code not in SESSION_OVER:
@@ -138,7 +136,7 @@ class McpSession(ClientSession):
         for _ in range(limits.MAX_PAGES):
             params = types.PaginatedRequestParams(cursor=cursor) if cursor else None
             request = types.ClientRequest(types.ListToolsRequest(params=params))
-            page = await self.send_request(request, _Page)
+            page = await self.send_request(request, _ToolsPage)
             tools += page.tools
             cursor = page.nextCursor
             if not cursor or len(tools) > limits.MAX_LISTED:
@@ -166,14 +164,12 @@ class McpSession(ClientSession):
                 stream.close()
 
     async def _handle_unsolicited(self, message: Any) -> None:
-        """Handle a message that answers no request; only a change of tools matters."""
         notification = getattr(message, "root", None)
         if isinstance(notification, types.ToolListChangedNotification):
             self.has_changed = True
             self.wake.set()
 
     def _start_cancellation(self, request_id: int) -> None:
-        """Start a task that tells the server that a request is cancelled."""
         notice = asyncio.create_task(self._notify_cancelled(request_id))
         self._notices.add(notice)
         notice.add_done_callback(self._notices.discard)

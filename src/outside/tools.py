@@ -57,7 +57,6 @@ def result_text(server: str, result: types.CallToolResult) -> str:
 
 
 def _describe_content(content: types.ContentBlock) -> str:
-    """Return a text as it is, and of any other content a description."""
     match content:
         case types.TextContent():
             return content.text
@@ -161,7 +160,7 @@ class _SchemaCleaner:
         return self._clean_plain(schema, depth + 1)
 
     def _clean_plain(self, schema: Schema, depth: int) -> Schema:
-        """Rewrite a schema of one type, whose subschemas are at level ``depth``."""
+        """``depth`` is the level of the subschemas."""
         clean = _clean_scalars(schema)
         for keyword in ("anyOf", "oneOf"):  # providers know only ``anyOf``
             if options := _list_of(schema, keyword):
@@ -217,7 +216,6 @@ def _merge(clean: Schema, other: Schema) -> None:
 
 
 def _clean_scalars(schema: Schema) -> Schema:
-    """Copy the keywords whose values are no schemas."""
     clean: Schema = {}
     kind = schema.get("type")
     if kind is not None:
@@ -299,7 +297,6 @@ def tool_name(server: str, tool: str) -> str:
 def _select_tools(
     server: limits.McpServer, entries: Sequence[Any]
 ) -> Iterator[tuple[str, types.Tool]]:
-    """Yield the configured tools with their names for the model; skip invalid entries."""
     for entry in entries:
         with suppress(ValidationError):
             tool = types.Tool.model_validate(entry)

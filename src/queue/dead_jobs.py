@@ -266,7 +266,7 @@ class JobDeathRepository(Repository):
             suspects = sum(bool(row[0]) for row in requeued)
             return Recovery(len(rows), deaths, suspects, _quarantine(transaction, killers, failed))
 
-        return self._retry_duplicates(work)
+        return self._retry_unique_violations(work)
 
     def count_suspects(self) -> tuple[int, int]:
         """Return the number of suspects that can be tried now and the most deaths of one."""
@@ -318,8 +318,7 @@ class JobDeathRepository(Repository):
         """
         return self._client.execute(RETRY, id=number)
 
-    def _retry_duplicates(self, work: Callable[[Transaction], Recovery]) -> Recovery:
-        """Run ``work``; retry if a job was deferred under a queueing lock in between."""
+    def _retry_unique_violations(self, work: Callable[[Transaction], Recovery]) -> Recovery:
         for _ in range(DUPLICATE_RETRIES):
             try:
                 return self._client.in_transaction(work)

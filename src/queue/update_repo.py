@@ -537,7 +537,6 @@ class UpdateRepository(Repository):
 
 
 def _rewrite_texts(value: Any, change: Callable[[str], str]) -> Any:
-    """Return a JSON value with ``change`` applied to all of Telegram's text fields in it."""
     if isinstance(value, list):
         return [_rewrite_texts(one, change) for one in value]
     if not isinstance(value, dict):

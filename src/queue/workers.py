@@ -181,7 +181,7 @@ class Workers:
         Suspects are jobs that ran at two deaths of their process. If the process dies while one
         runs alone, that job is the cause.
         """
-        lock_keeper = asyncio.ensure_future(self._keep_alive_lock())
+        lock_keeper = asyncio.ensure_future(self._hold_alive_lock())
         heartbeats = asyncio.ensure_future(self._send_heartbeats())
         waker = asyncio.ensure_future(self._wake_when_due())
         listener = asyncio.ensure_future(self._listen())
@@ -202,7 +202,6 @@ class Workers:
         await asyncio.to_thread(self._alive.release)
 
     async def _run_workers(self) -> None:
-        """Run all queues concurrently until they are to be closed."""
         beside_slots = max(1, self._concurrency // TURNS_PER_BESIDE_SLOT)
         turns, others = TURN_QUEUES
         limits = {(turns,): self._concurrency, (others,): beside_slots, **CONCURRENCY}
@@ -211,7 +210,6 @@ class Workers:
         )
 
     async def _try_all_suspects(self) -> None:
-        """Try suspects until none is left; retry when the database is unavailable."""
         while not self._stopping.is_set():
             with contextlib.suppress(errors.StorageError):
                 if await self._recover_own() and await self._try_suspects():
@@ -244,8 +242,7 @@ class Workers:
         if is_alone:
             await asyncio.to_thread(self._alive.leave_exclusive)
 
-    async def _keep_alive_lock(self) -> None:
-        """Keep the lock of living workers; take it again after a lost connection."""
+    async def _hold_alive_lock(self) -> None:
         while not self._stopping.is_set():
             if self._alive.needs_proof():
                 await asyncio.to_thread(self._alive.prove)
@@ -257,7 +254,6 @@ class Workers:
             await self._pause(RESTART_PAUSE)
 
     async def _listen(self) -> None:
-        """Listen for notifications on one connection for all workers."""
         queues = [*TURN_QUEUES, job_repo.TRIAL_QUEUE, *chain.from_iterable(CONCURRENCY)]
         while not self._stopping.is_set():
             try:
@@ -301,7 +297,6 @@ class Workers:
                     await self._due_changed.wait()
 
     async def _count_due_jobs(self) -> tuple[dict[str, int], float]:
-        """Return the number of due jobs by queue, and the seconds until the next one."""
         queues = [queue for worker in self._workers for queue in worker.queues or ()]
         try:
             row = await self._app.connector.execute_query_one_async(
@@ -338,7 +333,6 @@ class Workers:
             await self._pause(HEARTBEAT_SECONDS)
 
     def _worker_ids(self) -> list[int]:
-        """Return the ids of all living workers, also of those that take no more jobs."""
         return [w.worker_id for w in self._workers if w.worker_id is not None]
 
     async def _close_for_suspects(self) -> None:
@@ -354,7 +348,6 @@ class Workers:
             await asyncio.to_thread(self._trial.release)
 
     async def _supervise(self, queues: list[str], concurrency: int) -> None:
-        """Run a worker, and restart it whenever it ends unasked."""
         has_ended = False
         while not self._closing.is_set():
             if has_ended and not await self._recover_own():
@@ -392,7 +385,7 @@ class Workers:
         return result
 
     async def _process_queues(self, queues: list[str], concurrency: int) -> None:
-        """Create and run one worker; the worker of the trial queue ends when it is empty."""
+        """The worker of the trial queue ends when it is empty."""
         is_trial = queues == [job_repo.TRIAL_QUEUE]
         shutdown_timeout = self._shutdown_timeout
         if queues[0] in BACKGROUND:

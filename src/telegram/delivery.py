@@ -95,7 +95,6 @@ def is_unknown_method(error: BaseException) -> bool:
 
 
 def _is_refusal(error: BaseException | None, *parts: str) -> bool:
-    """Return True for a 400 or 403 whose message contains one of the phrases."""
     if not isinstance(error, exceptions.TelegramBadRequest | exceptions.TelegramForbiddenError):
         return False
     message = error.message.lower()
@@ -207,7 +206,7 @@ class Delivery:
         """
         parts = await self.renderer.render(
             markdown, max_parts=layout.max_parts, ending=layout.ending
-        ) or [_plain_part(markdown)]
+        ) or [_fallback_part(markdown)]
         if layout.lead:
             parts = rendering.with_lead(layout.lead, parts)
         if layout.note:
@@ -216,7 +215,7 @@ class Delivery:
         for number, part in enumerate(parts[skip:], start=skip):
             check_stopped()
             if number == 0 and edit is not None:
-                arrived = await self._edit(address, edit, part)
+                arrived = await self._edit_or_send(address, edit, part)
             else:
                 arrived = await self._send_part(address, part)
             if sent_ids is not None and arrived != UNKNOWN_ID:
@@ -242,7 +241,7 @@ class Delivery:
         keyboard_index = -1 if edit is None else 0
         parts[keyboard_index] = replace(parts[keyboard_index], keyboard=keyboard)
         if edit is not None:
-            await self._edit(address, edit, parts.pop(0))
+            await self._edit_or_send(address, edit, parts.pop(0))
         for part in parts:
             await self._send_part(address, part)
 
@@ -358,11 +357,8 @@ class Delivery:
             request_timeout=timeout,
         )
 
-    async def _edit(self, address: Address, message_id: int, part: Part) -> int:
-        """Change the message to the part; send the part instead if Telegram refuses the edit.
-
-        Returns the id of the message that shows it.
-        """
+    async def _edit_or_send(self, address: Address, message_id: int, part: Part) -> int:
+        """Return the id of the message that shows the part: the edited one, or a new one."""
         try:
             await _with_quick_retries(lambda: self.edit_once(address, message_id, part))
         except errors.AppError as error:
@@ -375,7 +371,7 @@ class Delivery:
         return message_id
 
     async def _send_part(self, address: Address, part: Part) -> int:
-        """Send a part to the chat, or to the supergroup that it became."""
+        """Send to the chat, or to the supergroup that it became."""
         try:
             return await self._send_formatted_or_plain(address, part)
         except errors.DeliveryRefusedError as error:
@@ -422,8 +418,7 @@ async def _with_quick_retries(send: Callable[[], Awaitable[T]]) -> T:
     raise AssertionError("unreachable")
 
 
-def _plain_part(markdown: str) -> Part:
-    """Return the message for Markdown that renders to nothing visible."""
+def _fallback_part(markdown: str) -> Part:
     text = markdown.strip()[: rendering.MAX_UTF16 // 2]
     return Part(text if is_visible(text) else "…", [])
 

@@ -293,7 +293,6 @@ async def note_stop_button(_event: types.MessageGenerationStopped) -> UpdateOutc
 
 
 def _own_replied_text(message: types.Message) -> str:
-    """Return the replied-to text if it was written by the sender."""
     answered = message.reply_to_message
     if answered is None or answered.from_user is None or message.from_user is None:
         return ""
@@ -302,10 +301,7 @@ def _own_replied_text(message: types.Message) -> str:
 
 
 def _reply_address(source: SourceMessage, address: Address, bot_id: int) -> Address | None:
-    """Return the address for a reply to the source message, or None if it cannot be replied to.
-
-    Messages of a migrated group stay in its old chat; another bot has other message ids.
-    """
+    """None if a reply is impossible: a migrated group's messages stay in its old chat."""
     is_here = source.chat_id == address.chat_id and source.bot_id == bot_id
     if source.telegram_message_id is None or not is_here:
         return None

@@ -68,7 +68,7 @@ def forward_author(origin: MessageOriginUnion | None) -> tuple[int | None, str |
 
 
 def _sender_name(message: Message) -> str | None:
-    """Return the sender's name; an anonymous admin writes as the group."""
+    """An anonymous admin writes as the group."""
     if message.sender_chat is not None:
         return message.sender_chat.full_name
     return message.from_user.full_name if message.from_user else None
@@ -107,7 +107,7 @@ def read_content(message: Message, language: Language) -> Content:
     attachment = _find_attachment(message)
     if attachment is not None:
         return Content(caption, attachment)
-    description = _describe_special(message, language)
+    description = _describe_in_words(message, language)
     if description:
         return Content("\n".join(filter(None, (caption, description))))
     return Content(caption, problem="cannot_read")
@@ -115,7 +115,7 @@ def read_content(message: Message, language: Language) -> Content:
 
 def _find_attachment(message: Message) -> Attachment | None:
     if message.photo:
-        photo = _choose_size(message.photo)
+        photo = _largest_usable_size(message.photo)
         return Attachment("picture", photo.file_id, photo.file_size or 0, "photo.jpg")
     files: tuple[tuple[Any, AttachmentKind, str], ...] = (
         (message.voice, "sound", "voice.ogg"),
@@ -131,15 +131,13 @@ def _find_attachment(message: Message) -> Attachment | None:
     return None
 
 
-def _choose_size(sizes: list[types.PhotoSize]) -> types.PhotoSize:
-    """Return the largest size within LARGEST_SIDE, else the smallest."""
+def _largest_usable_size(sizes: list[types.PhotoSize]) -> types.PhotoSize:
     ordered = sorted(sizes, key=lambda size: size.width * size.height)
     usable = [size for size in ordered if max(size.width, size.height) <= LARGEST_SIDE]
     return (usable or ordered)[-1 if usable else 0]
 
 
-def _describe_special(message: Message, language: Language) -> str:
-    """Return a message of a special kind in words that its sender could have written."""
+def _describe_in_words(message: Message, language: Language) -> str:
     if message.venue is not None:
         venue = message.venue
         place = f"{venue.title}, {venue.address}"

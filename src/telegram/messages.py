@@ -144,7 +144,6 @@ class AnswerStream(AnswerView):
         self._changed.set()
 
     def _frame_text(self) -> str:
-        """Return the part of the answer that a frame shows."""
         text = storable("".join(self._pieces))
         units = (text if text.strip() else self._slow_line).encode("utf-16-le")
         piece = units[-2 * DRAFT_WINDOW :] if self._uses_drafts else units[: 2 * EDIT_WINDOW]
@@ -187,7 +186,6 @@ class AnswerStream(AnswerView):
         )
 
     async def _send_or_edit(self, part: Part) -> None:
-        """Send a new message, or edit the one of an earlier frame or attempt."""
         if self.message_id is not None:
             await self._delivery.edit_once(
                 self._address, self.message_id, part, timeout=REQUEST_TIMEOUT
@@ -200,7 +198,6 @@ class AnswerStream(AnswerView):
             await self._on_message(self.message_id)
 
     async def _show_typing(self) -> None:
-        """Show "typing…" until cancelled, best effort."""
         deadline = time.monotonic() + TYPING_MAX
         await asyncio.sleep(TYPING_AFTER)
         while time.monotonic() < deadline:
@@ -299,10 +296,7 @@ class TurnHandler:
         )
 
     async def _run_turn(self, incoming: IncomingMessage, context: Context) -> UpdateOutcome:
-        """Run a turn; in groups the answer replies to the message.
-
-        It does not if the message stayed in the old chat of a migrated group.
-        """
+        """In groups the answer replies to the message, unless that stayed in a migrated chat."""
         draft_id = (context.stored.message_id or 1) % MAX_DRAFT_ID or 1
         view = TelegramView(self, self._address(context), draft_id)
         return await self.core.agent.run_turn(Turn(incoming, view, context.control))
@@ -385,7 +379,6 @@ def _build_incoming(
 
 
 def _build_origin(message: types.Message, stored: WaitingUpdate) -> TelegramOrigin:
-    """Return the origin of the message, with the author of a forward and mentioned users."""
     sender = message.from_user
     entities = message.entities or ()
     return TelegramOrigin(
@@ -406,7 +399,6 @@ def _build_origin(message: types.Message, stored: WaitingUpdate) -> TelegramOrig
 
 
 def _find_correction(message: types.Message, stored: WaitingUpdate) -> Teaching | None:
-    """Return the fact that a reply to the bot's question corrects, if any."""
     asked = find_replied_to(message, stored.bot_id)
     corrects = corrected_by(asked.text or "") if asked else None
     return None if corrects is None else Teaching(corrects)

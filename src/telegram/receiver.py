@@ -127,7 +127,7 @@ class Poller:
         try:
             while True:
                 try:
-                    await self._become_receiver()
+                    await self._wait_for_lock()
                     offset = await self._receive(offset)
                     self._reset_failures()
                 except (exceptions.AiogramError, StorageError, OSError, TimeoutError) as error:
@@ -136,8 +136,7 @@ class Poller:
             lock_keeper.cancel()
             await asyncio.to_thread(self._lock.release)
 
-    async def _become_receiver(self) -> None:
-        """Take the lock of this bot; wait while another process holds it."""
+    async def _wait_for_lock(self) -> None:
         if self.is_receiver and self._lock.is_connected():
             return
         self.is_receiver = False
@@ -150,7 +149,7 @@ class Poller:
         self.is_receiver = True
 
     async def _keep_lock(self) -> None:
-        """Check the lock's connection regularly, also during a long getUpdates."""
+        """Check the lock's connection, also during a long getUpdates."""
         while True:
             await asyncio.sleep(self._timing.proof_pause)
             if self.is_receiver and self._lock.needs_proof():
@@ -187,11 +186,11 @@ class Poller:
         self._last_message = ""
 
     def _pause_after(self, error: Exception) -> float:
-        """Log an error once per kind and return the seconds to wait."""
+        """Log the error once per kind and return the seconds to wait."""
         self._failures += 1
         backoff = self._timing.first_pause * 2 ** min(self._failures, 10)
         pause: float = min(self._timing.max_pause, backoff) * random.uniform(0.8, 1.2)
-        self._count_unauthorized(error)
+        self._check_unauthorized(error)
         if isinstance(error, exceptions.TelegramRetryAfter):
             pause = min(float(error.retry_after), self._timing.max_retry_after)
         if isinstance(error, exceptions.TelegramConflictError):
@@ -208,7 +207,7 @@ class Poller:
             self._log_once(f"no updates from Telegram ({type(error).__name__}); trying again")
         return pause
 
-    def _count_unauthorized(self, error: Exception) -> None:
+    def _check_unauthorized(self, error: Exception) -> None:
         """Raise if 401s have lasted for a while, as a single one may be Telegram's mistake."""
         if not isinstance(error, exceptions.TelegramUnauthorizedError):
             self._unauthorized.clear()

@@ -82,7 +82,6 @@ def _flatten(match: re.Match[str]) -> str:
 
 
 def _ends_in_thematic_break(match: re.Match[str]) -> bool:
-    """Return True if the markers form a thematic break, as in ``* * * * * * * *``."""
     position = match.start()
     while position <= match.start(2):
         if _THEMATIC_BREAK.match(match.string, position):
@@ -301,7 +300,7 @@ def _split(text: str, entities: list[Any], max_parts: int) -> list[Part]:
 
 
 def _trim(text: str, entities: list[Any]) -> Part:
-    """Return a part without surrounding line breaks, which Telegram would remove, too."""
+    """Telegram would remove surrounding line breaks, too."""
     before = len(text) - len(text.lstrip("\n"))
     body = text.strip("\n")
     converted = [MessageEntity(**entity.to_dict()) for entity in entities[:MAX_ENTITIES]]
@@ -309,7 +308,6 @@ def _trim(text: str, entities: list[Any]) -> Part:
 
 
 def _append_ending(part: Part, ending: str) -> Part:
-    """Return the part, cut if necessary, with ``ending`` below it."""
     room = MAX_UTF16 - utf16_len(ending) - 2
     units = part.text.encode("utf-16-le", "surrogatepass")[: 2 * room]
     body = units.decode("utf-16-le", "ignore").rstrip()
@@ -317,7 +315,6 @@ def _append_ending(part: Part, ending: str) -> Part:
 
 
 def _clip(entities: Sequence[MessageEntity], start: int, length: int) -> list[MessageEntity]:
-    """Return the entities within ``length`` units from ``start``, relative to it."""
     clipped = []
     for entity in entities:
         first = max(0, entity.offset - start)
@@ -353,7 +350,7 @@ def with_lead(lead: str, parts: Sequence[Part]) -> list[Part]:
 
 
 def _small(start: int, note: str) -> MessageEntity:
-    """Return a blockquote, whose text is smaller, as Telegram has no small print."""
+    """A blockquote, whose text is smaller, as Telegram has no small print."""
     return MessageEntity(type="blockquote", offset=start, length=utf16_len(note))
 
 
@@ -395,8 +392,6 @@ def keep_words(markdown: str, user_texts: Iterable[str]) -> str:
 
 
 def _escape_words(markdown: str, words: frozenset[str]) -> str:
-    """Return the text with each of the words escaped."""
-
     def escape(match: re.Match[str]) -> str:
         word = match[0].strip(EDGES)
         return FORMATTING.sub(r"\\\1", match[0]) if word in words else match[0]

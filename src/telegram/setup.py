@@ -105,7 +105,7 @@ class TelegramSession(AiohttpSession):
             "ok": False,
             "error_code": status,
             "description": str(fields.get("description") or f"HTTP {status}"),
-            "parameters": _clean_parameters(fields.get("parameters"), status),
+            "parameters": _valid_parameters(fields.get("parameters"), status),
         }
         return super().check_response(bot, method, status, json.dumps(refusal))
 
@@ -122,8 +122,7 @@ class TelegramSession(AiohttpSession):
         return response
 
 
-def _clean_parameters(parameters: Any, status: int) -> dict[str, int]:
-    """Return the valid parameters of a refusal."""
+def _valid_parameters(parameters: Any, status: int) -> dict[str, int]:
     if not isinstance(parameters, dict):
         parameters = {}
     valid: dict[str, int] = {}
@@ -272,7 +271,7 @@ async def announce(bot: Bot, settings: Settings) -> None:
 
 
 async def _set_menu_button(bot: Bot, app_url: str | None) -> None:
-    """Set the menu button to open the Mini App; without an app, reset only our own button."""
+    """Without an app, reset only a button of our own."""
     if app_url is not None:
         button = types.MenuButtonWebApp(text=MENU_LABEL, web_app=types.WebAppInfo(url=app_url))
         await bot.set_chat_menu_button(menu_button=button, request_timeout=STARTUP_TIMEOUT)

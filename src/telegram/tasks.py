@@ -114,7 +114,6 @@ class UpdateTasks:
                 await self._run(self._mark_stopped, update)
 
     def _mark_stopped(self, update: int) -> None:
-        """Close an update whose job was pending for a retry."""
         self._core.turns.mark_delivery_stopped(update)
         self._updates.mark_handled(update, "stopped")
 
@@ -156,7 +155,7 @@ class UpdateTasks:
             logger.info("the end of a question is shown to nobody", extra={"answer": answer})
 
     async def _handle_stored(self, context: JobContext, update: int, control: TurnControl) -> bool:
-        """Return True if the job is finished with its update, False if there was no update."""
+        """Return False if there was no update to handle."""
         start, attempts = time.monotonic(), context.job.attempts
         fetched = context.additional_context.get(FETCHED_UPDATE)
         stored = WaitingUpdate.from_json(fetched) if fetched else None
@@ -211,7 +210,7 @@ class UpdateTasks:
     async def _give_up(
         self, error: Exception, stored: WaitingUpdate, control: TurnControl
     ) -> UpdateOutcome:
-        """Close an update that failed for good and apologise; its message stays in the history.
+        """Apologise for a final failure; its message stays in the history.
 
         Raises:
             DeliveryError: The apology was not delivered either; worth a retry, for a day.
@@ -219,7 +218,7 @@ class UpdateTasks:
         if isinstance(error, errors.ConversationGoneError):
             return "wiped"
         if isinstance(error, errors.ChatUnavailableError):
-            return await self._close_chat(stored)
+            return await self._close_unavailable_chat(stored)
         if isinstance(error, errors.TransientError) and control.stopped:
             await self._run(self._core.turns.mark_delivery_stopped, stored.id)
             return "stopped"  # the user does not want this answer any more
@@ -236,7 +235,7 @@ class UpdateTasks:
         return await self._apologise(stored, key)
 
     async def _apologise(self, stored: WaitingUpdate, key: str) -> UpdateOutcome:
-        """Tell the user who waits for an answer what went wrong; return the update's outcome.
+        """Tell the user what went wrong; return the update's outcome.
 
         Raises:
             DeliveryError: It was not delivered; worth a retry.
@@ -247,7 +246,7 @@ class UpdateTasks:
         try:
             await self._delivery.send_text(Address(stored.chat_id, stored.thread_id), sentence)
         except errors.ChatUnavailableError:
-            return await self._close_chat(stored)
+            return await self._close_unavailable_chat(stored)
         except errors.DeliveryError as error:
             is_nonsense = isinstance(error, errors.DeliveryNonsenseError)
             if stored.age_days < DELIVERY_DAYS and not is_nonsense:
@@ -258,8 +257,7 @@ class UpdateTasks:
             logger.warning("the apology was refused too", extra=log, exc_info=error)
         return "failed"
 
-    async def _close_chat(self, stored: WaitingUpdate) -> UpdateOutcome:
-        """Close all pending updates of a chat in which the user has blocked the bot."""
+    async def _close_unavailable_chat(self, stored: WaitingUpdate) -> UpdateOutcome:
         if stored.chat_id is not None:
             await self._run(self._core.user_settings.mark_inactive, stored.chat_id)
             await self._run(
@@ -356,7 +354,6 @@ class ReminderTasks:
         return "late" if now - reminder.due_at > LATE else "on time"
 
     async def _is_hopeless(self, error: Exception, reminder: int, due: int) -> bool:
-        """Return True if a retry is pointless: transient errors always get one, others once."""
         _count_error(error, self._core.metrics)
         if isinstance(error, errors.TransientError) and not isinstance(
             error, errors.DeliveryRefusedError | errors.DeliveryNonsenseError

@@ -86,7 +86,7 @@ def classify(raw: Any, bot: BotIdentity, access: Access) -> NewUpdate | None:
     update_id = update_id_of(raw)
     if update_id is None:
         return None
-    update = _clean_json(raw)
+    update = _to_jsonb(raw)
     for field, read in _READERS.items():
         content = update.get(field)
         if isinstance(content, dict):
@@ -112,14 +112,12 @@ def update_id_of(raw: Any) -> int | None:
 
 
 def _parse(field: str, content: Json) -> Any:
-    """Return the content parsed by aiogram, or None if it is invalid."""
     with suppress(ValidationError, ValueError, TypeError, OverflowError, RecursionError):
         return getattr(types.Update.model_validate({"update_id": 0, field: content}), field)
     return None
 
 
 def _has_valid_ids(fields: Fields) -> bool:
-    """Return True if all ids are in Telegram's range, and so in the database's."""
     return all(abs(one) <= MAX_ID for one in fields.values() if isinstance(one, int))
 
 
@@ -139,12 +137,11 @@ def _read_message(message: types.Message, bot: BotIdentity) -> Fields | None:
         "kind": kind,
         "media_group_id": message.media_group_id and message.media_group_id[:100],
         "interrupts": kind in ("new", "stop"),
-        "at_once": kind == "command" and _is_at_once(message.text or ""),
+        "at_once": kind == "command" and _is_read_only(message.text or ""),
     }
 
 
-def _is_at_once(text: str) -> bool:
-    """Return True if a command changes nothing, so that its reply need not wait for an answer."""
+def _is_read_only(text: str) -> bool:
     command = parse_command(text)
     entry = COMMANDS.get(command.name) if command is not None else None
     return command is not None and (entry is None or entry.is_at_once)
@@ -164,7 +161,6 @@ def _message_kind(message: types.Message, bot: BotIdentity) -> UpdateKind | None
 
 
 def _reply_kind(message: types.Message, bot: BotIdentity) -> UpdateKind | None:
-    """Return the kind of a reply to one of the bot's questions, which is answered specially."""
     asked = find_replied_to(message, bot.id)
     if asked is None or asked.text is None:
         return None
@@ -174,7 +170,7 @@ def _reply_kind(message: types.Message, bot: BotIdentity) -> UpdateKind | None:
 
 
 def _read_migration(message: types.Message) -> Fields | None:
-    """Return the ids of the migrated chats; the user who caused it is not stored."""
+    """The user who caused it is not stored."""
     ids = {field: getattr(message, field) for field in MIGRATION_FIELDS}
     moved = {field: chat_id for field, chat_id in ids.items() if chat_id is not None}
     chat_id, message_id = message.chat.id, message.message_id
@@ -196,7 +192,6 @@ def _text_kind(message: types.Message, text: str, bot: BotIdentity) -> UpdateKin
 
 
 def _command_kind(message: types.Message, command: Command, bot: BotIdentity) -> UpdateKind | None:
-    """Return a command's kind; in groups, ignore unknown commands and those of other bots."""
     if not command.is_for(bot.username):
         return None
     entry = COMMANDS.get(command.name)
@@ -222,7 +217,6 @@ def _read_edit(message: types.Message, _bot: BotIdentity) -> Fields | None:
 
 
 def _read_callback(query: types.CallbackQuery, _bot: BotIdentity) -> Fields | None:
-    """Read a button press; its message may be too old to contain more than its chat."""
     fields = _ids(query.message, query.from_user) if query.message is not None else None
     return None if fields is None else {"kind": "callback", **fields, "at_once": True}
 
@@ -232,13 +226,12 @@ def _read_member(change: types.ChatMemberUpdated, _bot: BotIdentity) -> Fields |
 
 
 def _read_stop(stopped: types.MessageGenerationStopped, _bot: BotIdentity) -> Fields | None:
-    """Read a press of a draft's Stop button; drafts exist in private chats only."""
+    """Drafts exist in private chats only."""
     fields = {"chat_id": stopped.chat.id, "user_id": stopped.chat.id, "draft_id": stopped.draft_id}
     return {"kind": "other", **fields, "interrupts": True, "at_once": True}
 
 
 def _read_reaction(reaction: types.MessageReactionUpdated, _bot: BotIdentity) -> Fields | None:
-    """Read a dislike; anonymous reactions are ignored."""
     is_dislike = any(getattr(one, "emoji", None) == DISLIKE for one in reaction.new_reaction)
     if reaction.user is None or not is_dislike:
         return None
@@ -259,7 +252,6 @@ ALLOWED_UPDATES = list(_READERS)
 
 
 def _redact_stranger(update: NewUpdate, field: str) -> NewUpdate | None:
-    """Redact a stranger's message or button press to what the refusal needs."""
     content, fields = update.payload[field], Json()
     if field == "message":
         chat = _id_and(content["chat"], "type")
@@ -276,7 +268,7 @@ def _redact_stranger(update: NewUpdate, field: str) -> NewUpdate | None:
 
 
 def _essential_message(message: Json) -> Json:
-    """Return the fields of a message that are always understood; a caption becomes its text."""
+    """Use a caption as the text."""
     fields = {field: message[field] for field in ESSENTIAL if field in message}
     if text := message.get("text") or message.get("caption"):
         fields["text"] = text
@@ -289,14 +281,13 @@ def _essential_message(message: Json) -> Json:
 
 
 def _user(sender: Any) -> Json:
-    """Return a user with id and language only, and placeholders for aiogram's required fields."""
+    """Return id and language, and placeholders for aiogram's required fields."""
     fields = {"first_name": "-", "is_bot": False, **_id_and(sender, "is_bot")}
     language = sender.get("language_code") if isinstance(sender, dict) else None
     return fields | ({"language_code": language[:16]} if isinstance(language, str) else {})
 
 
 def _id_and(value: Any, field: str) -> Json:
-    """Return the id of a user or chat, and one other field."""
     fields = ("id", field)
     return {one: value[one] for one in fields if one in value} if isinstance(value, dict) else {}
 
@@ -304,7 +295,6 @@ def _id_and(value: Any, field: str) -> Json:
 def _ids(
     message: types.Message | types.InaccessibleMessage, sender: types.User | None
 ) -> Fields | None:
-    """Return chat, topic, sender and id of a message, or None if any of them is missing."""
     chat = message.chat
     if sender is None or message.message_id <= 0 or not (chat.id and sender.id):
         return None
@@ -322,21 +312,20 @@ def _is_private(message: types.Message) -> bool:
 
 
 def _is_bot(message: types.Message) -> bool:
-    """Return True for a bot's message; a group's anonymous admins write through Telegram's bot."""
+    """A group's anonymous admins write through Telegram's bot."""
     sender = message.from_user
     return sender is not None and sender.is_bot and sender.id != GROUP_ANONYMOUS_BOT
 
 
-def _clean_json(value: Any, depth: int = 0) -> Any:
-    """Return a JSON value that PostgreSQL's jsonb can hold."""
+def _to_jsonb(value: Any, depth: int = 0) -> Any:
     if depth > MAX_DEPTH:
         return None
     if isinstance(value, str):
         return storable(value)
     if isinstance(value, dict):
-        return {storable(str(key)): _clean_json(entry, depth + 1) for key, entry in value.items()}
+        return {storable(str(key)): _to_jsonb(entry, depth + 1) for key, entry in value.items()}
     if isinstance(value, list):
-        return [_clean_json(entry, depth + 1) for entry in value]
+        return [_to_jsonb(entry, depth + 1) for entry in value]
     if isinstance(value, float) and (value != value or abs(value) == float("inf")):
         return None
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) > MAX_UPDATE_ID:
