@@ -13,14 +13,12 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.tools import BaseTool
 
 from src.base import mcp_file as limits
 from src.base.errors import ToolCallError
-from src.base.mcp_file import McpServer
 from src.base.metrics import Metrics
 
 if TYPE_CHECKING:
@@ -58,7 +56,7 @@ class ServerConnection:
         settled: Set when the first attempt to connect has succeeded or failed.
     """
 
-    def __init__(self, server: McpServer, metrics: Metrics) -> None:
+    def __init__(self, server: limits.McpServer, metrics: Metrics) -> None:
         """Open nothing before ``run``."""
         self.tools: tuple[BaseTool, ...] = ()
         self.settled = asyncio.Event()
@@ -129,7 +127,12 @@ class ServerConnection:
         except Exception as error:  # noqa: BLE001  (``run`` makes another attempt)
             cause = describe(error)
         finally:
-            self._mark_unavailable(cause)
+            if cause and cause != self._cause:  # log a cause once until it changes
+                ids = {"server": self._server.name, "cause": cause}
+                logger.warning("a server's tools are away", extra=ids)
+            self._cause, self._session = cause, None
+            self.tools, self._left_out = (), 0
+            self.settled.set()
 
     async def _watch_session(self, session: McpSession) -> None:
         """Reload the tools when they change and ping an idle server, until the session ends."""
@@ -160,15 +163,6 @@ class ServerConnection:
         ids = {"server": self._server.name, "tools": len(self.tools), "left_out": self._left_out}
         logger.info(event, extra=ids)
 
-    def _mark_unavailable(self, cause: str) -> None:
-        """Log a cause only when it differs from the last one."""
-        if cause and cause != self._cause:
-            ids = {"server": self._server.name, "cause": cause}
-            logger.warning("a server's tools are away", extra=ids)
-        self._cause, self._session = cause, None
-        self.tools, self._left_out = (), 0
-        self.settled.set()
-
 
 async def _wait_for(event: asyncio.Event, seconds: float) -> None:
     with suppress(TimeoutError):
@@ -179,7 +173,7 @@ async def _wait_for(event: asyncio.Event, seconds: float) -> None:
 class McpServers:
     """All configured servers, each served by a task of its own; no caller waits for them."""
 
-    def __init__(self, servers: Sequence[McpServer], metrics: Metrics) -> None:
+    def __init__(self, servers: Sequence[limits.McpServer], metrics: Metrics) -> None:
         """Start nothing yet, and import nothing of the protocol."""
         self._connections = [ServerConnection(server, metrics) for server in servers]
         self._tasks: list[asyncio.Task[None]] = []
@@ -187,9 +181,7 @@ class McpServers:
     def start(self) -> None:
         """Start the tasks; needs a running event loop."""
         if not self._tasks:
-            self._tasks = [
-                asyncio.create_task(connection.run()) for connection in self._connections
-            ]
+            self._tasks = [asyncio.create_task(one.run()) for one in self._connections]
 
     async def close(self) -> None:
         """End the sessions and the processes."""
@@ -204,7 +196,7 @@ class McpServers:
     def tools(self) -> tuple[BaseTool, ...]:
         """Return the tools available now, ordered by server and name."""
         tools = (tool for connection in self._connections for tool in connection.tools)
-        return tuple(islice(tools, limits.MAX_ALL_TOOLS))
+        return tuple(tools)[: limits.MAX_ALL_TOOLS]
 
     def states(self) -> list[ServerState]:
         """Return the state of each server, ordered by name."""

@@ -26,7 +26,6 @@ from pydantic import BaseModel, ValidationError
 
 from src.base import mcp_file as limits
 from src.base.errors import ToolCallError, ToolServerError
-from src.base.mcp_file import McpServer
 
 CLIENT = types.Implementation(name="pomni", version="1")
 GUARD = Path(__file__).with_name("guard.py")
@@ -183,7 +182,7 @@ class McpSession(ClientSession):
 
 
 @asynccontextmanager
-async def open_session(server: McpServer) -> AsyncIterator[McpSession]:
+async def open_session(server: limits.McpServer) -> AsyncIterator[McpSession]:
     """Open a session with a server; the caller initializes it.
 
     Raises:
@@ -199,7 +198,7 @@ async def open_session(server: McpServer) -> AsyncIterator[McpSession]:
 
 
 @asynccontextmanager
-async def _open_process(server: McpServer, fail: Fail) -> AsyncIterator[Any]:
+async def _open_process(server: limits.McpServer, fail: Fail) -> AsyncIterator[Any]:
     """Start a server and bound each message to ``MAX_MESSAGE``; kill it at the end."""
     path = str(Path(server.cwd, server.command)) if "/" in server.command else server.command
     if not which(path, path=server.env.get("PATH")):
@@ -279,7 +278,7 @@ async def _write_messages(stdin: asyncio.StreamWriter, outbox_reader: Any) -> No
 
 
 @asynccontextmanager
-async def _open_http(server: McpServer, fail: Fail) -> AsyncIterator[Any]:
+async def _open_http(server: limits.McpServer, fail: Fail) -> AsyncIterator[Any]:
     """Connect over HTTP, with messages bounded to ``MAX_MESSAGE`` and a timeout by method."""
     waits = {"POST": server.timeout + limits.ANSWER_SECONDS, "DELETE": limits.ANSWER_SECONDS}
 

@@ -268,7 +268,7 @@ def adapt_tools(
     """
     found: dict[str, BaseTool] = {}
     unusable = 0
-    for name, tool in sorted(_select_tools(server, entries), key=itemgetter(0)):
+    for name, tool in sorted(_select(server, entries), key=itemgetter(0)):
         try:
             schema = clean_schema(tool.inputSchema)
         except BadSchemaError:
@@ -294,9 +294,7 @@ def tool_name(server: str, tool: str) -> str:
     return f"{name[: MAX_NAME - len(digest) - 1]}_{digest}"
 
 
-def _select_tools(
-    server: limits.McpServer, entries: Sequence[Any]
-) -> Iterator[tuple[str, types.Tool]]:
+def _select(server: limits.McpServer, entries: Sequence[Any]) -> Iterator[tuple[str, types.Tool]]:
     for entry in entries:
         with suppress(ValidationError):
             tool = types.Tool.model_validate(entry)

@@ -11,7 +11,6 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from functools import partial
 from typing import Any
 
 from procrastinate import JobContext
@@ -380,8 +379,8 @@ class DeadJobs:
         Raises:
             StorageError: The database is unavailable.
         """
-        send_heartbeat = partial(self._deaths.send_heartbeat, workers, dead_after=dead_after)
-        has_suspects, is_stalled = await self._client.run(send_heartbeat)
+        beat = self._deaths.send_heartbeat
+        has_suspects, is_stalled = await self._client.run(beat, workers, dead_after=dead_after)
         found = await self.recover(dead_after=dead_after) if is_stalled else Recovery()
         return replace(found, suspects=found.suspects + has_suspects)
 
@@ -397,9 +396,8 @@ class DeadJobs:
         pending, deaths = await self._client.run(self._deaths.count_suspects)
         if not pending:
             return 0
-        concurrency = (
-            1 if pending <= MAX_SEQUENTIAL or deaths > SUSPECT_DEATHS else TRIAL_CONCURRENCY
-        )
+        is_sequential = pending <= MAX_SEQUENTIAL or deaths > SUSPECT_DEATHS
+        concurrency = 1 if is_sequential else TRIAL_CONCURRENCY
         log = {"jobs": pending, "at_once": concurrency}
         logger.info("trying suspected jobs before the queues open", extra=log)
         self._ends_at = time.monotonic() + TRIAL_SECONDS

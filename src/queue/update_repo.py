@@ -466,7 +466,7 @@ class UpdateRepository(Repository):
         """Apply ``change`` to all texts in the payload of an unhandled update."""
         row = transaction.fetch_one(SELECT_PAYLOAD, update=update)
         if row is not None:
-            payload = json.dumps(_rewrite_texts(row[0], change))
+            payload = json.dumps(_rewrite(row[0], change))
             transaction.execute(UPDATE_PAYLOAD, update=update, payload=payload)
 
     def list_interruptible(
@@ -536,14 +536,12 @@ class UpdateRepository(Repository):
         return int(row[0])
 
 
-def _rewrite_texts(value: Any, change: Callable[[str], str]) -> Any:
+def _rewrite(value: Any, change: Callable[[str], str]) -> Any:
     if isinstance(value, list):
-        return [_rewrite_texts(one, change) for one in value]
+        return [_rewrite(one, change) for one in value]
     if not isinstance(value, dict):
         return value
     return {
-        key: change(one)
-        if key in TEXT_FIELDS and isinstance(one, str)
-        else _rewrite_texts(one, change)
+        key: change(one) if key in TEXT_FIELDS and isinstance(one, str) else _rewrite(one, change)
         for key, one in value.items()
     }

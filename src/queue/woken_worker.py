@@ -12,8 +12,7 @@ from procrastinate.exceptions import ConnectorException
 from procrastinate.jobs import Job, Notification
 from procrastinate.manager import JobManager
 from procrastinate.worker import Worker
-from psycopg import OperationalError
-from psycopg.errors import RaiseException
+from psycopg import OperationalError, errors
 
 from src.queue.update_repo import FETCH_JOB, NEWER_KINDS
 
@@ -117,7 +116,7 @@ class WokenWorker(Worker):
             try:
                 await super()._persist_job_status(*args, **kwargs)
             except ConnectorException as error:
-                if isinstance(error.__cause__, RaiseException):
+                if isinstance(error.__cause__, errors.RaiseException):
                     return  # no such job: it was finished with its update, then interrupted
                 if self._stop_event.is_set() or not isinstance(error.__cause__, OperationalError):
                     raise

@@ -291,9 +291,8 @@ class Workers:
                     worker.wake(jobs)
             await self._pause(MIN_CHECK_SECONDS)
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(
-                    max(0.0, min(seconds, MAX_CHECK_SECONDS) - MIN_CHECK_SECONDS)
-                ):
+                rest = max(0.0, min(seconds, MAX_CHECK_SECONDS) - MIN_CHECK_SECONDS)
+                async with asyncio.timeout(rest):
                     await self._due_changed.wait()
 
     async def _count_due_jobs(self) -> tuple[dict[str, int], float]:
@@ -322,7 +321,8 @@ class Workers:
                     steady_since = now
                 is_steady = now - steady_since >= DEAD_AFTER + HEARTBEAT_SECONDS
                 after = DEAD_AFTER if is_steady else NEVER
-                found = await self._dead_jobs.send_heartbeat(self._worker_ids(), dead_after=after)
+                ids = [one.worker_id for one in self._workers if one.worker_id is not None]
+                found = await self._dead_jobs.send_heartbeat(ids, dead_after=after)
                 last_answer = now
                 if found.jobs:
                     self._due_changed.set()
@@ -331,9 +331,6 @@ class Workers:
             except (ConnectorException, OperationalError, errors.StorageError) as error:
                 logger.debug("cannot look for dead workers", exc_info=error)
             await self._pause(HEARTBEAT_SECONDS)
-
-    def _worker_ids(self) -> list[int]:
-        return [w.worker_id for w in self._workers if w.worker_id is not None]
 
     async def _close_for_suspects(self) -> None:
         """Close our queues if suspects are pending and no other process has closed its own.

@@ -3,9 +3,7 @@
 import logging
 from dataclasses import replace
 
-from aiogram import Router, types
-from aiogram.enums import ChatMemberStatus, ChatType
-from aiogram.exceptions import AiogramError, TelegramBadRequest, TelegramForbiddenError
+from aiogram import Router, enums, exceptions, types
 
 from src.base.errors import AppError
 from src.base.owners import Called
@@ -26,8 +24,8 @@ from src.texts.reply import Action, Reply
 
 logger = logging.getLogger(__name__)
 
-ADMINS = frozenset({ChatMemberStatus.CREATOR, ChatMemberStatus.ADMINISTRATOR})
-ABSENT = (ChatMemberStatus.KICKED, ChatMemberStatus.LEFT)
+ADMINS = frozenset({enums.ChatMemberStatus.CREATOR, enums.ChatMemberStatus.ADMINISTRATOR})
+ABSENT = (enums.ChatMemberStatus.KICKED, enums.ChatMemberStatus.LEFT)
 ADMIN_TIMEOUT = 15  # seconds
 
 
@@ -97,19 +95,17 @@ class Handlers:
         reply = await self._core.commands.run(command.name, called)
         if kind == "new":  # a job extracts facts from the deleted messages
             await self._run(MemoryJobRepository(self._core.client).defer_indexing)
-        await self._show_reply(called, reply)
+        await self._reply(called, reply)
         return "asked for zone" if asks_for_zone(reply.text) else "done"
 
     async def take_zone(self, message: types.Message, context: Context) -> UpdateOutcome:
         """Set the time zone that the user names, or ask again."""
-        settings, location = self._core.commands.settings, message.location
+        settings, called, location = self._core.commands.settings, context.called, message.location
         if location is not None:
-            reply = await settings.find_zone_at(
-                context.called, location.latitude, location.longitude
-            )
+            reply = await settings.find_zone_at(called, location.latitude, location.longitude)
         else:
-            reply = await settings.find_zone(context.called, message.text or "")
-        await self._show_reply(context.called, reply)
+            reply = await settings.find_zone(called, message.text or "")
+        await self._reply(called, reply)
         return "asked for zone" if asks_for_zone(reply.text) else "explained"
 
     async def take_dislike(
@@ -119,11 +115,10 @@ class Handlers:
 
         Only dislikes are stored (``updates.classify``).
         """
-        offer = self._core.commands.offer_to_forget
-        reply = await offer(context.called, reaction.message_id)
+        reply = await self._core.commands.offer_to_forget(context.called, reaction.message_id)
         if reply is None:
             return "ignored"
-        await self._show_reply(context.called, reply)
+        await self._reply(context.called, reply)
         return "done"
 
     async def press_button(self, query: types.CallbackQuery, context: Context) -> UpdateOutcome:
@@ -148,7 +143,7 @@ class Handlers:
             reply = replace(reply, rows=(*reply.rows, *delivery.remaining_rows(query, reply.rows)))
         if not reply.is_note:
             screen = query.message.message_id if query.message and reply.is_screen else None
-            await self._show_reply(called, reply, replacing=screen)
+            await self._reply(called, reply, replacing=screen)
         if not (reply.is_screen or reply.keeps_button or reply.asks or reply.corrects):
             await delivery.remove_button(query)
         return "asked for zone" if asks_for_zone(reply.text) else "done"
@@ -190,7 +185,7 @@ class Handlers:
             try:
                 await self._bot.delete_message(chat_id, number, request_timeout=ADMIN_TIMEOUT)
                 is_gone = True
-            except AiogramError as error:
+            except exceptions.AiogramError as error:
                 is_gone = "message to delete not found" in str(error)
         sentence = say("unsend_done" if is_gone else "unsend_failed", context.called.language)
         await delivery.show_popup(query, sentence, stays=not is_gone)
@@ -217,15 +212,13 @@ class Handlers:
         settings, bot, language = self._core.user_settings, self._identity, context.called.language
         await self._run(settings.mark_inactive if is_gone else settings.mark_active, event.chat.id)
         is_new = event.old_chat_member.status in ABSENT and not is_gone
-        if is_new and event.chat.type in (ChatType.GROUP, ChatType.SUPERGROUP):
+        if is_new and event.chat.type in (enums.ChatType.GROUP, enums.ChatType.SUPERGROUP):
             seen = say("group_sees_all" if bot.reads_all else "group_sees_some", language)
             hello = say("group_hello", language, name=bot.name, username=bot.username)
             await self._delivery.send_text(Address(event.chat.id), f"{hello}\n\n{seen}")
         return "done"
 
-    async def _show_reply(
-        self, called: Called, reply: Reply, *, replacing: int | None = None
-    ) -> None:
+    async def _reply(self, called: Called, reply: Reply, *, replacing: int | None = None) -> None:
         await self._delivery.show_reply(Address(*called.owner), reply, replacing=replacing)
 
     async def _check_rights(self, stored: WaitingUpdate, called: Called) -> Called:
@@ -244,9 +237,9 @@ class Handlers:
             member = await self._bot.get_chat_member(
                 chat_id, user_id, request_timeout=ADMIN_TIMEOUT
             )
-        except (TelegramBadRequest, TelegramForbiddenError):
+        except (exceptions.TelegramBadRequest, exceptions.TelegramForbiddenError):
             return replace(called, is_admin=False)
-        except AiogramError as error:
+        except exceptions.AiogramError as error:
             raise delivery.delivery_error(error) from error
         return replace(called, is_admin=member.status in ADMINS)
 

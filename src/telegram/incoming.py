@@ -4,10 +4,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import Any
 
-from aiogram import Bot, types
-from aiogram.exceptions import AiogramError, TelegramBadRequest
-from aiogram.types import Message
-from aiogram.types.message_origin_union import MessageOriginUnion
+from aiogram import Bot, exceptions, types
 
 from src.base.errors import DeliveryError, DocumentError
 from src.base.owners import Called
@@ -36,7 +33,7 @@ class Context:
     control: TurnControl
 
 
-def read_voice(message: Message) -> Voice:
+def read_voice(message: types.Message) -> Voice:
     """Return provenance and speaker of a message's text, and the text that it replies to."""
     provenance: Provenance = "typed"
     origin = None
@@ -55,7 +52,7 @@ def read_voice(message: Message) -> Voice:
     )
 
 
-def forward_author(origin: MessageOriginUnion | None) -> tuple[int | None, str | None]:
+def forward_author(origin: types.MessageOriginUnion | None) -> tuple[int | None, str | None]:
     """Return id and name of a forwarded message's author; a hidden user has no id."""
     if origin is None:
         return None, None
@@ -67,14 +64,14 @@ def forward_author(origin: MessageOriginUnion | None) -> tuple[int | None, str |
     return chat.id, chat.full_name
 
 
-def _sender_name(message: Message) -> str | None:
+def _sender_name(message: types.Message) -> str | None:
     """An anonymous admin writes as the group."""
     if message.sender_chat is not None:
         return message.sender_chat.full_name
     return message.from_user.full_name if message.from_user else None
 
 
-def _quoted_text(message: Message) -> tuple[str | None, int | None]:
+def _quoted_text(message: types.Message) -> tuple[str | None, int | None]:
     """Return the quoted part of the replied-to text, or all of it, and its author's id."""
     replied, text, author = message.reply_to_message, None, None
     if replied is not None:
@@ -101,7 +98,7 @@ class Content:
     problem: str | None = None
 
 
-def read_content(message: Message, language: Language) -> Content:
+def read_content(message: types.Message, language: Language) -> Content:
     """Return the content of a message without a text."""
     caption = (message.caption or "").strip()
     attachment = _find_attachment(message)
@@ -113,7 +110,7 @@ def read_content(message: Message, language: Language) -> Content:
     return Content(caption, problem="cannot_read")
 
 
-def _find_attachment(message: Message) -> Attachment | None:
+def _find_attachment(message: types.Message) -> Attachment | None:
     if message.photo:
         photo = _largest_usable_size(message.photo)
         return Attachment("picture", photo.file_id, photo.file_size or 0, "photo.jpg")
@@ -137,7 +134,7 @@ def _largest_usable_size(sizes: list[types.PhotoSize]) -> types.PhotoSize:
     return (usable or ordered)[-1 if usable else 0]
 
 
-def _describe_in_words(message: Message, language: Language) -> str:
+def _describe_in_words(message: types.Message, language: Language) -> str:
     if message.venue is not None:
         venue = message.venue
         place = f"{venue.title}, {venue.address}"
@@ -180,11 +177,11 @@ async def fetch_file(bot: Bot, file_id: str) -> bytes:
     """
     try:
         file = await bot.get_file(file_id, request_timeout=GET_TIMEOUT)
-    except TelegramBadRequest as error:
+    except exceptions.TelegramBadRequest as error:
         if "too big" in error.message:
             raise DocumentError("too_large", "Telegram calls it too big") from error
         raise DocumentError("broken", "Telegram does not have the file") from error
-    except AiogramError as error:
+    except exceptions.AiogramError as error:
         raise delivery_error(error) from error
     if file.file_path is None:
         raise DocumentError("broken", "Telegram does not say where the file is")
@@ -200,6 +197,6 @@ async def fetch_file(bot: Bot, file_id: str) -> bytes:
                 if size > MAX_BYTES:
                     raise DocumentError("too_large", "more bytes than a bot may fetch")
                 pieces.append(piece)
-    except (AiogramError, OSError, TimeoutError) as error:
+    except (exceptions.AiogramError, OSError, TimeoutError) as error:
         raise DeliveryError(f"a file did not come ({type(error).__name__})") from error
     return b"".join(pieces)

@@ -14,9 +14,7 @@ from dataclasses import replace
 from datetime import UTC
 from functools import partial
 
-from aiogram import types
-from aiogram.enums import ChatAction
-from aiogram.exceptions import AiogramError, TelegramRetryAfter
+from aiogram import enums, exceptions, types
 
 from src.base.errors import AppError
 from src.core import Core
@@ -75,7 +73,6 @@ class AnswerStream(AnswerView):
         """
         super().__init__()
         self._delivery = delivery
-        self._bot = delivery.bot
         self._address = address
         self._draft_id = draft_id
         self._is_slow = is_slow
@@ -84,7 +81,7 @@ class AnswerStream(AnswerView):
         self._uses_drafts = address.chat_id > 0 and delivery.knows_drafts
         self._pieces: list[str] = []
         self._changed = asyncio.Event()
-        self._shown_part: Part | None = None
+        self._shown: Part | None = None
         self._quiet_until = 0.0
         self._slow_line = ""
         self._closed = False
@@ -130,12 +127,10 @@ class AnswerStream(AnswerView):
                 async with asyncio.timeout(DRAFT_REFRESH):
                     await self._changed.wait()
             await asyncio.sleep(max(interval, self._quiet_until - time.monotonic()))
-            is_reminder = not self._changed.is_set()
+            is_refresh = not self._changed.is_set()
             self._changed.clear()
             part = await self._delivery.renderer.render_start(self._frame_text())
-            if part is not None and (
-                part != self._shown_part or (is_reminder and self._uses_drafts)
-            ):
+            if part is not None and (part != self._shown or (is_refresh and self._uses_drafts)):
                 await self._show_part(part)
 
     async def _show_slow_line(self, line: str) -> None:
@@ -155,16 +150,16 @@ class AnswerStream(AnswerView):
                 return
             try:
                 await (self._send_draft(part) if self._uses_drafts else self._send_or_edit(part))
-                self._shown_part = part
-            except TelegramRetryAfter as error:
+                self._shown = part
+            except exceptions.TelegramRetryAfter as error:
                 self._quiet_until = time.monotonic() + error.retry_after
                 self._changed.set()
-            except AiogramError as error:
+            except exceptions.AiogramError as error:
                 self._handle_error(error)
             except AppError as error:
                 logger.warning("the growing answer is not shown", exc_info=error)
 
-    def _handle_error(self, error: AiogramError) -> None:
+    def _handle_error(self, error: exceptions.AiogramError) -> None:
         if delivery.is_not_modified(error):
             return
         if self._uses_drafts and delivery.is_unknown_method(error):
@@ -176,7 +171,7 @@ class AnswerStream(AnswerView):
     async def _send_draft(self, part: Part) -> None:
         if not self._delivery.knows_drafts:
             return
-        await self._bot.send_message_draft(
+        await self._delivery.bot.send_message_draft(
             **self._address.chat_fields,
             draft_id=self._draft_id,
             text=part.text,
@@ -203,14 +198,14 @@ class AnswerStream(AnswerView):
         while time.monotonic() < deadline:
             pause = TYPING_EVERY
             try:
-                await self._bot.send_chat_action(
+                await self._delivery.bot.send_chat_action(
                     **self._address.chat_fields,
-                    action=ChatAction.TYPING,
+                    action=enums.ChatAction.TYPING,
                     request_timeout=REQUEST_TIMEOUT,
                 )
-            except TelegramRetryAfter as error:
+            except exceptions.TelegramRetryAfter as error:
                 pause = max(pause, error.retry_after)
-            except AiogramError as error:
+            except exceptions.AiogramError as error:
                 logger.debug("typing is not shown", exc_info=error)
             await asyncio.sleep(pause)
 

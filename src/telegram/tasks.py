@@ -5,11 +5,9 @@ import logging
 import time
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import partial
 from typing import Literal, cast
 
-from aiogram import Dispatcher
-from aiogram.types import Update
+from aiogram import Dispatcher, types
 from procrastinate import App, JobContext
 from procrastinate.job_context import AbortReason
 
@@ -106,8 +104,10 @@ class UpdateTasks:
             draft_id: Restricts a Stop button to the answer of this draft.
         """
         manager = context.app.job_manager
-        find = partial(self._updates.list_interruptible, lock, before=before, draft_id=draft_id)
-        for job, is_running, update in await self._run(find):
+        find = self._updates.list_interruptible
+        for job, is_running, update in await self._run(
+            find, lock, before=before, draft_id=draft_id
+        ):
             if is_running:
                 await manager.cancel_job_by_id_async(job, abort=True)
             elif await manager.cancel_job_by_id_async(job, delete_job=True):
@@ -182,7 +182,7 @@ class UpdateTasks:
         """Pass an update with its context to the handlers; raises as they do."""
         if stored.is_inactive and stored.kind != "member" and stored.chat_id is not None:
             await self._run(self._core.user_settings.mark_active, stored.chat_id)
-        update = Update.model_validate(stored.payload, context={"bot": self._delivery.bot})
+        update = types.Update.model_validate(stored.payload, context={"bot": self._delivery.bot})
         called = self._core.called(
             stored.owner, stored, stored.sender_language, member=stored.user_id
         )
