@@ -181,10 +181,8 @@ class Workers:
         Suspects are jobs that ran at two deaths of their process. If the process dies while one
         runs alone, that job is the cause.
         """
-        lock_keeper = asyncio.ensure_future(self._hold_alive_lock())
-        heartbeats = asyncio.ensure_future(self._send_heartbeats())
-        waker = asyncio.ensure_future(self._wake_when_due())
-        listener = asyncio.ensure_future(self._listen())
+        works = (self._hold_alive_lock, self._send_heartbeats, self._wake_when_due, self._listen)
+        side_tasks = {asyncio.ensure_future(work()) for work in works}
         while not self._stopping.is_set():
             await self._try_all_suspects()
             await asyncio.to_thread(self._trial.release)
@@ -192,7 +190,6 @@ class Workers:
                 self._closing.clear()
                 self.opened.set()
                 await self._run_workers()
-        side_tasks = {lock_keeper, heartbeats, waker, listener}
         while unfinished := {task for task in side_tasks if not task.done()}:
             for task in unfinished:  # they may be waiting for an unresponsive database
                 task.cancel()

@@ -101,11 +101,9 @@ class Content:
 def read_content(message: types.Message, language: Language) -> Content:
     """Return the content of a message without a text."""
     caption = (message.caption or "").strip()
-    attachment = _find_attachment(message)
-    if attachment is not None:
+    if attachment := _find_attachment(message):
         return Content(caption, attachment)
-    description = _describe_in_words(message, language)
-    if description:
+    if description := _describe_in_words(message, language):
         return Content("\n".join(filter(None, (caption, description))))
     return Content(caption, problem="cannot_read")
 

@@ -9,10 +9,7 @@ from typing import Any, cast
 
 from aiogram import Bot, Dispatcher, exceptions, types
 from aiogram.client.session.aiohttp import AiohttpSession
-from aiogram.client.session.middlewares.base import (
-    BaseRequestMiddleware,
-    NextRequestMiddlewareType,
-)
+from aiogram.client.session.middlewares import base
 from aiogram.client.telegram import TelegramAPIServer
 from aiogram.methods import EditMessageText, Response, SendMessage, TelegramMethod
 from aiogram.methods.base import TelegramType
@@ -70,10 +67,7 @@ class TelegramSession(AiohttpSession):
                 allow_redirects=False,
             ) as response:
                 body = await response.read()
-        except TimeoutError as error:
-            raise exceptions.TelegramNetworkError(
-                method=method, message="Request timeout error"
-            ) from error
+        # A TimeoutError is an OSError.
         except (ClientError, OSError, asyncio.IncompleteReadError) as error:
             raise exceptions.TelegramNetworkError(
                 method=method, message=type(error).__name__
@@ -152,7 +146,7 @@ GROUP_BURST, GROUP_SECONDS = 20, 60.0
 MAX_CHATS = 10_000  # cached limiters; the least recently used one is evicted
 
 
-class ThrottleMiddleware(BaseRequestMiddleware):
+class ThrottleMiddleware(base.BaseRequestMiddleware):
     """Delays messages above Telegram's limits instead of provoking a 429."""
 
     def __init__(self, messages_per_second: int, metrics: Metrics) -> None:
@@ -163,7 +157,7 @@ class ThrottleMiddleware(BaseRequestMiddleware):
 
     async def __call__(
         self,
-        make_request: NextRequestMiddlewareType[TelegramType],
+        make_request: base.NextRequestMiddlewareType[TelegramType],
         bot: Bot,
         method: TelegramMethod[TelegramType],
     ) -> Response[TelegramType]:
