@@ -268,9 +268,9 @@ class Workers:
         insertions are not forwarded: the check for due jobs finds them.
         """
         queue = channel.partition("#")[2]
-        is_for_look = queue == job_repo.MEMORY_QUEUE and notification["type"] == "job_inserted"
+        is_ignored = queue == job_repo.MEMORY_QUEUE and notification["type"] == "job_inserted"
         for worker in self._workers:
-            if queue in (worker.queues or ()) and not is_for_look:
+            if queue in (worker.queues or ()) and not is_ignored:
                 worker.handle_notification(notification)
         self._due_changed.set()
 

@@ -215,11 +215,11 @@ class Delivery:
         for number, part in enumerate(parts[skip:], start=skip):
             check_stopped()
             if number == 0 and edit is not None:
-                arrived = await self._edit_or_send(address, edit, part)
+                sent_id = await self._edit_or_send(address, edit, part)
             else:
-                arrived = await self._send_part(address, part)
-            if sent_ids is not None and arrived != UNKNOWN_ID:
-                sent_ids.append(arrived)
+                sent_id = await self._send_part(address, part)
+            if sent_ids is not None and sent_id != UNKNOWN_ID:
+                sent_ids.append(sent_id)
             if on_part is not None and number + 1 < len(parts):
                 await on_part(number + 1)
         return len(parts)
@@ -264,8 +264,8 @@ class Delivery:
             for file in reply.files:
                 files.enter_context(file.content)
             if reply.asks or reply.corrects is not None:
-                force = types.ForceReply(selective=True)
-                await self.send_text(address, reply.text, keyboard=force)
+                force_reply = types.ForceReply(selective=True)
+                await self.send_text(address, reply.text, keyboard=force_reply)
             else:
                 keyboard = build_keyboard(reply.rows)
                 await self.send_text(address, reply.hinted, keyboard=keyboard, edit=replacing)

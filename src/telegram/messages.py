@@ -317,12 +317,12 @@ class TelegramView(AnswerStream):
         incoming, core = turn.incoming, self._turns.core
         rows = (*delivery.answer_rows(answer, incoming.called), *delivery.turn_rows(incoming))
         changes = await describe_changes(core.client, turn, answer)
-        clock = zone_note(incoming.called) if answer.changes.names_zone else ""
+        zone_hint = zone_note(incoming.called) if answer.changes.names_zone else ""
         layout = delivery.AnswerLayout(
             delivery.build_keyboard(rows),
             max_parts=core.memory.settings.last_known.answer_max_parts,
             ending=say("cut_long", incoming.language),
-            note="\n".join(filter(None, (incoming.problem, changes, clock))),
+            note="\n".join(filter(None, (incoming.problem, changes, zone_hint))),
             lead=say("heard", incoming.language, text=incoming.heard) if incoming.heard else "",
         )
         return await self._turns.delivery.send_answer(
@@ -407,7 +407,7 @@ def without_address(text: str, identity: BotIdentity) -> str:
     """
     mention = rf"@{re.escape(identity.username)}\b[,:]?"
     *before, last = re.split(mention, text, flags=re.IGNORECASE)
-    bare = "".join([*(part.rstrip() for part in before), last]).strip()
-    if match := identity.address_pattern.match(bare):
-        bare = bare[match.end() :]
-    return bare or text
+    stripped = "".join([*(part.rstrip() for part in before), last]).strip()
+    if match := identity.address_pattern.match(stripped):
+        stripped = stripped[match.end() :]
+    return stripped or text

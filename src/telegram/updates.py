@@ -77,7 +77,7 @@ class Access:
     allowed: frozenset[int] = frozenset()
 
     def permits(self, user_id: int | None, chat_id: int | None) -> bool:
-        """Return True if this user, or everybody in this chat, may use the bot."""
+        """Return True if this user, or any member of this chat, may use the bot."""
         return not self.allowed or user_id in self.allowed or chat_id in self.allowed
 
 
