@@ -60,7 +60,7 @@ class PutAside:
 
 
 # Quarantined jobs, oldest first.
-SELECT_PUT_ASIDE = """
+SELECT_QUARANTINED = """
 SELECT d.id, d.task, d.job_id, u.chat_id, d.conversation_id, d.put_aside_at, d.deaths
 FROM job_deaths d LEFT JOIN telegram_updates u ON u.id = d.update_id
 WHERE d.put_aside_at IS NOT NULL
@@ -85,7 +85,7 @@ DELETE FROM job_deaths d USING given g WHERE d.id = g.id
 """
 
 # Number of quarantined jobs.
-COUNT_PUT_ASIDE = "SELECT count(*) FROM job_deaths WHERE put_aside_at IS NOT NULL"
+COUNT_QUARANTINED = "SELECT count(*) FROM job_deaths WHERE put_aside_at IS NOT NULL"
 
 
 @dataclass(frozen=True)
@@ -96,13 +96,13 @@ class Recovery:
         jobs: Number of requeued jobs.
         deaths: Number of counted deaths.
         suspects: Number of jobs that are suspects.
-        put_aside: Jobs that were quarantined because their process died while they ran alone.
+        quarantined: Jobs that were quarantined because their process died while they ran alone.
     """
 
     jobs: int = 0
     deaths: int = 0
     suspects: int = 0
-    put_aside: list[PutAside] = field(default_factory=list)
+    quarantined: list[PutAside] = field(default_factory=list)
 
 
 # Running jobs of dead workers (no heartbeat) or of workers that have unregistered (no worker).
@@ -300,11 +300,11 @@ class JobDeathRepository(Repository):
 
     def list_all(self) -> list[PutAside]:
         """List quarantined jobs, oldest first, at most a thousand."""
-        return self._all(PutAside, SELECT_PUT_ASIDE)
+        return self._all(PutAside, SELECT_QUARANTINED)
 
     def count(self) -> int:
         """Return the number of quarantined jobs."""
-        return self._first(int, COUNT_PUT_ASIDE) or 0
+        return self._first(int, COUNT_QUARANTINED) or 0
 
     def retry(self, number: int | None = None) -> int:
         """Requeue quarantined jobs and forget their deaths.
@@ -332,7 +332,7 @@ def _quarantine(transaction: Transaction, job_ids: list[int], failed: list[int])
         return []
     for statement in (FAIL_JOBS, CLOSE_UPDATES):
         transaction.execute(statement, jobs=failed)
-    quarantined = [PutAside(*row) for row in transaction.fetch_all(SELECT_PUT_ASIDE)]
+    quarantined = [PutAside(*row) for row in transaction.fetch_all(SELECT_QUARANTINED)]
     return [job for job in quarantined if job.job_id in job_ids]
 
 
@@ -361,7 +361,7 @@ class DeadJobs:
         if found.jobs:
             log = {"jobs": found.jobs, "deaths": found.deaths, "suspects": found.suspects}
             logger.info("recovered jobs of dead workers", extra=log)
-        for job in found.put_aside:
+        for job in found.quarantined:
             ids = {"id": job.id, "task": job.task, "job": job.job_id, "chat_id": job.chat_id}
             logger.error("put aside what kills its process: see bot.py jobs", extra=ids)
         return found

@@ -260,7 +260,7 @@ WHERE u.id = %(update)s AND u.handled_at IS NULL
 """
 
 # The same for an update whose job is quarantined because it killed its process.
-SELECT_PUT_ASIDE = SELECT_WAITING.replace("u.handled_at IS NULL", "u.outcome = 'put aside'")
+SELECT_QUARANTINED = SELECT_WAITING.replace("u.handled_at IS NULL", "u.outcome = 'put aside'")
 
 # The update of a fetched job. OFFSET 0 keeps the planner from pulling the query up into the join:
 # it would compute it for all unhandled updates when its statistics say that there are none.
@@ -433,9 +433,9 @@ class UpdateRepository(Repository):
         """Return the update with row id ``update``, or None if it is handled (or pruned)."""
         return self._find_update(SELECT_WAITING, update)
 
-    def find_put_aside(self, update: int) -> WaitingUpdate | None:
+    def find_quarantined(self, update: int) -> WaitingUpdate | None:
         """Return the update with row id ``update`` if it is quarantined, else None."""
-        return self._find_update(SELECT_PUT_ASIDE, update)
+        return self._find_update(SELECT_QUARANTINED, update)
 
     def _find_update(self, sql: str, update: int) -> WaitingUpdate | None:
         row = self._client.fetch_one(sql, NEWER_KINDS, update=update)

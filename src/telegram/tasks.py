@@ -124,7 +124,7 @@ class UpdateTasks:
             context: Context of the job.
             update: Row id in ``telegram_updates``.
         """
-        stored = await self._run(self._updates.find_put_aside, update)
+        stored = await self._run(self._updates.find_quarantined, update)
         if stored is None:
             return  # it has been requeued in between
         if stored.kind in (*APOLOGY_KINDS, "callback"):

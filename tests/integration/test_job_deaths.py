@@ -82,7 +82,7 @@ class Queue:
 
     def put_aside_one(self, job: int) -> PutAside:
         """The job dies twice beside others and once alone."""
-        [aside] = self.die(job, times=3).put_aside
+        [aside] = self.die(job, times=3).quarantined
         return aside
 
     def counts(self) -> dict[int, int]:
@@ -172,7 +172,7 @@ def test_a_suspect_that_dies_alone_is_put_aside_and_its_chat_goes_on(
     queue.die(job, times=2)
     queue.take(job)
     found = queue.deaths.recover(dead_after=dead_after)
-    [aside] = found.put_aside
+    [aside] = found.quarantined
     assert (found.jobs, found.deaths, found.suspects) == (1, 1, 0)
     assert (aside.job_id, aside.chat_id, aside.task, aside.deaths) == (
         job, USER, "handle_update", 3,
@@ -222,7 +222,7 @@ def test_retrying_gives_back_the_update_with_a_clean_count(queue: Queue) -> None
     [(update,)] = queue.rows("SELECT id FROM telegram_updates")
     waiting = queue.updates.find_waiting(update)
     assert waiting is not None and waiting.payload["message"] == {"text": "секрет"}
-    assert queue.updates.find_put_aside(update) is None
+    assert queue.updates.find_quarantined(update) is None
     assert queue.counts() == {}
     queue.die(job, times=2)
     assert queue.counts() == {job: 2}, "it is a suspect again"
@@ -239,7 +239,7 @@ def test_a_suspect_of_an_erased_user_does_not_stay(queue: Queue) -> None:
     job = queue.message(1)
     queue.die(job, times=2)
     ErasureRepository(queue.client).erase(USER)
-    assert queue.die(job).put_aside == []
+    assert queue.die(job).quarantined == []
     assert queue.deaths.count_suspects() == (0, 0) and queue.deaths.list_all() == []
 
 
@@ -263,7 +263,7 @@ def test_recurring_work_that_is_put_aside_rests_and_is_tried_again_after_a_growi
     job = queue.defer("prune", "prune", timestamp=1)
     queue.die(job, times=2)
     for hours in (1, 2, 4):
-        assert len(queue.die(job).put_aside) == 1
+        assert len(queue.die(job).quarantined) == 1
         assert queue.jobs() == [("quarantine", "prune", "todo")]
         with pytest.raises(StorageRejectedError):
             queue.defer("prune", "prune", timestamp=2)
@@ -283,7 +283,7 @@ def test_suspects_that_died_together_are_told_apart(queue: Queue) -> None:
     assert queue.deaths.count_suspects() == (3, 3) and queue.deaths.count() == 0
     assert queue.deaths.acquit(jobs[0]) == 1
     assert [row[0] for row in queue.jobs()] == ["turns", "quarantine", "quarantine"]
-    [aside] = queue.die(jobs[1]).put_aside
+    [aside] = queue.die(jobs[1]).quarantined
     assert (aside.job_id, aside.deaths) == (jobs[1], 4)
 
 
