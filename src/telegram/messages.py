@@ -26,11 +26,8 @@ from src.pg.client import storable
 from src.queue.update_repo import UpdateOutcome, WaitingUpdate
 from src.reading.gate import redact
 from src.reading.voices import clean_name
-from src.talk.change_notes import describe_changes
-from src.talk.command_service import COMMANDS, parse_command
-from src.talk.edits import take_edit
+from src.talk import change_notes, command_service, edits, zones
 from src.talk.turn_state import AnswerView, IncomingMessage, Teaching, Turn
-from src.talk.zones import zone_note
 from src.telegram import delivery
 from src.telegram.delivery import Address, Delivery
 from src.telegram.incoming import Context, fetch_file, forward_author, read_content, read_voice
@@ -261,14 +258,14 @@ class TurnHandler:
         """Apply an edit to history and memory; answer the last message again, in place."""
         text = without_address(message.text or message.caption or "", self._identity)
         teaching = None
-        if (command := parse_command(text)) is not None:
-            entry = COMMANDS.get(command.name)
+        if (command := command_service.parse_command(text)) is not None:
+            entry = command_service.COMMANDS.get(command.name)
             if entry is None or entry.kind != "teach":
                 return "ignored"  # effects of a command are not undone
             text, teaching = command.argument, Teaching()
         incoming = _build_incoming(message, text, context, teaching)
         outcome = await self.core.client.run(
-            take_edit, self.core.client, incoming.owner, incoming.origin, incoming.text,
+            edits.take_edit, self.core.client, incoming.owner, incoming.origin, incoming.text,
             is_own=incoming.voice.is_own,
         )  # fmt: skip
         if outcome.secret is not None:
@@ -316,8 +313,8 @@ class TelegramView(AnswerStream):
         """Send the parts that have not arrived yet; see ``AnswerView.deliver``."""
         incoming, core = turn.incoming, self._turns.core
         rows = (*delivery.answer_rows(answer, incoming.called), *delivery.turn_rows(incoming))
-        changes = await describe_changes(core.client, turn, answer)
-        zone_hint = zone_note(incoming.called) if answer.changes.names_zone else ""
+        changes = await change_notes.describe_changes(core.client, turn, answer)
+        zone_hint = zones.zone_note(incoming.called) if answer.changes.names_zone else ""
         layout = delivery.AnswerLayout(
             delivery.build_keyboard(rows),
             max_parts=core.memory.settings.last_known.answer_max_parts,

@@ -15,9 +15,8 @@ from src.base import errors
 from src.base.metrics import Metrics
 from src.core import Core
 from src.memory.question_repo import SHOW_ENDING, QuestionRepository
-from src.queue.job_repo import COMMANDS_QUEUE, CONTROL_QUEUE, REMINDERS_QUEUE, TURNS_QUEUE
+from src.queue import job_repo, woken_worker
 from src.queue.update_repo import UpdateKind, UpdateOutcome, WaitingUpdate
-from src.queue.woken_worker import FETCHED_UPDATE, FINISHED
 from src.queue.workers import BackOff, every
 from src.reminders.reminder_repo import REMIND, DueReminder
 from src.reminders.screens import LATE, arrival
@@ -50,12 +49,14 @@ class UpdateTasks:
     def register(self, app: App) -> None:
         """Register the tasks under the names in the stored jobs."""
         for name, queue, work in (
-            ("handle_update", TURNS_QUEUE, self.handle_update),
-            ("interrupt_turn", CONTROL_QUEUE, self.interrupt_turn),
-            ("apologise", CONTROL_QUEUE, self.apologise),
+            ("handle_update", job_repo.TURNS_QUEUE, self.handle_update),
+            ("interrupt_turn", job_repo.CONTROL_QUEUE, self.interrupt_turn),
+            ("apologise", job_repo.CONTROL_QUEUE, self.apologise),
         ):
             app.task(name=name, queue=queue, pass_context=True, retry=BackOff())(work)
-        app.task(name=SHOW_ENDING, queue=COMMANDS_QUEUE, retry=BackOff())(self.show_ending)
+        app.task(name=SHOW_ENDING, queue=job_repo.COMMANDS_QUEUE, retry=BackOff())(
+            self.show_ending
+        )
 
     async def handle_update(
         self,
@@ -87,7 +88,7 @@ class UpdateTasks:
                     await asyncio.gather(work, return_exceptions=True)
                     raise
                 control.stop()
-        context.additional_context[FINISHED] = work.result()
+        context.additional_context[woken_worker.FINISHED] = work.result()
 
     async def interrupt_turn(
         self, context: JobContext, lock: str, before: int, draft_id: int | None = None
@@ -157,7 +158,7 @@ class UpdateTasks:
     async def _handle_stored(self, context: JobContext, update: int, control: TurnControl) -> bool:
         """Return False if there was no update to handle."""
         start, attempts = time.monotonic(), context.job.attempts
-        fetched = context.additional_context.get(FETCHED_UPDATE)
+        fetched = context.additional_context.get(woken_worker.FETCHED_UPDATE)
         stored = WaitingUpdate.from_json(fetched) if fetched else None
         stored = stored or await self._run(self._updates.find_waiting, update)
         if stored is None:
@@ -287,7 +288,7 @@ class ReminderTasks:
 
     def register(self, app: App) -> None:
         """Register the tasks under the names in the stored jobs, and the planner's times."""
-        queue = REMINDERS_QUEUE
+        queue = job_repo.REMINDERS_QUEUE
         app.task(name=REMIND, queue=queue, pass_context=True, retry=BackOff())(self.remind)
         # Planning precedes all due reminders, so that none is late because of a late plan.
         every("* * * * *", app, queue, PLAN, self.plan_now, priority=1)
