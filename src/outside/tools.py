@@ -94,9 +94,8 @@ NUMBERS = (
 )  # fmt: skip
 MAX_NUMBER = 1e15  # providers parse numbers with 53 bits
 MAX_ENUM = 200
-# Argument names that LangChain reserves when it calls a tool; parameters get a suffix instead.
+# Argument names that LangChain reserves when it calls a tool; parameters get a suffix "_".
 RESERVED = frozenset({"self", "config", "run_manager", "runtime"})
-SUFFIX = "_"
 
 
 class BadSchemaError(ValueError):
@@ -127,7 +126,7 @@ def clean_schema(schema: Any) -> Schema:
 
 
 def _parameter_name(name: str) -> str:
-    return name + SUFFIX if name in RESERVED else name
+    return f"{name}_" if name in RESERVED else name
 
 
 def restore_names(arguments: Mapping[str, Any]) -> dict[str, Any]:

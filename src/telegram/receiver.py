@@ -119,8 +119,8 @@ class Poller:
         """Receive until cancelled; retry after every error but a wrong token.
 
         Raises:
-            ConfigError: Telegram has rejected the token for a while, without any success in
-                between.
+            ConfigError: Telegram has rejected the token for a while, without any other result
+                in between.
         """
         offset: int | None = None
         lock_keeper = asyncio.ensure_future(self._keep_lock())
