@@ -1,1 +1,1 @@
-"""Servers of others that speak the Model Context Protocol, and the tools that they lend us."""
+"""Clients of Model Context Protocol (MCP) servers and the tools that they offer to the model."""

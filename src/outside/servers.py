@@ -1,8 +1,7 @@
-"""All servers of the file, and what they offer at the moment.
+"""Connections to all configured MCP servers and the tools that they offer now.
 
-The protocol's sessions are made of cancel scopes, which have to be left in the task in which they
-were entered. So each server has one task that opens its session, looks after it, closes it, and
-opens another.
+The SDK's sessions consist of cancel scopes, which must be left in the task that entered them. So
+each server has one task that opens its session, watches it, closes it and opens the next one.
 """
 
 from __future__ import annotations
@@ -14,34 +13,32 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.tools import BaseTool
 
 from src.base import mcp_file as limits
 from src.base.errors import ToolCallError
-from src.base.mcp_file import McpServer
 from src.base.metrics import Metrics
 
 if TYPE_CHECKING:
     from mcp.types import CallToolResult
 
-    from src.outside.sessions import Session
+    from src.outside.sessions import McpSession
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class ServerState:
-    """How a server is.
+    """State of one server.
 
     Attributes:
-        name: Its name.
-        is_ready: Whether its tools can be called.
-        tools: The name of each that is offered; empty for one that no plain name has.
-        left_out: How many of its tools are not offered: odd ones, or too many.
-        cause: Why it is away; empty while it is there, or not known yet.
+        name: Name of the server.
+        is_ready: True if its tools can be called.
+        tools: Plain names of the offered tools; "" for a tool whose name had to be changed.
+        left_out: Number of its tools that are not offered: invalid ones, or too many.
+        cause: Why it is unavailable; empty while it is ready or not known yet.
     """
 
     name: str
@@ -51,56 +48,56 @@ class ServerState:
     cause: str = ""
 
 
-class Link:
-    """One server.
+class ServerConnection:
+    """Connection to one server, kept open until cancelled.
 
     Attributes:
-        tools: What it offers now.
-        settled: Set when the first attempt has ended, this way or that.
+        tools: Tools that the server offers now.
+        settled: Set when the first attempt to connect has succeeded or failed.
     """
 
-    def __init__(self, server: McpServer, metrics: Metrics) -> None:
-        """Nothing is opened before ``run``."""
+    def __init__(self, server: limits.McpServer, metrics: Metrics) -> None:
+        """Open nothing before ``run``."""
         self.tools: tuple[BaseTool, ...] = ()
         self.settled = asyncio.Event()
         self._server = server
         self._metrics = metrics
         self._left_out = 0
         self._cause = ""
-        self._session: Session | None = None
+        self._session: McpSession | None = None
 
     @property
     def state(self) -> ServerState:
-        """How it is now."""
+        """Current state of the server."""
         tools = tuple((tool.metadata or {}).get("plain_name", "") for tool in self.tools)
         is_ready = self._session is not None and not self._session.over.is_set()
         return ServerState(self._server.name, is_ready, tools, self._left_out, self._cause)
 
     async def run(self) -> None:
-        """Keep a session open, until cancelled."""
-        await asyncio.to_thread(import_module, "src.outside.sessions")  # it takes a second
+        """Keep a session open until cancelled; reconnect with growing pauses."""
+        await asyncio.to_thread(import_module, "src.outside.sessions")  # takes a second
         pause = limits.FIRST_PAUSE
         while True:
             start = time.monotonic()
-            await self._serve()
+            await self._run_session()
             if time.monotonic() - start > limits.MAX_PAUSE:
                 pause = limits.FIRST_PAUSE
             await asyncio.sleep(pause)
             pause = min(limits.MAX_PAUSE, pause * 2)
 
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> CallToolResult:
-        """Call a tool by its own name.
+        """Call a tool by the server's name for it.
 
         Raises:
-            ToolCallError: It did not answer in time, or with nonsense, or is away.
+            ToolCallError: The server is unavailable, timed out or sent an invalid reply.
         """
         result = "cancelled"
         try:
             if self._session is None:
                 raise ToolCallError("away", "is away now")
-            answer = await self._session.call(tool, arguments, self._server.timeout)
-            result = "error" if answer.isError else "ok"
-            return answer
+            reply = await self._session.call(tool, arguments, self._server.timeout)
+            result = "error" if reply.isError else "ok"
+            return reply
         except ToolCallError as error:
             result = error.result
             if result != "error":
@@ -110,8 +107,7 @@ class Link:
         finally:
             self._metrics.tool_calls.labels(self._server.name, result).inc()
 
-    async def _serve(self) -> None:
-        """Open one session, and return when it is over."""
+    async def _run_session(self) -> None:
         from src.outside.sessions import ENDED, describe, open_session
 
         cause = ""
@@ -121,81 +117,76 @@ class Link:
                 open_session(self._server) as session,
             ):
                 await session.initialize()
-                await self._list(session)
+                await self._load_tools(session)
                 limit.reschedule(None)
                 self._session, self._cause = session, ""
                 self.settled.set()
-                self._tell("a server's tools are there")
-                await self._watch(session)
+                self._log_tools("a server's tools are there")
+                await self._watch_session(session)
             cause = ENDED
-        except Exception as error:  # noqa: BLE001  (the edge of a link: another attempt follows)
+        except Exception as error:  # noqa: BLE001  (``run`` makes another attempt)
             cause = describe(error)
         finally:
-            self._leave(cause)
+            if cause and cause != self._cause:  # log a cause once until it changes
+                ids = {"server": self._server.name, "cause": cause}
+                logger.warning("a server's tools are away", extra=ids)
+            self._cause, self._session = cause, None
+            self.tools, self._left_out = (), 0
+            self.settled.set()
 
-    async def _watch(self, session: Session) -> None:
-        """List its tools again when they changed, ask for signs of life; return at its end."""
+    async def _watch_session(self, session: McpSession) -> None:
+        """Reload the tools when they change and ping an idle server, until the session ends."""
         while not session.over.is_set():
-            await _wait(session.wake, limits.PING_SECONDS)
+            await _wait_for(session.wake, limits.PING_SECONDS)
             session.wake.clear()
             if session.has_changed:
                 session.has_changed = False
                 async with asyncio.timeout(limits.CONNECT_SECONDS):
-                    await self._list(session)
-                self._tell("the tools of a server changed")
-                await _wait(session.over, limits.RELIST_SECONDS)  # it may say so all the time
-            elif not session.running:  # some servers do one thing at a time
+                    await self._load_tools(session)
+                self._log_tools("the tools of a server changed")
+                await _wait_for(session.over, limits.RELIST_SECONDS)  # limits the reloads
+            elif not session.running:  # some servers handle one request at a time
                 async with asyncio.timeout(limits.ANSWER_SECONDS):
                     await session.ping()
 
-    async def _list(self, session: Session) -> None:
-        from src.outside.tools import usable_tools
+    async def _load_tools(self, session: McpSession) -> None:
+        from src.outside.tools import adapt_tools
 
-        listed = await session.listed()
-        tools, refused = await asyncio.to_thread(
-            usable_tools, self._server, listed[: limits.MAX_LISTED], session, self.call
+        raw_tools = await session.fetch_tools()
+        tools, unusable = await asyncio.to_thread(
+            adapt_tools, self._server, raw_tools[: limits.MAX_LISTED], session, self.call
         )
         self.tools = tools
-        self._left_out = refused + max(0, len(listed) - limits.MAX_LISTED)
+        self._left_out = unusable + max(0, len(raw_tools) - limits.MAX_LISTED)
 
-    def _tell(self, event: str) -> None:
+    def _log_tools(self, event: str) -> None:
         ids = {"server": self._server.name, "tools": len(self.tools), "left_out": self._left_out}
         logger.info(event, extra=ids)
 
-    def _leave(self, cause: str) -> None:
-        """Its tools are gone; a cause is said once, until there is another."""
-        if cause and cause != self._cause:
-            ids = {"server": self._server.name, "cause": cause}
-            logger.warning("a server's tools are away", extra=ids)
-        self._cause, self._session = cause, None
-        self.tools, self._left_out = (), 0
-        self.settled.set()
 
-
-async def _wait(event: asyncio.Event, seconds: float) -> None:
-    """Until it is set, for some seconds at most."""
+async def _wait_for(event: asyncio.Event, seconds: float) -> None:
     with suppress(TimeoutError):
         async with asyncio.timeout(seconds):
             await event.wait()
 
 
 class McpServers:
-    """Looks after the servers, each in a task of its own; none of them is ever waited for."""
+    """All configured servers, each served by a task of its own; no caller waits for them."""
 
-    def __init__(self, servers: Sequence[McpServer], metrics: Metrics) -> None:
-        """Nothing starts yet, and nothing of the protocol is imported."""
-        self._links = [Link(server, metrics) for server in servers]
+    def __init__(self, servers: Sequence[limits.McpServer], metrics: Metrics) -> None:
+        """Start nothing yet, and import nothing of the protocol."""
+        self._connections = [ServerConnection(server, metrics) for server in servers]
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
-        """Begin to look after them; the event loop runs."""
+        """Start the tasks; needs a running event loop."""
         if not self._tasks:
-            self._tasks = [asyncio.create_task(link.run()) for link in self._links]
+            self._tasks = [asyncio.create_task(one.run()) for one in self._connections]
 
     async def close(self) -> None:
         """End the sessions and the processes."""
         tasks, self._tasks = self._tasks, []
-        for _ in range(2):  # the second time, what is waited for in ending is given up too
+        for _ in range(2):  # the second cancel also ends waits within the cleanup
             running = [task for task in tasks if not task.done()]
             for task in running:
                 task.cancel()
@@ -203,18 +194,18 @@ class McpServers:
                 await asyncio.wait(running, timeout=limits.END_SECONDS * 3)
 
     def tools(self) -> tuple[BaseTool, ...]:
-        """What is there now, by server and name."""
-        every = (tool for link in self._links for tool in link.tools)
-        return tuple(islice(every, limits.MAX_ALL_TOOLS))
+        """Return the tools available now, ordered by server and name."""
+        tools = (tool for connection in self._connections for tool in connection.tools)
+        return tuple(tools)[: limits.MAX_ALL_TOOLS]
 
     def states(self) -> list[ServerState]:
-        """How each server is, by name."""
-        return [link.state for link in self._links]
+        """Return the state of each server, ordered by name."""
+        return [connection.state for connection in self._connections]
 
     async def settled(self) -> None:
-        """Return once each has arrived or failed, at the latest when that has taken too long."""
+        """Wait until each server has connected or failed, or the time for that is over."""
         self.start()
         with suppress(TimeoutError):
             async with asyncio.timeout(limits.CONNECT_SECONDS + 2 * limits.END_SECONDS):
-                for link in self._links:
-                    await link.settled.wait()
+                for connection in self._connections:
+                    await connection.settled.wait()

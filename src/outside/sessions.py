@@ -1,6 +1,7 @@
-"""A session with one server on the official SDK, over stdio or HTTP, of which nothing is endless.
+"""A bounded session with one MCP server, on the official SDK, over stdio or HTTP.
 
-Only this module and ``tools`` import the protocol's packages.
+Every message, stream and wait has a limit. Only this module and ``tools`` import the protocol's
+packages.
 """
 
 import asyncio
@@ -25,52 +26,50 @@ from pydantic import BaseModel, ValidationError
 
 from src.base import mcp_file as limits
 from src.base.errors import ToolCallError, ToolServerError
-from src.base.mcp_file import McpServer
 
 CLIENT = types.Implementation(name="pomni", version="1")
 GUARD = Path(__file__).with_name("guard.py")
-TOO_LONG = -32_001  # a JSON-RPC code of our own, within the range for such
+TOO_LONG = -32_001  # our own JSON-RPC code, within the range for implementation-defined errors
 CHUNK = 65_536  # bytes
-STREAM_SECONDS = 86_400.0  # without a word from the stream in which a server may speak by itself
+STREAM_SECONDS = 86_400.0  # read timeout of the stream for unsolicited messages
 EVENT_ENDS = (b"\n\n", b"\r\n\r\n", b"\r\r")
-# What the SDK says when the session is over: its end of the connection, a server that forgot it.
-OVER_CODES = (types.CONNECTION_CLOSED, 32600, -32600)
-GONE = (anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream)
+# JSON-RPC codes by which the SDK reports the end of a session: a closed connection, or a session
+# that the server has forgotten.
+SESSION_OVER = (types.CONNECTION_CLOSED, 32600, -32600)
+CLOSED_STREAM = (anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream)
 ENDED = "it ended"
-# Why a session ended; what is more than one of them is the first.
+# Causes of a session's end by type of error; the first match counts.
 CAUSES: tuple[tuple[Any, str], ...] = (
     (TimeoutError, "it does not answer"),
     (OSError, "its process cannot be started ({})"),
     (httpx.ConnectError, "nobody listens at its address"),
-    ((McpError, *GONE), ENDED),
+    ((McpError, *CLOSED_STREAM), ENDED),
 )
 UNUSABLE = "it cannot be used ({})"
 
 ANSWERS = (types.JSONRPCResponse, types.JSONRPCError)
 
-Fail = Callable[..., None]  # ``Session.fail``
+Fail = Callable[..., None]  # ``McpSession.fail``
 
 
-class _Page(BaseModel):
-    """A page of a list of tools, none of which is looked at yet."""
-
+class _ToolsPage(BaseModel):
     tools: list[Any]
     nextCursor: str | None = None
 
 
-class Session(ClientSession):
-    """The SDK's session; its calls may come from any task, and none outlives it.
+class McpSession(ClientSession):
+    """The SDK's session; calls may come from any task, and all of them end with it.
 
     Attributes:
-        over: Set at its end.
-        wake: Set when there is something to look at.
-        has_changed: Whether the server has said that its tools changed.
-        running: Calls that are waited for.
+        over: Set at the end of the session.
+        wake: Set when the watching task has something to do.
+        has_changed: True if the server has announced a change of its tools.
+        running: Number of pending calls.
     """
 
     def __init__(self, read: Any, write: Any) -> None:
-        """``read`` and ``write`` are the streams of a transport."""
-        super().__init__(read, write, message_handler=self._hear, client_info=CLIENT)
+        """Use the streams ``read`` and ``write`` of a transport."""
+        super().__init__(read, write, message_handler=self._handle_unsolicited, client_info=CLIENT)
         self.over, self.wake = asyncio.Event(), asyncio.Event()
         self.has_changed = False
         self.running = 0
@@ -79,208 +78,208 @@ class Session(ClientSession):
     async def call(
         self, tool: str, arguments: Mapping[str, Any], seconds: float
     ) -> types.CallToolResult:
-        """Call a tool; the server is told when the answer is not waited for any more.
+        """Call a tool; on a timeout or a cancel the server is told to give up.
 
         Raises:
-            ToolCallError: It did not answer within ``seconds``, or with nonsense, or is away.
+            ToolCallError: No answer within ``seconds``, an invalid one, or the session is over.
         """
         params = types.CallToolRequestParams(name=tool, arguments=dict(arguments))
         request = types.ClientRequest(types.CallToolRequest(params=params))
-        number = self._request_id  # the one that it is about to take
+        request_id = self._request_id  # the id that ``send_request`` takes next
         self.running += 1
         try:
             async with asyncio.timeout(seconds):
                 return await self.send_request(request, types.CallToolResult)
         except TimeoutError:
-            self._give_up(number)
-            self.wake.set()  # is it there at all?
+            self._start_cancellation(request_id)
+            self.wake.set()  # have the server pinged
             problem = f"did not answer within {seconds:g} seconds"
             raise ToolCallError("timeout", problem) from None
         except asyncio.CancelledError:
-            self._give_up(number)
+            self._start_cancellation(request_id)
             raise
         except ValidationError:
             raise ToolCallError("error", "answered with nonsense") from None
         except McpError as error:
-            raise self._judge(error.error.code) from None
-        except GONE:
-            raise self._judge(types.CONNECTION_CLOSED) from None
+            raise self._to_call_error(error.error.code) from None
+        except CLOSED_STREAM:
+            raise self._to_call_error(types.CONNECTION_CLOSED) from None
         finally:
             self.running -= 1
 
-    def _judge(self, code: int) -> ToolCallError:
-        """What a code of JSON-RPC says of a call; the end of the session is noted."""
+    def _to_call_error(self, code: int) -> ToolCallError:
+        """Also mark the session as over if it is."""
         if code == TOO_LONG:
             return ToolCallError("error", "answered too much")
-        if code not in OVER_CODES:
+        if code not in SESSION_OVER:
             return ToolCallError("error", f"refused the call (code {code})")
         self.end()
         return ToolCallError("away", "is away now")
 
     async def ping(self) -> None:
-        """Ask for a sign of life; that it knows no pings is one, too.
+        """Send a ping; an error that says that pings are not supported is a sign of life, too.
 
         Raises:
-            McpError: The session is over; or another of ``GONE``.
+            McpError: The session is over; one of ``CLOSED_STREAM`` may be raised as well.
         """
         try:
             await self.send_ping()
         except McpError as error:
-            if error.error.code in OVER_CODES:
+            if error.error.code in SESSION_OVER:
                 raise
 
-    async def listed(self) -> list[Any]:
-        """What the server says of its tools, none of which is looked at yet."""
-        listed: list[Any] = []
+    async def fetch_tools(self) -> list[Any]:
+        """Fetch the server's list of tools, without validating its entries."""
+        tools: list[Any] = []
         cursor: str | None = None
         for _ in range(limits.MAX_PAGES):
             params = types.PaginatedRequestParams(cursor=cursor) if cursor else None
             request = types.ClientRequest(types.ListToolsRequest(params=params))
-            page = await self.send_request(request, _Page)
-            listed += page.tools
+            page = await self.send_request(request, _ToolsPage)
+            tools += page.tools
             cursor = page.nextCursor
-            if not cursor or len(listed) > limits.MAX_LISTED:
+            if not cursor or len(tools) > limits.MAX_LISTED:
                 break
-        return listed
+        return tools
 
-    def fail(self, code: int, number: int | None = None) -> None:
-        """End a request that gets no answer, or every one, with a code of JSON-RPC."""
-        for one in list(self._response_streams) if number is None else [number]:
-            if stream := self._response_streams.pop(one, None):
+    def fail(self, code: int, request_id: int | None = None) -> None:
+        """Fail one pending request, or all of them, with a JSON-RPC code."""
+        for id_ in list(self._response_streams) if request_id is None else [request_id]:
+            if stream := self._response_streams.pop(id_, None):
                 error = types.ErrorData(code=code, message="")
-                stream.send_nowait(types.JSONRPCError(jsonrpc="2.0", id=one, error=error))
+                stream.send_nowait(types.JSONRPCError(jsonrpc="2.0", id=id_, error=error))
 
     def end(self) -> None:
-        """Note that it is over."""
+        """Mark the session as over."""
         self.over.set()
         self.wake.set()
 
     async def _receive_loop(self) -> None:
         try:
             await super()._receive_loop()
-        finally:  # the SDK tells those who wait, unless it is cancelled
+        finally:  # the SDK fails the pending requests itself, unless it is cancelled
             self.end()
             for stream in self._response_streams.values():
                 stream.close()
 
-    async def _hear(self, message: Any) -> None:
-        """What the server says unasked; of all that, only a change of its tools matters."""
-        root = getattr(message, "root", None)
-        if isinstance(root, types.ToolListChangedNotification):
+    async def _handle_unsolicited(self, message: Any) -> None:
+        notification = getattr(message, "root", None)
+        if isinstance(notification, types.ToolListChangedNotification):
             self.has_changed = True
             self.wake.set()
 
-    def _give_up(self, number: int) -> None:
-        """Tell the server, beside everything else, that a call is cancelled."""
-        notice = asyncio.create_task(self._notify(number))
+    def _start_cancellation(self, request_id: int) -> None:
+        notice = asyncio.create_task(self._notify_cancelled(request_id))
         self._notices.add(notice)
         notice.add_done_callback(self._notices.discard)
 
-    async def _notify(self, number: int) -> None:
-        params = types.CancelledNotificationParams(requestId=number, reason="nobody waits")
+    async def _notify_cancelled(self, request_id: int) -> None:
+        params = types.CancelledNotificationParams(requestId=request_id, reason="nobody waits")
         notification = types.CancelledNotification(params=params)
-        with suppress(*GONE, TimeoutError):
+        with suppress(*CLOSED_STREAM, TimeoutError):
             async with asyncio.timeout(limits.ANSWER_SECONDS):
                 await self.send_notification(types.ClientNotification(notification))
 
 
 @asynccontextmanager
-async def open_session(server: McpServer) -> AsyncIterator[Session]:
-    """A session with a server, not initialized yet.
+async def open_session(server: limits.McpServer) -> AsyncIterator[McpSession]:
+    """Open a session with a server; the caller initializes it.
 
     Raises:
-        ToolServerError: Its process cannot be started.
+        ToolServerError: The server's process cannot be started.
     """
 
-    def fail(code: int, number: int | None = None) -> None:
-        session.fail(code, number)
+    def fail(code: int, request_id: int | None = None) -> None:
+        session.fail(code, request_id)
 
     opened = (_open_process if server.transport == "stdio" else _open_http)(server, fail)
-    async with opened as (read, write, *_), Session(read, write) as session:
+    async with opened as (read, write, *_), McpSession(read, write) as session:
         yield session
 
 
 @asynccontextmanager
-async def _open_process(server: McpServer, fail: Fail) -> AsyncIterator[Any]:
-    """A process of which no message exceeds ``MAX_MESSAGE``; at the end it is gone."""
+async def _open_process(server: limits.McpServer, fail: Fail) -> AsyncIterator[Any]:
+    """Start a server and bound each message to ``MAX_MESSAGE``; kill it at the end."""
     path = str(Path(server.cwd, server.command)) if "/" in server.command else server.command
     if not which(path, path=server.env.get("PATH")):
         raise ToolServerError("its command is not found")
-    unset = "" if "LC_CTYPE" in server.env else "LC_CTYPE"  # Python adds it
+    unset = "" if "LC_CTYPE" in server.env else "LC_CTYPE"  # Python adds it to the environment
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-I", "-S", str(GUARD), str(limits.END_SECONDS), unset,
         server.command, *server.args,
         stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,  # what the server says there may quote users
+        stderr=subprocess.DEVNULL,  # the server's log may quote users
         env=server.env, cwd=server.cwd or None, limit=limits.MAX_MESSAGE, start_new_session=True,
     )  # fmt: skip
     assert process.stdin and process.stdout
-    heard, read = anyio.create_memory_object_stream[Any](0)
-    write, said = anyio.create_memory_object_stream[Any](0)
+    inbox_writer, inbox = anyio.create_memory_object_stream[Any](0)
+    outbox, outbox_reader = anyio.create_memory_object_stream[Any](0)
     tasks = (
-        asyncio.create_task(_hear(process, process.stdout, heard, fail)),
-        asyncio.create_task(_say(process.stdin, said)),
+        asyncio.create_task(_read_messages(process, process.stdout, inbox_writer, fail)),
+        asyncio.create_task(_write_messages(process.stdin, outbox_reader)),
     )
     try:
-        yield read, write
+        yield inbox, outbox
     finally:
         process.stdin.close()  # the guard ends the server in ``END_SECONDS``
         for task in tasks:
             task.cancel()
         try:
-            with anyio.CancelScope(shield=True):  # what is left in the pipe would keep it open
+            with anyio.CancelScope(shield=True):  # unread output would keep the pipe open
                 await asyncio.wait(tasks)
-                for stream in (heard, read, write, said):
+                for stream in (inbox_writer, inbox, outbox, outbox_reader):
                     stream.close()
                 while await process.stdout.read(CHUNK):
                     pass
                 await process.wait()
-        finally:  # though even this is given up; it kills what is left
+        finally:  # kills what is left, also when the wait above is cancelled
             process._transport.close()  # type: ignore[attr-defined]
 
 
-async def _hear(process: Process, stdout: asyncio.StreamReader, heard: Any, fail: Fail) -> None:
-    """Pass on a server's messages, until it ends, or has said too much unasked."""
+async def _read_messages(
+    process: Process, stdout: asyncio.StreamReader, inbox_writer: Any, fail: Fail
+) -> None:
+    """Forward the server's messages until it ends or has sent too much unasked."""
     unasked = 0
-    with suppress(*GONE):
-        async with heard:
+    with suppress(*CLOSED_STREAM):
+        async with inbox_writer:
             while unasked <= limits.MAX_UNASKED:
                 try:
                     line = await stdout.readline()
-                except ValueError:  # which call it answers cannot be told
+                except ValueError:  # too long to parse, so the request that it answers is unknown
                     fail(TOO_LONG)
                     unasked += limits.MAX_MESSAGE
                     continue
                 if not line:
                     break
-                message = _as_message(line)
+                message = _parse_message(line)
                 if message is None or not isinstance(message.root, ANSWERS):
                     unasked += len(line)
                 if message is not None:
-                    await heard.send(SessionMessage(message))
+                    await inbox_writer.send(SessionMessage(message))
     with suppress(ProcessLookupError):
         process.kill()
 
 
-def _as_message(line: bytes) -> types.JSONRPCMessage | None:
+def _parse_message(line: bytes) -> types.JSONRPCMessage | None:
     try:
         return types.JSONRPCMessage.model_validate_json(line.decode("utf-8", "replace"))
     except ValidationError:
         return None
 
 
-async def _say(stdin: asyncio.StreamWriter, said: Any) -> None:
+async def _write_messages(stdin: asyncio.StreamWriter, outbox_reader: Any) -> None:
     with suppress(ConnectionError):
-        async with said:
-            async for message in said:
+        async with outbox_reader:
+            async for message in outbox_reader:
                 text = message.message.model_dump_json(by_alias=True, exclude_none=True)
                 stdin.write(text.encode() + b"\n")
                 await stdin.drain()
 
 
 @asynccontextmanager
-async def _open_http(server: McpServer, fail: Fail) -> AsyncIterator[Any]:
-    """HTTP in which no message exceeds ``MAX_MESSAGE``, and no wait its due time."""
+async def _open_http(server: limits.McpServer, fail: Fail) -> AsyncIterator[Any]:
+    """Connect over HTTP, with messages bounded to ``MAX_MESSAGE`` and a timeout by method."""
     waits = {"POST": server.timeout + limits.ANSWER_SECONDS, "DELETE": limits.ANSWER_SECONDS}
 
     async def bound_wait(request: httpx.Request) -> None:
@@ -289,7 +288,7 @@ async def _open_http(server: McpServer, fail: Fail) -> AsyncIterator[Any]:
 
     async def bound_body(response: httpx.Response) -> None:
         if response.headers.get("content-encoding", "identity").lower() != "identity":
-            # Nobody knows how long it is.
+            # Its decompressed length is unknown.
             raise httpx.DecodingError("the response is compressed", request=response.request)
         response.stream = BoundedBody(response, fail)
 
@@ -309,19 +308,19 @@ async def _open_http(server: McpServer, fail: Fail) -> AsyncIterator[Any]:
 
 
 class BoundedBody(httpx.AsyncByteStream):
-    """A body that is cut with an error where it, or one event of an endless one, is too long."""
+    """Response body that fails when it, or one event of an endless one, is too long."""
 
     def __init__(self, response: httpx.Response, fail: Fail) -> None:
-        """The body of a response; ``fail`` ends its request where the body fails."""
+        """Wrap the body of ``response``; ``fail`` ends its request if the body fails."""
         self._stream = cast("httpx.AsyncByteStream", response.stream)
         self._request, self._fail = response.request, fail
         self._is_endless = self._request.method == "GET"
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        """The pieces.
+        """Yield the body in pieces.
 
         Raises:
-            httpx.ReadError: It is too long, or the connection broke.
+            httpx.ReadError: The body is too long, or the connection broke.
         """
         length = 0
         try:
@@ -329,31 +328,31 @@ class BoundedBody(httpx.AsyncByteStream):
                 is_end = self._is_endless and any(end in piece for end in EVENT_ENDS)
                 length = len(piece) if is_end else length + len(piece)
                 if length > limits.MAX_MESSAGE:
-                    self._end(TOO_LONG)
+                    self._fail_request(TOO_LONG)
                     raise httpx.ReadError("the response is too long")
                 yield piece
-        except httpx.HTTPError:  # the SDK would try for long to go on after the last event's id
-            self._end(types.CONNECTION_CLOSED)
+        except httpx.HTTPError:  # the SDK would retry for long from the last event's id
+            self._fail_request(types.CONNECTION_CLOSED)
             raise
 
     async def aclose(self) -> None:
-        """Close it."""
+        """Close the wrapped stream."""
         await self._stream.aclose()
 
-    def _end(self, code: int) -> None:
+    def _fail_request(self, code: int) -> None:
         if not self._is_endless:
             self._fail(code, json.loads(self._request.content or b"{}").get("id", -1))
 
 
 def describe(error: BaseException) -> str:
-    """Why a session ended, without a word of the server's."""
+    """Return the cause of a session's end, without any words of the server."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     if isinstance(error, ToolServerError):
         return str(error)
     if isinstance(error, httpx.HTTPStatusError):
         return f"it answers with HTTP {error.response.status_code}"
-    if isinstance(error, McpError) and error.error.code not in OVER_CODES:
+    if isinstance(error, McpError) and error.error.code not in SESSION_OVER:
         return "it refuses the session"
-    said = next((said for kinds, said in CAUSES if isinstance(error, kinds)), UNUSABLE)
-    return said.format(type(error).__name__)
+    cause = next((cause for kinds, cause in CAUSES if isinstance(error, kinds)), UNUSABLE)
+    return cause.format(type(error).__name__)

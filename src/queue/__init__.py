@@ -1,1 +1,1 @@
-"""The queue: procrastinate's jobs, the workers of this process, updates, dead jobs."""
+"""Stored updates, procrastinate's jobs, the workers of this process, and jobs of dead workers."""

@@ -1,8 +1,8 @@
-"""Jobs whose process died: counted, given back to the queue, quarantined, put aside.
+"""Jobs of dead workers: count their deaths, requeue them, try suspects alone, quarantine killers.
 
-That a job ran when the process died proves little: others ran beside it, and an operator may have
-killed the process. So one that ran at two deaths is a suspect: it runs before the queues open (see
-``Workers``), and when its process dies while it runs alone it is put aside.
+A job that ran when its process died need not be the cause: others ran beside it, or an operator
+killed the process. A job that ran at two deaths is a suspect. Suspects run before the queues open
+(see ``Workers``), in the trial queue. One whose process dies while it runs alone is quarantined.
 """
 
 import asyncio
@@ -11,7 +11,6 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from functools import partial
 from typing import Any
 
 from procrastinate import JobContext
@@ -20,35 +19,35 @@ from procrastinate.worker import Worker
 from src.base.errors import PostponedError, StorageRejectedError
 from src.base.metrics import Metrics
 from src.pg.client import PgClient, Repository, Transaction
-from src.queue.job_repo import QUARANTINE_QUEUE, TURNS_QUEUE, UNIQUE_VIOLATION
+from src.queue.job_repo import TRIAL_QUEUE, TURNS_QUEUE, UNIQUE_VIOLATION
 
 logger = logging.getLogger(__name__)
 
 HEARTBEAT_SECONDS = 3.0
-# A worker without a heartbeat for so long is dead, and its jobs are given to others: the chats of
-# a killed process wait for this, and for one check more.
+# A worker without a heartbeat for so many seconds is dead, and its jobs are requeued. The chats of
+# a killed process wait that long, and for one more check.
 DEAD_AFTER = 9.0
 
-FEW = 4  # suspects that are tried one by one at once
-TOGETHER = 32  # places for more of them
-JOB_SECONDS = 10.0  # of one suspect; doubled every second time if it does not recur
-TRIAL_SECONDS = 40.0  # of all of them, before the queues open
-SUSPECT_DEATHS = 2  # deaths after which a job is tried before others may run beside it
-TWIN_RACES = 3  # times that a job may come under a queueing lock while we clear it
+MAX_SEQUENTIAL = 4  # suspects; up to so many are tried one by one
+TRIAL_CONCURRENCY = 32  # for more suspects than that
+JOB_SECONDS = 10.0  # for one suspect; doubled at every second attempt of a one-time job
+TRIAL_SECONDS = 40.0  # for all suspects, before the queues open
+SUSPECT_DEATHS = 2  # deaths that make a job a suspect
+DUPLICATE_RETRIES = 3  # when a job is deferred under a queueing lock that is being cleared
 
 
 @dataclass(frozen=True)
 class PutAside:
-    """A job that is put aside; ids only.
+    """A quarantined job; holds ids only.
 
     Attributes:
-        id: What ``retry`` takes.
-        task: The task's name.
-        job_id: The queue's number of the job.
-        chat_id: Where the update came from that the job handles.
-        conversation_id: Whose memory it is.
-        since: When it was put aside.
-        deaths: How often its process died.
+        id: Id of its row, as ``retry`` takes it.
+        task: Name of the task.
+        job_id: Procrastinate's id of the job.
+        chat_id: The chat of the update that the job handles.
+        conversation_id: The conversation that the job works on.
+        since: Time of the quarantine.
+        deaths: Number of its process deaths.
     """
 
     id: int
@@ -60,16 +59,16 @@ class PutAside:
     deaths: int
 
 
-# Everything that is put aside, oldest first.
-SELECT_PUT_ASIDE = """
+# Quarantined jobs, oldest first.
+SELECT_QUARANTINED = """
 SELECT d.id, d.task, d.job_id, u.chat_id, d.conversation_id, d.put_aside_at, d.deaths
 FROM job_deaths d LEFT JOIN telegram_updates u ON u.id = d.update_id
 WHERE d.put_aside_at IS NOT NULL
 ORDER BY d.put_aside_at, d.id LIMIT 1000
 """
 
-# Jobs that are not being tried at this moment wait again in the queues where they stood, and their
-# updates with them; nothing is counted of them any more.
+# Requeue quarantined jobs, except running ones, in their original queues; reopen their updates and
+# forget their deaths.
 RETRY = """
 WITH given AS (
     UPDATE procrastinate_jobs j
@@ -85,33 +84,36 @@ WITH given AS (
 DELETE FROM job_deaths d USING given g WHERE d.id = g.id
 """
 
-# How much is put aside.
-COUNT_PUT_ASIDE = "SELECT count(*) FROM job_deaths WHERE put_aside_at IS NOT NULL"
+# Number of quarantined jobs.
+COUNT_QUARANTINED = "SELECT count(*) FROM job_deaths WHERE put_aside_at IS NOT NULL"
 
 
 @dataclass(frozen=True)
-class Recovered:
-    """Jobs that were given back: how many, how many died, how many are suspects, and the rest.
+class Recovery:
+    """Result of requeuing the jobs of dead workers.
 
     Attributes:
-        put_aside: What died while it ran alone.
+        jobs: Number of requeued jobs.
+        deaths: Number of counted deaths.
+        suspects: Number of jobs that are suspects.
+        quarantined: Jobs that were quarantined because their process died while they ran alone.
     """
 
     jobs: int = 0
     deaths: int = 0
     suspects: int = 0
-    put_aside: list[PutAside] = field(default_factory=list)
+    quarantined: list[PutAside] = field(default_factory=list)
 
 
-# Jobs of workers that are dead (no heartbeat), or that left without giving them back (no worker).
+# Running jobs of dead workers (no heartbeat) or of workers that have unregistered (no worker).
 STALLED = """
 FROM procrastinate_jobs j LEFT JOIN procrastinate_workers w ON w.id = j.worker_id
 WHERE j.status = 'doing'
   AND (j.worker_id IS NULL OR w.last_heartbeat < now() - make_interval(secs => %(dead_after)s))
 """
 
-# Stalled jobs. A death is counted for each that has a worker, or for the recurring work under its
-# queueing lock. A suspect that was its worker's only one is put aside.
+# Lock the stalled jobs and count a death for each that has a worker; for recurring work the count
+# belongs to its queueing lock. Quarantine a suspect that was its worker's only job.
 COUNT_DEATHS = f"""
 WITH stalled AS (
     SELECT j.id, j.task_name, j.queue_name, j.queueing_lock, j.args, j.worker_id,
@@ -140,17 +142,17 @@ WITH stalled AS (
 SELECT id, queueing_lock, is_death, died_alone FROM accused ORDER BY id
 """  # noqa: S608  (it holds a constant of ours)
 
-# Other jobs under the queueing locks of those that are given back, which do the work of all.
-DELETE_TWINS = """
+# Delete duplicates: other jobs under the queueing locks of the jobs that are requeued.
+DELETE_DUPLICATES = """
 DELETE FROM procrastinate_jobs
 WHERE queueing_lock = ANY(%(locks)s) AND (status = 'todo' OR id = ANY(%(jobs)s))
   AND NOT id = ANY(%(kept)s)
 """
 
-# The jobs wait again, suspects in the quarantine's queue. Recurring work that was put aside now is
-# tried again after one hour, two, four, at most a day, since the machine may have been at fault;
+# Requeue jobs, suspects in the trial queue. Recurring work that was quarantined just now is
+# retried after one hour, two, four, at most a day, since the machine may have been the cause;
 # until then no other job of it can be deferred.
-GIVE_BACK = """
+REQUEUE = """
 SELECT d.deaths >= %(suspect)s,
        procrastinate_retry_job_v2(j.id,
            CASE WHEN j.id = ANY(%(killers)s)
@@ -161,17 +163,18 @@ SELECT d.deaths >= %(suspect)s,
 FROM unnest(%(jobs)s::bigint[]) AS j (id) LEFT JOIN job_deaths d ON d.job_id = j.id
 """
 
-# The workers of processes that died; none of them lives any more.
+# Remove all workers, none of which is alive.
 DELETE_WORKERS = "DELETE FROM procrastinate_workers"
 
-# Other jobs end; they stay in the table until they are pruned, or given back by hand.
+# Mark jobs as failed; they stay in the table until they are pruned or retried by an operator.
 FAIL_JOBS = """
 SELECT procrastinate_finish_job_v1(id, 'failed', false) FROM unnest(%(jobs)s::bigint[]) AS id
 """
 
-# Their updates are done with: the chats go on, and no job defers them again. The payload stays,
-# for a retry by hand. A message leaves its conversation, with its undelivered answer: whatever
-# is wrong with it would meet the next turn too. The user is told before anything else happens.
+# Close the updates of quarantined jobs, so that their chats continue and no job defers them again.
+# The payload stays, for a retry by an operator. Messages are deleted with their undelivered
+# answers: what is wrong with them would affect the next turn, too. Defer an apology to the user at
+# the highest priority.
 CLOSE_UPDATES = """
 WITH closed AS (
     UPDATE telegram_updates u SET handled_at = now(), outcome = 'put aside'
@@ -190,7 +193,7 @@ SELECT procrastinate_defer_jobs_v1(array_agg(
 FROM closed WHERE chat_id IS NOT NULL HAVING count(*) > 0
 """
 
-# Suspects that could be tried now, and the most deaths of one.
+# Number of suspects that can be tried now, and the largest number of deaths of one.
 COUNT_SUSPECTS = """
 SELECT count(*), coalesce(max(d.deaths), 0)
 FROM procrastinate_jobs j LEFT JOIN job_deaths d ON d.job_id = j.id
@@ -198,9 +201,9 @@ WHERE j.queue_name = %(quarantine)s AND j.status = 'todo'
   AND (j.scheduled_at IS NULL OR j.scheduled_at <= now())
 """
 
-# A heartbeat of our workers, which live and die together; whether a suspect could be tried now,
-# and whether a job is stalled.
-BEAT = f"""
+# Record a heartbeat of this process's workers; return whether a suspect can be tried now, and
+# whether any job is stalled.
+SEND_HEARTBEAT = f"""
 WITH alive AS (
     UPDATE procrastinate_workers SET last_heartbeat = now()
     WHERE id = ANY(%(workers)s::bigint[])
@@ -208,8 +211,8 @@ WITH alive AS (
 SELECT (SELECT count > 0 FROM suspects), EXISTS (SELECT 1 {STALLED})
 """  # noqa: S608  (it holds constants of ours)
 
-# A suspect that has run alone for long enough without harm, or all that could not run: they
-# go back to their queues with one death, but for recurring work that waits for its hour.
+# Requeue a suspect that has passed its trial, or all pending ones, in their original queues with
+# one death; recurring work that waits for a later retry stays.
 ACQUIT = """
 WITH released AS (
     UPDATE procrastinate_jobs j
@@ -224,93 +227,98 @@ UPDATE job_deaths d SET deaths = %(suspect)s - 1, put_aside_at = NULL
 FROM released r WHERE d.job_id = r.id
 """
 
-QUARANTINE = {
-    "quarantine": QUARANTINE_QUEUE, "turns": TURNS_QUEUE, "suspect": SUSPECT_DEATHS,
+TRIAL = {
+    "quarantine": TRIAL_QUEUE, "turns": TURNS_QUEUE, "suspect": SUSPECT_DEATHS,
 }  # fmt: skip
 
 
 class JobDeathRepository(Repository):
-    """Keeps the deaths of jobs, and what is put aside; every method blocks."""
+    """Stores the deaths of jobs and the quarantine; every method blocks."""
 
-    def recover(self, *, dead_after: float, counts: bool = True) -> Recovered:
-        """Count the deaths of dead workers' jobs and give the jobs back: suspects apart.
+    def recover(self, *, dead_after: float, counts: bool = True) -> Recovery:
+        """Count the deaths of dead workers' jobs and requeue them, suspects in the trial queue.
 
-        A suspect that died alone is put aside.
+        A suspect that died alone is quarantined.
 
         Args:
-            dead_after: Seconds without a heartbeat; 0 when no other worker lives.
-            counts: False when the workers died and their process did not.
+            dead_after: Seconds without a heartbeat; 0 if no other worker is alive.
+            counts: False if the workers ended but their process did not.
         """
 
-        def work(transaction: Transaction) -> Recovered:
-            rows = transaction.fetch_all(
-                COUNT_DEATHS, QUARANTINE, dead_after=dead_after, counts=counts
-            )
+        def work(transaction: Transaction) -> Recovery:
+            rows = transaction.fetch_all(COUNT_DEATHS, TRIAL, dead_after=dead_after, counts=counts)
             if not rows and dead_after > 0:
-                return Recovered()
+                return Recovery()
             jobs = [row[0] for row in rows]
             newest = {lock: job for job, lock, _, _ in rows if lock is not None}
-            kept = {job: lock for job, lock, _, _ in rows if newest.get(lock, job) == job}
-            transaction.execute(DELETE_TWINS, locks=list(newest), jobs=jobs, kept=list(kept))
-            killers = [job for job, *_, died_alone in rows if died_alone and job in kept]
-            ended = [job for job in killers if kept[job] is None]
-            waiting = [job for job in kept if job not in ended]
-            given = transaction.fetch_all(GIVE_BACK, QUARANTINE, jobs=waiting, killers=killers)
+            survivors = {job: lock for job, lock, _, _ in rows if newest.get(lock, job) == job}
+            transaction.execute(
+                DELETE_DUPLICATES, locks=list(newest), jobs=jobs, kept=list(survivors)
+            )
+            killers = [job for job, *_, died_alone in rows if died_alone and job in survivors]
+            failed = [job for job in killers if survivors[job] is None]
+            pending = [job for job in survivors if job not in failed]
+            requeued = transaction.fetch_all(REQUEUE, TRIAL, jobs=pending, killers=killers)
             if dead_after == 0:
                 transaction.execute(DELETE_WORKERS)
             deaths = sum(is_death for _, _, is_death, _ in rows)
-            suspects = sum(bool(row[0]) for row in given)
-            return Recovered(len(rows), deaths, suspects, _put_aside(transaction, killers, ended))
+            suspects = sum(bool(row[0]) for row in requeued)
+            return Recovery(len(rows), deaths, suspects, _quarantine(transaction, killers, failed))
 
-        return self._despite_twins(work)
+        return self._retry_unique_violations(work)
 
     def count_suspects(self) -> tuple[int, int]:
-        """How many suspects could be tried now, and the most deaths that one of them has."""
-        row = self._client.fetch_one(COUNT_SUSPECTS, QUARANTINE)
+        """Return the number of suspects that can be tried now and the most deaths of one."""
+        row = self._client.fetch_one(COUNT_SUSPECTS, TRIAL)
         return (row[0], row[1]) if row else (0, 0)
 
-    def beat(self, workers: Sequence[int], *, dead_after: float) -> tuple[bool, bool]:
-        """Give workers that live a heartbeat, and look for what to do about those that do not.
+    def send_heartbeat(self, workers: Sequence[int], *, dead_after: float) -> tuple[bool, bool]:
+        """Record a heartbeat of living workers and look for dead ones.
 
         Args:
-            workers: Those that live.
+            workers: Ids of the living workers.
             dead_after: Seconds without a heartbeat.
 
         Returns:
-            Whether a suspect waits to be tried, and whether there are jobs to ``recover``.
+            True if a suspect is pending, and True if there are jobs to ``recover``.
         """
         row = self._client.fetch_one(
-            BEAT, QUARANTINE, workers=list(workers), dead_after=dead_after
+            SEND_HEARTBEAT, TRIAL, workers=list(workers), dead_after=dead_after
         )
         return (row[0], row[1]) if row else (False, False)
 
     def acquit(self, job: int | None = None) -> int:
-        """Give suspects back to their queues; returns how many.
+        """Return suspects to their original queues.
 
         Args:
-            job: One that is running; None for all that wait.
+            job: Id of one running job; None for all pending ones.
+
+        Returns:
+            The number of jobs.
         """
-        return self._client.execute(ACQUIT, QUARANTINE, job=job)
+        return self._client.execute(ACQUIT, TRIAL, job=job)
 
     def list_all(self) -> list[PutAside]:
-        """What is put aside, oldest first, at most a thousand."""
-        return self._all(PutAside, SELECT_PUT_ASIDE)
+        """List quarantined jobs, oldest first, at most a thousand."""
+        return self._all(PutAside, SELECT_QUARANTINED)
 
     def count(self) -> int:
-        """How much is put aside."""
-        return self._first(int, COUNT_PUT_ASIDE) or 0
+        """Return the number of quarantined jobs."""
+        return self._first(int, COUNT_QUARANTINED) or 0
 
     def retry(self, number: int | None = None) -> int:
-        """Give what is put aside back to the queue, with a clean count; returns how much.
+        """Requeue quarantined jobs and forget their deaths.
 
         Args:
-            number: The id of one; None for all.
+            number: Id of one; None for all.
+
+        Returns:
+            The number of jobs.
         """
         return self._client.execute(RETRY, id=number)
 
-    def _despite_twins(self, work: Callable[[Transaction], Recovered]) -> Recovered:
-        """Run ``work``, and retry when a job came under a queueing lock meanwhile."""
-        for _ in range(TWIN_RACES):
+    def _retry_unique_violations(self, work: Callable[[Transaction], Recovery]) -> Recovery:
+        for _ in range(DUPLICATE_RETRIES):
             try:
                 return self._client.in_transaction(work)
             except StorageRejectedError as error:
@@ -319,86 +327,87 @@ class JobDeathRepository(Repository):
         return self._client.in_transaction(work)
 
 
-def _put_aside(transaction: Transaction, jobs: list[int], ended: list[int]) -> list[PutAside]:
-    if not jobs:
+def _quarantine(transaction: Transaction, job_ids: list[int], failed: list[int]) -> list[PutAside]:
+    if not job_ids:
         return []
     for statement in (FAIL_JOBS, CLOSE_UPDATES):
-        transaction.execute(statement, jobs=ended)
-    every = [PutAside(*row) for row in transaction.fetch_all(SELECT_PUT_ASIDE)]
-    return [aside for aside in every if aside.job_id in jobs]
+        transaction.execute(statement, jobs=failed)
+    quarantined = [PutAside(*row) for row in transaction.fetch_all(SELECT_QUARANTINED)]
+    return [job for job in quarantined if job.job_id in job_ids]
 
 
 class DeadJobs:
-    """Counts who ran when a process died, and knows whom to try alone."""
+    """Recovers the jobs of dead workers and tries suspects, with logs and metrics."""
 
     def __init__(self, client: PgClient, metrics: Metrics) -> None:
-        """Keep the count in the database."""
+        """Store everything through ``client``."""
         self._client = client
         self._deaths = JobDeathRepository(client)
         self._metrics = metrics
-        self._ends_at = 0.0  # when the trial is over
+        self._ends_at = 0.0  # monotonic time at which the trial ends
 
-    async def recover(self, *, dead_after: float, counts: bool = True) -> Recovered:
-        """Give the jobs of dead workers back.
+    async def recover(self, *, dead_after: float, counts: bool = True) -> Recovery:
+        """Requeue the jobs of dead workers.
 
         Args:
-            dead_after: Seconds without a heartbeat; 0 when no other worker lives.
-            counts: False when the workers died and their process did not.
+            dead_after: Seconds without a heartbeat; 0 if no other worker is alive.
+            counts: False if the workers ended but their process did not.
 
         Raises:
-            StorageError: The database is away.
+            StorageError: The database is unavailable.
         """
         found = await self._client.run(self._deaths.recover, dead_after=dead_after, counts=counts)
         self._metrics.deaths.inc(found.deaths)
         if found.jobs:
             log = {"jobs": found.jobs, "deaths": found.deaths, "suspects": found.suspects}
             logger.info("recovered jobs of dead workers", extra=log)
-        for job in found.put_aside:
-            named = {"id": job.id, "task": job.task, "job": job.job_id, "chat_id": job.chat_id}
-            logger.error("put aside what kills its process: see bot.py jobs", extra=named)
+        for job in found.quarantined:
+            ids = {"id": job.id, "task": job.task, "job": job.job_id, "chat_id": job.chat_id}
+            logger.error("put aside what kills its process: see bot.py jobs", extra=ids)
         return found
 
-    async def show_life(self, workers: Sequence[int], *, dead_after: float) -> Recovered:
-        """Give our workers a heartbeat, and the jobs of dead ones back.
+    async def send_heartbeat(self, workers: Sequence[int], *, dead_after: float) -> Recovery:
+        """Record a heartbeat of our workers and requeue the jobs of dead ones.
 
         Args:
-            workers: Ours.
+            workers: Ids of our workers.
             dead_after: Seconds without a heartbeat.
 
         Returns:
-            What was given back, ``suspects`` being all that wait to be tried, if any does.
+            The result, whose ``suspects`` also counts one if suspects were pending before.
 
         Raises:
-            StorageError: The database is away.
+            StorageError: The database is unavailable.
         """
-        beat = partial(self._deaths.beat, workers, dead_after=dead_after)
-        has_suspects, is_stalled = await self._client.run(beat)
-        found = await self.recover(dead_after=dead_after) if is_stalled else Recovered()
+        beat = self._deaths.send_heartbeat
+        has_suspects, is_stalled = await self._client.run(beat, workers, dead_after=dead_after)
+        found = await self.recover(dead_after=dead_after) if is_stalled else Recovery()
         return replace(found, suspects=found.suspects + has_suspects)
 
     async def begin_trial(self) -> int:
-        """How many suspects are to be tried at once; 0 when there is none.
+        """Start the clock of a trial and return its concurrency; 0 if there is no suspect.
 
-        One by one when they are few, or when they died together in a trial. An operator's kills
-        make suspects of all that runs; then the queues do not wait for each of them.
+        Suspects run one by one if they are few or died together in an earlier trial. An operator's
+        kill makes suspects of all running jobs; then the queues do not wait for each of them.
 
         Raises:
-            StorageError: The database is away.
+            StorageError: The database is unavailable.
         """
-        waiting, deaths = await self._client.run(self._deaths.count_suspects)
-        if not waiting:
+        pending, deaths = await self._client.run(self._deaths.count_suspects)
+        if not pending:
             return 0
-        at_once = 1 if waiting <= FEW or deaths > SUSPECT_DEATHS else TOGETHER
-        log = {"jobs": waiting, "at_once": at_once}
+        is_sequential = pending <= MAX_SEQUENTIAL or deaths > SUSPECT_DEATHS
+        concurrency = 1 if is_sequential else TRIAL_CONCURRENCY
+        log = {"jobs": pending, "at_once": concurrency}
         logger.info("trying suspected jobs before the queues open", extra=log)
         self._ends_at = time.monotonic() + TRIAL_SECONDS
-        return at_once
+        return concurrency
 
     async def acquit(self, job: int | None = None) -> None:
-        """Give suspects back to their queues: a job that runs, or all that wait.
+        """Return suspects to their original queues: a running job, or all pending ones.
 
         Raises:
-            StorageError: The database is away.
+            StorageError: The database is unavailable.
         """
         if acquitted := await self._client.run(self._deaths.acquit, job):
             logger.info("gave suspected jobs back to their queues", extra={"jobs": acquitted})
@@ -406,10 +415,10 @@ class DeadJobs:
     async def try_alone(
         self, call_next: Callable[[], Awaitable[Any]], context: JobContext, _worker: Worker
     ) -> Any:
-        """Procrastinate's middleware: a job that outlives its trial is no suspect any more.
+        """Worker middleware of procrastinate: a job that survives its trial is acquitted.
 
-        Others wait meanwhile, so its time is limited, and grows whenever it comes back. A job
-        that has not come to an end by then is done again beside the others.
+        Other jobs wait meanwhile, so the job has a timeout, which grows with its attempts. A job
+        that times out is acquitted as well and runs again beside the others.
         """
         job = context.job
         doublings = max(0, job.attempts // 2 - 1) if job.queueing_lock is None else 0

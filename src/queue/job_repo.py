@@ -1,6 +1,6 @@
-"""The queue's own tables: names of queues, the memory's indexing job, and the living workers.
+"""Names of the queues, the job that indexes messages, and the heartbeats of workers.
 
-The queue of an update is chosen where it is stored (``INSERT_UPDATES``).
+An update's queue is chosen when it is stored (``INSERT_UPDATES``).
 """
 
 from src.base.errors import StorageRejectedError
@@ -8,20 +8,20 @@ from src.pg.client import Repository
 
 TURNS_QUEUE = "turns"
 COMMANDS_QUEUE = "commands"  # and buttons
-BESIDE_QUEUE = "beside"  # turns of people who want something in several chats at once
+BESIDE_QUEUE = "beside"  # turns of users with pending updates in other chats
 CONTROL_QUEUE = "control"  # interruptions
 HOUSEKEEPING_QUEUE = "housekeeping"
-MEMORY_QUEUE = "memory"  # indexing and embedding, for everybody together
-DIGEST_QUEUE = "digests"  # of one conversation; it waits for models, so nothing waits behind it
-QUARANTINE_QUEUE = "quarantine"  # of suspects, which run before the others open
-REMINDERS_QUEUE = "reminders"  # due within minutes; they wait for Telegram alone
+MEMORY_QUEUE = "memory"  # indexing and embedding, for all owners together
+DIGEST_QUEUE = "digests"  # one job per conversation; slow, as it waits for models
+TRIAL_QUEUE = "quarantine"  # suspects, which run before the other queues open
+REMINDERS_QUEUE = "reminders"  # due within minutes; they wait for Telegram only
 
 
 INDEX_MESSAGES = "index_messages"
 INDEXING = {"queue": MEMORY_QUEUE, "task": INDEX_MESSAGES}  # parameters of ``DEFER_INDEXING``
 UNIQUE_VIOLATION = "23505"
 
-# One job waits for all turns of two seconds; when one waits already there is nothing to do.
+# Defer one indexing job for all turns of the next two seconds, unless one is pending.
 DEFER_INDEXING = """
 SELECT procrastinate_defer_jobs_v1(ARRAY[
     ROW(%(queue)s, %(task)s::text, 0, %(task)s, %(task)s, '{}', now() + interval '2 seconds')
@@ -39,11 +39,11 @@ class MemoryJobRepository(Repository):
         try:
             self._client.fetch_all(DEFER_INDEXING, INDEXING)
         except StorageRejectedError as error:
-            if error.sqlstate != UNIQUE_VIOLATION:  # another turn was faster: it is deferred
+            if error.sqlstate != UNIQUE_VIOLATION:  # else a concurrent turn has deferred it
                 raise
 
 
-# Seconds since the youngest heartbeat of any worker; NULL when there is none.
+# Seconds since the latest heartbeat of any worker; NULL without workers.
 SELECT_HEARTBEAT = """
 SELECT extract(epoch FROM now() - max(last_heartbeat))::float8 FROM procrastinate_workers
 """
@@ -53,5 +53,5 @@ class WorkerRepository(Repository):
     """Reads procrastinate's tables; the method blocks (see ``PgClient.run``)."""
 
     def seconds_since_heartbeat(self) -> float | None:
-        """How long ago a worker last showed that it lives, or None when there is none."""
+        """Return the age of the latest heartbeat, or None without workers."""
         return self._first(lambda age: age, SELECT_HEARTBEAT)

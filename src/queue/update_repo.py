@@ -14,30 +14,31 @@ from src.pg.user_settings_repo import AnswerLength, Mode
 
 UpdateKind = Literal["message", "media", "teach", "command", "new", "stop", "edit", "callback",
                      "member", "refused", "other"]  # fmt: skip
-# How an update ended, one word or two for the operator.
+# Result of handling an update, as the operator sees it.
 UpdateOutcome = Literal[
     "done", "explained", "asked for zone", "left to a later message", "stopped", "wiped", "failed",
     "ignored", "refused", "refused silently", "chat unavailable", "put aside", "erased",
 ]  # fmt: skip
-# Kinds whose arrival ends the wait for an answer to what was said before them; and those that get
-# an answer of their own in between, so that nothing is left beyond them.
-ANSWERED_LATER: tuple[UpdateKind, ...] = ("message", "new", "stop")
-BETWEEN: tuple[UpdateKind, ...] = ("media", "teach")
-SAID = ("text", "caption")  # what a message of Telegram calls the words in it
-BEHIND = {"answered": list(ANSWERED_LATER), "kinds": [*ANSWERED_LATER, *BETWEEN]}  # parameters
+# Kinds that supersede an unanswered message before them. The kinds in ANSWERED_SEPARATELY get an
+# answer of their own, so a message is not left to anything that follows one of them.
+SUPERSEDING: tuple[UpdateKind, ...] = ("message", "new", "stop")
+ANSWERED_SEPARATELY: tuple[UpdateKind, ...] = ("media", "teach")
+TEXT_FIELDS = ("text", "caption")  # of Telegram's messages
+# Parameters of the statements that look for newer updates of a chat.
+NEWER_KINDS = {"answered": list(SUPERSEDING), "kinds": [*SUPERSEDING, *ANSWERED_SEPARATELY]}
 
 
 @dataclass(frozen=True)
 class NewUpdate:
-    """An update on its way into the database.
+    """An update to store.
 
     Attributes:
-        update_id: Telegram's number of it.
-        kind: What it is; decides how it is queued.
+        update_id: Telegram's number of the update.
+        kind: Kind of the update; decides its queue.
         payload: The update as Telegram sent it; emptied when it is handled.
-        interrupts: Whether it stops the running answer of its chat at once.
-        draft_id: The draft whose Stop button was pressed, if that is what it is.
-        at_once: Whether it needs no order among what its chat wants: it does not wait for an
+        interrupts: True if it stops the running answer of its chat at once.
+        draft_id: The draft whose Stop button was pressed, if any.
+        at_once: True if its order within the chat does not matter, so that it need not wait for an
             answer that is being written there.
     """
 
@@ -56,16 +57,17 @@ class NewUpdate:
 
 @dataclass(frozen=True)
 class WaitingUpdate:
-    """A stored update that is not handled yet, with what is known of its owner.
+    """A stored update that is not handled yet, with settings of its owner.
 
     Attributes:
-        home_id: Where it belongs: the chat, or the supergroup that the chat became.
-        revision: How often an erasure has redacted it.
-        newer: What waited behind it in its chat that will be answered instead of it.
-        zone_asked: Whether what the user did before it made us ask for the time zone.
-        has_reminders: Whether the owner, or another topic of the group, waits for any.
-        has_past: Whether the owner has more in the index than a usual prompt shows.
-        job: The job that handles it, which ends with it; None: it ends by itself.
+        home_id: The chat, or the supergroup that it became.
+        revision: Number of erasures that have redacted it.
+        newer: Kind of the next update of the chat that will be answered instead of it, if any.
+        zone_asked: True if the user's previous update made the bot ask for the time zone.
+        has_reminders: True if the owner, or another topic of the group, has pending reminders.
+        has_past: True if the owner has more in the search index than a usual prompt shows.
+        job: Id of the job that handles it and is finished together with it; None if the job is
+            finished separately.
     """
 
     id: int
@@ -95,51 +97,51 @@ class WaitingUpdate:
 
     @classmethod
     def from_json(cls, row: dict[str, Any]) -> Self:
-        """A row of ``SELECT_WAITING`` as ``FETCH_JOB`` brings it."""
+        """Create one from a row of ``SELECT_WAITING`` as JSON, which ``FETCH_JOB`` returns."""
         return cls(**{**row, "received_at": datetime.fromisoformat(row["received_at"])})
 
     @property
     def owner(self) -> Owner:
-        """Whose memory it belongs to; 0 where it comes from no chat."""
+        """Owner of the memory that the update belongs to; 0 if it comes from no chat."""
         return Owner(self.home_id or self.chat_id or 0, self.thread_id)
 
     @property
     def age_days(self) -> float:
-        """How long ago it was received."""
+        """Days since the update was received."""
         return (datetime.now(UTC) - self.received_at).total_seconds() / 86_400
 
     @property
     def sender_language(self) -> str | None:
-        """The language of the sender's Telegram."""
-        sent = next((one for one in self.payload.values() if isinstance(one, dict)), {})
-        sender = sent.get("from") or sent.get("user")  # the latter of a reaction
+        """Language of the sender's Telegram client, if known."""
+        content = next((one for one in self.payload.values() if isinstance(one, dict)), {})
+        sender = content.get("from") or content.get("user")  # the latter of a reaction
         return sender.get("language_code") if isinstance(sender, dict) else None
 
 
 @dataclass(frozen=True)
 class Behind:
-    """What waits behind an update in its chat.
+    """Updates that follow one in its chat.
 
     Attributes:
-        newer: The next one that will be answered instead of it, if any.
-        is_ended: Whether /new or /stop is among them.
+        newer: Kind of the next one that will be answered instead of it, if any.
+        is_ended: True if /new or /stop is among them.
     """
 
     newer: UpdateKind | None = None
     is_ended: bool = False
 
 
-# A batch of updates, each with its jobs, in one statement: either all of it is there or nothing.
-# Updates of one chat (and topic) share a lock, so they are handled in order of arrival; those that
-# need no order share one of their sender's. The job that interrupts a running answer has none, and
-# a queue of its own.
+# Store a batch of updates with their jobs, all or nothing. Updates of one chat (and topic) share a
+# lock, so they are handled in order of arrival; updates whose order does not matter share a lock
+# of their sender. The job that interrupts a running answer has no lock and a queue of its own.
 #
-# Commands, buttons and all that costs no model call have a queue and places of their own; a person
-# who waits in another chat already goes to a third one, so that nobody holds more than one place
-# of the first two. Each queue is served round by round: whoever comes while people wait joins the
-# next round, a person's n-th update that waits joins the n-th round from now. Every round ends, so
-# nobody starves. The round is the job's priority, and never less than that of an earlier job under
-# the same lock: procrastinate would take the later one first.
+# Commands, buttons and all updates without a model call have a queue and slots of their own. A
+# user with pending updates in another chat is served from a third queue, so that no user occupies
+# more than one slot of the first two. Each queue is served in rounds: a new update joins the next
+# round if others are pending, and a user's n-th pending update joins the n-th round from now.
+# Every round ends, so no user starves. The round is the job's (negative) priority, and never
+# smaller than the round of an earlier job under the same lock, as procrastinate would otherwise
+# take the later job first.
 INSERT_UPDATES = PreparedStatement(
     "insert_updates",
     """
@@ -228,8 +230,8 @@ SELECT (SELECT count(*) FROM stored), (SELECT count(*) FROM deferred)
 """,
 )
 
-# A stored update that still waits to be handled, with its owner's settings, and what comes after
-# it in its chat: of a flood, only the last message is worth preparing an answer.
+# An unhandled update with its owner's settings and the kind of the next update of its chat: in a
+# flood, an answer is prepared for the last message only.
 SELECT_WAITING = """
 SELECT u.id, u.bot_id, u.update_id, u.kind, u.chat_id, u.thread_id, u.user_id, u.message_id,
        u.media_group_id, u.payload, u.received_at, s.language, s.time_zone,
@@ -257,15 +259,15 @@ LEFT JOIN user_settings s ON s.owner_id = o.id
 WHERE u.id = %(update)s AND u.handled_at IS NULL
 """
 
-# One that was put aside because its job killed its process.
-SELECT_PUT_ASIDE = SELECT_WAITING.replace("u.handled_at IS NULL", "u.outcome = 'put aside'")
+# The same for an update whose job is quarantined because it killed its process.
+SELECT_QUARANTINED = SELECT_WAITING.replace("u.handled_at IS NULL", "u.outcome = 'put aside'")
 
-# OFFSET 0: it is looked up for the one job. Pulled up into the join, it would be computed for all
-# updates that wait, where the planner believes that none does.
-OF_JOB = SELECT_WAITING.replace("%(update)s", "(j.args ->> 'update')::bigint") + "OFFSET 0"
+# The update of a fetched job. OFFSET 0 keeps the planner from pulling the query up into the join:
+# it would compute it for all unhandled updates when its statistics say that there are none.
+SELECT_OF_JOB = SELECT_WAITING.replace("%(update)s", "(j.args ->> 'update')::bigint") + "OFFSET 0"
 
-# A worker takes a job, and its update with it. What comes with it is as it was when the statement
-# began, so it counts only if nothing else of the chat ran then.
+# Fetch a job together with its update. The update is as of the statement's start, so it is valid
+# only if no other job of the chat was running then.
 FETCH_JOB = f"""
 SELECT j.id, j.status, j.task_name, j.priority, j.lock, j.queueing_lock, j.args, j.scheduled_at,
        j.queue_name, j.attempts, j.worker_id,
@@ -273,10 +275,10 @@ SELECT j.id, j.status, j.task_name, j.priority, j.lock, j.queueing_lock, j.args,
            SELECT FROM procrastinate_jobs d WHERE d.lock = j.lock AND d.status = 'doing')
        THEN to_jsonb(w) END AS waiting
 FROM procrastinate_fetch_job_v2(%(queues)s::varchar[], %(worker_id)s) AS j
-LEFT JOIN LATERAL ({OF_JOB}) AS w ON j.task_name = 'handle_update'
+LEFT JOIN LATERAL ({SELECT_OF_JOB}) AS w ON j.task_name = 'handle_update'
 """  # noqa: S608  (it holds a constant of ours)
 
-# Whether something newer of the same chat waits that will be answered (or wipes it all).
+# Kind of the next unhandled update of the same chat that will be answered (or wipes the chat).
 SELECT_NEWER = """
 SELECT n.kind FROM telegram_updates u JOIN telegram_updates n
     ON n.bot_id = u.bot_id AND n.chat_id = u.chat_id AND n.thread_id = u.thread_id AND n.id > u.id
@@ -284,8 +286,8 @@ WHERE u.id = %(update)s AND n.handled_at IS NULL AND n.kind = ANY(%(kinds)s)
 ORDER BY n.id LIMIT 1
 """
 
-# An update that is being handled, which no erasure touches before the transaction ends (one that
-# is under way is waited for), and what comes after it in its chat.
+# Lock an update that is being handled against erasures until the transaction ends (waiting for an
+# erasure in progress), and return its revision and the updates that follow it in its chat.
 HOLD_UPDATE = PreparedStatement(
     "hold_update",
     """
@@ -299,36 +301,38 @@ WHERE u.id = %(update)s AND u.handled_at IS NULL FOR SHARE OF u
 """,
 )
 
-# The job that handles an update ends in the transaction that says so: its chat is free then.
+# Finish a job in the transaction that marks its update as handled; this unlocks its chat.
 FINISH_JOB = "DELETE FROM procrastinate_jobs WHERE id = %(job)s AND status = 'doing'"
 
-# The update is done; its words are in ``messages`` now, or nowhere.
+# Mark an update as handled and empty its payload: ``messages`` holds the text now, if any table.
 UPDATE_HANDLED = f"""
 WITH finished AS ({FINISH_JOB})
 UPDATE telegram_updates SET handled_at = now(), outcome = %(outcome)s, payload = '{{}}'
 WHERE id = %(update)s AND handled_at IS NULL
 """  # noqa: S608  (it holds a constant of ours)
 
-# What waits, to be rewritten: a secret in it is masked where its message is.
+# Payload of an unhandled update, locked for a rewrite: a secret that is redacted in a message must
+# be redacted here, too.
 SELECT_PAYLOAD = """
 SELECT payload FROM telegram_updates WHERE id = %(update)s AND handled_at IS NULL FOR UPDATE
 """
+# Replace a payload.
 UPDATE_PAYLOAD = "UPDATE telegram_updates SET payload = %(payload)s WHERE id = %(update)s"
 
-# Telegram refused the reply to it for a reason that we do not know.
+# Count that Telegram refused the reply to an update for an unknown reason.
 COUNT_REFUSAL = """
 UPDATE telegram_updates SET refusals = least(refusals + 1, 1000) WHERE id = %(update)s
 RETURNING refusals
 """
 
-# Nothing that waits in this chat can be answered: the user blocked the bot.
+# Close all unhandled updates of a chat to which nothing can be sent (the user blocked the bot).
 UPDATE_CHAT_HANDLED = """
 UPDATE telegram_updates SET handled_at = now(), outcome = %(outcome)s, payload = '{}'
 WHERE bot_id = %(bot_id)s AND chat_id = %(chat_id)s AND handled_at IS NULL
   AND kind NOT IN ('member', 'refused')
 """
 
-# Whether this stranger was already told, within the given time, that the bot is private.
+# An earlier update within a day at which this stranger was told that the bot is private.
 SELECT_REFUSED = """
 SELECT 1 FROM telegram_updates
 WHERE bot_id = %(bot_id)s AND user_id = %(user_id)s AND kind = 'refused'
@@ -336,8 +340,8 @@ WHERE bot_id = %(bot_id)s AND user_id = %(user_id)s AND kind = 'refused'
 LIMIT 1
 """
 
-# What an interruption ends in its chat: the job that runs, and one that waits for its next
-# attempt, if it is older, and answers in the draft whose Stop button was pressed.
+# Jobs of a chat that an interruption ends: running ones and those pending for a retry, if they are
+# older than it and, for a Stop button, answer in its draft. Teaching is never interrupted.
 SELECT_INTERRUPTIBLE = """
 SELECT id, status = 'doing', (args ->> 'update')::bigint FROM procrastinate_jobs
 WHERE lock = %(lock)s AND (status = 'doing' OR (status = 'todo' AND attempts > 0))
@@ -348,10 +352,10 @@ WHERE lock = %(lock)s AND (status = 'doing' OR (status = 'todo' AND attempts > 0
 ORDER BY id LIMIT 100
 """
 
-# Updates that wait although no job will handle them (theirs failed, or was cancelled by a stop
-# that met a dead worker) get a new one; given up after a day, when Telegram would give up too.
-# They are older than whatever else waits in their chats, so they come before every round. What was
-# said before a /new of its chat that is done was wiped with all the rest.
+# Defer new jobs for unhandled updates without one (theirs failed, or was cancelled by a stop that
+# met a dead worker), for at most a day, as long as Telegram itself would retry. They are older
+# than everything else that is pending in their chats, so they come before every round. Updates
+# before a handled /new of their chat are closed instead, as the /new has wiped the rest.
 DEFER_FORGOTTEN = """
 WITH jobless AS (
     SELECT u.id, u.kind, u.bot_id, u.chat_id, u.thread_id, u.message_id, u.received_at
@@ -385,15 +389,15 @@ WITH jobless AS (
 SELECT (SELECT count(*) FROM forgotten), (SELECT count(*) FROM deferred)
 """
 
-# Handled updates are kept for a while: Telegram may deliver one again for a day. One that is put
-# aside is kept as long as its job, with which it can be given back.
+# Delete handled updates after some hours, as Telegram may deliver one again within a day. Updates
+# of quarantined jobs stay, so that they can be retried.
 DELETE_OLD = """
 DELETE FROM telegram_updates WHERE handled_at < now() - make_interval(hours => %(hours)s)
   AND id NOT IN (SELECT update_id FROM job_deaths
                  WHERE update_id IS NOT NULL AND put_aside_at IS NOT NULL)
 """
 
-# Updates that wait, and seconds that the oldest has waited.
+# Number of unhandled updates, and the age of the oldest in seconds.
 COUNT_WAITING = """
 SELECT count(*), coalesce(extract(epoch FROM now() - min(received_at)), 0)
 FROM telegram_updates WHERE handled_at IS NULL
@@ -406,10 +410,10 @@ class UpdateRepository(Repository):
     def store(self, bot_id: int, updates: Sequence[NewUpdate]) -> int:
         """Store the updates with their jobs in one transaction.
 
-        Those known are passed over, and those of whom an operator has blocked.
+        Known updates and those of blocked users or chats are skipped.
 
         Returns:
-            How many were stored.
+            The number of stored updates.
 
         Raises:
             StorageUnavailableError: Nothing is stored; do not confirm the updates.
@@ -420,38 +424,38 @@ class UpdateRepository(Repository):
             return self._insert(bot_id, updates)
         except StorageRejectedError:
             if len(updates) == 1:
-                # What PostgreSQL refuses is kept by its number, so that it is confirmed once.
+                # PostgreSQL refuses this payload: store only the number, to confirm it once.
                 number = updates[0].update_id
                 return self._insert(bot_id, [NewUpdate(number, "other", {"update_id": number})])
             return sum(self.store(bot_id, [update]) for update in updates)
 
     def find_waiting(self, update: int) -> WaitingUpdate | None:
-        """The update with row id ``update``, or None when it is handled (or pruned)."""
-        return self._find(SELECT_WAITING, update)
+        """Return the update with row id ``update``, or None if it is handled (or pruned)."""
+        return self._find_update(SELECT_WAITING, update)
 
-    def find_put_aside(self, update: int) -> WaitingUpdate | None:
-        """The update with row id ``update`` if it is put aside, else None."""
-        return self._find(SELECT_PUT_ASIDE, update)
+    def find_quarantined(self, update: int) -> WaitingUpdate | None:
+        """Return the update with row id ``update`` if it is quarantined, else None."""
+        return self._find_update(SELECT_QUARANTINED, update)
 
-    def _find(self, sql: str, update: int) -> WaitingUpdate | None:
-        row = self._client.fetch_one(sql, BEHIND, update=update)
+    def _find_update(self, sql: str, update: int) -> WaitingUpdate | None:
+        row = self._client.fetch_one(sql, NEWER_KINDS, update=update)
         return WaitingUpdate(*row) if row else None
 
     def find_newer(
-        self, update: int, *, kinds: Sequence[UpdateKind] = ANSWERED_LATER
+        self, update: int, *, kinds: Sequence[UpdateKind] = SUPERSEDING
     ) -> UpdateKind | None:
-        """The kind of the next waiting update of the chat, of the given kinds, or None."""
+        """Return the kind of the chat's next unhandled update of the given kinds, or None."""
         row = self._client.fetch_one(SELECT_NEWER, update=update, kinds=list(kinds))
         return row[0] if row else None
 
     def hold(self, transaction: Transaction, update: int, revision: int) -> Behind:
-        """Keep an update as it was read until the transaction ends; returns what comes after it.
+        """Lock an update until the transaction ends, and return the updates that follow it.
 
         Raises:
-            ConversationGoneError: It is handled, or was erased.
-            QuestionMovedError: An erasure changed it since; it is to be read again.
+            ConversationGoneError: It is handled or erased.
+            QuestionMovedError: An erasure has changed it since ``revision``; read it again.
         """
-        row = transaction.fetch_one(HOLD_UPDATE, BEHIND, update=update)
+        row = transaction.fetch_one(HOLD_UPDATE, NEWER_KINDS, update=update)
         if row is None:
             raise ConversationGoneError("the update is gone")
         if row[0] != revision:
@@ -459,25 +463,25 @@ class UpdateRepository(Repository):
         return Behind(row[1], bool(row[2]))
 
     def rewrite(self, transaction: Transaction, update: int, change: Callable[[str], str]) -> None:
-        """Let ``change`` rewrite all that somebody wrote in an update that waits."""
+        """Apply ``change`` to all texts in the payload of an unhandled update."""
         row = transaction.fetch_one(SELECT_PAYLOAD, update=update)
         if row is not None:
-            payload = json.dumps(_rewritten(row[0], change))
+            payload = json.dumps(_rewrite(row[0], change))
             transaction.execute(UPDATE_PAYLOAD, update=update, payload=payload)
 
     def list_interruptible(
         self, lock: str, *, before: int, draft_id: int | None = None
     ) -> list[tuple[int, bool, int]]:
-        """Jobs under a chat's lock that an interruption ends.
+        """List the jobs under a chat's lock that an interruption ends.
 
         Args:
-            lock: The chat's.
+            lock: Lock of the chat.
             before: Row id of the update that interrupts; later ones are left alone.
-            draft_id: Only the answer of this draft.
+            draft_id: Restricts them to the answer of this draft.
 
         Returns:
-            Of each the job's id, whether it runs (else it waits for its next attempt), and the
-            row id of its update.
+            Tuples of the job's id, True if it runs (else it is pending for a retry), and the row
+            id of its update.
         """
         rows = self._client.fetch_all(
             SELECT_INTERRUPTIBLE, lock=lock, before=before, draft_id=draft_id
@@ -485,60 +489,59 @@ class UpdateRepository(Repository):
         return [(job, runs, update) for job, runs, update in rows]
 
     def mark_handled(self, update: int, outcome: UpdateOutcome, *, job: int | None = None) -> None:
-        """The update is done, with the job that handles it, and its words are gone from it."""
+        """Mark the update as handled, finish its ``job`` and empty its payload."""
         self._client.execute(UPDATE_HANDLED, update=update, outcome=outcome, job=job)
 
     def count_refusal(self, update: int) -> int:
-        """Telegram refused the reply once more; returns how often that is by now."""
+        """Count one more refusal of the reply by Telegram and return the total."""
         row = self._client.fetch_one(COUNT_REFUSAL, update=update)
         return int(row[0]) if row else 0
 
     def mark_chat_handled(self, bot_id: int, chat_id: int, outcome: UpdateOutcome) -> int:
-        """Everything that waits in a chat is done; returns how many updates that were."""
+        """Mark all unhandled updates of a chat as handled and return their number."""
         return self._client.execute(
             UPDATE_CHAT_HANDLED, bot_id=bot_id, chat_id=chat_id, outcome=outcome
         )
 
     def was_refused_lately(self, update: WaitingUpdate) -> bool:
-        """Whether this stranger was told within a day that the bot is private."""
+        """Return True if this stranger was told within a day that the bot is private."""
         row = self._client.fetch_one(
             SELECT_REFUSED, bot_id=update.bot_id, user_id=update.user_id, update=update.id
         )
         return row is not None
 
     def defer_forgotten(self, *, older_than: float) -> int:
-        """Give a new job to every waiting update that has none; returns how many there were.
+        """Defer a new job for every unhandled update without one and return the number of updates.
 
-        What was said before a /new that is done meanwhile gets none.
+        Updates before a handled /new get none.
 
         Args:
-            older_than: Seconds since it was received.
+            older_than: Least age of the updates in seconds.
         """
         row = self._client.fetch_one(DEFER_FORGOTTEN, seconds=older_than, limits=PATIENT)
         return int(row[0]) if row else 0
 
     def prune(self, *, hours: int) -> int:
-        """Delete updates that were handled more than ``hours`` ago; returns how many."""
+        """Delete updates that were handled more than ``hours`` ago and return their number."""
         return self._client.execute(DELETE_OLD, hours=hours, limits=PATIENT)
 
     def count_waiting(self) -> tuple[int, float]:
-        """How many updates wait, and how many seconds the oldest has waited."""
+        """Return the number of unhandled updates and the age of the oldest in seconds."""
         row = self._client.fetch_one(COUNT_WAITING)
         return (int(row[0]), float(row[1])) if row else (0, 0.0)
 
     def _insert(self, bot_id: int, updates: Sequence[NewUpdate]) -> int:
-        records = [{**vars(update), "position": place} for place, update in enumerate(updates)]
+        records = [{**vars(update), "position": index} for index, update in enumerate(updates)]
         [row] = self._client.fetch_all(INSERT_UPDATES, bot_id=bot_id, updates=json.dumps(records))
         return int(row[0])
 
 
-def _rewritten(value: Any, change: Callable[[str], str]) -> Any:
-    """A JSON value with what somebody wrote in it changed."""
+def _rewrite(value: Any, change: Callable[[str], str]) -> Any:
     if isinstance(value, list):
-        return [_rewritten(one, change) for one in value]
+        return [_rewrite(one, change) for one in value]
     if not isinstance(value, dict):
         return value
     return {
-        key: change(one) if key in SAID and isinstance(one, str) else _rewritten(one, change)
+        key: change(one) if key in TEXT_FIELDS and isinstance(one, str) else _rewrite(one, change)
         for key, one in value.items()
     }

@@ -1,6 +1,6 @@
-"""Telegram: receiving, the aiogram handlers and middlewares, delivery.
+"""Telegram interface: receiving updates, aiogram handlers and middlewares, delivery.
 
-Importing this package imports aiogram, the lean way; see ``lazy_models``.
+Importing this package imports aiogram with its models deferred; see ``lazy_models``.
 """
 
 from src.telegram.lazy_models import import_aiogram

@@ -1,4 +1,4 @@
-"""Sending answers and replies: formatted, split, with buttons, retried, plain when refused."""
+"""Delivery of answers and replies: formatted, split, with buttons, retried, plain if refused."""
 
 import asyncio
 import contextlib
@@ -31,16 +31,16 @@ Keyboard = types.InlineKeyboardMarkup | types.ForceReply
 SEND_TIMEOUT = 30  # seconds
 FILE_TIMEOUT = 300  # seconds, for 50 MB on a slow line
 CHUNK = 2**16  # bytes
-QUICK_RETRIES = 3  # at once, for what certainly did not arrive
-SHORT_WAIT = 5.0  # seconds of retry_after that are waited for on the spot
-LONG_WAIT = 300.0  # seconds; who may not edit for longer gets a new message
-MAX_SOURCES = 8  # buttons; an answer that cites more is followed by the first ones
-PER_ROW = 4  # of them, still readable on a phone
-BEST_EFFORT = 10  # seconds for what the user can do without
+QUICK_RETRIES = 3  # immediate retries of requests that certainly did not arrive
+MAX_QUICK_WAIT = 5.0  # seconds; a longer retry_after is left to the queue
+MAX_EDIT_WAIT = 300.0  # seconds; if edits are forbidden for longer, a new message is sent
+MAX_SOURCES = 8  # buttons; further sources of an answer get none
+SOURCES_PER_ROW = 4  # source buttons in a row, still readable on a phone
+BEST_EFFORT_SECONDS = 10  # seconds for optional requests
 MAX_POPUP = 195  # characters; Telegram takes 200
-UNKNOWN_ID = 0  # of a message that was sent; Telegram did not say which it is
+UNKNOWN_ID = 0  # of a sent message whose id Telegram did not return
 
-# How Telegram says (as 400 or 403) that nothing can be sent to a chat.
+# Phrases in Telegram's 400 and 403 errors that mean that nothing can be sent to a chat.
 UNREACHABLE = (
     "chat not found",
     "user not found",
@@ -61,7 +61,7 @@ UNREACHABLE = (
 
 
 def delivery_error(error: Exception) -> errors.AppError:
-    """The error to raise instead of aiogram's own: worth another try, unknown, or final."""
+    """Convert aiogram's error to ours: worth a retry, of unknown effect, or final."""
     if isinstance(error, errors.AppError):
         return error
     name = type(error).__name__
@@ -85,17 +85,16 @@ def delivery_error(error: Exception) -> errors.AppError:
 
 
 def is_not_modified(error: BaseException | None) -> bool:
-    """An edit that changes nothing: success."""
+    """Return True if the edit changed nothing, which is a success."""
     return _is_refusal(error, "message is not modified")
 
 
 def is_unknown_method(error: BaseException) -> bool:
-    """An older Bot API server, which does not have the method."""
+    """Return True if the Bot API server is too old to know the method."""
     return isinstance(error, exceptions.TelegramNotFound) or _is_refusal(error, "method not found")
 
 
 def _is_refusal(error: BaseException | None, *parts: str) -> bool:
-    """Whether Telegram answered 400 or 403 with one of these phrases."""
     if not isinstance(error, exceptions.TelegramBadRequest | exceptions.TelegramForbiddenError):
         return False
     message = error.message.lower()
@@ -104,12 +103,12 @@ def _is_refusal(error: BaseException | None, *parts: str) -> bool:
 
 @dataclass(frozen=True)
 class Address:
-    """Where an answer goes.
+    """Destination of an answer.
 
     Attributes:
         chat_id: The chat.
         thread_id: The topic, or 0.
-        reply_to: The message that is answered, quoted in groups; None in private chats.
+        reply_to: Message to reply to, in groups; None in private chats.
     """
 
     chat_id: int
@@ -117,21 +116,21 @@ class Address:
     reply_to: int | None = None
 
     @property
-    def place(self) -> dict[str, Any]:
-        """Chat and topic, as requests of Telegram's name them."""
+    def chat_fields(self) -> dict[str, Any]:
+        """Chat and topic as arguments of Telegram's methods."""
         return {"chat_id": self.chat_id, "message_thread_id": self.thread_id or None}
 
 
 @dataclass(frozen=True)
-class Form:
-    """What an answer looks like beside its text.
+class AnswerLayout:
+    """Layout of an answer around its text.
 
     Attributes:
-        keyboard: Buttons for the last of its messages.
-        max_parts: The most messages that it may take.
-        ending: Says at the end of the last one that there would be more.
-        note: Stands in small under all of it, as it is.
-        lead: Stands in small above all of it.
+        keyboard: Buttons under the last message.
+        max_parts: Maximum number of messages.
+        ending: Appended to the last message if the answer was cut.
+        note: Plain text in small print below the answer.
+        lead: Plain text in small print above the answer.
     """
 
     keyboard: types.InlineKeyboardMarkup | None = None
@@ -142,15 +141,15 @@ class Form:
 
 
 class OpenFile(types.InputFile):
-    """A file as aiogram sends it: read while it goes out, from its beginning each time."""
+    """An aiogram upload that is read in chunks, from the beginning at each attempt."""
 
     def __init__(self, file: ReplyFile) -> None:
-        """Send this one."""
+        """Upload ``file``."""
         super().__init__(filename=file.name)
         self._content = file.content
 
     async def read(self, bot: Bot) -> AsyncGenerator[bytes, None]:  # noqa: ARG002
-        """The bytes, piece by piece."""
+        """Yield the content in chunks."""
         self._content.seek(0)
         while piece := await asyncio.to_thread(self._content.read, CHUNK):
             yield piece
@@ -160,13 +159,13 @@ class Delivery:
     """Sends answers of a bot.
 
     Attributes:
-        bot: Sends.
-        knows_drafts: Whether the server does; learnt from its first refusal.
-        renderer: Formats.
+        bot: The bot that sends.
+        knows_drafts: False once the Bot API server has refused a draft as unknown.
+        renderer: Converts Markdown to messages.
     """
 
     def __init__(self, bot: Bot, on_migration: Callable[[int, int], Awaitable[None]]) -> None:
-        """Send through ``bot``; ``on_migration(old, new)`` learns of groups that moved."""
+        """Send through ``bot``; await ``on_migration(old, new)`` when a group has moved."""
         self.bot = bot
         self.knows_drafts = True
         self.renderer = rendering.Renderer()
@@ -177,49 +176,50 @@ class Delivery:
         address: Address,
         markdown: str,
         *,
-        form: Form = Form(),
+        layout: AnswerLayout = AnswerLayout(),
         skip: int = 0,
         edit: int | None = None,
         on_part: Callable[[int], Awaitable[None]] | None = None,
         sent_ids: list[int] | None = None,
     ) -> int:
-        """Send a whole answer, in as many messages as it needs.
+        """Send a whole answer in as many messages as it needs.
 
         Args:
-            address: Where to.
-            markdown: What.
-            form: Its buttons, and how many messages it may be.
-            skip: How many of its messages have arrived already.
-            edit: A message that shows the beginning of the answer and becomes its first part.
-            on_part: Called with the number of messages that have arrived, while more follow.
-            sent_ids: Filled with the ids of those that arrive.
+            address: Destination.
+            markdown: The answer.
+            layout: Buttons, limits and notes.
+            skip: Number of its messages that have arrived in an earlier attempt.
+            edit: Id of a message that shows the beginning of the answer and becomes its first
+                part.
+            on_part: Awaited with the number of arrived messages while more follow.
+            sent_ids: List to which the ids of arrived messages are appended.
 
         Returns:
-            How many messages it took.
+            The number of messages of the answer.
 
         Raises:
-            DeliveryError: It did not arrive; worth another try.
+            DeliveryError: It did not arrive; worth a retry.
             DeliveryUnknownError: It may have arrived.
-            DeliveryRefusedError: Telegram does not want it; worth one more try, later.
+            DeliveryRefusedError: Telegram refused it; worth one more attempt, later.
             ChatUnavailableError: Nothing can be sent to this chat.
-            TurnStoppedError: The user does not want the rest.
+            TurnStoppedError: The user has stopped the answer.
         """
         parts = await self.renderer.render(
-            markdown, max_parts=form.max_parts, ending=form.ending
-        ) or [_unformatted(markdown)]
-        if form.lead:
-            parts = rendering.with_lead(form.lead, parts)
-        if form.note:
-            parts = rendering.with_note(parts, form.note)
-        parts[-1] = replace(parts[-1], keyboard=form.keyboard)
+            markdown, max_parts=layout.max_parts, ending=layout.ending
+        ) or [_fallback_part(markdown)]
+        if layout.lead:
+            parts = rendering.with_lead(layout.lead, parts)
+        if layout.note:
+            parts = rendering.with_note(parts, layout.note)
+        parts[-1] = replace(parts[-1], keyboard=layout.keyboard)
         for number, part in enumerate(parts[skip:], start=skip):
             check_stopped()
             if number == 0 and edit is not None:
-                arrived = await self._edit(address, edit, part)
+                sent_id = await self._edit_or_send(address, edit, part)
             else:
-                arrived = await self._send_part(address, part)
-            if sent_ids is not None and arrived != UNKNOWN_ID:
-                sent_ids.append(arrived)
+                sent_id = await self._send_part(address, part)
+            if sent_ids is not None and sent_id != UNKNOWN_ID:
+                sent_ids.append(sent_id)
             if on_part is not None and number + 1 < len(parts):
                 await on_part(number + 1)
         return len(parts)
@@ -232,16 +232,16 @@ class Delivery:
         keyboard: Keyboard | None = None,
         edit: int | None = None,
     ) -> None:
-        """Send a text of our own as it stands, the last part with its buttons.
+        """Send one of the bot's own texts unformatted, with ``keyboard`` under the last part.
 
-        The message ``edit`` shows the first part instead, and keeps the buttons there. Raises what
-        ``send_answer`` raises.
+        With ``edit``, that message shows the first part instead and carries the keyboard. Raises
+        as ``send_answer``.
         """
         parts = rendering.split_text(text)
-        place = -1 if edit is None else 0
-        parts[place] = replace(parts[place], keyboard=keyboard)
+        keyboard_index = -1 if edit is None else 0
+        parts[keyboard_index] = replace(parts[keyboard_index], keyboard=keyboard)
         if edit is not None:
-            await self._edit(address, edit, parts.pop(0))
+            await self._edit_or_send(address, edit, parts.pop(0))
         for part in parts:
             await self._send_part(address, part)
 
@@ -249,36 +249,34 @@ class Delivery:
         document = OpenFile(file)
         await _with_quick_retries(
             lambda: self.bot.send_document(
-                **address.place, document=document, request_timeout=FILE_TIMEOUT
+                **address.chat_fields, document=document, request_timeout=FILE_TIMEOUT
             )
         )
 
     async def show_reply(
         self, address: Address, reply: Reply, *, replacing: int | None = None
     ) -> None:
-        """Send a reply with its files, or let it take the place of the message ``replacing``.
+        """Send a reply with its files, or replace the message ``replacing`` with it.
 
-        Where Telegram does not let us replace it, the reply is sent. Raises what ``send_answer``
-        raises.
+        If Telegram refuses the edit, the reply is sent. Raises as ``send_answer``.
         """
         with contextlib.ExitStack() as files:
             for file in reply.files:
                 files.enter_context(file.content)
             if reply.asks or reply.corrects is not None:
-                force = types.ForceReply(selective=True)
-                await self.send_text(address, reply.text, keyboard=force)
+                force_reply = types.ForceReply(selective=True)
+                await self.send_text(address, reply.text, keyboard=force_reply)
             else:
                 keyboard = build_keyboard(reply.rows)
                 await self.send_text(address, reply.hinted, keyboard=keyboard, edit=replacing)
             for file in reply.files:
                 await self._send_file(address, file)
 
-    async def change_or_leave(self, chat_id: int, message_id: int, text: str | None) -> None:
-        """Let a message of ours show ``text`` and no buttons; None: the same text without them.
+    async def try_to_change(self, chat_id: int, message_id: int, text: str | None) -> None:
+        """Change a message to ``text`` without buttons; None keeps its text.
 
-        Where Telegram does not let us, it stays as it is.
-
-        Raises what ``send_answer`` raises.
+        If Telegram refuses the edit, the message stays as it is. Raises otherwise as
+        ``send_answer``.
         """
 
         async def change() -> None:
@@ -290,16 +288,16 @@ class Delivery:
         with contextlib.suppress(errors.DeliveryRefusedError):
             await _with_quick_retries(change)
 
-    async def send_reply(self, address: Address, text: str) -> bool:
-        """Send a sentence of our own as a reply to ``address.reply_to``, or not at all.
+    async def send_as_reply(self, address: Address, text: str) -> bool:
+        """Send one of the bot's own sentences as a reply to ``address.reply_to``, or not.
 
         Returns:
-            False, with nothing sent, when Telegram does not take it: that message is gone.
+            False, with nothing sent, if Telegram refuses it because that message is gone.
         """
         part = Part(text, [])
         try:
             await _with_quick_retries(lambda: self.send_once(address, part, must_reply=True))
-        except errors.DeliveryRefusedError:  # or it stayed in the group that moved
+        except errors.DeliveryRefusedError:  # deleted, or left behind in a group that moved
             return False
         return True
 
@@ -309,18 +307,18 @@ class Delivery:
         part: Part,
         *,
         must_reply: bool = False,
-        timeout: int = SEND_TIMEOUT,  # noqa: ASYNC109  (it is aiogram's)
+        timeout: int = SEND_TIMEOUT,  # noqa: ASYNC109  (passed on to aiogram)
     ) -> int:
-        """Send one message, once; returns its id.
+        """Send one message without retries and return its id.
 
         Args:
-            address: Where to; with ``reply_to`` it is a reply.
-            part: What.
-            must_reply: Refuse to send it as anything but a reply.
+            address: Destination; with ``reply_to`` it is a reply.
+            part: The message.
+            must_reply: Send it only as a reply.
             timeout: Seconds.
 
         Raises:
-            AiogramError: Telegram refused, or cannot be reached.
+            AiogramError: Telegram refused it or cannot be reached.
         """
         reply = None
         if address.reply_to is not None:
@@ -330,7 +328,7 @@ class Delivery:
                 allow_sending_without_reply=not must_reply,
             )
         message = await self.bot.send_message(
-            **address.place,
+            **address.chat_fields,
             text=part.text,
             entities=part.entities or None,
             reply_markup=part.keyboard,
@@ -345,9 +343,9 @@ class Delivery:
         message_id: int,
         part: Part,
         *,
-        timeout: int = SEND_TIMEOUT,  # noqa: ASYNC109  (it is aiogram's)
+        timeout: int = SEND_TIMEOUT,  # noqa: ASYNC109  (passed on to aiogram)
     ) -> None:
-        """Let a message of the bot's show the part, once; raises as ``send_once``."""
+        """Change one of the bot's messages, without retries; raises as ``send_once``."""
         await self.bot.edit_message_text(
             text=part.text,
             chat_id=address.chat_id,
@@ -359,92 +357,88 @@ class Delivery:
             request_timeout=timeout,
         )
 
-    async def _edit(self, address: Address, message_id: int, part: Part) -> int:
-        """Make the message show the part; when Telegram does not let us, send it.
-
-        Returns the id of the message that shows it.
-        """
+    async def _edit_or_send(self, address: Address, message_id: int, part: Part) -> int:
+        """Return the id of the message that shows the part: the edited one, or a new one."""
         try:
             await _with_quick_retries(lambda: self.edit_once(address, message_id, part))
         except errors.AppError as error:
             if is_not_modified(error.__cause__):
                 return message_id
             is_refused = isinstance(error, errors.DeliveryRefusedError)
-            if not is_refused and (error.retry_after or 0.0) <= LONG_WAIT:
+            if not is_refused and (error.retry_after or 0.0) <= MAX_EDIT_WAIT:
                 raise
-            return await self._send_part(address, part)  # which follows a group that moved
+            return await self._send_part(address, part)  # also follows a migrated group
         return message_id
 
     async def _send_part(self, address: Address, part: Part) -> int:
         """Send to the chat, or to the supergroup that it became."""
         try:
-            return await self._formatted_or_plain(address, part)
+            return await self._send_formatted_or_plain(address, part)
         except errors.DeliveryRefusedError as error:
             migration = error.__cause__
             if not isinstance(migration, exceptions.TelegramMigrateToChat) or address.chat_id > 0:
                 raise
             await self._on_migration(address.chat_id, migration.migrate_to_chat_id)
-            moved = Address(migration.migrate_to_chat_id, address.thread_id)
-            return await self._formatted_or_plain(moved, part)
+            new_address = Address(migration.migrate_to_chat_id, address.thread_id)
+            return await self._send_formatted_or_plain(new_address, part)
 
-    async def _formatted_or_plain(self, address: Address, part: Part) -> int:
-        """Send the part; if Telegram refuses it for any odd reason, its bare text."""
+    async def _send_formatted_or_plain(self, address: Address, part: Part) -> int:
+        """Send a part; if Telegram refuses it for an unknown reason, send its plain text."""
         try:
             return await _with_quick_retries(lambda: self.send_once(address, part))
         except errors.DeliveryRefusedError as error:
-            known = _is_refusal(error.__cause__, "can't parse entities", "entity", "entities")
-            bare = replace(part, entities=[], keyboard=part.keyboard if known else None)
-            is_bare = bare == part and address.reply_to is None
-            if is_bare or isinstance(error.__cause__, exceptions.TelegramMigrateToChat):
+            is_markup = _is_refusal(error.__cause__, "can't parse entities", "entity", "entities")
+            plain = replace(part, entities=[], keyboard=part.keyboard if is_markup else None)
+            is_plain = plain == part and address.reply_to is None
+            if is_plain or isinstance(error.__cause__, exceptions.TelegramMigrateToChat):
                 raise
             logger.warning(
                 "Telegram refused a message; sending plain text", exc_info=error.__cause__
             )
-            place = address if known else replace(address, reply_to=None)
-            return await _with_quick_retries(lambda: self.send_once(place, bare))
+            target = address if is_markup else replace(address, reply_to=None)
+            return await _with_quick_retries(lambda: self.send_once(target, plain))
 
 
 async def _with_quick_retries(send: Callable[[], Awaitable[T]]) -> T:
-    """Retry at once what certainly did not arrive; everything else is the queue's to retry.
+    """Retry at once if the request certainly did not arrive; leave all other retries to the queue.
 
     Raises:
-        AppError: See ``Delivery.send_answer``; its cause is aiogram's.
+        AppError: See ``Delivery.send_answer``; its cause is aiogram's error.
     """
     for attempt in range(QUICK_RETRIES + 1):
         try:
             return await send()
         except exceptions.AiogramError as error:
-            ours = delivery_error(error)
-            is_certain = type(ours) is errors.DeliveryError
-            wait = ours.retry_after if ours.retry_after is not None else 0.2 * 2**attempt
-            if not is_certain or attempt == QUICK_RETRIES or wait > SHORT_WAIT:
-                raise ours from error
+            failure = delivery_error(error)
+            is_certain = type(failure) is errors.DeliveryError
+            wait = failure.retry_after if failure.retry_after is not None else 0.2 * 2**attempt
+            if not is_certain or attempt == QUICK_RETRIES or wait > MAX_QUICK_WAIT:
+                raise failure from error
         await wait_unless_stopped(asyncio.sleep(wait))
     raise AssertionError("unreachable")
 
 
-def _unformatted(markdown: str) -> Part:
-    """The message for what shows nothing when it is formatted."""
+def _fallback_part(markdown: str) -> Part:
     text = markdown.strip()[: rendering.MAX_UTF16 // 2]
     return Part(text if is_visible(text) else "…", [])
 
 
 def build_keyboard(rows: Rows) -> types.InlineKeyboardMarkup | None:
-    """The buttons as Telegram takes them, or None when there are none."""
+    """Return the buttons as Telegram's markup, or None without buttons."""
     if not rows:
         return None
     return types.InlineKeyboardMarkup(
-        inline_keyboard=[[_button(one) for one in row] for row in rows]
+        inline_keyboard=[[_build_button(button) for button in row] for row in rows]
     )
 
 
 def answer_rows(answer: StoredAnswer, called: Called) -> Rows:
-    """The buttons under an answer to ``called``: its sources, what its turn changed, a choice."""
+    """Return the buttons under an answer: sources, undo and zone buttons, a choice."""
     language, sources = called.language, []
-    for numbers, source in _with_messages(answer)[:MAX_SOURCES]:
+    for numbers, source in _group_by_message(answer)[:MAX_SOURCES]:
         action = Action("source", (message_number(source.uid) or 0,))
         sources.append(Button(f"{numbers} {called.day(source.said_at)}", action))
-    rows = in_rows(sources, PER_ROW) + in_rows(undo_buttons(answer.changes, language), 1)
+    rows = in_rows(sources, SOURCES_PER_ROW) + in_rows(undo_buttons(answer.changes, language), 1)
     rows += zone_rows(answer.changes, called)
     if answer.asks == "erase_all":
         choices = (("erase_yes", 1), ("erase_no", 0))
@@ -455,7 +449,7 @@ def answer_rows(answer: StoredAnswer, called: Called) -> Rows:
 
 
 def turn_rows(incoming: IncomingMessage) -> Rows:
-    """The buttons that a message itself asks for: to delete it, to switch the memory on."""
+    """Return the buttons that depend on the user's message: delete it, switch the memory on."""
     rows: Rows = ()
     if incoming.teaching is not None and not incoming.memory_on:
         label = say("memory_switch_on", incoming.language)
@@ -468,28 +462,28 @@ def turn_rows(incoming: IncomingMessage) -> Rows:
 
 
 async def best_effort(request: Awaitable[Any]) -> None:
-    """Make a request whose failure the user can do without, such as ``query.answer()``."""
+    """Await an optional request such as ``query.answer()``; ignore its failure."""
     with contextlib.suppress(exceptions.AiogramError, TimeoutError):
-        async with asyncio.timeout(BEST_EFFORT):
+        async with asyncio.timeout(BEST_EFFORT_SECONDS):
             await request
 
 
-async def pop_up(query: types.CallbackQuery, text: str, *, stays: bool = False) -> None:
-    """Tell who pressed a button what came of it; ``stays`` until they close it."""
+async def show_popup(query: types.CallbackQuery, text: str, *, stays: bool = False) -> None:
+    """Show the result of a button press; ``stays`` keeps it open until the user closes it."""
     await best_effort(query.answer(shortened(text, MAX_POPUP), show_alert=stays))
 
 
 async def remove_button(query: types.CallbackQuery) -> None:
-    """Take a button away that has done its work, as far as Telegram still lets us."""
+    """Remove the pressed button from its message if Telegram allows it."""
     if isinstance(query.message, types.Message) and query.message.reply_markup is not None:
-        keyboard = build_keyboard(other_rows(query))
+        keyboard = build_keyboard(remaining_rows(query))
         await best_effort(query.message.edit_reply_markup(reply_markup=keyboard))
 
 
-def other_rows(query: types.CallbackQuery, shown: Rows = ()) -> Rows:
-    """The buttons beside the one that was pressed, as far as they are none of ``shown``."""
+def remaining_rows(query: types.CallbackQuery, excluded: Rows = ()) -> Rows:
+    """Return the buttons beside the pressed one, except those in ``excluded``."""
     markup = query.message.reply_markup if isinstance(query.message, types.Message) else None
-    done = {query.data, *(button.action.pack() for row in shown for button in row)}
+    done = {query.data, *(button.action.pack() for row in excluded for button in row)}
     rows = [
         tuple(
             Button(one.text, action, one.web_app.url if one.web_app else None)
@@ -502,7 +496,7 @@ def other_rows(query: types.CallbackQuery, shown: Rows = ()) -> Rows:
     return tuple(filter(None, rows))
 
 
-def _button(button: Button) -> types.InlineKeyboardButton:
+def _build_button(button: Button) -> types.InlineKeyboardButton:
     if button.url is not None:
         return types.InlineKeyboardButton(
             text=button.label, web_app=types.WebAppInfo(url=button.url)
@@ -510,10 +504,10 @@ def _button(button: Button) -> types.InlineKeyboardButton:
     return types.InlineKeyboardButton(text=button.label, callback_data=button.action.pack())
 
 
-def _with_messages(answer: StoredAnswer) -> list[tuple[str, AnswerSource]]:
-    """The sources that are messages, each message once, with all its numbers: ``[1][3]``.
+def _group_by_message(answer: StoredAnswer) -> list[tuple[str, AnswerSource]]:
+    """Group the sources that are messages by message, with all numbers of each: ``[1][3]``.
 
-    A summary has no place to lead to.
+    Summaries are omitted, as there is no message to show for them.
     """
     by_uid: dict[str, list[AnswerSource]] = {}
     for source in answer.sources:

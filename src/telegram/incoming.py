@@ -1,13 +1,10 @@
-"""What an incoming message holds: whose words they are, and what it says or encloses."""
+"""Content of incoming messages: author and provenance of the text, attachments, special kinds."""
 
 import asyncio
 from dataclasses import dataclass
 from typing import Any
 
-from aiogram import Bot, types
-from aiogram.exceptions import AiogramError, TelegramBadRequest
-from aiogram.types import Message
-from aiogram.types.message_origin_union import MessageOriginUnion
+from aiogram import Bot, exceptions, types
 
 from src.base.errors import DeliveryError, DocumentError
 from src.base.owners import Called
@@ -19,44 +16,44 @@ from src.talk.turn_state import TurnControl
 from src.telegram.delivery import delivery_error
 from src.texts import Language, say
 
-LARGEST_SIDE = 1600  # pixels; models scale larger pictures down, and charge for them
+LARGEST_SIDE = 1600  # pixels; models scale larger pictures down but charge for them
 MAX_OPTIONS = 12  # of a poll
-MAX_PLACES = 5  # decimal ones of a coordinate: a metre
+DECIMALS = 5  # decimals of a coordinate: a metre
 GET_TIMEOUT = 15  # seconds
 FETCH_TIMEOUT = 120  # seconds for 20 MB
 CHUNK = 1 << 16
 
 
 @dataclass(frozen=True)
-class Arrived:
-    """An update that is handled: as it is stored, who calls, and what stops its answer."""
+class Context:
+    """Context of an update for its handlers: the stored row, the caller, control of its answer."""
 
     stored: WaitingUpdate
     called: Called
     control: TurnControl
 
 
-def read_voice(message: Message) -> Voice:
-    """Whose words the text of a message is, what the sender is called, and what they reply to."""
+def read_voice(message: types.Message) -> Voice:
+    """Return provenance and speaker of a message's text, and the text that it replies to."""
     provenance: Provenance = "typed"
     origin = None
     if message.forward_origin is not None:
-        provenance, origin = "forwarded", author_of(message.forward_origin)[1]
+        provenance, origin = "forwarded", forward_author(message.forward_origin)[1]
     elif message.via_bot is not None:
         provenance, origin = "bot", message.via_bot.full_name
-    quoted, author = _quoted(message)
+    quoted, author = _quoted_text(message)
     is_group = message.chat.type != "private"
     return Voice(
         provenance=provenance,
-        speaker=clean_name(_sender(message)) if is_group else None,
+        speaker=clean_name(_sender_name(message)) if is_group else None,
         origin=clean_name(origin),
         quoted=clean_quote(quoted),
         quoted_author_id=author if quoted else None,
     )
 
 
-def author_of(origin: MessageOriginUnion | None) -> tuple[int | None, str | None]:
-    """Who wrote a forwarded message, unless they hide it; and what they are called."""
+def forward_author(origin: types.MessageOriginUnion | None) -> tuple[int | None, str | None]:
+    """Return id and name of a forwarded message's author; a hidden user has no id."""
     if origin is None:
         return None, None
     if isinstance(origin, types.MessageOriginHiddenUser):
@@ -67,33 +64,33 @@ def author_of(origin: MessageOriginUnion | None) -> tuple[int | None, str | None
     return chat.id, chat.full_name
 
 
-def _sender(message: Message) -> str | None:
-    """What the sender is called; an anonymous admin writes as the group."""
+def _sender_name(message: types.Message) -> str | None:
+    """An anonymous admin writes as the group."""
     if message.sender_chat is not None:
         return message.sender_chat.full_name
     return message.from_user.full_name if message.from_user else None
 
 
-def _quoted(message: Message) -> tuple[str | None, int | None]:
-    """The words to which a message replies, and who wrote them: the chosen part, or all."""
+def _quoted_text(message: types.Message) -> tuple[str | None, int | None]:
+    """Return the quoted part of the replied-to text, or all of it, and its author's id."""
     replied, text, author = message.reply_to_message, None, None
     if replied is not None:
         text = replied.text or replied.caption
         author = replied.from_user.id if replied.from_user else None
-        author = author_of(replied.forward_origin)[0] or author
+        author = forward_author(replied.forward_origin)[0] or author
     elif message.external_reply is not None:
-        author = author_of(message.external_reply.origin)[0]
+        author = forward_author(message.external_reply.origin)[0]
     return (message.quote.text if message.quote else text), author
 
 
 @dataclass(frozen=True)
 class Content:
-    """What there is to answer.
+    """Content of a message to answer.
 
     Attributes:
-        text: The sender's words: a caption, or what a place, contact, poll or sticker says.
+        text: The sender's words: a caption, or the text for a location, contact, poll or sticker.
         attachment: The file to read, if any.
-        problem: The key of the sentence for what cannot be read at all.
+        problem: Key of the sentence about content that cannot be read.
     """
 
     text: str = ""
@@ -101,21 +98,19 @@ class Content:
     problem: str | None = None
 
 
-def read_content(message: Message, language: Language) -> Content:
-    """What a message without a text holds."""
+def read_content(message: types.Message, language: Language) -> Content:
+    """Return the content of a message without a text."""
     caption = (message.caption or "").strip()
-    attachment = _attachment(message)
-    if attachment is not None:
+    if attachment := _find_attachment(message):
         return Content(caption, attachment)
-    said = _said(message, language)
-    if said:
-        return Content("\n".join(filter(None, (caption, said))))
+    if description := _describe_in_words(message, language):
+        return Content("\n".join(filter(None, (caption, description))))
     return Content(caption, problem="cannot_read")
 
 
-def _attachment(message: Message) -> Attachment | None:
+def _find_attachment(message: types.Message) -> Attachment | None:
     if message.photo:
-        photo = _best(message.photo)
+        photo = _largest_usable_size(message.photo)
         return Attachment("picture", photo.file_id, photo.file_size or 0, "photo.jpg")
     files: tuple[tuple[Any, AttachmentKind, str], ...] = (
         (message.voice, "sound", "voice.ogg"),
@@ -126,26 +121,24 @@ def _attachment(message: Message) -> Attachment | None:
     )
     for file, kind, name in files:
         if file is not None and message.animation is None:
-            named = getattr(file, "file_name", None) or name
-            return Attachment(kind, file.file_id, file.file_size or 0, named)
+            file_name = getattr(file, "file_name", None) or name
+            return Attachment(kind, file.file_id, file.file_size or 0, file_name)
     return None
 
 
-def _best(sizes: list[types.PhotoSize]) -> types.PhotoSize:
-    """The largest one that is no larger than models look at."""
+def _largest_usable_size(sizes: list[types.PhotoSize]) -> types.PhotoSize:
     ordered = sorted(sizes, key=lambda size: size.width * size.height)
-    fitting = [size for size in ordered if max(size.width, size.height) <= LARGEST_SIDE]
-    return (fitting or ordered)[-1 if fitting else 0]
+    usable = [size for size in ordered if max(size.width, size.height) <= LARGEST_SIDE]
+    return (usable or ordered)[-1 if usable else 0]
 
 
-def _said(message: Message, language: Language) -> str:
-    """A message of a kind of its own, as its sender would say it."""
+def _describe_in_words(message: types.Message, language: Language) -> str:
     if message.venue is not None:
         venue = message.venue
         place = f"{venue.title}, {venue.address}"
-        return say("said_venue", language, place=place, at=_coordinates(venue.location))
+        return say("said_venue", language, place=place, at=_format_coordinates(venue.location))
     if message.location is not None:
-        return say("said_location", language, at=_coordinates(message.location))
+        return say("said_location", language, at=_format_coordinates(message.location))
     if message.contact is not None:
         contact = message.contact
         name = " ".join(filter(None, (contact.first_name, contact.last_name)))
@@ -165,28 +158,28 @@ def _said(message: Message, language: Language) -> str:
 
 
 def is_done(task: types.ChecklistTask) -> bool:
-    """Whether a task of a checklist is marked as done; Telegram has no year but 0 for others."""
+    """Return True if a task is done; Telegram may send 0 as the date of an open one."""
     return bool(task.completed_by_user or task.completed_by_chat or task.completion_date)
 
 
-def _coordinates(location: types.Location) -> str:
-    return f"{location.latitude:.{MAX_PLACES}f}, {location.longitude:.{MAX_PLACES}f}"
+def _format_coordinates(location: types.Location) -> str:
+    return f"{location.latitude:.{DECIMALS}f}, {location.longitude:.{DECIMALS}f}"
 
 
 async def fetch_file(bot: Bot, file_id: str) -> bytes:
-    """The bytes of a file.
+    """Download a file.
 
     Raises:
         DocumentError: It is too large for a bot, or Telegram does not have it (any more).
-        DeliveryError: Telegram cannot be reached; worth another try.
+        DeliveryError: Telegram cannot be reached; worth a retry.
     """
     try:
         file = await bot.get_file(file_id, request_timeout=GET_TIMEOUT)
-    except TelegramBadRequest as error:
+    except exceptions.TelegramBadRequest as error:
         if "too big" in error.message:
             raise DocumentError("too_large", "Telegram calls it too big") from error
         raise DocumentError("broken", "Telegram does not have the file") from error
-    except AiogramError as error:
+    except exceptions.AiogramError as error:
         raise delivery_error(error) from error
     if file.file_path is None:
         raise DocumentError("broken", "Telegram does not say where the file is")
@@ -202,6 +195,6 @@ async def fetch_file(bot: Bot, file_id: str) -> bytes:
                 if size > MAX_BYTES:
                     raise DocumentError("too_large", "more bytes than a bot may fetch")
                 pieces.append(piece)
-    except (AiogramError, OSError, TimeoutError) as error:
+    except (exceptions.AiogramError, OSError, TimeoutError) as error:
         raise DeliveryError(f"a file did not come ({type(error).__name__})") from error
     return b"".join(pieces)

@@ -1,7 +1,7 @@
-"""Receiving updates: stored with their jobs first, confirmed to Telegram second.
+"""Receiving updates: stored with their jobs first, then confirmed to Telegram.
 
-Two ways in, one way on: our own ``getUpdates`` loop, or the webhook's route. Neither trusts what
-arrives, and neither confirms anything while PostgreSQL is away.
+There are two sources: our own ``getUpdates`` loop and the webhook's route. Both accept malformed
+input, and neither confirms anything while PostgreSQL is unavailable.
 """
 
 import asyncio
@@ -29,46 +29,46 @@ from src.telegram.updates import ALLOWED_UPDATES, Access, BotIdentity, classify,
 logger = logging.getLogger(__name__)
 
 BATCH = 100  # updates per getUpdates, Telegram's maximum
-UNAUTHORIZED = 3  # times in a row that Telegram must say it before we believe it
-MAX_BODY = 4 * 1024 * 1024  # bytes of a webhook call; a true one has a few kilobytes
+UNAUTHORIZED = 3  # consecutive 401s before the token counts as wrong
+MAX_BODY = 4 * 1024 * 1024  # bytes of a webhook call; a genuine one has a few kilobytes
 
 
 @dataclass(frozen=True)
 class PollTiming:
-    """The poller's times, in seconds.
+    """Delays of the poller, in seconds.
 
     Attributes:
-        poll: How long Telegram holds a getUpdates without updates.
-        grace: How much longer we wait before we give the request up.
-        first_pause: Doubled with every failure, up to ``longest_pause``.
-        longest_pause: The most between attempts while something is wrong.
-        conflict_pause: The least after a 409.
-        standby_pause: Between attempts to become the one receiver.
-        longest_wish: The most that a 429 is obeyed; nobody hears from us meanwhile.
-        unauthorized: For so long at least Telegram must know nothing of the token.
-        proof_pause: Between two looks whether the lock's connection has to prove that it lives.
+        poll: Time for which Telegram holds a getUpdates request without updates.
+        grace: Additional time before the request times out.
+        first_pause: Pause after the first failure, doubled with every other one.
+        max_pause: Maximum pause between retries.
+        conflict_pause: Minimum pause after a 409.
+        standby_pause: Pause between attempts to become the only receiver.
+        max_retry_after: Maximum ``retry_after`` of a 429 that is respected.
+        unauthorized: Minimum duration of 401s before the token counts as wrong.
+        proof_pause: Pause between checks of the lock's connection.
     """
 
     poll: int = 25
     grace: int = 10
     first_pause: float = 0.5
-    longest_pause: float = 30.0
+    max_pause: float = 30.0
     conflict_pause: float = 5.0
     standby_pause: float = 2.0
-    longest_wish: float = 300.0
+    max_retry_after: float = 300.0
     unauthorized: float = 60.0
     proof_pause: float = 1.0
 
 
 class GetRawUpdates(GetUpdates):
-    """``getUpdates`` whose result stays JSON: one malformed update must not spoil a batch."""
+    """``getUpdates`` with a raw JSON result, so that one malformed update spoils no batch."""
 
     __returning__ = list[Any]
 
 
 @dataclass(eq=False, repr=False)
 class UpdateIntake:
-    """Stores raw updates; what polling and the webhook have in common."""
+    """Stores raw updates, for polling and the webhook alike."""
 
     _client: PgClient
     _updates: UpdateRepository
@@ -77,16 +77,16 @@ class UpdateIntake:
     _metrics: Metrics
     last_received: float | None = None
 
-    def saw_telegram(self) -> None:
-        """Telegram just answered, or called: readiness looks at this."""
+    def note_contact(self) -> None:
+        """Record that Telegram has just answered or called; readiness depends on it."""
         self.last_received = time.monotonic()
         self._metrics.last_poll.set_to_current_time()
 
     async def store(self, raw_updates: Sequence[Any]) -> int:
-        """Store what is worth it, with its jobs, in one transaction; returns how many were new.
+        """Store the relevant updates with their jobs in one transaction; return how many were new.
 
         Raises:
-            StorageError: Nothing is stored, nothing may be confirmed.
+            StorageError: Nothing is stored, so nothing may be confirmed.
         """
         found = []
         for raw in raw_updates:
@@ -100,49 +100,48 @@ class UpdateIntake:
 
 
 class Poller:
-    """Our own ``getUpdates`` loop. Only one process per bot and database runs it at a time."""
+    """A ``getUpdates`` loop that only one process per bot and database runs at a time."""
 
     def __init__(
         self, bot: Bot, intake: UpdateIntake, lock: AdvisoryLock, timing: PollTiming = PollTiming()
     ) -> None:
-        """Poll ``bot``, store through ``intake``, while holding ``lock``."""
+        """Poll ``bot`` and store through ``intake`` while holding ``lock``."""
         self._timing = timing
         self._bot = bot
         self._intake = intake
         self._lock = lock
         self._failures = 0
         self._unauthorized: list[float] = []
-        self._told = ""
+        self._last_message = ""
         self.is_receiver = False
 
     async def run(self) -> None:
-        """Receive until cancelled; every error but a wrong token is waited out.
+        """Receive until cancelled; retry after every error but a wrong token.
 
         Raises:
-            ConfigError: Telegram says again and again, for a while and nothing else between, that
-                it does not know the token (any more).
+            ConfigError: Telegram has rejected the token for a while, without any other result
+                in between.
         """
         offset: int | None = None
-        keeping = asyncio.ensure_future(self._keep_lock())
+        lock_keeper = asyncio.ensure_future(self._keep_lock())
         try:
             while True:
                 try:
-                    await self._become_receiver()
+                    await self._wait_for_lock()
                     offset = await self._receive(offset)
-                    self._recovered()
+                    self._reset_failures()
                 except (exceptions.AiogramError, StorageError, OSError, TimeoutError) as error:
                     await asyncio.sleep(self._pause_after(error))
         finally:
-            keeping.cancel()
+            lock_keeper.cancel()
             await asyncio.to_thread(self._lock.release)
 
-    async def _become_receiver(self) -> None:
-        """Hold the lock of this bot, waiting for it as long as another process has it."""
+    async def _wait_for_lock(self) -> None:
         if self.is_receiver and self._lock.is_connected():
             return
         self.is_receiver = False
         while not await asyncio.to_thread(self._lock.try_exclusive):
-            self._tell(
+            self._log_once(
                 "another process on this database already receives this bot's updates; "
                 "this one stands by and takes over when that one ends"
             )
@@ -150,88 +149,88 @@ class Poller:
         self.is_receiver = True
 
     async def _keep_lock(self) -> None:
-        """Use the lock's connection now and then, also while Telegram holds a getUpdates."""
+        """Check the lock's connection, also during a long getUpdates."""
         while True:
             await asyncio.sleep(self._timing.proof_pause)
             if self.is_receiver and self._lock.needs_proof():
                 await asyncio.to_thread(self._lock.prove)
 
     async def _receive(self, offset: int | None) -> int | None:
-        """One ``getUpdates``; returns the offset that confirms it, None when nothing came.
+        """Run one ``getUpdates`` and return the offset that confirms it, or None without updates.
 
-        The offset is only used for the call right after a batch: after a quiet week Telegram
-        starts anew with a random number, which an old offset could pass over.
+        The offset is used only for the call right after a batch: after a quiet week Telegram
+        restarts with a random number, which an old offset could skip.
         """
         seconds = self._timing.poll
         request = GetRawUpdates(
             offset=offset, limit=BATCH, timeout=seconds, allowed_updates=ALLOWED_UPDATES
         )
         batch = await self._bot(request, request_timeout=seconds + self._timing.grace)
-        self._intake.saw_telegram()
+        self._intake.note_contact()
         if not batch:
             return None
         await self._intake.store(batch)
         numbers = [number for number in map(update_id_of, batch) if number is not None]
         if len(numbers) < len(batch):
-            self._tell("Telegram sent updates without a valid update_id; they are passed over")
+            self._log_once("Telegram sent updates without a valid update_id; they are passed over")
         if not numbers:
-            await asyncio.sleep(1)  # nothing to confirm: do not spin
+            await asyncio.sleep(1)  # nothing to confirm: avoid a busy loop
             return offset
         return max(numbers) + 1
 
-    def _recovered(self) -> None:
+    def _reset_failures(self) -> None:
         if self._failures:
             logger.info("receiving updates again", extra={"failures": self._failures})
         self._failures = 0
         self._unauthorized.clear()
-        self._told = ""
+        self._last_message = ""
 
     def _pause_after(self, error: Exception) -> float:
-        """Tell the operator once per kind of trouble; return how many seconds to wait."""
+        """Log the error once per kind and return the seconds to wait."""
         self._failures += 1
-        growing = self._timing.first_pause * 2 ** min(self._failures, 10)
-        pause: float = min(self._timing.longest_pause, growing) * random.uniform(0.8, 1.2)
-        self._count_unauthorized(error)
+        backoff = self._timing.first_pause * 2 ** min(self._failures, 10)
+        pause: float = min(self._timing.max_pause, backoff) * random.uniform(0.8, 1.2)
+        self._check_unauthorized(error)
         if isinstance(error, exceptions.TelegramRetryAfter):
-            pause = min(float(error.retry_after), self._timing.longest_wish)
+            pause = min(float(error.retry_after), self._timing.max_retry_after)
         if isinstance(error, exceptions.TelegramConflictError):
             pause = max(pause, self._timing.conflict_pause)
-            self._tell(
+            self._log_once(
                 "Telegram reports a conflict (409): another program polls with this token, or a "
                 "webhook is set. Stop the other one; this bot tries again by itself"
             )
         elif isinstance(error, StorageError):
-            self._tell(f"updates wait at Telegram while the database is away: {error}")
+            self._log_once(f"updates wait at Telegram while the database is away: {error}")
         elif isinstance(error, exceptions.ClientDecodeError):
-            self._tell("Telegram's answer to getUpdates is not the Bot API's; trying again")
+            self._log_once("Telegram's answer to getUpdates is not the Bot API's; trying again")
         else:
-            self._tell(f"no updates from Telegram ({type(error).__name__}); trying again")
+            self._log_once(f"no updates from Telegram ({type(error).__name__}); trying again")
         return pause
 
-    def _count_unauthorized(self, error: Exception) -> None:
-        """One 401 may be a mistake of Telegram's; many, over a while, are the truth."""
+    def _check_unauthorized(self, error: Exception) -> None:
+        """Raise if 401s have lasted for a while, as a single one may be Telegram's mistake."""
         if not isinstance(error, exceptions.TelegramUnauthorizedError):
             self._unauthorized.clear()
             return
         now = time.monotonic()
         self._unauthorized.append(now)
-        lasts = now - self._unauthorized[0] >= self._timing.unauthorized
-        if lasts and len(self._unauthorized) >= UNAUTHORIZED:
+        is_lasting = now - self._unauthorized[0] >= self._timing.unauthorized
+        if is_lasting and len(self._unauthorized) >= UNAUTHORIZED:
             raise ConfigError(
                 ["TELEGRAM_BOT_TOKEN: Telegram does not know this token. Copy it from @BotFather"]
             ) from error
 
-    def _tell(self, message: str) -> None:
-        if message != self._told:
-            self._told = message
+    def _log_once(self, message: str) -> None:
+        if message != self._last_message:
+            self._last_message = message
             logger.error(message)
 
 
 class WebhookRoute:
-    """The route that Telegram calls: 200 only for what is stored, 503 while it cannot be."""
+    """Route that Telegram calls: 200 only for stored updates, 503 while storing fails."""
 
     def __init__(self, intake: UpdateIntake, secret: str) -> None:
-        """Accept only calls that carry ``secret``; there is no webhook without one."""
+        """Accept only calls that carry ``secret``, which is required."""
         if not secret:
             raise ConfigError(["TELEGRAM_WEBHOOK_SECRET: a webhook needs a secret"])
         self._intake = intake
@@ -248,13 +247,13 @@ class WebhookRoute:
                 body += chunk
                 if len(body) > MAX_BODY:
                     return PlainTextResponse("too large", 413)
-        except ClientDisconnect:  # Telegram sends the update again; nobody reads this answer
+        except ClientDisconnect:  # Telegram retries; this response is never read
             return PlainTextResponse("incomplete", 400)
         try:
             raw = json.loads(bytes(body))
         except (ValueError, RecursionError):
             return PlainTextResponse("not JSON", 400)
-        self._intake.saw_telegram()
+        self._intake.note_contact()
         try:
             await self._intake.store([raw])
         except StorageError as error:

@@ -1,4 +1,4 @@
-"""An answer as Telegram messages: Markdown to entities first, split second, within bounds."""
+"""Rendering of answers as Telegram messages: Markdown to entities, then split, within limits."""
 
 import asyncio
 import contextlib
@@ -18,32 +18,32 @@ from src.texts.plain_text import is_visible
 
 logger = logging.getLogger(__name__)
 
-# Markup that would cost more than it is worth, hidden from the Markdown parser.
+# Shielding of expensive markup from the Markdown parser.
 #
-# Parsing and laying out Markdown is linear for what people write, and far from it for what an
-# attacker can: a hundred nested lists in one line become thousands of messages, forty quoted empty
-# lines in a spoiler, or thirty nested roots, take longer (or more memory) than there is. What goes
-# beyond the bounds below is shown as it was typed: before the parsing each of its characters is
-# exchanged for a stand-in that means nothing in Markdown, and after it exchanged back. A stand-in
-# is one UTF-16 unit, like what it stands for, so no offset moves.
+# The conversion of Markdown is linear for usual texts, but not for hostile ones: a hundred nested
+# lists in one line become thousands of messages; forty quoted empty lines in a spoiler, or thirty
+# nested roots, exceed any time (or memory). Markup beyond the limits below is shown as it was
+# typed: before parsing, each of its characters is replaced by a stand-in without a meaning in
+# Markdown, and restored afterwards. A stand-in is one UTF-16 unit, like the original, so no offset
+# changes.
 
-MAX_DEPTH = 6  # quotes and lists that begin in one line; what is deeper is text
-MAX_TABLE = 12_000  # characters of a table when its columns are aligned: three messages
-MAX_QUOTES = 6  # ">" in a run of quoted empty lines; telegramify's spoilers try 2^n ways
-MAX_BREAKS = 100  # line breaks in such a run, which its spoilers try n * n ways
-MAX_LATEX_DEPTH = 5  # telegramify doubles what stands under a root or line with each level
-MAX_FORMULAS = 100  # beginnings of formulas; each may look for its end in all the rest
-MAX_DELIMITERS = 300  # of "$", and of "~": escaped round by round, each round a new parsing
-MAX_FENCES = 300  # of code; behind each, telegramify looks back over all that showed nothing
+MAX_DEPTH = 6  # quotes and lists that begin in one line; deeper ones are text
+MAX_TABLE = 12_000  # characters of a table with aligned columns: three messages
+MAX_QUOTES = 6  # ">" in a run of quoted empty lines; telegramify's spoilers backtrack 2^n times
+MAX_BREAKS = 100  # line breaks in such a run, where they backtrack n * n times
+MAX_LATEX_DEPTH = 5  # telegramify doubles the text under a root or line at each level
+MAX_FORMULAS = 100  # starts of formulas; each may scan the rest of the text for its end
+MAX_DELIMITERS = 300  # "$", and "~"; they are escaped one by one, with a new parsing for each
+MAX_FENCES = 300  # code fences; after each, telegramify scans back over all invisible output
 
 SHIELDED = "\\>-+*.)|$~`"
-# U+FDD0 to U+FDEF are no characters and never will be: nobody can type one.
+# U+FDD0 to U+FDEF are Unicode noncharacters, so a text does not need them.
 NONCHARACTERS = dict.fromkeys(range(64976, 65008))
 STAND_INS = {character: chr(0xFDD0 + number) for number, character in enumerate(SHIELDED)}
 ORIGINALS = str.maketrans({stand_in: character for character, stand_in in STAND_INS.items()})
 
 _MARKER = r"(?:>|[-+*](?=[ \t]|$)|[0-9]{1,9}[.)](?=[ \t]|$))"
-# The beginning of a line up to the marker that is one too deep.
+# Start of a line up to the first marker beyond MAX_DEPTH.
 _DEEP_LINE = re.compile(rf"^((?:[ \t]*{_MARKER}){{{MAX_DEPTH}}}[ \t]*)({_MARKER})", re.MULTILINE)
 _FIRST_MARKER = re.compile(rf"[ \t]*{_MARKER}", re.MULTILINE)
 _THEMATIC_BREAK = re.compile(r"[ \t]*([-*])(?:[ \t]*\1){2,}[ \t]*$", re.MULTILINE)
@@ -53,7 +53,7 @@ _LATEX = re.compile(r"(\\[A-Za-z]+)|([{])|([}])|[\s$]")
 
 
 def shield(markdown: str) -> str:
-    """The text with everything beyond the bounds hidden; linear in its length."""
+    """Replace all markup beyond the limits by stand-ins; linear in the length of the text."""
     text = markdown.translate(NONCHARACTERS).replace("\r\n", "\n").replace("\r", "\n")
     text = _DEEP_LINE.sub(_flatten, text)
     text = _shield_tables(text)
@@ -69,12 +69,12 @@ def shield(markdown: str) -> str:
 
 
 def unshield(text: str) -> str:
-    """What was hidden, as it was typed."""
+    """Restore the characters that ``shield`` replaced."""
     return text.translate(ORIGINALS)
 
 
 def _flatten(match: re.Match[str]) -> str:
-    """A line that nests too deeply: its next marker, and so all that follow, are text."""
+    """Turn the first marker beyond MAX_DEPTH, and so all that follow, into text."""
     if _ends_in_thematic_break(match):
         return match.group()
     marker = match.group(2)
@@ -82,7 +82,6 @@ def _flatten(match: re.Match[str]) -> str:
 
 
 def _ends_in_thematic_break(match: re.Match[str]) -> bool:
-    """Whether the markers are a line that is drawn, as in ``* * * * * * * *``."""
     position = match.start()
     while position <= match.start(2):
         if _THEMATIC_BREAK.match(match.string, position):
@@ -95,10 +94,10 @@ def _ends_in_thematic_break(match: re.Match[str]) -> bool:
 
 
 def _shield_tables(text: str) -> str:
-    """Tables that would be mostly the spaces which align their columns stay as they are typed."""
+    """Shield tables that would consist mostly of the spaces that align their columns."""
     if "|" not in text:
         return text
-    done: list[str] = []
+    lines: list[str] = []
     block: list[str] = []
     for line in [*text.split("\n"), ""]:
         if line.strip(" \t>"):
@@ -106,13 +105,13 @@ def _shield_tables(text: str) -> str:
             continue
         if _aligned_size(block) > MAX_TABLE:
             block = [row.replace("|", STAND_INS["|"]) for row in block]
-        done += [*block, line]
+        lines += [*block, line]
         block = []
-    return "\n".join(done[:-1])
+    return "\n".join(lines[:-1])
 
 
 def _aligned_size(rows: list[str]) -> int:
-    """Characters of the rows as a table: every column as wide as its widest cell."""
+    """Return the characters of a table whose columns are as wide as their widest cell."""
     widths: list[int] = []
     for row in rows:
         cells = row.split("|")
@@ -137,7 +136,7 @@ def _is_costly_latex(text: str) -> bool:
 
 
 def _latex_depth(text: str) -> int:
-    """How deeply commands and braces are nested; a command's argument may come without braces."""
+    """Return the nesting of commands and braces; a command's argument may lack braces."""
     deepest = braces = commands = 0
     for command, opens, closes in _LATEX.findall(text):
         if command:
@@ -152,19 +151,19 @@ def _latex_depth(text: str) -> int:
     return deepest
 
 
-# It happens in threads, away from the event loop, and has a deadline; what misses it, or fails, is
-# shown as plain text. A thread cannot be ended, so ``markup_shield`` bounds what one may cost.
-# Should one go on all the same, it keeps one of few places, and when there is none left every text
-# is shown as it is, without waiting.
+# Rendering runs in threads beside the event loop, with a timeout; a text that times out or fails
+# is shown as plain text. A thread cannot be stopped, so ``shield`` limits its cost. A thread that
+# is overdue nevertheless keeps its slot; when all slots are lost, every text is shown as plain
+# text at once.
 
 T = TypeVar("T")
 
 MAX_UTF16 = 4096  # UTF-16 code units of one message
 MAX_PARTS = 10  # messages of one answer, where no setting says otherwise
-MAX_ENTITIES = 100  # of a message; Telegram passes over the others
-MAX_SOURCE = 60_000  # characters of Markdown; a longer text is shown as it is
-RENDER_SECONDS = 3.0  # the longest texts that an answer may have take 0.3
-RENDER_THREADS = 2  # more would only take Python from each other
+MAX_ENTITIES = 100  # of a message; Telegram ignores the others
+MAX_SOURCE = 60_000  # characters of Markdown; a longer text is shown as plain text
+RENDER_SECONDS = 3.0  # timeout; the longest possible answers take 0.3
+RENDER_THREADS = 2  # more would only compete for the interpreter lock
 
 
 @dataclass(frozen=True)
@@ -173,8 +172,8 @@ class Part:
 
     Attributes:
         text: At most 4096 UTF-16 units.
-        entities: Its formatting.
-        keyboard: The buttons under it.
+        entities: Formatting of the text.
+        keyboard: Buttons under the message.
     """
 
     text: str
@@ -183,24 +182,24 @@ class Part:
 
 
 class RenderThreads:
-    """Runs functions in threads that nobody waits for longer than a deadline, nor at exit."""
+    """Runs functions in daemon threads with a timeout; neither callers nor the exit wait more."""
 
     def __init__(self) -> None:
-        """Those that are overdue keep their places until they end."""
-        self._free = asyncio.Semaphore(RENDER_THREADS)
+        """Create the slots; an overdue thread keeps its own until it ends."""
+        self._slots = asyncio.Semaphore(RENDER_THREADS)
         self._overdue = 0
 
     async def run(self, work: Callable[[], T], *, seconds: float) -> T:
-        """The result of ``work``.
+        """Run ``work`` in a thread and return its result.
 
         Raises:
-            TimeoutError: It took longer, or every place is taken by work that did.
-            RuntimeError: It failed; the message names the error's type.
+            TimeoutError: It took longer than ``seconds``, or all slots are taken by overdue work.
+            RuntimeError: It failed; the message is the type of its error.
         """
         if self._overdue >= RENDER_THREADS:
             raise TimeoutError
         async with asyncio.timeout(seconds):
-            await self._free.acquire()
+            await self._slots.acquire()
             future = self._start(work)
             try:
                 return await asyncio.shield(future)
@@ -212,58 +211,58 @@ class RenderThreads:
     def _start(self, work: Callable[[], T]) -> asyncio.Future[T]:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
-        future.add_done_callback(self._leave)
+        future.add_done_callback(self._release)
 
         def run() -> None:
             try:
-                tell = partial(future.set_result, work())
-            except BaseException as error:  # noqa: BLE001  (a panic of Rust is no Exception)
-                tell = partial(future.set_exception, RuntimeError(type(error).__name__))
-            with contextlib.suppress(RuntimeError):  # the loop is gone: so is who waited
-                loop.call_soon_threadsafe(tell)
+                settle = partial(future.set_result, work())
+            except BaseException as error:  # noqa: BLE001  (a Rust panic is no Exception)
+                settle = partial(future.set_exception, RuntimeError(type(error).__name__))
+            with contextlib.suppress(RuntimeError):  # the loop is closed, and with it the caller
+                loop.call_soon_threadsafe(settle)
 
         threading.Thread(target=run, name="render", daemon=True).start()
         return future
 
-    def _leave(self, future: asyncio.Future[Any]) -> None:
-        self._free.release()
-        future.exception()  # looked at, also when nobody waits for it any more
+    def _release(self, future: asyncio.Future[Any]) -> None:
+        self._slots.release()
+        future.exception()  # mark it as retrieved if no caller waits any more
 
     def _end_overdue(self, _future: asyncio.Future[Any]) -> None:
         self._overdue -= 1
 
 
 class Renderer:
-    """Makes Telegram messages of Markdown, whatever it is."""
+    """Converts any Markdown to Telegram messages."""
 
     def __init__(self, *, seconds: float = RENDER_SECONDS) -> None:
-        """One for a process; a text gets so many seconds before it is shown as it is."""
+        """Create one per process; a text is shown as plain text after ``seconds``."""
         self._threads = RenderThreads()
         self._seconds = seconds
 
     async def render(
         self, markdown: str, *, max_parts: int = MAX_PARTS, ending: str = "…"
     ) -> list[Part]:
-        """An answer as Telegram messages; none when there is nothing to see.
+        """Return an answer as Telegram messages; none if nothing of it is visible.
 
         Args:
             markdown: The answer.
-            max_parts: The most messages; what is left over is cut off.
-            ending: Says so at the end of the last one.
+            max_parts: Maximum number of messages; the rest is cut off.
+            ending: Appended to the last message if the answer was cut.
         """
-        parts = await self._lay_out(markdown, max_parts)
+        parts = await self._convert_in_thread(markdown, max_parts)
         if len(parts) > max_parts:
-            parts[max_parts - 1] = _with_ending(parts[max_parts - 1], ending)
+            parts[max_parts - 1] = _append_ending(parts[max_parts - 1], ending)
         return parts[:max_parts]
 
     async def render_start(self, markdown: str) -> Part | None:
-        """The first of the messages; None when there is nothing to see."""
-        return next(iter(await self._lay_out(markdown, 1)), None)
+        """Return the first message, or None if nothing is visible."""
+        return next(iter(await self._convert_in_thread(markdown, 1)), None)
 
-    async def _lay_out(self, markdown: str, max_parts: int) -> list[Part]:
+    async def _convert_in_thread(self, markdown: str, max_parts: int) -> list[Part]:
         try:
             return await self._threads.run(
-                lambda: _lay_out(markdown, max_parts), seconds=self._seconds
+                lambda: _convert(markdown, max_parts), seconds=self._seconds
             )
         except TimeoutError:
             logger.warning("an answer takes too long to format; it is shown as plain text")
@@ -273,11 +272,11 @@ class Renderer:
 
 
 def split_text(text: str) -> list[Part]:
-    """A text without formatting as Telegram messages."""
+    """Return an unformatted text as Telegram messages."""
     return _split(text, [], MAX_PARTS)[:MAX_PARTS]
 
 
-def _lay_out(markdown: str, max_parts: int) -> list[Part]:
+def _convert(markdown: str, max_parts: int) -> list[Part]:
     if len(markdown) > MAX_SOURCE:
         return _split(markdown, [], max_parts)
     text, entities = convert(shield(markdown))
@@ -290,46 +289,44 @@ def _lay_out(markdown: str, max_parts: int) -> list[Part]:
 
 
 def _split(text: str, entities: list[Any], max_parts: int) -> list[Part]:
-    """Messages of a formatted text; when there are too many, at least one too many.
+    """Split a formatted text into messages, at least ``max_parts + 1`` if there are too many.
 
-    The entities are telegramify's; of each message Telegram looks at the first MAX_ENTITIES.
+    The entities are telegramify's; MAX_ENTITIES of each message are kept.
     """
     text = text[: (max_parts + 2) * MAX_UTF16]
     ordered = sorted(entities, key=lambda entity: (entity.offset, -entity.length))
     chunks = split_entities(text, ordered, MAX_UTF16)
-    return [_trimmed(*chunk) for chunk in chunks if is_visible(chunk[0])]
+    return [_trim(*chunk) for chunk in chunks if is_visible(chunk[0])]
 
 
-def _trimmed(text: str, entities: list[Any]) -> Part:
-    """Without the line breaks around it, which Telegram would take away too."""
+def _trim(text: str, entities: list[Any]) -> Part:
+    """Telegram would remove surrounding line breaks, too."""
     before = len(text) - len(text.lstrip("\n"))
     body = text.strip("\n")
-    ours = [MessageEntity(**entity.to_dict()) for entity in entities[:MAX_ENTITIES]]
-    return Part(body, _clipped(ours, before, utf16_len(body)))
+    converted = [MessageEntity(**entity.to_dict()) for entity in entities[:MAX_ENTITIES]]
+    return Part(body, _clip(converted, before, utf16_len(body)))
 
 
-def _with_ending(part: Part, ending: str) -> Part:
-    """The message, as much of it as leaves room for a sentence behind it."""
+def _append_ending(part: Part, ending: str) -> Part:
     room = MAX_UTF16 - utf16_len(ending) - 2
     units = part.text.encode("utf-16-le", "surrogatepass")[: 2 * room]
     body = units.decode("utf-16-le", "ignore").rstrip()
-    return Part(f"{body}\n\n{ending}", _clipped(part.entities, 0, utf16_len(body)))
+    return Part(f"{body}\n\n{ending}", _clip(part.entities, 0, utf16_len(body)))
 
 
-def _clipped(entities: Sequence[MessageEntity], start: int, length: int) -> list[MessageEntity]:
-    """The entities within ``length`` units from ``start``, counted from there."""
+def _clip(entities: Sequence[MessageEntity], start: int, length: int) -> list[MessageEntity]:
     clipped = []
     for entity in entities:
         first = max(0, entity.offset - start)
         last = min(length, entity.offset + entity.length - start)
         if last > first:
-            place = {"offset": first, "length": last - first}
-            clipped.append(entity.model_copy(update=place))
+            span = {"offset": first, "length": last - first}
+            clipped.append(entity.model_copy(update=span))
     return clipped
 
 
 def with_note(parts: Sequence[Part], note: str) -> list[Part]:
-    """The messages with a line in small under the last; where it has no room, as one more."""
+    """Return the messages with a note in small print below, or in a message of its own if long."""
     *before, last = parts
     start = utf16_len(last.text) + 2
     if start + utf16_len(note) > MAX_UTF16:
@@ -339,66 +336,64 @@ def with_note(parts: Sequence[Part], note: str) -> list[Part]:
 
 
 def with_lead(lead: str, parts: Sequence[Part]) -> list[Part]:
-    """The messages below a line in small; where it has no room, it comes before them."""
+    """Return the messages with a lead in small print above, or in messages of its own if long."""
     first, *rest = parts
     shift = utf16_len(lead) + 2
     if shift + utf16_len(first.text) > MAX_UTF16:
-        before = [Part(text, [_small(0, text)]) for text in (p.text for p in split_text(lead))]
+        before = [Part(part.text, [_small(0, part.text)]) for part in split_text(lead)]
         return [*before, *parts]
-    moved = [
+    shifted = [
         entity.model_copy(update={"offset": entity.offset + shift}) for entity in first.entities
     ]
     text = f"{lead}\n\n{first.text}"
-    return [Part(text, [_small(0, lead), *moved], first.keyboard), *rest]
+    return [Part(text, [_small(0, lead), *shifted], first.keyboard), *rest]
 
 
 def _small(start: int, note: str) -> MessageEntity:
-    """Telegram has no small print; a quotation is set apart, and its text is smaller."""
+    """A blockquote, whose text is smaller, as Telegram has no small print."""
     return MessageEntity(type="blockquote", offset=start, length=utf16_len(note))
 
 
-# What means something in Markdown, or in what telegramify adds to it.
-# Not "[" and "(": a backslash makes them the beginning of a formula.
+# Characters with a meaning in Markdown or telegramify's extensions, without "[" and "(": a
+# backslash before those starts a formula.
 SPECIAL = re.compile(r"([\\`*_{}\]<>#+\-.!|~&$=^])")
-FORMATTING = re.compile(r"([\\*_<>|~&])")  # what a word alone may hold
+FORMATTING = re.compile(r"([\\*_<>|~&])")  # those that matter within a single word
 EDGES = " \t«»“”„\"'.,:;!?()[]…"
 MIN_LINE = 3  # characters
-MAX_LINES = 40  # of the user that are looked for at every place of the answer
+MAX_LINES = 40  # lines of the user to search for in the answer
 
 
-def keep_words(markdown: str, said: Iterable[str]) -> str:
-    """The answer, with the words of the user unformatted, as typed; linear in its length.
+def keep_words(markdown: str, user_texts: Iterable[str]) -> str:
+    """Escape the user's words in an answer, so that they stay as typed; linear in its length.
 
-    Their lines where quoted whole, and their words anywhere, are escaped. Code is left alone:
-    nothing in it is formatted.
+    The user's lines are escaped if quoted whole, and their words everywhere. Code is left alone,
+    as nothing in it is formatted.
 
     Args:
         markdown: The answer.
-        said: The texts of the user that the answer may repeat.
+        user_texts: Texts of the user that the answer may repeat.
     """
-    texts = list(dict.fromkeys(said))
+    texts = list(dict.fromkeys(user_texts))
     words = {word.strip(EDGES) for text in texts for word in text.split()}
-    own = frozenset(word for word in words if FORMATTING.search(word))
+    special_words = frozenset(word for word in words if FORMATTING.search(word))
     lines = {line.strip() for text in texts for line in text.splitlines()}
     quoted = [line for line in lines if len(line) >= MIN_LINE and SPECIAL.search(line)]
-    if not own and not quoted:
+    if not special_words and not quoted:
         return markdown
     longest = sorted(quoted, key=len, reverse=True)[:MAX_LINES]
-    whole = re.compile("|".join([f"(?P<code>{CODE})", *map(re.escape, longest)]), re.DOTALL)
-    kept: list[str] = []
+    pattern = re.compile("|".join([f"(?P<code>{CODE})", *map(re.escape, longest)]), re.DOTALL)
+    pieces: list[str] = []
     end = 0
-    for piece in whole.finditer(markdown):
-        kept.append(_with_words(markdown[end : piece.start()], own))
-        kept.append(piece[0] if piece["code"] else SPECIAL.sub(r"\\\1", piece[0]))
+    for piece in pattern.finditer(markdown):
+        pieces.append(_escape_words(markdown[end : piece.start()], special_words))
+        pieces.append(piece[0] if piece["code"] else SPECIAL.sub(r"\\\1", piece[0]))
         end = piece.end()
-    return "".join([*kept, _with_words(markdown[end:], own)])
+    return "".join([*pieces, _escape_words(markdown[end:], special_words)])
 
 
-def _with_words(markdown: str, own: frozenset[str]) -> str:
-    """The text with each of the words escaped."""
-
+def _escape_words(markdown: str, words: frozenset[str]) -> str:
     def escape(match: re.Match[str]) -> str:
         word = match[0].strip(EDGES)
-        return FORMATTING.sub(r"\\\1", match[0]) if word in own else match[0]
+        return FORMATTING.sub(r"\\\1", match[0]) if word in words else match[0]
 
-    return re.sub(r"\S+", escape, markdown) if own else markdown
+    return re.sub(r"\S+", escape, markdown) if words else markdown

@@ -1,4 +1,4 @@
-"""The aiogram side of the bot: session with its limits, dispatcher, commands, webhook."""
+"""Setup of aiogram: a session with checks and rate limits, dispatcher, commands, webhook."""
 
 import asyncio
 import json
@@ -9,10 +9,7 @@ from typing import Any, cast
 
 from aiogram import Bot, Dispatcher, exceptions, types
 from aiogram.client.session.aiohttp import AiohttpSession
-from aiogram.client.session.middlewares.base import (
-    BaseRequestMiddleware,
-    NextRequestMiddlewareType,
-)
+from aiogram.client.session.middlewares import base
 from aiogram.client.telegram import TelegramAPIServer
 from aiogram.methods import EditMessageText, Response, SendMessage, TelegramMethod
 from aiogram.methods.base import TelegramType
@@ -30,35 +27,35 @@ from src.telegram.handlers import Handlers
 from src.telegram.updates import ALLOWED_UPDATES, BotIdentity
 from src.texts import LANGUAGES, say
 
-# The HTTP session to Telegram: whatever is answered becomes a result or aiogram's own error.
+# HTTP session to Telegram that turns every response into a result or one of aiogram's errors.
 #
-# aiogram's session trusts the Bot API: a body that is no UTF-8, an error without a description, or
-# a ``retry_after`` that is no number, raise what no caller expects, and redirects are followed.
-# Here a refusal keeps the class that its status asks for, however odd its body.
+# aiogram's own session trusts the Bot API: a body that is no UTF-8, an error without a description
+# or a ``retry_after`` that is no number raise unexpected errors, and redirects are followed. Here
+# a refusal keeps the class of its status, however malformed its body.
 
-MAX_RETRY_AFTER = 86_400  # seconds; whoever asks us to wait for more than a day is mistaken
-FLOOD_PAUSE = 3  # seconds to wait after a 429 that names none
+MAX_RETRY_AFTER = 86_400  # seconds; a longer pause must be a mistake
+FLOOD_PAUSE = 3  # seconds to wait after a 429 without a valid retry_after
 MAX_CHAT_ID = 2**52
-# The result of a request that Telegram says it has taken, in a form that is not understood.
-TAKEN: Any = SimpleNamespace(message_id=UNKNOWN_ID)
+# Result of a request that Telegram has accepted with an unparsable response.
+ACCEPTED: Any = SimpleNamespace(message_id=UNKNOWN_ID)
 
 
 class TelegramSession(AiohttpSession):
-    """aiogram's session with its trust taken out."""
+    """aiogram's session without trust in the responses."""
 
     async def make_request(
         self,
         bot: Bot,
         method: TelegramMethod[TelegramType],
-        timeout: int | None = None,  # noqa: ASYNC109  (it is aiogram's)
+        timeout: int | None = None,  # noqa: ASYNC109  (aiogram's signature)
     ) -> TelegramType:
-        """Send one request, and follow no redirect: the Bot API makes none.
+        """Send one request; redirects are not followed, as the Bot API makes none.
 
         Raises:
-            TelegramAPIError: It was refused; each status has its class.
-            TelegramNetworkError: No answer; its cause says how far the request came.
-            ClientDecodeError: The answer with a status of success is not the Bot API's. One that
-                says ``ok`` is not looked at further where only its success matters.
+            TelegramAPIError: It was refused; the class depends on the status.
+            TelegramNetworkError: No response; the cause says how far the request got.
+            ClientDecodeError: A response with a success status is not the Bot API's. One that says
+                ``ok`` is accepted unparsed if only the success matters.
         """
         session = await self.create_session()
         url = self.api.api_url(token=bot.token, method=method.__api_method__)
@@ -70,10 +67,7 @@ class TelegramSession(AiohttpSession):
                 allow_redirects=False,
             ) as response:
                 body = await response.read()
-        except TimeoutError as error:
-            raise exceptions.TelegramNetworkError(
-                method=method, message="Request timeout error"
-            ) from error
+        # A TimeoutError is an OSError.
         except (ClientError, OSError, asyncio.IncompleteReadError) as error:
             raise exceptions.TelegramNetworkError(
                 method=method, message=type(error).__name__
@@ -85,27 +79,27 @@ class TelegramSession(AiohttpSession):
     def check_response(
         self, bot: Bot, method: TelegramMethod[TelegramType], status_code: int, content: str
     ) -> Response[TelegramType]:
-        """The parsed answer; raises what ``make_request`` raises for a refusal."""
+        """Parse a response; raise as ``make_request`` for a refusal."""
         try:
             body = json.loads(content)
         except (ValueError, RecursionError):
             body = None
-        known = body if isinstance(body, dict) else {}
-        if status_code < HTTPStatus.MULTIPLE_CHOICES and known.get("ok") is not False:
+        fields = body if isinstance(body, dict) else {}
+        if status_code < HTTPStatus.MULTIPLE_CHOICES and fields.get("ok") is not False:
             try:
                 return self._check_success(bot, method, status_code, content)
             except exceptions.ClientDecodeError:
-                if known.get("ok") is not True or method.__api_method__.startswith("get"):
+                if fields.get("ok") is not True or method.__api_method__.startswith("get"):
                     raise
-                return Response.model_construct(ok=True, result=TAKEN)
+                return Response.model_construct(ok=True, result=ACCEPTED)
         status = status_code
         if status < HTTPStatus.MULTIPLE_CHOICES:
-            status = _whole(known.get("error_code"), 400, 599) or HTTPStatus.BAD_REQUEST
+            status = _int_within(fields.get("error_code"), 400, 599) or HTTPStatus.BAD_REQUEST
         refusal = {
             "ok": False,
             "error_code": status,
-            "description": str(known.get("description") or f"HTTP {status}"),
-            "parameters": _parameters(known.get("parameters"), status),
+            "description": str(fields.get("description") or f"HTTP {status}"),
+            "parameters": _valid_parameters(fields.get("parameters"), status),
         }
         return super().check_response(bot, method, status, json.dumps(refusal))
 
@@ -114,7 +108,7 @@ class TelegramSession(AiohttpSession):
     ) -> Response[TelegramType]:
         try:
             response = super().check_response(bot, method, status_code, content)
-        except exceptions.ClientDecodeError as error:  # it quotes the body, which may quote a user
+        except exceptions.ClientDecodeError as error:  # its text may quote a user; replace it
             cause = ValueError(type(error.original).__name__)
             raise exceptions.ClientDecodeError(error.message, cause, None) from None
         if response.result is None:
@@ -122,54 +116,54 @@ class TelegramSession(AiohttpSession):
         return response
 
 
-def _parameters(parameters: Any, status: int) -> dict[str, int]:
-    """What a refusal asks for, as far as it makes sense."""
+def _valid_parameters(parameters: Any, status: int) -> dict[str, int]:
     if not isinstance(parameters, dict):
         parameters = {}
-    found: dict[str, int] = {}
+    valid: dict[str, int] = {}
     if status == HTTPStatus.TOO_MANY_REQUESTS:
         seconds = parameters.get("retry_after")
-        named = seconds if _is_number(seconds) else FLOOD_PAUSE
-        found["retry_after"] = int(min(max(named, 1), MAX_RETRY_AFTER))
-    chat_id = _whole(parameters.get("migrate_to_chat_id"), -MAX_CHAT_ID, -1)
+        requested = seconds if _is_number(seconds) else FLOOD_PAUSE
+        valid["retry_after"] = int(min(max(requested, 1), MAX_RETRY_AFTER))
+    chat_id = _int_within(parameters.get("migrate_to_chat_id"), -MAX_CHAT_ID, -1)
     if chat_id is not None:
-        found["migrate_to_chat_id"] = chat_id
-    return found
+        valid["migrate_to_chat_id"] = chat_id
+    return valid
 
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and value == value
 
 
-def _whole(value: Any, least: int, most: int) -> int | None:
+def _int_within(value: Any, least: int, most: int) -> int | None:
     is_whole = isinstance(value, int) and not isinstance(value, bool)
     return value if is_whole and least <= value <= most else None
 
 
-# Telegram: about one message a second in a chat (short bursts pass), 20 a minute in a group.
+# Telegram's limits: about one message per second in a chat (short bursts pass), 20 per minute in a
+# group.
 PRIVATE_BURST, PRIVATE_SECONDS = 5, 5.0
 GROUP_BURST, GROUP_SECONDS = 20, 60.0
-MAX_CHATS = 10_000  # limiters kept; the least recently used goes first
+MAX_CHATS = 10_000  # cached limiters; the least recently used one is evicted
 
 
-class ThrottleMiddleware(BaseRequestMiddleware):
-    """Delays messages above Telegram's limits instead of running into 429."""
+class ThrottleMiddleware(base.BaseRequestMiddleware):
+    """Delays messages above Telegram's limits instead of provoking a 429."""
 
     def __init__(self, messages_per_second: int, metrics: Metrics) -> None:
-        """Allow so many messages a second over all chats (Telegram's default is 30)."""
-        self._all = AsyncLimiter(messages_per_second, 1.0)
-        self._limiter_of = lru_cache(MAX_CHATS)(_chat_limiter)
+        """Allow so many messages per second over all chats (Telegram's default is 30)."""
+        self._global_limiter = AsyncLimiter(messages_per_second, 1.0)
+        self._limiter_of = lru_cache(MAX_CHATS)(_build_limiter)
         self._metrics = metrics
 
     async def __call__(
         self,
-        make_request: NextRequestMiddlewareType[TelegramType],
+        make_request: base.NextRequestMiddlewareType[TelegramType],
         bot: Bot,
         method: TelegramMethod[TelegramType],
     ) -> Response[TelegramType]:
-        """Wait for a place (a stopped delivery does not), send, count."""
+        """Wait for a slot unless the delivery is stopped, then send and count the request."""
         if isinstance(method, SendMessage | EditMessageText):
-            await wait_unless_stopped(self._wait_for_place(method.chat_id))
+            await wait_unless_stopped(self._wait_for_slot(method.chat_id))
         result = "error"
         try:
             response: Any = await make_request(bot, method)
@@ -178,23 +172,23 @@ class ThrottleMiddleware(BaseRequestMiddleware):
         finally:
             self._metrics.requests.labels(method.__api_method__, result).inc()
 
-    async def _wait_for_place(self, chat_id: int | str | None) -> None:
+    async def _wait_for_slot(self, chat_id: int | str | None) -> None:
         await self._limiter_of(chat_id if isinstance(chat_id, int) else 0).acquire()
-        await self._all.acquire()
+        await self._global_limiter.acquire()
 
 
-def _chat_limiter(chat_id: int) -> AsyncLimiter:
+def _build_limiter(chat_id: int) -> AsyncLimiter:
     if chat_id < 0:
         return AsyncLimiter(GROUP_BURST, GROUP_SECONDS)
     return AsyncLimiter(PRIVATE_BURST, PRIVATE_SECONDS)
 
 
 STARTUP_TIMEOUT = 15  # seconds for each request at start
-MENU_LABEL = "Pomni"  # Telegram has one for everybody, so it is in no language
+MENU_LABEL = "Pomni"  # Telegram has one label for all users, so it is not translated
 
 
 def build_bot(settings: Settings, metrics: Metrics) -> Bot:
-    """The bot of the token, on the Bot API server of the settings."""
+    """Create the bot of the token on the configured Bot API server."""
     if settings.telegram_bot_token is None:
         raise ConfigError(["TELEGRAM_BOT_TOKEN: it is missing. Get one from @BotFather"])
     session = TelegramSession(api=TelegramAPIServer.from_base(settings.telegram_api_base))
@@ -203,14 +197,14 @@ def build_bot(settings: Settings, metrics: Metrics) -> Bot:
 
 
 def build_dispatcher(core: Core, delivery: Delivery, identity: BotIdentity) -> Dispatcher:
-    """The dispatcher with all handlers, which show through ``delivery``."""
+    """Create the dispatcher with all handlers, which reply through ``delivery``."""
     dispatcher = Dispatcher(disable_fsm=True)
     Handlers(core, delivery, identity).register(dispatcher)
     return dispatcher
 
 
 async def get_identity(bot: Bot) -> BotIdentity:
-    """Who we are, from Telegram.
+    """Ask Telegram for the bot's identity.
 
     Raises:
         ConfigError: The token is wrong.
@@ -230,7 +224,7 @@ async def get_identity(bot: Bot) -> BotIdentity:
 
 
 async def describe_bot(settings: Settings) -> str:
-    """The bot of the token, as the doctor shows it: ``@name (id)``; raises as ``get_identity``."""
+    """Return ``@name (id)`` of the bot for the doctor; raises as ``get_identity``."""
     bot = build_bot(settings, Metrics())
     try:
         identity = await get_identity(bot)
@@ -240,10 +234,10 @@ async def describe_bot(settings: Settings) -> str:
 
 
 async def announce(bot: Bot, settings: Settings) -> None:
-    """Tell Telegram how to reach us, show the commands in each language, and the menu button.
+    """Set or delete the webhook, and set the commands in each language and the menu button.
 
     Raises:
-        AiogramError: Telegram refused, or cannot be reached.
+        AiogramError: Telegram refused or cannot be reached.
     """
     if settings.telegram_webhook_url and settings.telegram_webhook_secret:
         await bot.set_webhook(
@@ -255,7 +249,7 @@ async def announce(bot: Bot, settings: Settings) -> None:
     else:
         await bot.delete_webhook(drop_pending_updates=False, request_timeout=STARTUP_TIMEOUT)
     for language in LANGUAGES:
-        code = None if language == "en" else language  # English is everybody else's
+        code = None if language == "en" else language  # English is the default
         for scope in (None, types.BotCommandScopeAllGroupChats()):
             menu = [
                 types.BotCommand(
@@ -267,16 +261,16 @@ async def announce(bot: Bot, settings: Settings) -> None:
             await bot.set_my_commands(
                 menu, scope=scope, language_code=code, request_timeout=STARTUP_TIMEOUT
             )
-    await _show_menu_button(bot, settings.app_url)
+    await _set_menu_button(bot, settings.app_url)
 
 
-async def _show_menu_button(bot: Bot, app_url: str | None) -> None:
-    """Let the button beside the text field open the page; without one take away ours alone."""
+async def _set_menu_button(bot: Bot, app_url: str | None) -> None:
+    """Without an app, reset only a button of our own."""
     if app_url is not None:
         button = types.MenuButtonWebApp(text=MENU_LABEL, web_app=types.WebAppInfo(url=app_url))
         await bot.set_chat_menu_button(menu_button=button, request_timeout=STARTUP_TIMEOUT)
         return
-    shown = await bot.get_chat_menu_button(request_timeout=STARTUP_TIMEOUT)
-    if isinstance(shown, types.MenuButtonWebApp) and shown.text == MENU_LABEL:
-        usual = types.MenuButtonDefault()
-        await bot.set_chat_menu_button(menu_button=usual, request_timeout=STARTUP_TIMEOUT)
+    current = await bot.get_chat_menu_button(request_timeout=STARTUP_TIMEOUT)
+    if isinstance(current, types.MenuButtonWebApp) and current.text == MENU_LABEL:
+        default = types.MenuButtonDefault()
+        await bot.set_chat_menu_button(menu_button=default, request_timeout=STARTUP_TIMEOUT)

@@ -1,15 +1,13 @@
-"""Tasks of the queue: handle updates or interrupt their answers, send reminders, end questions."""
+"""Tasks of the queue that handle or interrupt updates, send reminders and close questions."""
 
 import asyncio
 import logging
 import time
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import partial
 from typing import Literal, cast
 
-from aiogram import Dispatcher
-from aiogram.types import Update
+from aiogram import Dispatcher, types
 from procrastinate import App, JobContext
 from procrastinate.job_context import AbortReason
 
@@ -17,29 +15,28 @@ from src.base import errors
 from src.base.metrics import Metrics
 from src.core import Core
 from src.memory.question_repo import SHOW_ENDING, QuestionRepository
-from src.queue.job_repo import COMMANDS_QUEUE, CONTROL_QUEUE, REMINDERS_QUEUE, TURNS_QUEUE
+from src.queue import job_repo, woken_worker
 from src.queue.update_repo import UpdateKind, UpdateOutcome, WaitingUpdate
-from src.queue.woken_worker import FINISHED, WAITING
 from src.queue.workers import BackOff, every
 from src.reminders.reminder_repo import REMIND, DueReminder
 from src.reminders.screens import LATE, arrival
 from src.talk.turn_state import TurnControl
 from src.telegram.delivery import Address, Delivery
-from src.telegram.incoming import Arrived
+from src.telegram.incoming import Context
 from src.telegram.rendering import split_text
 from src.texts import choose_language, say
 
 logger = logging.getLogger(__name__)
 
-MODEL_ATTEMPTS = 6  # then the bot apologises: 1 + 2 + 4 + 8 + 16 s of waiting in all
+MODEL_ATTEMPTS = 6  # then the bot apologises, after pauses of 1 + 2 + 4 + 8 + 16 seconds
 APOLOGY_KINDS: tuple[UpdateKind, ...] = ("message", "media", "teach", "command", "new", "stop")
-DELIVERY_DAYS = 1.0  # how long an answer is offered to a Telegram that does not take it
-MORE_CHANCES = 1  # for what is refused, or fails, without a reason that we know
-NONSENSE_CHANCES = 2  # more, for what is answered in a way that is not understood
+DELIVERY_DAYS = 1.0  # during which an answer is retried if Telegram cannot be reached
+EXTRA_ATTEMPTS = 1  # retries after a refusal or failure for an unknown reason
+EXTRA_NONSENSE_ATTEMPTS = 2  # retries after an unparsable response
 
 
 class UpdateTasks:
-    """Handles stored updates; every object it needs is handed in."""
+    """Tasks that handle stored updates."""
 
     def __init__(self, core: Core, dispatcher: Dispatcher, delivery: Delivery) -> None:
         """Feed ``dispatcher`` with updates; apologise through ``delivery``."""
@@ -50,34 +47,36 @@ class UpdateTasks:
         self._questions = QuestionRepository(core.client)
 
     def register(self, app: App) -> None:
-        """Tell the queue about the tasks, under the names that the stored jobs carry."""
+        """Register the tasks under the names in the stored jobs."""
         for name, queue, work in (
-            ("handle_update", TURNS_QUEUE, self.handle_update),
-            ("interrupt_turn", CONTROL_QUEUE, self.interrupt_turn),
-            ("apologise", CONTROL_QUEUE, self.apologise),
+            ("handle_update", job_repo.TURNS_QUEUE, self.handle_update),
+            ("interrupt_turn", job_repo.CONTROL_QUEUE, self.interrupt_turn),
+            ("apologise", job_repo.CONTROL_QUEUE, self.apologise),
         ):
             app.task(name=name, queue=queue, pass_context=True, retry=BackOff())(work)
-        app.task(name=SHOW_ENDING, queue=COMMANDS_QUEUE, retry=BackOff())(self.show_ending)
+        app.task(name=SHOW_ENDING, queue=job_repo.COMMANDS_QUEUE, retry=BackOff())(
+            self.show_ending
+        )
 
     async def handle_update(
         self,
         context: JobContext,
         update: int,
-        message_id: int | None = None,  # noqa: ARG002  (it is there for interrupt_turn)
+        message_id: int | None = None,  # noqa: ARG002  (for interrupt_turn)
     ) -> None:
-        """Feed one stored update to the dispatcher, in a task of its own.
+        """Feed one stored update to the dispatcher, in an asyncio task of its own.
 
-        A user's Stop cancels this job; that ends the generation only, and the turn finishes with
-        what there is. A shutdown cancels it too; then the turn is left as it is and tried again.
-        The job ends with the update, in the transaction that says that it is handled.
+        A user's Stop cancels this job, but ends only the generation: the turn finishes with the
+        text so far. A shutdown also cancels the turn, which is retried later. The job is finished
+        in the transaction that marks the update as handled.
 
         Args:
-            context: The queue's.
+            context: Context of the job.
             update: Row id in ``telegram_updates``.
-            message_id: Telegram's number of the message, for ``interrupt_turn`` to compare.
+            message_id: Telegram's id of the message, compared by ``interrupt_turn``.
         """
         control = TurnControl()
-        work = asyncio.ensure_future(self._handle(context, update, control))
+        work = asyncio.ensure_future(self._handle_stored(context, update, control))
         while not work.done():
             try:
                 await asyncio.shield(work)
@@ -89,65 +88,66 @@ class UpdateTasks:
                     await asyncio.gather(work, return_exceptions=True)
                     raise
                 control.stop()
-        context.additional_context[FINISHED] = work.result()
+        context.additional_context[woken_worker.FINISHED] = work.result()
 
     async def interrupt_turn(
         self, context: JobContext, lock: str, before: int, draft_id: int | None = None
     ) -> None:
         """Stop the running answer of a chat (/stop, /new, the Stop button).
 
-        It goes without the chat's lock, so it cuts in. A job that waits for its next attempt
-        would block the chat until then: it is cancelled.
+        This job does not take the chat's lock, so it need not wait. A job that is pending for a
+        retry would block the chat until then, so it is cancelled.
 
         Args:
-            context: The queue's.
-            lock: The chat's lock.
-            before: Row id of the update that asks for it; later ones are left alone.
-            draft_id: With the Stop button: only the answer of this draft.
+            context: Context of the job.
+            lock: Lock of the chat.
+            before: Row id of the interrupting update; later ones are left alone.
+            draft_id: Restricts a Stop button to the answer of this draft.
         """
         manager = context.app.job_manager
-        find = partial(self._updates.list_interruptible, lock, before=before, draft_id=draft_id)
-        for job, is_running, update in await self._run(find):
+        find = self._updates.list_interruptible
+        for job, is_running, update in await self._run(
+            find, lock, before=before, draft_id=draft_id
+        ):
             if is_running:
                 await manager.cancel_job_by_id_async(job, abort=True)
             elif await manager.cancel_job_by_id_async(job, delete_job=True):
-                await self._run(self._end_stopped, update)
+                await self._run(self._mark_stopped, update)
 
-    def _end_stopped(self, update: int) -> None:
-        """End an update whose job waited for a retry."""
+    def _mark_stopped(self, update: int) -> None:
         self._core.turns.mark_delivery_stopped(update)
         self._updates.mark_handled(update, "stopped")
 
     async def apologise(self, context: JobContext, update: int) -> None:  # noqa: ARG002
-        """Tell the sender of an update that it is put aside.
+        """Tell the sender of an update that it is quarantined.
 
         Args:
-            context: The queue's.
+            context: Context of the job.
             update: Row id in ``telegram_updates``.
         """
-        stored = await self._run(self._updates.find_put_aside, update)
+        stored = await self._run(self._updates.find_quarantined, update)
         if stored is None:
-            return  # it was given back meanwhile
+            return  # it has been requeued in between
         if stored.kind in (*APOLOGY_KINDS, "callback"):
             await self._apologise(stored, errors.PutAsideError.text_key)
 
     async def show_ending(self, answer: int) -> None:
-        """Show a question as it is stored: decided in words, or by nobody for a week.
+        """Show a question as it is stored now: decided by words, or expired after a week.
 
-        Its buttons go; where Telegram does not let us change it, it stays.
+        Its buttons are removed; if Telegram refuses the edit, the message stays as it is.
 
         Args:
-            answer: The id of the answer that asks.
+            answer: Id of the answer that asks.
 
         Raises:
-            TransientError: Telegram or the database is away; worth another try.
+            TransientError: Telegram or the database is unavailable; worth a retry.
         """
         ended = await self._run(self._questions.find_ended, answer)
         if ended is None:
             return
         is_one = len(ended.sent_message_ids) == len(split_text(ended.text)) == 1
         try:
-            await self._delivery.change_or_leave(
+            await self._delivery.try_to_change(
                 ended.owner.telegram_user_id,
                 ended.sent_message_ids[-1],
                 ended.text if is_one else None,
@@ -155,10 +155,10 @@ class UpdateTasks:
         except errors.ChatUnavailableError:
             logger.info("the end of a question is shown to nobody", extra={"answer": answer})
 
-    async def _handle(self, context: JobContext, update: int, control: TurnControl) -> bool:
-        """Whether the job ended with the update; else there was nothing to handle."""
+    async def _handle_stored(self, context: JobContext, update: int, control: TurnControl) -> bool:
+        """Return False if there was no update to handle."""
         start, attempts = time.monotonic(), context.job.attempts
-        fetched = context.additional_context.get(WAITING)
+        fetched = context.additional_context.get(woken_worker.FETCHED_UPDATE)
         stored = WaitingUpdate.from_json(fetched) if fetched else None
         stored = stored or await self._run(self._updates.find_waiting, update)
         if stored is None:
@@ -172,7 +172,7 @@ class UpdateTasks:
                 log["attempt"] = attempts
                 logger.warning("will try again", extra=log, exc_info=error)
                 raise
-            outcome = await self._conclude(error, stored, control)
+            outcome = await self._give_up(error, stored, control)
         if outcome != "done" or stored.kind != "message":
             await self._run(self._updates.mark_handled, stored.id, outcome, job=stored.job)
         milliseconds = round((time.monotonic() - start) * 1000)
@@ -180,23 +180,22 @@ class UpdateTasks:
         return True
 
     async def feed(self, stored: WaitingUpdate, control: TurnControl) -> UpdateOutcome:
-        """Let the handlers have an update, and tell them who calls; raises what they raise."""
+        """Pass an update with its context to the handlers; raises as they do."""
         if stored.is_inactive and stored.kind != "member" and stored.chat_id is not None:
             await self._run(self._core.user_settings.mark_active, stored.chat_id)
-        update = Update.model_validate(stored.payload, context={"bot": self._delivery.bot})
+        update = types.Update.model_validate(stored.payload, context={"bot": self._delivery.bot})
         called = self._core.called(
             stored.owner, stored, stored.sender_language, member=stored.user_id
         )
         result = await self._dispatcher.feed_update(
-            self._delivery.bot, update, it=Arrived(stored, called, control)
+            self._delivery.bot, update, context=Context(stored, called, control)
         )
         return cast("UpdateOutcome", result) if isinstance(result, str) else "ignored"
 
     async def _may_retry(
         self, error: Exception, stored: WaitingUpdate, control: TurnControl, attempts: int
     ) -> bool:
-        """Whether another attempt makes sense, and is wanted."""
-        _count(error, self._core.metrics)
+        _count_error(error, self._core.metrics)
         if not isinstance(error, errors.TransientError) or control.stopped:
             return False
         if isinstance(error, errors.StorageError):
@@ -204,23 +203,23 @@ class UpdateTasks:
         if isinstance(error, errors.DeliveryRefusedError | errors.DeliveryNonsenseError):
             refusals: int = await self._run(self._updates.count_refusal, stored.id)
             is_nonsense = isinstance(error, errors.DeliveryNonsenseError)
-            return refusals <= (NONSENSE_CHANCES if is_nonsense else MORE_CHANCES)
+            return refusals <= (EXTRA_NONSENSE_ATTEMPTS if is_nonsense else EXTRA_ATTEMPTS)
         if isinstance(error, errors.DeliveryError):
             return stored.age_days < DELIVERY_DAYS
         return attempts + 1 < MODEL_ATTEMPTS
 
-    async def _conclude(
+    async def _give_up(
         self, error: Exception, stored: WaitingUpdate, control: TurnControl
     ) -> UpdateOutcome:
-        """End an update that failed for good: apologise; its message stays in the history.
+        """Apologise for a final failure; its message stays in the history.
 
         Raises:
-            DeliveryError: The apology did not go out either; worth another try, for a day.
+            DeliveryError: The apology was not delivered either; worth a retry, for a day.
         """
         if isinstance(error, errors.ConversationGoneError):
             return "wiped"
         if isinstance(error, errors.ChatUnavailableError):
-            return await self._leave_chat(stored)
+            return await self._close_unavailable_chat(stored)
         if isinstance(error, errors.TransientError) and control.stopped:
             await self._run(self._core.turns.mark_delivery_stopped, stored.id)
             return "stopped"  # the user does not want this answer any more
@@ -237,10 +236,10 @@ class UpdateTasks:
         return await self._apologise(stored, key)
 
     async def _apologise(self, stored: WaitingUpdate, key: str) -> UpdateOutcome:
-        """Say what went wrong to whoever waits for an answer; returns the update's outcome.
+        """Tell the user what went wrong; return the update's outcome.
 
         Raises:
-            DeliveryError: It did not go out; worth another try.
+            DeliveryError: It was not delivered; worth a retry.
         """
         if stored.chat_id is None:
             return "failed"
@@ -248,7 +247,7 @@ class UpdateTasks:
         try:
             await self._delivery.send_text(Address(stored.chat_id, stored.thread_id), sentence)
         except errors.ChatUnavailableError:
-            return await self._leave_chat(stored)
+            return await self._close_unavailable_chat(stored)
         except errors.DeliveryError as error:
             is_nonsense = isinstance(error, errors.DeliveryNonsenseError)
             if stored.age_days < DELIVERY_DAYS and not is_nonsense:
@@ -259,8 +258,7 @@ class UpdateTasks:
             logger.warning("the apology was refused too", extra=log, exc_info=error)
         return "failed"
 
-    async def _leave_chat(self, stored: WaitingUpdate) -> UpdateOutcome:
-        """The user blocked the bot: nothing of what waits there can be answered."""
+    async def _close_unavailable_chat(self, stored: WaitingUpdate) -> UpdateOutcome:
         if stored.chat_id is not None:
             await self._run(self._core.user_settings.mark_inactive, stored.chat_id)
             await self._run(
@@ -269,18 +267,18 @@ class UpdateTasks:
         return "chat unavailable"
 
 
-# The tasks of reminders: plan those that are due soon, and send each when its time has come.
+# Tasks of reminders: plan those that are due soon, and send each at its time.
 #
-# ``src/reminders/reminder_repo.py`` says why there is a plan. A reminder is sent, then marked: a
-# process killed between the two sends it again. It is retried until Telegram takes it; when late,
-# it comes with an apology.
+# ``src/reminders/reminder_repo.py`` explains the plan. A reminder is sent, then marked: if the
+# process dies in between, it is sent again. It is retried until Telegram accepts it; a late one
+# comes with an apology.
 
 PLAN = "plan_reminders"
-Outcome = Literal["on time", "late", "unreachable", "failed"]
+ReminderOutcome = Literal["on time", "late", "unreachable", "failed"]
 
 
 class ReminderTasks:
-    """Sends what is due; every object it needs is handed in."""
+    """Tasks that plan and send reminders."""
 
     def __init__(self, core: Core, delivery: Delivery) -> None:
         """Send through ``delivery``."""
@@ -289,14 +287,14 @@ class ReminderTasks:
         self._delivery = delivery
 
     def register(self, app: App) -> None:
-        """Tell the queue about the tasks and their times, under the names of the stored jobs."""
-        queue = REMINDERS_QUEUE
+        """Register the tasks under the names in the stored jobs, and the planner's times."""
+        queue = job_repo.REMINDERS_QUEUE
         app.task(name=REMIND, queue=queue, pass_context=True, retry=BackOff())(self.remind)
-        # Before all that is due: it is late only for what is planned late.
+        # Planning precedes all due reminders, so that none is late because of a late plan.
         every("* * * * *", app, queue, PLAN, self.plan_now, priority=1)
 
     async def plan_now(self) -> None:
-        """Make jobs for what is due within two minutes; at every start some may be due already."""
+        """Defer jobs for reminders due within two minutes, at a start also for overdue ones."""
         try:
             if planned := await self._core.reminders.plan(datetime.now(UTC)):
                 logger.info("planned reminders", extra={"reminders": planned})
@@ -307,33 +305,33 @@ class ReminderTasks:
         """Send one reminder.
 
         Args:
-            context: The queue's.
-            reminder: Its id.
-            due: For which of its times, in seconds since 1970.
+            context: Context of the job.
+            reminder: Id of the reminder.
+            due: Its planned time, in seconds since 1970.
         """
         await self.deliver(reminder, due, datetime.now(UTC))
 
-    async def deliver(self, reminder: int, due: int, now: datetime) -> Outcome | None:
-        """Send a reminder that is due, and note it; None when there is nothing to send any more.
+    async def deliver(self, reminder: int, due: int, now: datetime) -> ReminderOutcome | None:
+        """Send a due reminder and mark it; return None if it is not due any more.
 
         Args:
-            reminder: Its id.
-            due: For which of its times.
-            now: Aware.
+            reminder: Id of the reminder.
+            due: Its planned time, in seconds since 1970.
+            now: Current time, aware.
 
         Raises:
-            TransientError: It did not arrive; worth another try.
+            TransientError: It did not arrive; worth a retry.
         """
         found = await self._run(self._rows.find_due, reminder, due)
         if found is None:
             return None
-        outcome = await self._send(found, due, now)
+        outcome = await self._send_reminder(found, due, now)
         self._core.metrics.reminders.labels(outcome).inc()
         log = {"reminder": reminder, "chat": found.reminder.owner.telegram_user_id}
         logger.info("reminded", extra={**log, "outcome": outcome})
         return outcome
 
-    async def _send(self, found: DueReminder, due: int, now: datetime) -> Outcome:
+    async def _send_reminder(self, found: DueReminder, due: int, now: datetime) -> ReminderOutcome:
         reminder, mark = found.reminder, self._rows.mark_delivered
         if found.is_inactive:
             await self._run(self._rows.mark_unreachable, reminder.id, due)
@@ -357,17 +355,16 @@ class ReminderTasks:
         return "late" if now - reminder.due_at > LATE else "on time"
 
     async def _is_hopeless(self, error: Exception, reminder: int, due: int) -> bool:
-        """Whether trying again makes no sense: what may pass is tried for ever, the rest twice."""
-        _count(error, self._core.metrics)
+        _count_error(error, self._core.metrics)
         if isinstance(error, errors.TransientError) and not isinstance(
             error, errors.DeliveryRefusedError | errors.DeliveryNonsenseError
         ):
             return False
         failures = await self._run(self._rows.count_failure, reminder, due)
-        return failures > MORE_CHANCES
+        return failures > EXTRA_ATTEMPTS
 
 
-def _count(error: Exception, metrics: Metrics) -> None:
+def _count_error(error: Exception, metrics: Metrics) -> None:
     metrics.errors.labels(
         type(error).__name__ if isinstance(error, errors.AppError) else "defect"
     ).inc()

@@ -24,10 +24,10 @@ QUICK = PollTiming(
     poll=5,
     grace=2,
     first_pause=0.02,
-    longest_pause=0.2,
+    max_pause=0.2,
     conflict_pause=0.05,
     standby_pause=0.05,
-    longest_wish=1.2,
+    max_retry_after=1.2,
     unauthorized=0.3,
 )
 

@@ -98,7 +98,7 @@ async def test_close_waits_for_the_draft_that_is_under_way(
     fake.delay("sendMessageDraft", 0.4, when="before")
     stream = await shown.open(Address(USER))
     stream.feed("начало")
-    await eventually(lambda: stream._sending.locked(), "a draft under way")
+    await eventually(lambda: stream._send_lock.locked(), "a draft under way")
     await stream.close()
     assert len(fake.drafts) == 1, "the draft was on its way; it arrived before close returned"
     await bot.send_message(USER, "ответ")

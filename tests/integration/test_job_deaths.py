@@ -17,12 +17,12 @@ from src.pg.client import PgClient
 from src.privacy.erasure_repo import ErasureRepository
 from src.queue import dead_jobs
 from src.queue.dead_jobs import (
-    FEW,
-    TOGETHER,
+    MAX_SEQUENTIAL,
+    TRIAL_CONCURRENCY,
     DeadJobs,
     JobDeathRepository,
     PutAside,
-    Recovered,
+    Recovery,
 )
 from src.queue.update_repo import NewUpdate, UpdateRepository
 
@@ -73,7 +73,7 @@ class Queue:
         if not worker:
             self.rows("SELECT procrastinate_unregister_worker_v1(%(worker)s)", worker=number)
 
-    def die(self, *jobs: int, times: int = 1) -> Recovered:
+    def die(self, *jobs: int, times: int = 1) -> Recovery:
         """The process dies so many times while the jobs run; another one recovers them."""
         for _ in range(times):
             self.take(*jobs)
@@ -82,7 +82,7 @@ class Queue:
 
     def put_aside_one(self, job: int) -> PutAside:
         """The job dies twice beside others and once alone."""
-        [aside] = self.die(job, times=3).put_aside
+        [aside] = self.die(job, times=3).quarantined
         return aside
 
     def counts(self) -> dict[int, int]:
@@ -102,10 +102,10 @@ def queue(client: PgClient) -> Queue:
 
 def test_a_job_that_died_twice_leaves_for_the_quarantine_and_its_count_stays(queue: Queue) -> None:
     job, other = queue.message(1), queue.message(2, USER + 1)
-    assert queue.die(job, other) == Recovered(jobs=2, deaths=2)
+    assert queue.die(job, other) == Recovery(jobs=2, deaths=2)
     assert queue.jobs() == [("turns", "handle_update", "todo")] * 2
     assert queue.deaths.count_suspects() == (0, 0)
-    assert queue.die(job) == Recovered(jobs=1, deaths=1, suspects=1)
+    assert queue.die(job) == Recovery(jobs=1, deaths=1, suspects=1)
     assert [row[0] for row in queue.jobs()] == ["quarantine", "turns"]
     assert queue.deaths.count_suspects() == (1, 2)
     assert queue.counts() == {job: 2, other: 1}
@@ -125,16 +125,16 @@ def test_an_orderly_end_proves_nothing_against_a_suspect(queue: Queue, in_hand: 
 def test_a_death_of_others_proves_nothing_against_a_suspect_that_waits(queue: Queue) -> None:
     job, other = queue.message(1), queue.message(2, USER + 1)
     queue.die(job, times=2)
-    assert queue.die(other) == Recovered(jobs=1, deaths=1)
+    assert queue.die(other) == Recovery(jobs=1, deaths=1)
     assert queue.counts() == {job: 2, other: 1}
 
 
 def test_jobs_of_a_worker_that_left_or_lost_its_database_have_not_died(queue: Queue) -> None:
     job = queue.message(1)
     queue.take(job, worker=False)
-    assert queue.deaths.recover(dead_after=30) == Recovered(jobs=1)
+    assert queue.deaths.recover(dead_after=30) == Recovery(jobs=1)
     queue.take(job)
-    assert queue.deaths.recover(dead_after=30, counts=False) == Recovered(jobs=1)
+    assert queue.deaths.recover(dead_after=30, counts=False) == Recovery(jobs=1)
     assert queue.jobs() == [("turns", "handle_update", "todo")] and queue.counts() == {}
 
 
@@ -142,7 +142,7 @@ def test_a_living_worker_keeps_its_jobs(queue: Queue) -> None:
     job = queue.message(1)
     queue.take(job)
     queue.rows("UPDATE procrastinate_workers SET last_heartbeat = now()")
-    assert queue.deaths.recover(dead_after=30) == Recovered()
+    assert queue.deaths.recover(dead_after=30) == Recovery()
     assert queue.jobs()[0][2] == "doing"
 
 
@@ -152,15 +152,15 @@ async def test_a_heartbeat_keeps_our_jobs_and_finds_those_of_the_dead(queue: Que
     queue.take(theirs)
     queue.take(ours)
     [[worker]] = queue.rows("SELECT max(id) FROM procrastinate_workers")
-    show_life = partial(DeadJobs(queue.client, Metrics()).show_life, [worker])
-    assert await show_life(dead_after=30) == Recovered(jobs=1, deaths=1)
+    send_heartbeat = partial(DeadJobs(queue.client, Metrics()).send_heartbeat, [worker])
+    assert await send_heartbeat(dead_after=30) == Recovery(jobs=1, deaths=1)
     assert queue.counts() == {theirs: 1}
     assert queue.jobs() == [("turns", "handle_update", status) for status in ("doing", "todo")]
     queue.client.statements = 0
-    assert await show_life(dead_after=30) == Recovered()
+    assert await send_heartbeat(dead_after=30) == Recovery()
     assert queue.client.statements == 1
     queue.die(theirs)
-    assert (await show_life(dead_after=30)).suspects == 1
+    assert (await send_heartbeat(dead_after=30)).suspects == 1
 
 
 @pytest.mark.parametrize("dead_after", [0, 30])
@@ -172,7 +172,7 @@ def test_a_suspect_that_dies_alone_is_put_aside_and_its_chat_goes_on(
     queue.die(job, times=2)
     queue.take(job)
     found = queue.deaths.recover(dead_after=dead_after)
-    [aside] = found.put_aside
+    [aside] = found.quarantined
     assert (found.jobs, found.deaths, found.suspects) == (1, 1, 0)
     assert (aside.job_id, aside.chat_id, aside.task, aside.deaths) == (
         job, USER, "handle_update", 3,
@@ -222,7 +222,7 @@ def test_retrying_gives_back_the_update_with_a_clean_count(queue: Queue) -> None
     [(update,)] = queue.rows("SELECT id FROM telegram_updates")
     waiting = queue.updates.find_waiting(update)
     assert waiting is not None and waiting.payload["message"] == {"text": "секрет"}
-    assert queue.updates.find_put_aside(update) is None
+    assert queue.updates.find_quarantined(update) is None
     assert queue.counts() == {}
     queue.die(job, times=2)
     assert queue.counts() == {job: 2}, "it is a suspect again"
@@ -239,7 +239,7 @@ def test_a_suspect_of_an_erased_user_does_not_stay(queue: Queue) -> None:
     job = queue.message(1)
     queue.die(job, times=2)
     ErasureRepository(queue.client).erase(USER)
-    assert queue.die(job).put_aside == []
+    assert queue.die(job).quarantined == []
     assert queue.deaths.count_suspects() == (0, 0) and queue.deaths.list_all() == []
 
 
@@ -263,7 +263,7 @@ def test_recurring_work_that_is_put_aside_rests_and_is_tried_again_after_a_growi
     job = queue.defer("prune", "prune", timestamp=1)
     queue.die(job, times=2)
     for hours in (1, 2, 4):
-        assert len(queue.die(job).put_aside) == 1
+        assert len(queue.die(job).quarantined) == 1
         assert queue.jobs() == [("quarantine", "prune", "todo")]
         with pytest.raises(StorageRejectedError):
             queue.defer("prune", "prune", timestamp=2)
@@ -279,16 +279,17 @@ def test_recurring_work_that_is_put_aside_rests_and_is_tried_again_after_a_growi
 
 def test_suspects_that_died_together_are_told_apart(queue: Queue) -> None:
     jobs = [queue.message(number, USER + number) for number in range(3)]
-    assert queue.die(*jobs, times=3) == Recovered(jobs=3, deaths=3, suspects=3)
+    assert queue.die(*jobs, times=3) == Recovery(jobs=3, deaths=3, suspects=3)
     assert queue.deaths.count_suspects() == (3, 3) and queue.deaths.count() == 0
     assert queue.deaths.acquit(jobs[0]) == 1
     assert [row[0] for row in queue.jobs()] == ["turns", "quarantine", "quarantine"]
-    [aside] = queue.die(jobs[1]).put_aside
+    [aside] = queue.die(jobs[1]).quarantined
     assert (aside.job_id, aside.deaths) == (jobs[1], 4)
 
 
 @pytest.mark.parametrize(("waiting", "times", "expected"), [
-    (0, 2, 0), (FEW, 2, 1), (FEW + 1, 2, TOGETHER), (FEW + 1, 3, 1),
+    (0, 2, 0), (MAX_SEQUENTIAL, 2, 1), (MAX_SEQUENTIAL + 1, 2, TRIAL_CONCURRENCY),
+    (MAX_SEQUENTIAL + 1, 3, 1),
 ])  # fmt: skip
 async def test_few_suspects_and_those_that_died_together_are_tried_one_by_one(
     queue: Queue, waiting: int, times: int, expected: int

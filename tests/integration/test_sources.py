@@ -17,8 +17,8 @@ from src.talk.command_service import MAX_UNDO
 from src.telegram.delivery import (
     QUICK_RETRIES,
     Address,
+    AnswerLayout,
     Delivery,
-    Form,
     answer_rows,
     build_keyboard,
 )
@@ -161,7 +161,7 @@ async def test_only_the_last_part_of_a_long_answer_has_the_buttons(
 ) -> None:
     edit = (await bot.send_message(GROUP, "абзац")).message_id if shown else None
     count = await delivery.send_answer(
-        Address(GROUP), LONG, form=Form(keyboard_of_one()), edit=edit
+        Address(GROUP), LONG, layout=AnswerLayout(keyboard_of_one()), edit=edit
     )
     found = [buttons(message) for message in fake.sent_to(GROUP)]
     assert count == len(found) >= 3
@@ -174,7 +174,9 @@ async def test_an_answer_that_was_shown_by_edits_gets_its_buttons_with_the_last_
 ) -> None:
     edit = (await bot.send_message(GROUP, "от")).message_id
     for _ in range(2):  # the second time nothing is modified
-        await delivery.send_answer(Address(GROUP), text, form=Form(keyboard_of_one()), edit=edit)
+        await delivery.send_answer(
+            Address(GROUP), text, layout=AnswerLayout(keyboard_of_one()), edit=edit
+        )
     [message] = fake.sent_to(GROUP)
     assert message.text == text and buttons(message) == [[("[1] 3 марта", "source:1")]]
 
@@ -183,7 +185,7 @@ async def test_buttons_stay_when_the_formatting_is_refused(
     fake: FakeTelegram, delivery: Delivery
 ) -> None:
     fake.fail_next("sendMessage", status=400, description="Bad Request: can't parse entities")
-    await delivery.send_answer(Address(USER), "**да** [1]", form=Form(keyboard_of_one()))
+    await delivery.send_answer(Address(USER), "**да** [1]", layout=AnswerLayout(keyboard_of_one()))
     [message] = fake.sent_to(USER)
     assert message.entities == [] and len(buttons(message)) == 1
 
@@ -197,7 +199,7 @@ async def test_a_group_that_moved_has_no_message_to_reply_to(
         description="Bad Request: group chat was upgraded to a supergroup chat",
         parameters={"migrate_to_chat_id": GROUP},
     )
-    assert await delivery.send_reply(Address(-17, 0, 3), "вот") is False
+    assert await delivery.send_as_reply(Address(-17, 0, 3), "вот") is False
     assert fake.sent == []
 
 

@@ -11,7 +11,7 @@ from procrastinate.job_context import AbortReason
 from procrastinate.jobs import Job
 from procrastinate.testing import InMemoryConnector
 
-from src.queue.update_repo import BEHIND, FETCH_JOB, NewUpdate, WaitingUpdate
+from src.queue.update_repo import FETCH_JOB, NEWER_KINDS, NewUpdate, WaitingUpdate
 from src.queue.woken_worker import FINISHED, AnnouncedJobs, WokenWorker
 from src.queue.workers import BackOff, build_queue
 from src.telegram.delivery import Delivery
@@ -90,7 +90,7 @@ def test_an_update_is_looked_up_for_its_job_alone_whatever_the_plan(rig: Rig) ->
         for n in range(1, 51)
     ]
     rig.core.updates.store(BOT + 2, new)
-    taken = {"queues": ["turns"], "worker_id": None, **BEHIND}
+    taken = {"queues": ["turns"], "worker_id": None, **NEWER_KINDS}
     with rig.core.client.transaction() as transaction:
         transaction.execute("SAVEPOINT nothing_is_taken")
         for scan in ("indexscan", "bitmapscan"):  # a planner that knows no way but to read all

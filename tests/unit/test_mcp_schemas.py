@@ -14,8 +14,8 @@ from src.base.mcp_file import MAX_SCHEMA
 from src.outside.tools import (
     BadSchemaError,
     clean_schema,
-    inner_arguments,
     one_line,
+    restore_names,
     tool_name,
 )
 from tests.cases import for_each
@@ -90,7 +90,7 @@ def test_whatever_comes_is_a_valid_schema_or_refused(schema: Any) -> None:
 
 
 def test_arguments_get_back_the_names_that_the_server_gave_them() -> None:
-    assert inner_arguments({"config_": 1, "name_": 2, "x": 3}) == {"config": 1, "name_": 2, "x": 3}
+    assert restore_names({"config_": 1, "name_": 2, "x": 3}) == {"config": 1, "name_": 2, "x": 3}
 
 
 NAMES = st.text(max_size=80)

@@ -21,7 +21,7 @@ from aiogram.exceptions import (
 from aiogram.methods import GetFile, GetMe, SendMessage
 
 from src.base.errors import DeliveryError, DeliveryNonsenseError, DeliveryRefusedError
-from src.queue.workers import MAX_WISH, pause
+from src.queue.workers import MAX_REQUESTED_PAUSE, pause
 from src.telegram.delivery import UNKNOWN_ID, delivery_error
 from src.telegram.setup import FLOOD_PAUSE, MAX_RETRY_AFTER, TelegramSession
 from tests.attacks.status_walk import ENDLESS, FORMS, STATUSES
@@ -52,7 +52,7 @@ def test_every_form_of_every_status_is_an_error_that_a_delivery_knows(status: in
         error = error_of(status, body(status).decode(errors="replace"))
         ours = delivery_error(error)
         assert isinstance(ours, DeliveryError | DeliveryRefusedError), form
-        assert 0 <= pause(ours, 3) <= MAX_WISH
+        assert 0 <= pause(ours, 3) <= MAX_REQUESTED_PAUSE
         assert "слова" not in f"{error} {ours}"
 
 
