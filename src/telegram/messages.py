@@ -118,11 +118,11 @@ class AnswerStream(AnswerView):
 
     async def _show_frames(self) -> None:
         """Show a frame after new pieces at limited frequency, and refresh an unchanged draft."""
-        interval = DRAFT_SECONDS if self._uses_drafts else EDIT_SECONDS
         while True:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(DRAFT_REFRESH):
                     await self._changed.wait()
+            interval = DRAFT_SECONDS if self._uses_drafts else EDIT_SECONDS
             await asyncio.sleep(max(interval, self._quiet_until - time.monotonic()))
             is_refresh = not self._changed.is_set()
             self._changed.clear()
@@ -160,14 +160,14 @@ class AnswerStream(AnswerView):
         if delivery.is_not_modified(error):
             return
         if self._uses_drafts and delivery.is_unknown_method(error):
+            self._uses_drafts = False
+            if self._delivery.knows_drafts:
+                logger.warning("this Bot API server knows no drafts; answers are edited instead")
             self._delivery.knows_drafts = False
-            logger.warning("this Bot API server knows no drafts; answers are edited instead")
         self._quiet_until = time.monotonic() + EDIT_SECONDS * 2
         self._changed.set()
 
     async def _send_draft(self, part: Part) -> None:
-        if not self._delivery.knows_drafts:
-            return
         await self._delivery.bot.send_message_draft(
             **self._address.chat_fields,
             draft_id=self._draft_id,

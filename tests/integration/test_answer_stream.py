@@ -116,25 +116,25 @@ async def test_nothing_is_shown_after_close(fake: FakeTelegram, shown: Shown) ->
 
 
 @pytest.mark.parametrize("style", ["not_found", "bad_request"])
-async def test_a_server_without_drafts_costs_nothing_and_later_answers_are_edited(
+async def test_a_server_without_drafts_sees_one_and_answers_are_edited_instead(
     fake: FakeTelegram, shown: Shown, style: str
 ) -> None:
     fake.disable_method("sendMessageDraft", style)
     first = await shown.open(Address(USER))
     first.feed("первый")
-    await fake.wait_for(lambda: fake.calls_of("sendMessageDraft"))
+    await fake.wait_sent(USER)
     await first.close()
-    assert not shown.delivery.knows_drafts and fake.sent == []
+    assert shown.messages == [first.message_id]
 
     second = await shown.open(Address(USER))
     second.feed("второй")
-    await fake.wait_sent(USER)
+    await fake.wait_sent(USER, 2)
     second.feed(" ответ")
-    await fake.wait_for(lambda: fake.sent_to(USER)[0].edits)
+    await fake.wait_for(lambda: fake.sent_to(USER)[1].edits)
     await second.close()
-    assert fake.sent_to(USER)[0].text == "второй ответ"
+    assert fake.sent_to(USER)[1].text == "второй ответ"
     assert len(fake.calls_of("sendMessageDraft")) == 1
-    assert shown.messages == [second.message_id]
+    assert shown.messages == [first.message_id, second.message_id]
 
 
 async def test_a_group_sees_one_message_that_is_edited(fake: FakeTelegram, shown: Shown) -> None:
