@@ -146,12 +146,12 @@ def _build_http(
     last_polled = (lambda: intake.last_received) if intake and webhook is None else None
     app = build_http_app(core, last_polled=last_polled, webhook=webhook)
     if password := core.settings.admin_password:
-        from src.web.admin_access import Access  # 5 MB and 60 ms, for those who want it
+        from src.web.admin_access import AdminAccess  # 5 MB and 60 ms, for those who want it
         from src.web.admin_pages import build_admin_app
 
         reader = core.settings.admin_reader_password
         passwords = [one.get_secret_value() for one in (password, reader) if one]
-        app.mount("/admin", build_admin_app(core, Access(*passwords)))
+        app.mount("/admin", build_admin_app(core, AdminAccess(*passwords)))
     if core.settings.app_url and (token := core.settings.telegram_bot_token):
         from src.web.app_api import build_web_app
 

@@ -1,4 +1,4 @@
-"""The admin page about what is known of an owner: facts, and what was refused."""
+"""Admin page of an owner's facts: current, past and refused ones."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -17,11 +17,11 @@ from src.memory.purge_repo import UNDO_SECONDS
 from src.pg.client import Record
 from src.reading.facts import fact_uid
 from src.reading.gate import MASK, redact
-from src.web.admin_site import LAST, PAGE, AdminSite, Fields, Pages, number_of, owner_of, path_of
+from src.web.admin_site import LAST, PAGE, AdminSite, Fields, Pages, owner_of, path_of, query_int
 
-MAX_WORDS = 200  # characters that are searched for
-TELLERS = 5  # sources of a fact that are listed beside the newest
-# What is shown of the facts, by what the address calls it.
+MAX_WORDS = 200  # characters of a search
+TELLERS = 5  # listed sources of a fact, beside the newest
+# Arguments of ``FactQuery``, by the state in the address.
 STATES: Mapping[str, dict[str, Any]] = {
     "current": {},
     "pinned": {"is_pinned": True},
@@ -45,7 +45,7 @@ REFUSALS = {
     "other_script": "another alphabet than the user's", "others_words": "words of others",
     "disputed": "the user is asked about it",
 }  # fmt: skip
-# What is said of an action, by what the address says was done.
+# Notices after an action, by ``?done=`` in the address.
 DONE = {
     "pin": "Pinned: every prompt has it.",
     "unpin": "No longer pinned.",
@@ -55,7 +55,7 @@ DONE = {
     "nothing": "Nothing was changed: it is gone already, or there is nothing to take back.",
 }
 
-# Who told each of some facts, the newest first; one more of each than is listed.
+# Sources of the given facts, newest first; one more of each than is listed.
 SELECT_SOURCES = """
 SELECT s.memory_id, s.uid, s.message_id, s.quote, s.said_at,
        coalesce(m.speaker, s.sender_id::text) AS teller
@@ -66,7 +66,7 @@ LEFT JOIN messages m ON m.id = s.message_id
 ORDER BY s.said_at DESC, s.id DESC
 """
 
-# What the gate refused of an owner's, the newest first.
+# Facts of an owner that the gate refused, newest first.
 SELECT_REFUSED = """
 SELECT id, created_at, reason, text, message_id, origin FROM rejected_facts
 WHERE owner_id = %(owner)s AND id < %(before)s
@@ -76,7 +76,7 @@ ORDER BY id DESC LIMIT %(limit)s
 
 
 class FactPages(Pages):
-    """What is known of an owner, and what an operator may do with it."""
+    """Facts of an owner, and the actions of an operator on them."""
 
     def __init__(self, site: AdminSite) -> None:
         """Draw on ``site``."""
@@ -85,54 +85,55 @@ class FactPages(Pages):
         self._consolidations = ConsolidationRepository(site.core.client)
 
     def routes(self) -> list[Route]:
-        """Their addresses."""
+        """List the routes."""
         facts = "/users/{user}/{thread:int}/facts"
         return [
-            self._site.read(facts, self.facts, "facts"),
-            self._site.read(facts + "/{fact:int}/forget", self.ask, "facts"),
-            self._site.done(facts + "/{fact:int}/{action:str}", self.change_fact),
-            self._site.done(
+            self._site.audited_route(facts, self.facts, "facts"),
+            self._site.audited_route(facts + "/{fact:int}/forget", self.ask, "facts"),
+            self._site.form_route(facts + "/{fact:int}/{action:str}", self.change_fact),
+            self._site.form_route(
                 "/users/{user}/{thread:int}/consolidations/{number:int}/undo",
                 self.undo_consolidation,
             ),
         ]
 
     async def facts(self, request: Request) -> Response:
-        """A page of facts, or of what was refused, as the address asks for them."""
-        owner, asked, query = owner_of(request), _asked(request), request.query_params
+        """Show a page of facts, or of refused ones, as filtered by the address."""
+        owner, asked, query = owner_of(request), _parse_filters(request), request.query_params
         refused: list[Record] = []
         facts: list[Memory] = []
         if asked["state"] == "refused":
-            refused = await self._refused(owner, request, asked["q"])
+            refused = await self._list_refused(owner, request, asked["q"])
         else:
-            facts = await self._list(owner, _wanted(request, asked))
-        shown: Sequence[Any] = refused or facts
+            facts = await self._list_facts(owner, _build_fact_query(request, asked))
+        listed: Sequence[Any] = refused or facts
         last = refused[-1]["id"] if refused else facts[-1].id if facts else None
         is_first = not query.get("before") and not query.get("fact")
         done = await self._run(self._consolidations.list_done, owner) if is_first else []
         return self._site.render(
             request, "facts.html", owner=owner, facts=facts, refused=refused, asked=asked,
-            sources=await self._sources([fact.id for fact in facts]), consolidations=done,
+            sources=await self._list_sources([fact.id for fact in facts]), consolidations=done,
             states=STATES, kinds=KIND_NAMES, ends=ENDS, reasons=REFUSALS, mask=_mask,
             done=DONE.get(query.get("done", ""), ""), is_first=is_first,
-            query=_query(query, done=""), link=lambda **other: _query(asked, **other),
-            more=last if len(shown) == PAGE else None,
+            query=_query_string(query, done=""),
+            link=lambda **other: _query_string(asked, **other),
+            more=last if len(listed) == PAGE else None,
         )  # fmt: skip
 
     async def ask(self, request: Request) -> Response:
-        """Whether a fact is to be forgotten."""
+        """Ask for confirmation before a fact is forgotten."""
         owner, number = owner_of(request), int(request.path_params["fact"])
-        facts = await self._list(owner, FactQuery(ids=[number]))
+        facts = await self._list_facts(owner, FactQuery(ids=[number]))
         if not facts:
             raise HTTPException(404)
         return self._site.render(
             request, "forget.html", owner=owner, fact=facts[0], mask=_mask,
-            minutes=UNDO_SECONDS // 60, query=_query(request.query_params),
-            sources=(await self._sources([number]))[number],
+            minutes=UNDO_SECONDS // 60, query=_query_string(request.query_params),
+            sources=(await self._list_sources([number]))[number],
         )  # fmt: skip
 
     async def change_fact(self, request: Request, _form: Fields) -> str:
-        """Pin, unpin, forget; take back a replacement or a forgetting."""
+        """Pin, unpin or forget a fact, or undo a replacement or a forgetting."""
         owner, number = owner_of(request), int(request.path_params["fact"])
         action = request.path_params["action"]
         if action in ("pin", "unpin"):
@@ -143,41 +144,42 @@ class FactPages(Pages):
             is_done = await self._memories.undo(owner, number or None)
         else:
             raise HTTPException(404)
-        return await self._went(request, owner, action, f"{action} fact {number}", is_done)
+        return await self._redirect(request, owner, action, f"{action} fact {number}", is_done)
 
     async def undo_consolidation(self, request: Request, _form: Fields) -> str:
-        """What the nightly job put together is apart again, for good."""
+        """Restore the facts that the nightly consolidation merged; this is final."""
         owner, number = owner_of(request), int(request.path_params["number"])
         is_done = await self._run(self._consolidations.undo, owner, number)
-        return await self._went(request, owner, "apart", f"undo consolidation {number}", is_done)
+        return await self._redirect(
+            request, owner, "apart", f"undo consolidation {number}", is_done
+        )
 
-    async def _went(
+    async def _redirect(
         self, request: Request, owner: Owner, done: str, action: str, is_done: Any
     ) -> str:
-        """Back to where the form stood, which tells how it went; only what happened is noted."""
+        """Return the address of the form, with a notice; note in the audit what was changed."""
         if is_done:
             await self._site.note(request, action, path_of(owner)[1:])
-        told = _query(request.query_params, done=done if is_done else "nothing")
-        return f"{path_of(owner)}/facts{told}"
+        query = _query_string(request.query_params, done=done if is_done else "nothing")
+        return f"{path_of(owner)}/facts{query}"
 
-    async def _list(self, owner: Owner, wanted: FactQuery) -> list[Memory]:
-        return await self._run(self._memories.facts.list_facts, owner, wanted)
+    async def _list_facts(self, owner: Owner, query: FactQuery) -> list[Memory]:
+        return await self._run(self._memories.facts.list_facts, owner, query)
 
-    async def _refused(self, owner: Owner, request: Request, text: str) -> list[Record]:
-        before = number_of(request, "before") or LAST
-        wanted = {**owner.columns(), "text": text, "before": before, "limit": PAGE}
-        return await self._site.rows(SELECT_REFUSED, wanted)
+    async def _list_refused(self, owner: Owner, request: Request, text: str) -> list[Record]:
+        before = query_int(request, "before") or LAST
+        parameters = {**owner.columns(), "text": text, "before": before, "limit": PAGE}
+        return await self._site.rows(SELECT_REFUSED, parameters)
 
-    async def _sources(self, ids: Sequence[int]) -> Mapping[int, list[Record]]:
-        """Where each of some facts was told, the newest first."""
+    async def _list_sources(self, ids: Sequence[int]) -> Mapping[int, list[Record]]:
         sources = defaultdict(list)
         for row in await self._site.rows(SELECT_SOURCES, ids=list(ids), limit=TELLERS + 2):
             sources[row["memory_id"]].append(row)
         return sources
 
 
-def _asked(request: Request) -> dict[str, str]:
-    """What the address asks for, without what makes no sense."""
+def _parse_filters(request: Request) -> dict[str, str]:
+    """Return state, kind and text from the address; unknown values become defaults."""
     query = request.query_params
     state, kind = query.get("state", ""), query.get("kind", "")
     return {
@@ -187,23 +189,23 @@ def _asked(request: Request) -> dict[str, str]:
     }
 
 
-def _wanted(request: Request, asked: Mapping[str, str]) -> FactQuery:
-    """The facts that the address asks for; one of them alone in whatever state it is."""
-    fact = number_of(request, "fact")
+def _build_fact_query(request: Request, asked: Mapping[str, str]) -> FactQuery:
+    """Select a filtered page, or with ``?fact=`` one fact in whatever state."""
+    fact = query_int(request, "fact")
     if fact is not None:
         return FactQuery(ids=[fact], is_living=None)
     return FactQuery(
-        text=asked["q"], kind=asked["kind"] or None, before=number_of(request, "before"),
+        text=asked["q"], kind=asked["kind"] or None, before=query_int(request, "before"),
         limit=PAGE, **STATES[asked["state"]],
     )  # fmt: skip
 
 
-def _query(query: QueryParams | Mapping[str, str], **other: object) -> str:
-    """A query of an address with some parts changed; what is empty is left out."""
+def _query_string(query: QueryParams | Mapping[str, str], **other: object) -> str:
+    """Return a query string with some parameters changed, without empty ones."""
     parts = {name: str(value) for name, value in {**query, **other}.items() if value}
     return f"?{QueryParams(parts)}" if parts else ""
 
 
 def _mask(text: str | None) -> str:
-    """A text in which no secret can be read, not even one for a door; of a secret nothing."""
+    """Redact secrets in a text, door codes included; without a text, all is redacted."""
     return MASK if text is None else redact(text, household=True)

@@ -1,4 +1,4 @@
-"""What failed and why: messages, calls of models, jobs of the queue, batches; and what to do."""
+"""Admin pages of failures: messages, model calls, queued jobs and batches, with retries."""
 
 from collections.abc import Mapping
 from typing import Any, get_args
@@ -12,16 +12,16 @@ from src.pg.client import Record
 from src.pg.failure_log import Part
 from src.pg.records_repo import FAILURE_DAYS
 from src.web.admin_access import Role
-from src.web.admin_site import PAGE, Fields, Pages, number_of
+from src.web.admin_site import PAGE, Fields, Pages, query_int
 
 DAYS = (1, 7, FAILURE_DAYS)
-# What the parts of the bot are called.
+# Names of the parts of the bot.
 PARTS: dict[Part, str] = {
     "telegram": "Telegram", "queue": "Queue", "database": "Database", "model": "Model",
     "embeddings": "Embeddings", "tools": "Tool servers", "other": "Other",
 }  # fmt: skip
 assert set(PARTS) == set(get_args(Part))
-# Why a window of a batch came to nothing.
+# Why a window of a batch was not read.
 WINDOW_ERRORS = {
     "malformed": "the reply is not the form that was asked for",
     "gone": "its messages were wiped or erased meanwhile",
@@ -30,7 +30,7 @@ WINDOW_ERRORS = {
     "missing": "the batch had no result for it",
 }
 
-# Messages that got an apology, or killed their process, the newest first; and the last reason.
+# Messages that got an apology or killed their process, newest first, with the last reason.
 SELECT_MESSAGES = """
 SELECT u.handled_at, u.kind, u.outcome, u.chat_id, u.thread_id, u.user_id, f.reason, f.tries
 FROM telegram_updates u CROSS JOIN LATERAL (
@@ -41,7 +41,7 @@ WHERE u.outcome IN ('failed', 'put aside')
 ORDER BY u.handled_at DESC, u.id DESC LIMIT %(limit)s
 """
 
-# Calls of models that failed, by model, purpose and reason.
+# Failed model calls, by model, purpose and reason.
 SELECT_CALLS = """
 SELECT model, purpose, error AS reason, count(*) AS times, count(DISTINCT owner_id) AS people,
        max(created_at) AS last
@@ -49,7 +49,7 @@ FROM model_usage WHERE error IS NOT NULL AND created_at > now() - make_interval(
 GROUP BY 1, 2, 3 ORDER BY times DESC, last DESC, 1, 2, 3 LIMIT %(limit)s
 """
 
-# Everything else that the log warned of, by reason; whom it hit is counted without sorting.
+# Logged warnings by reason; their owners are counted without sorting.
 SELECT_REASONS = """
 WITH each AS (
     SELECT part, event, reason, owner_id, sum(times) AS times, min(failed_at) AS first,
@@ -63,7 +63,7 @@ SELECT part, event, reason, sum(times)::bigint AS times, count(owner_id) AS peop
 FROM each GROUP BY 1, 2, 3 ORDER BY times DESC, last DESC, 2, 3 LIMIT %(limit)s
 """
 
-# One by one, the newest first.
+# Single failures, newest first.
 SELECT_FAILURES = """
 SELECT f.id, f.failed_at, f.part, f.event, f.reason, f.times, f.job_id, o.telegram_user_id,
        o.thread_id
@@ -73,13 +73,13 @@ WHERE f.failed_at > now() - make_interval(days => %(days)s)
 ORDER BY f.failed_at DESC, f.id DESC LIMIT %(limit)s
 """
 
-# What waits, by queue and state.
+# Waiting and running jobs, by queue and state.
 SELECT_QUEUE = """
 SELECT queue_name, status::text, count(*) AS jobs, min(scheduled_at) AS due
 FROM procrastinate_jobs WHERE status IN ('todo', 'doing') GROUP BY 1, 2 ORDER BY 1, 2
 """
 
-# Jobs that failed for good, are quarantined, or wait for their next attempt: whose they are, and
+# Jobs that failed for good, are quarantined, or wait for their next attempt, with their chat and
 # their last error.
 SELECT_JOBS = """
 SELECT j.id, j.queue_name, j.task_name, j.attempts, j.args, j.scheduled_at, d.deaths,
@@ -100,14 +100,14 @@ WHERE j.status = 'failed' OR d.id IS NOT NULL OR (j.status = 'todo' AND j.attemp
 ORDER BY d.id IS NULL, j.status = 'todo', j.id DESC LIMIT %(limit)s
 """
 
-# A failed job waits again; so does one that is quarantined (``JobDeathRepository.retry``).
+# Retry a failed job; a quarantined one is retried by ``JobDeathRepository.retry``.
 RETRY_FAILED = """
 SELECT procrastinate_retry_job_v2(id, now(), NULL, NULL, NULL) FROM procrastinate_jobs
 WHERE id = %(id)s AND status = 'failed'
 """
 SELECT_DEATH = "SELECT id FROM job_deaths WHERE job_id = %(id)s AND put_aside_at IS NOT NULL"
 
-# A job that failed, or is quarantined, goes, with what its update said.
+# Delete a failed or quarantined job, and the payload of its update.
 DROP_JOB = """
 WITH dropped AS (
     DELETE FROM procrastinate_jobs j
@@ -120,7 +120,7 @@ SET payload = '{}', handled_at = coalesce(u.handled_at, now()), outcome = 'faile
 FROM dropped d WHERE u.id = d.update
 """
 
-# Batches, the newest first; or one of them.
+# All batches, newest first, or one of them.
 SELECT_BATCHES = """
 SELECT id::text, created_at, submitted_at, completed_at, provider, model, status, requests,
        succeeded, failed, dropped, coalesce(error_message, '') AS error
@@ -128,7 +128,7 @@ FROM batch_jobs WHERE %(id)s::uuid IS NULL OR id = %(id)s
 ORDER BY created_at DESC, id LIMIT %(limit)s
 """
 
-# What one asked about, what came to nothing first.
+# Windows of a batch, the failed ones first.
 SELECT_WINDOWS = """
 SELECT c.telegram_user_id, c.thread_id, r.first_position, r.last_position, r.status, r.error,
        coalesce(r.finished_at, r.created_at) AS at,
@@ -141,26 +141,26 @@ ORDER BY r.status <> 'failed', r.created_at, r.id LIMIT %(limit)s
 
 
 class FailurePages(Pages):
-    """What went wrong, and what an operator may do about it."""
+    """Failures, and the actions of an operator on them."""
 
     def routes(self) -> list[Route]:
-        """Their addresses."""
-        shown, done = self._site.shown, self._site.done
+        """List the routes."""
+        page, form = self._site.page_route, self._site.form_route
         return [
-            shown("/failures", self.failures, role=Role.READER),
-            shown("/queue", self.queue, role=Role.READER),
-            shown("/batches", self.batches, role=Role.READER),
-            shown("/batches/{batch:uuid}", self.batch, role=Role.READER),
-            done("/queue/retry-quarantined", self.retry_quarantined),
-            done("/queue/{job:int}/retry", self.retry_job),
-            done("/queue/{job:int}/drop", self.drop_job),
+            page("/failures", self.failures, role=Role.READER),
+            page("/queue", self.queue, role=Role.READER),
+            page("/batches", self.batches, role=Role.READER),
+            page("/batches/{batch:uuid}", self.batch, role=Role.READER),
+            form("/queue/retry-quarantined", self.retry_quarantined),
+            form("/queue/{job:int}/retry", self.retry_job),
+            form("/queue/{job:int}/drop", self.drop_job),
         ]
 
     async def failures(self, request: Request) -> Response:
-        """What failed, by reason and one by one."""
-        days, part = number_of(request, "days") or 1, request.query_params.get("part", "")
+        """Show failures by reason and one by one."""
+        days, part = query_int(request, "days") or 1, request.query_params.get("part", "")
         days, part = days if days in DAYS else 1, part if part in PARTS else ""
-        before, rows = number_of(request, "before") or 0, self._site.rows
+        before, rows = query_int(request, "before") or 0, self._site.rows
         listed = await rows(SELECT_FAILURES, days=days, part=part, before=before, limit=PAGE + 1)
         is_first = not before
         return self._site.render(
@@ -176,10 +176,10 @@ class FailurePages(Pages):
         )  # fmt: skip
 
     async def queue(self, request: Request) -> Response:
-        """What waits, what is tried again, what failed, what is quarantined."""
+        """Show jobs that wait, failed, are retried or quarantined."""
         jobs = await self._site.rows(SELECT_JOBS, limit=100)
         for job in jobs:
-            job["arguments"] = _arguments(job["args"])
+            job["arguments"] = _format_arguments(job["args"])
         by_state = {state: [job for job in jobs if job["state"] == state]
                     for state in ("quarantined", "failed", "retrying")}  # fmt: skip
         return self._site.render(
@@ -187,12 +187,12 @@ class FailurePages(Pages):
         )
 
     async def batches(self, request: Request) -> Response:
-        """The newest batches."""
+        """Show the newest batches."""
         rows = await self._site.rows(SELECT_BATCHES, id=None, limit=PAGE)
         return self._site.render(request, "batches.html", rows=rows)
 
     async def batch(self, request: Request) -> Response:
-        """One batch and its windows."""
+        """Show a batch and its windows."""
         id_, rows = str(request.path_params["batch"]), self._site.rows
         batch = await rows(SELECT_BATCHES, id=id_, limit=1)
         if not batch:
@@ -214,19 +214,19 @@ class FailurePages(Pages):
         return "/queue"
 
     async def retry_quarantined(self, request: Request, _form: Fields) -> str:
-        """Give everything back that is quarantined."""
+        """Give all quarantined jobs back to their queues."""
         await self._run(self._core.put_aside.retry)
         await self._site.note(request, "retry all quarantined")
         return "/queue"
 
     async def drop_job(self, request: Request, _form: Fields) -> str:
-        """Give a job up."""
+        """Delete a job for good."""
         await self._site.rows(DROP_JOB, id=request.path_params["job"])
         await self._site.note(request, "drop job", str(request.path_params["job"]))
         return "/queue"
 
 
-def _arguments(args: Mapping[str, Any]) -> str:
-    """What a job was given: ids and numbers; anything longer is left out."""
-    said = {name: str(value) for name, value in args.items() if value is not None}
-    return ", ".join(f"{name} {text}" for name, text in said.items() if len(text) <= 60)
+def _format_arguments(args: Mapping[str, Any]) -> str:
+    """Format the arguments of a job: ids and numbers, no longer values."""
+    short = {name: str(value) for name, value in args.items() if value is not None}
+    return ", ".join(f"{name} {text}" for name, text in short.items() if len(text) <= 60)

@@ -1,4 +1,4 @@
-"""The first page: is it well, what does today cost, who wrote, how long did answers take."""
+"""Overview page: health of the parts, today's cost, users, response times."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -22,12 +22,12 @@ from src.web.admin_site import Pages
 from src.web.admin_words import build_chart, count, seconds, size
 from src.web.http_server import HEARTBEAT_SECONDS, POLL_SECONDS, find_disk_shortage
 
-FRESH = 600.0  # seconds for which an error is a trouble of now
-LATE = 60.0  # seconds that an update may wait
-REASONS = 6  # why things failed in 24 hours, the most frequent first
+RECENT = 600.0  # seconds during which a failure counts as a current problem
+MAX_WAIT = 60.0  # seconds of an update in the queue
+MAX_REASONS = 6  # of the failures of 24 hours, the most frequent first
 
-# What was handled in 24 hours, by hour and in all: of people, not buttons and commands. An answer
-# that did not grow had its first word when it had its last.
+# Messages that were handled in 24 hours, by hour and in total, without buttons and commands. An
+# answer that was not streamed has its first word at the same time as its last.
 SELECT_DAY = """
 WITH handled AS (
     SELECT date_trunc('hour', handled_at AT TIME ZONE %(zone)s) AS hour, user_id, outcome,
@@ -52,7 +52,7 @@ FROM generate_series(date_trunc('hour', (now() - interval '24 hours') AT TIME ZO
 LEFT JOIN sums USING (hour) CROSS JOIN times t ORDER BY hour
 """
 
-# Tokens and money since midnight; how many calls are of models without a price.
+# Tokens and cost since midnight, and the number of calls of models without a price.
 SELECT_TODAY = f"""
 WITH spent AS (
     SELECT model, purpose, {SUMS} FROM model_usage WHERE created_at >= %(since)s GROUP BY 1, 2
@@ -62,15 +62,15 @@ SELECT coalesce(sum(u.prompt + u.completion), 0)::bigint AS tokens, sum({COST}) 
        (SELECT coalesce(sum(messages), 0)::bigint FROM daily_messages
         WHERE day = (now() AT TIME ZONE %(zone)s)::date) AS messages
 FROM spent u LEFT JOIN model_prices p ON p.model = u.model
-"""  # noqa: S608  (it holds constants of ours)
+"""  # noqa: S608  (it interpolates constants)
 
-# The last failure of a part.
+# Last failure of a part.
 SELECT_LAST = """
 SELECT failed_at, event, reason FROM failures
 WHERE part = %(part)s ORDER BY failed_at DESC LIMIT 1
 """
 
-# The last call of a model that failed, and when one last did not; what failed in 24 hours.
+# Last failed model call, time of the last successful one, and number of failures in 24 hours.
 SELECT_CALLS = """
 SELECT f.created_at AS failed_at, f.purpose AS event, f.error AS reason,
        (SELECT created_at FROM model_usage WHERE error IS NULL
@@ -82,7 +82,7 @@ FROM (SELECT) AS one LEFT JOIN LATERAL (
     ORDER BY created_at DESC LIMIT 1) AS f ON true
 """
 
-# How much there was on the last days, the newest first; and how large the database is now.
+# Totals of the last days, newest first, and the current size of the database.
 SELECT_GROWTH = """
 SELECT day, counted_at, people, messages, facts, bytes FROM growth_days
 ORDER BY day DESC LIMIT 30
@@ -92,14 +92,14 @@ SELECT_SIZE = "SELECT pg_database_size(current_database()) AS bytes"
 
 @dataclass(frozen=True)
 class Health:
-    """How a part is.
+    """Health of one part of the bot.
 
     Attributes:
-        name: Which one.
-        now: What is seen of it now.
-        trouble: What is wrong with it; empty: nothing.
-        last: Its last error: ``failed_at``, ``event``, ``reason``.
-        link: Where more stands.
+        name: Name of the part.
+        now: Its current state.
+        trouble: Its problem; empty: none.
+        last: Its last failure: ``failed_at``, ``event``, ``reason``.
+        link: Path of the page with details.
     """
 
     name: str
@@ -110,14 +110,14 @@ class Health:
 
 
 class OverviewPage(Pages):
-    """How the bot is, on one page."""
+    """Overview of the bot on one page."""
 
     def routes(self) -> list[Route]:
-        """Its address."""
-        return [self._site.shown("/", self.show, role=Role.READER)]
+        """List the routes."""
+        return [self._site.page_route("/", self.show, role=Role.READER)]
 
     async def show(self, request: Request) -> Response:
-        """All of it."""
+        """Show the overview."""
         rows, zone = self._site.rows, self._site.zone
         hours = await rows(SELECT_DAY, zone=zone)
         [today] = await rows(SELECT_TODAY, zone=zone, since=self._site.midnight())
@@ -135,8 +135,8 @@ class OverviewPage(Pages):
             people=hours[0]["people"], first=hours[0]["first"] or (None, None),
             whole=hours[0]["whole"] or (None, None), failed_calls=calls["failed"],
             put_aside=put_aside, bytes=stored["bytes"],
-            reasons=await rows(SELECT_REASONS, days=1, part="", limit=REASONS),
-            growth=growth, grown=_growth(growth),
+            reasons=await rows(SELECT_REASONS, days=1, part="", limit=MAX_REASONS),
+            growth=growth, grown=_compute_growth(growth),
             by_hour=build_chart(
                 "Messages by hour", ("answered", "failed", "other"),
                 {f"{hour['hour']:%d.%m. %H:%M}": (
@@ -153,29 +153,28 @@ class OverviewPage(Pages):
         )  # fmt: skip
 
     async def _examine(self, calls: Record, put_aside: int, stored: int) -> list[Health]:
-        """How each part is."""
         return [
-            self._examine_receiver(await self._find_last("telegram")),
-            await self._examine_queue(await self._find_last("queue"), put_aside),
-            await self._examine_database(await self._find_last("database"), stored),
+            self._examine_receiver(await self._find_last_failure("telegram")),
+            await self._examine_queue(await self._find_last_failure("queue"), put_aside),
+            await self._examine_database(await self._find_last_failure("database"), stored),
             self._examine_model(calls),
-            self._examine_embeddings(await self._find_last("embeddings")),
+            self._examine_embeddings(await self._find_last_failure("embeddings")),
         ]
 
-    async def _find_last(self, part: Part) -> Record | None:
-        """The last error of a part; as a constant it lets the planner see how rare it is."""
+    async def _find_last_failure(self, part: Part) -> Record | None:
+        """The part is a constant of the query, so that the planner sees how rare it is."""
         return next(iter(await self._site.rows(SELECT_LAST, part=part)), None)
 
     def _examine_receiver(self, last: Record | None) -> Health:
-        heard = self._core.metrics.registry.get_sample_value(
+        last_heard = self._core.metrics.registry.get_sample_value(
             "pomni_last_receive_timestamp_seconds"
         )
-        is_called = self._core.settings.telegram_webhook_url is not None
-        if not heard:
+        has_webhook = self._core.settings.telegram_webhook_url is not None
+        if not last_heard:
             return Health("Receiver", "nothing received by this process yet", last=last)
-        silence = time.time() - heard
+        silence = time.time() - last_heard
         now = f"Telegram answered {seconds(silence)} ago"
-        is_silent = silence > POLL_SECONDS and not is_called
+        is_silent = silence > POLL_SECONDS and not has_webhook
         trouble = f"Telegram has been silent for {seconds(silence)}" if is_silent else ""
         return Health("Receiver", now, trouble, last)
 
@@ -185,7 +184,7 @@ class OverviewPage(Pages):
         troubles = []
         if age is None or age > HEARTBEAT_SECONDS:
             troubles.append("no worker is running: start the bot, or python bot.py worker")
-        if waiting and oldest > LATE:
+        if waiting and oldest > MAX_WAIT:
             troubles.append(f"the oldest message has waited for {seconds(oldest)}")
         if put_aside:
             troubles.append(f"{count(put_aside)} quarantined, waiting for your decision")
@@ -195,11 +194,11 @@ class OverviewPage(Pages):
         return Health("Queue", now, "; ".join(troubles), last, "/queue")
 
     async def _examine_database(self, last: Record | None, stored: int) -> Health:
-        begun = time.monotonic()
+        start = time.monotonic()
         await self._site.rows("SELECT 1")
-        trouble = find_disk_shortage(self._core) or _fresh(last)
+        trouble = find_disk_shortage(self._core) or _describe_recent(last)
         return Health(
-            "Database", f"answers in {seconds(time.monotonic() - begun)}, {size(stored)}",
+            "Database", f"answers in {seconds(time.monotonic() - start)}, {size(stored)}",
             trouble, last,
         )  # fmt: skip
 
@@ -217,20 +216,19 @@ class OverviewPage(Pages):
         now = self._core.settings.embedding_model
         if by_words:
             now += f"; {count(by_words)} searches went by words alone since the start"
-        return Health("Embeddings", now, _fresh(last), last, "/failures?part=embeddings")
+        return Health("Embeddings", now, _describe_recent(last), last, "/failures?part=embeddings")
 
 
-def _fresh(last: Record | None) -> str:
-    """What has just failed, if anything."""
-    if last is None or (datetime.now(UTC) - last["failed_at"]).total_seconds() > FRESH:
+def _describe_recent(last: Record | None) -> str:
+    if last is None or (datetime.now(UTC) - last["failed_at"]).total_seconds() > RECENT:
         return ""
     return (
         f"{last['event']}: {last['reason']}" if last["event"] != last["reason"] else last["event"]
     )
 
 
-def _growth(days: Sequence[Record]) -> Mapping[str, int | None]:
-    """What came since the day before the newest; None where no day was counted before."""
+def _compute_growth(days: Sequence[Record]) -> Mapping[str, int | None]:
+    """Return the growth since the previous counted day; None without one."""
     before = days[1] if len(days) > 1 else None
     return {
         name: days[0][name] - before[name] if before else None

@@ -1,4 +1,4 @@
-"""``/admin`` as one app: the pages of each kind, behind one login."""
+"""ASGI app of ``/admin``: all pages behind one login."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Mount, Route
 
 from src.core import Core
-from src.web.admin_access import Access
+from src.web.admin_access import AdminAccess
 from src.web.admin_facts import FactPages
 from src.web.admin_failures import FailurePages
 from src.web.admin_overview import OverviewPage
@@ -33,7 +33,7 @@ STATIC_HEADERS = {"Cache-Control": "max-age=3600", "X-Content-Type-Options": "no
 
 
 def admin_routes(site: AdminSite) -> list[Route | Mount]:
-    """All addresses; a test walks them without a session."""
+    """List all routes; a test requests each of them without a session."""
     return [
         *site.routes(),
         *OverviewPage(site).routes(),
@@ -48,8 +48,8 @@ def admin_routes(site: AdminSite) -> list[Route | Mount]:
     ]
 
 
-def build_admin_app(core: Core, access: Access) -> Any:
-    """The admin page as an ASGI app, to be mounted somewhere."""
+def build_admin_app(core: Core, access: AdminAccess) -> Any:
+    """Build the admin pages as an ASGI app to be mounted."""
     site = AdminSite(core, access)
     app = Starlette(routes=admin_routes(site), exception_handlers={HTTPException: site.refuse})
     return WithHeaders(app, HEADERS, STATIC_HEADERS)

@@ -1,4 +1,4 @@
-"""The admin pages about one owner: everything at a glance, and what would be recalled."""
+"""Admin pages of one owner: overview, recall preview, export, blocking, erasure."""
 
 from datetime import UTC, datetime
 from functools import partial
@@ -24,20 +24,20 @@ MAX_LINES = 50  # of each list
 
 SELECT_ID = "SELECT id FROM owners WHERE id = %(owner)s"
 
-# The talks of an owner: a private chat may have several topics.
+# Conversations of an owner; a private chat may have several topics.
 SELECT_TALKS = """
 SELECT telegram_user_id, thread_id, created_at FROM conversations
 WHERE owner_id = %(owner)s ORDER BY thread_id LIMIT %(limit)s
 """
 
-# Summaries of what left the window, the newest first.
+# Summaries of messages that left the window, newest first.
 SELECT_SUMMARIES = """
 SELECT s.created_at, s.content, s.first_position, s.last_position
 FROM conversation_summaries s JOIN conversations c ON c.id = s.conversation_id
 WHERE c.owner_id = %(owner)s ORDER BY s.created_at DESC, s.id DESC LIMIT %(limit)s
 """
 
-# What the calls of models for an owner took, by purpose; without a price there is no cost.
+# Usage of models for an owner, by purpose; a model without a price has no cost.
 SELECT_USAGE = f"""
 SELECT purpose, sum(calls + failed)::bigint AS calls, sum(failed)::bigint AS failed,
        sum(u.prompt)::bigint AS prompt, sum(u.completion)::bigint AS completion,
@@ -47,9 +47,9 @@ FROM (SELECT model, purpose, {SUMS}
       WHERE owner_id = %(owner)s AND created_at > now() - make_interval(days => %(days)s)
       GROUP BY model, purpose) AS u LEFT JOIN model_prices p ON p.model = u.model
 GROUP BY purpose ORDER BY cost DESC NULLS LAST, 4 DESC, purpose LIMIT %(limit)s
-"""  # noqa: S608  (it holds a constant of ours)
+"""  # noqa: S608  (it interpolates a constant)
 
-# What failed for an owner, the newest first.
+# Failures of an owner, newest first.
 SELECT_FAILURES = """
 SELECT failed_at, part, event, reason, times FROM failures
 WHERE owner_id = %(owner)s ORDER BY failed_at DESC, id DESC LIMIT %(limit)s
@@ -57,22 +57,22 @@ WHERE owner_id = %(owner)s ORDER BY failed_at DESC, id DESC LIMIT %(limit)s
 
 
 class PersonPages(Pages):
-    """One owner."""
+    """Pages and actions of one owner."""
 
     def routes(self) -> list[Route]:
-        """Their addresses."""
+        """List the routes."""
         owner = "/users/{user}/{thread:int}"
         return [
-            self._site.read(owner + "/about", self.about, "page"),
-            self._site.read(owner + "/recall", self.recall, "recall"),
-            self._site.done(owner + "/export", self.export),
-            self._site.done(owner + "/erase", self.erase),
-            self._site.done(owner + "/block", partial(self.set_blocked, is_blocked=True)),
-            self._site.done(owner + "/unblock", partial(self.set_blocked, is_blocked=False)),
+            self._site.audited_route(owner + "/about", self.about, "page"),
+            self._site.audited_route(owner + "/recall", self.recall, "recall"),
+            self._site.form_route(owner + "/export", self.export),
+            self._site.form_route(owner + "/erase", self.erase),
+            self._site.form_route(owner + "/block", partial(self.set_blocked, is_blocked=True)),
+            self._site.form_route(owner + "/unblock", partial(self.set_blocked, is_blocked=False)),
         ]
 
     async def about(self, request: Request, *, problem: str = "") -> Response:
-        """All of an owner at a glance, and what may be done with it."""
+        """Show the overview of an owner."""
         owner, rows, run = owner_of(request), self._site.rows, self._run
         found = await rows(SELECT_ID, owner)
         if not found:
@@ -91,17 +91,17 @@ class PersonPages(Pages):
         )  # fmt: skip
 
     async def export(self, request: Request, form: Fields) -> Response:
-        """Everything of an owner as a file: to read, or for programs."""
+        """Export everything of an owner as a file: Markdown, or JSON for programs."""
         owner = owner_of(request)
-        known = await self._run(self._core.user_settings.get, owner.telegram_user_id)
-        called = self._core.called(owner, known)
+        chosen = await self._run(self._core.user_settings.get, owner.telegram_user_id)
+        called = self._core.called(owner, chosen)
         kind = "md" if form.get("form") == "md" else "json"
         file = await self._run(self._core.exports.write_file, kind, called)
         await self._site.note(request, f"export {kind}", path_of(owner)[1:])
         return send_file(file, "application/octet-stream")
 
     async def erase(self, request: Request, form: Fields) -> str | Response:
-        """Erase everything of an owner, once their id was typed."""
+        """Erase everything of an owner, after their id was typed as a confirmation."""
         owner = owner_of(request)
         number = str(owner.telegram_user_id)
         if form.get("confirm", "").strip() != number:
@@ -110,10 +110,10 @@ class PersonPages(Pages):
             )
         await self._core.agent.erase(owner.telegram_user_id)
         await self._site.note(request, "erase everything", path_of(owner)[1:])
-        return "/audit"  # where it stands now
+        return "/audit"  # it lists the erasure
 
     async def set_blocked(self, request: Request, _form: Fields, *, is_blocked: bool) -> str:
-        """Answer them no more, or again."""
+        """Stop answering an owner, or answer them again."""
         owner, change = owner_of(request), self._core.user_settings.set_blocked
         if await self._run(change, owner.telegram_user_id, is_blocked=is_blocked):
             action = "block" if is_blocked else "unblock"
@@ -121,7 +121,7 @@ class PersonPages(Pages):
         return f"{path_of(owner)}/about"
 
     async def recall(self, request: Request) -> Response:
-        """What would be recalled for a question, and which channel found it."""
+        """Show the hits of a question, with the score of each search channel."""
         owner = owner_of(request)
         question = request.query_params.get("q", "")[:MAX_QUESTION]
         hits: list[Any] = []
@@ -135,7 +135,9 @@ class PersonPages(Pages):
             )  # fmt: skip
             overview = query.overview()
             hits = await self._core.memory.retriever.search(query)
-            prompt = await self._core.agent.preview_prompt(await self._pretend(owner, question))
+            prompt = await self._core.agent.preview_prompt(
+                await self._simulate_message(owner, question)
+            )
         return self._site.render(
             request, "recall.html", owner=owner, question=question, hits=hits, overview=overview,
             prompt=prompt,
@@ -143,10 +145,9 @@ class PersonPages(Pages):
             limit=settings.memory_retrieve_limit, lexical=LEXICAL_WEIGHT, links=LINK_BONUS,
         )  # fmt: skip
 
-    async def _pretend(self, owner: Owner, question: str) -> IncomingMessage:
-        """The question as if the owner asked it now."""
-        known = await self._run(self._core.user_settings.get, owner.telegram_user_id)
-        called = self._core.called(owner, known)
+    async def _simulate_message(self, owner: Owner, question: str) -> IncomingMessage:
+        chosen = await self._run(self._core.user_settings.get, owner.telegram_user_id)
+        called = self._core.called(owner, chosen)
         return IncomingMessage(
-            owner, question, called.moment, called.language, called.time_zone, known.mode
+            owner, question, called.moment, called.language, called.time_zone, chosen.mode
         )

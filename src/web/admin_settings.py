@@ -1,4 +1,4 @@
-"""The admin pages about settings: what may be changed while the bot runs, and who did what."""
+"""Admin pages of the settings that change while the bot runs, and of the audit."""
 
 from collections.abc import Mapping
 from typing import get_args
@@ -8,23 +8,23 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from src.pg.global_settings_repo import GlobalSettings, as_text
-from src.web.admin_form import UNSENT, Field, Sent, problems_of, send, view
+from src.web.admin_form import NOT_SUBMITTED, Field, Submission, problems_of, send, view
 from src.web.admin_setting_names import GROUPS, NAMES, in_plain_words
-from src.web.admin_site import LAST, PAGE, Fields, Pages, address_of, number_of
+from src.web.admin_site import LAST, PAGE, Fields, Pages, client_address, query_int
 
-# What each setting is for.
+# Descriptions of the settings.
 SELECT_DESCRIPTIONS = """
 SELECT attname::text AS name, col_description(attrelid, attnum) AS description
 FROM pg_attribute WHERE attrelid = 'global_settings'::regclass AND attnum > 0
 """
 
-# What was changed of them, newest first.
+# Changes of settings, newest first.
 SELECT_CHANGES = """
 SELECT id, changed_at, changed_by, setting, old_value, new_value
 FROM global_settings_changes ORDER BY id DESC LIMIT %(limit)s
 """
 
-# What was done inside, or the guesses of those outside, the newest first.
+# Actions of sessions, or wrong passwords, newest first.
 SELECT_ACTIONS = """
 SELECT id, done_at, who, address, action, target FROM admin_actions
 WHERE (action <> 'wrong password') = %(is_inside)s AND id < %(before)s
@@ -33,37 +33,37 @@ ORDER BY id DESC LIMIT %(limit)s
 
 
 class SettingsPages(Pages):
-    """What an operator may set, and the audit."""
+    """Settings and audit."""
 
     def routes(self) -> list[Route]:
-        """Their addresses."""
+        """List the routes."""
         return [
-            self._site.shown("/settings", self.settings),
-            self._site.done("/settings", self.change_settings),
-            self._site.shown("/audit", self.audit),
+            self._site.page_route("/settings", self.settings),
+            self._site.form_route("/settings", self.change_settings),
+            self._site.page_route("/audit", self.audit),
         ]
 
     async def change_settings(self, request: Request, form: Fields) -> Response:
-        """Change what was edited, or set one back; what is refused is shown as it was typed."""
+        """Save the edited settings, or reset one; refused input stays in the form."""
 
         async def change(edits: Fields, seen: Fields) -> Mapping[str, str]:
-            author = f"admin page, {self._site.session(request).name}, {address_of(request)}"
-            return _texts(await self._core.live_settings.change(author, edits, seen))
+            author = f"admin page, {self._site.session(request).name}, {client_address(request)}"
+            return _format_settings(await self._core.live_settings.change(author, edits, seen))
 
-        sent = await send(form, FIELDS, change, _say)
+        sent = await send(form, FIELDS, change, _format_value)
         if sent.changed:
             await self._site.note(request, "change settings", ", ".join(sent.changed))
         return await self.settings(request, sent)
 
-    async def settings(self, request: Request, sent: Sent = UNSENT) -> Response:
-        """What may be changed while the bot runs, and who changed it last; how a sending ended."""
-        current = _texts(await self._core.live_settings.get())
+    async def settings(self, request: Request, sent: Submission = NOT_SUBMITTED) -> Response:
+        """Show the settings and their last changes, with the result of a submission."""
+        current = _format_settings(await self._core.live_settings.get())
         about = {row["name"]: row for row in await self._site.rows(SELECT_DESCRIPTIONS)}
         changes = await self._site.rows(SELECT_CHANGES, limit=PAGE)
         authors = {one["setting"]: one["changed_by"] for one in reversed(changes)}
         problems = {
             name: text if sent.status == 409 else f"{in_plain_words(text)}."
-            for name, text in problems_of(sent.refused, current, _say, authors).items()
+            for name, text in problems_of(sent.refused, current, _format_value, authors).items()
         }
         groups = {
             title: [
@@ -73,11 +73,11 @@ class SettingsPages(Pages):
         }
         return self._site.render(
             request, "settings.html", status=sent.status, groups=groups, names=FIELDS, sent=sent,
-            problems=problems, changes=changes, say=_say, embedding=await self._embedding(),
+            problems=problems, changes=changes, say=_format_value,
+            embedding=await self._describe_embedding(),
         )  # fmt: skip
 
-    async def _embedding(self) -> str:
-        """Which embedding model serves, and how far the one that shall has got."""
+    async def _describe_embedding(self) -> str:
         space = self._core.memory.space
         serving, coming = await space.current(), space.coming()
         if coming is None:
@@ -89,9 +89,9 @@ class SettingsPages(Pages):
         )
 
     async def audit(self, request: Request) -> Response:
-        """What was done inside, or the guesses of those outside."""
+        """Show actions of sessions, or with ``?of=guesses`` wrong passwords."""
         is_inside = request.query_params.get("of") != "guesses"
-        before = number_of(request, "before") or LAST
+        before = query_int(request, "before") or LAST
         rows = await self._site.rows(
             SELECT_ACTIONS, is_inside=is_inside, before=before, limit=PAGE
         )
@@ -101,7 +101,7 @@ class SettingsPages(Pages):
         )  # fmt: skip
 
 
-def _field(name: str) -> Field:
+def _build_field(name: str) -> Field:
     about = GlobalSettings.model_fields[name]
     kind, (label, unit) = about.annotation, NAMES[name]
     return Field(
@@ -110,13 +110,12 @@ def _field(name: str) -> Field:
     )  # fmt: skip
 
 
-FIELDS = {name: _field(name) for name in NAMES}
+FIELDS = {name: _build_field(name) for name in NAMES}
 
 
-def _texts(settings: GlobalSettings) -> Mapping[str, str]:
+def _format_settings(settings: GlobalSettings) -> Mapping[str, str]:
     return {name: as_text(getattr(settings, name)) for name in NAMES}
 
 
-def _say(value: str) -> str:
-    """A value as a person reads it."""
+def _format_value(value: str) -> str:
     return {"true": "on", "false": "off", "": "(environment)"}.get(value, value)

@@ -1,4 +1,4 @@
-"""What models cost by day, model, purpose and person: tables, a chart, a file."""
+"""Admin pages of usage: tokens, cost and time by day, model, purpose and person; CSV."""
 
 import csv
 import io
@@ -15,13 +15,13 @@ from starlette.routing import Route
 from src.pg.client import Record
 from src.pg.records_repo import COST, SUMS, usage_query
 from src.web.admin_access import Role
-from src.web.admin_site import Pages, number_of
+from src.web.admin_site import Pages, query_int
 from src.web.admin_words import Chart, build_chart, money, plain_cell, short
 
-DAYS = (1, 7, 14, 30, 90)  # that usage is shown of
-MAX_BY_PERSON = 30  # days: by person every call is read, as only whole days are summed up
+DAYS = (1, 7, 14, 30, 90)  # choices of the period
+MAX_BY_PERSON = 30  # days: by person every call is read, since daily sums have no owners
 BY = ("day", "model", "purpose", "person")
-# What a purpose is called, in the order in which they are listed.
+# Names of the purposes, in their order on the page.
 PURPOSES = {
     "answer": "answers",
     "classify": "strict mode: understanding",
@@ -36,11 +36,11 @@ PURPOSES = {
     "embedding": "embeddings",
     "": "days before purposes were summed up",
 }
-PARTS, OTHERS = 5, "others"  # keys in a chart, and what the rest is called together
+MAX_KEYS, OTHERS = 5, "others"  # keys in a chart, and the name of the rest
 Bars = Mapping[tuple[date, str], float]  # by day and key
 
-# The calls of the last days, with what they cost; days that are over were summed up. Batches cost
-# half. What they are summed by is the key.
+# Calls of the last days with their cost; past days are stored as sums. ``key`` is the dimension
+# that they are grouped by. Batches cost half.
 PRICED = f"""
 , classes AS (
     SELECT day, model, purpose, class, calls, failed, prompt, cached, completion, uncached
@@ -53,9 +53,9 @@ PRICED = f"""
            {COST} AS cost
     FROM classes u LEFT JOIN model_prices p ON p.model = u.model
 )
-"""  # noqa: S608  (it holds a constant of ours)
+"""  # noqa: S608  (it interpolates a constant)
 
-# By key, with the times that calls took: the percentiles are of classes, two hundredths wide.
+# Usage by key. Percentiles of the duration come from classes that are two hundredths wide.
 SELECT_USAGE = usage_query(
     PRICED,
     """
@@ -75,7 +75,7 @@ ORDER BY CASE %(by)s WHEN 'day' THEN key END DESC, 7 DESC NULLS LAST, 4 DESC, ke
 """,
 )
 
-# Each day, model and purpose, for the file and the chart.
+# Usage by day, model and purpose, for the file and the chart.
 SELECT_DETAILS = usage_query(
     PRICED,
     """
@@ -86,7 +86,7 @@ FROM priced GROUP BY day, model, purpose ORDER BY day, model, purpose LIMIT 2000
 """,
 )
 
-# By person, or group: those who cost most.
+# Usage by person or group, the most expensive first.
 SELECT_PEOPLE = f"""
 WITH spent AS (
     SELECT owner_id, model, purpose, {SUMS}
@@ -102,36 +102,36 @@ SELECT o.telegram_user_id || '/' || o.thread_id AS key, calls, failed, prompt, c
        cost, unpriced
 FROM summed JOIN owners o ON o.id = owner_id
 ORDER BY cost DESC NULLS LAST, prompt DESC, o.id LIMIT %(limit)s
-"""  # noqa: S608  (it holds a constant of ours)
+"""  # noqa: S608  (it interpolates a constant)
 
 
 class UsagePages(Pages):
-    """What it costs."""
+    """Usage of models."""
 
     def routes(self) -> list[Route]:
-        """Their addresses."""
+        """List the routes."""
         return [
-            self._site.shown("/usage", self.usage, role=Role.READER),
-            self._site.shown("/usage.csv", self.download, role=Role.READER),
+            self._site.page_route("/usage", self.usage, role=Role.READER),
+            self._site.page_route("/usage.csv", self.download, role=Role.READER),
         ]
 
     async def usage(self, request: Request) -> Response:
-        """Tokens, money and time, by what the address says."""
-        days, by = _asked(request)
+        """Show tokens, cost and durations by the requested dimension."""
+        days, by = _parse_filters(request)
         settings = await self._core.live_settings.get()
-        lines = await self._lines(days, by, limit=100)
+        lines = await self._list_lines(days, by, limit=100)
         return self._site.render(
-            request, "usage.html", lines=lines, days=days, choices=_choices(by), by=by,
-            dimensions=BY, total=_total(lines), purposes=PURPOSES, currency=settings.currency,
-            chart=await self._chart(days, by, settings.currency),
+            request, "usage.html", lines=lines, days=days, choices=_list_day_choices(by), by=by,
+            dimensions=BY, total=_sum_lines(lines), purposes=PURPOSES, currency=settings.currency,
+            chart=await self._build_usage_chart(days, by, settings.currency),
         )  # fmt: skip
 
     async def download(self, request: Request) -> Response:
-        """The same as a table for a spreadsheet: by day, model and purpose, or by person."""
-        days, by = _asked(request)
+        """Send a CSV file by day, model and purpose, or by person."""
+        days, by = _parse_filters(request)
         lines = (
-            await self._lines(days, by, limit=100_000) if by == "person"
-            else await self._details(days)
+            await self._list_lines(days, by, limit=100_000) if by == "person"
+            else await self._list_details(days)
         )  # fmt: skip
         currency = (await self._core.live_settings.get()).currency
         text = io.StringIO()
@@ -143,23 +143,25 @@ class UsagePages(Pages):
         headers = {"Content-Disposition": f'attachment; filename="{file}"'}
         return Response(text.getvalue(), media_type="text/csv; charset=utf-8", headers=headers)
 
-    async def _lines(self, days: int, by: str, *, limit: int) -> list[Record]:
+    async def _list_lines(self, days: int, by: str, *, limit: int) -> list[Record]:
         if by == "person":
             since = self._site.midnight(days)
             return await self._site.rows(SELECT_PEOPLE, since=since, limit=limit)
         return await self._site.rows(SELECT_USAGE, zone=self._site.zone, days=days, by=by)
 
-    async def _details(self, days: int) -> list[Record]:
+    async def _list_details(self, days: int) -> list[Record]:
         return await self._site.rows(SELECT_DETAILS, zone=self._site.zone, days=days, by="day")
 
-    async def _chart(self, days: int, by: str, currency: str) -> Chart | None:
-        """Tokens by day in their kinds; by model or purpose, what each has cost."""
-        rows, is_split = await self._details(days), by in ("model", "purpose")
+    async def _build_usage_chart(self, days: int, by: str, currency: str) -> Chart | None:
+        """Chart tokens by day and kind, or by model or purpose the cost of each."""
+        rows, is_split = await self._list_details(days), by in ("model", "purpose")
         is_priced = is_split and any(row["cost"] for row in rows)
-        parts, sums = _stacked(rows, by, is_priced=is_priced) if is_split else _kinds(rows)
+        parts, sums = (
+            _stack_keys(rows, by, is_priced=is_priced) if is_split else _stack_kinds(rows)
+        )
         first = self._site.first_day(days)
-        shown = [first + timedelta(days=later) for later in range(days)]
-        bars = {f"{day:%d.%m.}": [sums.get((day, part), 0) for part in parts] for day in shown}
+        dates = [first + timedelta(days=offset) for offset in range(days)]
+        bars = {f"{day:%d.%m.}": [sums.get((day, part), 0) for part in parts] for day in dates}
         return build_chart(
             f"{'Cost' if is_priced else 'Tokens'} by day{f' and {by}' if is_split else ''}",
             [PURPOSES.get(part, part) if by == "purpose" else part for part in parts],
@@ -168,27 +170,26 @@ class UsagePages(Pages):
         )
 
 
-def _asked(request: Request) -> tuple[int, str]:
-    """Of how many days, and by what."""
-    days, by = number_of(request, "days") or 7, request.query_params.get("by", "day")
+def _parse_filters(request: Request) -> tuple[int, str]:
+    """Return the number of days and the dimension."""
+    days, by = query_int(request, "days") or 7, request.query_params.get("by", "day")
     by = by if by in BY else "day"
-    return min(days, _choices(by)[-1]) if days in DAYS else 7, by
+    return min(days, _list_day_choices(by)[-1]) if days in DAYS else 7, by
 
 
-def _choices(by: str) -> Sequence[int]:
+def _list_day_choices(by: str) -> Sequence[int]:
     return [days for days in DAYS if by != "person" or days <= MAX_BY_PERSON]
 
 
-def _total(lines: Sequence[Record]) -> Record:
-    """The sums of all lines."""
+def _sum_lines(lines: Sequence[Record]) -> Record:
     names = ("calls", "failed", "prompt", "cached", "completion", "unpriced")
     sums: Record = {name: sum(line[name] for line in lines) for name in names}
     costs = [line["cost"] for line in lines if line["cost"] is not None]
     return {**sums, "cost": sum(costs, Decimal()) if costs else None}
 
 
-def _kinds(rows: Sequence[Record]) -> tuple[list[str], Bars]:
-    """The kinds of tokens, and how many of each a day has."""
+def _stack_kinds(rows: Sequence[Record]) -> tuple[list[str], Bars]:
+    """Return the kinds of tokens, and their numbers by day."""
     bars: defaultdict[tuple[date, str], float] = defaultdict(float)
     for row in rows:
         bars[row["day"], "cached"] += row["cached_tokens"]
@@ -197,8 +198,8 @@ def _kinds(rows: Sequence[Record]) -> tuple[list[str], Bars]:
     return ["cached", "prompt", "completion"], bars
 
 
-def _stacked(rows: Sequence[Record], by: str, *, is_priced: bool) -> tuple[list[str], Bars]:
-    """The models or purposes that matter most; of each day how much they, and the others, have."""
+def _stack_keys(rows: Sequence[Record], by: str, *, is_priced: bool) -> tuple[list[str], Bars]:
+    """Return the largest models or purposes, and by day their values and that of the rest."""
     sums: defaultdict[str, float] = defaultdict(float)
     bars: defaultdict[tuple[date, str], float] = defaultdict(float)
     values = [
@@ -207,7 +208,7 @@ def _stacked(rows: Sequence[Record], by: str, *, is_priced: bool) -> tuple[list[
     ]
     for row, value in zip(rows, values, strict=True):
         sums[row[by]] += value
-    most = sorted(filter(sums.get, sums), key=lambda key: -sums[key])[:PARTS]
+    largest = sorted(filter(sums.get, sums), key=lambda key: -sums[key])[:MAX_KEYS]
     for row, value in zip(rows, values, strict=True):
-        bars[row["day"], row[by] if row[by] in most else OTHERS] += value
-    return most + [OTHERS] * (len(sums) > PARTS), bars
+        bars[row["day"], row[by] if row[by] in largest else OTHERS] += value
+    return largest + [OTHERS] * (len(sums) > MAX_KEYS), bars
