@@ -1,4 +1,4 @@
-"""The objects that every command shares, built once: database, repositories, model, agent."""
+"""Objects that all commands share: database, repositories, models, services, agent."""
 
 import asyncio
 import gc
@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime
 from functools import cache, partial
 
-import src.llm  # noqa: F401  (what LangChain imports, the lean way)
+import src.llm  # noqa: F401  (sets up lean imports before LangChain)
 
 # isort: split
 from langchain_core.language_models import BaseChatModel
@@ -71,21 +71,21 @@ logger = logging.getLogger(__name__)
 
 
 class MemoryRoom:
-    """The parts of the memory that others use; nothing here connects to anything at first.
+    """Parts of the memory that others use; building it connects to nothing.
 
     Attributes:
-        memories: What graph, tools and commands call.
-        digest: What the background does after a turn.
-        batches: What it lets a provider do for many users together.
-        consolidation: What it compares at night.
-        compaction: Summarises what leaves the window.
-        summary_llm: The model that summarises.
-        retriever: Searches, under ``memories``.
-        index: What the index holds.
+        memories: Facts, for graph, tools and commands.
+        digest: Background work after a turn.
+        batches: Extraction for many users by batch APIs.
+        consolidation: Nightly comparison of facts.
+        compaction: Summaries of messages that leave the window.
+        summary_llm: Model of the summaries.
+        retriever: Search, which ``memories`` uses.
+        index: Search index.
         indexer: Fills the index; ``reembed`` uses it alone.
-        space: The embedding model that serves.
-        embeddings: What is stored of embedding models.
-        settings: What an operator may change while the bot runs.
+        space: Serving embedding model.
+        embeddings: Stored embedding models.
+        settings: Settings that an operator changes while the bot runs.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class MemoryRoom:
         quiet: QuietMoments,
         ceilings: DailyCeilings,
     ) -> None:
-        """Wire it on ``client``."""
+        """Build the parts on ``client``."""
         self.settings = stored
         self.space = ServingSpace(
             lambda name: build_embedder(settings, name, metrics, quiet),
@@ -126,19 +126,19 @@ class MemoryRoom:
         self.consolidation = ConsolidationService(client, writer, self.space, stored, metrics)
 
     async def close(self) -> None:
-        """Close the connections to the embedder and the reranker."""
+        """Close the connections of embedder, batch APIs and reranker."""
         await self.space.close()
         await self.batches.close()
         await self.retriever.close()
 
 
 class Core:
-    """What all doors have in common; building it connects to nothing."""
+    """Objects that all doors share; building it connects to nothing."""
 
     def __init__(
         self, settings: Settings, client: PgClient, *, extra_tools: Sequence[BaseTool] = ()
     ) -> None:
-        """Wire the objects on ``client``; the model may call ``extra_tools`` beside our own."""
+        """Build the objects on ``client``; the model may call ``extra_tools`` as well."""
         self.settings, self.client, self.dsn = settings, client, client.dsn
         self.metrics = Metrics()
         stored, quiet = GlobalSettingsRepository(client), QuietMoments()
@@ -184,22 +184,22 @@ class Core:
         self, owner: Owner, chosen: UserSettings | WaitingUpdate, *heard: str | None,
         member: int | None = None,
     ) -> Called:  # fmt: skip
-        """Who calls now, by what they chose; ``heard`` are languages of who chose none."""
+        """Build the caller; ``heard`` are fallback languages, used if the user chose none."""
         language = choose_language(chosen.language, *heard)
         zone = chosen.time_zone or first_zone(language, self.settings.timezone)
         has_zone, now = chosen.time_zone is not None, datetime.now(UTC)
         return Called(owner, language, now, zone, member=member, has_zone=has_zone)
 
     async def close(self) -> None:
-        """Close the connections that were opened meanwhile."""
+        """Close the connections that were opened since."""
         await self.servers.close()
         await self.questions.aclose()
         await self.memory.close()
 
     async def warm_up(self) -> None:
-        """Load what every turn would wait for, the embedder.
+        """Load the embedder, which every turn needs.
 
-        A failure is no reason not to start: it is met again, and told, when a turn needs it.
+        A failure does not prevent the start: the turn that needs it fails again, and reports it.
         """
         try:
             await self.memory.space.embed_query("?")
@@ -207,9 +207,9 @@ class Core:
             logger.warning("the memory is not warm", exc_info=error)
 
     async def prepare_readers(self) -> None:
-        """Load what only some turns would wait for, one after the other, while none is under way.
+        """Load what only some turns need, one after the other, while no turn is running.
 
-        Those are the expressions that read times and reminders, and the dictionaries.
+        These are the expressions that read times and reminders, and the dictionaries.
         """
         now, zone = datetime.now(UTC), self.settings.timezone
         for read in (
@@ -219,12 +219,12 @@ class Core:
         ):
             await self.quiet.wait(MAX_WAIT)
             await asyncio.to_thread(read)
-        gc.collect()  # else free lists hold 10 MB of what was compiled
+        gc.collect()  # else free lists retain 10 MB from the compilation
 
     async def read_ahead(self) -> None:
-        """Let a server in the operator's network read what every prompt begins with.
+        """Let a server in the operator's network process the common beginning of all prompts.
 
-        So the first user does not wait for it. A provider's call would cost money.
+        So the first user does not wait for it. With a provider, the call would cost money.
         """
         provider = find_provider(self.settings.chat_model_name)
         is_near = provider is not None and provider.is_near(self.settings)
@@ -293,16 +293,17 @@ class Core:
 async def open_core(
     settings: Settings, dsn: str | None = None, *, extra_tools: Sequence[BaseTool] = ()
 ) -> AsyncIterator[Core]:
-    """Build what stands on the database.
+    """Open the database, and build the core on it.
 
     Args:
         settings: The settings.
-        dsn: What ``open_newest_database`` gave; without it, the settings' own is opened.
-        extra_tools: What the model may call beside our own tools.
+        dsn: Address from ``open_newest_database``; without it, the database of the settings
+            is opened.
+        extra_tools: Tools for the model beside our own.
 
     Raises:
         StorageUnavailableError: The database cannot be reached.
-        ConfigError: As ``open_newest_database``.
+        ConfigError: See ``open_newest_database``.
     """
     async with AsyncExitStack() as stack:
         if dsn is None:
@@ -319,7 +320,7 @@ async def open_core(
 
 
 def build_vision(settings: Settings, metrics: Metrics) -> ModelCaller | None:
-    """Who looks at pictures: ``VISION_MODEL``, else the chat model, if it is a real one."""
+    """Build the caller for pictures: ``VISION_MODEL``, else the chat model, unless offline."""
     name = settings.vision_model or settings.chat_model_name
     return None if name == OFFLINE_MODEL else build_caller(settings, name, metrics=metrics)
 
@@ -330,7 +331,7 @@ def build_prompt_cache(
     counter: TokenCounter,
     contents: prompt_cache.CachedContentRepository,
 ) -> prompt_cache.PromptCache:
-    """What makes the provider of the chat model keep the beginning of its prompts."""
+    """Build the cache of prompt beginnings for the provider of the chat model."""
     provider = find_provider(settings.chat_model_name)
     if provider is None or not provider.keeps_prompts(settings):
         return prompt_cache.PromptCache()
@@ -343,7 +344,7 @@ def build_prompt_cache(
 
 
 def build_extraction_caller(settings: Settings, metrics: Metrics, name: str) -> ModelCaller:
-    """Who reads windows for facts: the model of this name, else ``EXTRACTION_MODEL``."""
+    """Build the caller that extracts facts: model ``name``, else ``EXTRACTION_MODEL``."""
     provider = find_provider(name)
     if name and (provider is None or not provider.is_configured(settings)):
         logger.warning("memory_extraction_model has no provider or key: EXTRACTION_MODEL reads")
@@ -354,7 +355,7 @@ def build_extraction_caller(settings: Settings, metrics: Metrics, name: str) -> 
 def build_chat_model(
     settings: Settings, name: str | None = None, embed: Embed | None = None
 ) -> BaseChatModel:
-    """The chat model ``name``, a provider's or the notebook; by default the settings' own."""
+    """Build the chat model ``name``, a provider's or the notebook; default: ``LLM_MODEL``."""
     name = name or settings.chat_model_name
     is_offline = name == OFFLINE_MODEL
     return OfflineChatModel(embed=embed) if is_offline else build_provider_model(settings, name)
@@ -368,11 +369,15 @@ def build_caller(
     contents: prompt_cache.CachedContentRepository | None = None,
     embed: Embed | None = None,
 ) -> ModelCaller:
-    """The caller of a chat model, by default of ``LLM_MODEL``.
+    """Build the caller of a chat model, by default of ``LLM_MODEL``.
 
-    ``counter`` learns from it, ``metrics`` counts its calls; with ``contents`` its provider is to
-    keep the beginnings of the prompts, whose tokens ``counter`` counts; ``embed`` is for the
-    notebook.
+    Args:
+        settings: The settings.
+        name: Name of the model.
+        counter: Learns the number of tokens from the model's replies.
+        metrics: Counts the calls.
+        contents: With it, the provider caches prompt beginnings, whose tokens ``counter`` counts.
+        embed: Embeds lines for the notebook.
     """
     name = name or settings.chat_model_name
     model = build_chat_model(settings, name, embed)
