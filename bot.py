@@ -335,8 +335,6 @@ def report_warnings(settings: Settings, name: str) -> None:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Parser that reports errors in one line, with a suggestion."""
-
     def error(self, message: str) -> NoReturn:
         """Exit with status 2."""
         self.exit(2, f"{self.prog}: {message}. See {self.prog} --help\n")

@@ -102,7 +102,6 @@ async def _log_start(opened: asyncio.Event, fields: dict[str, Any]) -> None:
 
 @asynccontextmanager
 async def _open_bot(core: Core) -> AsyncIterator[tuple[Bot, BotIdentity, App]]:
-    """Yield the bot, once Telegram has confirmed its identity, and the queue."""
     build_models(Message, Message | bool, bool, User, list[Any])
     core.servers.start()
     bot = build_bot(core.settings, core.metrics)
@@ -131,7 +130,6 @@ def _register_tasks(
 
 
 def _build_webhook(core: Core, intake: UpdateIntake) -> WebhookRoute | None:
-    """Build the route that Telegram calls; None if the bot polls."""
     url, secret = core.settings.telegram_webhook_url, core.settings.telegram_webhook_secret
     return WebhookRoute(intake, secret.get_secret_value()) if url and secret else None
 
@@ -202,7 +200,6 @@ async def _fetch_identity(bot: Bot) -> BotIdentity:
 
 
 async def _announce(bot: Bot, core: Core) -> None:
-    """Set the webhook and the commands; retry until Telegram accepts them."""
     pause = 1.0
     while True:
         try:

@@ -266,8 +266,6 @@ class Console:
 
 
 class _ConsoleView(AnswerView):
-    """Prints complete answers."""
-
     def __init__(self, reply: Callable[..., None]) -> None:
         super().__init__()
         self._reply = reply
@@ -296,7 +294,6 @@ class _ConsoleView(AnswerView):
 
 
 def _save_file(file: ReplyFile) -> None:
-    """Save a file of a reply in the current directory, replacing one of the same name."""
     with file.content, Path(file.name).open("wb") as target:
         file.content.seek(0)
         shutil.copyfileobj(file.content, target)

@@ -74,7 +74,6 @@ async def run_doctor(
 
 
 def _examine_settings(settings: Settings) -> list[CheckResult]:
-    """Report unknown variables; no line without any."""
     parts = [line.partition(". ") for line in settings.warnings]
     results = [CheckResult("settings", what, mend) for what, _, mend in parts]
     if settings.unread:
@@ -153,7 +152,6 @@ def describe_job(job: PutAside) -> str:
 
 
 def _examine_schema(client: PgClient) -> list[CheckResult]:
-    """Report the version of the schema; if it is the newest, the jobs as well."""
     newest = newest_version()
     try:
         version = find_version(client.dsn)
@@ -215,7 +213,6 @@ def note_words(words: str) -> str:
 
 
 def _format_speed(spent: ModelUsage) -> str:
-    """Format the duration, and the speed where the server counts tokens."""
     text = f"answered in {spent.duration_ms / 1000:.1f} s"
     uncached = (spent.prompt_tokens or 0) - (spent.cached_tokens or 0)
     completed, writing_ms = spent.completion_tokens or 0, spent.duration_ms - spent.first_ms
@@ -249,7 +246,6 @@ def _examine_time_zone(settings: Settings) -> CheckResult:
 
 
 async def _check_servers(settings: Settings) -> list[CheckResult]:
-    """Report each server of MCP_SERVERS, and the number of its tools."""
     servers = McpServers(settings.servers, Metrics())
     try:
         await servers.settled()

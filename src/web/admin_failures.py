@@ -227,6 +227,5 @@ class FailurePages(Pages):
 
 
 def _format_arguments(args: Mapping[str, Any]) -> str:
-    """Format the arguments of a job: ids and numbers, no longer values."""
     short = {name: str(value) for name, value in args.items() if value is not None}
     return ", ".join(f"{name} {text}" for name, text in short.items() if len(text) <= 60)

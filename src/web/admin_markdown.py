@@ -35,7 +35,6 @@ def render_markdown(text: str, base: str) -> Markup:
 
 
 def _render(nodes: Sequence[Node], say: Callable[[str], Markup]) -> Markup:
-    """Render the nodes as HTML; ``say`` renders the texts among them."""
     return Markup("").join(
         _render_element(n, say) if isinstance(n, list) else say(n) for n in nodes
     )

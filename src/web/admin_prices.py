@@ -164,7 +164,6 @@ def _field_names(model: str) -> list[str]:
 
 
 def _models_of(names: Iterable[str]) -> list[str]:
-    """Return the distinct models that the fields belong to."""
     parts = (name.partition(".") for name in names)
     return list(dict.fromkeys(m for kind, _, m in parts if kind in KINDS and _is_model(m)))
 
@@ -180,7 +179,6 @@ def _build_fields(models: Iterable[str], unit: str = "") -> dict[str, Field]:
 
 
 def _format_prices(prices: Iterable[Record]) -> dict[str, str]:
-    """Return the prices by their fields' names."""
     return {f"{kind}.{row['model']}": _format_price(row[kind]) for row in prices for kind in KINDS}
 
 

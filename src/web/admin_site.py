@@ -304,7 +304,6 @@ class Pages:
 
 
 async def _read_form(request: Request) -> dict[str, str]:
-    """Read the fields of a form; of a repeated name, the last."""
     body = await read_body(request, MAX_FORM)
     if body is None:
         raise HTTPException(413)

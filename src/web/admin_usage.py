@@ -153,7 +153,6 @@ class UsagePages(Pages):
         return await self._site.rows(SELECT_DETAILS, zone=self._site.zone, days=days, by="day")
 
     async def _build_usage_chart(self, days: int, by: str, currency: str) -> Chart | None:
-        """Chart tokens by day and kind, or by model or purpose the cost of each."""
         rows, is_split = await self._list_details(days), by in ("model", "purpose")
         is_priced = is_split and any(row["cost"] for row in rows)
         parts, sums = (
@@ -189,7 +188,6 @@ def _sum_lines(lines: Sequence[Record]) -> Record:
 
 
 def _stack_kinds(rows: Sequence[Record]) -> tuple[list[str], Bars]:
-    """Return the kinds of tokens, and their numbers by day."""
     bars: defaultdict[tuple[date, str], float] = defaultdict(float)
     for row in rows:
         bars[row["day"], "cached"] += row["cached_tokens"]

@@ -326,8 +326,6 @@ class Api:
     def _build_endpoint(
         self, cost: float, answer: Endpoint
     ) -> Callable[[Request], Awaitable[Response]]:
-        """Put an endpoint behind the gate; a refusal becomes a sentence."""
-
         async def serve(request: Request) -> Response:
             try:
                 async with self._gate.verified(request, cost) as call:
@@ -437,7 +435,6 @@ def build_web_app(core: Core, token: str, permits: Callable[[int], bool]) -> Any
 
 
 def _build_page() -> str:
-    """Fill in the page, with its offline sentence in all languages."""
     unreachable = "".join(
         f'<p lang="{language}">{html.escape(say("page_unreachable", language))}</p>'
         for language in LANGUAGES

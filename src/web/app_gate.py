@@ -121,7 +121,6 @@ def read_init_data(text: str, token: str, now: datetime) -> Visitor:
 
 
 def _parse_fields(text: str) -> dict[str, str]:
-    """Return the fields by name; a repeated name is refused."""
     if len(text) > MAX_CHARACTERS or not text.isascii():
         raise UnverifiedError("initData is too long, or no ASCII")
     try:
@@ -303,7 +302,6 @@ def is_number(text: str, digits: int) -> bool:
 
 
 async def _read_body(request: Request, language: Language) -> Json:
-    """Read the JSON object of a POST, of a bounded size."""
     sentence = say("app_bad_request", language)
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":

@@ -52,7 +52,6 @@ def _open_element(parent: list[Any], tag: Any) -> list[Any]:
 
 
 def _add_node(inside: list[Any], node: Node) -> None:
-    """Add a node; adjacent texts are joined."""
     first = 2 if inside[:1] == [LINK] else 1
     if isinstance(node, str) and len(inside) > first and isinstance(inside[-1], str):
         inside[-1] += node
