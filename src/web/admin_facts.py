@@ -8,7 +8,6 @@ from starlette.datastructures import QueryParams
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from src.base.owners import Owner
 from src.memory.consolidation import ConsolidationRepository
@@ -17,7 +16,7 @@ from src.memory.purge_repo import UNDO_SECONDS
 from src.pg.client import Record
 from src.reading.facts import fact_uid
 from src.reading.gate import MASK, redact
-from src.web.admin_site import LAST, PAGE, AdminSite, Fields, Pages, owner_of, path_of, query_int
+from src.web.admin_site import LAST, PAGE, Fields, Pages, choice_of, number_of, owner_of, path_of
 
 MAX_WORDS = 200  # characters of a search
 TELLERS = 5  # listed sources of a fact, beside the newest
@@ -78,46 +77,30 @@ ORDER BY id DESC LIMIT %(limit)s
 class FactPages(Pages):
     """Facts of an owner, and the actions of an operator on them."""
 
-    def __init__(self, site: AdminSite) -> None:
-        """Draw on ``site``."""
-        super().__init__(site)
-        self._memories = site.core.memory.memories
-        self._consolidations = ConsolidationRepository(site.core.client)
-
-    def routes(self) -> list[Route]:
-        """List the routes."""
-        facts = "/users/{user}/{thread:int}/facts"
-        return [
-            self._site.audited_route(facts, self.facts, "facts"),
-            self._site.audited_route(facts + "/{fact:int}/forget", self.ask, "facts"),
-            self._site.form_route(facts + "/{fact:int}/{action:str}", self.change_fact),
-            self._site.form_route(
-                "/users/{user}/{thread:int}/consolidations/{number:int}/undo",
-                self.undo_consolidation,
-            ),
-        ]
-
     async def facts(self, request: Request) -> Response:
         """Show a page of facts, or of refused ones, as filtered by the address."""
         owner, asked, query = owner_of(request), _parse_filters(request), request.query_params
         refused: list[Record] = []
         facts: list[Memory] = []
         if asked["state"] == "refused":
-            refused = await self._list_refused(owner, request, asked["q"])
+            before = number_of(request, "before") or LAST
+            refused = await self._site.rows(
+                SELECT_REFUSED, owner, text=asked["q"], before=before, limit=PAGE
+            )
         else:
             facts = await self._list_facts(owner, _build_fact_query(request, asked))
-        listed: Sequence[Any] = refused or facts
-        last = refused[-1]["id"] if refused else facts[-1].id if facts else None
+        ids = [row["id"] for row in refused] + [fact.id for fact in facts]
         is_first = not query.get("before") and not query.get("fact")
-        done = await self._run(self._consolidations.list_done, owner) if is_first else []
+        list_done = ConsolidationRepository(self._core.client).list_done
         return self._site.render(
             request, "facts.html", owner=owner, facts=facts, refused=refused, asked=asked,
-            sources=await self._list_sources([fact.id for fact in facts]), consolidations=done,
+            sources=await self._list_sources([fact.id for fact in facts]),
+            consolidations=await self._run(list_done, owner) if is_first else [],
             states=STATES, kinds=KIND_NAMES, ends=ENDS, reasons=REFUSALS, mask=_mask,
             done=DONE.get(query.get("done", ""), ""), is_first=is_first,
             query=_query_string(query, done=""),
             link=lambda **other: _query_string(asked, **other),
-            more=last if len(listed) == PAGE else None,
+            more=ids[-1] if len(ids) == PAGE else None,
         )  # fmt: skip
 
     async def ask(self, request: Request) -> Response:
@@ -135,41 +118,33 @@ class FactPages(Pages):
     async def change_fact(self, request: Request, _form: Fields) -> str:
         """Pin, unpin or forget a fact, or undo a replacement or a forgetting."""
         owner, number = owner_of(request), int(request.path_params["fact"])
-        action = request.path_params["action"]
+        action, memories = request.path_params["action"], self._core.memory.memories
         if action in ("pin", "unpin"):
-            is_done: Any = await self._memories.pin(owner, number, pinned=action == "pin")
+            is_done: Any = await memories.pin(owner, number, pinned=action == "pin")
         elif action == "forget":
-            is_done = (await self._memories.forget(owner, [fact_uid(number)])).texts
+            is_done = (await memories.forget(owner, [fact_uid(number)])).texts
         elif action == "undo":
-            is_done = await self._memories.undo(owner, number or None)
+            is_done = await memories.undo(owner, number or None)
         else:
             raise HTTPException(404)
-        return await self._redirect(request, owner, action, f"{action} fact {number}", is_done)
+        return await self._redirect(request, action, f"{action} fact {number}", is_done)
 
     async def undo_consolidation(self, request: Request, _form: Fields) -> str:
         """Restore the facts that the nightly consolidation merged; this is final."""
         owner, number = owner_of(request), int(request.path_params["number"])
-        is_done = await self._run(self._consolidations.undo, owner, number)
-        return await self._redirect(
-            request, owner, "apart", f"undo consolidation {number}", is_done
-        )
+        is_done = await self._run(ConsolidationRepository(self._core.client).undo, owner, number)
+        return await self._redirect(request, "apart", f"undo consolidation {number}", is_done)
 
-    async def _redirect(
-        self, request: Request, owner: Owner, done: str, action: str, is_done: Any
-    ) -> str:
+    async def _redirect(self, request: Request, done: str, action: str, is_done: Any) -> str:
         """Return the address of the form, with a notice; note in the audit what was changed."""
+        path = path_of(owner_of(request))
         if is_done:
-            await self._site.note(request, action, path_of(owner)[1:])
+            await self._site.note(request, action, path[1:])
         query = _query_string(request.query_params, done=done if is_done else "nothing")
-        return f"{path_of(owner)}/facts{query}"
+        return f"{path}/facts{query}"
 
     async def _list_facts(self, owner: Owner, query: FactQuery) -> list[Memory]:
-        return await self._run(self._memories.facts.list_facts, owner, query)
-
-    async def _list_refused(self, owner: Owner, request: Request, text: str) -> list[Record]:
-        before = query_int(request, "before") or LAST
-        parameters = {**owner.columns(), "text": text, "before": before, "limit": PAGE}
-        return await self._site.rows(SELECT_REFUSED, parameters)
+        return await self._run(self._core.memory.memories.facts.list_facts, owner, query)
 
     async def _list_sources(self, ids: Sequence[int]) -> Mapping[int, list[Record]]:
         sources = defaultdict(list)
@@ -180,22 +155,20 @@ class FactPages(Pages):
 
 def _parse_filters(request: Request) -> dict[str, str]:
     """Return state, kind and text from the address; unknown values become defaults."""
-    query = request.query_params
-    state, kind = query.get("state", ""), query.get("kind", "")
     return {
-        "state": state if state in STATES else "current",
-        "kind": kind if kind in KIND_NAMES else "",
-        "q": query.get("q", "").replace("\0", "").strip()[:MAX_WORDS],
+        "state": choice_of(request, "state", STATES, "current"),
+        "kind": choice_of(request, "kind", KIND_NAMES),
+        "q": request.query_params.get("q", "").replace("\0", "").strip()[:MAX_WORDS],
     }
 
 
 def _build_fact_query(request: Request, asked: Mapping[str, str]) -> FactQuery:
     """Select a filtered page, or with ``?fact=`` one fact in whatever state."""
-    fact = query_int(request, "fact")
+    fact = number_of(request, "fact")
     if fact is not None:
         return FactQuery(ids=[fact], is_living=None)
     return FactQuery(
-        text=asked["q"], kind=asked["kind"] or None, before=query_int(request, "before"),
+        text=asked["q"], kind=asked["kind"] or None, before=number_of(request, "before"),
         limit=PAGE, **STATES[asked["state"]],
     )  # fmt: skip
 

@@ -6,13 +6,11 @@ from typing import Any, get_args
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from src.pg.client import Record
 from src.pg.failure_log import Part
 from src.pg.records_repo import FAILURE_DAYS
-from src.web.admin_access import Role
-from src.web.admin_site import PAGE, Fields, Pages, query_int
+from src.web.admin_site import PAGE, Fields, Pages, choice_of, number_of
 
 DAYS = (1, 7, FAILURE_DAYS)
 # Names of the parts of the bot.
@@ -143,24 +141,11 @@ ORDER BY r.status <> 'failed', r.created_at, r.id LIMIT %(limit)s
 class FailurePages(Pages):
     """Failures, and the actions of an operator on them."""
 
-    def routes(self) -> list[Route]:
-        """List the routes."""
-        page, form = self._site.page_route, self._site.form_route
-        return [
-            page("/failures", self.failures, role=Role.READER),
-            page("/queue", self.queue, role=Role.READER),
-            page("/batches", self.batches, role=Role.READER),
-            page("/batches/{batch:uuid}", self.batch, role=Role.READER),
-            form("/queue/retry-quarantined", self.retry_quarantined),
-            form("/queue/{job:int}/retry", self.retry_job),
-            form("/queue/{job:int}/drop", self.drop_job),
-        ]
-
     async def failures(self, request: Request) -> Response:
         """Show failures by reason and one by one."""
-        days, part = query_int(request, "days") or 1, request.query_params.get("part", "")
-        days, part = days if days in DAYS else 1, part if part in PARTS else ""
-        before, rows = query_int(request, "before") or 0, self._site.rows
+        days, part = number_of(request, "days") or 1, choice_of(request, "part", PARTS)
+        days = days if days in DAYS else 1
+        before, rows = number_of(request, "before") or 0, self._site.rows
         listed = await rows(SELECT_FAILURES, days=days, part=part, before=before, limit=PAGE + 1)
         is_first = not before
         return self._site.render(

@@ -63,7 +63,7 @@ class Submission:
         return 422 if self.refused else 200
 
 
-NOT_SUBMITTED = Submission()  # the page was opened without one
+UNSENT = Submission()  # the page was opened without one
 
 
 async def send(form: Fields, fields: Mapping[str, Field], change: Change, say: Say) -> Submission:

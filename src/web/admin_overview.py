@@ -1,7 +1,7 @@
 """Overview page: health of the parts, today's cost, users, response times."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -9,14 +9,12 @@ from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from src.base.config import OFFLINE_MODEL
 from src.pg.client import Record
 from src.pg.failure_log import Part
 from src.pg.records_repo import COST, SUMS
 from src.queue.job_repo import WorkerRepository
-from src.web.admin_access import Role
 from src.web.admin_failures import SELECT_REASONS
 from src.web.admin_site import Pages
 from src.web.admin_words import build_chart, count, seconds, size
@@ -112,10 +110,6 @@ class Health:
 class OverviewPage(Pages):
     """Overview of the bot on one page."""
 
-    def routes(self) -> list[Route]:
-        """List the routes."""
-        return [self._site.page_route("/", self.show, role=Role.READER)]
-
     async def show(self, request: Request) -> Response:
         """Show the overview."""
         rows, zone = self._site.rows, self._site.zone
@@ -125,7 +119,15 @@ class OverviewPage(Pages):
         growth = await rows(SELECT_GROWTH)
         put_aside = await self._run(self._core.put_aside.count)
         [stored] = await rows(SELECT_SIZE)
-        health = await self._examine(calls, put_aside, stored["bytes"])
+        health = [
+            self._examine_receiver(await self._find_last_failure("telegram")),
+            await self._examine_queue(await self._find_last_failure("queue"), put_aside),
+            await self._examine_database(
+                await self._find_last_failure("database"), stored["bytes"]
+            ),
+            self._examine_model(calls),
+            self._examine_embeddings(await self._find_last_failure("embeddings")),
+        ]
         return self._site.render(
             request, "overview.html", health=health,
             troubles=[part for part in health if part.trouble], now=datetime.now(UTC),
@@ -136,7 +138,9 @@ class OverviewPage(Pages):
             whole=hours[0]["whole"] or (None, None), failed_calls=calls["failed"],
             put_aside=put_aside, bytes=stored["bytes"],
             reasons=await rows(SELECT_REASONS, days=1, part="", limit=MAX_REASONS),
-            growth=growth, grown=_compute_growth(growth),
+            growth=growth,
+            grown={name: growth[0][name] - growth[1][name] if growth[1:] else None
+                   for name in ("people", "messages", "facts", "bytes") if growth},
             by_hour=build_chart(
                 "Messages by hour", ("answered", "failed", "other"),
                 {f"{hour['hour']:%d.%m. %H:%M}": (
@@ -151,15 +155,6 @@ class OverviewPage(Pages):
                  for before, day in pairwise(reversed(growth))},
             ),
         )  # fmt: skip
-
-    async def _examine(self, calls: Record, put_aside: int, stored: int) -> list[Health]:
-        return [
-            self._examine_receiver(await self._find_last_failure("telegram")),
-            await self._examine_queue(await self._find_last_failure("queue"), put_aside),
-            await self._examine_database(await self._find_last_failure("database"), stored),
-            self._examine_model(calls),
-            self._examine_embeddings(await self._find_last_failure("embeddings")),
-        ]
 
     async def _find_last_failure(self, part: Part) -> Record | None:
         """The part is a constant of the query, so that the planner sees how rare it is."""
@@ -225,13 +220,3 @@ def _describe_recent(last: Record | None) -> str:
     return (
         f"{last['event']}: {last['reason']}" if last["event"] != last["reason"] else last["event"]
     )
-
-
-def _compute_growth(days: Sequence[Record]) -> Mapping[str, int | None]:
-    """Return the growth since the previous counted day; None without one."""
-    before = days[1] if len(days) > 1 else None
-    return {
-        name: days[0][name] - before[name] if before else None
-        for name in ("people", "messages", "facts", "bytes")
-        if days
-    }

@@ -2,11 +2,10 @@
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from src.memory.memory_repo import COUNT_LIVING
 from src.pg.records_repo import COST, SUMS
-from src.web.admin_site import PAGE, Pages, query_int
+from src.web.admin_site import PAGE, Pages, choice_of, number_of
 
 DAYS = 30  # covered by the cost
 MAX_PAGES = 2000
@@ -77,17 +76,12 @@ def page_query(kind: str, order: str) -> str:
 class PeoplePages(Pages):
     """List of owners."""
 
-    def routes(self) -> list[Route]:
-        """List the routes."""
-        return [self._site.page_route("/users", self.people)]
-
     async def people(self, request: Request) -> Response:
         """Show a page of owners."""
-        query = request.query_params
-        words = query.get("q", "").replace("\0", "").strip()[:MAX_WORDS]
-        kind, order = query.get("kind", ""), query.get("sort", "")
-        kind, order = kind if kind in KINDS else "", order if order in ORDERS else "seen"
-        page = min(query_int(request, "page") or 0, MAX_PAGES)
+        words = request.query_params.get("q", "").replace("\0", "").strip()[:MAX_WORDS]
+        kind = choice_of(request, "kind", KINDS)
+        order = choice_of(request, "sort", ORDERS, "seen")
+        page = min(number_of(request, "page") or 0, MAX_PAGES)
         found = await self._site.rows(
             page_query(kind, order), words=words, limit=PAGE + 1, offset=page * PAGE
         )

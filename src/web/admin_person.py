@@ -1,13 +1,11 @@
 """Admin pages of one owner: overview, recall preview, export, blocking, erasure."""
 
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from src.base.owners import Owner
 from src.memory.ranking import LEXICAL_WEIGHT, LINK_BONUS
@@ -58,18 +56,6 @@ WHERE owner_id = %(owner)s ORDER BY failed_at DESC, id DESC LIMIT %(limit)s
 
 class PersonPages(Pages):
     """Pages and actions of one owner."""
-
-    def routes(self) -> list[Route]:
-        """List the routes."""
-        owner = "/users/{user}/{thread:int}"
-        return [
-            self._site.audited_route(owner + "/about", self.about, "page"),
-            self._site.audited_route(owner + "/recall", self.recall, "recall"),
-            self._site.form_route(owner + "/export", self.export),
-            self._site.form_route(owner + "/erase", self.erase),
-            self._site.form_route(owner + "/block", partial(self.set_blocked, is_blocked=True)),
-            self._site.form_route(owner + "/unblock", partial(self.set_blocked, is_blocked=False)),
-        ]
 
     async def about(self, request: Request, *, problem: str = "") -> Response:
         """Show the overview of an owner."""

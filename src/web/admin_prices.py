@@ -6,26 +6,16 @@ from decimal import Decimal
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from src.base.errors import SettingsConflictError, SettingsError
 from src.pg.client import Record, Transaction
-from src.web.admin_form import (
-    NOT_SUBMITTED,
-    SEEN,
-    Field,
-    Submission,
-    edits_of,
-    problems_of,
-    send,
-    view,
-)
+from src.web.admin_form import SEEN, UNSENT, Field, Submission, edits_of, problems_of, send, view
 from src.web.admin_site import Fields, Pages
 
 KINDS = {"prompt": "Prompt", "cached": "Cached", "completion": "Completion"}
 NEW_MODEL = "model"  # field with the name of an added model
-# Fields of the row for an added model; they name no model.
-BLANK_ROW = {f"{prefix}{kind}." for prefix in ("", SEEN) for kind in KINDS}
+# Fields of the row for an added model: its name, and prices whose names lack the model.
+BLANK_ROW = {NEW_MODEL, *(f"{prefix}{kind}." for prefix in ("", SEEN) for kind in KINDS)}
 PRICE = re.compile(r"(?:[0-9]{1,8}(?:[.,][0-9]{1,6})?)?")  # as in the table; empty: none
 NEW_MODEL_FIELD = Field(NEW_MODEL, "Model", "", is_number=False)
 MAX_MODEL = 200  # characters, as in the table
@@ -56,19 +46,6 @@ DELETE_PRICE = "DELETE FROM model_prices WHERE model = %(model)s"
 class PricesPage(Pages):
     """Prices that the costs in the usage pages rest on."""
 
-    def routes(self) -> list[Route]:
-        """List the routes."""
-        return [
-            self._site.page_route("/prices", self.prices),
-            self._site.form_route("/prices", self.change_prices),
-        ]
-
-    async def prices(self, request: Request) -> Response:
-        """Show all prices, and an empty row for ``?model=``."""
-        return await self._render_page(
-            request, NOT_SUBMITTED, request.query_params.get("model", "")
-        )
-
     async def change_prices(self, request: Request, form: Fields) -> Response:
         """Save the edited prices, or remove those of a model; refused input stays in the form."""
 
@@ -79,31 +56,27 @@ class PricesPage(Pages):
         new = form.get(NEW_MODEL, "").strip()
         if _is_model(new):
             form = {
-                _rename_blank(name, new): value
+                name + new if name in BLANK_ROW else name: value
                 for name, value in form.items()
                 if name != NEW_MODEL
             }
-        elif not form.get("reset") and any(
-            form.get(name, "").strip() for name in {NEW_MODEL, *BLANK_ROW}
-        ):
-            return await self._render_page(
-                request, Submission(form, refused=SettingsError({NEW_MODEL: WRONG_MODEL}))
-            )
-        sent = await send(form, _build_fields(_models_of(form)), change, _format_value)
+        elif not form.get("reset") and any(form.get(name, "").strip() for name in BLANK_ROW):
+            refused = SettingsError({NEW_MODEL: WRONG_MODEL})
+            return await self.prices(request, Submission(form, refused=refused))
+        sent = await send(form, _build_fields(_models_of(form)), change, _say)
         if sent.changed:
             models = dict.fromkeys(name.partition(".")[2] for name in sent.changed)
             await self._site.note(request, "change prices", ", ".join(models))
-        return await self._render_page(request, sent)
+        return await self.prices(request, sent)
 
-    async def _render_page(self, request: Request, sent: Submission, asked: str = "") -> Response:
+    async def prices(self, request: Request, sent: Submission = UNSENT) -> Response:
+        """Show all prices with the result of a submission, and a row for ``?model=``."""
         current = _format_prices(await self._site.rows(SELECT_PRICES, models=None))
         edited = edits_of(sent.form, _build_fields(_models_of(sent.form)))
-        models = _models_of({**current, **edited, f"prompt.{asked}": ""})
-        problems = problems_of(
-            sent.refused, {**dict.fromkeys(edited, ""), **current}, _format_value
-        )
-        currency = (await self._core.live_settings.get()).currency
-        unit = f"{currency} per million tokens"
+        new = request.query_params.get("model", "")
+        models = _models_of({**current, **edited, f"prompt.{new}": ""})
+        problems = problems_of(sent.refused, {**dict.fromkeys(edited, ""), **current}, _say)
+        unit = f"{(await self._core.live_settings.get()).currency} per million tokens"
         fields = {NEW_MODEL: NEW_MODEL_FIELD, **_build_fields(["", *models], unit)}
         views = {
             name: view(one, current.get(name, ""), sent, problems) for name, one in fields.items()
@@ -112,7 +85,7 @@ class PricesPage(Pages):
         rows[""] = [views[NEW_MODEL], *(views[name] for name in _field_names(""))]
         return self._site.render(
             request, "prices.html", status=sent.status, sent=sent, problems=problems, rows=rows,
-            labels=fields, say=_format_value,
+            labels=fields, say=_say,
         )  # fmt: skip
 
 
@@ -154,11 +127,6 @@ def _is_model(text: str) -> bool:
     return text.isprintable() and text.split() == [text] and len(text) <= MAX_MODEL
 
 
-def _rename_blank(name: str, model: str) -> str:
-    """Return the name of a field of the blank row as that of ``model``; others unchanged."""
-    return f"{name}{model}" if name in BLANK_ROW else name
-
-
 def _field_names(model: str) -> list[str]:
     return [f"{kind}.{model}" for kind in KINDS]
 
@@ -187,5 +155,5 @@ def _format_price(price: Decimal | str) -> str:
     return str(price) and f"{Decimal(str(price).replace(',', '.')).normalize():f}"
 
 
-def _format_value(value: str) -> str:
+def _say(value: str) -> str:
     return value or "no price"

@@ -5,12 +5,11 @@ from typing import get_args
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from src.pg.global_settings_repo import GlobalSettings, as_text
-from src.web.admin_form import NOT_SUBMITTED, Field, Submission, problems_of, send, view
+from src.web.admin_form import UNSENT, Field, Submission, problems_of, send, view
 from src.web.admin_setting_names import GROUPS, NAMES, in_plain_words
-from src.web.admin_site import LAST, PAGE, Fields, Pages, client_address, query_int
+from src.web.admin_site import LAST, PAGE, Fields, Pages, client_address, number_of
 
 # Descriptions of the settings.
 SELECT_DESCRIPTIONS = """
@@ -35,14 +34,6 @@ ORDER BY id DESC LIMIT %(limit)s
 class SettingsPages(Pages):
     """Settings and audit."""
 
-    def routes(self) -> list[Route]:
-        """List the routes."""
-        return [
-            self._site.page_route("/settings", self.settings),
-            self._site.form_route("/settings", self.change_settings),
-            self._site.page_route("/audit", self.audit),
-        ]
-
     async def change_settings(self, request: Request, form: Fields) -> Response:
         """Save the edited settings, or reset one; refused input stays in the form."""
 
@@ -50,12 +41,12 @@ class SettingsPages(Pages):
             author = f"admin page, {self._site.session(request).name}, {client_address(request)}"
             return _format_settings(await self._core.live_settings.change(author, edits, seen))
 
-        sent = await send(form, FIELDS, change, _format_value)
+        sent = await send(form, FIELDS, change, _say)
         if sent.changed:
             await self._site.note(request, "change settings", ", ".join(sent.changed))
         return await self.settings(request, sent)
 
-    async def settings(self, request: Request, sent: Submission = NOT_SUBMITTED) -> Response:
+    async def settings(self, request: Request, sent: Submission = UNSENT) -> Response:
         """Show the settings and their last changes, with the result of a submission."""
         current = _format_settings(await self._core.live_settings.get())
         about = {row["name"]: row for row in await self._site.rows(SELECT_DESCRIPTIONS)}
@@ -63,7 +54,7 @@ class SettingsPages(Pages):
         authors = {one["setting"]: one["changed_by"] for one in reversed(changes)}
         problems = {
             name: text if sent.status == 409 else f"{in_plain_words(text)}."
-            for name, text in problems_of(sent.refused, current, _format_value, authors).items()
+            for name, text in problems_of(sent.refused, current, _say, authors).items()
         }
         groups = {
             title: [
@@ -73,7 +64,7 @@ class SettingsPages(Pages):
         }
         return self._site.render(
             request, "settings.html", status=sent.status, groups=groups, names=FIELDS, sent=sent,
-            problems=problems, changes=changes, say=_format_value,
+            problems=problems, changes=changes, say=_say,
             embedding=await self._describe_embedding(),
         )  # fmt: skip
 
@@ -91,7 +82,7 @@ class SettingsPages(Pages):
     async def audit(self, request: Request) -> Response:
         """Show actions of sessions, or with ``?of=guesses`` wrong passwords."""
         is_inside = request.query_params.get("of") != "guesses"
-        before = query_int(request, "before") or LAST
+        before = number_of(request, "before") or LAST
         rows = await self._site.rows(
             SELECT_ACTIONS, is_inside=is_inside, before=before, limit=PAGE
         )
@@ -117,5 +108,5 @@ def _format_settings(settings: GlobalSettings) -> Mapping[str, str]:
     return {name: as_text(getattr(settings, name)) for name in NAMES}
 
 
-def _format_value(value: str) -> str:
+def _say(value: str) -> str:
     return {"true": "on", "false": "off", "": "(environment)"}.get(value, value)

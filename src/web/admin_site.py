@@ -5,7 +5,7 @@ import hmac
 import ipaddress
 import logging
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Container, Mapping
 from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
 from typing import Any
@@ -86,8 +86,8 @@ class AdminSite:
     def routes(self) -> list[Route | Mount]:
         """List the routes of login, logout and static files."""
         return [
-            Route("/login", self._handle_errors(self.show_login), methods=["GET"]),
-            Route("/login", self._handle_errors(self.login), methods=["POST"]),
+            Route("/login", self.show_login, methods=["GET"]),
+            Route("/login", self.login, methods=["POST"]),
             self.form_route("/logout", self.logout, role=Role.READER),
             Mount("/static", StaticFiles(directory=HERE / "static")),
         ]
@@ -101,8 +101,8 @@ class AdminSite:
 
     async def login(self, request: Request) -> Response:
         """Check the password; the answer says only whether it is right."""
-        if not _is_same_site(request):
-            raise HTTPException(403)
+        if request.headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
+            raise HTTPException(403)  # the browser says that another site sent the form
         form = await _read_form(request)
         next_ = form.get("next", "")
         guesser, is_stranger = self._identify_guesser(request)
@@ -132,13 +132,14 @@ class AdminSite:
         browser = request.cookies.get(BROWSER_COOKIE, "")
         if self._access.read_browser(browser) is None:
             browser = self._access.new_browser(role)
+        is_https = request.headers.get("x-forwarded-proto", request.url.scheme) == "https"
         for name, value, seconds in (
             (COOKIE, cookie, admin_access.SESSION_SECONDS),
             (BROWSER_COOKIE, browser, admin_access.BROWSER_SECONDS),
         ):
             response.set_cookie(
                 name, value, max_age=seconds, path=request.scope["root_path"] or "/",
-                httponly=True, samesite="strict", secure=_is_https(request),
+                httponly=True, samesite="strict", secure=is_https,
             )  # fmt: skip
         return response
 
@@ -211,17 +212,12 @@ class AdminSite:
                 )
             return await page(request)
 
-        return self._handle_errors(show)
-
-    def _handle_errors(self, page: Page) -> Page:
-        async def show(request: Request) -> Response:
-            try:
-                return await page(request)
-            except AppError as error:
-                logger.warning("an admin page failed", exc_info=error)
-                return self.render(request, "failure.html", status=503, problem=str(error))
-
         return show
+
+    async def report_failure(self, request: Request, error: Exception) -> Response:
+        """Render the error page of a request that failed."""
+        logger.warning("an admin page failed", exc_info=error)
+        return self.render(request, "failure.html", status=503, problem=str(error))
 
     async def refuse(self, request: Request, error: Exception) -> Response:
         """Render the error page of a request that was refused."""
@@ -310,15 +306,6 @@ async def _read_form(request: Request) -> dict[str, str]:
     return dict(parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True))
 
 
-def _is_same_site(request: Request) -> bool:
-    """Return True unless the browser says that another site sent the form."""
-    return request.headers.get("sec-fetch-site", "same-origin") in ("same-origin", "none")
-
-
-def _is_https(request: Request) -> bool:
-    return request.headers.get("x-forwarded-proto", request.url.scheme) == "https"
-
-
 def _redirect_to_login(request: Request) -> Response:
     address = f"{request.scope['root_path']}/login"
     path = request.url.path.removeprefix(request.scope["root_path"])
@@ -368,7 +355,13 @@ def path_of(owner: Owner) -> str:
     return f"/users/{owner.telegram_user_id}/{owner.thread_id}"
 
 
-def query_int(request: Request, name: str, *, digits: int = 9) -> int | None:
+def choice_of(request: Request, name: str, choices: Container[str], default: str = "") -> str:
+    """Return a query parameter if it is one of ``choices``, else ``default``."""
+    value = request.query_params.get(name, default)
+    return value if value in choices else default
+
+
+def number_of(request: Request, name: str, *, digits: int = 9) -> int | None:
     """Return a query parameter of at most ``digits`` digits; None without a number."""
     text = request.query_params.get(name, "")
     return int(text) if is_number(text, digits) else None

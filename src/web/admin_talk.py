@@ -5,13 +5,12 @@ from itertools import groupby
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from src.base.owners import Owner
 from src.base.zones import beginning_of, local_time
 from src.pg.client import Record
 from src.web.admin_markdown import link_references, render_markdown
-from src.web.admin_site import LAST, Pages, owner_of, path_of, query_int
+from src.web.admin_site import LAST, Pages, number_of, owner_of, path_of
 
 PAGE = 40  # messages
 
@@ -67,10 +66,6 @@ WHERE t.message_id = ANY(%(ids)s) AND c.owner_id = %(owner)s ORDER BY t.id LIMIT
 class TalkPages(Pages):
     """Conversations."""
 
-    def routes(self) -> list[Route]:
-        """List the routes."""
-        return [self._site.audited_route("/users/{user}/{thread:int}", self.talk, "talk")]
-
     async def talk(self, request: Request) -> Response:
         """Show a page of a conversation: the newest, or the requested one."""
         owner, query = owner_of(request), request.query_params
@@ -94,7 +89,7 @@ class TalkPages(Pages):
 
         The notice says that a requested message or day was not found.
         """
-        if (message_id := query_int(request, "msg", digits=18)) is not None:
+        if (message_id := number_of(request, "msg", digits=18)) is not None:
             found = await self._site.rows(SELECT_POSITION, owner, id=message_id)
             if not found:
                 return None, LAST, f"msg-{message_id} is no longer in this talk; this is its end."
@@ -105,7 +100,7 @@ class TalkPages(Pages):
                 day = f"{local_time(since, self._site.zone):%d.%m.%Y}"
                 return None, LAST, f"Nothing was said since {day}; this is the end."
             return found[0]["position"] - 1, 0, ""
-        return query_int(request, "after"), query_int(request, "before") or LAST, ""
+        return number_of(request, "after"), number_of(request, "before") or LAST, ""
 
     async def _group_by_day(
         self, owner: Owner, request: Request, ids: list[int]

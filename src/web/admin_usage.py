@@ -10,12 +10,10 @@ from functools import partial
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from src.pg.client import Record
 from src.pg.records_repo import COST, SUMS, usage_query
-from src.web.admin_access import Role
-from src.web.admin_site import Pages, query_int
+from src.web.admin_site import Pages, choice_of, number_of
 from src.web.admin_words import Chart, build_chart, money, plain_cell, short
 
 DAYS = (1, 7, 14, 30, 90)  # choices of the period
@@ -37,7 +35,6 @@ PURPOSES = {
     "": "days before purposes were summed up",
 }
 MAX_KEYS, OTHERS = 5, "others"  # keys in a chart, and the name of the rest
-Bars = Mapping[tuple[date, str], float]  # by day and key
 
 # Calls of the last days with their cost; past days are stored as sums. ``key`` is the dimension
 # that they are grouped by. Batches cost half.
@@ -108,13 +105,6 @@ ORDER BY cost DESC NULLS LAST, prompt DESC, o.id LIMIT %(limit)s
 class UsagePages(Pages):
     """Usage of models."""
 
-    def routes(self) -> list[Route]:
-        """List the routes."""
-        return [
-            self._site.page_route("/usage", self.usage, role=Role.READER),
-            self._site.page_route("/usage.csv", self.download, role=Role.READER),
-        ]
-
     async def usage(self, request: Request) -> Response:
         """Show tokens, cost and durations by the requested dimension."""
         days, by = _parse_filters(request)
@@ -155,12 +145,24 @@ class UsagePages(Pages):
     async def _build_usage_chart(self, days: int, by: str, currency: str) -> Chart | None:
         rows, is_split = await self._list_details(days), by in ("model", "purpose")
         is_priced = is_split and any(row["cost"] for row in rows)
-        parts, sums = (
-            _stack_keys(rows, by, is_priced=is_priced) if is_split else _stack_kinds(rows)
-        )
+        values = [
+            (row["day"], part, value)
+            for row in rows
+            for part, value in _split(row, by, is_priced=is_priced).items()
+        ]
+        sums: defaultdict[str, float] = defaultdict(float)
+        for _, part, value in values:
+            sums[part] += value
+        parts = list(sums)
+        if is_split:
+            parts = sorted(filter(sums.get, sums), key=lambda part: -sums[part])[:MAX_KEYS]
+        heights: defaultdict[tuple[date, str], float] = defaultdict(float)
+        for day, part, value in values:
+            heights[day, part if part in parts else OTHERS] += value
+        parts += [OTHERS] * (len(sums) > MAX_KEYS)
         first = self._site.first_day(days)
         dates = [first + timedelta(days=offset) for offset in range(days)]
-        bars = {f"{day:%d.%m.}": [sums.get((day, part), 0) for part in parts] for day in dates}
+        bars = {f"{day:%d.%m.}": [heights[day, part] for part in parts] for day in dates}
         return build_chart(
             f"{'Cost' if is_priced else 'Tokens'} by day{f' and {by}' if is_split else ''}",
             [PURPOSES.get(part, part) if by == "purpose" else part for part in parts],
@@ -171,8 +173,7 @@ class UsagePages(Pages):
 
 def _parse_filters(request: Request) -> tuple[int, str]:
     """Return the number of days and the dimension."""
-    days, by = query_int(request, "days") or 7, request.query_params.get("by", "day")
-    by = by if by in BY else "day"
+    days, by = number_of(request, "days") or 7, choice_of(request, "by", BY, "day")
     return min(days, _list_day_choices(by)[-1]) if days in DAYS else 7, by
 
 
@@ -187,26 +188,13 @@ def _sum_lines(lines: Sequence[Record]) -> Record:
     return {**sums, "cost": sum(costs, Decimal()) if costs else None}
 
 
-def _stack_kinds(rows: Sequence[Record]) -> tuple[list[str], Bars]:
-    bars: defaultdict[tuple[date, str], float] = defaultdict(float)
-    for row in rows:
-        bars[row["day"], "cached"] += row["cached_tokens"]
-        bars[row["day"], "prompt"] += row["prompt_tokens"] - row["cached_tokens"]
-        bars[row["day"], "completion"] += row["completion_tokens"]
-    return ["cached", "prompt", "completion"], bars
-
-
-def _stack_keys(rows: Sequence[Record], by: str, *, is_priced: bool) -> tuple[list[str], Bars]:
-    """Return the largest models or purposes, and by day their values and that of the rest."""
-    sums: defaultdict[str, float] = defaultdict(float)
-    bars: defaultdict[tuple[date, str], float] = defaultdict(float)
-    values = [
-        float(row["cost"] or 0) if is_priced else row["prompt_tokens"] + row["completion_tokens"]
-        for row in rows
-    ]
-    for row, value in zip(rows, values, strict=True):
-        sums[row[by]] += value
-    largest = sorted(filter(sums.get, sums), key=lambda key: -sums[key])[:MAX_KEYS]
-    for row, value in zip(rows, values, strict=True):
-        bars[row["day"], row[by] if row[by] in largest else OTHERS] += value
-    return largest + [OTHERS] * (len(sums) > MAX_KEYS), bars
+def _split(row: Record, by: str, *, is_priced: bool) -> Mapping[str, float]:
+    """Return the value of each part of a bar."""
+    if is_priced:
+        return {row[by]: float(row["cost"] or 0)}
+    prompt, cached, completion = (
+        row[f"{kind}_tokens"] for kind in ("prompt", "cached", "completion")
+    )
+    if by in ("model", "purpose"):
+        return {row[by]: prompt + completion}
+    return {"cached": cached, "prompt": prompt - cached, "completion": completion}
