@@ -27,7 +27,7 @@ from src.web import admin_access
 from src.web.admin_access import AdminAccess, AdminSession, Role
 from src.web.admin_markdown import link_references
 from src.web.admin_words import FILTERS
-from src.web.app_gate import is_number
+from src.web.app_gate import to_number
 from src.web.http_server import read_body
 
 logger = logging.getLogger(__name__)
@@ -363,5 +363,4 @@ def choice_of(request: Request, name: str, choices: Container[str], default: str
 
 def number_of(request: Request, name: str, *, digits: int = 9) -> int | None:
     """Return a query parameter of at most ``digits`` digits; None without a number."""
-    text = request.query_params.get(name, "")
-    return int(text) if is_number(text, digits) else None
+    return to_number(request.query_params.get(name, ""), digits)

@@ -30,7 +30,7 @@ from src.talk.command_service import undone_text
 from src.texts import LANGUAGES, say, sentences
 from src.texts.reply import MAX_DATA, Action
 from src.web import app_views as views
-from src.web.app_gate import Gate, Json, RefusedError, VerifiedCall, accepted_language, is_number
+from src.web.app_gate import Gate, Json, RefusedError, VerifiedCall, accepted_language, to_number
 from src.web.http_server import WithHeaders, send_file
 
 HERE = Path(__file__).parent
@@ -94,34 +94,24 @@ class Api:
 
     def routes(self) -> list[Route]:
         """List the routes; a test requests each of them without ``initData``."""
-        get_routes: tuple[tuple[str, float, Endpoint], ...] = (
-            ("/start", LOOK, self.start), ("/facts", LOOK, self.facts),
-            ("/timeline", LOOK, self.timeline), ("/reminders", LOOK, self.reminders),
-            ("/settings", LOOK, self.settings),
-            ("/export/json", EXPORT, partial(self.export, "json")),
-            ("/export/markdown", EXPORT, partial(self.export, "md")),
-        )  # fmt: skip
-        post_routes: tuple[tuple[str, float, Endpoint], ...] = (
-            ("/search", SEARCH, self.search), ("/facts/find", SEARCH, self.find_facts),
-            ("/facts/{fact}/pin", CHANGE, self.pin),
-            ("/facts/{fact}/correct", CHANGE, self.correct),
-            ("/facts/{fact}/forget", CHANGE, self.forget),
-            ("/facts/{fact}/undo", CHANGE, self.undo),
-            ("/forgettings/{number}/undo", CHANGE, self.recall),
-            ("/reminders/{number}/move", CHANGE, self.move_reminder),
-            ("/reminders/{number}/restore", CHANGE, self.restore_reminder),
-            ("/buttons", CHANGE, self.press), ("/commands/{command}", CHANGE, self.command),
-        )  # fmt: skip
+        get, post = partial(self._route, "GET"), partial(self._route, "POST")
         return [
-            *(
-                Route(path, self._build_endpoint(cost, endpoint), methods=["GET"])
-                for path, cost, endpoint in get_routes
-            ),
-            *(
-                Route(path, self._build_endpoint(cost, endpoint), methods=["POST"])
-                for path, cost, endpoint in post_routes
-            ),
-        ]
+            get("/start", LOOK, self.start), get("/facts", LOOK, self.facts),
+            get("/timeline", LOOK, self.timeline), get("/reminders", LOOK, self.reminders),
+            get("/settings", LOOK, self.settings),
+            get("/export/json", EXPORT, partial(self.export, "json")),
+            get("/export/markdown", EXPORT, partial(self.export, "md")),
+            post("/search", SEARCH, self.search), post("/facts/find", SEARCH, self.find_facts),
+            post("/facts/{fact}/pin", CHANGE, self.pin),
+            post("/facts/{fact}/correct", CHANGE, self.correct),
+            post("/facts/{fact}/forget", CHANGE, self.forget),
+            post("/facts/{fact}/undo", CHANGE, self.undo),
+            post("/forgettings/{number}/undo", CHANGE, self.recall),
+            post("/reminders/{number}/move", CHANGE, self.move_reminder),
+            post("/reminders/{number}/restore", CHANGE, self.restore_reminder),
+            post("/buttons", CHANGE, self.press),
+            post("/commands/{command}", CHANGE, self.command),
+        ]  # fmt: skip
 
     async def start(self, call: VerifiedCall) -> Json:
         """Return the language, the sentences and the kinds, which the page loads first."""
@@ -213,13 +203,19 @@ class Api:
         of the private chat is a timeline of its own: ``?topic=``.
         """
         query, user = call.request.query_params, call.called.owner.telegram_user_id
-        topic = query.get("topic", "")
-        owner = Owner(user, int(topic) if is_number(topic, 18) else 0)
+        owner = Owner(user, to_number(query.get("topic", ""), 18) or 0)
         place: Place | None = None
         if "message" in query:
-            owner, place = await self._find_message(call, query["message"])
+            id_ = to_number(query["message"], 18) or 0
+            found = await self._client.run(self._timeline.find_message, call.called.owner, id_)
+            if found is None:
+                raise call.refusal(404, "app_message_gone")
+            owner, place = Owner(user, found[0]), found[1]
         elif "on" in query:
-            place = await self._find_day(call, owner, query["on"])
+            since = beginning_of(query["on"], call.called.time_zone)
+            if since is None:
+                raise call.refusal(400, "app_bad_request")
+            place = await self._client.run(self._timeline.find_day, owner, since)
         if place is not None:
             page = await self._list_messages(call, owner, before=place, after=place)
             return {**page, "at": place.id}
@@ -227,20 +223,6 @@ class Api:
             return await self._list_messages(call, owner, after=_parse_place(call, query["from"]))
         before = _parse_place(call, query["before"]) if "before" in query else LAST
         return await self._list_messages(call, owner, before=before)
-
-    async def _find_message(self, call: VerifiedCall, number: str) -> tuple[Owner, Place]:
-        owner = call.called.owner
-        id_ = int(number) if is_number(number, 18) else 0
-        found = await self._client.run(self._timeline.find_message, owner, id_)
-        if found is None:
-            raise call.refusal(404, "app_message_gone")
-        return Owner(owner.telegram_user_id, found[0]), found[1]
-
-    async def _find_day(self, call: VerifiedCall, owner: Owner, day: str) -> Place | None:
-        since = beginning_of(day, call.called.time_zone)
-        if since is None:
-            raise call.refusal(400, "app_bad_request")
-        return await self._client.run(self._timeline.find_day, owner, since)
 
     async def _list_messages(
         self,
@@ -323,34 +305,22 @@ class Api:
         kind = "application/zip" if file.name.endswith(".zip") else FILE_TYPES[form]
         return send_file(file, kind)
 
-    def _build_endpoint(
-        self, cost: float, answer: Endpoint
-    ) -> Callable[[Request], Awaitable[Response]]:
+    def _route(self, method: str, path: str, cost: float, endpoint: Endpoint) -> Route:
         async def serve(request: Request) -> Response:
-            try:
-                async with self._gate.verified(request, cost) as call:
-                    reply = await answer(call)
-            except RefusedError as refusal:
-                return refusal_response(refusal.status, refusal.sentence)
+            async with self._gate.verified(request, cost) as call:
+                reply = await endpoint(call)
             return JSONResponse(reply) if isinstance(reply, dict) else reply
 
-        return serve
+        return Route(path, serve, methods=[method])
 
 
-def refusal_response(status: int, sentence: str) -> JSONResponse:
-    """Return a refusal in the format of the API."""
-    return JSONResponse({"error": sentence}, status)
-
-
-async def refuse_unknown(request: Request, error: Exception) -> Response:
-    """Refuse an unknown address, or method of an address."""
-    status = error.status_code if isinstance(error, HTTPException) else 404
-    return refusal_response(status, say("app_not_here", accepted_language(request)))
-
-
-async def report_defect(request: Request, _error: Exception) -> Response:
-    """Answer an unexpected exception, which the server logs."""
-    return refusal_response(500, say("app_unavailable", accepted_language(request)))
+async def explain(request: Request, error: Exception) -> Response:
+    """Answer a refusal, an unknown address, or a defect, which the server logs."""
+    if isinstance(error, RefusedError):
+        return JSONResponse({"error": error.detail}, error.status_code)
+    status = error.status_code if isinstance(error, HTTPException) else 500
+    key = "app_unavailable" if status == 500 else "app_not_here"
+    return JSONResponse({"error": say(key, accepted_language(request))}, status)
 
 
 def _build_undo_reply(call: VerifiedCall, undone: Undone | None) -> Json:
@@ -379,12 +349,12 @@ def _build_reminder_reply(call: VerifiedCall, result: ReminderResult) -> Json:
 def _build_fact_query(call: VerifiedCall) -> FactQuery:
     """Query a page, and one fact more, which tells that another page follows."""
     query = call.request.query_params
-    kind, offset = query.get("kind"), query.get("offset", "")
+    kind, offset = query.get("kind"), to_number(query.get("offset", ""), 7)
     return FactQuery(
         "newest" if query.get("sort") == "newest" else "kind",
         kind=kind if kind in KINDS else None,
         limit=FACTS + 1,
-        offset=min(int(offset), MAX_OFFSET) if is_number(offset, 7) else 0,
+        offset=min(offset or 0, MAX_OFFSET),
     )
 
 
@@ -404,10 +374,11 @@ def _parse_place(call: VerifiedCall, text: str) -> Place:
     Raises:
         RefusedError: It is malformed.
     """
-    position, _, id_ = text.partition(".")
-    if not (is_number(position, 9) and is_number(id_, 18)):
+    before, _, after = text.partition(".")
+    position, id_ = to_number(before, 9), to_number(after, 18)
+    if position is None or id_ is None:
         raise call.refusal(400, "app_bad_request")
-    return Place(int(position), int(id_))
+    return Place(position, id_)
 
 
 def build_web_app(core: Core, token: str, permits: Callable[[int], bool]) -> Any:
@@ -429,7 +400,7 @@ def build_web_app(core: Core, token: str, permits: Callable[[int], bool]) -> Any
             Mount("/static", StaticFiles(directory=HERE / "static")),
             Mount("/api", routes=Api(core, Gate(core, token, permits)).routes()),
         ],
-        exception_handlers={HTTPException: refuse_unknown, Exception: report_defect},
+        exception_handlers={HTTPException: explain, Exception: explain},
     )
     return WithHeaders(app, HEADERS, STATIC_HEADERS)
 

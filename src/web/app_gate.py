@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import parse_qsl
 
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from src.base.errors import AppError
@@ -147,9 +148,10 @@ def _sign(fields: Mapping[str, str], token: str) -> str:
 
 
 def _check_age(moment: str, now: datetime) -> None:
-    if not is_number(moment, MAX_DIGITS):
+    opened_at = to_number(moment, MAX_DIGITS)
+    if opened_at is None:
         raise UnverifiedError("initData does not say when the page was opened")
-    age = now.timestamp() - int(moment)
+    age = now.timestamp() - opened_at
     if age < -MAX_AHEAD:
         raise UnverifiedError("initData is from the future")
     if age > MAX_AGE:
@@ -176,19 +178,8 @@ MAX_CALLS = 50  # concurrent ones in this process, which leaves room for its oth
 Json = dict[str, Any]
 
 
-class RefusedError(Exception):
-    """The request is not served.
-
-    Attributes:
-        status: HTTP status.
-        sentence: Explanation for the user.
-    """
-
-    def __init__(self, status: int, sentence: str) -> None:
-        """Refuse with a status and a sentence."""
-        super().__init__(f"refused with {status}")
-        self.status = status
-        self.sentence = sentence
+class RefusedError(HTTPException):
+    """The request is not served; ``detail`` explains it to the user in their language."""
 
 
 @dataclass(frozen=True)
@@ -218,8 +209,7 @@ class VerifiedCall:
 
     def number(self, name: str) -> int:
         """Return an id in the path; 0, which no row has, if it is malformed."""
-        text = str(self.request.path_params[name])
-        return int(text) if is_number(text, 18) else 0
+        return to_number(str(self.request.path_params[name]), 18) or 0
 
     def text(self, name: str, limit: int) -> str:
         """Return a text of the body, stripped, non-empty, with at most ``limit`` characters.
@@ -296,9 +286,9 @@ def accepted_language(request: Request) -> Language:
     return choose_language(request.headers.get("accept-language", "")[:16].partition(",")[0])
 
 
-def is_number(text: str, digits: int) -> bool:
-    """Return True if a text is a whole number of at most ``digits`` ASCII digits."""
-    return text.isascii() and text.isdigit() and len(text) <= digits
+def to_number(text: str, digits: int) -> int | None:
+    """Return a whole number of at most ``digits`` ASCII digits; None for any other text."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= digits else None
 
 
 async def _read_body(request: Request, language: Language) -> Json:
