@@ -167,22 +167,15 @@ async def reembed(core: Core, _arguments: argparse.Namespace) -> None:
 @with_core
 async def export(core: Core, arguments: argparse.Namespace) -> None:
     """Write everything of a user, or of a group, to stdout: JSON, or Markdown to read."""
-    from datetime import UTC, datetime
-
-    from src.base.owners import Called, Owner
-    from src.base.zones import first_zone
-    from src.texts import choose_language
+    from src.base.owners import Owner
 
     sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]
-    now, user = datetime.now(UTC), arguments.user_id
-    if not arguments.markdown:
-        await core.client.run(core.exports.write_json, sys.stdout, user, now)
-        return
-    chosen = await core.client.run(core.user_settings.get, user)
-    language = choose_language(chosen.language)
-    zone = chosen.time_zone or first_zone(language, core.settings.timezone)
-    called = Called(Owner(user), language, now, zone)
-    await core.client.run(core.exports.write_markdown, sys.stdout, called)
+    user, exports = arguments.user_id, core.exports
+    called = core.called(Owner(user), await core.client.run(core.user_settings.get, user))
+    if arguments.markdown:
+        await core.client.run(exports.write_markdown, sys.stdout, called)
+    else:
+        await core.client.run(exports.write_json, sys.stdout, user, called.moment)
 
 
 @with_core

@@ -26,13 +26,9 @@ from src.pg.failure_log import FailureLog
 from src.pg.locks import POLLER_LOCK, TRIAL_LOCK, WORKER_LOCK, AdvisoryLock
 from src.queue.dead_jobs import DeadJobs
 from src.queue.workers import Workers, build_queue
+from src.telegram import handlers, lazy_models, receiver, setup, updates
 from src.telegram.delivery import Delivery
-from src.telegram.handlers import move_group
-from src.telegram.lazy_models import build_models
-from src.telegram.receiver import UNAUTHORIZED, Poller, UpdateIntake, WebhookRoute
-from src.telegram.setup import announce, build_bot, build_dispatcher, get_identity
 from src.telegram.tasks import ReminderTasks, UpdateTasks
-from src.telegram.updates import Access, BotIdentity
 from src.web.http_server import HttpServer, build_http_app
 
 logger = logging.getLogger(__name__)
@@ -60,7 +56,7 @@ async def run_bot_process(core: Core, shutdown: Shutdown, *, receive: bool) -> N
             concurrency=core.settings.worker_concurrency,
             shutdown_timeout=core.settings.shutdown_timeout,
         )
-        intake = UpdateIntake(
+        intake = receiver.UpdateIntake(
             core.client, core.updates, identity, _build_access(core), core.metrics
         )
         webhook = _build_webhook(core, intake) if receive else None
@@ -76,7 +72,7 @@ async def run_bot_process(core: Core, shutdown: Shutdown, *, receive: bool) -> N
             jobs += [_announce(bot, core), core.read_ahead()]
         if receive and webhook is None:
             lock = AdvisoryLock(core.dsn, POLLER_LOCK, identity.id)
-            jobs.append(Poller(bot, intake, lock).run())
+            jobs.append(receiver.Poller(bot, intake, lock).run())
         started = {"bot": identity.username, "receives": receive, "http_port": http.port}
         jobs.append(_log_start(workers.opened, started))
         await _run_until(shutdown.drain(), jobs, workers, http)
@@ -101,10 +97,10 @@ async def _log_start(opened: asyncio.Event, fields: dict[str, Any]) -> None:
 
 
 @asynccontextmanager
-async def _open_bot(core: Core) -> AsyncIterator[tuple[Bot, BotIdentity, App]]:
-    build_models(Message, Message | bool, bool, User, list[Any])
+async def _open_bot(core: Core) -> AsyncIterator[tuple[Bot, updates.BotIdentity, App]]:
+    lazy_models.build_models(Message, Message | bool, bool, User, list[Any])
     core.servers.start()
-    bot = build_bot(core.settings, core.metrics)
+    bot = setup.build_bot(core.settings, core.metrics)
     try:
         identity = await _fetch_identity(bot)
         async with build_queue(core.dsn).open_async() as queue:
@@ -114,12 +110,12 @@ async def _open_bot(core: Core) -> AsyncIterator[tuple[Bot, BotIdentity, App]]:
 
 
 def _register_tasks(
-    core: Core, bot: Bot, identity: BotIdentity, queue: App
+    core: Core, bot: Bot, identity: updates.BotIdentity, queue: App
 ) -> tuple[DeadJobs, ReminderTasks]:
     """Register all tasks in the queue; return those that a start uses as well."""
     dead_jobs = DeadJobs(core.client, core.metrics)
-    delivery = Delivery(bot, partial(move_group, core))
-    dispatcher = build_dispatcher(core, delivery, identity)
+    delivery = Delivery(bot, partial(handlers.move_group, core))
+    dispatcher = setup.build_dispatcher(core, delivery, identity)
     UpdateTasks(core, dispatcher, delivery).register(queue)
     reminders = ReminderTasks(core, delivery)
     reminders.register(queue)
@@ -129,19 +125,19 @@ def _register_tasks(
     return dead_jobs, reminders
 
 
-def _build_webhook(core: Core, intake: UpdateIntake) -> WebhookRoute | None:
+def _build_webhook(core: Core, intake: receiver.UpdateIntake) -> receiver.WebhookRoute | None:
     url, secret = core.settings.telegram_webhook_url, core.settings.telegram_webhook_secret
-    return WebhookRoute(intake, secret.get_secret_value()) if url and secret else None
+    return receiver.WebhookRoute(intake, secret.get_secret_value()) if url and secret else None
 
 
-def _build_access(core: Core) -> Access:
+def _build_access(core: Core) -> updates.Access:
     """Operators may always use the bot."""
     allowed = core.settings.allowed_user_ids
-    return Access(allowed | core.settings.admin_user_ids if allowed else allowed)
+    return updates.Access(allowed | core.settings.admin_user_ids if allowed else allowed)
 
 
 def _build_http(
-    core: Core, intake: UpdateIntake | None, webhook: WebhookRoute | None
+    core: Core, intake: receiver.UpdateIntake | None, webhook: receiver.WebhookRoute | None
 ) -> HttpServer:
     last_polled = (lambda: intake.last_received) if intake and webhook is None else None
     app = build_http_app(core, last_polled=last_polled, webhook=webhook)
@@ -177,7 +173,7 @@ async def _serve(server: HttpServer, listener: socket | None) -> None:
         await server.serve(sockets=[listener])
 
 
-async def _fetch_identity(bot: Bot) -> BotIdentity:
+async def _fetch_identity(bot: Bot) -> updates.BotIdentity:
     """Ask Telegram for the identity of the bot, until it answers.
 
     Raises:
@@ -186,10 +182,10 @@ async def _fetch_identity(bot: Bot) -> BotIdentity:
     pause, unauthorized = 0.5, 0
     while True:
         try:
-            return await get_identity(bot)
+            return await setup.get_identity(bot)
         except ConfigError:
             unauthorized += 1
-            if unauthorized == UNAUTHORIZED:
+            if unauthorized == receiver.UNAUTHORIZED:
                 raise
             logger.error("Telegram does not know this token; asking again")  # noqa: TRY400
         except DeliveryError as error:
@@ -203,7 +199,7 @@ async def _announce(bot: Bot, core: Core) -> None:
     pause = 1.0
     while True:
         try:
-            await announce(bot, core.settings)
+            await setup.announce(bot, core.settings)
         except AiogramError as error:
             logger.warning("Telegram did not take the commands or webhook", exc_info=error)
             await asyncio.sleep(pause)

@@ -27,9 +27,7 @@ from src.history.turn_repo import AnswerSource, StoredAnswer
 from src.pg.client import storable
 from src.pg.user_settings_repo import Mode, UserSettings
 from src.reading.relative_dates import resolved_dates
-from src.talk.command_service import COMMANDS, Command, parse_command
-from src.talk.turn_state import AnswerView, IncomingMessage, Teaching, Turn
-from src.talk.zones import zone_note
+from src.talk import command_service, turn_state, zones
 from src.texts import Language, detect_language, say
 from src.texts.reply import ReplyFile
 
@@ -157,7 +155,7 @@ class Console:
         return line.removesuffix("\n") if line else None
 
     async def _answer(self, text: str) -> None:
-        command = parse_command(text)
+        command = command_service.parse_command(text)
         if command is not None:
             await self._run_command(command)
             return
@@ -167,10 +165,10 @@ class Console:
             logger.error("no answer", exc_info=error)  # noqa: TRY400  (logged in our own way)
             self._reply(say(error.text_key, self._language))
 
-    async def _run_command(self, command: Command) -> None:
-        entry = COMMANDS.get(command.name)
+    async def _run_command(self, command: command_service.Command) -> None:
+        entry = command_service.COMMANDS.get(command.name)
         if entry is not None and entry.kind == "teach" and command.argument:
-            await self._run_turn(command.argument, Teaching())
+            await self._run_turn(command.argument, turn_state.Teaching())
             return
         called, _ = await self._load_caller()
         lacks_zone = command.name == "remind" and not called.has_zone
@@ -192,15 +190,15 @@ class Console:
         await self._memory.index_pending()
         await self._memory.indexer.embed_pending()
 
-    async def _run_turn(self, text: str, teaching: Teaching | None = None) -> None:
+    async def _run_turn(self, text: str, teaching: turn_state.Teaching | None = None) -> None:
         self._language = detect_language(text, self._language)
         called, chosen = await self._load_caller()
-        incoming = IncomingMessage(
+        incoming = turn_state.IncomingMessage(
             self._owner, text, called.moment, called.language, called.time_zone, chosen.mode,
             teaching=teaching, answer_length=chosen.answer_length, memory_on=chosen.memory_on,
             has_zone=called.has_zone, has_reminders=chosen.has_reminders,
         )  # fmt: skip
-        turn = Turn(incoming, _ConsoleView(self._reply))
+        turn = turn_state.Turn(incoming, _ConsoleView(self._reply))
         await self._agent.run_turn(turn)
         await self._in_background(self._memory.remember_turn(turn.conversation_id))
 
@@ -265,14 +263,14 @@ class Console:
         self._streams.target.flush()
 
 
-class _ConsoleView(AnswerView):
+class _ConsoleView(turn_state.AnswerView):
     def __init__(self, reply: Callable[..., None]) -> None:
         super().__init__()
         self._reply = reply
 
     async def deliver(
         self,
-        turn: Turn,
+        turn: turn_state.Turn,
         answer: StoredAnswer,
         on_part: Callable[[int], Awaitable[None]],  # noqa: ARG002
     ) -> int:
@@ -286,7 +284,7 @@ class _ConsoleView(AnswerView):
             text = f"{text}\n\n🕒 {say('console_zones', language, places=places)}"
         if answer.changes.names_zone:
             hint = say("console_zone", turn.incoming.language)
-            text = f"{text}\n\n{zone_note(turn.incoming.called)} {hint}"
+            text = f"{text}\n\n{zones.zone_note(turn.incoming.called)} {hint}"
         if turn.incoming.problem:
             text = f"{text}\n\n{turn.incoming.problem}"
         self._reply(text, answer, mode=turn.incoming.mode)

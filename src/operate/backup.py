@@ -16,10 +16,9 @@ from typing import IO
 from psycopg import pq
 
 from src.base.errors import BackupError
+from src.pg import embedded_folder, migrations
 from src.pg.client import wrapped_errors
 from src.pg.connection import connect
-from src.pg.embedded_folder import binary
-from src.pg.migrations import check_version, migrate
 
 MAGIC = b"PGDMP"  # beginning of a file in pg_dump's custom format
 TIMEOUT = 24 * 3600.0  # seconds; a large database takes long
@@ -93,7 +92,7 @@ def restore(dsn: str, file: Path) -> str:
             f"the database has {tables} tables: a backup is restored into an empty one. Give "
             "another DATABASE_URL, or another DATA_DIR"
         )
-    check_version(_read_version(file, dsn))
+    migrations.check_version(_read_version(file, dsn))
     with file.open("rb") as stream:
         _run_program(
             ["pg_restore", "--single-transaction", "--exit-on-error", "--no-owner",
@@ -101,7 +100,7 @@ def restore(dsn: str, file: Path) -> str:
             dsn,
             stdin=stream,
         )  # fmt: skip
-    return migrate(dsn)[1] or ""
+    return migrations.migrate(dsn)[1] or ""
 
 
 def _read_version(file: Path, dsn: str) -> str:
@@ -139,7 +138,7 @@ def _run_program(
     program, *arguments = command
     with tempfile.TemporaryFile() as stderr:
         process = subprocess.run(
-            [binary(program), "--no-password", *arguments],
+            [embedded_folder.binary(program), "--no-password", *arguments],
             check=False,
             timeout=TIMEOUT,
             stderr=stderr,

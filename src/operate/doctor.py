@@ -16,16 +16,11 @@ from src.base.config import OFFLINE_MODEL, Settings
 from src.base.errors import AppError, ConfigError, SchemaRefusedError
 from src.base.metrics import Metrics
 from src.base.zones import local_time, name_of_zone
-from src.llm.chat import ModelCaller, build_provider_model
-from src.llm.embeddings import build_embedder
-from src.llm.reply import ModelUsage
+from src.llm import chat, embeddings, reply
 from src.outside.servers import McpServers, ServerState
+from src.pg import embedded, migrations
 from src.pg.client import PgClient
-from src.pg.embedded import open_database
-from src.pg.migrations import check_sessions, find_version, newest_version
-from src.queue.dead_jobs import JobDeathRepository, PutAside
-from src.queue.job_repo import WorkerRepository
-from src.queue.update_repo import UpdateRepository
+from src.queue import dead_jobs, job_repo, update_repo
 
 # Version and clock of the server.
 SELECT_SERVER = "SELECT current_setting('server_version'), extract(epoch FROM now())::float8"
@@ -84,7 +79,7 @@ def _examine_settings(settings: Settings) -> list[CheckResult]:
 
 async def _check_database(settings: Settings) -> list[CheckResult]:
     try:
-        async with open_database(settings) as dsn:
+        async with embedded.open_database(settings) as dsn:
             return await asyncio.to_thread(_examine_database, settings, dsn)
     except ConfigError as error:
         return [CheckResult("database", error.problems[0], "see PgBouncer in docs/operating.md")]
@@ -99,7 +94,7 @@ async def _check_database(settings: Settings) -> list[CheckResult]:
 
 def _examine_database(settings: Settings, dsn: str) -> list[CheckResult]:
     if not settings.uses_embedded_database:
-        check_sessions(dsn)
+        migrations.check_sessions(dsn)
     with closing(PgClient(dsn, max_connections=1)) as client:
         client.open()
         [(version, server_time)] = client.fetch_all(SELECT_SERVER)
@@ -115,9 +110,9 @@ def _examine_database(settings: Settings, dsn: str) -> list[CheckResult]:
 
 
 def _examine_jobs(client: PgClient) -> list[CheckResult]:
-    count = JobDeathRepository(client).count()
-    waiting, oldest = UpdateRepository(client).count_waiting()
-    heartbeat = WorkerRepository(client).seconds_since_heartbeat()
+    count = dead_jobs.JobDeathRepository(client).count()
+    waiting, oldest = update_repo.UpdateRepository(client).count_waiting()
+    heartbeat = job_repo.WorkerRepository(client).seconds_since_heartbeat()
     mend = "python bot.py jobs lists what kills its process; --retry gives it back to the queue"
     return [
         CheckResult("jobs", f"{count or 'none'} put aside", mend if count else None),
@@ -138,7 +133,7 @@ def _examine_queue(waiting: int, oldest: float, heartbeat: float | None) -> Chec
     return CheckResult("queue", state, mend)
 
 
-def describe_job(job: PutAside) -> str:
+def describe_job(job: dead_jobs.PutAside) -> str:
     """Describe a quarantined job by ids and times, without texts of users."""
     ids = [
         f"job {job.job_id}",
@@ -152,9 +147,9 @@ def describe_job(job: PutAside) -> str:
 
 
 def _examine_schema(client: PgClient) -> list[CheckResult]:
-    newest = newest_version()
+    newest = migrations.newest_version()
     try:
-        version = find_version(client.dsn)
+        version = migrations.find_version(client.dsn)
     except SchemaRefusedError as error:
         return [CheckResult("schema", error.state, error.mend)]
     if version != newest:
@@ -184,9 +179,9 @@ async def _check_model(settings: Settings) -> CheckResult:
     if name == OFFLINE_MODEL:
         return CheckResult("model", "offline: remembers and quotes, no language model")
     first, silence = settings.first_token_timeout(name), settings.llm_timeout
-    model = build_provider_model(settings, name)
-    caller = ModelCaller(model, name, timeout=silence, first_timeout=first)
-    spent: list[ModelUsage] = []
+    model = chat.build_provider_model(settings, name)
+    caller = chat.ModelCaller(model, name, timeout=silence, first_timeout=first)
+    spent: list[reply.ModelUsage] = []
     try:
         message = await caller.stream(
             caller.with_tools([note_words]),
@@ -212,7 +207,7 @@ def note_words(words: str) -> str:
     return words
 
 
-def _format_speed(spent: ModelUsage) -> str:
+def _format_speed(spent: reply.ModelUsage) -> str:
     text = f"answered in {spent.duration_ms / 1000:.1f} s"
     uncached = (spent.prompt_tokens or 0) - (spent.cached_tokens or 0)
     completed, writing_ms = spent.completion_tokens or 0, spent.duration_ms - spent.first_ms
@@ -223,7 +218,7 @@ def _format_speed(spent: ModelUsage) -> str:
 
 
 async def _check_embeddings(settings: Settings) -> CheckResult:
-    embedder = build_embedder(settings, settings.embedding_model, Metrics())
+    embedder = embeddings.build_embedder(settings, settings.embedding_model, Metrics())
     try:
         await embedder.embed_query("warm-up")
         start = time.perf_counter()

@@ -20,10 +20,8 @@ from typing import Any, Literal
 from src.base.errors import AppError
 from src.base.owners import Owner
 from src.core import Core
-from src.history.conversation_repo import ConversationRepository
-from src.history.new_messages import add_time_label
-from src.memory.retriever import Query
-from src.memory.search_index_repo import NewDocument, SearchIndexRepository
+from src.history import conversation_repo, new_messages
+from src.memory import retriever, search_index_repo
 from src.privacy.erasure_repo import ErasureRepository
 from src.texts.morphology import terms
 
@@ -143,7 +141,7 @@ async def evaluate(
             now = conversation.turns[-1].said_at + timedelta(days=1)
             for question in conversation.questions:
                 start = time.perf_counter()
-                query = Query(owner, question.text, now, limit=max(CUTS))
+                query = retriever.Query(owner, question.text, now, limit=max(CUTS))
                 hits = await core.memory.retriever.search(query)
                 times.append(1000 * (time.perf_counter() - start))
                 report.add(question, list(dict.fromkeys(ids[h.uid] for h in hits if h.uid in ids)))
@@ -157,8 +155,8 @@ async def evaluate(
 
 
 def store_conversation(
-    conversations: ConversationRepository,
-    index: SearchIndexRepository,
+    conversations: conversation_repo.ConversationRepository,
+    index: search_index_repo.SearchIndexRepository,
     owner: Owner,
     conversation: LocomoConversation,
 ) -> dict[str, str]:
@@ -168,14 +166,14 @@ def store_conversation(
     for turn in conversation.turns:
         text = turn.text
         if turn.role == "user":
-            text = add_time_label(text, turn.said_at, "UTC")
+            text = new_messages.add_time_label(text, turn.said_at, "UTC")
         message = conversations.append_message(
             conversation_id, turn.role, text, said_at=turn.said_at
         )
         ids[f"msg-{message}"] = turn.dia_id
         speaker = turn.speaker if turn.role == "user" else "assistant"
         documents.append(
-            NewDocument(
+            search_index_repo.NewDocument(
                 "message", message, speaker, turn.said_at, terms(turn.text),
                 is_continued=turn.session == previous,
             )

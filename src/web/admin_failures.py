@@ -1,7 +1,6 @@
 """Admin pages of failures: messages, model calls, queued jobs and batches, with retries."""
 
-from collections.abc import Mapping
-from typing import Any, get_args
+from typing import get_args
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -13,6 +12,7 @@ from src.pg.records_repo import FAILURE_DAYS
 from src.web.admin_site import PAGE, Fields, Pages, choice_of, number_of
 
 DAYS = (1, 7, FAILURE_DAYS)
+MAX_ARGUMENT = 60  # characters; ids and numbers are shown, texts are not
 # Names of the parts of the bot.
 PARTS: dict[Part, str] = {
     "telegram": "Telegram", "queue": "Queue", "database": "Database", "model": "Model",
@@ -164,7 +164,10 @@ class FailurePages(Pages):
         """Show jobs that wait, failed, are retried or quarantined."""
         jobs = await self._site.rows(SELECT_JOBS, limit=100)
         for job in jobs:
-            job["arguments"] = _format_arguments(job["args"])
+            job["arguments"] = ", ".join(
+                f"{name} {value}" for name, value in job["args"].items()
+                if value is not None and len(str(value)) <= MAX_ARGUMENT
+            )  # fmt: skip
         by_state = {state: [job for job in jobs if job["state"] == state]
                     for state in ("quarantined", "failed", "retrying")}  # fmt: skip
         return self._site.render(
@@ -209,8 +212,3 @@ class FailurePages(Pages):
         await self._site.rows(DROP_JOB, id=request.path_params["job"])
         await self._site.note(request, "drop job", str(request.path_params["job"]))
         return "/queue"
-
-
-def _format_arguments(args: Mapping[str, Any]) -> str:
-    short = {name: str(value) for name, value in args.items() if value is not None}
-    return ", ".join(f"{name} {text}" for name, text in short.items() if len(text) <= 60)

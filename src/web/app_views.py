@@ -5,10 +5,8 @@ from datetime import datetime
 from src.base.owners import Called
 from src.base.zones import local_time
 from src.history.timeline_repo import TimelineMessage
-from src.memory.memory_repo import Memory
-from src.memory.retrieval_repo import Hit
-from src.reminders.reminder_repo import Reminder
-from src.reminders.reminder_service import describe
+from src.memory import memory_repo, retrieval_repo
+from src.reminders import reminder_repo, reminder_service
 from src.talk.settings import Choice
 from src.texts.plain_text import shortened
 from src.texts.reply import Reply
@@ -25,7 +23,7 @@ PRESSED = frozenset(
 )
 
 
-def fact_view(fact: Memory, called: Called) -> Json:
+def fact_view(fact: memory_repo.Memory, called: Called) -> Json:
     """Return a fact with its source and its past, the latest first."""
     return {
         "id": fact.id,
@@ -43,7 +41,7 @@ def fact_view(fact: Memory, called: Called) -> Json:
     }
 
 
-def hit_view(hit: Hit, called: Called) -> Json:
+def hit_view(hit: retrieval_repo.Hit, called: Called) -> Json:
     """Return a search hit: a fact, or a message of the user or the bot."""
     return {
         "kind": "fact" if hit.kind == "memory" else "message",
@@ -69,12 +67,12 @@ def message_view(message: TimelineMessage, called: Called) -> Json:
     }
 
 
-def reminder_view(reminder: Reminder, called: Called) -> Json:
+def reminder_view(reminder: reminder_repo.Reminder, called: Called) -> Json:
     """Return a reminder; ``at`` is its local time as the value of a datetime input."""
     return {
         "id": reminder.id,
         "text": reminder.text,
-        "time": describe(reminder, called),
+        "time": reminder_service.describe(reminder, called),
         "at": f"{local_time(reminder.due_at, called.time_zone):%Y-%m-%dT%H:%M}",
         "due": int(reminder.due_at.timestamp()),
     }

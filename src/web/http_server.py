@@ -57,7 +57,9 @@ class BoundedConnection(H11Protocol):
         super().connection_made(transport)
         self._start_phase("receiving", RECEIVE_SECONDS)
         if len(self.connections) > max_connections():
-            _make_room(self)
+            others = (c for c in self.connections if isinstance(c, BoundedConnection))
+            idle = (other for other in others if other.is_half_open and other is not self)
+            min(idle, key=lambda other: other.began, default=self).give_up()
 
     def data_received(self, data: bytes) -> None:
         """Read data; a request in pieces gets no more time (asyncio callback)."""
@@ -94,12 +96,6 @@ class BoundedConnection(H11Protocol):
         if self._limit is not None:
             self._limit.cancel()
         self._limit = self.loop.call_later(seconds, self.give_up)
-
-
-def _make_room(newcomer: BoundedConnection) -> None:
-    others = [other for other in newcomer.connections if isinstance(other, BoundedConnection)]
-    idle = [other for other in others if other.is_half_open and other is not newcomer]
-    min(idle, key=lambda other: other.began, default=newcomer).give_up()
 
 
 def max_connections() -> int:
@@ -215,34 +211,28 @@ def build_http_app(
 
     ``last_polled`` is that of ``readiness_checks``.
     """
-    checks, metrics, run = readiness_checks(core, last_polled), core.metrics, core.client.run
+    checks, run = readiness_checks(core, last_polled), core.client.run
 
     async def healthz(_request: Request) -> Response:
         return PlainTextResponse("ok")
 
     async def readyz(_request: Request) -> Response:
-        problems = await asyncio.gather(*(_within_deadline(check) for check in checks.values()))
-        states = dict(zip(checks, problems, strict=True))
-        ready = all(problem is None for problem in states.values())
-        body = {name: problem or "ok" for name, problem in states.items()}
+        problems = await asyncio.gather(*map(_within_deadline, checks.values()))
+        ready = all(problem is None for problem in problems)
+        body = {name: problem or "ok" for name, problem in zip(checks, problems, strict=True)}
         return JSONResponse({"ready": ready, **body}, 200 if ready else 503)
 
-    async def show_metrics(_request: Request) -> Response:
+    async def metrics(_request: Request) -> Response:
         with contextlib.suppress(StorageError, TimeoutError):
-            waiting, oldest = await asyncio.wait_for(
-                run(core.updates.count_waiting), CHECK_SECONDS
-            )
-            metrics.waiting.set(waiting)
-            metrics.oldest.set(oldest)
-            count = await asyncio.wait_for(run(core.put_aside.count), CHECK_SECONDS)
-            metrics.put_aside.set(count)
-        return Response(metrics.render(), media_type="text/plain; version=0.0.4; charset=utf-8")
+            async with asyncio.timeout(CHECK_SECONDS):
+                waiting, oldest = await run(core.updates.count_waiting)
+                core.metrics.waiting.set(waiting)
+                core.metrics.oldest.set(oldest)
+                core.metrics.put_aside.set(await run(core.put_aside.count))
+        text = core.metrics.render()
+        return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
 
-    routes = [
-        Route("/healthz", healthz),
-        Route("/readyz", readyz),
-        Route("/metrics", show_metrics),
-    ]
+    routes = [Route("/healthz", healthz), Route("/readyz", readyz), Route("/metrics", metrics)]
     if webhook is not None:
         calls = asyncio.BoundedSemaphore(MAX_WEBHOOK_CALLS)
 
