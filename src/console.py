@@ -36,15 +36,6 @@ logger = logging.getLogger(__name__)
 # The history of typed lines stays in memory: a file would hold words that neither /new nor
 # forgetting reaches.
 
-ZERO_WIDTH = "\x01{}\x02"  # tells readline that a colour takes no room in the line
-
-
-def prompt_of(sign: str, colour: str, reset: str) -> str:
-    """Return a coloured prompt."""
-    if "readline" not in sys.modules:
-        return f"{colour}{sign}{reset} "
-    return f"{ZERO_WIDTH.format(colour)}{sign}{ZERO_WIDTH.format(reset)} "
-
 
 @contextmanager
 def restored_terminal(descriptor: int) -> Iterator[None]:
@@ -115,7 +106,6 @@ class Console:
     ) -> None:
         """Talk as this user; with ``as_json`` each reply is one line of JSON."""
         self._core = core
-        self._agent = core.agent
         self._commands = core.commands
         self._memory = core.memory.digest
         self._owner = Owner(user_id)
@@ -129,18 +119,15 @@ class Console:
         if not self._streams.is_terminal:
             await self._talk()
             return
-        self._write(f"{GREY}{self._build_greeting()}{RESET}\n\n")
+        greeting = say("console_hello", self._language)
+        if not self._commands.has_model:
+            greeting = f"{greeting}\n{say('offline_note', self._language)}"
+        self._write(f"{GREY}{greeting}{RESET}\n\n")
         try:
             with restored_terminal(self._streams.source.fileno()):
                 await self._talk()
         finally:  # so that the shell's prompt begins a line
             self._write("\n")
-
-    def _build_greeting(self) -> str:
-        greeting = say("console_hello", self._language)
-        if self._commands.has_model:
-            return greeting
-        return f"{greeting}\n{say('offline_note', self._language)}"
 
     async def _talk(self) -> None:
         while (line := await self._read_line()) is not None:
@@ -150,7 +137,9 @@ class Console:
 
     async def _read_line(self) -> str | None:
         if self._streams.is_terminal:
-            return await read_line(prompt_of(">", BLUE, RESET))
+            # Readline has to know that a colour takes no room in the line.
+            colour = "\x01{}\x02" if "readline" in sys.modules else "{}"
+            return await read_line(f"{colour.format(BLUE)}>{colour.format(RESET)} ")
         line = await asyncio.to_thread(self._streams.source.readline)
         return line.removesuffix("\n") if line else None
 
@@ -199,7 +188,7 @@ class Console:
             has_zone=called.has_zone, has_reminders=chosen.has_reminders,
         )  # fmt: skip
         turn = turn_state.Turn(incoming, _ConsoleView(self._reply))
-        await self._agent.run_turn(turn)
+        await self._core.agent.run_turn(turn)
         await self._in_background(self._memory.remember_turn(turn.conversation_id))
 
     async def _load_caller(self) -> tuple[Called, UserSettings]:

@@ -56,7 +56,9 @@ async def run_doctor(
     results = [*_examine_settings(settings), *await _check_database(settings)]
     results.append(await _check_telegram(settings, ask_telegram))
     results += [await _check_model(settings), await _check_embeddings(settings)]
-    results += [_examine_time_zone(settings), *await _check_servers(settings)]
+    now, zone = local_time(datetime.now(UTC), settings.timezone), name_of_zone(settings.timezone)
+    results.append(CheckResult("time zone", f"{zone}, it is {now:%Y-%m-%d %H:%M}"))
+    results += await _check_servers(settings)
     is_well = not any(result.mend for result in results)
     if as_json:
         report = {"ok": is_well, "findings": [asdict(result) for result in results]}
@@ -232,12 +234,6 @@ async def _check_embeddings(settings: Settings) -> CheckResult:
     return CheckResult(
         "embeddings", f"{embedder.name}, {len(vector)} dimensions, {milliseconds:.0f} ms a query"
     )
-
-
-def _examine_time_zone(settings: Settings) -> CheckResult:
-    now = local_time(datetime.now(UTC), settings.timezone)
-    zone = name_of_zone(settings.timezone)
-    return CheckResult("time zone", f"{zone}, it is {now:%Y-%m-%d %H:%M}")
 
 
 async def _check_servers(settings: Settings) -> list[CheckResult]:

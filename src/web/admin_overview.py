@@ -50,12 +50,13 @@ FROM generate_series(date_trunc('hour', (now() - interval '24 hours') AT TIME ZO
 LEFT JOIN sums USING (hour) CROSS JOIN times t ORDER BY hour
 """
 
-# Tokens and cost since midnight, and the number of calls of models without a price.
+# Tokens and cost since midnight, number of calls of models without a price, size of the database.
 SELECT_TODAY = f"""
 WITH spent AS (
     SELECT model, purpose, {SUMS} FROM model_usage WHERE created_at >= %(since)s GROUP BY 1, 2
 )
 SELECT coalesce(sum(u.prompt + u.completion), 0)::bigint AS tokens, sum({COST}) AS cost,
+       pg_database_size(current_database()) AS bytes,
        coalesce(sum(u.calls) FILTER (WHERE p.model IS NULL), 0)::bigint AS unpriced,
        (SELECT coalesce(sum(messages), 0)::bigint FROM daily_messages
         WHERE day = (now() AT TIME ZONE %(zone)s)::date) AS messages
@@ -80,12 +81,11 @@ FROM (SELECT) AS one LEFT JOIN LATERAL (
     ORDER BY created_at DESC LIMIT 1) AS f ON true
 """
 
-# Totals of the last days, newest first, and the current size of the database.
+# Totals of the last days, newest first.
 SELECT_GROWTH = """
 SELECT day, counted_at, people, messages, facts, bytes FROM growth_days
 ORDER BY day DESC LIMIT 30
 """
-SELECT_SIZE = "SELECT pg_database_size(current_database()) AS bytes"
 
 
 @dataclass(frozen=True)
@@ -118,15 +118,12 @@ class OverviewPage(Pages):
         [calls] = await rows(SELECT_CALLS)
         growth = await rows(SELECT_GROWTH)
         put_aside = await self._run(self._core.put_aside.count)
-        [stored] = await rows(SELECT_SIZE)
         health = [
-            self._examine_receiver(await self._find_last_failure("telegram")),
-            await self._examine_queue(await self._find_last_failure("queue"), put_aside),
-            await self._examine_database(
-                await self._find_last_failure("database"), stored["bytes"]
-            ),
+            self._examine_receiver(await self._last_failure("telegram")),
+            await self._examine_queue(await self._last_failure("queue"), put_aside),
+            await self._examine_database(await self._last_failure("database"), today["bytes"]),
             self._examine_model(calls),
-            self._examine_embeddings(await self._find_last_failure("embeddings")),
+            self._examine_embeddings(await self._last_failure("embeddings")),
         ]
         return self._site.render(
             request, "overview.html", health=health,
@@ -136,7 +133,7 @@ class OverviewPage(Pages):
                   for name in ("messages", "answers", "failed")},
             people=hours[0]["people"], first=hours[0]["first"] or (None, None),
             whole=hours[0]["whole"] or (None, None), failed_calls=calls["failed"],
-            put_aside=put_aside, bytes=stored["bytes"],
+            put_aside=put_aside, bytes=today["bytes"],
             reasons=await rows(SELECT_REASONS, days=1, part="", limit=MAX_REASONS),
             growth=growth,
             grown={name: growth[0][name] - growth[1][name] if growth[1:] else None
@@ -156,22 +153,19 @@ class OverviewPage(Pages):
             ),
         )  # fmt: skip
 
-    async def _find_last_failure(self, part: Part) -> Record | None:
+    async def _last_failure(self, part: Part) -> Record | None:
         """The part is a constant of the query, so that the planner sees how rare it is."""
         return next(iter(await self._site.rows(SELECT_LAST, part=part)), None)
 
     def _examine_receiver(self, last: Record | None) -> Health:
-        last_heard = self._core.metrics.registry.get_sample_value(
-            "pomni_last_receive_timestamp_seconds"
-        )
-        has_webhook = self._core.settings.telegram_webhook_url is not None
-        if not last_heard:
+        sample = self._core.metrics.registry.get_sample_value
+        heard_at = sample("pomni_last_receive_timestamp_seconds")
+        if not heard_at:
             return Health("Receiver", "nothing received by this process yet", last=last)
-        silence = time.time() - last_heard
-        now = f"Telegram answered {seconds(silence)} ago"
-        is_silent = silence > POLL_SECONDS and not has_webhook
+        silence = time.time() - heard_at
+        is_silent = silence > POLL_SECONDS and self._core.settings.telegram_webhook_url is None
         trouble = f"Telegram has been silent for {seconds(silence)}" if is_silent else ""
-        return Health("Receiver", now, trouble, last)
+        return Health("Receiver", f"Telegram answered {seconds(silence)} ago", trouble, last)
 
     async def _examine_queue(self, last: Record | None, put_aside: int) -> Health:
         waiting, oldest = await self._run(self._core.updates.count_waiting)
@@ -191,11 +185,8 @@ class OverviewPage(Pages):
     async def _examine_database(self, last: Record | None, stored: int) -> Health:
         start = time.monotonic()
         await self._site.rows("SELECT 1")
-        trouble = find_disk_shortage(self._core) or _describe_recent(last)
-        return Health(
-            "Database", f"answers in {seconds(time.monotonic() - start)}, {size(stored)}",
-            trouble, last,
-        )  # fmt: skip
+        now = f"answers in {seconds(time.monotonic() - start)}, {size(stored)}"
+        return Health("Database", now, find_disk_shortage(self._core) or _describe(last), last)
 
     def _examine_model(self, calls: Record) -> Health:
         name = self._core.settings.chat_model_name
@@ -211,12 +202,11 @@ class OverviewPage(Pages):
         now = self._core.settings.embedding_model
         if by_words:
             now += f"; {count(by_words)} searches went by words alone since the start"
-        return Health("Embeddings", now, _describe_recent(last), last, "/failures?part=embeddings")
+        return Health("Embeddings", now, _describe(last), last, "/failures?part=embeddings")
 
 
-def _describe_recent(last: Record | None) -> str:
+def _describe(last: Record | None) -> str:
+    """Describe a failure if it is recent."""
     if last is None or (datetime.now(UTC) - last["failed_at"]).total_seconds() > RECENT:
         return ""
-    return (
-        f"{last['event']}: {last['reason']}" if last["event"] != last["reason"] else last["event"]
-    )
+    return ": ".join(dict.fromkeys((last["event"], last["reason"])))

@@ -61,9 +61,8 @@ def signed(number: Number | None) -> str:
 
 
 FILTERS: dict[str, Callable[..., str]] = {
-    "count": count, "short": short, "money": money, "seconds": seconds, "size": size,
-    "signed": signed,
-}  # fmt: skip
+    filter_.__name__: filter_ for filter_ in (count, short, money, seconds, size, signed)
+}
 
 TONES = [f"part{number}" for number in range(6)]
 WIDTH, HEIGHT = 1000.0, 100.0  # of a chart in its own units; the page stretches it
