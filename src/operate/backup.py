@@ -161,12 +161,5 @@ def _extract_errors(lines: Sequence[str]) -> str:
 def _environment(dsn: str) -> dict[str, str]:
     """Return the address as libpq's variables: a command line is public, passwords included."""
     options = pq.Conninfo.parse(dsn.encode())
-    return {
-        "PATH": os.defpath,
-        "LC_ALL": "C.UTF-8",
-        **{
-            option.envvar.decode(): option.val.decode()
-            for option in options
-            if option.envvar and option.val
-        },
-    }
+    variables = {o.envvar.decode(): o.val.decode() for o in options if o.envvar and o.val}
+    return {"PATH": os.defpath, "LC_ALL": "C.UTF-8", **variables}

@@ -63,10 +63,10 @@ async def run_doctor(
     if as_json:
         report = {"ok": is_well, "findings": [asdict(result) for result in results]}
         print(json.dumps(report, ensure_ascii=False))
-        return 0 if is_well else 1
-    for result in results:
-        verdict = "OK" if result.mend is None else f"MEND: {result.mend}"
-        print(f"{result.subject:<12} {result.state:<48} {verdict}")
+    else:
+        for result in results:
+            verdict = "OK" if result.mend is None else f"MEND: {result.mend}"
+            print(f"{result.subject:<12} {result.state:<48} {verdict}")
     return 0 if is_well else 1
 
 

@@ -15,7 +15,7 @@ from src.reminders.reminder_repo import ReminderRepository
 
 logger = logging.getLogger(__name__)
 
-LOST_AFTER = 30.0  # seconds; an update and its job are stored together
+LOST_AFTER = 30.0  # seconds; an update and its job are stored at once, so no job is under way
 KEEP_UPDATES_HOURS = 72  # Telegram may repeat an update for 24
 KEEP_REMINDERS_DAYS = 60  # of delivered or cancelled reminders; until then a button postpones one
 KEEP_JOBS_HOURS = 24 * 7  # of failed and aborted jobs; finished ones are deleted at once

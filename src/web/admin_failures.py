@@ -19,7 +19,7 @@ PARTS: dict[Part, str] = {
     "embeddings": "Embeddings", "tools": "Tool servers", "other": "Other",
 }  # fmt: skip
 assert set(PARTS) == set(get_args(Part))
-# Why a window of a batch was not read.
+# Reasons for which a window of a batch was not read.
 WINDOW_ERRORS = {
     "malformed": "the reply is not the form that was asked for",
     "gone": "its messages were wiped or erased meanwhile",

@@ -20,6 +20,7 @@ from src.web.http_server import send_file
 MAX_QUESTION = 500  # characters
 MAX_LINES = 50  # of each list
 
+# Id of an owner, if they are known.
 SELECT_ID = "SELECT id FROM owners WHERE id = %(owner)s"
 
 # Conversations of an owner; a private chat may have several topics.
