@@ -257,7 +257,8 @@ def _telegram_id(text: str, kind: str = "user", least: int = 1) -> int:
     return number
 
 
-def _parse_job_id(text: str) -> int | str:
+def job_id(text: str) -> int | str:
+    """Parse an id that ``jobs`` lists, or ``all``; argparse shows the name of this function."""
     return ALL if text == ALL else int(text)
 
 
@@ -301,7 +302,7 @@ ARGUMENTS: dict[str, dict[str, dict[str, Any]]] = {
     "restore": {"file": BACKUP_FILE},
     "doctor": {"--json": {"action": "store_true", "help": "one JSON object"}},
     "jobs": {
-        "--retry": {"type": _parse_job_id, "metavar": "ID", "help": "an id of the list, or all"}
+        "--retry": {"type": job_id, "metavar": "ID", "help": "an id of the list, or all"}
     },
 }
 

@@ -16,7 +16,7 @@ from src.memory.purge_repo import UNDO_SECONDS
 from src.pg.client import Record
 from src.reading.facts import fact_uid
 from src.reading.gate import MASK, redact
-from src.web.admin_site import LAST, PAGE, Fields, Pages, choice_of, number_of, owner_of, path_of
+from src.web.admin_site import LAST, PAGE, AdminSite, Fields, choice_of, int_of, owner_of, path_of
 
 MAX_WORDS = 200  # characters of a search
 TELLERS = 5  # listed sources of a fact, beside the newest
@@ -74,83 +74,86 @@ ORDER BY id DESC LIMIT %(limit)s
 """
 
 
-class FactPages(Pages):
-    """Facts of an owner, and the actions of an operator on them."""
+async def show_facts(site: AdminSite, request: Request) -> Response:
+    """Show a page of facts, or of refused ones, as filtered by the address."""
+    owner, asked, query = owner_of(request), _parse_filters(request), request.query_params
+    refused: list[Record] = []
+    facts: list[Memory] = []
+    if asked["state"] == "refused":
+        before = int_of(request, "before") or LAST
+        refused = await site.rows(
+            SELECT_REFUSED, owner, text=asked["q"], before=before, limit=PAGE
+        )
+    else:
+        facts = await _list_facts(site, owner, _build_fact_query(request, asked))
+    ids = [row["id"] for row in refused] + [fact.id for fact in facts]
+    is_first = not query.get("before") and not query.get("fact")
+    list_done = ConsolidationRepository(site.core.client).list_done
+    return site.render(
+        request, "facts.html", owner=owner, facts=facts, refused=refused, asked=asked,
+        sources=await _list_sources(site, [fact.id for fact in facts]),
+        consolidations=await site.run(list_done, owner) if is_first else [],
+        states=STATES, kinds=KIND_NAMES, ends=ENDS, reasons=REFUSALS, mask=_mask,
+        done=DONE.get(query.get("done", ""), ""), is_first=is_first,
+        query=_query_string(query, done=""),
+        link=lambda **other: _query_string(asked, **other),
+        more=ids[-1] if len(ids) == PAGE else None,
+    )  # fmt: skip
 
-    async def facts(self, request: Request) -> Response:
-        """Show a page of facts, or of refused ones, as filtered by the address."""
-        owner, asked, query = owner_of(request), _parse_filters(request), request.query_params
-        refused: list[Record] = []
-        facts: list[Memory] = []
-        if asked["state"] == "refused":
-            before = number_of(request, "before") or LAST
-            refused = await self._site.rows(
-                SELECT_REFUSED, owner, text=asked["q"], before=before, limit=PAGE
-            )
-        else:
-            facts = await self._list_facts(owner, _build_fact_query(request, asked))
-        ids = [row["id"] for row in refused] + [fact.id for fact in facts]
-        is_first = not query.get("before") and not query.get("fact")
-        list_done = ConsolidationRepository(self._core.client).list_done
-        return self._site.render(
-            request, "facts.html", owner=owner, facts=facts, refused=refused, asked=asked,
-            sources=await self._list_sources([fact.id for fact in facts]),
-            consolidations=await self._run(list_done, owner) if is_first else [],
-            states=STATES, kinds=KIND_NAMES, ends=ENDS, reasons=REFUSALS, mask=_mask,
-            done=DONE.get(query.get("done", ""), ""), is_first=is_first,
-            query=_query_string(query, done=""),
-            link=lambda **other: _query_string(asked, **other),
-            more=ids[-1] if len(ids) == PAGE else None,
-        )  # fmt: skip
 
-    async def ask(self, request: Request) -> Response:
-        """Ask for confirmation before a fact is forgotten."""
-        owner, number = owner_of(request), int(request.path_params["fact"])
-        facts = await self._list_facts(owner, FactQuery(ids=[number]))
-        if not facts:
-            raise HTTPException(404)
-        return self._site.render(
-            request, "forget.html", owner=owner, fact=facts[0], mask=_mask,
-            minutes=UNDO_SECONDS // 60, query=_query_string(request.query_params),
-            sources=(await self._list_sources([number]))[number],
-        )  # fmt: skip
+async def confirm_forgetting(site: AdminSite, request: Request) -> Response:
+    """Ask for confirmation before a fact is forgotten."""
+    owner, number = owner_of(request), int(request.path_params["fact"])
+    facts = await _list_facts(site, owner, FactQuery(ids=[number]))
+    if not facts:
+        raise HTTPException(404)
+    return site.render(
+        request, "forget.html", owner=owner, fact=facts[0], mask=_mask,
+        minutes=UNDO_SECONDS // 60, query=_query_string(request.query_params),
+        sources=(await _list_sources(site, [number]))[number],
+    )  # fmt: skip
 
-    async def change_fact(self, request: Request, _form: Fields) -> str:
-        """Pin, unpin or forget a fact, or undo a replacement or a forgetting."""
-        owner, number = owner_of(request), int(request.path_params["fact"])
-        action, memories = request.path_params["action"], self._core.memory.memories
-        if action in ("pin", "unpin"):
-            is_done: Any = await memories.pin(owner, number, pinned=action == "pin")
-        elif action == "forget":
-            is_done = (await memories.forget(owner, [fact_uid(number)])).texts
-        elif action == "undo":
-            is_done = await memories.undo(owner, number or None)
-        else:
-            raise HTTPException(404)
-        return await self._redirect(request, action, f"{action} fact {number}", is_done)
 
-    async def undo_consolidation(self, request: Request, _form: Fields) -> str:
-        """Restore the facts that the nightly consolidation merged; this is final."""
-        owner, number = owner_of(request), int(request.path_params["number"])
-        is_done = await self._run(ConsolidationRepository(self._core.client).undo, owner, number)
-        return await self._redirect(request, "apart", f"undo consolidation {number}", is_done)
+async def change_fact(site: AdminSite, request: Request, _form: Fields) -> str:
+    """Pin, unpin or forget a fact, or undo a replacement or a forgetting."""
+    owner, number = owner_of(request), int(request.path_params["fact"])
+    action, memories = request.path_params["action"], site.core.memory.memories
+    if action in ("pin", "unpin"):
+        is_done: Any = await memories.pin(owner, number, pinned=action == "pin")
+    elif action == "forget":
+        is_done = (await memories.forget(owner, [fact_uid(number)])).texts
+    elif action == "undo":
+        is_done = await memories.undo(owner, number or None)
+    else:
+        raise HTTPException(404)
+    return await _finish(site, request, action, f"{action} fact {number}", is_done)
 
-    async def _redirect(self, request: Request, done: str, action: str, is_done: Any) -> str:
-        """Return the address of the form, with a notice; note in the audit what was changed."""
-        path = path_of(owner_of(request))
-        if is_done:
-            await self._site.note(request, action, path[1:])
-        query = _query_string(request.query_params, done=done if is_done else "nothing")
-        return f"{path}/facts{query}"
 
-    async def _list_facts(self, owner: Owner, query: FactQuery) -> list[Memory]:
-        return await self._run(self._core.memory.memories.facts.list_facts, owner, query)
+async def undo_consolidation(site: AdminSite, request: Request, _form: Fields) -> str:
+    """Restore the facts that the nightly consolidation merged; this is final."""
+    owner, number = owner_of(request), int(request.path_params["number"])
+    is_done = await site.run(ConsolidationRepository(site.core.client).undo, owner, number)
+    return await _finish(site, request, "apart", f"undo consolidation {number}", is_done)
 
-    async def _list_sources(self, ids: Sequence[int]) -> Mapping[int, list[Record]]:
-        sources = defaultdict(list)
-        for row in await self._site.rows(SELECT_SOURCES, ids=list(ids), limit=TELLERS + 2):
-            sources[row["memory_id"]].append(row)
-        return sources
+
+async def _finish(site: AdminSite, request: Request, done: str, action: str, is_done: Any) -> str:
+    """Return the address of the form, with a notice; note in the audit what was changed."""
+    path = path_of(owner_of(request))
+    if is_done:
+        await site.note(request, action, path[1:])
+    query = _query_string(request.query_params, done=done if is_done else "nothing")
+    return f"{path}/facts{query}"
+
+
+async def _list_facts(site: AdminSite, owner: Owner, query: FactQuery) -> list[Memory]:
+    return await site.run(site.core.memory.memories.facts.list_facts, owner, query)
+
+
+async def _list_sources(site: AdminSite, ids: Sequence[int]) -> Mapping[int, list[Record]]:
+    sources = defaultdict(list)
+    for row in await site.rows(SELECT_SOURCES, ids=list(ids), limit=TELLERS + 2):
+        sources[row["memory_id"]].append(row)
+    return sources
 
 
 def _parse_filters(request: Request) -> dict[str, str]:
@@ -164,11 +167,11 @@ def _parse_filters(request: Request) -> dict[str, str]:
 
 def _build_fact_query(request: Request, asked: Mapping[str, str]) -> FactQuery:
     """Select a filtered page, or with ``?fact=`` one fact in whatever state."""
-    fact = number_of(request, "fact")
+    fact = int_of(request, "fact")
     if fact is not None:
         return FactQuery(ids=[fact], is_living=None)
     return FactQuery(
-        text=asked["q"], kind=asked["kind"] or None, before=number_of(request, "before"),
+        text=asked["q"], kind=asked["kind"] or None, before=int_of(request, "before"),
         limit=PAGE, **STATES[asked["state"]],
     )  # fmt: skip
 

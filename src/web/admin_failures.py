@@ -9,7 +9,7 @@ from starlette.responses import Response
 from src.pg.client import Record
 from src.pg.failure_log import Part
 from src.pg.records_repo import FAILURE_DAYS
-from src.web.admin_site import PAGE, Fields, Pages, choice_of, number_of
+from src.web.admin_site import PAGE, AdminSite, Fields, choice_of, int_of
 
 DAYS = (1, 7, FAILURE_DAYS)
 MAX_ARGUMENT = 60  # characters; ids and numbers are shown, texts are not
@@ -138,77 +138,80 @@ ORDER BY r.status <> 'failed', r.created_at, r.id LIMIT %(limit)s
 """
 
 
-class FailurePages(Pages):
-    """Failures, and the actions of an operator on them."""
+async def show_failures(site: AdminSite, request: Request) -> Response:
+    """Show failures by reason and one by one."""
+    days, part = int_of(request, "days") or 1, choice_of(request, "part", PARTS)
+    days = days if days in DAYS else 1
+    before, rows = int_of(request, "before") or 0, site.rows
+    listed = await rows(SELECT_FAILURES, days=days, part=part, before=before, limit=PAGE + 1)
+    is_first = not before
+    return site.render(
+        request, "failures.html", days=days, part=part, parts=PARTS, choices=DAYS,
+        messages=await rows(SELECT_MESSAGES, days=days, limit=PAGE)
+        if is_first and not part else [],
+        calls=await rows(SELECT_CALLS, days=days, limit=PAGE)
+        if is_first and part in ("", "model") else [],
+        reasons=await rows(SELECT_REASONS, days=days, part=part, limit=PAGE)
+        if is_first else [],
+        failures=listed[:PAGE], older=listed[PAGE - 1]["id"] if len(listed) > PAGE else None,
+        is_first=is_first,
+    )  # fmt: skip
 
-    async def failures(self, request: Request) -> Response:
-        """Show failures by reason and one by one."""
-        days, part = number_of(request, "days") or 1, choice_of(request, "part", PARTS)
-        days = days if days in DAYS else 1
-        before, rows = number_of(request, "before") or 0, self._site.rows
-        listed = await rows(SELECT_FAILURES, days=days, part=part, before=before, limit=PAGE + 1)
-        is_first = not before
-        return self._site.render(
-            request, "failures.html", days=days, part=part, parts=PARTS, choices=DAYS,
-            messages=await rows(SELECT_MESSAGES, days=days, limit=PAGE)
-            if is_first and not part else [],
-            calls=await rows(SELECT_CALLS, days=days, limit=PAGE)
-            if is_first and part in ("", "model") else [],
-            reasons=await rows(SELECT_REASONS, days=days, part=part, limit=PAGE)
-            if is_first else [],
-            failures=listed[:PAGE], older=listed[PAGE - 1]["id"] if len(listed) > PAGE else None,
-            is_first=is_first,
+
+async def show_queue(site: AdminSite, request: Request) -> Response:
+    """Show jobs that wait, failed, are retried or quarantined."""
+    jobs = await site.rows(SELECT_JOBS, limit=100)
+    for job in jobs:
+        job["arguments"] = ", ".join(
+            f"{name} {value}" for name, value in job["args"].items()
+            if value is not None and len(str(value)) <= MAX_ARGUMENT
         )  # fmt: skip
+    by_state = {state: [job for job in jobs if job["state"] == state]
+                for state in ("quarantined", "failed", "retrying")}  # fmt: skip
+    return site.render(
+        request, "queue.html", queue=await site.rows(SELECT_QUEUE), by_state=by_state
+    )
 
-    async def queue(self, request: Request) -> Response:
-        """Show jobs that wait, failed, are retried or quarantined."""
-        jobs = await self._site.rows(SELECT_JOBS, limit=100)
-        for job in jobs:
-            job["arguments"] = ", ".join(
-                f"{name} {value}" for name, value in job["args"].items()
-                if value is not None and len(str(value)) <= MAX_ARGUMENT
-            )  # fmt: skip
-        by_state = {state: [job for job in jobs if job["state"] == state]
-                    for state in ("quarantined", "failed", "retrying")}  # fmt: skip
-        return self._site.render(
-            request, "queue.html", queue=await self._site.rows(SELECT_QUEUE), by_state=by_state
-        )
 
-    async def batches(self, request: Request) -> Response:
-        """Show the newest batches."""
-        rows = await self._site.rows(SELECT_BATCHES, id=None, limit=PAGE)
-        return self._site.render(request, "batches.html", rows=rows)
+async def show_batches(site: AdminSite, request: Request) -> Response:
+    """Show the newest batches."""
+    rows = await site.rows(SELECT_BATCHES, id=None, limit=PAGE)
+    return site.render(request, "batches.html", rows=rows)
 
-    async def batch(self, request: Request) -> Response:
-        """Show a batch and its windows."""
-        id_, rows = str(request.path_params["batch"]), self._site.rows
-        batch = await rows(SELECT_BATCHES, id=id_, limit=1)
-        if not batch:
-            raise HTTPException(404)
-        windows = await rows(SELECT_WINDOWS, id=id_, limit=200)
-        return self._site.render(
-            request, "batch.html", batch=batch[0], errors=WINDOW_ERRORS, windows=windows
-        )
 
-    async def retry_job(self, request: Request, _form: Fields) -> str:
-        """Give a job back to its queue."""
-        job = request.path_params["job"]
-        deaths: list[Record] = await self._site.rows(SELECT_DEATH, id=job)
-        if deaths:
-            await self._run(self._core.put_aside.retry, deaths[0]["id"])
-        else:
-            await self._site.rows(RETRY_FAILED, id=job)
-        await self._site.note(request, "retry job", str(job))
-        return "/queue"
+async def show_batch(site: AdminSite, request: Request) -> Response:
+    """Show a batch and its windows."""
+    id_, rows = str(request.path_params["batch"]), site.rows
+    batch = await rows(SELECT_BATCHES, id=id_, limit=1)
+    if not batch:
+        raise HTTPException(404)
+    windows = await rows(SELECT_WINDOWS, id=id_, limit=200)
+    return site.render(
+        request, "batch.html", batch=batch[0], errors=WINDOW_ERRORS, windows=windows
+    )
 
-    async def retry_quarantined(self, request: Request, _form: Fields) -> str:
-        """Give all quarantined jobs back to their queues."""
-        await self._run(self._core.put_aside.retry)
-        await self._site.note(request, "retry all quarantined")
-        return "/queue"
 
-    async def drop_job(self, request: Request, _form: Fields) -> str:
-        """Delete a job for good."""
-        await self._site.rows(DROP_JOB, id=request.path_params["job"])
-        await self._site.note(request, "drop job", str(request.path_params["job"]))
-        return "/queue"
+async def retry_job(site: AdminSite, request: Request, _form: Fields) -> str:
+    """Give a job back to its queue."""
+    job = request.path_params["job"]
+    deaths: list[Record] = await site.rows(SELECT_DEATH, id=job)
+    if deaths:
+        await site.run(site.core.put_aside.retry, deaths[0]["id"])
+    else:
+        await site.rows(RETRY_FAILED, id=job)
+    await site.note(request, "retry job", str(job))
+    return "/queue"
+
+
+async def retry_quarantined(site: AdminSite, request: Request, _form: Fields) -> str:
+    """Give all quarantined jobs back to their queues."""
+    await site.run(site.core.put_aside.retry)
+    await site.note(request, "retry all quarantined")
+    return "/queue"
+
+
+async def drop_job(site: AdminSite, request: Request, _form: Fields) -> str:
+    """Delete a job for good."""
+    await site.rows(DROP_JOB, id=request.path_params["job"])
+    await site.note(request, "drop job", str(request.path_params["job"]))
+    return "/queue"

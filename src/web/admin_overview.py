@@ -16,7 +16,7 @@ from src.pg.failure_log import Part
 from src.pg.records_repo import COST, SUMS
 from src.queue.job_repo import WorkerRepository
 from src.web.admin_failures import SELECT_REASONS
-from src.web.admin_site import Pages
+from src.web.admin_site import AdminSite
 from src.web.admin_words import build_chart, count, seconds, size
 from src.web.http_server import HEARTBEAT_SECONDS, POLL_SECONDS, find_disk_shortage
 
@@ -107,102 +107,105 @@ class Health:
     link: str = "/failures"
 
 
-class OverviewPage(Pages):
-    """Overview of the bot on one page."""
+async def show_overview(site: AdminSite, request: Request) -> Response:
+    """Show the overview."""
+    rows, zone = site.rows, site.zone
+    hours = await rows(SELECT_DAY, zone=zone)
+    [today] = await rows(SELECT_TODAY, zone=zone, since=site.midnight())
+    [calls] = await rows(SELECT_CALLS)
+    growth = await rows(SELECT_GROWTH)
+    put_aside = await site.run(site.core.put_aside.count)
+    health = [
+        _examine_receiver(site, await _last_failure(site, "telegram")),
+        await _examine_queue(site, await _last_failure(site, "queue"), put_aside),
+        await _examine_database(site, await _last_failure(site, "database"), today["bytes"]),
+        _examine_model(site, calls),
+        _examine_embeddings(site, await _last_failure(site, "embeddings")),
+    ]
+    return site.render(
+        request, "overview.html", health=health,
+        troubles=[part for part in health if part.trouble], now=datetime.now(UTC),
+        today=today, settings=await site.core.live_settings.get(), hours=hours,
+        sums={name: sum(hour[name] for hour in hours)
+              for name in ("messages", "answers", "failed")},
+        people=hours[0]["people"], first=hours[0]["first"] or (None, None),
+        whole=hours[0]["whole"] or (None, None), failed_calls=calls["failed"],
+        put_aside=put_aside, bytes=today["bytes"],
+        reasons=await rows(SELECT_REASONS, days=1, part="", limit=MAX_REASONS),
+        growth=growth,
+        grown={name: growth[0][name] - growth[1][name] if growth[1:] else None
+               for name in ("people", "messages", "facts", "bytes") if growth},
+        by_hour=build_chart(
+            "Messages by hour", ("answered", "failed", "other"),
+            {f"{hour['hour']:%d.%m. %H:%M}": (
+                hour["answers"], hour["failed"],
+                hour["messages"] - hour["answers"] - hour["failed"],
+            ) for hour in hours},
+            tones=("part1", "bad", "part5"),
+        ),
+        by_day=build_chart(
+            "Facts gained by day", ("facts",),
+            {f"{day['day']:%d.%m.}": (max(0, day["facts"] - before["facts"]),)
+             for before, day in pairwise(reversed(growth))},
+        ),
+    )  # fmt: skip
 
-    async def show(self, request: Request) -> Response:
-        """Show the overview."""
-        rows, zone = self._site.rows, self._site.zone
-        hours = await rows(SELECT_DAY, zone=zone)
-        [today] = await rows(SELECT_TODAY, zone=zone, since=self._site.midnight())
-        [calls] = await rows(SELECT_CALLS)
-        growth = await rows(SELECT_GROWTH)
-        put_aside = await self._run(self._core.put_aside.count)
-        health = [
-            self._examine_receiver(await self._last_failure("telegram")),
-            await self._examine_queue(await self._last_failure("queue"), put_aside),
-            await self._examine_database(await self._last_failure("database"), today["bytes"]),
-            self._examine_model(calls),
-            self._examine_embeddings(await self._last_failure("embeddings")),
-        ]
-        return self._site.render(
-            request, "overview.html", health=health,
-            troubles=[part for part in health if part.trouble], now=datetime.now(UTC),
-            today=today, settings=await self._core.live_settings.get(), hours=hours,
-            sums={name: sum(hour[name] for hour in hours)
-                  for name in ("messages", "answers", "failed")},
-            people=hours[0]["people"], first=hours[0]["first"] or (None, None),
-            whole=hours[0]["whole"] or (None, None), failed_calls=calls["failed"],
-            put_aside=put_aside, bytes=today["bytes"],
-            reasons=await rows(SELECT_REASONS, days=1, part="", limit=MAX_REASONS),
-            growth=growth,
-            grown={name: growth[0][name] - growth[1][name] if growth[1:] else None
-                   for name in ("people", "messages", "facts", "bytes") if growth},
-            by_hour=build_chart(
-                "Messages by hour", ("answered", "failed", "other"),
-                {f"{hour['hour']:%d.%m. %H:%M}": (
-                    hour["answers"], hour["failed"],
-                    hour["messages"] - hour["answers"] - hour["failed"],
-                ) for hour in hours},
-                tones=("part1", "bad", "part5"),
-            ),
-            by_day=build_chart(
-                "Facts gained by day", ("facts",),
-                {f"{day['day']:%d.%m.}": (max(0, day["facts"] - before["facts"]),)
-                 for before, day in pairwise(reversed(growth))},
-            ),
-        )  # fmt: skip
 
-    async def _last_failure(self, part: Part) -> Record | None:
-        """The part is a constant of the query, so that the planner sees how rare it is."""
-        return next(iter(await self._site.rows(SELECT_LAST, part=part)), None)
+async def _last_failure(site: AdminSite, part: Part) -> Record | None:
+    """The part is a constant of the query, so that the planner sees how rare it is."""
+    return next(iter(await site.rows(SELECT_LAST, part=part)), None)
 
-    def _examine_receiver(self, last: Record | None) -> Health:
-        sample = self._core.metrics.registry.get_sample_value
-        heard_at = sample("pomni_last_receive_timestamp_seconds")
-        if not heard_at:
-            return Health("Receiver", "nothing received by this process yet", last=last)
-        silence = time.time() - heard_at
-        is_silent = silence > POLL_SECONDS and self._core.settings.telegram_webhook_url is None
-        trouble = f"Telegram has been silent for {seconds(silence)}" if is_silent else ""
-        return Health("Receiver", f"Telegram answered {seconds(silence)} ago", trouble, last)
 
-    async def _examine_queue(self, last: Record | None, put_aside: int) -> Health:
-        waiting, oldest = await self._run(self._core.updates.count_waiting)
-        age = await self._run(WorkerRepository(self._core.client).seconds_since_heartbeat)
-        troubles = []
-        if age is None or age > HEARTBEAT_SECONDS:
-            troubles.append("no worker is running: start the bot, or python bot.py worker")
-        if waiting and oldest > MAX_WAIT:
-            troubles.append(f"the oldest message has waited for {seconds(oldest)}")
-        if put_aside:
-            troubles.append(f"{count(put_aside)} quarantined, waiting for your decision")
-        now = f"{count(waiting)} waiting, the oldest for {seconds(oldest)}" if waiting else (
-            "nothing is waiting"
-        )  # fmt: skip
-        return Health("Queue", now, "; ".join(troubles), last, "/queue")
+def _examine_receiver(site: AdminSite, last: Record | None) -> Health:
+    sample = site.core.metrics.registry.get_sample_value
+    heard_at = sample("pomni_last_receive_timestamp_seconds")
+    if not heard_at:
+        return Health("Receiver", "nothing received by this process yet", last=last)
+    silence = time.time() - heard_at
+    is_silent = silence > POLL_SECONDS and site.core.settings.telegram_webhook_url is None
+    trouble = f"Telegram has been silent for {seconds(silence)}" if is_silent else ""
+    return Health("Receiver", f"Telegram answered {seconds(silence)} ago", trouble, last)
 
-    async def _examine_database(self, last: Record | None, stored: int) -> Health:
-        start = time.monotonic()
-        await self._site.rows("SELECT 1")
-        now = f"answers in {seconds(time.monotonic() - start)}, {size(stored)}"
-        return Health("Database", now, find_disk_shortage(self._core) or _describe(last), last)
 
-    def _examine_model(self, calls: Record) -> Health:
-        name = self._core.settings.chat_model_name
-        if name == OFFLINE_MODEL:
-            return Health("Model", "none is connected: the notebook answers")
-        last, worked = calls if calls["failed_at"] else None, calls["worked_at"]
-        is_down = last is not None and (worked is None or worked < calls["failed_at"])
-        trouble = f"the last call failed: {calls['reason']}" if is_down else ""
-        return Health("Model", name, trouble, last, "/failures?part=model")
+async def _examine_queue(site: AdminSite, last: Record | None, put_aside: int) -> Health:
+    waiting, oldest = await site.run(site.core.updates.count_waiting)
+    age = await site.run(WorkerRepository(site.core.client).seconds_since_heartbeat)
+    troubles = []
+    if age is None or age > HEARTBEAT_SECONDS:
+        troubles.append("no worker is running: start the bot, or python bot.py worker")
+    if waiting and oldest > MAX_WAIT:
+        troubles.append(f"the oldest message has waited for {seconds(oldest)}")
+    if put_aside:
+        troubles.append(f"{count(put_aside)} quarantined, waiting for your decision")
+    now = f"{count(waiting)} waiting, the oldest for {seconds(oldest)}" if waiting else (
+        "nothing is waiting"
+    )  # fmt: skip
+    return Health("Queue", now, "; ".join(troubles), last, "/queue")
 
-    def _examine_embeddings(self, last: Record | None) -> Health:
-        by_words = self._core.metrics.registry.get_sample_value("pomni_searches_by_words_total")
-        now = self._core.settings.embedding_model
-        if by_words:
-            now += f"; {count(by_words)} searches went by words alone since the start"
-        return Health("Embeddings", now, _describe(last), last, "/failures?part=embeddings")
+
+async def _examine_database(site: AdminSite, last: Record | None, stored: int) -> Health:
+    start = time.monotonic()
+    await site.rows("SELECT 1")
+    now = f"answers in {seconds(time.monotonic() - start)}, {size(stored)}"
+    return Health("Database", now, find_disk_shortage(site.core) or _describe(last), last)
+
+
+def _examine_model(site: AdminSite, calls: Record) -> Health:
+    name = site.core.settings.chat_model_name
+    if name == OFFLINE_MODEL:
+        return Health("Model", "none is connected: the notebook answers")
+    last, worked = calls if calls["failed_at"] else None, calls["worked_at"]
+    is_down = last is not None and (worked is None or worked < calls["failed_at"])
+    trouble = f"the last call failed: {calls['reason']}" if is_down else ""
+    return Health("Model", name, trouble, last, "/failures?part=model")
+
+
+def _examine_embeddings(site: AdminSite, last: Record | None) -> Health:
+    by_words = site.core.metrics.registry.get_sample_value("pomni_searches_by_words_total")
+    now = site.core.settings.embedding_model
+    if by_words:
+        now += f"; {count(by_words)} searches went by words alone since the start"
+    return Health("Embeddings", now, _describe(last), last, "/failures?part=embeddings")
 
 
 def _describe(last: Record | None) -> str:

@@ -5,7 +5,7 @@ from starlette.responses import Response
 
 from src.memory.memory_repo import COUNT_LIVING
 from src.pg.records_repo import COST, SUMS
-from src.web.admin_site import PAGE, Pages, choice_of, number_of
+from src.web.admin_site import PAGE, AdminSite, choice_of, int_of
 
 DAYS = 30  # covered by the cost
 MAX_PAGES = 2000
@@ -73,23 +73,20 @@ def page_query(kind: str, order: str) -> str:
     return SELECT_PAGE.replace("{kind}", KINDS[kind][1]).replace("{order}", ORDERS[order][1])
 
 
-class PeoplePages(Pages):
-    """List of owners."""
-
-    async def people(self, request: Request) -> Response:
-        """Show a page of owners."""
-        words = request.query_params.get("q", "").replace("\0", "").strip()[:MAX_WORDS]
-        kind = choice_of(request, "kind", KINDS)
-        order = choice_of(request, "sort", ORDERS, "seen")
-        page = min(number_of(request, "page") or 0, MAX_PAGES)
-        found = await self._site.rows(
-            page_query(kind, order), words=words, limit=PAGE + 1, offset=page * PAGE
-        )
-        settings = await self._core.live_settings.get()
-        ids = [row["id"] for row in found[:PAGE]]
-        return self._site.render(
-            request, "users.html",
-            people=await self._site.rows(SELECT_PEOPLE, owners=ids, days=DAYS),
-            words=words, kind=kind, kinds=KINDS, order=order, orders=ORDERS, page=page,
-            has_more=len(found) > PAGE, currency=settings.currency, days=DAYS,
-        )  # fmt: skip
+async def show_people(site: AdminSite, request: Request) -> Response:
+    """Show a page of owners."""
+    words = request.query_params.get("q", "").replace("\0", "").strip()[:MAX_WORDS]
+    kind = choice_of(request, "kind", KINDS)
+    order = choice_of(request, "sort", ORDERS, "seen")
+    page = min(int_of(request, "page") or 0, MAX_PAGES)
+    found = await site.rows(
+        page_query(kind, order), words=words, limit=PAGE + 1, offset=page * PAGE
+    )
+    settings = await site.core.live_settings.get()
+    ids = [row["id"] for row in found[:PAGE]]
+    return site.render(
+        request, "users.html",
+        people=await site.rows(SELECT_PEOPLE, owners=ids, days=DAYS),
+        words=words, kind=kind, kinds=KINDS, order=order, orders=ORDERS, page=page,
+        has_more=len(found) > PAGE, currency=settings.currency, days=DAYS,
+    )  # fmt: skip

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from src.base.errors import SettingsConflictError, SettingsError
 from src.pg.client import Record, Transaction
 from src.web.admin_form import SEEN, UNSENT, Field, Submission, edits_of, problems_of, send, view
-from src.web.admin_site import Fields, Pages
+from src.web.admin_site import AdminSite, Fields
 
 KINDS = {"prompt": "Prompt", "cached": "Cached", "completion": "Completion"}
 NEW_MODEL = "model"  # field with the name of an added model
@@ -43,53 +43,51 @@ SET prompt = EXCLUDED.prompt, cached = EXCLUDED.cached, completion = EXCLUDED.co
 DELETE_PRICE = "DELETE FROM model_prices WHERE model = %(model)s"
 
 
-class PricesPage(Pages):
-    """Prices that the costs in the usage pages rest on."""
+async def change_prices(site: AdminSite, request: Request, form: Fields) -> Response:
+    """Save the edited prices, or remove those of a model; refused input stays in the form."""
 
-    async def change_prices(self, request: Request, form: Fields) -> Response:
-        """Save the edited prices, or remove those of a model; refused input stays in the form."""
+    async def change(edits: Fields, seen: Fields) -> Mapping[str, str]:
+        work = site.core.client.in_transaction
+        return await site.run(work, lambda t: save_prices(t, edits, seen))
 
-        async def change(edits: Fields, seen: Fields) -> Mapping[str, str]:
-            work = self._core.client.in_transaction
-            return await self._run(work, lambda t: change_prices(t, edits, seen))
-
-        new = form.get(NEW_MODEL, "").strip()
-        if _is_model(new):
-            form = {
-                name + new if name in BLANK_ROW else name: value
-                for name, value in form.items()
-                if name != NEW_MODEL
-            }
-        elif not form.get("reset") and any(form.get(name, "").strip() for name in BLANK_ROW):
-            refused = SettingsError({NEW_MODEL: WRONG_MODEL})
-            return await self.prices(request, Submission(form, refused=refused))
-        sent = await send(form, _build_fields(_models_of(form)), change, _say)
-        if sent.changed:
-            models = dict.fromkeys(name.partition(".")[2] for name in sent.changed)
-            await self._site.note(request, "change prices", ", ".join(models))
-        return await self.prices(request, sent)
-
-    async def prices(self, request: Request, sent: Submission = UNSENT) -> Response:
-        """Show all prices with the result of a submission, and a row for ``?model=``."""
-        current = _format_prices(await self._site.rows(SELECT_PRICES, models=None))
-        edited = edits_of(sent.form, _build_fields(_models_of(sent.form)))
-        new = request.query_params.get("model", "")
-        models = _models_of({**current, **edited, f"prompt.{new}": ""})
-        problems = problems_of(sent.refused, {**dict.fromkeys(edited, ""), **current}, _say)
-        unit = f"{(await self._core.live_settings.get()).currency} per million tokens"
-        fields = {NEW_MODEL: NEW_MODEL_FIELD, **_build_fields(["", *models], unit)}
-        views = {
-            name: view(one, current.get(name, ""), sent, problems) for name, one in fields.items()
+    new = form.get(NEW_MODEL, "").strip()
+    if _is_model(new):
+        form = {
+            name + new if name in BLANK_ROW else name: value
+            for name, value in form.items()
+            if name != NEW_MODEL
         }
-        rows = {model: [views[name] for name in _field_names(model)] for model in models}
-        rows[""] = [views[NEW_MODEL], *(views[name] for name in _field_names(""))]
-        return self._site.render(
-            request, "prices.html", status=sent.status, sent=sent, problems=problems, rows=rows,
-            labels=fields, say=_say,
-        )  # fmt: skip
+    elif not form.get("reset") and any(form.get(name, "").strip() for name in BLANK_ROW):
+        refused = SettingsError({NEW_MODEL: WRONG_MODEL})
+        return await show_prices(site, request, Submission(form, refused=refused))
+    sent = await send(form, _build_fields(_models_of(form)), change, _say)
+    if sent.changed:
+        models = dict.fromkeys(name.partition(".")[2] for name in sent.changed)
+        await site.note(request, "change prices", ", ".join(models))
+    return await show_prices(site, request, sent)
 
 
-def change_prices(transaction: Transaction, edits: Fields, seen: Fields) -> Mapping[str, str]:
+async def show_prices(site: AdminSite, request: Request, sent: Submission = UNSENT) -> Response:
+    """Show all prices with the result of a submission, and a row for ``?model=``."""
+    current = _format_prices(await site.rows(SELECT_PRICES, models=None))
+    edited = edits_of(sent.form, _build_fields(_models_of(sent.form)))
+    new = request.query_params.get("model", "")
+    models = _models_of({**current, **edited, f"prompt.{new}": ""})
+    problems = problems_of(sent.refused, {**dict.fromkeys(edited, ""), **current}, _say)
+    unit = f"{(await site.core.live_settings.get()).currency} per million tokens"
+    fields = {NEW_MODEL: NEW_MODEL_FIELD, **_build_fields(["", *models], unit)}
+    views = {
+        name: view(one, current.get(name, ""), sent, problems) for name, one in fields.items()
+    }
+    rows = {model: [views[name] for name in _field_names(model)] for model in models}
+    rows[""] = [views[NEW_MODEL], *(views[name] for name in _field_names(""))]
+    return site.render(
+        request, "prices.html", status=sent.status, sent=sent, problems=problems, rows=rows,
+        labels=fields, say=_say,
+    )  # fmt: skip
+
+
+def save_prices(transaction: Transaction, edits: Fields, seen: Fields) -> Mapping[str, str]:
     """Change prices by ``kind.model``; an empty value removes a price.
 
     Returns:

@@ -9,7 +9,7 @@ from starlette.responses import Response
 from src.pg.global_settings_repo import GlobalSettings, as_text
 from src.web.admin_form import UNSENT, Field, Submission, problems_of, send, view
 from src.web.admin_setting_names import GROUPS, NAMES, in_plain_words
-from src.web.admin_site import LAST, PAGE, Fields, Pages, client_address, number_of
+from src.web.admin_site import LAST, PAGE, AdminSite, Fields, client_address, int_of
 
 # Descriptions of the settings.
 SELECT_DESCRIPTIONS = """
@@ -31,65 +31,61 @@ ORDER BY id DESC LIMIT %(limit)s
 """
 
 
-class SettingsPages(Pages):
-    """Settings and audit."""
+async def change_settings(site: AdminSite, request: Request, form: Fields) -> Response:
+    """Save the edited settings, or reset one; refused input stays in the form."""
 
-    async def change_settings(self, request: Request, form: Fields) -> Response:
-        """Save the edited settings, or reset one; refused input stays in the form."""
+    async def change(edits: Fields, seen: Fields) -> Mapping[str, str]:
+        author = f"admin page, {site.session(request).name}, {client_address(request)}"
+        return _format_settings(await site.core.live_settings.change(author, edits, seen))
 
-        async def change(edits: Fields, seen: Fields) -> Mapping[str, str]:
-            author = f"admin page, {self._site.session(request).name}, {client_address(request)}"
-            return _format_settings(await self._core.live_settings.change(author, edits, seen))
+    sent = await send(form, FIELDS, change, _say)
+    if sent.changed:
+        await site.note(request, "change settings", ", ".join(sent.changed))
+    return await show_settings(site, request, sent)
 
-        sent = await send(form, FIELDS, change, _say)
-        if sent.changed:
-            await self._site.note(request, "change settings", ", ".join(sent.changed))
-        return await self.settings(request, sent)
 
-    async def settings(self, request: Request, sent: Submission = UNSENT) -> Response:
-        """Show the settings and their last changes, with the result of a submission."""
-        current = _format_settings(await self._core.live_settings.get())
-        about = {row["name"]: row for row in await self._site.rows(SELECT_DESCRIPTIONS)}
-        changes = await self._site.rows(SELECT_CHANGES, limit=PAGE)
-        authors = {one["setting"]: one["changed_by"] for one in reversed(changes)}
-        problems = {
-            name: text if sent.status == 409 else f"{in_plain_words(text)}."
-            for name, text in problems_of(sent.refused, current, _say, authors).items()
-        }
-        groups = {
-            title: [
-                view(FIELDS[name], current[name], sent, problems) | about[name] for name in names
-            ]
-            for title, names in GROUPS.items()
-        }
-        return self._site.render(
-            request, "settings.html", status=sent.status, groups=groups, names=FIELDS, sent=sent,
-            problems=problems, changes=changes, say=_say,
-            embedding=await self._describe_embedding(),
-        )  # fmt: skip
+async def show_settings(site: AdminSite, request: Request, sent: Submission = UNSENT) -> Response:
+    """Show the settings and their last changes, with the result of a submission."""
+    current = _format_settings(await site.core.live_settings.get())
+    about = {row["name"]: row for row in await site.rows(SELECT_DESCRIPTIONS)}
+    changes = await site.rows(SELECT_CHANGES, limit=PAGE)
+    authors = {one["setting"]: one["changed_by"] for one in reversed(changes)}
+    problems = {
+        name: text if sent.status == 409 else f"{in_plain_words(text)}."
+        for name, text in problems_of(sent.refused, current, _say, authors).items()
+    }
+    groups = {
+        title: [view(FIELDS[name], current[name], sent, problems) | about[name] for name in names]
+        for title, names in GROUPS.items()
+    }
+    return site.render(
+        request, "settings.html", status=sent.status, groups=groups, names=FIELDS, sent=sent,
+        problems=problems, changes=changes, say=_say,
+        embedding=await _describe_embedding(site),
+    )  # fmt: skip
 
-    async def _describe_embedding(self) -> str:
-        space = self._core.memory.space
-        serving, coming = await space.current(), space.coming()
-        if coming is None:
-            return f"{serving.name} serves."
-        done, total = await self._run(self._core.memory.embeddings.find_progress, coming.name)
-        return (
-            f"{serving.name} serves until every document is embedded by {coming.name}: "
-            f"{done:,} of {total:,} are."
-        )
 
-    async def audit(self, request: Request) -> Response:
-        """Show actions of sessions, or with ``?of=guesses`` wrong passwords."""
-        is_inside = request.query_params.get("of") != "guesses"
-        before = number_of(request, "before") or LAST
-        rows = await self._site.rows(
-            SELECT_ACTIONS, is_inside=is_inside, before=before, limit=PAGE
-        )
-        return self._site.render(
-            request, "audit.html", rows=rows, is_done=is_inside, is_newest=before == LAST,
-            more=rows[-1]["id"] if len(rows) == PAGE else None,
-        )  # fmt: skip
+async def _describe_embedding(site: AdminSite) -> str:
+    space = site.core.memory.space
+    serving, coming = await space.current(), space.coming()
+    if coming is None:
+        return f"{serving.name} serves."
+    done, total = await site.run(site.core.memory.embeddings.find_progress, coming.name)
+    return (
+        f"{serving.name} serves until every document is embedded by {coming.name}: "
+        f"{done:,} of {total:,} are."
+    )
+
+
+async def show_audit(site: AdminSite, request: Request) -> Response:
+    """Show actions of sessions, or with ``?of=guesses`` wrong passwords."""
+    is_inside = request.query_params.get("of") != "guesses"
+    before = int_of(request, "before") or LAST
+    rows = await site.rows(SELECT_ACTIONS, is_inside=is_inside, before=before, limit=PAGE)
+    return site.render(
+        request, "audit.html", rows=rows, is_done=is_inside, is_newest=before == LAST,
+        more=rows[-1]["id"] if len(rows) == PAGE else None,
+    )  # fmt: skip
 
 
 def _build_field(name: str) -> Field:

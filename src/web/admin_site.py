@@ -63,9 +63,9 @@ SELECT_LOGOUT = "SELECT ended_at FROM admin_logouts WHERE session_id = %(id)s"
 # Name of an owner; NULL: unknown.
 SELECT_NAME = "SELECT name FROM owners WHERE id = %(owner)s"
 
-Page = Callable[[Request], Awaitable[Response]]
 Fields = Mapping[str, str]
-Action = Callable[[Request, Fields], Awaitable[str | Response]]
+Page = Callable[["AdminSite", Request], Awaitable[Response]]
+Action = Callable[["AdminSite", Request, Fields], Awaitable[str | Response]]
 
 
 class AdminSite:
@@ -75,7 +75,7 @@ class AdminSite:
         """Show data of ``core`` to sessions of ``access``."""
         self.core = core
         self._access = access
-        self._client = core.client
+        self.run = core.client.run
         self._templates = Environment(
             loader=FileSystemLoader(HERE / "templates"), autoescape=True, undefined=StrictUndefined
         )
@@ -88,7 +88,7 @@ class AdminSite:
         return [
             Route("/login", self.show_login, methods=["GET"]),
             Route("/login", self.login, methods=["POST"]),
-            self.form_route("/logout", self.logout, role=Role.READER),
+            self.form_route("/logout", AdminSite.logout, role=Role.READER),
             Mount("/static", StaticFiles(directory=HERE / "static")),
         ]
 
@@ -166,19 +166,33 @@ class AdminSite:
         response.delete_cookie(COOKIE, path=root or "/")
         return response
 
-    def page_route(self, path: str, page: Page, *, role: Role = Role.OPERATOR) -> Route:
+    def page_route(
+        self, path: str, page: Page, *, role: Role = Role.OPERATOR, method: str = "GET"
+    ) -> Route:
         """Build the route of a page for operators, with ``Role.READER`` for readers as well."""
-        return Route(path, self._require_session(page, role), methods=["GET"])
+
+        async def show(request: Request) -> Response:
+            session = await self._find_session(request)
+            if session is None:
+                return _redirect_to_login(request)
+            request.state.session = session
+            if Role.READER == session.role != role:
+                raise HTTPException(
+                    403, "A reader sees figures and failures, and changes nothing."
+                )
+            return await page(self, request)
+
+        return Route(path, show, methods=[method])
 
     def audited_route(self, path: str, page: Page, subject: str) -> Route:
         """Build the route of a page with texts of an owner; the audit notes who read it."""
 
-        async def show(request: Request) -> Response:
+        async def show(site: AdminSite, request: Request) -> Response:
             owner = owner_of(request)
-            names = await self.rows(SELECT_NAME, owner)
+            names = await site.rows(SELECT_NAME, owner)
             request.state.whose = names[0]["name"] if names else None
-            response = await page(request)
-            await self.note(request, f"read {subject}", path_of(owner)[1:])
+            response = await page(site, request)
+            await site.note(request, f"read {subject}", path_of(owner)[1:])
             return response
 
         return self.page_route(path, show)
@@ -189,30 +203,16 @@ class AdminSite:
         ``action`` returns the path to redirect to, or the page itself.
         """
 
-        async def do(request: Request) -> Response:
+        async def do(site: AdminSite, request: Request) -> Response:
             form = await _read_form(request)
-            token = self.session(request).form_token
+            token = site.session(request).form_token
             if not hmac.compare_digest(token.encode(), form.get("token", "").encode()):
                 raise HTTPException(403, "This form is out of date: open its page again.")
-            result = await action(request, form)
+            result = await action(site, request, form)
             root = request.scope["root_path"]
             return RedirectResponse(f"{root}{result}", 303) if isinstance(result, str) else result
 
-        return Route(path, self._require_session(do, role), methods=["POST"])
-
-    def _require_session(self, page: Page, role: Role) -> Page:
-        async def show(request: Request) -> Response:
-            session = await self._find_session(request)
-            if session is None:
-                return _redirect_to_login(request)
-            request.state.session = session
-            if Role.READER == session.role != role:
-                raise HTTPException(
-                    403, "A reader sees figures and failures, and changes nothing."
-                )
-            return await page(request)
-
-        return show
+        return self.page_route(path, do, role=role, method="POST")
 
     async def report_failure(self, request: Request, error: Exception) -> Response:
         """Render the error page of a request that failed."""
@@ -261,7 +261,7 @@ class AdminSite:
 
     async def rows(self, statement: str, params: Params = None, **values: Any) -> list[Record]:
         """Execute a statement; return its rows."""
-        return await self._client.run(self._client.fetch_records, statement, params, **values)
+        return await self.run(self.core.client.fetch_records, statement, params, **values)
 
     async def note(self, request: Request, action: str, target: str = "") -> None:
         """Store an action, its session and its address in the audit."""
@@ -289,14 +289,6 @@ class AdminSite:
 
     def _format_moment(self, moment: datetime | None) -> str:
         return f"{local_time(moment, self.zone):%d.%m.%Y %H:%M}" if moment else ""
-
-
-class Pages:
-    """Base of the classes that serve pages of one kind."""
-
-    def __init__(self, site: AdminSite) -> None:
-        """Draw on ``site``."""
-        self._site, self._core, self._run = site, site.core, site.core.client.run
 
 
 async def _read_form(request: Request) -> dict[str, str]:
@@ -361,6 +353,6 @@ def choice_of(request: Request, name: str, choices: Container[str], default: str
     return value if value in choices else default
 
 
-def number_of(request: Request, name: str, *, digits: int = 9) -> int | None:
+def int_of(request: Request, name: str, *, digits: int = 9) -> int | None:
     """Return a query parameter of at most ``digits`` digits; None without a number."""
     return to_number(request.query_params.get(name, ""), digits)

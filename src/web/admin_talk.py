@@ -10,7 +10,7 @@ from src.base.owners import Owner
 from src.base.zones import beginning_of, local_time
 from src.pg.client import Record
 from src.web.admin_markdown import link_references, render_markdown
-from src.web.admin_site import LAST, Pages, number_of, owner_of, path_of
+from src.web.admin_site import LAST, AdminSite, int_of, owner_of, path_of
 
 PAGE = 40  # messages
 
@@ -63,59 +63,58 @@ WHERE t.message_id = ANY(%(ids)s) AND c.owner_id = %(owner)s ORDER BY t.id LIMIT
 """
 
 
-class TalkPages(Pages):
-    """Conversations."""
+async def show_talk(site: AdminSite, request: Request) -> Response:
+    """Show a page of a conversation: the newest, or the requested one."""
+    owner, query = owner_of(request), request.query_params
+    after, before, missing = await _locate(site, owner, request)
+    if after is None:
+        rows = await site.rows(SELECT_OLDER, owner, position=before, limit=PAGE + 1)
+        page, has_older, has_newer = rows[:PAGE][::-1], len(rows) > PAGE, before < LAST
+    else:
+        rows = await site.rows(SELECT_NEWER, owner, position=after, limit=PAGE + 1)
+        page, has_older, has_newer = rows[:PAGE], after > 0, len(rows) > PAGE
+    return site.render(
+        request, "talk.html", owner=owner, missing=missing, day=query.get("day", ""),
+        is_opened=not query,
+        days=await _group_by_day(site, owner, request, [row["id"] for row in page]),
+        older=page[0]["position"] if page and has_older else None,
+        newer=page[-1]["position"] if page and has_newer else None,
+    )  # fmt: skip
 
-    async def talk(self, request: Request) -> Response:
-        """Show a page of a conversation: the newest, or the requested one."""
-        owner, query = owner_of(request), request.query_params
-        after, before, missing = await self._find_page(owner, request)
-        if after is None:
-            rows = await self._site.rows(SELECT_OLDER, owner, position=before, limit=PAGE + 1)
-            page, has_older, has_newer = rows[:PAGE][::-1], len(rows) > PAGE, before < LAST
-        else:
-            rows = await self._site.rows(SELECT_NEWER, owner, position=after, limit=PAGE + 1)
-            page, has_older, has_newer = rows[:PAGE], after > 0, len(rows) > PAGE
-        return self._site.render(
-            request, "talk.html", owner=owner, missing=missing, day=query.get("day", ""),
-            is_opened=not query,
-            days=await self._group_by_day(owner, request, [row["id"] for row in page]),
-            older=page[0]["position"] if page and has_older else None,
-            newer=page[-1]["position"] if page and has_newer else None,
-        )  # fmt: skip
 
-    async def _find_page(self, owner: Owner, request: Request) -> tuple[int | None, int, str]:
-        """Return the position after which, or before which, the page begins, and a notice.
+async def _locate(site: AdminSite, owner: Owner, request: Request) -> tuple[int | None, int, str]:
+    """Return the position after which, or before which, the page begins, and a notice.
 
-        The notice says that a requested message or day was not found.
-        """
-        if (message_id := number_of(request, "msg", digits=18)) is not None:
-            found = await self._site.rows(SELECT_POSITION, owner, id=message_id)
-            if not found:
-                return None, LAST, f"msg-{message_id} is no longer in this talk; this is its end."
-            return None, found[0]["position"] + PAGE // 2, ""
-        if since := beginning_of(request.query_params.get("day", ""), self._site.zone):
-            found = await self._site.rows(SELECT_SINCE, owner, since=since)
-            if not found:
-                day = f"{local_time(since, self._site.zone):%d.%m.%Y}"
-                return None, LAST, f"Nothing was said since {day}; this is the end."
-            return found[0]["position"] - 1, 0, ""
-        return number_of(request, "after"), number_of(request, "before") or LAST, ""
+    The notice says that a requested message or day was not found.
+    """
+    if (message_id := int_of(request, "msg", digits=18)) is not None:
+        found = await site.rows(SELECT_POSITION, owner, id=message_id)
+        if not found:
+            return None, LAST, f"msg-{message_id} is no longer in this talk; this is its end."
+        return None, found[0]["position"] + PAGE // 2, ""
+    if since := beginning_of(request.query_params.get("day", ""), site.zone):
+        found = await site.rows(SELECT_SINCE, owner, since=since)
+        if not found:
+            day = f"{local_time(since, site.zone):%d.%m.%Y}"
+            return None, LAST, f"Nothing was said since {day}; this is the end."
+        return found[0]["position"] - 1, 0, ""
+    return int_of(request, "after"), int_of(request, "before") or LAST, ""
 
-    async def _group_by_day(
-        self, owner: Owner, request: Request, ids: list[int]
-    ) -> list[tuple[date, list[Record]]]:
-        bubbles = await self._site.rows(SELECT_BUBBLES, owner, ids=ids)
-        calls = await self._site.rows(SELECT_CALLS, owner, ids=ids)
-        base = request.scope["root_path"] + path_of(owner)
-        for one in bubbles:
-            # A user's text is shown as it was written.
-            write = render_markdown if one["role"] == "assistant" else link_references
-            one["html"] = write(one["text"], base)
-            one["sources"] = [link_references(source, base) for source in one["sources"]]
-            one["calls"] = [
-                {**call, "result": link_references(call["result"], base)}
-                for call in calls if call["message_id"] == one["id"]
-            ]  # fmt: skip
-        days = groupby(bubbles, lambda one: local_time(one["created_at"], self._site.zone).date())
-        return [(day, list(messages)) for day, messages in days]
+
+async def _group_by_day(
+    site: AdminSite, owner: Owner, request: Request, ids: list[int]
+) -> list[tuple[date, list[Record]]]:
+    bubbles = await site.rows(SELECT_BUBBLES, owner, ids=ids)
+    calls = await site.rows(SELECT_CALLS, owner, ids=ids)
+    base = request.scope["root_path"] + path_of(owner)
+    for one in bubbles:
+        # A user's text is shown as it was written.
+        write = render_markdown if one["role"] == "assistant" else link_references
+        one["html"] = write(one["text"], base)
+        one["sources"] = [link_references(source, base) for source in one["sources"]]
+        one["calls"] = [
+            {**call, "result": link_references(call["result"], base)}
+            for call in calls if call["message_id"] == one["id"]
+        ]  # fmt: skip
+    days = groupby(bubbles, lambda one: local_time(one["created_at"], site.zone).date())
+    return [(day, list(messages)) for day, messages in days]

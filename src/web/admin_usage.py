@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from src.pg.client import Record
 from src.pg.records_repo import COST, SUMS, usage_query
-from src.web.admin_site import Pages, choice_of, number_of
+from src.web.admin_site import AdminSite, choice_of, int_of
 from src.web.admin_words import Chart, build_chart, money, plain_cell, short
 
 DAYS = (1, 7, 14, 30, 90)  # choices of the period
@@ -102,78 +102,79 @@ ORDER BY cost DESC NULLS LAST, prompt DESC, o.id LIMIT %(limit)s
 """  # noqa: S608  (it interpolates a constant)
 
 
-class UsagePages(Pages):
-    """Usage of models."""
+async def show_usage(site: AdminSite, request: Request) -> Response:
+    """Show tokens, cost and durations by the requested dimension."""
+    days, by = _parse_filters(request)
+    settings = await site.core.live_settings.get()
+    lines = await _list_lines(site, days, by, limit=100)
+    return site.render(
+        request, "usage.html", lines=lines, days=days, choices=_list_day_choices(by), by=by,
+        dimensions=BY, total=_sum_lines(lines), purposes=PURPOSES, currency=settings.currency,
+        chart=await _build_chart(site, days, by, settings.currency),
+    )  # fmt: skip
 
-    async def usage(self, request: Request) -> Response:
-        """Show tokens, cost and durations by the requested dimension."""
-        days, by = _parse_filters(request)
-        settings = await self._core.live_settings.get()
-        lines = await self._list_lines(days, by, limit=100)
-        return self._site.render(
-            request, "usage.html", lines=lines, days=days, choices=_list_day_choices(by), by=by,
-            dimensions=BY, total=_sum_lines(lines), purposes=PURPOSES, currency=settings.currency,
-            chart=await self._build_usage_chart(days, by, settings.currency),
-        )  # fmt: skip
 
-    async def download(self, request: Request) -> Response:
-        """Send a CSV file by day, model and purpose, or by person."""
-        days, by = _parse_filters(request)
-        lines = (
-            await self._list_lines(days, by, limit=100_000) if by == "person"
-            else await self._list_details(days)
-        )  # fmt: skip
-        currency = (await self._core.live_settings.get()).currency
-        text = io.StringIO()
-        table = csv.writer(text)
-        names = list(lines[0]) if lines else ["day", "model", "purpose"]
-        table.writerow([f"cost_{currency}" if name == "cost" else name for name in names])
-        table.writerows([plain_cell(line[name]) for name in names] for line in lines)
-        file = f"pomni-usage-{'people-' if by == 'person' else ''}{days}-days.csv"
-        headers = {"Content-Disposition": f'attachment; filename="{file}"'}
-        return Response(text.getvalue(), media_type="text/csv; charset=utf-8", headers=headers)
+async def download_usage(site: AdminSite, request: Request) -> Response:
+    """Send a CSV file by day, model and purpose, or by person."""
+    days, by = _parse_filters(request)
+    lines = (
+        await _list_lines(site, days, by, limit=100_000) if by == "person"
+        else await _list_details(site, days)
+    )  # fmt: skip
+    currency = (await site.core.live_settings.get()).currency
+    text = io.StringIO()
+    table = csv.writer(text)
+    names = list(lines[0]) if lines else ["day", "model", "purpose"]
+    table.writerow([f"cost_{currency}" if name == "cost" else name for name in names])
+    table.writerows([plain_cell(line[name]) for name in names] for line in lines)
+    file = f"pomni-usage-{'people-' if by == 'person' else ''}{days}-days.csv"
+    headers = {"Content-Disposition": f'attachment; filename="{file}"'}
+    return Response(text.getvalue(), media_type="text/csv; charset=utf-8", headers=headers)
 
-    async def _list_lines(self, days: int, by: str, *, limit: int) -> list[Record]:
-        if by == "person":
-            since = self._site.midnight(days)
-            return await self._site.rows(SELECT_PEOPLE, since=since, limit=limit)
-        return await self._site.rows(SELECT_USAGE, zone=self._site.zone, days=days, by=by)
 
-    async def _list_details(self, days: int) -> list[Record]:
-        return await self._site.rows(SELECT_DETAILS, zone=self._site.zone, days=days, by="day")
+async def _list_lines(site: AdminSite, days: int, by: str, *, limit: int) -> list[Record]:
+    if by == "person":
+        since = site.midnight(days)
+        return await site.rows(SELECT_PEOPLE, since=since, limit=limit)
+    return await site.rows(SELECT_USAGE, zone=site.zone, days=days, by=by)
 
-    async def _build_usage_chart(self, days: int, by: str, currency: str) -> Chart | None:
-        rows, is_split = await self._list_details(days), by in ("model", "purpose")
-        is_priced = is_split and any(row["cost"] for row in rows)
-        values = [
-            (row["day"], part, value)
-            for row in rows
-            for part, value in _split(row, by, is_priced=is_priced).items()
-        ]
-        sums: defaultdict[str, float] = defaultdict(float)
-        for _, part, value in values:
-            sums[part] += value
-        parts = list(sums)
-        if is_split:
-            parts = sorted(filter(sums.get, sums), key=lambda part: -sums[part])[:MAX_KEYS]
-        heights: defaultdict[tuple[date, str], float] = defaultdict(float)
-        for day, part, value in values:
-            heights[day, part if part in parts else OTHERS] += value
-        parts += [OTHERS] * (len(sums) > MAX_KEYS)
-        first = self._site.first_day(days)
-        dates = [first + timedelta(days=offset) for offset in range(days)]
-        bars = {f"{day:%d.%m.}": [heights[day, part] for part in parts] for day in dates}
-        return build_chart(
-            f"{'Cost' if is_priced else 'Tokens'} by day{f' and {by}' if is_split else ''}",
-            [PURPOSES.get(part, part) if by == "purpose" else part for part in parts],
-            bars,
-            form=partial(money, currency=currency) if is_priced else short,
-        )
+
+async def _list_details(site: AdminSite, days: int) -> list[Record]:
+    return await site.rows(SELECT_DETAILS, zone=site.zone, days=days, by="day")
+
+
+async def _build_chart(site: AdminSite, days: int, by: str, currency: str) -> Chart | None:
+    rows, is_split = await _list_details(site, days), by in ("model", "purpose")
+    is_priced = is_split and any(row["cost"] for row in rows)
+    values = [
+        (row["day"], part, value)
+        for row in rows
+        for part, value in _split(row, by, is_priced=is_priced).items()
+    ]
+    sums: defaultdict[str, float] = defaultdict(float)
+    for _, part, value in values:
+        sums[part] += value
+    parts = list(sums)
+    if is_split:
+        parts = sorted(filter(sums.get, sums), key=lambda part: -sums[part])[:MAX_KEYS]
+    heights: defaultdict[tuple[date, str], float] = defaultdict(float)
+    for day, part, value in values:
+        heights[day, part if part in parts else OTHERS] += value
+    parts += [OTHERS] * (len(sums) > MAX_KEYS)
+    first = site.first_day(days)
+    dates = [first + timedelta(days=offset) for offset in range(days)]
+    bars = {f"{day:%d.%m.}": [heights[day, part] for part in parts] for day in dates}
+    return build_chart(
+        f"{'Cost' if is_priced else 'Tokens'} by day{f' and {by}' if is_split else ''}",
+        [PURPOSES.get(part, part) if by == "purpose" else part for part in parts],
+        bars,
+        form=partial(money, currency=currency) if is_priced else short,
+    )
 
 
 def _parse_filters(request: Request) -> tuple[int, str]:
     """Return the number of days and the dimension."""
-    days, by = number_of(request, "days") or 7, choice_of(request, "by", BY, "day")
+    days, by = int_of(request, "days") or 7, choice_of(request, "by", BY, "day")
     return min(days, _list_day_choices(by)[-1]) if days in DAYS else 7, by
 
 
