@@ -301,9 +301,7 @@ ARGUMENTS: dict[str, dict[str, dict[str, Any]]] = {
     "backup": {"file": BACKUP_FILE},
     "restore": {"file": BACKUP_FILE},
     "doctor": {"--json": {"action": "store_true", "help": "one JSON object"}},
-    "jobs": {
-        "--retry": {"type": job_id, "metavar": "ID", "help": "an id of the list, or all"}
-    },
+    "jobs": {"--retry": {"type": job_id, "metavar": "ID", "help": "an id of the list, or all"}},
 }
 
 

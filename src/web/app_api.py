@@ -88,7 +88,7 @@ class Api:
         """Serve data of ``core`` to callers that pass ``gate``."""
         self._core = core
         self._gate = gate
-        self._client = core.client
+        self._run = core.client.run
         self._memories = core.memory.memories
         self._timeline = TimelineRepository(core.client)
 
@@ -123,8 +123,8 @@ class Api:
     async def facts(self, call: VerifiedCall) -> Json:
         """List facts: ``?kind=&sort=newest&offset=``; default: by kind, pinned facts first."""
         rows, owner, fact_query = self._memories.facts, call.called.owner, _build_fact_query(call)
-        facts = await self._client.run(rows.list_facts, owner, fact_query)
-        counts = await self._client.run(rows.count_kinds, owner)
+        facts = await self._run(rows.list_facts, owner, fact_query)
+        counts = await self._run(rows.count_kinds, owner)
         return _build_facts_page(call, facts, counts, fact_query.offset)
 
     async def find_facts(self, call: VerifiedCall) -> Json:
@@ -178,11 +178,9 @@ class Api:
 
     async def recall(self, call: VerifiedCall) -> Json:
         """Undo a forgetting."""
-        called = call.called
-        undone = await self._memories.undo_forgetting(
-            called.owner, call.number("number"), asker=called.member
-        )
-        return _build_undo_reply(call, undone)
+        called, number = call.called, call.number("number")
+        undo = self._memories.undo_forgetting
+        return _build_undo_reply(call, await undo(called.owner, number, asker=called.member))
 
     async def search(self, call: VerifiedCall) -> Json:
         """Search facts and messages for ``{"text": …}``, best first.
@@ -191,9 +189,8 @@ class Api:
         """
         words = call.text("text", MAX_QUERY)
         hits = await self._core.commands.find(call.called.asking(words), limit=HITS)
-        refusal_response = [views.hit_view(hit, call.called) for hit in hits]
         nothing = say("search_nothing", call.language)
-        return {"hits": refusal_response, "nothing": nothing}
+        return {"hits": [views.hit_view(hit, call.called) for hit in hits], "nothing": nothing}
 
     async def timeline(self, call: VerifiedCall) -> Json:
         """List messages in reading order: the newest, or those around a place.
@@ -207,7 +204,7 @@ class Api:
         place: Place | None = None
         if "message" in query:
             id_ = to_number(query["message"], 18) or 0
-            found = await self._client.run(self._timeline.find_message, call.called.owner, id_)
+            found = await self._run(self._timeline.find_message, call.called.owner, id_)
             if found is None:
                 raise call.refusal(404, "app_message_gone")
             owner, place = Owner(user, found[0]), found[1]
@@ -215,7 +212,7 @@ class Api:
             since = beginning_of(query["on"], call.called.time_zone)
             if since is None:
                 raise call.refusal(400, "app_bad_request")
-            place = await self._client.run(self._timeline.find_day, owner, since)
+            place = await self._run(self._timeline.find_day, owner, since)
         if place is not None:
             page = await self._list_messages(call, owner, before=place, after=place)
             return {**page, "at": place.id}
@@ -233,7 +230,7 @@ class Api:
         after: Place | None = None,
     ) -> Json:
         """Return a page to one side of a place, or half a page to each."""
-        run, size = self._client.run, MESSAGES // 2 if before and after else MESSAGES
+        run, size = self._run, MESSAGES // 2 if before and after else MESSAGES
         older = newer = []
         if before is not None:
             older = await run(self._timeline.list_before, owner, before, limit=size + 1)
@@ -255,9 +252,9 @@ class Api:
     async def reminders(self, call: VerifiedCall) -> Json:
         """List pending reminders, the next one first, and recent ones, the newest first."""
         called, rows = call.called, self._core.reminders.rows
-        waiting = await self._client.run(rows.list_waiting, called.owner, limit=MAX_WAITING)
+        waiting = await self._run(rows.list_waiting, called.owner, limit=MAX_WAITING)
         since = called.moment - RECENTLY
-        came = await self._client.run(rows.list_came, called.owner, since, limit=MAX_DELIVERED)
+        came = await self._run(rows.list_came, called.owner, since, limit=MAX_DELIVERED)
         return {
             "waiting": [views.reminder_view(one, called) for one in waiting],
             "came": [views.reminder_view(one, called) for one in came],
@@ -276,9 +273,8 @@ class Api:
     async def restore_reminder(self, call: VerifiedCall) -> Json:
         """Undo the cancellation of a reminder, for ten minutes."""
         rows, called = self._core.reminders.rows, call.called
-        restored = await self._client.run(
-            rows.restore, called.owner, call.number("number"), now=called.moment
-        )
+        number = call.number("number")
+        restored = await self._run(rows.restore, called.owner, number, now=called.moment)
         return _build_reminder_reply(call, ReminderResult(restored, None if restored else "gone"))
 
     async def press(self, call: VerifiedCall) -> Json:
@@ -301,7 +297,7 @@ class Api:
 
     async def export(self, form: FileFormat, call: VerifiedCall) -> Response:
         """Send everything in a file: ``json`` for programs, or ``md`` to read."""
-        file = await self._client.run(self._core.exports.write_file, form, call.called)
+        file = await self._run(self._core.exports.write_file, form, call.called)
         kind = "application/zip" if file.name.endswith(".zip") else FILE_TYPES[form]
         return send_file(file, kind)
 
