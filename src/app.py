@@ -199,13 +199,11 @@ async def _announce(bot: Bot, core: Core) -> None:
     pause = 1.0
     while True:
         try:
-            await setup.announce(bot, core.settings)
+            return await setup.announce(bot, core.settings)
         except AiogramError as error:
             logger.warning("Telegram did not take the commands or webhook", exc_info=error)
             await asyncio.sleep(pause)
             pause = min(MAX_PAUSE * 10, pause * 2)
-        else:
-            return
 
 
 async def _run_until(
@@ -213,7 +211,7 @@ async def _run_until(
 ) -> None:
     """Run the jobs concurrently; on ``stop``, or when one fails, drain the workers and end."""
     tasks = [asyncio.ensure_future(job) for job in jobs]
-    receive = tasks[2:]
+    others = tasks[2:]  # all but the workers and the HTTP server, which drain
     stopped = asyncio.ensure_future(stop.wait())
     pending: set[asyncio.Future[Any]] = {*tasks, stopped}
     failed: BaseException | None = None
@@ -221,7 +219,7 @@ async def _run_until(
         done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
         failed = next((task.exception() for task in done if task.exception()), None)
     logger.info("stopping: finishing the turns that are under way")
-    for task in (*receive, stopped):
+    for task in (*others, stopped):
         task.cancel()
     workers.stop()
     http.stop()

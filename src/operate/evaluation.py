@@ -105,12 +105,9 @@ class Report:
     def percentages(self) -> dict[str, Any]:
         """Return the means in percent and the numbers of questions, ready for JSON."""
         figures: dict[str, Any] = {"overall": {}, "categories": {}, "evidence": {}}
-        for (kind, key), measurements in sorted(self._groups.items()):
-            means = {
-                name: round(100 * fmean(m[name] for m in measurements), 2)
-                for name in measurements[0]
-            }
-            group = {"questions": len(measurements), **means}
+        for (kind, key), scores in sorted(self._groups.items()):
+            means = {name: round(100 * fmean(s[name] for s in scores), 2) for name in scores[0]}
+            group = {"questions": len(scores), **means}
             figures |= {kind: group if kind == "overall" else {**figures[kind], key: group}}
         return figures
 

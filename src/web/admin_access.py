@@ -18,17 +18,20 @@ from src.web.app_gate import Allowance
 SESSION_SECONDS = 12 * 3600
 BROWSER_SECONDS = 400 * 86_400  # the longest that browsers keep a cookie
 FREE_GUESSES, PAUSE = 3, 20.0  # per address or browser; then seconds per guess
-FREE_STRANGER_GUESSES, STRANGER_PAUSE = 20, 5.0  # of all strangers together
+STRANGER_GUESSES, STRANGER_PAUSE = 20, 5.0  # of all strangers together
 MAX_PASSWORD = 1024  # characters; the rest of a longer one is ignored
 
 
 class Role(StrEnum):
-    """Permissions of a session."""
+    """Permissions of a session.
+
+    Attributes:
+        OPERATOR: Everything.
+        READER: Sees figures and failures, but no texts; changes nothing.
+    """
 
     OPERATOR = "operator"
-    """Everything."""
     READER = "reader"
-    """Sees figures and failures, but no texts; changes nothing."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +71,6 @@ class _RoleKeys:
     """Password of one role, and its cookie key derived from it: a new one ends all sessions."""
 
     def __init__(self, role: Role, password: str, hasher: PasswordHasher) -> None:
-        self.role = role
         self._hasher = hasher
         self._hash = hasher.hash(password)
         self.key = hashlib.scrypt(password.encode(), salt=b"pomni admin", n=2**14, r=8, p=1)
@@ -99,9 +101,7 @@ class AdminAccess:
         if reader_password is not None:
             self._keys[Role.READER] = _RoleKeys(Role.READER, reader_password, hasher)
         self._guesses = Allowance(clock, burst=FREE_GUESSES, per_second=1 / PAUSE)
-        self._stranger_guesses = Allowance(
-            clock, burst=FREE_STRANGER_GUESSES, per_second=1 / STRANGER_PAUSE
-        )
+        self._strangers = Allowance(clock, burst=STRANGER_GUESSES, per_second=1 / STRANGER_PAUSE)
         self._hashing = asyncio.Lock()
 
     async def check(self, password: str, guesser: str, *, is_stranger: bool) -> Role | None:
@@ -118,7 +118,7 @@ class AdminAccess:
         """
         if not self._guesses.take(guesser):
             raise TooManyGuessesError(PAUSE)
-        if is_stranger and not self._stranger_guesses.take(""):
+        if is_stranger and not self._strangers.take(""):
             raise TooManyGuessesError(STRANGER_PAUSE)
         async with self._hashing:
             role = await asyncio.to_thread(self._find_role, password[:MAX_PASSWORD])
@@ -132,11 +132,11 @@ class AdminAccess:
 
     def read_session(self, cookie: str) -> AdminSession | None:
         """Return the session of a cookie; None if it is not ours, or expired."""
-        for keys in self._keys.values():
+        for role, keys in self._keys.items():
             id_ = _unsign(keys.sessions, cookie, SESSION_SECONDS)
             if id_ is not None:
                 token = hmac.new(keys.key, b"form" + cookie.encode(), hashlib.sha256)
-                return AdminSession(keys.role, id_, token.hexdigest())
+                return AdminSession(role, id_, token.hexdigest())
         return None
 
     def new_browser(self, role: Role) -> str:

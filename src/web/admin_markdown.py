@@ -35,12 +35,10 @@ def render_markdown(text: str, base: str) -> Markup:
 
 
 def _render(nodes: Sequence[Node], say: Callable[[str], Markup]) -> Markup:
-    return Markup("").join(
-        _render_element(n, say) if isinstance(n, list) else say(n) for n in nodes
-    )
+    return Markup("").join(_render_tag(n, say) if isinstance(n, list) else say(n) for n in nodes)
 
 
-def _render_element(node: Sequence[Any], say: Callable[[str], Markup]) -> Markup:
+def _render_tag(node: Sequence[Any], say: Callable[[str], Markup]) -> Markup:
     name, *inside = node
     if name == LINK:
         address, *inside = inside

@@ -79,9 +79,8 @@ async def show_people(site: AdminSite, request: Request) -> Response:
     kind = choice_of(request, "kind", KINDS)
     order = choice_of(request, "sort", ORDERS, "seen")
     page = min(int_of(request, "page") or 0, MAX_PAGES)
-    found = await site.rows(
-        page_query(kind, order), words=words, limit=PAGE + 1, offset=page * PAGE
-    )
+    statement, offset = page_query(kind, order), page * PAGE
+    found = await site.rows(statement, words=words, limit=PAGE + 1, offset=offset)
     settings = await site.core.live_settings.get()
     ids = [row["id"] for row in found[:PAGE]]
     return site.render(

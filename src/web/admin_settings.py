@@ -35,7 +35,7 @@ async def change_settings(site: AdminSite, request: Request, form: Fields) -> Re
     """Save the edited settings, or reset one; refused input stays in the form."""
 
     async def change(edits: Fields, seen: Fields) -> Mapping[str, str]:
-        author = f"admin page, {site.session(request).name}, {client_address(request)}"
+        author = f"admin page, {request.state.session.name}, {client_address(request)}"
         return _format_settings(await site.core.live_settings.change(author, edits, seen))
 
     sent = await send(form, FIELDS, change, _say)

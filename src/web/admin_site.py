@@ -69,13 +69,20 @@ Action = Callable[["AdminSite", Request, Fields], Awaitable[str | Response]]
 
 
 class AdminSite:
-    """Login, sessions, audit and rendering, which all pages share."""
+    """Login, sessions, audit and rendering, which all pages share.
+
+    Attributes:
+        core: Objects that all doors share.
+        run: Runs a blocking method of a repository in a thread.
+        zone: Time zone of the displayed moments and days.
+    """
 
     def __init__(self, core: Core, access: AdminAccess) -> None:
         """Show data of ``core`` to sessions of ``access``."""
         self.core = core
         self._access = access
         self.run = core.client.run
+        self.zone = core.settings.timezone
         self._templates = Environment(
             loader=FileSystemLoader(HERE / "templates"), autoescape=True, undefined=StrictUndefined
         )
@@ -159,7 +166,7 @@ class AdminSite:
 
     async def logout(self, request: Request, _form: Fields) -> Response:
         """End the session in every process."""
-        await self.rows(INSERT_LOGOUT, id=self.session(request).id)
+        await self.rows(INSERT_LOGOUT, id=request.state.session.id)
         await self.note(request, "logout")
         root = request.scope["root_path"]
         response = RedirectResponse(f"{root}/login", 303)
@@ -205,7 +212,7 @@ class AdminSite:
 
         async def do(site: AdminSite, request: Request) -> Response:
             form = await _read_form(request)
-            token = site.session(request).form_token
+            token = request.state.session.form_token
             if not hmac.compare_digest(token.encode(), form.get("token", "").encode()):
                 raise HTTPException(403, "This form is out of date: open its page again.")
             result = await action(site, request, form)
@@ -233,12 +240,6 @@ class AdminSite:
         session = self._access.read_session(request.cookies.get(COOKIE, ""))
         if session is None or await self.rows(SELECT_LOGOUT, id=session.id):
             return None
-        return session
-
-    @staticmethod
-    def session(request: Request) -> AdminSession:
-        """Return the session of a request."""
-        session: AdminSession = request.state.session
         return session
 
     def render(
@@ -270,11 +271,6 @@ class AdminSite:
             INSERT_ACTION, who=session.name if session else "", address=client_address(request),
             action=action, target=target,
         )  # fmt: skip
-
-    @property
-    def zone(self) -> str:
-        """Time zone of the displayed moments and days."""
-        return self.core.settings.timezone
 
     def midnight(self, days: int = 1) -> datetime:
         """Return the beginning of the last ``days`` days, today included."""
