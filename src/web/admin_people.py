@@ -81,11 +81,11 @@ async def show_people(site: AdminSite, request: Request) -> Response:
     page = min(int_of(request, "page") or 0, MAX_PAGES)
     statement, offset = page_query(kind, order), page * PAGE
     found = await site.rows(statement, words=words, limit=PAGE + 1, offset=offset)
-    settings = await site.core.live_settings.get()
     ids = [row["id"] for row in found[:PAGE]]
     return site.render(
         request, "users.html",
         people=await site.rows(SELECT_PEOPLE, owners=ids, days=DAYS),
         words=words, kind=kind, kinds=KINDS, order=order, orders=ORDERS, page=page,
-        has_more=len(found) > PAGE, currency=settings.currency, days=DAYS,
+        has_more=len(found) > PAGE, days=DAYS,
+        currency=(await site.core.live_settings.get()).currency,
     )  # fmt: skip
