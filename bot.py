@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 
     from src.core import Core
 
-# A turn makes some 20,000 objects that are gone when it ends; looking through them every 700, as
-# Python does by default, costs a tenth of a turn.
+# A turn creates some 20,000 short-lived objects; a collection every 700 objects, Python's default,
+# costs a tenth of a turn.
 GC_THRESHOLD = (20_000, 20, 20)
-ALL = "all"  # of ``jobs --retry``
+ALL = "all"  # argument of ``jobs --retry``
 
-# Commands that are cancelled at a signal need not finish turns; seconds.
+# Seconds; commands without turns are cancelled soon after a signal.
 CANCEL_SECONDS = 3.0
 
 logger = logging.getLogger("bot")
@@ -48,14 +48,14 @@ Command = Callable[[Settings, argparse.Namespace], Coroutine[Any, Any, int]]
 def with_core(
     run: Callable[[Core, argparse.Namespace], Coroutine[Any, Any, int | None]],
 ) -> Command:
-    """The command that runs on an open core; no status is success."""
+    """Make a command of a function that takes an open core; no status is success."""
 
     @wraps(run)
     async def command(settings: Settings, arguments: argparse.Namespace) -> int:
         from src.pg.embedded import open_newest_database
 
         loading = asyncio.ensure_future(asyncio.to_thread(import_module, "src.core"))
-        async with open_newest_database(settings) as dsn:  # it is got ready while we import
+        async with open_newest_database(settings) as dsn:  # starts during the import
             open_core = (await loading).open_core
             async with open_core(settings, dsn, extra_tools=arguments.extra_tools) as core:
                 return await run(core, arguments) or 0
@@ -64,7 +64,7 @@ def with_core(
 
 
 def with_database(run: Callable[[str, argparse.Namespace], Coroutine[Any, Any, None]]) -> Command:
-    """The command that runs on the address of a database."""
+    """Make a command of a function that takes the address of the database."""
 
     @wraps(run)
     async def command(settings: Settings, arguments: argparse.Namespace) -> int:
@@ -80,7 +80,7 @@ def with_database(run: Callable[[str, argparse.Namespace], Coroutine[Any, Any, N
 async def run(settings: Settings, arguments: argparse.Namespace) -> int:
     """Take Telegram updates and answer them; without a token, open the console."""
     if settings.telegram_bot_token is not None:
-        return await _work(settings, arguments, receive=True)
+        return await _run_bot(settings, arguments, receive=True)
     if not settings.console_fallback:
         raise ConfigError(
             [
@@ -94,7 +94,7 @@ async def run(settings: Settings, arguments: argparse.Namespace) -> int:
 
 async def worker(settings: Settings, arguments: argparse.Namespace) -> int:
     """Handle queued updates beside a receiving process, on this or another machine."""
-    return await _work(settings, arguments, receive=False)
+    return await _run_bot(settings, arguments, receive=False)
 
 
 @with_core
@@ -104,7 +104,7 @@ async def console(core: Core, arguments: argparse.Namespace) -> None:
 
     core.servers.start()
     await core.warm_up()
-    _keep_imports()
+    _freeze_imports()
     user_id = getattr(arguments, "user_id", CONSOLE_USER_ID)
     as_json = getattr(arguments, "json", False)
     await Console(core, user_id, as_json=as_json).run()
@@ -136,7 +136,7 @@ async def evaluate(core: Core, arguments: argparse.Namespace) -> None:
 
     await core.warm_up()
     await core.prepare_readers()
-    _keep_imports()
+    _freeze_imports()
     figures = await evaluation.evaluate(
         core, arguments.file, say=lambda line: print(line, file=sys.stderr)
     )
@@ -167,22 +167,15 @@ async def reembed(core: Core, _arguments: argparse.Namespace) -> None:
 @with_core
 async def export(core: Core, arguments: argparse.Namespace) -> None:
     """Write everything of a user, or of a group, to stdout: JSON, or Markdown to read."""
-    from datetime import UTC, datetime
-
-    from src.base.owners import Called, Owner
-    from src.base.zones import first_zone
-    from src.texts import choose_language
+    from src.base.owners import Owner
 
     sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]
-    now, user = datetime.now(UTC), arguments.user_id
-    if not arguments.markdown:
-        await core.client.run(core.exports.write_json, sys.stdout, user, now)
-        return
-    known = await core.client.run(core.user_settings.get, user)
-    language = choose_language(known.language)
-    zone = known.time_zone or first_zone(language, core.settings.timezone)
-    called = Called(Owner(user), language, now, zone)
-    await core.client.run(core.exports.write_markdown, sys.stdout, called)
+    user, exports = arguments.user_id, core.exports
+    called = core.called(Owner(user), await core.client.run(core.user_settings.get, user))
+    if arguments.markdown:
+        await core.client.run(exports.write_markdown, sys.stdout, called)
+    else:
+        await core.client.run(exports.write_json, sys.stdout, user, called.moment)
 
 
 @with_core
@@ -200,11 +193,11 @@ async def erase(core: Core, arguments: argparse.Namespace) -> None:
 @with_core
 async def jobs(core: Core, arguments: argparse.Namespace) -> int:
     """List the jobs that were put aside because they kill their process, or retry them."""
-    from src.operate.doctor import describe
+    from src.operate.doctor import describe_job
 
     if arguments.retry is None:
         put_aside = await core.client.run(core.put_aside.list_all)
-        print(*map(describe, put_aside) if put_aside else ["Nothing is put aside."], sep="\n")
+        print(*map(describe_job, put_aside) if put_aside else ["Nothing is put aside."], sep="\n")
         return 0
     every = arguments.retry == ALL
     retried = await core.client.run(core.put_aside.retry, None if every else arguments.retry)
@@ -230,12 +223,12 @@ async def restore(dsn: str, arguments: argparse.Namespace) -> None:
     print(f"Restored {arguments.file}; the schema is at {version}.")
 
 
-async def _work(settings: Settings, arguments: argparse.Namespace, *, receive: bool) -> int:
+async def _run_bot(settings: Settings, arguments: argparse.Namespace, *, receive: bool) -> int:
     @with_core
     async def work(core: Core, _arguments: argparse.Namespace) -> None:
         from src.app import run_bot_process
 
-        _keep_imports()
+        _freeze_imports()
         await run_bot_process(core, SHUTDOWN, receive=receive)
 
     try:
@@ -243,13 +236,13 @@ async def _work(settings: Settings, arguments: argparse.Namespace, *, receive: b
     except asyncio.CancelledError:
         if SHUTDOWN.signal is None:
             raise
-    return 0  # also when it was told to stop before it had begun
+    return 0  # also if it was stopped before it began
 
 
-def _keep_imports() -> None:
-    """Let the collector run from now on, and never look at what the imports made.
+def _freeze_imports() -> None:
+    """Enable the garbage collector from now on, but exempt the objects of the imports.
 
-    Little of that is garbage, and finding it takes 150 ms.
+    Little of them is garbage, and traversing them takes 150 ms.
     """
     gc.freeze()
     gc.set_threshold(*GC_THRESHOLD)
@@ -257,22 +250,22 @@ def _keep_imports() -> None:
 
 
 def _telegram_id(text: str, kind: str = "user", least: int = 1) -> int:
-    """The id of a Telegram user, at most 52 significant bits; of a group it is negative."""
+    """Parse the id of a Telegram user (at most 52 significant bits); a group's is negative."""
     number = int(text) if text.lstrip("-").isdecimal() else 0
     if number == 0 or not least <= number < 2**52:
         raise argparse.ArgumentTypeError(f"{text} is not the id of a Telegram {kind}")
     return number
 
 
-def _put_aside(text: str) -> int | str:
-    """What ``jobs`` lists in its first column, or all of it."""
+def job_id(text: str) -> int | str:
+    """Parse an id that ``jobs`` lists, or ``all``; argparse shows the name of this function."""
     return ALL if text == ALL else int(text)
 
 
-def _owner(what: str) -> dict[str, Any]:
-    told = f"{what}; the negative id of a group: all of its topics"
-    whose = partial(_telegram_id, kind="user or group", least=1 - 2**52)
-    return {"type": whose, "required": True, "help": told}
+def _build_owner_option(purpose: str) -> dict[str, Any]:
+    description = f"{purpose}; the negative id of a group: all of its topics"
+    parse = partial(_telegram_id, kind="user or group", least=1 - 2**52)
+    return {"type": parse, "required": True, "help": description}
 
 
 COMMANDS: dict[str, Command] = {
@@ -290,9 +283,9 @@ COMMANDS: dict[str, Command] = {
     "restore": restore,
 }
 DRAINING = ("run", "worker")
-LOGGING = ("run", "worker", "migrate", "doctor")  # the others' output is read by a person
+LOGGING = ("run", "worker", "migrate", "doctor")  # the output of the others is for people
 
-# What each command takes, as argparse has it.
+# Arguments of the commands, as options of argparse.
 BACKUP_FILE = {"type": Path, "help": "the file of the backup"}
 ARGUMENTS: dict[str, dict[str, dict[str, Any]]] = {
     "console": {
@@ -300,31 +293,29 @@ ARGUMENTS: dict[str, dict[str, dict[str, Any]]] = {
         "--json": {"action": "store_true", "help": "one JSON object a reply"},
     },
     "export": {
-        "--user-id": _owner("whose data to write"),
+        "--user-id": _build_owner_option("whose data to write"),
         "--markdown": {"action": "store_true", "help": "to read, not JSON"},
     },
-    "erase": {"--user-id": _owner("whose data to delete")},
+    "erase": {"--user-id": _build_owner_option("whose data to delete")},
     "eval": {"file": {"type": Path, "help": "a JSON file in LoCoMo's format"}},
     "backup": {"file": BACKUP_FILE},
     "restore": {"file": BACKUP_FILE},
     "doctor": {"--json": {"action": "store_true", "help": "one JSON object"}},
-    "jobs": {
-        "--retry": {"type": _put_aside, "metavar": "ID", "help": "an id of the list, or all"}
-    },
+    "jobs": {"--retry": {"type": job_id, "metavar": "ID", "help": "an id of the list, or all"}},
 }
 
 
 def _log_level(settings: Settings, name: str) -> str:
-    """In the console, only what needs attention: the person there reads the answers."""
+    """Return the level; the console shows only warnings, as people read the answers there."""
     is_console = name == "run" and settings.telegram_bot_token is None
     is_quiet = is_console or name not in LOGGING
     return "WARNING" if is_quiet and settings.log_level == "INFO" else settings.log_level
 
 
-def tell_warnings(settings: Settings, name: str) -> None:
-    """What is odd about the variables: to the log of a bot, to the person at a terminal.
+def report_warnings(settings: Settings, name: str) -> None:
+    """Report odd variables: to the log of a bot, to stderr of other commands.
 
-    ``doctor`` has it in its table.
+    ``doctor`` has them in its table.
     """
     if name == "doctor":
         return
@@ -336,24 +327,22 @@ def tell_warnings(settings: Settings, name: str) -> None:
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser that says in one line what is wrong, and what was probably meant."""
-
     def error(self, message: str) -> NoReturn:
-        """End the process with status 2."""
+        """Exit with status 2."""
         self.exit(2, f"{self.prog}: {message}. See {self.prog} --help\n")
 
     def refuse(self, word: str, known: Collection[str]) -> NoReturn:
-        """End the process because it was told a word that is none of those that are known."""
-        close = get_close_matches(word.lower(), known, n=1, cutoff=0.7)
-        if not close or close == [word]:
+        """Exit with status 2 because of an unknown word; suggest a similar known one."""
+        matches = get_close_matches(word.lower(), known, n=1, cutoff=0.7)
+        if not matches or matches == [word]:
             self.error(f"unknown: {word}")
-        self.exit(2, f"{self.prog}: unknown: {word}. Did you mean {close[0]}?\n")
+        self.exit(2, f"{self.prog}: unknown: {word}. Did you mean {matches[0]}?\n")
 
 
 def parse_arguments(
     argv: list[str] | None, extra_tools: Sequence[BaseTool] = ()
 ) -> argparse.Namespace:
-    """The command line; no command means ``run``."""
+    """Parse the command line; the default command is ``run``."""
     parser = _Parser(prog="bot.py", description=__doc__.partition("\n")[0])
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     parsers: dict[str | None, _Parser] = {None: parser}
@@ -363,34 +352,34 @@ def parse_arguments(
         for flag, options in ARGUMENTS.get(name, {}).items():
             command.add_argument(flag, **options)
     words = sys.argv[1:] if argv is None else argv
-    named = next((word for word in words if not word.startswith("-")), None)
-    if named not in parsers:
-        parser.refuse(str(named), COMMANDS)
-    found, unknown = parser.parse_known_args(
+    command_name = next((word for word in words if not word.startswith("-")), None)
+    if command_name not in parsers:
+        parser.refuse(str(command_name), COMMANDS)
+    arguments, unknown = parser.parse_known_args(
         words, argparse.Namespace(extra_tools=tuple(extra_tools))
     )
     if unknown:
-        flags = [flag for flag in ARGUMENTS.get(found.command, {}) if flag.startswith("-")]
-        parsers[found.command].refuse(unknown[0], flags)
-    return found
+        flags = [flag for flag in ARGUMENTS.get(arguments.command, {}) if flag.startswith("-")]
+        parsers[arguments.command].refuse(unknown[0], flags)
+    return arguments
 
 
 def main(argv: list[str] | None = None, *, extra_tools: Sequence[BaseTool] = ()) -> int:
-    """Run one command; returns the exit status.
+    """Run one command; return the exit status.
 
-    0; 1 for a failure, 2 for bad settings; 3 when it was told to stop and had to be ended by force
-    (see ``src/base/shutdown.py``); 130 or 143 when a signal cancelled it.
+    0; 1 for a failure; 2 for bad settings; 3 if it was told to stop and had to be ended by force
+    (see ``src/base/shutdown.py``); 130 or 143 if a signal cancelled it.
 
     Args:
-        argv: The command line; None for the process's own.
-        extra_tools: What the model may call beside our own tools.
+        argv: The command line; None for that of the process.
+        extra_tools: Tools for the model beside our own.
     """
     arguments = parse_arguments(argv, extra_tools)
-    gc.disable()  # while importing, nothing is garbage, and looking for it doubles the time
+    gc.disable()  # imports create no garbage, and collections would double their time
     try:
         name, settings = arguments.command or "run", load_settings()
         configure_logging(_log_level(settings, name), settings.secrets())
-        tell_warnings(settings, name)
+        report_warnings(settings, name)
         seconds = settings.shutdown_timeout
         if name not in DRAINING:
             seconds = min(seconds, CANCEL_SECONDS)
@@ -398,7 +387,7 @@ def main(argv: list[str] | None = None, *, extra_tools: Sequence[BaseTool] = ())
             command = COMMANDS[name](settings, arguments)
             try:
                 return runner.run(SHUTDOWN.run(command, seconds=seconds))
-            except SystemExit:  # a job called sys.exit: a death as any other, and not a good-bye
+            except SystemExit:  # a job called sys.exit: the process dies without a clean-up
                 os._exit(1)
     except ConfigError as error:
         print(*error.problems, sep="\n", file=sys.stderr)
@@ -408,8 +397,8 @@ def main(argv: list[str] | None = None, *, extra_tools: Sequence[BaseTool] = ())
         return 1
     except KeyboardInterrupt:
         return 130
-    except BrokenPipeError:  # the reader of our stdout has gone: console | head -1
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115  (nothing can be flushed to it any more)
+    except BrokenPipeError:  # stdout was closed: console | head -1
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115  (a flush would fail)
         return 0
 
 

@@ -24,7 +24,7 @@ from src.base.config import Settings
 from src.core import open_core
 from src.pg.embedded import EmbeddedPostgres
 from src.pg.records_repo import RecordsRepository
-from src.web.admin_access import Access
+from src.web.admin_access import AdminAccess
 from src.web.admin_pages import build_admin_app
 from src.web.admin_people import ORDERS
 
@@ -86,7 +86,7 @@ async def measure(dsn: str) -> dict[str, list[float]]:
     times: dict[str, list[float]] = {}
     async with open_core(settings) as core:
         await core.warm_up()
-        transport = httpx.ASGITransport(build_admin_app(core, Access(PASSWORD)))
+        transport = httpx.ASGITransport(build_admin_app(core, AdminAccess(PASSWORD)))
         async with httpx.AsyncClient(transport=transport, base_url="http://bot") as browser:
             records = RecordsRepository(core.client)
             records.sum_up(zone=settings.timezone)  # as the bot does every hour

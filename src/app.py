@@ -1,4 +1,4 @@
-"""The bot at work: receiver, workers and HTTP server in one process, started and drained."""
+"""Process of the bot: receiver, workers and HTTP server, started and drained together."""
 
 import asyncio
 import logging
@@ -9,7 +9,7 @@ from functools import partial
 from socket import socket
 from typing import Any
 
-import src.telegram  # noqa: F401  (aiogram the lean way, before anybody imports it otherwise)
+import src.telegram  # noqa: F401  (sets up lean imports before aiogram)
 
 # isort: split
 from aiogram import Bot
@@ -26,26 +26,22 @@ from src.pg.failure_log import FailureLog
 from src.pg.locks import POLLER_LOCK, TRIAL_LOCK, WORKER_LOCK, AdvisoryLock
 from src.queue.dead_jobs import DeadJobs
 from src.queue.workers import Workers, build_queue
+from src.telegram import handlers, lazy_models, receiver, setup, updates
 from src.telegram.delivery import Delivery
-from src.telegram.handlers import move_group
-from src.telegram.lazy_models import build_models
-from src.telegram.receiver import UNAUTHORIZED, Poller, UpdateIntake, WebhookRoute
-from src.telegram.setup import announce, build_bot, build_dispatcher, get_identity
 from src.telegram.tasks import ReminderTasks, UpdateTasks
-from src.telegram.updates import Access, BotIdentity
 from src.web.http_server import HttpServer, build_http_app
 
 logger = logging.getLogger(__name__)
 
-WARM_SECONDS = 5.0  # that a start waits for the embedding model; it takes 0.2
-REST_SECONDS = 1.0  # after a start, before what can wait
+WARM_SECONDS = 5.0  # that a start waits at most for the embedding model; it takes 0.2
+REST_SECONDS = 1.0  # after a start, before work that can wait
 MAX_PAUSE = 30.0  # seconds between attempts to reach Telegram at start
 
 
 async def run_bot_process(core: Core, shutdown: Shutdown, *, receive: bool) -> None:
-    """Work until told to stop: take updates when ``receive``, and handle what is queued.
+    """Handle queued updates, with ``receive`` also receive new ones, until told to stop.
 
-    Before it works it may be cancelled at any point.
+    It may be cancelled at any point before it works.
 
     Raises:
         ConfigError: The token is wrong, or the HTTP port is taken.
@@ -60,7 +56,9 @@ async def run_bot_process(core: Core, shutdown: Shutdown, *, receive: bool) -> N
             concurrency=core.settings.worker_concurrency,
             shutdown_timeout=core.settings.shutdown_timeout,
         )
-        intake = UpdateIntake(core.client, core.updates, identity, _access(core), core.metrics)
+        intake = receiver.UpdateIntake(
+            core.client, core.updates, identity, _build_access(core), core.metrics
+        )
         webhook = _build_webhook(core, intake) if receive else None
         http = _build_http(core, intake if receive else None, webhook)
         listener = _bind(http, required=receive)
@@ -74,38 +72,37 @@ async def run_bot_process(core: Core, shutdown: Shutdown, *, receive: bool) -> N
             jobs += [_announce(bot, core), core.read_ahead()]
         if receive and webhook is None:
             lock = AdvisoryLock(core.dsn, POLLER_LOCK, identity.id)
-            jobs.append(Poller(bot, intake, lock).run())
+            jobs.append(receiver.Poller(bot, intake, lock).run())
         started = {"bot": identity.username, "receives": receive, "http_port": http.port}
-        jobs.append(_tell_started(workers.opened, started))
+        jobs.append(_log_start(workers.opened, started))
         await _run_until(shutdown.drain(), jobs, workers, http)
 
 
 async def _warm_up(core: Core) -> None:
-    """So that no first search goes by words alone; a model that is slow to come is not awaited."""
+    """So that no first search goes by words alone; a slow model is not awaited."""
     with suppress(TimeoutError):
         async with asyncio.timeout(WARM_SECONDS):
             await core.warm_up()
 
 
 async def _prepare_readers(core: Core) -> None:
-    """What waited for this start is answered first; few messages name a time."""
+    """Let waiting messages go first: few of them name a time."""
     await asyncio.sleep(REST_SECONDS)
     await core.prepare_readers()
 
 
-async def _tell_started(opened: asyncio.Event, about: dict[str, Any]) -> None:
+async def _log_start(opened: asyncio.Event, fields: dict[str, Any]) -> None:
     await opened.wait()
-    logger.info("started", extra=about)
+    logger.info("started", extra=fields)
 
 
 @asynccontextmanager
-async def _open_bot(core: Core) -> AsyncIterator[tuple[Bot, BotIdentity, App]]:
-    """The bot, as soon as Telegram knows it, and the queue."""
-    build_models(Message, Message | bool, bool, User, list[Any])
+async def _open_bot(core: Core) -> AsyncIterator[tuple[Bot, updates.BotIdentity, App]]:
+    lazy_models.build_models(Message, Message | bool, bool, User, list[Any])
     core.servers.start()
-    bot = build_bot(core.settings, core.metrics)
+    bot = setup.build_bot(core.settings, core.metrics)
     try:
-        identity = await _until_reached(bot)
+        identity = await _fetch_identity(bot)
         async with build_queue(core.dsn).open_async() as queue:
             yield bot, identity, queue
     finally:
@@ -113,12 +110,12 @@ async def _open_bot(core: Core) -> AsyncIterator[tuple[Bot, BotIdentity, App]]:
 
 
 def _register_tasks(
-    core: Core, bot: Bot, identity: BotIdentity, queue: App
+    core: Core, bot: Bot, identity: updates.BotIdentity, queue: App
 ) -> tuple[DeadJobs, ReminderTasks]:
-    """Tell the queue about every task; returns what has to do with a start as well."""
+    """Register all tasks in the queue; return those that a start uses as well."""
     dead_jobs = DeadJobs(core.client, core.metrics)
-    delivery = Delivery(bot, partial(move_group, core))
-    dispatcher = build_dispatcher(core, delivery, identity)
+    delivery = Delivery(bot, partial(handlers.move_group, core))
+    dispatcher = setup.build_dispatcher(core, delivery, identity)
     UpdateTasks(core, dispatcher, delivery).register(queue)
     reminders = ReminderTasks(core, delivery)
     reminders.register(queue)
@@ -128,41 +125,40 @@ def _register_tasks(
     return dead_jobs, reminders
 
 
-def _build_webhook(core: Core, intake: UpdateIntake) -> WebhookRoute | None:
-    """The route that Telegram calls; None where the bot polls."""
+def _build_webhook(core: Core, intake: receiver.UpdateIntake) -> receiver.WebhookRoute | None:
     url, secret = core.settings.telegram_webhook_url, core.settings.telegram_webhook_secret
-    return WebhookRoute(intake, secret.get_secret_value()) if url and secret else None
+    return receiver.WebhookRoute(intake, secret.get_secret_value()) if url and secret else None
 
 
-def _access(core: Core) -> Access:
-    """Who may use the bot; operators always may."""
+def _build_access(core: Core) -> updates.Access:
+    """Operators may always use the bot."""
     allowed = core.settings.allowed_user_ids
-    return Access(allowed | core.settings.admin_user_ids if allowed else allowed)
+    return updates.Access(allowed | core.settings.admin_user_ids if allowed else allowed)
 
 
 def _build_http(
-    core: Core, intake: UpdateIntake | None, webhook: WebhookRoute | None
+    core: Core, intake: receiver.UpdateIntake | None, webhook: receiver.WebhookRoute | None
 ) -> HttpServer:
     last_polled = (lambda: intake.last_received) if intake and webhook is None else None
     app = build_http_app(core, last_polled=last_polled, webhook=webhook)
     if password := core.settings.admin_password:
-        from src.web.admin_access import Access  # 5 MB and 60 ms, for those who want it
+        from src.web.admin_access import AdminAccess  # 5 MB and 60 ms, only if it is configured
         from src.web.admin_pages import build_admin_app
 
         reader = core.settings.admin_reader_password
         passwords = [one.get_secret_value() for one in (password, reader) if one]
-        app.mount("/admin", build_admin_app(core, Access(*passwords)))
+        app.mount("/admin", build_admin_app(core, AdminAccess(*passwords)))
     if core.settings.app_url and (token := core.settings.telegram_bot_token):
         from src.web.app_api import build_web_app
 
-        permits = partial(_access(core).permits, chat_id=None)
+        permits = partial(_build_access(core).permits, chat_id=None)
         app.mount("/app", build_web_app(core, token.get_secret_value(), permits))
     settings = core.settings
     return HttpServer(app, settings.http_host, settings.http_port, settings.trusted_proxies)
 
 
 def _bind(server: HttpServer, *, required: bool) -> socket | None:
-    """The server's port; a receiver needs it, a worker beside it does without."""
+    """Bind the port: a receiver needs it, a worker beside it does without."""
     try:
         return server.bind()
     except ConfigError as error:
@@ -177,19 +173,19 @@ async def _serve(server: HttpServer, listener: socket | None) -> None:
         await server.serve(sockets=[listener])
 
 
-async def _until_reached(bot: Bot) -> BotIdentity:
-    """Who we are, as soon as Telegram says so.
+async def _fetch_identity(bot: Bot) -> updates.BotIdentity:
+    """Ask Telegram for the identity of the bot, until it answers.
 
     Raises:
-        ConfigError: Telegram says several times in a row that it does not know the token.
+        ConfigError: Telegram refuses the token several times in a row.
     """
     pause, unauthorized = 0.5, 0
     while True:
         try:
-            return await get_identity(bot)
+            return await setup.get_identity(bot)
         except ConfigError:
             unauthorized += 1
-            if unauthorized == UNAUTHORIZED:
+            if unauthorized == receiver.UNAUTHORIZED:
                 raise
             logger.error("Telegram does not know this token; asking again")  # noqa: TRY400
         except DeliveryError as error:
@@ -200,25 +196,22 @@ async def _until_reached(bot: Bot) -> BotIdentity:
 
 
 async def _announce(bot: Bot, core: Core) -> None:
-    """Set the webhook and the commands, as often as it takes."""
     pause = 1.0
     while True:
         try:
-            await announce(bot, core.settings)
+            return await setup.announce(bot, core.settings)
         except AiogramError as error:
             logger.warning("Telegram did not take the commands or webhook", exc_info=error)
             await asyncio.sleep(pause)
             pause = min(MAX_PAUSE * 10, pause * 2)
-        else:
-            return
 
 
 async def _run_until(
     stop: asyncio.Event, jobs: list[Coroutine[Any, Any, None]], workers: Workers, http: HttpServer
 ) -> None:
-    """Run the jobs side by side; on ``stop``, or when one fails, drain the workers and end."""
+    """Run the jobs concurrently; on ``stop``, or when one fails, drain the workers and end."""
     tasks = [asyncio.ensure_future(job) for job in jobs]
-    receive = tasks[2:]
+    others = tasks[2:]  # all but the workers and the HTTP server, which drain
     stopped = asyncio.ensure_future(stop.wait())
     pending: set[asyncio.Future[Any]] = {*tasks, stopped}
     failed: BaseException | None = None
@@ -226,7 +219,7 @@ async def _run_until(
         done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
         failed = next((task.exception() for task in done if task.exception()), None)
     logger.info("stopping: finishing the turns that are under way")
-    for task in (*receive, stopped):
+    for task in (*others, stopped):
         task.cancel()
     workers.stop()
     http.stop()

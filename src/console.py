@@ -1,6 +1,6 @@
-"""The console: every line of stdin is a message of one user, the reply goes to stdout.
+"""Console: each line of stdin is a message of one user, replies go to stdout.
 
-On a terminal the arrow keys recall what was typed before.
+On a terminal the arrow keys recall earlier lines.
 """
 
 import asyncio
@@ -27,37 +27,24 @@ from src.history.turn_repo import AnswerSource, StoredAnswer
 from src.pg.client import storable
 from src.pg.user_settings_repo import Mode, UserSettings
 from src.reading.relative_dates import resolved_dates
-from src.talk.command_service import COMMANDS, Command, parse_command
-from src.talk.turn_state import AnswerView, IncomingMessage, Teaching, Turn
-from src.talk.zones import zone_note
+from src.talk import command_service, turn_state, zones
 from src.texts import Language, detect_language, say
 from src.texts.reply import ReplyFile
 
 logger = logging.getLogger(__name__)
 
-# Lines that a person types on a terminal: the arrow keys recall what was typed before.
-#
-# What is recalled lives in the process alone and is written nowhere: a file of it would hold words
-# that neither /new nor forgetting reaches.
-
-NOT_SHOWN = "\x01{}\x02"  # tells readline that a colour takes no room in the line
-
-
-def prompt_of(sign: str, colour: str, reset: str) -> str:
-    """A coloured sign to type behind."""
-    if "readline" not in sys.modules:
-        return f"{colour}{sign}{reset} "
-    return f"{NOT_SHOWN.format(colour)}{sign}{NOT_SHOWN.format(reset)} "
+# The history of typed lines stays in memory: a file would hold words that neither /new nor
+# forgetting reaches.
 
 
 @contextmanager
-def kept_terminal(descriptor: int) -> Iterator[None]:
-    """Leave the terminal as it was, also when interrupted while the user types."""
-    with contextlib.suppress(ImportError):  # some Pythons come without: no arrow keys there
-        import readline  # from now on ``input`` uses it
+def restored_terminal(descriptor: int) -> Iterator[None]:
+    """Restore the mode of the terminal at the end, also after an interrupt during input."""
+    with contextlib.suppress(ImportError):  # missing in some Pythons: no arrow keys
+        import readline  # ``input`` uses it from now on
 
-        # A pasted text is as many messages as it has lines, as everywhere in the console; and
-        # the terminal needs no telling at the end that nobody expects a paste any more.
+        # Each line of a pasted text is a message, as for any other input; and there is no mode
+        # to switch off in the terminal at the end.
         readline.parse_and_bind("set enable-bracketed-paste off")
     before = termios.tcgetattr(descriptor)
     try:
@@ -67,14 +54,14 @@ def kept_terminal(descriptor: int) -> Iterator[None]:
 
 
 async def read_line(prompt: str) -> str | None:
-    """The next line of the terminal that is stdin and stdout; None when the input ends.
+    """Read the next line of the terminal that is stdin and stdout; None at the end of the input.
 
-    It is read in a thread that nobody waits for: Ctrl-C ends the program, not only the line.
+    A daemon thread reads it, which is never joined, so that Ctrl-C ends the program at once.
     """
     loop = asyncio.get_running_loop()
     line: asyncio.Future[str | None] = loop.create_future()
 
-    def tell(text: str | None) -> None:
+    def resolve(text: str | None) -> None:
         if not line.done():
             line.set_result(text)
 
@@ -82,8 +69,8 @@ async def read_line(prompt: str) -> str | None:
         text = None
         with contextlib.suppress(EOFError):
             text = input(prompt)
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
-            loop.call_soon_threadsafe(tell, text)
+        with contextlib.suppress(RuntimeError):  # the loop is closed
+            loop.call_soon_threadsafe(resolve, text)
 
     threading.Thread(target=read, name="terminal", daemon=True).start()
     return await line
@@ -95,19 +82,19 @@ BLUE, GREY, RESET = "\x1b[36m", "\x1b[2m", "\x1b[0m"
 
 @dataclass
 class ConsoleStreams:
-    """Where the console reads and writes; on a terminal it shows a prompt and colours."""
+    """Streams of the console; a terminal gets a prompt and colours."""
 
     source: TextIO
     target: TextIO
 
     @property
     def is_terminal(self) -> bool:
-        """Whether a person sits in front of it."""
+        """True if both streams are a terminal."""
         return self.source.isatty() and self.target.isatty()
 
 
 class Console:
-    """Talks with one user through text streams."""
+    """Conversation with one user over text streams."""
 
     def __init__(
         self,
@@ -117,9 +104,8 @@ class Console:
         as_json: bool = False,
         streams: ConsoleStreams | None = None,
     ) -> None:
-        """Talk as this user; with ``as_json`` each reply is one JSON object a line."""
+        """Talk as this user; with ``as_json`` each reply is one line of JSON."""
         self._core = core
-        self._agent = core.agent
         self._commands = core.commands
         self._memory = core.memory.digest
         self._owner = Owner(user_id)
@@ -129,37 +115,36 @@ class Console:
         self._language: Language = "ru"
 
     async def run(self) -> None:
-        """Answer line after line, until the input ends."""
+        """Answer line after line until the input ends."""
         if not self._streams.is_terminal:
             await self._talk()
             return
-        self._write(f"{GREY}{self._hello()}{RESET}\n\n")
+        greeting = say("console_hello", self._language)
+        if not self._commands.has_model:
+            greeting = f"{greeting}\n{say('offline_note', self._language)}"
+        self._write(f"{GREY}{greeting}{RESET}\n\n")
         try:
-            with kept_terminal(self._streams.source.fileno()):
+            with restored_terminal(self._streams.source.fileno()):
                 await self._talk()
-        finally:  # what the shell says next begins a line
+        finally:  # so that the shell's prompt begins a line
             self._write("\n")
 
-    def _hello(self) -> str:
-        hello = say("console_hello", self._language)
-        if self._commands.has_model:
-            return hello
-        return f"{hello}\n{say('offline_note', self._language)}"
-
     async def _talk(self) -> None:
-        while (line := await self._read()) is not None:
+        while (line := await self._read_line()) is not None:
             text = storable(line).strip()
             if text:
                 await self._answer(text)
 
-    async def _read(self) -> str | None:
+    async def _read_line(self) -> str | None:
         if self._streams.is_terminal:
-            return await read_line(prompt_of(">", BLUE, RESET))
+            # Readline has to know that a colour takes no room in the line.
+            colour = "\x01{}\x02" if "readline" in sys.modules else "{}"
+            return await read_line(f"{colour.format(BLUE)}>{colour.format(RESET)} ")
         line = await asyncio.to_thread(self._streams.source.readline)
         return line.removesuffix("\n") if line else None
 
     async def _answer(self, text: str) -> None:
-        command = parse_command(text)
+        command = command_service.parse_command(text)
         if command is not None:
             await self._run_command(command)
             return
@@ -169,52 +154,51 @@ class Console:
             logger.error("no answer", exc_info=error)  # noqa: TRY400  (logged in our own way)
             self._reply(say(error.text_key, self._language))
 
-    async def _run_command(self, command: Command) -> None:
-        entry = COMMANDS.get(command.name)
+    async def _run_command(self, command: command_service.Command) -> None:
+        entry = command_service.COMMANDS.get(command.name)
         if entry is not None and entry.kind == "teach" and command.argument:
-            await self._run_turn(command.argument, Teaching())
+            await self._run_turn(command.argument, turn_state.Teaching())
             return
-        called, _ = await self._called()
-        is_untold = command.name == "remind" and not called.has_zone
-        called = replace(called, argument=command.argument, has_zone=not is_untold)
+        called, _ = await self._load_caller()
+        lacks_zone = command.name == "remind" and not called.has_zone
+        called = replace(called, argument=command.argument, has_zone=not lacks_zone)
         reply = await self._commands.run(command.name, called)
         for file in reply.files:
-            await asyncio.to_thread(_keep_file, file)
+            await asyncio.to_thread(_save_file, file)
         text = reply.text
         if command.name == "remind" and reply.rows:
             text = f"{text}\n{say('console_reminder', self._language)}"
-            if is_untold:  # it names the zone
+            if lacks_zone:  # the reply names the zone
                 text = f"{text}\n{say('console_zone', self._language)}"
         self._reply(text, mode=(await self._commands.settings.get(self._owner)).mode)
         await self._in_background(self._after_command())
 
     async def _after_command(self) -> None:
-        """Read what /new deleted; index what /undo brought back."""
+        """Read the messages that /new deleted; index those that /undo restored."""
         await self._memory.read_parting()
         await self._memory.index_pending()
         await self._memory.indexer.embed_pending()
 
-    async def _run_turn(self, text: str, teaching: Teaching | None = None) -> None:
+    async def _run_turn(self, text: str, teaching: turn_state.Teaching | None = None) -> None:
         self._language = detect_language(text, self._language)
-        called, known = await self._called()
-        incoming = IncomingMessage(
-            self._owner, text, called.moment, called.language, called.time_zone, known.mode,
-            teaching=teaching, answer_length=known.answer_length, memory_on=known.memory_on,
-            has_zone=called.has_zone, has_reminders=known.has_reminders,
+        called, chosen = await self._load_caller()
+        incoming = turn_state.IncomingMessage(
+            self._owner, text, called.moment, called.language, called.time_zone, chosen.mode,
+            teaching=teaching, answer_length=chosen.answer_length, memory_on=chosen.memory_on,
+            has_zone=called.has_zone, has_reminders=chosen.has_reminders,
         )  # fmt: skip
-        turn = Turn(incoming, _ConsoleView(self._reply))
-        await self._agent.run_turn(turn)
+        turn = turn_state.Turn(incoming, _ConsoleView(self._reply))
+        await self._core.agent.run_turn(turn)
         await self._in_background(self._memory.remember_turn(turn.conversation_id))
 
-    async def _called(self) -> tuple[Called, UserSettings]:
-        """Who sits here, now, and what they chose."""
-        known = await self._commands.settings.get(self._owner)
-        called = self._core.called(self._owner, known, self._language)
+    async def _load_caller(self) -> tuple[Called, UserSettings]:
+        chosen = await self._commands.settings.get(self._owner)
+        called = self._core.called(self._owner, chosen, self._language)
         self._time_zone = called.time_zone
-        return called, known
+        return called, chosen
 
     async def _in_background(self, work: Awaitable[None]) -> None:
-        """Do what jobs do in the bot; a failure is retried with the next message."""
+        """Do the work of background jobs; a failure is retried after the next message."""
         try:
             await work
         except AppError as error:
@@ -231,7 +215,7 @@ class Console:
                     {
                         "uid": source.uid,
                         "text": source.text,
-                        "said_at": self._local(source).isoformat(),
+                        "said_at": self._local_time(source).isoformat(),
                     }
                     for source in sources
                 ],
@@ -244,12 +228,12 @@ class Console:
         lines = [reply]
         if answer and sources:
             lines += ["", say("sources_title", self._language)]
-            lines += [self._source_line(source) for source in sources]
+            lines += [self._format_source(source) for source in sources]
         end = "\n\n" if self._streams.is_terminal else "\n"
         self._write("\n".join(lines) + end)
 
-    def _source_line(self, source: AnswerSource) -> str:
-        said_at = self._local(source)
+    def _format_source(self, source: AnswerSource) -> str:
+        said_at = self._local_time(source)
         line = say(
             "source_line",
             self._language,
@@ -260,7 +244,7 @@ class Console:
         dates = resolved_dates(source.text, said_at)
         return f"{line} ({', '.join(dates)})" if dates else line
 
-    def _local(self, source: AnswerSource) -> datetime:
+    def _local_time(self, source: AnswerSource) -> datetime:
         return local_time(source.said_at, self._time_zone)
 
     def _write(self, text: str) -> None:
@@ -268,20 +252,18 @@ class Console:
         self._streams.target.flush()
 
 
-class _ConsoleView(AnswerView):
-    """Shows an answer when it is whole."""
-
+class _ConsoleView(turn_state.AnswerView):
     def __init__(self, reply: Callable[..., None]) -> None:
         super().__init__()
         self._reply = reply
 
     async def deliver(
         self,
-        turn: Turn,
+        turn: turn_state.Turn,
         answer: StoredAnswer,
         on_part: Callable[[int], Awaitable[None]],  # noqa: ARG002
     ) -> int:
-        """Write it, in one part."""
+        """Print the answer in one part."""
         text = answer.text
         if answer.changes.reminders:
             text = f"{text}\n{say('console_reminder', turn.incoming.language)}"
@@ -291,22 +273,21 @@ class _ConsoleView(AnswerView):
             text = f"{text}\n\n🕒 {say('console_zones', language, places=places)}"
         if answer.changes.names_zone:
             hint = say("console_zone", turn.incoming.language)
-            text = f"{text}\n\n{zone_note(turn.incoming.called)} {hint}"
+            text = f"{text}\n\n{zones.zone_note(turn.incoming.called)} {hint}"
         if turn.incoming.problem:
             text = f"{text}\n\n{turn.incoming.problem}"
         self._reply(text, answer, mode=turn.incoming.mode)
         return 1
 
 
-def _keep_file(file: ReplyFile) -> None:
-    """Put a file of a reply where the console was started; an older one of that name goes."""
+def _save_file(file: ReplyFile) -> None:
     with file.content, Path(file.name).open("wb") as target:
         file.content.seek(0)
         shutil.copyfileobj(file.content, target)
 
 
 def _standard_streams() -> ConsoleStreams:
-    """Stdin and stdout as UTF-8, whatever the locale says; broken bytes become U+FFFD."""
+    """Return stdin and stdout as UTF-8 in any locale; broken bytes become U+FFFD."""
     for stream in (sys.stdin, sys.stdout):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors="replace")

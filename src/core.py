@@ -1,4 +1,4 @@
-"""The objects that every command shares, built once: database, repositories, model, agent."""
+"""Objects that all commands share: database, repositories, models, services, agent."""
 
 import asyncio
 import gc
@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime
 from functools import cache, partial
 
-import src.llm  # noqa: F401  (what LangChain imports, the lean way)
+import src.llm  # noqa: F401  (sets up lean imports before LangChain)
 
 # isort: split
 from langchain_core.language_models import BaseChatModel
@@ -23,11 +23,7 @@ from src.base.providers import find_provider
 from src.base.zones import first_zone
 from src.history.conversation_repo import ConversationRepository, set_conversation_repo_factory
 from src.history.turn_repo import TurnRepository
-from src.llm import prompt_cache
-from src.llm.chat import ModelCaller, build_provider_model
-from src.llm.embeddings import MAX_WAIT, QuietMoments, build_embedder
-from src.llm.endpoints import build_reranker, build_transcriber
-from src.llm.tokens import TokenCounter
+from src.llm import chat, embeddings, endpoints, prompt_cache, tokens
 from src.media.attachments import AttachmentService
 from src.memory.batch_extraction import BatchExtractionService
 from src.memory.budget import DailyCeilings
@@ -49,21 +45,14 @@ from src.pg.embedded import open_newest_database
 from src.pg.global_settings_repo import GlobalSettingsRepository
 from src.pg.user_settings_repo import UserSettings, UserSettingsRepository
 from src.privacy.export import ExportService
-from src.queue.dead_jobs import JobDeathRepository
-from src.queue.update_repo import UpdateRepository, WaitingUpdate
-from src.reading.reminder_phrases import read_reminder
-from src.reading.time_expressions import read_time
-from src.reading.words import content_words
+from src.queue import dead_jobs, update_repo
+from src.reading import reminder_phrases, time_expressions, words
 from src.reminders.reminder_repo import ReminderRepository
 from src.reminders.reminder_service import ReminderService
 from src.reminders.screens import ReminderScreens
-from src.talk.command_service import CommandService
-from src.talk.main_graph import Graph, Models, build_graph, checkpoint_serde
-from src.talk.prompt import system_prompt
-from src.talk.questions import CheckpointStore, QuestionService
+from src.talk import command_service, main_graph, prompt, questions, turn
 from src.talk.settings import SettingsScreens, SettingsService
 from src.talk.tools import ToolHistoryService, build_tools, useless_tools
-from src.talk.turn import AgentService
 from src.talk.zones import ZoneService
 from src.texts import choose_language
 
@@ -71,21 +60,21 @@ logger = logging.getLogger(__name__)
 
 
 class MemoryRoom:
-    """The parts of the memory that others use; nothing here connects to anything at first.
+    """Parts of the memory that others use; building it connects to nothing.
 
     Attributes:
-        memories: What graph, tools and commands call.
-        digest: What the background does after a turn.
-        batches: What it lets a provider do for many users together.
-        consolidation: What it compares at night.
-        compaction: Summarises what leaves the window.
-        summary_llm: The model that summarises.
-        retriever: Searches, under ``memories``.
-        index: What the index holds.
+        memories: Facts, for graph, tools and commands.
+        digest: Background work after a turn.
+        batches: Extraction for many users by batch APIs.
+        consolidation: Nightly comparison of facts.
+        compaction: Summaries of messages that leave the window.
+        summary_llm: Model of the summaries.
+        retriever: Search, which ``memories`` uses.
+        index: Search index.
         indexer: Fills the index; ``reembed`` uses it alone.
-        space: The embedding model that serves.
-        embeddings: What is stored of embedding models.
-        settings: What an operator may change while the bot runs.
+        space: Serving embedding model.
+        embeddings: Stored embedding models.
+        settings: Settings that an operator changes while the bot runs.
     """
 
     def __init__(
@@ -94,18 +83,18 @@ class MemoryRoom:
         client: PgClient,
         stored: GlobalSettingsRepository,
         metrics: Metrics,
-        quiet: QuietMoments,
+        quiet: embeddings.QuietMoments,
         ceilings: DailyCeilings,
     ) -> None:
-        """Wire it on ``client``."""
+        """Build the parts on ``client``."""
         self.settings = stored
         self.space = ServingSpace(
-            lambda name: build_embedder(settings, name, metrics, quiet),
+            lambda name: embeddings.build_embedder(settings, name, metrics, quiet),
             stored,
             settings.embedding_model,
             client,
         )
-        self.retriever = Retriever(client, self.space, metrics, build_reranker(settings))
+        self.retriever = Retriever(client, self.space, metrics, endpoints.build_reranker(settings))
         writer = MemoryWriter(client, self.space, stored)
         self.memories = Memories(client, self.retriever, writer, stored)
         self.index = SearchIndexRepository(client)
@@ -126,32 +115,32 @@ class MemoryRoom:
         self.consolidation = ConsolidationService(client, writer, self.space, stored, metrics)
 
     async def close(self) -> None:
-        """Close the connections to the embedder and the reranker."""
+        """Close the connections of embedder, batch APIs and reranker."""
         await self.space.close()
         await self.batches.close()
         await self.retriever.close()
 
 
 class Core:
-    """What all doors have in common; building it connects to nothing."""
+    """Objects that all doors share; building it connects to nothing."""
 
     def __init__(
         self, settings: Settings, client: PgClient, *, extra_tools: Sequence[BaseTool] = ()
     ) -> None:
-        """Wire the objects on ``client``; the model may call ``extra_tools`` beside our own."""
+        """Build the objects on ``client``; the model may call ``extra_tools`` as well."""
         self.settings, self.client, self.dsn = settings, client, client.dsn
         self.metrics = Metrics()
-        stored, quiet = GlobalSettingsRepository(client), QuietMoments()
+        stored, quiet = GlobalSettingsRepository(client), embeddings.QuietMoments()
         self.quiet = quiet
         self.conversations = ConversationRepository(client)
         set_conversation_repo_factory(lambda: self.conversations)
         self.turns = TurnRepository(client)
-        self.updates = UpdateRepository(client)
-        self.put_aside = JobDeathRepository(client)
+        self.updates = update_repo.UpdateRepository(client)
+        self.put_aside = dead_jobs.JobDeathRepository(client)
         self.user_settings = UserSettingsRepository(client)
         self.exports = ExportService(client)
         self.live_settings = SettingsService(client, stored, settings)
-        self.counter = TokenCounter(settings.chat_model_name)
+        self.counter = tokens.TokenCounter(settings.chat_model_name)
         self.ceilings = DailyCeilings(
             client, stored, self.metrics, settings.timezone, settings.admin_user_ids
         )
@@ -161,13 +150,13 @@ class Core:
         self.attachments = AttachmentService(
             client,
             self.ceilings,
-            transcriber=build_transcriber(settings),
+            transcriber=endpoints.build_transcriber(settings),
             vision=build_vision(settings, self.metrics),
         )
-        checkpoints = CheckpointStore(client.dsn, checkpoint_serde())
-        self.questions = QuestionService(client, self.memory.memories, checkpoints)
+        checkpoints = questions.CheckpointStore(client.dsn, main_graph.checkpoint_serde())
+        self.questions = questions.QuestionService(client, self.memory.memories, checkpoints)
         self.zones = ZoneService(self.user_settings, self.reminders, client)
-        self.agent = AgentService(
+        self.agent = turn.AgentService(
             client,
             self._build_graph(extra_tools),
             self.memory.memories,
@@ -181,25 +170,25 @@ class Core:
         self.commands = self._build_commands()
 
     def called(
-        self, owner: Owner, chosen: UserSettings | WaitingUpdate, *heard: str | None,
+        self, owner: Owner, chosen: UserSettings | update_repo.WaitingUpdate, *heard: str | None,
         member: int | None = None,
     ) -> Called:  # fmt: skip
-        """Who calls now, by what they chose; ``heard`` are languages of who chose none."""
+        """Build the caller; ``heard`` are fallback languages, used if the user chose none."""
         language = choose_language(chosen.language, *heard)
         zone = chosen.time_zone or first_zone(language, self.settings.timezone)
         has_zone, now = chosen.time_zone is not None, datetime.now(UTC)
         return Called(owner, language, now, zone, member=member, has_zone=has_zone)
 
     async def close(self) -> None:
-        """Close the connections that were opened meanwhile."""
+        """Close the connections that were opened since."""
         await self.servers.close()
         await self.questions.aclose()
         await self.memory.close()
 
     async def warm_up(self) -> None:
-        """Load what every turn would wait for, the embedder.
+        """Load the embedder, which every turn needs.
 
-        A failure is no reason not to start: it is met again, and told, when a turn needs it.
+        A failure does not prevent the start: the turn that needs it fails again, and reports it.
         """
         try:
             await self.memory.space.embed_query("?")
@@ -207,24 +196,24 @@ class Core:
             logger.warning("the memory is not warm", exc_info=error)
 
     async def prepare_readers(self) -> None:
-        """Load what only some turns would wait for, one after the other, while none is under way.
+        """Load what only some turns need, one after the other, while no turn is running.
 
-        Those are the expressions that read times and reminders, and the dictionaries.
+        These are the expressions that read times and reminders, and the dictionaries.
         """
         now, zone = datetime.now(UTC), self.settings.timezone
         for read in (
-            partial(content_words, "слово"),
-            partial(read_time, "5 марта", now),
-            partial(read_reminder, "напомни завтра", now, zone),
+            partial(words.content_words, "слово"),
+            partial(time_expressions.read_time, "5 марта", now),
+            partial(reminder_phrases.read_reminder, "напомни завтра", now, zone),
         ):
-            await self.quiet.wait(MAX_WAIT)
+            await self.quiet.wait(embeddings.MAX_WAIT)
             await asyncio.to_thread(read)
-        gc.collect()  # else free lists hold 10 MB of what was compiled
+        gc.collect()  # else free lists retain 10 MB from the compilation
 
     async def read_ahead(self) -> None:
-        """Let a server in the operator's network read what every prompt begins with.
+        """Let a server in the operator's network process the common beginning of all prompts.
 
-        So the first user does not wait for it. A provider's call would cost money.
+        So the first user does not wait for it. With a provider, the call would cost money.
         """
         provider = find_provider(self.settings.chat_model_name)
         is_near = provider is not None and provider.is_near(self.settings)
@@ -235,12 +224,12 @@ class Core:
             useless = useless_tools(memory_on=True, has_reminders=False, has_files=False)
             own = (tool for tool in self._tools if tool.name not in useless)
             tools = [*own, *self.servers.tools()]
-            start = [SystemMessage(system_prompt(self.settings.persona)), HumanMessage("?")]
+            start = [SystemMessage(prompt.system_prompt(self.settings.persona)), HumanMessage("?")]
             await self._caller.read_ahead(self._caller.with_tools(tools), start)
         except AppError as error:
             logger.info("the model has not read its prompt ahead", exc_info=error)
 
-    def _build_graph(self, extra_tools: Sequence[BaseTool]) -> Graph:
+    def _build_graph(self, extra_tools: Sequence[BaseTool]) -> main_graph.Graph:
         settings, client, memories = self.settings, self.client, self.memory.memories
         provider = find_provider(settings.chat_model_name)
         self._caller = build_caller(
@@ -250,7 +239,7 @@ class Core:
             contents=prompt_cache.CachedContentRepository(client),
             embed=self.memory.space.embed_line,
         )
-        models = Models(
+        models = main_graph.Models(
             caller=self._caller,
             summary_llm=self.memory.summary_llm,
             counter=self.counter,
@@ -262,7 +251,7 @@ class Core:
             *build_tools(memories, self.reminders, self.zones, self.attachments),
             *extra_tools,
         ]
-        return build_graph(
+        return main_graph.build_graph(
             models,
             self._tools,
             memories,
@@ -271,9 +260,9 @@ class Core:
             tool_runs=ToolHistoryService(client),
         )
 
-    def _build_commands(self) -> CommandService:
+    def _build_commands(self) -> command_service.CommandService:
         client, memories, settings = self.client, self.memory.memories, self.settings
-        return CommandService(
+        return command_service.CommandService(
             self.agent,
             memories,
             client,
@@ -293,16 +282,17 @@ class Core:
 async def open_core(
     settings: Settings, dsn: str | None = None, *, extra_tools: Sequence[BaseTool] = ()
 ) -> AsyncIterator[Core]:
-    """Build what stands on the database.
+    """Open the database, and build the core on it.
 
     Args:
         settings: The settings.
-        dsn: What ``open_newest_database`` gave; without it, the settings' own is opened.
-        extra_tools: What the model may call beside our own tools.
+        dsn: Address from ``open_newest_database``; without it, the database of the settings
+            is opened.
+        extra_tools: Tools for the model beside our own.
 
     Raises:
         StorageUnavailableError: The database cannot be reached.
-        ConfigError: As ``open_newest_database``.
+        ConfigError: See ``open_newest_database``.
     """
     async with AsyncExitStack() as stack:
         if dsn is None:
@@ -318,8 +308,8 @@ async def open_core(
         yield core
 
 
-def build_vision(settings: Settings, metrics: Metrics) -> ModelCaller | None:
-    """Who looks at pictures: ``VISION_MODEL``, else the chat model, if it is a real one."""
+def build_vision(settings: Settings, metrics: Metrics) -> chat.ModelCaller | None:
+    """Build the caller for pictures: ``VISION_MODEL``, else the chat model, unless offline."""
     name = settings.vision_model or settings.chat_model_name
     return None if name == OFFLINE_MODEL else build_caller(settings, name, metrics=metrics)
 
@@ -327,10 +317,10 @@ def build_vision(settings: Settings, metrics: Metrics) -> ModelCaller | None:
 def build_prompt_cache(
     settings: Settings,
     model: BaseChatModel,
-    counter: TokenCounter,
+    counter: tokens.TokenCounter,
     contents: prompt_cache.CachedContentRepository,
 ) -> prompt_cache.PromptCache:
-    """What makes the provider of the chat model keep the beginning of its prompts."""
+    """Build the cache of prompt beginnings for the provider of the chat model."""
     provider = find_provider(settings.chat_model_name)
     if provider is None or not provider.keeps_prompts(settings):
         return prompt_cache.PromptCache()
@@ -342,8 +332,8 @@ def build_prompt_cache(
     return prompt_cache.StoredPromptCache(model, name, counter=counter, contents=contents)
 
 
-def build_extraction_caller(settings: Settings, metrics: Metrics, name: str) -> ModelCaller:
-    """Who reads windows for facts: the model of this name, else ``EXTRACTION_MODEL``."""
+def build_extraction_caller(settings: Settings, metrics: Metrics, name: str) -> chat.ModelCaller:
+    """Build the caller that extracts facts: model ``name``, else ``EXTRACTION_MODEL``."""
     provider = find_provider(name)
     if name and (provider is None or not provider.is_configured(settings)):
         logger.warning("memory_extraction_model has no provider or key: EXTRACTION_MODEL reads")
@@ -354,32 +344,37 @@ def build_extraction_caller(settings: Settings, metrics: Metrics, name: str) -> 
 def build_chat_model(
     settings: Settings, name: str | None = None, embed: Embed | None = None
 ) -> BaseChatModel:
-    """The chat model ``name``, a provider's or the notebook; by default the settings' own."""
+    """Build the chat model ``name``, a provider's or the notebook; default: ``LLM_MODEL``."""
     name = name or settings.chat_model_name
-    is_offline = name == OFFLINE_MODEL
-    return OfflineChatModel(embed=embed) if is_offline else build_provider_model(settings, name)
+    if name == OFFLINE_MODEL:
+        return OfflineChatModel(embed=embed)
+    return chat.build_provider_model(settings, name)
 
 
 def build_caller(
     settings: Settings,
     name: str | None = None,
-    counter: TokenCounter | None = None,
+    counter: tokens.TokenCounter | None = None,
     metrics: Metrics | None = None,
     contents: prompt_cache.CachedContentRepository | None = None,
     embed: Embed | None = None,
-) -> ModelCaller:
-    """The caller of a chat model, by default of ``LLM_MODEL``.
+) -> chat.ModelCaller:
+    """Build the caller of a chat model, by default of ``LLM_MODEL``.
 
-    ``counter`` learns from it, ``metrics`` counts its calls; with ``contents`` its provider is to
-    keep the beginnings of the prompts, whose tokens ``counter`` counts; ``embed`` is for the
-    notebook.
+    Args:
+        settings: The settings.
+        name: Name of the model.
+        counter: Learns the number of tokens from the model's replies.
+        metrics: Counts the calls.
+        contents: With it, the provider caches prompt beginnings, whose tokens ``counter`` counts.
+        embed: Embeds lines for the notebook.
     """
     name = name or settings.chat_model_name
     model = build_chat_model(settings, name, embed)
     cache = None
     if counter is not None and contents is not None:
         cache = build_prompt_cache(settings, model, counter, contents)
-    return ModelCaller(
+    return chat.ModelCaller(
         model,
         name,
         timeout=settings.llm_timeout,

@@ -1,7 +1,7 @@
-"""Packages of others, imported without the parts that are never used here.
+"""Lean imports of third-party packages: without the parts that the bot never uses.
 
-They import all that they have: the 500 types of OpenAI's API, the stemmers of 36 languages. That
-is half a second of processor and 14 MB.
+They import everything eagerly: the 500 types of OpenAI's API, the stemmers of 36 languages. That
+costs half a second of processor time and 14 MB.
 """
 
 import ast
@@ -16,17 +16,17 @@ from typing import Any
 
 
 def import_on_demand(name: str) -> None:
-    """Let a package, and those in it, import what they export when it is first asked for.
+    """Let a package and its subpackages import their exports lazily, at the first access.
 
-    Only what their ``__init__.py`` imports from beside itself is there; the rest of it never runs.
-    Does nothing where the package is imported already, or not installed.
+    Only names that their ``__init__.py`` imports from its own submodules are available; its other
+    code never runs. Does nothing if the package is imported already, or not installed.
 
     Args:
-        name: Its full name.
+        name: Full name of the package.
     """
     parent, _, own_name = name.rpartition(".")
-    found = find_spec(parent) if parent else None
-    spec = PathFinder.find_spec(name, found.submodule_search_locations if found else None)
+    export = find_spec(parent) if parent else None
+    spec = PathFinder.find_spec(name, export.submodule_search_locations if export else None)
     if name in sys.modules or spec is None or spec.origin is None:
         return
     package = sys.modules[name] = module_from_spec(spec)
@@ -38,7 +38,7 @@ def import_on_demand(name: str) -> None:
 
 
 class _Exports:
-    """The names that a package exports, as its ``__getattr__``."""
+    """Module-level ``__getattr__`` of a package."""
 
     def __init__(self, package: ModuleType) -> None:
         """Read nothing yet."""
@@ -46,19 +46,19 @@ class _Exports:
         self._homes: dict[str, tuple[str, str]] | None = None
 
     def __call__(self, name: str) -> Any:
-        """Import what is exported under a name."""
+        """Import an export by its name."""
         if self._homes is None:
-            self._homes = dict(_exports(Path(self._package.__file__ or "")))
+            self._homes = dict(_read_exports(Path(self._package.__file__ or "")))
         if name not in self._homes:
             raise AttributeError(f"{self._package.__name__} has no {name}")
-        home, its_name = self._homes[name]
-        found = getattr(import_module(f".{home}", self._package.__name__), its_name)
-        setattr(self._package, name, found)
-        return found
+        home, original_name = self._homes[name]
+        export = getattr(import_module(f".{home}", self._package.__name__), original_name)
+        setattr(self._package, name, export)
+        return export
 
 
-def _exports(file: Path) -> Iterator[tuple[str, tuple[str, str]]]:
-    """Each name that an ``__init__.py`` imports from beside itself, its module, its name there."""
+def _read_exports(file: Path) -> Iterator[tuple[str, tuple[str, str]]]:
+    """Yield each name that an ``__init__.py`` imports from a submodule, with its origin."""
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and node.level == 1 and node.module:
             for alias in node.names:

@@ -26,9 +26,9 @@ from src.memory.ranking import LEXICAL_WEIGHT, RankedQuery, rank
 from src.memory.retrieval_repo import Hit
 from src.memory.retriever import Query
 from src.operate.evaluation import (
-    FIRST_THROW_AWAY,
-    Conversation,
-    Question,
+    FIRST_TEMPORARY_ID,
+    LocomoConversation,
+    LocomoQuestion,
     Report,
     load_conversations,
     store_conversation,
@@ -54,7 +54,7 @@ class Asked:
     query: RankedQuery
     right: frozenset[str]
     kind: str = ""
-    question: Question | None = None
+    question: LocomoQuestion | None = None
     plain: Sequence[str] = ()
 
 
@@ -126,7 +126,7 @@ async def ask_conversations(core: Core, path: Path) -> list[Asked]:
     """Store the conversations of a file, ask the questions of categories 1 to 4."""
     asked: list[Asked] = []
     for conversation in load_conversations(path):
-        owner = Owner(FIRST_THROW_AWAY + secrets.randbelow(2**60))
+        owner = Owner(FIRST_TEMPORARY_ID + secrets.randbelow(2**60))
         ids = store_conversation(core.conversations, core.memory.index, owner, conversation)
         uids = {dia_id: uid for uid, dia_id in ids.items()}
         await core.memory.indexer.embed_pending()
@@ -141,7 +141,7 @@ async def ask_conversations(core: Core, path: Path) -> list[Asked]:
     return asked
 
 
-def bm25_orders(conversation: Conversation) -> list[list[str]]:
+def bm25_orders(conversation: LocomoConversation) -> list[list[str]]:
     """For each question what plain BM25 (bm25s, its own tokens) finds of what people said."""
     import bm25s  # of requirements-dev.txt: only this table needs it
 

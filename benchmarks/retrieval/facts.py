@@ -30,10 +30,10 @@ from src.memory.retriever import Query
 from src.memory.turn_context import TurnContext
 from src.memory.writer import Said
 from src.operate.evaluation import (
-    FIRST_THROW_AWAY,
-    Conversation,
+    FIRST_TEMPORARY_ID,
+    LocomoConversation,
+    LocomoTurn,
     Report,
-    Turn,
     load_conversations,
     store_conversation,
 )
@@ -60,7 +60,7 @@ class Outcome:
     )
 
 
-def oracle(turn: Turn, asked: Sequence[Mapping[str, Any]]) -> Fact:
+def oracle(turn: LocomoTurn, asked: Sequence[Mapping[str, Any]]) -> Fact:
     """The fact of a message that answers these questions."""
     answers = {term for entry in asked for term in terms(str(entry.get("answer", "")))}
     told = max(sentences(turn.text), key=lambda line: len(answers & {*terms(line)}))
@@ -77,7 +77,7 @@ def oracle(turn: Turn, asked: Sequence[Mapping[str, Any]]) -> Fact:
 
 
 async def ask(
-    core: Core, owner: Owner, conversation: Conversation, ids: Mapping[str, str]
+    core: Core, owner: Owner, conversation: LocomoConversation, ids: Mapping[str, str]
 ) -> list[list[str]]:
     """The ids of the messages that each question finds, best first."""
     now = conversation.turns[-1].said_at + timedelta(days=1)
@@ -90,7 +90,7 @@ async def ask(
 
 
 async def in_view(
-    core: Core, owner: Owner, conversation: Conversation, question: str
+    core: Core, owner: Owner, conversation: LocomoConversation, question: str
 ) -> tuple[set[str], set[str]]:
     """The messages whose facts a prompt shows unasked, and those that it quotes for a question."""
     now = conversation.turns[-1].said_at + timedelta(days=1)
@@ -114,7 +114,7 @@ async def in_view(
 
 
 async def remember(
-    core: Core, owner: Owner, conversation: Conversation, told: Mapping[str, Fact],
+    core: Core, owner: Owner, conversation: LocomoConversation, told: Mapping[str, Fact],
     uids: Mapping[str, str],
 ) -> Counter[str]:  # fmt: skip
     """Store the facts; returns how many of them became what."""
@@ -131,7 +131,11 @@ async def remember(
 
 
 async def measure_conversation(
-    core: Core, owner: Owner, conversation: Conversation, sample: Mapping[str, Any], sum_: Outcome
+    core: Core,
+    owner: Owner,
+    conversation: LocomoConversation,
+    sample: Mapping[str, Any],
+    sum_: Outcome,
 ) -> None:
     """Ask, remember, ask again."""
     ids = store_conversation(core.conversations, core.memory.index, owner, conversation)
@@ -175,7 +179,7 @@ async def measure(path: Path) -> Outcome:
         async with open_core(Settings(data_dir=Path(folder))) as core:
             await core.warm_up()
             for number, conversation in enumerate(load_conversations(path)):
-                owner = Owner(FIRST_THROW_AWAY + number)
+                owner = Owner(FIRST_TEMPORARY_ID + number)
                 await measure_conversation(core, owner, conversation, samples[number], outcome)
     reports = {"without facts": outcome.before, "with facts": outcome.after}
     rows = {name: report.percentages()["overall"] for name, report in reports.items()}

@@ -1,1 +1,1 @@
-"""For whoever runs the bot: doctor, backup, evaluation, housekeeping."""
+"""Tools of the operator: doctor, backup, evaluation, housekeeping."""

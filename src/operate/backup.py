@@ -1,7 +1,7 @@
-"""``python bot.py backup`` and ``restore``: everything in one file, by PostgreSQL's own programs.
+"""``python bot.py backup`` and ``restore``: the database in one file, by PostgreSQL's programs.
 
-The bot may run while it is backed up: the file holds one moment. It is restored into an empty
-database only, and the next migration brings an older one to the newest schema.
+The bot may run during a backup: the file is a consistent snapshot. It is restored into an empty
+database only; the next migration upgrades an older schema.
 """
 
 import os
@@ -16,18 +16,17 @@ from typing import IO
 from psycopg import pq
 
 from src.base.errors import BackupError
+from src.pg import embedded_folder, migrations
 from src.pg.client import wrapped_errors
 from src.pg.connection import connect
-from src.pg.embedded_folder import binary
-from src.pg.migrations import check_version, migrate
 
-MAGIC = b"PGDMP"  # what a file of pg_dump's custom format begins with
-HOURS = 24 * 3600.0  # seconds; a large database takes its time
+MAGIC = b"PGDMP"  # beginning of a file in pg_dump's custom format
+TIMEOUT = 24 * 3600.0  # seconds; a large database takes long
 # The one row of alembic_version, as pg_restore writes it.
 VERSION_ROW = re.compile(rb"^COPY [^\n]*alembic_version [^\n]*\n([^\n]+)\n\\\.$", re.MULTILINE)
-TOLD = 400  # characters of what a program says that are passed on
+MAX_CAUSE = 400  # characters of a program's errors, from their end
 
-# Whether there is anything in the database that a restore could collide with.
+# Number of tables and views that a restore could collide with; those of extensions do not count.
 COUNT_TABLES = """
 SELECT count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relkind IN ('r', 'p', 'v', 'm') AND n.nspname = 'public'
@@ -36,17 +35,17 @@ WHERE c.relkind IN ('r', 'p', 'v', 'm') AND n.nspname = 'public'
 
 
 def backup(dsn: str, file: Path) -> int:
-    """Write everything into a new file, readable by us alone.
+    """Write the database into a new file that only this user can read.
 
     Args:
-        dsn: The database's address.
-        file: It must not exist yet; it appears only when it is whole.
+        dsn: Address of the database.
+        file: Must not exist yet; it appears only when it is complete.
 
     Returns:
-        Its size in bytes.
+        The size in bytes.
 
     Raises:
-        BackupError: The file is there already or cannot be written; pg_dump failed.
+        BackupError: The file exists or cannot be written, or pg_dump failed.
     """
     if file.exists():
         raise BackupError(f"{file} is there already: give a new name")
@@ -56,7 +55,7 @@ def backup(dsn: str, file: Path) -> int:
         raise BackupError(f"{file} cannot be written: {error.strerror}") from error
     try:
         with os.fdopen(handle, "wb") as output:
-            _run(
+            _run_program(
                 ["pg_dump", "--format=custom", "--no-owner", "--no-privileges"], dsn, stdout=output
             )
             output.flush()
@@ -68,13 +67,13 @@ def backup(dsn: str, file: Path) -> int:
 
 
 def restore(dsn: str, file: Path) -> str:
-    """Read a backup into an empty database, all or nothing, and bring it to the newest schema.
+    """Restore a backup into an empty database, all or nothing; migrate it to the newest schema.
 
     Returns:
         The version of the schema afterwards.
 
     Raises:
-        BackupError: The file is no backup, or damaged; the database is not empty.
+        BackupError: The file is no backup, or damaged; or the database is not empty.
         SchemaRefusedError: The backup is of a newer program, or of one too old; nothing
             was restored.
         StorageError: The database cannot be reached.
@@ -93,38 +92,38 @@ def restore(dsn: str, file: Path) -> str:
             f"the database has {tables} tables: a backup is restored into an empty one. Give "
             "another DATABASE_URL, or another DATA_DIR"
         )
-    check_version(_version_in(file, dsn))
+    migrations.check_version(_read_version(file, dsn))
     with file.open("rb") as stream:
-        _run(
+        _run_program(
             ["pg_restore", "--single-transaction", "--exit-on-error", "--no-owner",
-             "--no-privileges", "--dbname="],  # the environment names it
+             "--no-privileges", "--dbname="],  # from the environment
             dsn,
             stdin=stream,
         )  # fmt: skip
-    return migrate(dsn)[1] or ""
+    return migrations.migrate(dsn)[1] or ""
 
 
-def _version_in(file: Path, dsn: str) -> str:
-    """The version of the schema that a backup holds.
+def _read_version(file: Path, dsn: str) -> str:
+    """Read the version of the schema in a backup.
 
     Raises:
         BackupError: It is damaged, or holds no database of Pomni's.
     """
     with file.open("rb") as stream, tempfile.TemporaryFile() as rows:
-        _run(
+        _run_program(
             ["pg_restore", "--data-only", "--table=alembic_version", "--file=-"],
             dsn,
             stdin=stream,
             stdout=rows,
         )
         rows.seek(0)
-        found = VERSION_ROW.search(rows.read())
-    if found is None:
+        match = VERSION_ROW.search(rows.read())
+    if match is None:
         raise BackupError(f"{file} does not hold a database of Pomni's")
-    return found[1].decode()
+    return match[1].decode()
 
 
-def _run(
+def _run_program(
     command: Sequence[str],
     dsn: str,
     *,
@@ -134,40 +133,33 @@ def _run(
     """Run one of PostgreSQL's programs on a database.
 
     Raises:
-        BackupError: It failed, with its last words (which hold no row).
+        BackupError: It failed; the message has its errors, but no row.
     """
     program, *arguments = command
-    with tempfile.TemporaryFile() as told:
-        done = subprocess.run(
-            [binary(program), "--no-password", *arguments],
+    with tempfile.TemporaryFile() as stderr:
+        process = subprocess.run(
+            [embedded_folder.binary(program), "--no-password", *arguments],
             check=False,
-            timeout=HOURS,
-            stderr=told,
+            timeout=TIMEOUT,
+            stderr=stderr,
             env=_environment(dsn),
             stdin=stdin or subprocess.DEVNULL,
             stdout=stdout or subprocess.DEVNULL,
         )
-        if done.returncode:
-            told.seek(0)
-            lines = told.read().decode(errors="replace").splitlines()
-            raise BackupError(f"{program} failed: {_cause(lines)[-TOLD:]}")
+        if process.returncode:
+            stderr.seek(0)
+            lines = stderr.read().decode(errors="replace").splitlines()
+            raise BackupError(f"{program} failed: {_extract_errors(lines)[-MAX_CAUSE:]}")
 
 
-def _cause(lines: Sequence[str]) -> str:
-    """Its errors, without what quotes rows (``COPY``, ``DETAIL``, the command)."""
+def _extract_errors(lines: Sequence[str]) -> str:
+    """Return the errors, without the lines that quote rows (``COPY``, ``DETAIL``, the command)."""
     errors = [line.partition("error: ")[2] for line in lines if "error: " in line]
     return " | ".join(filter(None, errors)) or "it gave no reason"
 
 
 def _environment(dsn: str) -> dict[str, str]:
-    """The address as libpq's variables: a command line, password and all, is anybody's to read."""
+    """Return the address as libpq's variables: a command line is public, passwords included."""
     options = pq.Conninfo.parse(dsn.encode())
-    return {
-        "PATH": os.defpath,
-        "LC_ALL": "C.UTF-8",
-        **{
-            option.envvar.decode(): option.val.decode()
-            for option in options
-            if option.envvar and option.val
-        },
-    }
+    variables = {o.envvar.decode(): o.val.decode() for o in options if o.envvar and o.val}
+    return {"PATH": os.defpath, "LC_ALL": "C.UTF-8", **variables}

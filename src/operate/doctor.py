@@ -1,4 +1,4 @@
-"""``python bot.py doctor``: check what the bot needs, and say how to mend what is missing."""
+"""``python bot.py doctor``: checks the requirements of the bot, and suggests remedies."""
 
 import asyncio
 import json
@@ -16,27 +16,22 @@ from src.base.config import OFFLINE_MODEL, Settings
 from src.base.errors import AppError, ConfigError, SchemaRefusedError
 from src.base.metrics import Metrics
 from src.base.zones import local_time, name_of_zone
-from src.llm.chat import ModelCaller, build_provider_model
-from src.llm.embeddings import build_embedder
-from src.llm.reply import ModelUsage
+from src.llm import chat, embeddings, reply
 from src.outside.servers import McpServers, ServerState
+from src.pg import embedded, migrations
 from src.pg.client import PgClient
-from src.pg.embedded import open_database
-from src.pg.migrations import check_sessions, find_version, newest_version
-from src.queue.dead_jobs import JobDeathRepository, PutAside
-from src.queue.job_repo import WorkerRepository
-from src.queue.update_repo import UpdateRepository
+from src.queue import dead_jobs, job_repo, update_repo
 
-# What the server is, and what it takes for the time.
+# Version and clock of the server.
 SELECT_SERVER = "SELECT current_setting('server_version'), extract(epoch FROM now())::float8"
 MAX_CLOCK_SKEW = 5.0  # seconds between our clock and PostgreSQL's
-MAX_WAIT = 60.0  # seconds of an update
-MAX_SILENCE = 60.0  # seconds without a heartbeat, after which no worker lives
+MAX_WAIT = 60.0  # seconds of an update in the queue
+MAX_SILENCE = 60.0  # seconds since the last heartbeat of a live worker
 
 
 @dataclass(frozen=True)
-class Finding:
-    """One line of the table; ``mend`` is None when all is well."""
+class CheckResult:
+    """Line of the table; ``mend`` is the remedy, None if all is well."""
 
     subject: str
     state: str
@@ -49,58 +44,59 @@ AskTelegram = Callable[[Settings], Awaitable[str]]
 async def run_doctor(
     settings: Settings, ask_telegram: AskTelegram, *, as_json: bool = False
 ) -> int:
-    """Run every check, print a table; returns 0, or 1 when something needs mending.
+    """Run all checks and print a table; return 0, or 1 if something needs mending.
 
     Args:
         settings: The settings.
-        ask_telegram: Who the bot of their token is; raises ``ConfigError`` where it is refused,
-            and ``AppError`` where Telegram cannot be reached.
+        ask_telegram: Returns the identity of the bot; raises ``ConfigError`` if the token is
+            refused, and ``AppError`` if Telegram cannot be reached.
         as_json: Print one object instead: ``{"ok": bool, "findings": [{"subject": str,
             "state": str, "mend": str|null}]}``.
     """
-    findings = [*_examine_settings(settings), *await _check_database(settings)]
-    findings.append(await _check_telegram(settings, ask_telegram))
-    findings += [await _check_model(settings), await _check_embeddings(settings)]
-    findings += [_examine_time_zone(settings), *await _check_servers(settings)]
-    is_well = not any(finding.mend for finding in findings)
+    results = [*_examine_settings(settings), *await _check_database(settings)]
+    results.append(await _check_telegram(settings, ask_telegram))
+    results += [await _check_model(settings), await _check_embeddings(settings)]
+    now, zone = local_time(datetime.now(UTC), settings.timezone), name_of_zone(settings.timezone)
+    results.append(CheckResult("time zone", f"{zone}, it is {now:%Y-%m-%d %H:%M}"))
+    results += await _check_servers(settings)
+    is_well = not any(result.mend for result in results)
     if as_json:
-        report = {"ok": is_well, "findings": [asdict(finding) for finding in findings]}
+        report = {"ok": is_well, "findings": [asdict(result) for result in results]}
         print(json.dumps(report, ensure_ascii=False))
-        return 0 if is_well else 1
-    for finding in findings:
-        verdict = "OK" if finding.mend is None else f"MEND: {finding.mend}"
-        print(f"{finding.subject:<12} {finding.state:<48} {verdict}")
+    else:
+        for result in results:
+            verdict = "OK" if result.mend is None else f"MEND: {result.mend}"
+            print(f"{result.subject:<12} {result.state:<48} {verdict}")
     return 0 if is_well else 1
 
 
-def _examine_settings(settings: Settings) -> list[Finding]:
-    """Variables that are none of ours; there is no line when there is none."""
+def _examine_settings(settings: Settings) -> list[CheckResult]:
     parts = [line.partition(". ") for line in settings.warnings]
-    findings = [Finding("settings", what, mend) for what, _, mend in parts]
+    results = [CheckResult("settings", what, mend) for what, _, mend in parts]
     if settings.unread:
         state = f".env has what the bot does not read: {', '.join(settings.unread)}"
-        findings.append(Finding("settings", state))
-    return findings
+        results.append(CheckResult("settings", state))
+    return results
 
 
-async def _check_database(settings: Settings) -> list[Finding]:
+async def _check_database(settings: Settings) -> list[CheckResult]:
     try:
-        async with open_database(settings) as dsn:
+        async with embedded.open_database(settings) as dsn:
             return await asyncio.to_thread(_examine_database, settings, dsn)
     except ConfigError as error:
-        return [Finding("database", error.problems[0], "see PgBouncer in docs/operating.md")]
+        return [CheckResult("database", error.problems[0], "see PgBouncer in docs/operating.md")]
     except AppError as error:
         mend = (
             "look at the message; is there room under DATA_DIR?"
             if settings.uses_embedded_database
             else "is PostgreSQL running, and are DATABASE_URL or PG_* right?"
         )
-        return [Finding("database", str(error).splitlines()[0][:400], mend)]
+        return [CheckResult("database", str(error).splitlines()[0][:400], mend)]
 
 
-def _examine_database(settings: Settings, dsn: str) -> list[Finding]:
+def _examine_database(settings: Settings, dsn: str) -> list[CheckResult]:
     if not settings.uses_embedded_database:
-        check_sessions(dsn)
+        migrations.check_sessions(dsn)
     with closing(PgClient(dsn, max_connections=1)) as client:
         client.open()
         [(version, server_time)] = client.fetch_all(SELECT_SERVER)
@@ -109,104 +105,102 @@ def _examine_database(settings: Settings, dsn: str) -> list[Finding]:
     kind = "embedded" if settings.uses_embedded_database else "configured"
     mend = None if skew <= MAX_CLOCK_SKEW else "set the clock of this machine or of PostgreSQL's"
     return [
-        Finding("database", f"PostgreSQL {version}, {kind}"),
+        CheckResult("database", f"PostgreSQL {version}, {kind}"),
         *schema,
-        Finding("clock", f"{skew:.1f} s from the database's", mend),
+        CheckResult("clock", f"{skew:.1f} s from the database's", mend),
     ]
 
 
-def _examine_jobs(client: PgClient) -> list[Finding]:
-    """What waits, and what is put aside."""
-    count = JobDeathRepository(client).count()
-    waiting, oldest = UpdateRepository(client).count_waiting()
-    heartbeat = WorkerRepository(client).seconds_since_heartbeat()
+def _examine_jobs(client: PgClient) -> list[CheckResult]:
+    count = dead_jobs.JobDeathRepository(client).count()
+    waiting, oldest = update_repo.UpdateRepository(client).count_waiting()
+    heartbeat = job_repo.WorkerRepository(client).seconds_since_heartbeat()
     mend = "python bot.py jobs lists what kills its process; --retry gives it back to the queue"
     return [
-        Finding("jobs", f"{count or 'none'} put aside", mend if count else None),
+        CheckResult("jobs", f"{count or 'none'} put aside", mend if count else None),
         _examine_queue(waiting, oldest, heartbeat),
     ]
 
 
-def _examine_queue(waiting: int, oldest: float, heartbeat: float | None) -> Finding:
-    """Updates wait for a moment only, unless no worker lives."""
-    is_worked = heartbeat is not None and heartbeat < MAX_SILENCE
-    workers = "a worker lives" if is_worked else "no worker"
+def _examine_queue(waiting: int, oldest: float, heartbeat: float | None) -> CheckResult:
+    """Report waiting updates: they wait only for a moment, unless no worker lives."""
+    has_worker = heartbeat is not None and heartbeat < MAX_SILENCE
+    workers = "a worker lives" if has_worker else "no worker"
     if not waiting:
-        return Finding("queue", f"nothing waits, {workers}")
+        return CheckResult("queue", f"nothing waits, {workers}")
     state = f"{waiting} wait, the oldest for {oldest:.0f} s, {workers}"
     if oldest < MAX_WAIT:
-        return Finding("queue", state)
-    mend = "look into the bot's log" if is_worked else "start the bot, or python bot.py worker"
-    return Finding("queue", state, mend)
+        return CheckResult("queue", state)
+    mend = "look into the bot's log" if has_worker else "start the bot, or python bot.py worker"
+    return CheckResult("queue", state, mend)
 
 
-def describe(job: PutAside) -> str:
-    """A line about what is put aside: ids and times, no text of anybody's."""
-    where = [
+def describe_job(job: dead_jobs.PutAside) -> str:
+    """Describe a quarantined job by ids and times, without texts of users."""
+    ids = [
         f"job {job.job_id}",
         f"chat {job.chat_id}" if job.chat_id else "",
         f"conversation {job.conversation_id}" if job.conversation_id else "",
     ]
     return (
-        f"{job.id:<6} {job.task:<20} {', '.join(filter(None, where))}; "
+        f"{job.id:<6} {job.task:<20} {', '.join(filter(None, ids))}; "
         f"{job.deaths} deaths, put aside since {job.since.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
     )
 
 
-def _examine_schema(client: PgClient) -> list[Finding]:
-    """The version of the schema, and what can be read from it when it is the newest."""
-    newest = newest_version()
+def _examine_schema(client: PgClient) -> list[CheckResult]:
+    newest = migrations.newest_version()
     try:
-        version = find_version(client.dsn)
+        version = migrations.find_version(client.dsn)
     except SchemaRefusedError as error:
-        return [Finding("schema", error.state, error.mend)]
+        return [CheckResult("schema", error.state, error.mend)]
     if version != newest:
         return [
-            Finding("schema", f"version {version or 'none'}; the next start makes it {newest}")
+            CheckResult("schema", f"version {version or 'none'}; the next start makes it {newest}")
         ]
-    return [Finding("schema", f"version {version}, the newest"), *_examine_jobs(client)]
+    return [CheckResult("schema", f"version {version}, the newest"), *_examine_jobs(client)]
 
 
-async def _check_telegram(settings: Settings, ask_telegram: AskTelegram) -> Finding:
+async def _check_telegram(settings: Settings, ask_telegram: AskTelegram) -> CheckResult:
     if settings.telegram_bot_token is None:
         mend = None if settings.console_fallback else "set TELEGRAM_BOT_TOKEN, from @BotFather"
-        return Finding("telegram", "no token: the console opens instead", mend)
+        return CheckResult("telegram", "no token: the console opens instead", mend)
     try:
         identity = await ask_telegram(settings)
     except ConfigError:
-        return Finding(
+        return CheckResult(
             "telegram", "the token is refused", "copy TELEGRAM_BOT_TOKEN from @BotFather again"
         )
     except AppError as error:
-        return Finding("telegram", str(error), "is TELEGRAM_API_BASE right and reachable?")
-    return Finding("telegram", identity)
+        return CheckResult("telegram", str(error), "is TELEGRAM_API_BASE right and reachable?")
+    return CheckResult("telegram", identity)
 
 
-async def _check_model(settings: Settings) -> Finding:
+async def _check_model(settings: Settings) -> CheckResult:
     name = settings.chat_model_name
     if name == OFFLINE_MODEL:
-        return Finding("model", "offline: remembers and quotes, no language model")
+        return CheckResult("model", "offline: remembers and quotes, no language model")
     first, silence = settings.first_token_timeout(name), settings.llm_timeout
-    model = build_provider_model(settings, name)
-    caller = ModelCaller(model, name, timeout=silence, first_timeout=first)
-    spent: list[ModelUsage] = []
+    model = chat.build_provider_model(settings, name)
+    caller = chat.ModelCaller(model, name, timeout=silence, first_timeout=first)
+    spent: list[reply.ModelUsage] = []
     try:
         message = await caller.stream(
             caller.with_tools([note_words]),
-            [HumanMessage(f"{uuid.uuid4()} {TO_READ}\n{TO_CALL}")],  # cached nowhere
+            [HumanMessage(f"{uuid.uuid4()} {PROMPT_TEXT}\n{PROMPT_TASK}")],  # unique: not cached
             purpose="doctor",
             on_text=lambda _text: None,
             on_usage=spent.append,
         )
     except AppError as error:
-        return Finding("model", f"{name}: {error}", "check LLM_MODEL, its key and base URL")
+        return CheckResult("model", f"{name}: {error}", "check LLM_MODEL, its key and base URL")
     calls = "calls tools" if message.tool_calls else "called no tool, though it was asked to"
-    return Finding("model", f"{name}, {_speed(spent[0])}, {calls}")
+    return CheckResult("model", f"{name}, {_format_speed(spent[0])}, {calls}")
 
 
-# Some 500 tokens to read and 50 to write: enough to measure, and over in a minute everywhere.
-TO_READ = " ".join(f"{number} times {number} is {number**2}." for number in range(12, 72))
-TO_CALL = "Call the tool note_words with the English words for the numbers from one to twenty."
+# Some 500 prompt and 50 completion tokens: enough to measure, and within a minute everywhere.
+PROMPT_TEXT = " ".join(f"{number} times {number} is {number**2}." for number in range(12, 72))
+PROMPT_TASK = "Call the tool note_words with the English words for the numbers from one to twenty."
 
 
 @tool
@@ -215,53 +209,47 @@ def note_words(words: str) -> str:
     return words
 
 
-def _speed(spent: ModelUsage) -> str:
-    """How long it took, and how fast that is where the server counts tokens."""
-    said = f"answered in {spent.duration_ms / 1000:.1f} s"
-    read = (spent.prompt_tokens or 0) - (spent.cached_tokens or 0)
-    written, wrote_ms = spent.completion_tokens or 0, spent.duration_ms - spent.first_ms
-    if not read or not written:
-        return said
-    reads = f"{read / max(1, spent.first_ms) * 1000:.0f} tokens a second read"
-    return f"{said}: {reads}, {written / max(1, wrote_ms) * 1000:.0f} written"
+def _format_speed(spent: reply.ModelUsage) -> str:
+    text = f"answered in {spent.duration_ms / 1000:.1f} s"
+    uncached = (spent.prompt_tokens or 0) - (spent.cached_tokens or 0)
+    completed, writing_ms = spent.completion_tokens or 0, spent.duration_ms - spent.first_ms
+    if not uncached or not completed:
+        return text
+    reading_speed = f"{uncached / max(1, spent.first_ms) * 1000:.0f} tokens a second read"
+    return f"{text}: {reading_speed}, {completed / max(1, writing_ms) * 1000:.0f} written"
 
 
-async def _check_embeddings(settings: Settings) -> Finding:
-    embedder = build_embedder(settings, settings.embedding_model, Metrics())
+async def _check_embeddings(settings: Settings) -> CheckResult:
+    embedder = embeddings.build_embedder(settings, settings.embedding_model, Metrics())
     try:
         await embedder.embed_query("warm-up")
         start = time.perf_counter()
         vector = await embedder.embed_query("Where do I live?")
     except AppError as error:
         mend = "check EMBEDDING_MODEL, OPENAI_API_KEY and OPENAI_BASE_URL"
-        return Finding("embeddings", f"{embedder.name}: {error}", mend)
+        return CheckResult("embeddings", f"{embedder.name}: {error}", mend)
     finally:
         await embedder.close()
     milliseconds = 1000 * (time.perf_counter() - start)
-    return Finding(
+    return CheckResult(
         "embeddings", f"{embedder.name}, {len(vector)} dimensions, {milliseconds:.0f} ms a query"
     )
 
 
-def _examine_time_zone(settings: Settings) -> Finding:
-    now = local_time(datetime.now(UTC), settings.timezone)
-    zone = name_of_zone(settings.timezone)
-    return Finding("time zone", f"{zone}, it is {now:%Y-%m-%d %H:%M}")
-
-
-async def _check_servers(settings: Settings) -> list[Finding]:
-    """A line for each server of MCP_SERVERS: whether it can be used, and how many tools it has."""
+async def _check_servers(settings: Settings) -> list[CheckResult]:
     servers = McpServers(settings.servers, Metrics())
     try:
         await servers.settled()
-        return [_server_finding(state) for state in servers.states()]
+        return [_describe_server(state) for state in servers.states()]
     finally:
         await servers.close()
 
 
-def _server_finding(state: ServerState) -> Finding:
+def _describe_server(state: ServerState) -> CheckResult:
     if not state.is_ready:
         cause = state.cause or "it does not answer"
-        return Finding("mcp server", f"{state.name}: {cause}", "check its entry in MCP_SERVERS")
+        return CheckResult(
+            "mcp server", f"{state.name}: {cause}", "check its entry in MCP_SERVERS"
+        )
     left_out = f", {state.left_out} more are not usable" if state.left_out else ""
-    return Finding("mcp server", f"{state.name}, {len(state.tools)} tools{left_out}")
+    return CheckResult("mcp server", f"{state.name}, {len(state.tools)} tools{left_out}")

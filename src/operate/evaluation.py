@@ -1,7 +1,7 @@
-"""``python bot.py eval FILE``: how well the retriever finds the annotated evidence (LoCoMo).
+"""``python bot.py eval FILE``: measures how well the retriever finds annotated evidence (LoCoMo).
 
-Conversations are stored under throw-away owners, every question is asked of the retriever (no
-model answers), and everything is deleted again.
+Conversations are stored under temporary owners, each question is given to the retriever (no
+model answers), and everything is deleted afterwards.
 """
 
 import json
@@ -20,27 +20,25 @@ from typing import Any, Literal
 from src.base.errors import AppError
 from src.base.owners import Owner
 from src.core import Core
-from src.history.conversation_repo import ConversationRepository
-from src.history.new_messages import add_time_label
-from src.memory.retriever import Query
-from src.memory.search_index_repo import NewDocument, SearchIndexRepository
+from src.history import conversation_repo, new_messages
+from src.memory import retriever, search_index_repo
 from src.privacy.erasure_repo import ErasureRepository
 from src.texts.morphology import terms
 
-CATEGORIES = (1, 2, 3, 4)  # 5 asks for what is not in the conversation
-ASSISTANTS = frozenset({"assistant", "bot"})  # speakers who are the bot
-MANY = 3  # pieces of evidence, and more
+CATEGORIES = (1, 2, 3, 4)  # questions of category 5 have no answer in the conversation
+ASSISTANTS = frozenset({"assistant", "bot"})  # names of speakers that stand for the bot
+MANY_PIECES = 3  # from here on, numbers of pieces of evidence are one group
 CUTS = (5, 10, 20)
 SESSION = re.compile(r"session_(\d+)")
 EVIDENCE = re.compile(r"D\d+:\d+")
 TIME = "%I:%M %p on %d %B, %Y"  # 1:56 pm on 8 May, 2023
-# Ids of no Telegram user: they have at most 52 bits.
-FIRST_THROW_AWAY = 2**60
+# Telegram ids have at most 52 bits, so these belong to no user.
+FIRST_TEMPORARY_ID = 2**60
 
 
 @dataclass(frozen=True)
-class Turn:
-    """One message of a conversation, with its id there (``D1:3``: session 1, message 3)."""
+class LocomoTurn:
+    """Message of a conversation; ``dia_id`` is its id there (``D1:3``: session 1, message 3)."""
 
     dia_id: str
     session: int
@@ -50,13 +48,13 @@ class Turn:
 
     @property
     def role(self) -> Literal["user", "assistant"]:
-        """``assistant`` of the bot, ``user`` of everybody else."""
+        """``assistant`` for the bot, ``user`` for all others."""
         return "assistant" if self.speaker.lower() in ASSISTANTS else "user"
 
 
 @dataclass(frozen=True)
-class Question:
-    """A question, and the ids of the messages that answer it."""
+class LocomoQuestion:
+    """Question, and the ids of the messages that answer it."""
 
     text: str
     category: int
@@ -64,52 +62,52 @@ class Question:
 
     @property
     def pieces(self) -> str:
-        """How many messages answer it: ``1``, ``2`` or ``3+``."""
+        """Number of messages that answer it: ``1``, ``2`` or ``3+``."""
         count = len(self.evidence)
-        return str(count) if count < MANY else f"{MANY}+"
+        return str(count) if count < MANY_PIECES else f"{MANY_PIECES}+"
 
 
 @dataclass(frozen=True)
-class Conversation:
-    """A conversation in LoCoMo's format, read."""
+class LocomoConversation:
+    """Conversation in LoCoMo's format."""
 
-    turns: Sequence[Turn]
-    questions: Sequence[Question]
+    turns: Sequence[LocomoTurn]
+    questions: Sequence[LocomoQuestion]
 
 
-def measures(found: Sequence[str], evidence: frozenset[str]) -> dict[str, float]:
-    """How well the ids that were found, best first, hold those that answer a question."""
+def compute_measures(found: Sequence[str], evidence: frozenset[str]) -> dict[str, float]:
+    """Measure how well the found ids, best first, cover the evidence of a question."""
     hits = {cut: len(evidence.intersection(found[:cut])) for cut in CUTS}
     sessions = {session_of(dia_id) for dia_id in evidence}
-    nearest = list(dict.fromkeys(session_of(dia_id) for dia_id in found))[:5]
+    found_sessions = list(dict.fromkeys(session_of(dia_id) for dia_id in found))[:5]
     return {
         **{f"recall@{cut}": hits[cut] / len(evidence) for cut in CUTS},
         **{f"any@{cut}": float(hits[cut] > 0) for cut in CUTS},
         **{f"all@{cut}": float(hits[cut] == len(evidence)) for cut in CUTS},
-        "session_any@5": float(bool(sessions.intersection(nearest))),
+        "session_any@5": float(bool(sessions.intersection(found_sessions))),
     }
 
 
 class Report:
-    """The measures of all questions, by category, and by how many messages answer them."""
+    """Measures of all questions, grouped by category and by number of pieces of evidence."""
 
     def __init__(self) -> None:
-        """Nothing is asked yet."""
+        """Start without questions."""
         self._groups: dict[tuple[str, str], list[dict[str, float]]] = defaultdict(list)
 
-    def add(self, question: Question, found: Sequence[str]) -> None:
-        """One question, and the ids that were found, best first."""
-        measured = measures(found, question.evidence)
+    def add(self, question: LocomoQuestion, found: Sequence[str]) -> None:
+        """Add a question, with the found ids, best first."""
+        measurement = compute_measures(found, question.evidence)
         category = str(question.category)
         for group in (("overall", ""), ("categories", category), ("evidence", question.pieces)):
-            self._groups[group].append(measured)
+            self._groups[group].append(measurement)
 
     def percentages(self) -> dict[str, Any]:
-        """The means in percent with the number of questions, ready for JSON."""
+        """Return the means in percent and the numbers of questions, ready for JSON."""
         figures: dict[str, Any] = {"overall": {}, "categories": {}, "evidence": {}}
-        for (kind, key), asked in sorted(self._groups.items()):
-            means = {name: round(100 * fmean(m[name] for m in asked), 2) for name in asked[0]}
-            group = {"questions": len(asked), **means}
+        for (kind, key), scores in sorted(self._groups.items()):
+            means = {name: round(100 * fmean(s[name] for s in scores), 2) for name in scores[0]}
+            group = {"questions": len(scores), **means}
             figures |= {kind: group if kind == "overall" else {**figures[kind], key: group}}
         return figures
 
@@ -117,12 +115,12 @@ class Report:
 async def evaluate(
     core: Core, path: Path, *, say: Callable[[str], None] = lambda _line: None
 ) -> dict[str, Any]:
-    """Store the conversations of a file, ask, measure, delete; returns figures, ready for JSON.
+    """Measure the retriever on the conversations of a file; return figures, ready for JSON.
 
     Args:
-        core: Everything is stored and asked as the bot does it.
-        path: A JSON file in LoCoMo's format.
-        say: Gets a line about the progress now and then.
+        core: Stores and searches as in the running bot.
+        path: JSON file in LoCoMo's format.
+        say: Receives lines about the progress.
 
     Raises:
         AppError: The file cannot be read or is not in that format.
@@ -132,7 +130,7 @@ async def evaluate(
     for number, conversation in enumerate(conversations, start=1):
         size = len(conversation.turns)
         say(f"conversation {number} of {len(conversations)}, {size} messages")
-        owner = Owner(FIRST_THROW_AWAY + secrets.randbelow(2**60))
+        owner = Owner(FIRST_TEMPORARY_ID + secrets.randbelow(2**60))
         try:
             store = partial(store_conversation, core.conversations, core.memory.index)
             ids = await run(store, owner, conversation)
@@ -140,7 +138,7 @@ async def evaluate(
             now = conversation.turns[-1].said_at + timedelta(days=1)
             for question in conversation.questions:
                 start = time.perf_counter()
-                query = Query(owner, question.text, now, limit=max(CUTS))
+                query = retriever.Query(owner, question.text, now, limit=max(CUTS))
                 hits = await core.memory.retriever.search(query)
                 times.append(1000 * (time.perf_counter() - start))
                 report.add(question, list(dict.fromkeys(ids[h.uid] for h in hits if h.uid in ids)))
@@ -154,25 +152,25 @@ async def evaluate(
 
 
 def store_conversation(
-    conversations: ConversationRepository,
-    index: SearchIndexRepository,
+    conversations: conversation_repo.ConversationRepository,
+    index: search_index_repo.SearchIndexRepository,
     owner: Owner,
-    conversation: Conversation,
+    conversation: LocomoConversation,
 ) -> dict[str, str]:
-    """Store and index the messages; returns the uid of each with its id in the file."""
+    """Store and index the messages; return their ids in the file by uid."""
     conversation_id = conversations.get_or_create_conversation(owner.telegram_user_id)
     ids, documents, previous = {}, [], None
     for turn in conversation.turns:
         text = turn.text
         if turn.role == "user":
-            text = add_time_label(text, turn.said_at, "UTC")
+            text = new_messages.add_time_label(text, turn.said_at, "UTC")
         message = conversations.append_message(
             conversation_id, turn.role, text, said_at=turn.said_at
         )
         ids[f"msg-{message}"] = turn.dia_id
         speaker = turn.speaker if turn.role == "user" else "assistant"
         documents.append(
-            NewDocument(
+            search_index_repo.NewDocument(
                 "message", message, speaker, turn.said_at, terms(turn.text),
                 is_continued=turn.session == previous,
             )
@@ -182,16 +180,16 @@ def store_conversation(
     return ids
 
 
-def load_conversations(path: Path) -> list[Conversation]:
-    """Read a file in LoCoMo's format.
+def load_conversations(path: Path) -> list[LocomoConversation]:
+    """Load a file in LoCoMo's format.
 
     Raises:
-        AppError: It cannot be read, is something else, or asks nothing.
+        AppError: It cannot be read, has another format, or no question with evidence.
     """
     try:
         samples = json.loads(path.read_text(encoding="utf-8"))
         samples = samples if isinstance(samples, list) else [samples]
-        conversations = [_conversation(sample) for sample in samples]
+        conversations = [_parse_conversation(sample) for sample in samples]
     except (OSError, UnicodeDecodeError) as error:
         raise AppError(f"{path} cannot be read ({type(error).__name__})") from error
     except (json.JSONDecodeError, RecursionError) as error:
@@ -208,40 +206,40 @@ def load_conversations(path: Path) -> list[Conversation]:
 
 
 def session_of(dia_id: str) -> str:
-    """``D1`` of ``D1:3``."""
+    """Return ``D1`` for ``D1:3``."""
     return dia_id.partition(":")[0]
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """The nearest-rank percentile, rounded to hundredths; 0 of nothing."""
+    """Return the nearest-rank percentile, rounded to hundredths; 0 without values."""
     if not values:
         return 0.0
     return round(sorted(values)[min(len(values) - 1, int(share * len(values)))], 2)
 
 
-def _conversation(sample: Mapping[str, Any]) -> Conversation:
-    turns = list(_turns(sample["conversation"]))
+def _parse_conversation(sample: Mapping[str, Any]) -> LocomoConversation:
+    turns = list(_parse_turns(sample["conversation"]))
     if not turns:
         raise ValueError("a conversation has no messages")
-    known = {turn.dia_id for turn in turns}
+    ids = {turn.dia_id for turn in turns}
     questions = []
     for entry in sample["qa"]:
-        evidence = frozenset(EVIDENCE.findall(" ".join(entry.get("evidence") or ()))) & known
+        evidence = frozenset(EVIDENCE.findall(" ".join(entry.get("evidence") or ()))) & ids
         if entry["category"] in CATEGORIES and evidence:
-            questions.append(Question(str(entry["question"]), entry["category"], evidence))
-    return Conversation(turns, questions)
+            questions.append(LocomoQuestion(str(entry["question"]), entry["category"], evidence))
+    return LocomoConversation(turns, questions)
 
 
-def _turns(conversation: Mapping[str, Any]) -> Iterator[Turn]:
+def _parse_turns(conversation: Mapping[str, Any]) -> Iterator[LocomoTurn]:
     numbers = sorted(
         int(match[1]) for name in conversation if (match := SESSION.fullmatch(name)) is not None
     )
     for number in numbers:
-        written = conversation[f"session_{number}_date_time"]
-        start = datetime.strptime(written, TIME).replace(tzinfo=UTC)
-        for place, entry in enumerate(conversation[f"session_{number}"]):
+        date_time = conversation[f"session_{number}_date_time"]
+        start = datetime.strptime(date_time, TIME).replace(tzinfo=UTC)
+        for index, entry in enumerate(conversation[f"session_{number}"]):
             text = str(entry.get("text") or "")
             if caption := entry.get("blip_caption"):
                 text = f"{text} [photo: {caption}]".strip()
-            moment = start + timedelta(seconds=20 * place)
-            yield Turn(entry["dia_id"], number, str(entry["speaker"]), text, moment)
+            moment = start + timedelta(seconds=20 * index)
+            yield LocomoTurn(entry["dia_id"], number, str(entry["speaker"]), text, moment)

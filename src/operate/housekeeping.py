@@ -1,4 +1,4 @@
-"""Periodic tasks: recover the jobs of dead workers, prune what is done."""
+"""Periodic tasks: recovery of lost jobs, expiry of questions and messages, pruning."""
 
 import logging
 from functools import partial
@@ -15,23 +15,23 @@ from src.reminders.reminder_repo import ReminderRepository
 
 logger = logging.getLogger(__name__)
 
-FORGOTTEN_AFTER = 30.0  # seconds; an update's job is stored together with it
-KEEP_UPDATES_HOURS = 72  # Telegram may deliver an update again for 24
-KEEP_REMINDERS_DAYS = 60  # of what came or was cancelled; until then a tap puts it off
-KEEP_JOBS_HOURS = 24 * 7  # of failed and aborted jobs; finished ones go at once
+LOST_AFTER = 30.0  # seconds; an update and its job are stored at once, so no job is under way
+KEEP_UPDATES_HOURS = 72  # Telegram may repeat an update for 24
+KEEP_REMINDERS_DAYS = 60  # of delivered or cancelled reminders; until then a button postpones one
+KEEP_JOBS_HOURS = 24 * 7  # of failed and aborted jobs; finished ones are deleted at once
 
 
 class Housekeeping:
-    """What has to be done every minute or hour, by whichever worker comes first."""
+    """Tasks of every minute or hour; any worker executes them."""
 
     def __init__(self, core: Core) -> None:
-        """Prune and recover what ``core`` keeps."""
+        """Maintain the data of ``core``."""
         self._core = core
         self._run = core.client.run
         self._purge = PurgeRepository(core.client)
 
     def register(self, app: App) -> None:
-        """Tell the queue about the tasks and their times."""
+        """Register the tasks and their schedules in the queue."""
         every("* * * * *", app, HOUSEKEEPING_QUEUE, "recover_jobs", self.recover_jobs)
         every("17 * * * *", app, HOUSEKEEPING_QUEUE, "prune", partial(self.prune, app))
         every("* * * * *", app, HOUSEKEEPING_QUEUE, "purge_forgotten", self.purge_forgotten)
@@ -39,21 +39,21 @@ class Housekeeping:
         every("47 * * * *", app, HOUSEKEEPING_QUEUE, "expire_questions", self.expire_questions)
 
     async def recover_jobs(self) -> None:
-        """See that no update is forgotten."""
+        """Queue updates whose job is lost."""
         recover = self._core.updates.defer_forgotten
-        forgotten = await self._run(recover, older_than=FORGOTTEN_AFTER)
-        if forgotten:
-            logger.warning("updates had lost their jobs", extra={"updates": forgotten})
+        lost = await self._run(recover, older_than=LOST_AFTER)
+        if lost:
+            logger.warning("updates had lost their jobs", extra={"updates": lost})
 
     async def purge_forgotten(self) -> None:
-        """Delete for good what users asked to forget some minutes ago."""
-        if gone := await self._run(self._purge.purge_forgotten):
-            logger.info("purged what was forgotten", extra={"messages": gone})
+        """Delete forgotten messages and facts for good, once they can no longer be restored."""
+        if purged := await self._run(self._purge.purge_forgotten):
+            logger.info("purged what was forgotten", extra={"messages": purged})
 
     async def prune(self, app: App) -> None:
-        """Delete handled updates and finished jobs that have served their time."""
+        """Delete old updates, jobs, reminders and records; update the daily sums."""
         run, client = self._run, self._core.client
-        gone = await run(self._core.updates.prune, hours=KEEP_UPDATES_HOURS)
+        pruned = await run(self._core.updates.prune, hours=KEEP_UPDATES_HOURS)
         await app.job_manager.delete_old_jobs(
             nb_hours=KEEP_JOBS_HOURS,
             include_failed=True,
@@ -66,15 +66,15 @@ class Housekeeping:
         await run(records.sum_up, zone=zone)
         facts = await run(MemoryRepository(client).count_all)
         await run(records.count_growth, zone=zone, facts=facts)
-        logger.info("pruned", extra={"updates": gone})
+        logger.info("pruned", extra={"updates": pruned})
 
     async def expire_questions(self) -> None:
-        """Close the questions that nobody has answered for a week."""
+        """Close questions that were not answered for a week."""
         if expired := await self._core.questions.expire(self._core.settings.timezone):
             logger.info("closed questions without an answer", extra={"questions": expired})
 
     async def delete_aged(self) -> None:
-        """Delete messages that are older than the operator keeps them."""
+        """Delete messages older than the operator's retention period."""
         settings = await self._core.memory.settings.fetch()
         if not settings.message_retention_days:
             return

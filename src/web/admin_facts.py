@@ -1,4 +1,4 @@
-"""The admin page about what is known of an owner: facts, and what was refused."""
+"""Admin page of an owner's facts: current, past and refused ones."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -8,7 +8,6 @@ from starlette.datastructures import QueryParams
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from src.base.owners import Owner
 from src.memory.consolidation import ConsolidationRepository
@@ -17,11 +16,11 @@ from src.memory.purge_repo import UNDO_SECONDS
 from src.pg.client import Record
 from src.reading.facts import fact_uid
 from src.reading.gate import MASK, redact
-from src.web.admin_site import LAST, PAGE, AdminSite, Fields, Pages, number_of, owner_of, path_of
+from src.web.admin_site import LAST, PAGE, AdminSite, Fields, choice_of, int_of, owner_of, path_of
 
-MAX_WORDS = 200  # characters that are searched for
-TELLERS = 5  # sources of a fact that are listed beside the newest
-# What is shown of the facts, by what the address calls it.
+MAX_WORDS = 200  # characters of a search
+TELLERS = 5  # listed sources of a fact, beside the newest
+# Arguments of ``FactQuery``, by the state in the address.
 STATES: Mapping[str, dict[str, Any]] = {
     "current": {},
     "pinned": {"is_pinned": True},
@@ -45,7 +44,7 @@ REFUSALS = {
     "other_script": "another alphabet than the user's", "others_words": "words of others",
     "disputed": "the user is asked about it",
 }  # fmt: skip
-# What is said of an action, by what the address says was done.
+# Notices after an action, by ``?done=`` in the address.
 DONE = {
     "pin": "Pinned: every prompt has it.",
     "unpin": "No longer pinned.",
@@ -55,7 +54,7 @@ DONE = {
     "nothing": "Nothing was changed: it is gone already, or there is nothing to take back.",
 }
 
-# Who told each of some facts, the newest first; one more of each than is listed.
+# Sources of the given facts, newest first; one more of each than is listed.
 SELECT_SOURCES = """
 SELECT s.memory_id, s.uid, s.message_id, s.quote, s.said_at,
        coalesce(m.speaker, s.sender_id::text) AS teller
@@ -66,7 +65,7 @@ LEFT JOIN messages m ON m.id = s.message_id
 ORDER BY s.said_at DESC, s.id DESC
 """
 
-# What the gate refused of an owner's, the newest first.
+# Facts of an owner that the gate refused, newest first.
 SELECT_REFUSED = """
 SELECT id, created_at, reason, text, message_id, origin FROM rejected_facts
 WHERE owner_id = %(owner)s AND id < %(before)s
@@ -75,135 +74,114 @@ ORDER BY id DESC LIMIT %(limit)s
 """
 
 
-class FactPages(Pages):
-    """What is known of an owner, and what an operator may do with it."""
-
-    def __init__(self, site: AdminSite) -> None:
-        """Draw on ``site``."""
-        super().__init__(site)
-        self._memories = site.core.memory.memories
-        self._consolidations = ConsolidationRepository(site.core.client)
-
-    def routes(self) -> list[Route]:
-        """Their addresses."""
-        facts = "/users/{user}/{thread:int}/facts"
-        return [
-            self._site.read(facts, self.facts, "facts"),
-            self._site.read(facts + "/{fact:int}/forget", self.ask, "facts"),
-            self._site.done(facts + "/{fact:int}/{action:str}", self.change_fact),
-            self._site.done(
-                "/users/{user}/{thread:int}/consolidations/{number:int}/undo",
-                self.undo_consolidation,
-            ),
-        ]
-
-    async def facts(self, request: Request) -> Response:
-        """A page of facts, or of what was refused, as the address asks for them."""
-        owner, asked, query = owner_of(request), _asked(request), request.query_params
-        refused: list[Record] = []
-        facts: list[Memory] = []
-        if asked["state"] == "refused":
-            refused = await self._refused(owner, request, asked["q"])
-        else:
-            facts = await self._list(owner, _wanted(request, asked))
-        shown: Sequence[Any] = refused or facts
-        last = refused[-1]["id"] if refused else facts[-1].id if facts else None
-        is_first = not query.get("before") and not query.get("fact")
-        done = await self._run(self._consolidations.list_done, owner) if is_first else []
-        return self._site.render(
-            request, "facts.html", owner=owner, facts=facts, refused=refused, asked=asked,
-            sources=await self._sources([fact.id for fact in facts]), consolidations=done,
-            states=STATES, kinds=KIND_NAMES, ends=ENDS, reasons=REFUSALS, mask=_mask,
-            done=DONE.get(query.get("done", ""), ""), is_first=is_first,
-            query=_query(query, done=""), link=lambda **other: _query(asked, **other),
-            more=last if len(shown) == PAGE else None,
-        )  # fmt: skip
-
-    async def ask(self, request: Request) -> Response:
-        """Whether a fact is to be forgotten."""
-        owner, number = owner_of(request), int(request.path_params["fact"])
-        facts = await self._list(owner, FactQuery(ids=[number]))
-        if not facts:
-            raise HTTPException(404)
-        return self._site.render(
-            request, "forget.html", owner=owner, fact=facts[0], mask=_mask,
-            minutes=UNDO_SECONDS // 60, query=_query(request.query_params),
-            sources=(await self._sources([number]))[number],
-        )  # fmt: skip
-
-    async def change_fact(self, request: Request, _form: Fields) -> str:
-        """Pin, unpin, forget; take back a replacement or a forgetting."""
-        owner, number = owner_of(request), int(request.path_params["fact"])
-        action = request.path_params["action"]
-        if action in ("pin", "unpin"):
-            is_done: Any = await self._memories.pin(owner, number, pinned=action == "pin")
-        elif action == "forget":
-            is_done = (await self._memories.forget(owner, [fact_uid(number)])).texts
-        elif action == "undo":
-            is_done = await self._memories.undo(owner, number or None)
-        else:
-            raise HTTPException(404)
-        return await self._went(request, owner, action, f"{action} fact {number}", is_done)
-
-    async def undo_consolidation(self, request: Request, _form: Fields) -> str:
-        """What the nightly job put together is apart again, for good."""
-        owner, number = owner_of(request), int(request.path_params["number"])
-        is_done = await self._run(self._consolidations.undo, owner, number)
-        return await self._went(request, owner, "apart", f"undo consolidation {number}", is_done)
-
-    async def _went(
-        self, request: Request, owner: Owner, done: str, action: str, is_done: Any
-    ) -> str:
-        """Back to where the form stood, which tells how it went; only what happened is noted."""
-        if is_done:
-            await self._site.note(request, action, path_of(owner)[1:])
-        told = _query(request.query_params, done=done if is_done else "nothing")
-        return f"{path_of(owner)}/facts{told}"
-
-    async def _list(self, owner: Owner, wanted: FactQuery) -> list[Memory]:
-        return await self._run(self._memories.facts.list_facts, owner, wanted)
-
-    async def _refused(self, owner: Owner, request: Request, text: str) -> list[Record]:
-        before = number_of(request, "before") or LAST
-        wanted = {**owner.columns(), "text": text, "before": before, "limit": PAGE}
-        return await self._site.rows(SELECT_REFUSED, wanted)
-
-    async def _sources(self, ids: Sequence[int]) -> Mapping[int, list[Record]]:
-        """Where each of some facts was told, the newest first."""
-        sources = defaultdict(list)
-        for row in await self._site.rows(SELECT_SOURCES, ids=list(ids), limit=TELLERS + 2):
-            sources[row["memory_id"]].append(row)
-        return sources
+async def show_facts(site: AdminSite, request: Request) -> Response:
+    """Show a page of facts, or of refused ones, as filtered by the address."""
+    owner, asked, query = owner_of(request), _parse_filters(request), request.query_params
+    refused: list[Record] = []
+    facts: list[Memory] = []
+    if asked["state"] == "refused":
+        before = int_of(request, "before") or LAST
+        refused = await site.rows(
+            SELECT_REFUSED, owner, text=asked["q"], before=before, limit=PAGE
+        )
+    else:
+        facts = await _list_facts(site, owner, _build_fact_query(request, asked))
+    ids = [row["id"] for row in refused] + [fact.id for fact in facts]
+    is_first = not query.get("before") and not query.get("fact")
+    list_done = ConsolidationRepository(site.core.client).list_done
+    return site.render(
+        request, "facts.html", owner=owner, facts=facts, refused=refused, asked=asked,
+        sources=await _list_sources(site, [fact.id for fact in facts]),
+        consolidations=await site.run(list_done, owner) if is_first else [],
+        states=STATES, kinds=KIND_NAMES, ends=ENDS, reasons=REFUSALS, mask=_mask,
+        done=DONE.get(query.get("done", ""), ""), is_first=is_first,
+        query=_query_string(query, done=""),
+        link=lambda **other: _query_string(asked, **other),
+        more=ids[-1] if len(ids) == PAGE else None,
+    )  # fmt: skip
 
 
-def _asked(request: Request) -> dict[str, str]:
-    """What the address asks for, without what makes no sense."""
-    query = request.query_params
-    state, kind = query.get("state", ""), query.get("kind", "")
+async def confirm_forgetting(site: AdminSite, request: Request) -> Response:
+    """Ask for confirmation before a fact is forgotten."""
+    owner, number = owner_of(request), int(request.path_params["fact"])
+    facts = await _list_facts(site, owner, FactQuery(ids=[number]))
+    if not facts:
+        raise HTTPException(404)
+    return site.render(
+        request, "forget.html", owner=owner, fact=facts[0], mask=_mask,
+        minutes=UNDO_SECONDS // 60, query=_query_string(request.query_params),
+        sources=(await _list_sources(site, [number]))[number],
+    )  # fmt: skip
+
+
+async def change_fact(site: AdminSite, request: Request, _form: Fields) -> str:
+    """Pin, unpin or forget a fact, or undo a replacement or a forgetting."""
+    owner, number = owner_of(request), int(request.path_params["fact"])
+    action, memories = request.path_params["action"], site.core.memory.memories
+    if action in ("pin", "unpin"):
+        is_done: Any = await memories.pin(owner, number, pinned=action == "pin")
+    elif action == "forget":
+        is_done = (await memories.forget(owner, [fact_uid(number)])).texts
+    elif action == "undo":
+        is_done = await memories.undo(owner, number or None)
+    else:
+        raise HTTPException(404)
+    return await _finish(site, request, action, f"{action} fact {number}", is_done)
+
+
+async def undo_consolidation(site: AdminSite, request: Request, _form: Fields) -> str:
+    """Restore the facts that the nightly consolidation merged; this is final."""
+    owner, number = owner_of(request), int(request.path_params["number"])
+    is_done = await site.run(ConsolidationRepository(site.core.client).undo, owner, number)
+    return await _finish(site, request, "apart", f"undo consolidation {number}", is_done)
+
+
+async def _finish(site: AdminSite, request: Request, done: str, action: str, is_done: Any) -> str:
+    """Return the address of the form, with a notice; note in the audit what was changed."""
+    path = path_of(owner_of(request))
+    if is_done:
+        await site.note(request, action, path[1:])
+    query = _query_string(request.query_params, done=done if is_done else "nothing")
+    return f"{path}/facts{query}"
+
+
+async def _list_facts(site: AdminSite, owner: Owner, query: FactQuery) -> list[Memory]:
+    return await site.run(site.core.memory.memories.facts.list_facts, owner, query)
+
+
+async def _list_sources(site: AdminSite, ids: Sequence[int]) -> Mapping[int, list[Record]]:
+    sources = defaultdict(list)
+    for row in await site.rows(SELECT_SOURCES, ids=list(ids), limit=TELLERS + 2):
+        sources[row["memory_id"]].append(row)
+    return sources
+
+
+def _parse_filters(request: Request) -> dict[str, str]:
+    """Return state, kind and text from the address; unknown values become defaults."""
     return {
-        "state": state if state in STATES else "current",
-        "kind": kind if kind in KIND_NAMES else "",
-        "q": query.get("q", "").replace("\0", "").strip()[:MAX_WORDS],
+        "state": choice_of(request, "state", STATES, "current"),
+        "kind": choice_of(request, "kind", KIND_NAMES),
+        "q": request.query_params.get("q", "").replace("\0", "").strip()[:MAX_WORDS],
     }
 
 
-def _wanted(request: Request, asked: Mapping[str, str]) -> FactQuery:
-    """The facts that the address asks for; one of them alone in whatever state it is."""
-    fact = number_of(request, "fact")
+def _build_fact_query(request: Request, asked: Mapping[str, str]) -> FactQuery:
+    """Select a filtered page, or with ``?fact=`` one fact in whatever state."""
+    fact = int_of(request, "fact")
     if fact is not None:
         return FactQuery(ids=[fact], is_living=None)
     return FactQuery(
-        text=asked["q"], kind=asked["kind"] or None, before=number_of(request, "before"),
+        text=asked["q"], kind=asked["kind"] or None, before=int_of(request, "before"),
         limit=PAGE, **STATES[asked["state"]],
     )  # fmt: skip
 
 
-def _query(query: QueryParams | Mapping[str, str], **other: object) -> str:
-    """A query of an address with some parts changed; what is empty is left out."""
+def _query_string(query: QueryParams | Mapping[str, str], **other: object) -> str:
+    """Return a query string with some parameters changed, without empty ones."""
     parts = {name: str(value) for name, value in {**query, **other}.items() if value}
     return f"?{QueryParams(parts)}" if parts else ""
 
 
 def _mask(text: str | None) -> str:
-    """A text in which no secret can be read, not even one for a door; of a secret nothing."""
+    """Redact secrets in a text, door codes included; without a text, all is redacted."""
     return MASK if text is None else redact(text, household=True)

@@ -1,27 +1,25 @@
-"""What failed and why: messages, calls of models, jobs of the queue, batches; and what to do."""
+"""Admin pages of failures: messages, model calls, queued jobs and batches, with retries."""
 
-from collections.abc import Mapping
-from typing import Any, get_args
+from typing import get_args
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from src.pg.client import Record
 from src.pg.failure_log import Part
 from src.pg.records_repo import FAILURE_DAYS
-from src.web.admin_access import Role
-from src.web.admin_site import PAGE, Fields, Pages, number_of
+from src.web.admin_site import PAGE, AdminSite, Fields, choice_of, int_of
 
 DAYS = (1, 7, FAILURE_DAYS)
-# What the parts of the bot are called.
+MAX_ARGUMENT = 60  # characters; ids and numbers are shown, texts are not
+# Names of the parts of the bot.
 PARTS: dict[Part, str] = {
     "telegram": "Telegram", "queue": "Queue", "database": "Database", "model": "Model",
     "embeddings": "Embeddings", "tools": "Tool servers", "other": "Other",
 }  # fmt: skip
 assert set(PARTS) == set(get_args(Part))
-# Why a window of a batch came to nothing.
+# Reasons for which a window of a batch was not read.
 WINDOW_ERRORS = {
     "malformed": "the reply is not the form that was asked for",
     "gone": "its messages were wiped or erased meanwhile",
@@ -30,7 +28,7 @@ WINDOW_ERRORS = {
     "missing": "the batch had no result for it",
 }
 
-# Messages that got an apology, or killed their process, the newest first; and the last reason.
+# Messages that got an apology or killed their process, newest first, with the last reason.
 SELECT_MESSAGES = """
 SELECT u.handled_at, u.kind, u.outcome, u.chat_id, u.thread_id, u.user_id, f.reason, f.tries
 FROM telegram_updates u CROSS JOIN LATERAL (
@@ -41,7 +39,7 @@ WHERE u.outcome IN ('failed', 'put aside')
 ORDER BY u.handled_at DESC, u.id DESC LIMIT %(limit)s
 """
 
-# Calls of models that failed, by model, purpose and reason.
+# Failed model calls, by model, purpose and reason.
 SELECT_CALLS = """
 SELECT model, purpose, error AS reason, count(*) AS times, count(DISTINCT owner_id) AS people,
        max(created_at) AS last
@@ -49,7 +47,7 @@ FROM model_usage WHERE error IS NOT NULL AND created_at > now() - make_interval(
 GROUP BY 1, 2, 3 ORDER BY times DESC, last DESC, 1, 2, 3 LIMIT %(limit)s
 """
 
-# Everything else that the log warned of, by reason; whom it hit is counted without sorting.
+# Logged warnings by reason; their owners are counted without sorting.
 SELECT_REASONS = """
 WITH each AS (
     SELECT part, event, reason, owner_id, sum(times) AS times, min(failed_at) AS first,
@@ -63,7 +61,7 @@ SELECT part, event, reason, sum(times)::bigint AS times, count(owner_id) AS peop
 FROM each GROUP BY 1, 2, 3 ORDER BY times DESC, last DESC, 2, 3 LIMIT %(limit)s
 """
 
-# One by one, the newest first.
+# Single failures, newest first.
 SELECT_FAILURES = """
 SELECT f.id, f.failed_at, f.part, f.event, f.reason, f.times, f.job_id, o.telegram_user_id,
        o.thread_id
@@ -73,13 +71,13 @@ WHERE f.failed_at > now() - make_interval(days => %(days)s)
 ORDER BY f.failed_at DESC, f.id DESC LIMIT %(limit)s
 """
 
-# What waits, by queue and state.
+# Waiting and running jobs, by queue and state.
 SELECT_QUEUE = """
 SELECT queue_name, status::text, count(*) AS jobs, min(scheduled_at) AS due
 FROM procrastinate_jobs WHERE status IN ('todo', 'doing') GROUP BY 1, 2 ORDER BY 1, 2
 """
 
-# Jobs that failed for good, are quarantined, or wait for their next attempt: whose they are, and
+# Jobs that failed for good, are quarantined, or wait for their next attempt, with their chat and
 # their last error.
 SELECT_JOBS = """
 SELECT j.id, j.queue_name, j.task_name, j.attempts, j.args, j.scheduled_at, d.deaths,
@@ -100,14 +98,14 @@ WHERE j.status = 'failed' OR d.id IS NOT NULL OR (j.status = 'todo' AND j.attemp
 ORDER BY d.id IS NULL, j.status = 'todo', j.id DESC LIMIT %(limit)s
 """
 
-# A failed job waits again; so does one that is quarantined (``JobDeathRepository.retry``).
+# Retry a failed job; a quarantined one is retried by ``JobDeathRepository.retry``.
 RETRY_FAILED = """
 SELECT procrastinate_retry_job_v2(id, now(), NULL, NULL, NULL) FROM procrastinate_jobs
 WHERE id = %(id)s AND status = 'failed'
 """
 SELECT_DEATH = "SELECT id FROM job_deaths WHERE job_id = %(id)s AND put_aside_at IS NOT NULL"
 
-# A job that failed, or is quarantined, goes, with what its update said.
+# Delete a failed or quarantined job, and the payload of its update.
 DROP_JOB = """
 WITH dropped AS (
     DELETE FROM procrastinate_jobs j
@@ -120,7 +118,7 @@ SET payload = '{}', handled_at = coalesce(u.handled_at, now()), outcome = 'faile
 FROM dropped d WHERE u.id = d.update
 """
 
-# Batches, the newest first; or one of them.
+# All batches, newest first, or one of them.
 SELECT_BATCHES = """
 SELECT id::text, created_at, submitted_at, completed_at, provider, model, status, requests,
        succeeded, failed, dropped, coalesce(error_message, '') AS error
@@ -128,7 +126,7 @@ FROM batch_jobs WHERE %(id)s::uuid IS NULL OR id = %(id)s
 ORDER BY created_at DESC, id LIMIT %(limit)s
 """
 
-# What one asked about, what came to nothing first.
+# Windows of a batch, the failed ones first.
 SELECT_WINDOWS = """
 SELECT c.telegram_user_id, c.thread_id, r.first_position, r.last_position, r.status, r.error,
        coalesce(r.finished_at, r.created_at) AS at,
@@ -140,93 +138,80 @@ ORDER BY r.status <> 'failed', r.created_at, r.id LIMIT %(limit)s
 """
 
 
-class FailurePages(Pages):
-    """What went wrong, and what an operator may do about it."""
+async def show_failures(site: AdminSite, request: Request) -> Response:
+    """Show failures by reason and one by one."""
+    days, part = int_of(request, "days") or 1, choice_of(request, "part", PARTS)
+    days = days if days in DAYS else 1
+    before, rows = int_of(request, "before") or 0, site.rows
+    listed = await rows(SELECT_FAILURES, days=days, part=part, before=before, limit=PAGE + 1)
+    is_first = not before
+    return site.render(
+        request, "failures.html", days=days, part=part, parts=PARTS, choices=DAYS,
+        messages=await rows(SELECT_MESSAGES, days=days, limit=PAGE)
+        if is_first and not part else [],
+        calls=await rows(SELECT_CALLS, days=days, limit=PAGE)
+        if is_first and part in ("", "model") else [],
+        reasons=await rows(SELECT_REASONS, days=days, part=part, limit=PAGE)
+        if is_first else [],
+        failures=listed[:PAGE], older=listed[PAGE - 1]["id"] if len(listed) > PAGE else None,
+        is_first=is_first,
+    )  # fmt: skip
 
-    def routes(self) -> list[Route]:
-        """Their addresses."""
-        shown, done = self._site.shown, self._site.done
-        return [
-            shown("/failures", self.failures, role=Role.READER),
-            shown("/queue", self.queue, role=Role.READER),
-            shown("/batches", self.batches, role=Role.READER),
-            shown("/batches/{batch:uuid}", self.batch, role=Role.READER),
-            done("/queue/retry-quarantined", self.retry_quarantined),
-            done("/queue/{job:int}/retry", self.retry_job),
-            done("/queue/{job:int}/drop", self.drop_job),
-        ]
 
-    async def failures(self, request: Request) -> Response:
-        """What failed, by reason and one by one."""
-        days, part = number_of(request, "days") or 1, request.query_params.get("part", "")
-        days, part = days if days in DAYS else 1, part if part in PARTS else ""
-        before, rows = number_of(request, "before") or 0, self._site.rows
-        listed = await rows(SELECT_FAILURES, days=days, part=part, before=before, limit=PAGE + 1)
-        is_first = not before
-        return self._site.render(
-            request, "failures.html", days=days, part=part, parts=PARTS, choices=DAYS,
-            messages=await rows(SELECT_MESSAGES, days=days, limit=PAGE)
-            if is_first and not part else [],
-            calls=await rows(SELECT_CALLS, days=days, limit=PAGE)
-            if is_first and part in ("", "model") else [],
-            reasons=await rows(SELECT_REASONS, days=days, part=part, limit=PAGE)
-            if is_first else [],
-            failures=listed[:PAGE], older=listed[PAGE - 1]["id"] if len(listed) > PAGE else None,
-            is_first=is_first,
+async def show_queue(site: AdminSite, request: Request) -> Response:
+    """Show jobs that wait, failed, are retried or quarantined."""
+    jobs = await site.rows(SELECT_JOBS, limit=100)
+    for job in jobs:
+        job["arguments"] = ", ".join(
+            f"{name} {value}" for name, value in job["args"].items()
+            if value is not None and len(str(value)) <= MAX_ARGUMENT
         )  # fmt: skip
-
-    async def queue(self, request: Request) -> Response:
-        """What waits, what is tried again, what failed, what is quarantined."""
-        jobs = await self._site.rows(SELECT_JOBS, limit=100)
-        for job in jobs:
-            job["arguments"] = _arguments(job["args"])
-        by_state = {state: [job for job in jobs if job["state"] == state]
-                    for state in ("quarantined", "failed", "retrying")}  # fmt: skip
-        return self._site.render(
-            request, "queue.html", queue=await self._site.rows(SELECT_QUEUE), by_state=by_state
-        )
-
-    async def batches(self, request: Request) -> Response:
-        """The newest batches."""
-        rows = await self._site.rows(SELECT_BATCHES, id=None, limit=PAGE)
-        return self._site.render(request, "batches.html", rows=rows)
-
-    async def batch(self, request: Request) -> Response:
-        """One batch and its windows."""
-        id_, rows = str(request.path_params["batch"]), self._site.rows
-        batch = await rows(SELECT_BATCHES, id=id_, limit=1)
-        if not batch:
-            raise HTTPException(404)
-        windows = await rows(SELECT_WINDOWS, id=id_, limit=200)
-        return self._site.render(
-            request, "batch.html", batch=batch[0], errors=WINDOW_ERRORS, windows=windows
-        )
-
-    async def retry_job(self, request: Request, _form: Fields) -> str:
-        """Give a job back to its queue."""
-        job = request.path_params["job"]
-        deaths: list[Record] = await self._site.rows(SELECT_DEATH, id=job)
-        if deaths:
-            await self._run(self._core.put_aside.retry, deaths[0]["id"])
-        else:
-            await self._site.rows(RETRY_FAILED, id=job)
-        await self._site.note(request, "retry job", str(job))
-        return "/queue"
-
-    async def retry_quarantined(self, request: Request, _form: Fields) -> str:
-        """Give everything back that is quarantined."""
-        await self._run(self._core.put_aside.retry)
-        await self._site.note(request, "retry all quarantined")
-        return "/queue"
-
-    async def drop_job(self, request: Request, _form: Fields) -> str:
-        """Give a job up."""
-        await self._site.rows(DROP_JOB, id=request.path_params["job"])
-        await self._site.note(request, "drop job", str(request.path_params["job"]))
-        return "/queue"
+    by_state = {state: [job for job in jobs if job["state"] == state]
+                for state in ("quarantined", "failed", "retrying")}  # fmt: skip
+    return site.render(
+        request, "queue.html", queue=await site.rows(SELECT_QUEUE), by_state=by_state
+    )
 
 
-def _arguments(args: Mapping[str, Any]) -> str:
-    """What a job was given: ids and numbers; anything longer is left out."""
-    said = {name: str(value) for name, value in args.items() if value is not None}
-    return ", ".join(f"{name} {text}" for name, text in said.items() if len(text) <= 60)
+async def show_batches(site: AdminSite, request: Request) -> Response:
+    """Show the newest batches."""
+    rows = await site.rows(SELECT_BATCHES, id=None, limit=PAGE)
+    return site.render(request, "batches.html", rows=rows)
+
+
+async def show_batch(site: AdminSite, request: Request) -> Response:
+    """Show a batch and its windows."""
+    id_, rows = str(request.path_params["batch"]), site.rows
+    batch = await rows(SELECT_BATCHES, id=id_, limit=1)
+    if not batch:
+        raise HTTPException(404)
+    windows = await rows(SELECT_WINDOWS, id=id_, limit=200)
+    return site.render(
+        request, "batch.html", batch=batch[0], errors=WINDOW_ERRORS, windows=windows
+    )
+
+
+async def retry_job(site: AdminSite, request: Request, _form: Fields) -> str:
+    """Give a job back to its queue."""
+    job = request.path_params["job"]
+    deaths: list[Record] = await site.rows(SELECT_DEATH, id=job)
+    if deaths:
+        await site.run(site.core.put_aside.retry, deaths[0]["id"])
+    else:
+        await site.rows(RETRY_FAILED, id=job)
+    await site.note(request, "retry job", str(job))
+    return "/queue"
+
+
+async def retry_quarantined(site: AdminSite, request: Request, _form: Fields) -> str:
+    """Give all quarantined jobs back to their queues."""
+    await site.run(site.core.put_aside.retry)
+    await site.note(request, "retry all quarantined")
+    return "/queue"
+
+
+async def drop_job(site: AdminSite, request: Request, _form: Fields) -> str:
+    """Delete a job for good."""
+    await site.rows(DROP_JOB, id=request.path_params["job"])
+    await site.note(request, "drop job", str(request.path_params["job"]))
+    return "/queue"

@@ -1,4 +1,4 @@
-"""Forms that change only what was edited, and ask where somebody else changed the same."""
+"""Forms that save only edited fields, and report concurrent changes of the same field."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -7,26 +7,26 @@ from typing import Any
 from src.base.errors import SettingsConflictError, SettingsError
 from src.web.admin_site import Fields
 
-SEEN = "was."  # before a field's name: the value that the form was opened with
+SEEN = "was."  # prefix of a field's name: its value when the form was opened
 
-# Makes edits, by name, of values that were seen; returns what has come of them, by name.
+# Saves edits, given the values that were seen before; returns the new values. All are by name.
 Change = Callable[[Mapping[str, str], Mapping[str, str]], Awaitable[Mapping[str, str]]]
-Say = Callable[[str], str]  # a value as a person reads it
+Say = Callable[[str], str]  # formats a value for display
 
 
 @dataclass(frozen=True)
 class Field:
-    """What a form may change.
+    """Field of a form.
 
     Attributes:
-        name: In the form.
-        label: In an operator's words.
-        default: Its value as long as nobody has changed it.
-        unit: Of its number; empty: it has none.
-        choices: What it may be; empty: anything.
-        is_number: Whether it is a number.
-        description: What it is for.
-        group: By which name the form resets it.
+        name: Name in the form.
+        label: Label for operators.
+        default: Value until an operator changes it.
+        unit: Unit of the number; empty: none.
+        choices: Allowed values; empty: any.
+        is_number: True if the value is a number.
+        description: Purpose of the field.
+        group: Name by which the form resets the field.
     """
 
     name: str
@@ -40,14 +40,14 @@ class Field:
 
 
 @dataclass(frozen=True)
-class Sent:
-    """How the sending of a form ended.
+class Submission:
+    """Result of submitting a form.
 
     Attributes:
-        form: What was typed and is not saved.
-        changed: The names of the fields that were changed.
-        done: What is said of it.
-        refused: Why nothing was changed.
+        form: Input that is not saved.
+        changed: Names of the changed fields.
+        done: Notice for the operator.
+        refused: Error because of which nothing was changed.
     """
 
     form: Fields = field(default_factory=dict)
@@ -57,33 +57,33 @@ class Sent:
 
     @property
     def status(self) -> int:
-        """Of the page that follows."""
+        """HTTP status of the page that follows."""
         if isinstance(self.refused, SettingsConflictError):
             return 409
         return 422 if self.refused else 200
 
 
-UNSENT = Sent()  # of a page that is only opened
+UNSENT = Submission()  # the page was opened without one
 
 
-async def send(form: Fields, fields: Mapping[str, Field], change: Change, say: Say) -> Sent:
-    """Change what was edited in a form, or what it resets; of what is refused nothing is lost."""
+async def send(form: Fields, fields: Mapping[str, Field], change: Change, say: Say) -> Submission:
+    """Save the edited fields, or those to reset; input that is refused stays in the result."""
     reset = form.get("reset", "")
     chosen = {name: one for name, one in fields.items() if reset in ("", one.group)}
     if reset:
         form = {**form, **{name: one.default for name, one in chosen.items()}}
     edits = edits_of(form, chosen)
     if not edits:
-        return Sent(done="Nothing was changed.")
+        return Submission(done="Nothing was changed.")
     seen = {name: form[SEEN + name] for name in edits}
     try:
-        now = await change(edits, seen)
+        saved = await change(edits, seen)
     except SettingsError as error:
-        return Sent(form, refused=error)
-    changed = [name for name in edits if now[name] != seen[name]]
-    told = (f"{fields[name].label}: {say(seen[name])} → {say(now[name])}." for name in changed)
+        return Submission(form, refused=error)
+    changed = [name for name in edits if saved[name] != seen[name]]
+    lines = (f"{fields[name].label}: {say(seen[name])} → {say(saved[name])}." for name in changed)
     unsaved = {name: value for name, value in form.items() if name not in edits}
-    return Sent(unsaved if reset else {}, changed, "Saved. " + " ".join(told))
+    return Submission(unsaved if reset else {}, changed, "Saved. " + " ".join(lines))
 
 
 def problems_of(
@@ -92,7 +92,7 @@ def problems_of(
     say: Say,
     authors: Mapping[str, str] = {},
 ) -> dict[str, str]:
-    """What is wrong, by field, in plain words; of a conflict both values, and what to do."""
+    """Return problems in plain words, by field; a conflict with both values and the remedy."""
     if refused is None:
         return {}
     if not isinstance(refused, SettingsConflictError):
@@ -107,8 +107,8 @@ def problems_of(
     return problems
 
 
-def view(one: Field, value: str, sent: Sent, problems: Mapping[str, str]) -> dict[str, Any]:
-    """What the page shows of a field; what was typed stays, with what was seen then."""
+def view(one: Field, value: str, sent: Submission, problems: Mapping[str, str]) -> dict[str, Any]:
+    """Return the template variables of a field; unsaved input stays, with the value seen then."""
     typed = edits_of(sent.form, {one.name: one}).get(one.name, value)
     is_new = typed == value or (sent.status == 409 and one.name in problems)
     return {
@@ -119,7 +119,7 @@ def view(one: Field, value: str, sent: Sent, problems: Mapping[str, str]) -> dic
 
 
 def edits_of(form: Fields, fields: Mapping[str, Field]) -> dict[str, str]:
-    """The fields that have another value in a form than when it was opened."""
+    """Return the fields whose value differs from when the form was opened."""
     return {
         name: form[name].strip()
         for name in fields

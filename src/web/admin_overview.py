@@ -1,7 +1,7 @@
-"""The first page: is it well, what does today cost, who wrote, how long did answers take."""
+"""Overview page: health of the parts, today's cost, users, response times."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -9,25 +9,23 @@ from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from src.base.config import OFFLINE_MODEL
 from src.pg.client import Record
 from src.pg.failure_log import Part
 from src.pg.records_repo import COST, SUMS
 from src.queue.job_repo import WorkerRepository
-from src.web.admin_access import Role
 from src.web.admin_failures import SELECT_REASONS
-from src.web.admin_site import Pages
+from src.web.admin_site import AdminSite
 from src.web.admin_words import build_chart, count, seconds, size
 from src.web.http_server import HEARTBEAT_SECONDS, POLL_SECONDS, find_disk_shortage
 
-FRESH = 600.0  # seconds for which an error is a trouble of now
-LATE = 60.0  # seconds that an update may wait
-REASONS = 6  # why things failed in 24 hours, the most frequent first
+RECENT = 600.0  # seconds during which a failure counts as a current problem
+MAX_WAIT = 60.0  # seconds of an update in the queue
+MAX_REASONS = 6  # of the failures of 24 hours, the most frequent first
 
-# What was handled in 24 hours, by hour and in all: of people, not buttons and commands. An answer
-# that did not grow had its first word when it had its last.
+# Messages that were handled in 24 hours, by hour and in total, without buttons and commands. An
+# answer that was not streamed has its first word at the same time as its last.
 SELECT_DAY = """
 WITH handled AS (
     SELECT date_trunc('hour', handled_at AT TIME ZONE %(zone)s) AS hour, user_id, outcome,
@@ -52,25 +50,26 @@ FROM generate_series(date_trunc('hour', (now() - interval '24 hours') AT TIME ZO
 LEFT JOIN sums USING (hour) CROSS JOIN times t ORDER BY hour
 """
 
-# Tokens and money since midnight; how many calls are of models without a price.
+# Tokens and cost since midnight, number of calls of models without a price, size of the database.
 SELECT_TODAY = f"""
 WITH spent AS (
     SELECT model, purpose, {SUMS} FROM model_usage WHERE created_at >= %(since)s GROUP BY 1, 2
 )
 SELECT coalesce(sum(u.prompt + u.completion), 0)::bigint AS tokens, sum({COST}) AS cost,
+       pg_database_size(current_database()) AS bytes,
        coalesce(sum(u.calls) FILTER (WHERE p.model IS NULL), 0)::bigint AS unpriced,
        (SELECT coalesce(sum(messages), 0)::bigint FROM daily_messages
         WHERE day = (now() AT TIME ZONE %(zone)s)::date) AS messages
 FROM spent u LEFT JOIN model_prices p ON p.model = u.model
-"""  # noqa: S608  (it holds constants of ours)
+"""  # noqa: S608  (it interpolates constants)
 
-# The last failure of a part.
+# Last failure of a part.
 SELECT_LAST = """
 SELECT failed_at, event, reason FROM failures
 WHERE part = %(part)s ORDER BY failed_at DESC LIMIT 1
 """
 
-# The last call of a model that failed, and when one last did not; what failed in 24 hours.
+# Last failed model call, time of the last successful one, and number of failures in 24 hours.
 SELECT_CALLS = """
 SELECT f.created_at AS failed_at, f.purpose AS event, f.error AS reason,
        (SELECT created_at FROM model_usage WHERE error IS NULL
@@ -82,24 +81,23 @@ FROM (SELECT) AS one LEFT JOIN LATERAL (
     ORDER BY created_at DESC LIMIT 1) AS f ON true
 """
 
-# How much there was on the last days, the newest first; and how large the database is now.
+# Totals of the last days, newest first.
 SELECT_GROWTH = """
 SELECT day, counted_at, people, messages, facts, bytes FROM growth_days
 ORDER BY day DESC LIMIT 30
 """
-SELECT_SIZE = "SELECT pg_database_size(current_database()) AS bytes"
 
 
 @dataclass(frozen=True)
 class Health:
-    """How a part is.
+    """Health of one part of the bot.
 
     Attributes:
-        name: Which one.
-        now: What is seen of it now.
-        trouble: What is wrong with it; empty: nothing.
-        last: Its last error: ``failed_at``, ``event``, ``reason``.
-        link: Where more stands.
+        name: Name of the part.
+        now: Its current state.
+        trouble: Its problem; empty: none.
+        last: Its last failure: ``failed_at``, ``event``, ``reason``.
+        link: Path of the page with details.
     """
 
     name: str
@@ -109,131 +107,109 @@ class Health:
     link: str = "/failures"
 
 
-class OverviewPage(Pages):
-    """How the bot is, on one page."""
-
-    def routes(self) -> list[Route]:
-        """Its address."""
-        return [self._site.shown("/", self.show, role=Role.READER)]
-
-    async def show(self, request: Request) -> Response:
-        """All of it."""
-        rows, zone = self._site.rows, self._site.zone
-        hours = await rows(SELECT_DAY, zone=zone)
-        [today] = await rows(SELECT_TODAY, zone=zone, since=self._site.midnight())
-        [calls] = await rows(SELECT_CALLS)
-        growth = await rows(SELECT_GROWTH)
-        put_aside = await self._run(self._core.put_aside.count)
-        [stored] = await rows(SELECT_SIZE)
-        health = await self._examine(calls, put_aside, stored["bytes"])
-        return self._site.render(
-            request, "overview.html", health=health,
-            troubles=[part for part in health if part.trouble], now=datetime.now(UTC),
-            today=today, settings=await self._core.live_settings.get(), hours=hours,
-            sums={name: sum(hour[name] for hour in hours)
-                  for name in ("messages", "answers", "failed")},
-            people=hours[0]["people"], first=hours[0]["first"] or (None, None),
-            whole=hours[0]["whole"] or (None, None), failed_calls=calls["failed"],
-            put_aside=put_aside, bytes=stored["bytes"],
-            reasons=await rows(SELECT_REASONS, days=1, part="", limit=REASONS),
-            growth=growth, grown=_growth(growth),
-            by_hour=build_chart(
-                "Messages by hour", ("answered", "failed", "other"),
-                {f"{hour['hour']:%d.%m. %H:%M}": (
-                    hour["answers"], hour["failed"],
-                    hour["messages"] - hour["answers"] - hour["failed"],
-                ) for hour in hours},
-                tones=("part1", "bad", "part5"),
-            ),
-            by_day=build_chart(
-                "Facts gained by day", ("facts",),
-                {f"{day['day']:%d.%m.}": (max(0, day["facts"] - before["facts"]),)
-                 for before, day in pairwise(reversed(growth))},
-            ),
-        )  # fmt: skip
-
-    async def _examine(self, calls: Record, put_aside: int, stored: int) -> list[Health]:
-        """How each part is."""
-        return [
-            self._examine_receiver(await self._find_last("telegram")),
-            await self._examine_queue(await self._find_last("queue"), put_aside),
-            await self._examine_database(await self._find_last("database"), stored),
-            self._examine_model(calls),
-            self._examine_embeddings(await self._find_last("embeddings")),
-        ]
-
-    async def _find_last(self, part: Part) -> Record | None:
-        """The last error of a part; as a constant it lets the planner see how rare it is."""
-        return next(iter(await self._site.rows(SELECT_LAST, part=part)), None)
-
-    def _examine_receiver(self, last: Record | None) -> Health:
-        heard = self._core.metrics.registry.get_sample_value(
-            "pomni_last_receive_timestamp_seconds"
-        )
-        is_called = self._core.settings.telegram_webhook_url is not None
-        if not heard:
-            return Health("Receiver", "nothing received by this process yet", last=last)
-        silence = time.time() - heard
-        now = f"Telegram answered {seconds(silence)} ago"
-        is_silent = silence > POLL_SECONDS and not is_called
-        trouble = f"Telegram has been silent for {seconds(silence)}" if is_silent else ""
-        return Health("Receiver", now, trouble, last)
-
-    async def _examine_queue(self, last: Record | None, put_aside: int) -> Health:
-        waiting, oldest = await self._run(self._core.updates.count_waiting)
-        age = await self._run(WorkerRepository(self._core.client).seconds_since_heartbeat)
-        troubles = []
-        if age is None or age > HEARTBEAT_SECONDS:
-            troubles.append("no worker is running: start the bot, or python bot.py worker")
-        if waiting and oldest > LATE:
-            troubles.append(f"the oldest message has waited for {seconds(oldest)}")
-        if put_aside:
-            troubles.append(f"{count(put_aside)} quarantined, waiting for your decision")
-        now = f"{count(waiting)} waiting, the oldest for {seconds(oldest)}" if waiting else (
-            "nothing is waiting"
-        )  # fmt: skip
-        return Health("Queue", now, "; ".join(troubles), last, "/queue")
-
-    async def _examine_database(self, last: Record | None, stored: int) -> Health:
-        begun = time.monotonic()
-        await self._site.rows("SELECT 1")
-        trouble = find_disk_shortage(self._core) or _fresh(last)
-        return Health(
-            "Database", f"answers in {seconds(time.monotonic() - begun)}, {size(stored)}",
-            trouble, last,
-        )  # fmt: skip
-
-    def _examine_model(self, calls: Record) -> Health:
-        name = self._core.settings.chat_model_name
-        if name == OFFLINE_MODEL:
-            return Health("Model", "none is connected: the notebook answers")
-        last, worked = calls if calls["failed_at"] else None, calls["worked_at"]
-        is_down = last is not None and (worked is None or worked < calls["failed_at"])
-        trouble = f"the last call failed: {calls['reason']}" if is_down else ""
-        return Health("Model", name, trouble, last, "/failures?part=model")
-
-    def _examine_embeddings(self, last: Record | None) -> Health:
-        by_words = self._core.metrics.registry.get_sample_value("pomni_searches_by_words_total")
-        now = self._core.settings.embedding_model
-        if by_words:
-            now += f"; {count(by_words)} searches went by words alone since the start"
-        return Health("Embeddings", now, _fresh(last), last, "/failures?part=embeddings")
+async def show_overview(site: AdminSite, request: Request) -> Response:
+    """Show the overview."""
+    rows, zone = site.rows, site.zone
+    hours = await rows(SELECT_DAY, zone=zone)
+    [today] = await rows(SELECT_TODAY, zone=zone, since=site.midnight())
+    [calls] = await rows(SELECT_CALLS)
+    growth = await rows(SELECT_GROWTH)
+    put_aside = await site.run(site.core.put_aside.count)
+    health = [
+        _examine_receiver(site, await _last_failure(site, "telegram")),
+        await _examine_queue(site, await _last_failure(site, "queue"), put_aside),
+        await _examine_database(site, await _last_failure(site, "database"), today["bytes"]),
+        _examine_model(site, calls),
+        _examine_embeddings(site, await _last_failure(site, "embeddings")),
+    ]
+    return site.render(
+        request, "overview.html", health=health,
+        troubles=[part for part in health if part.trouble], now=datetime.now(UTC),
+        today=today, settings=await site.core.live_settings.get(), hours=hours,
+        sums={name: sum(hour[name] for hour in hours)
+              for name in ("messages", "answers", "failed")},
+        people=hours[0]["people"], first=hours[0]["first"] or (None, None),
+        whole=hours[0]["whole"] or (None, None), failed_calls=calls["failed"],
+        put_aside=put_aside, bytes=today["bytes"],
+        reasons=await rows(SELECT_REASONS, days=1, part="", limit=MAX_REASONS),
+        growth=growth,
+        grown={name: growth[0][name] - growth[1][name] if growth[1:] else None
+               for name in ("people", "messages", "facts", "bytes") if growth},
+        by_hour=build_chart(
+            "Messages by hour", ("answered", "failed", "other"),
+            {f"{hour['hour']:%d.%m. %H:%M}": (
+                hour["answers"], hour["failed"],
+                hour["messages"] - hour["answers"] - hour["failed"],
+            ) for hour in hours},
+            tones=("part1", "bad", "part5"),
+        ),
+        by_day=build_chart(
+            "Facts gained by day", ("facts",),
+            {f"{day['day']:%d.%m.}": (max(0, day["facts"] - before["facts"]),)
+             for before, day in pairwise(reversed(growth))},
+        ),
+    )  # fmt: skip
 
 
-def _fresh(last: Record | None) -> str:
-    """What has just failed, if anything."""
-    if last is None or (datetime.now(UTC) - last["failed_at"]).total_seconds() > FRESH:
+async def _last_failure(site: AdminSite, part: Part) -> Record | None:
+    """The part is a constant of the query, so that the planner sees how rare it is."""
+    return next(iter(await site.rows(SELECT_LAST, part=part)), None)
+
+
+def _examine_receiver(site: AdminSite, last: Record | None) -> Health:
+    sample = site.core.metrics.registry.get_sample_value
+    heard_at = sample("pomni_last_receive_timestamp_seconds")
+    if not heard_at:
+        return Health("Receiver", "nothing received by this process yet", last=last)
+    silence = time.time() - heard_at
+    is_silent = silence > POLL_SECONDS and site.core.settings.telegram_webhook_url is None
+    trouble = f"Telegram has been silent for {seconds(silence)}" if is_silent else ""
+    return Health("Receiver", f"Telegram answered {seconds(silence)} ago", trouble, last)
+
+
+async def _examine_queue(site: AdminSite, last: Record | None, put_aside: int) -> Health:
+    waiting, oldest = await site.run(site.core.updates.count_waiting)
+    age = await site.run(WorkerRepository(site.core.client).seconds_since_heartbeat)
+    troubles = []
+    if age is None or age > HEARTBEAT_SECONDS:
+        troubles.append("no worker is running: start the bot, or python bot.py worker")
+    if waiting and oldest > MAX_WAIT:
+        troubles.append(f"the oldest message has waited for {seconds(oldest)}")
+    if put_aside:
+        troubles.append(f"{count(put_aside)} quarantined, waiting for your decision")
+    now = f"{count(waiting)} waiting, the oldest for {seconds(oldest)}" if waiting else (
+        "nothing is waiting"
+    )  # fmt: skip
+    return Health("Queue", now, "; ".join(troubles), last, "/queue")
+
+
+async def _examine_database(site: AdminSite, last: Record | None, stored: int) -> Health:
+    start = time.monotonic()
+    await site.rows("SELECT 1")
+    now = f"answers in {seconds(time.monotonic() - start)}, {size(stored)}"
+    return Health("Database", now, find_disk_shortage(site.core) or _describe(last), last)
+
+
+def _examine_model(site: AdminSite, calls: Record) -> Health:
+    name = site.core.settings.chat_model_name
+    if name == OFFLINE_MODEL:
+        return Health("Model", "none is connected: the notebook answers")
+    last, worked = calls if calls["failed_at"] else None, calls["worked_at"]
+    is_down = last is not None and (worked is None or worked < calls["failed_at"])
+    trouble = f"the last call failed: {calls['reason']}" if is_down else ""
+    return Health("Model", name, trouble, last, "/failures?part=model")
+
+
+def _examine_embeddings(site: AdminSite, last: Record | None) -> Health:
+    by_words = site.core.metrics.registry.get_sample_value("pomni_searches_by_words_total")
+    now = site.core.settings.embedding_model
+    if by_words:
+        now += f"; {count(by_words)} searches went by words alone since the start"
+    return Health("Embeddings", now, _describe(last), last, "/failures?part=embeddings")
+
+
+def _describe(last: Record | None) -> str:
+    """Describe a failure if it is recent."""
+    if last is None or (datetime.now(UTC) - last["failed_at"]).total_seconds() > RECENT:
         return ""
-    return (
-        f"{last['event']}: {last['reason']}" if last["event"] != last["reason"] else last["event"]
-    )
-
-
-def _growth(days: Sequence[Record]) -> Mapping[str, int | None]:
-    """What came since the day before the newest; None where no day was counted before."""
-    before = days[1] if len(days) > 1 else None
-    return {
-        name: days[0][name] - before[name] if before else None
-        for name in ("people", "messages", "facts", "bytes")
-        if days
-    }
+    return ": ".join(dict.fromkeys((last["event"], last["reason"])))

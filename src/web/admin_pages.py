@@ -1,23 +1,25 @@
-"""``/admin`` as one app: the pages of each kind, behind one login."""
+"""ASGI app of ``/admin``: all pages behind one login."""
 
+from functools import partial
 from typing import Any
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.routing import Mount, Route
 
+from src.base.errors import AppError
 from src.core import Core
-from src.web.admin_access import Access
-from src.web.admin_facts import FactPages
-from src.web.admin_failures import FailurePages
-from src.web.admin_overview import OverviewPage
-from src.web.admin_people import PeoplePages
-from src.web.admin_person import PersonPages
-from src.web.admin_prices import PricesPage
-from src.web.admin_settings import SettingsPages
+from src.web import admin_facts as facts
+from src.web import admin_failures as failures
+from src.web import admin_person as person
+from src.web import admin_prices as prices
+from src.web import admin_settings as settings
+from src.web import admin_usage as usage
+from src.web.admin_access import AdminAccess, Role
+from src.web.admin_overview import show_overview
+from src.web.admin_people import show_people
 from src.web.admin_site import AdminSite
-from src.web.admin_talk import TalkPages
-from src.web.admin_usage import UsagePages
+from src.web.admin_talk import show_talk
 from src.web.http_server import WithHeaders
 
 HEADERS = {
@@ -33,23 +35,45 @@ STATIC_HEADERS = {"Cache-Control": "max-age=3600", "X-Content-Type-Options": "no
 
 
 def admin_routes(site: AdminSite) -> list[Route | Mount]:
-    """All addresses; a test walks them without a session."""
+    """List all routes; a test requests each of them without a session."""
+    page, form = site.page_route, site.form_route
+    figures = partial(site.page_route, role=Role.READER)
+    texts, owner = site.audited_route, "/users/{user}/{thread:int}"
     return [
         *site.routes(),
-        *OverviewPage(site).routes(),
-        *UsagePages(site).routes(),
-        *PricesPage(site).routes(),
-        *FailurePages(site).routes(),
-        *PeoplePages(site).routes(),
-        *TalkPages(site).routes(),
-        *PersonPages(site).routes(),
-        *FactPages(site).routes(),
-        *SettingsPages(site).routes(),
+        figures("/", show_overview),
+        figures("/usage", usage.show_usage),
+        figures("/usage.csv", usage.download_usage),
+        page("/prices", prices.show_prices),
+        form("/prices", prices.change_prices),
+        figures("/failures", failures.show_failures),
+        figures("/queue", failures.show_queue),
+        figures("/batches", failures.show_batches),
+        figures("/batches/{batch:uuid}", failures.show_batch),
+        form("/queue/retry-quarantined", failures.retry_quarantined),
+        form("/queue/{job:int}/retry", failures.retry_job),
+        form("/queue/{job:int}/drop", failures.drop_job),
+        page("/users", show_people),
+        texts(owner, show_talk, "talk"),
+        texts(f"{owner}/about", person.show_person, "page"),
+        texts(f"{owner}/recall", person.show_recall, "recall"),
+        form(f"{owner}/export", person.export_person),
+        form(f"{owner}/erase", person.erase_person),
+        form(f"{owner}/block", partial(person.set_block, is_blocked=True)),
+        form(f"{owner}/unblock", partial(person.set_block, is_blocked=False)),
+        texts(f"{owner}/facts", facts.show_facts, "facts"),
+        texts(f"{owner}/facts/{{fact:int}}/forget", facts.confirm_forgetting, "facts"),
+        form(f"{owner}/facts/{{fact:int}}/{{action:str}}", facts.change_fact),
+        form(f"{owner}/consolidations/{{number:int}}/undo", facts.undo_consolidation),
+        page("/settings", settings.show_settings),
+        form("/settings", settings.change_settings),
+        page("/audit", settings.show_audit),
     ]
 
 
-def build_admin_app(core: Core, access: Access) -> Any:
-    """The admin page as an ASGI app, to be mounted somewhere."""
+def build_admin_app(core: Core, access: AdminAccess) -> Any:
+    """Build the admin pages as an ASGI app to be mounted."""
     site = AdminSite(core, access)
-    app = Starlette(routes=admin_routes(site), exception_handlers={HTTPException: site.refuse})
+    handlers = {HTTPException: site.refuse, AppError: site.report_failure}
+    app = Starlette(routes=admin_routes(site), exception_handlers=handlers)
     return WithHeaders(app, HEADERS, STATIC_HEADERS)

@@ -1,24 +1,23 @@
-"""The admin page that lists people and groups: found by name or id, in the order one asks for."""
+"""Admin page that lists people and groups: search, filters, sort orders."""
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from src.memory.memory_repo import COUNT_LIVING
 from src.pg.records_repo import COST, SUMS
-from src.web.admin_site import PAGE, Pages, number_of
+from src.web.admin_site import PAGE, AdminSite, choice_of, int_of
 
-DAYS = 30  # of which the cost is told
+DAYS = 30  # covered by the cost
 MAX_PAGES = 2000
 MAX_WORDS = 100  # characters of a search
 
-# What the list is sorted by: each has its index, however many there are.
+# Sort orders; an index serves each of them.
 ORDERS = {
     "seen": ("Last seen", "o.seen_at DESC, o.id"),
     "name": ("Name", "lower(o.name), o.id"),
     "new": ("Newest", "o.id DESC"),
 }
-# Which of them are listed.
+# Filters.
 KINDS = {
     "": ("Everybody", "true"),
     "people": ("People", "o.telegram_user_id > 0"),
@@ -32,7 +31,7 @@ KINDS = {
     "blocked": ("Whom you blocked", "o.blocked_at IS NOT NULL"),
 }
 
-# A page of owners, found by a part of their names or by their id.
+# A page of owners, matched by a part of their name, or by their id.
 SELECT_PAGE = """
 SELECT o.id FROM owners o
 WHERE (%(words)s = '' OR o.telegram_user_id::text = %(words)s
@@ -42,8 +41,8 @@ WHERE (%(words)s = '' OR o.telegram_user_id::text = %(words)s
 ORDER BY {order} LIMIT %(limit)s OFFSET %(offset)s
 """
 
-# What is told of a page's owners. Of facts, calls and failures theirs are read at once: where one
-# owner has most of a table, looking each up alone would read it fifty times.
+# Details of a page's owners. Facts, calls and failures are read for all of them at once: where one
+# owner has most of a table, a lookup per owner would read it fifty times.
 SELECT_PEOPLE = f"""
 SELECT o.id, o.telegram_user_id, o.thread_id, o.name, o.username, o.created_at, o.seen_at,
        s.language, s.time_zone, s.inactive_since, o.blocked_at, spent.cost,
@@ -66,36 +65,27 @@ LEFT JOIN (
         GROUP BY owner_id, model, purpose) AS u JOIN model_prices p ON p.model = u.model
     GROUP BY owner_id) AS spent ON spent.owner_id = o.id
 WHERE o.id = ANY(%(owners)s) ORDER BY array_position(%(owners)s, o.id)
-"""  # noqa: S608  (it holds constants of ours)
+"""  # noqa: S608  (it interpolates constants)
 
 
 def page_query(kind: str, order: str) -> str:
-    """The statement for a page of that kind, in that order; both are keys of the tables above."""
+    """Return the statement for a page; ``kind`` and ``order`` are keys of the tables above."""
     return SELECT_PAGE.replace("{kind}", KINDS[kind][1]).replace("{order}", ORDERS[order][1])
 
 
-class PeoplePages(Pages):
-    """Who talks with the bot."""
-
-    def routes(self) -> list[Route]:
-        """Their addresses."""
-        return [self._site.shown("/users", self.people)]
-
-    async def people(self, request: Request) -> Response:
-        """A page of owners."""
-        query = request.query_params
-        words = query.get("q", "").replace("\0", "").strip()[:MAX_WORDS]
-        kind, order = query.get("kind", ""), query.get("sort", "")
-        kind, order = kind if kind in KINDS else "", order if order in ORDERS else "seen"
-        page = min(number_of(request, "page") or 0, MAX_PAGES)
-        found = await self._site.rows(
-            page_query(kind, order), words=words, limit=PAGE + 1, offset=page * PAGE
-        )
-        settings = await self._core.live_settings.get()
-        ids = [row["id"] for row in found[:PAGE]]
-        return self._site.render(
-            request, "users.html",
-            people=await self._site.rows(SELECT_PEOPLE, owners=ids, days=DAYS),
-            words=words, kind=kind, kinds=KINDS, order=order, orders=ORDERS, page=page,
-            has_more=len(found) > PAGE, currency=settings.currency, days=DAYS,
-        )  # fmt: skip
+async def show_people(site: AdminSite, request: Request) -> Response:
+    """Show a page of owners."""
+    words = request.query_params.get("q", "").replace("\0", "").strip()[:MAX_WORDS]
+    kind = choice_of(request, "kind", KINDS)
+    order = choice_of(request, "sort", ORDERS, "seen")
+    page = min(int_of(request, "page") or 0, MAX_PAGES)
+    statement, offset = page_query(kind, order), page * PAGE
+    found = await site.rows(statement, words=words, limit=PAGE + 1, offset=offset)
+    ids = [row["id"] for row in found[:PAGE]]
+    return site.render(
+        request, "users.html",
+        people=await site.rows(SELECT_PEOPLE, owners=ids, days=DAYS),
+        words=words, kind=kind, kinds=KINDS, order=order, orders=ORDERS, page=page,
+        has_more=len(found) > PAGE, days=DAYS,
+        currency=(await site.core.live_settings.get()).currency,
+    )  # fmt: skip

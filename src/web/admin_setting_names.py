@@ -1,9 +1,9 @@
-"""How the settings page calls what may be changed while the bot runs, and in which order."""
+"""Labels, units and order of the settings on the settings page."""
 
 LIMIT = "0: no limit"
 
-# What a setting is in an operator's words, and the unit of its number: empty, it has none. First
-# what is changed daily; the page shows it first.
+# Label of each setting, and the unit of its number (empty: none). Frequently changed settings; the
+# page shows them first.
 DAILY = {
     "daily_messages": ("Messages a day, all users together", f"messages; {LIMIT}"),
     "daily_tokens": ("Tokens a day, all users together", f"tokens; {LIMIT}"),
@@ -16,7 +16,7 @@ DAILY = {
     "message_retention_days": ("Delete messages after", "days; 0: never"),
     "memory_extraction_enabled": ("Read messages for facts in the background", ""),
 }
-# The rest, folded.
+# Other settings, in collapsed groups.
 FOLDED = {
     "Reading messages for facts": {
         "memory_extraction_provider": ("Read by", ""),
@@ -54,7 +54,7 @@ NAMES = {name: about for group in GROUPS.values() for name, about in group.items
 
 
 def in_plain_words(text: str) -> str:
-    """A sentence about settings with their labels for their names."""
+    """Replace the names of settings in a sentence by their labels."""
     for name in sorted(NAMES, key=len, reverse=True):
         text = text.replace(name, f"“{NAMES[name][0]}”")
     return text

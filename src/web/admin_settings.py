@@ -1,30 +1,29 @@
-"""The admin pages about settings: what may be changed while the bot runs, and who did what."""
+"""Admin pages of the settings that change while the bot runs, and of the audit."""
 
 from collections.abc import Mapping
 from typing import get_args
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from src.pg.global_settings_repo import GlobalSettings, as_text
-from src.web.admin_form import UNSENT, Field, Sent, problems_of, send, view
+from src.web.admin_form import UNSENT, Field, Submission, problems_of, send, view
 from src.web.admin_setting_names import GROUPS, NAMES, in_plain_words
-from src.web.admin_site import LAST, PAGE, Fields, Pages, address_of, number_of
+from src.web.admin_site import LAST, PAGE, AdminSite, Fields, client_address, int_of
 
-# What each setting is for.
+# Descriptions of the settings.
 SELECT_DESCRIPTIONS = """
 SELECT attname::text AS name, col_description(attrelid, attnum) AS description
 FROM pg_attribute WHERE attrelid = 'global_settings'::regclass AND attnum > 0
 """
 
-# What was changed of them, newest first.
+# Changes of settings, newest first.
 SELECT_CHANGES = """
 SELECT id, changed_at, changed_by, setting, old_value, new_value
 FROM global_settings_changes ORDER BY id DESC LIMIT %(limit)s
 """
 
-# What was done inside, or the guesses of those outside, the newest first.
+# Actions of sessions, or wrong passwords, newest first.
 SELECT_ACTIONS = """
 SELECT id, done_at, who, address, action, target FROM admin_actions
 WHERE (action <> 'wrong password') = %(is_inside)s AND id < %(before)s
@@ -32,76 +31,64 @@ ORDER BY id DESC LIMIT %(limit)s
 """
 
 
-class SettingsPages(Pages):
-    """What an operator may set, and the audit."""
+async def change_settings(site: AdminSite, request: Request, form: Fields) -> Response:
+    """Save the edited settings, or reset one; refused input stays in the form."""
 
-    def routes(self) -> list[Route]:
-        """Their addresses."""
-        return [
-            self._site.shown("/settings", self.settings),
-            self._site.done("/settings", self.change_settings),
-            self._site.shown("/audit", self.audit),
-        ]
+    async def change(edits: Fields, seen: Fields) -> Mapping[str, str]:
+        author = f"admin page, {request.state.session.name}, {client_address(request)}"
+        return _format_settings(await site.core.live_settings.change(author, edits, seen))
 
-    async def change_settings(self, request: Request, form: Fields) -> Response:
-        """Change what was edited, or set one back; what is refused is shown as it was typed."""
-
-        async def change(edits: Fields, seen: Fields) -> Mapping[str, str]:
-            author = f"admin page, {self._site.session(request).name}, {address_of(request)}"
-            return _texts(await self._core.live_settings.change(author, edits, seen))
-
-        sent = await send(form, FIELDS, change, _say)
-        if sent.changed:
-            await self._site.note(request, "change settings", ", ".join(sent.changed))
-        return await self.settings(request, sent)
-
-    async def settings(self, request: Request, sent: Sent = UNSENT) -> Response:
-        """What may be changed while the bot runs, and who changed it last; how a sending ended."""
-        current = _texts(await self._core.live_settings.get())
-        about = {row["name"]: row for row in await self._site.rows(SELECT_DESCRIPTIONS)}
-        changes = await self._site.rows(SELECT_CHANGES, limit=PAGE)
-        authors = {one["setting"]: one["changed_by"] for one in reversed(changes)}
-        problems = {
-            name: text if sent.status == 409 else f"{in_plain_words(text)}."
-            for name, text in problems_of(sent.refused, current, _say, authors).items()
-        }
-        groups = {
-            title: [
-                view(FIELDS[name], current[name], sent, problems) | about[name] for name in names
-            ]
-            for title, names in GROUPS.items()
-        }
-        return self._site.render(
-            request, "settings.html", status=sent.status, groups=groups, names=FIELDS, sent=sent,
-            problems=problems, changes=changes, say=_say, embedding=await self._embedding(),
-        )  # fmt: skip
-
-    async def _embedding(self) -> str:
-        """Which embedding model serves, and how far the one that shall has got."""
-        space = self._core.memory.space
-        serving, coming = await space.current(), space.coming()
-        if coming is None:
-            return f"{serving.name} serves."
-        done, total = await self._run(self._core.memory.embeddings.find_progress, coming.name)
-        return (
-            f"{serving.name} serves until every document is embedded by {coming.name}: "
-            f"{done:,} of {total:,} are."
-        )
-
-    async def audit(self, request: Request) -> Response:
-        """What was done inside, or the guesses of those outside."""
-        is_inside = request.query_params.get("of") != "guesses"
-        before = number_of(request, "before") or LAST
-        rows = await self._site.rows(
-            SELECT_ACTIONS, is_inside=is_inside, before=before, limit=PAGE
-        )
-        return self._site.render(
-            request, "audit.html", rows=rows, is_done=is_inside, is_newest=before == LAST,
-            more=rows[-1]["id"] if len(rows) == PAGE else None,
-        )  # fmt: skip
+    sent = await send(form, FIELDS, change, _say)
+    if sent.changed:
+        await site.note(request, "change settings", ", ".join(sent.changed))
+    return await show_settings(site, request, sent)
 
 
-def _field(name: str) -> Field:
+async def show_settings(site: AdminSite, request: Request, sent: Submission = UNSENT) -> Response:
+    """Show the settings and their last changes, with the result of a submission."""
+    current = _format_settings(await site.core.live_settings.get())
+    about = {row["name"]: row for row in await site.rows(SELECT_DESCRIPTIONS)}
+    changes = await site.rows(SELECT_CHANGES, limit=PAGE)
+    authors = {one["setting"]: one["changed_by"] for one in reversed(changes)}
+    problems = {
+        name: text if sent.status == 409 else f"{in_plain_words(text)}."
+        for name, text in problems_of(sent.refused, current, _say, authors).items()
+    }
+    groups = {
+        title: [view(FIELDS[name], current[name], sent, problems) | about[name] for name in names]
+        for title, names in GROUPS.items()
+    }
+    return site.render(
+        request, "settings.html", status=sent.status, groups=groups, names=FIELDS, sent=sent,
+        problems=problems, changes=changes, say=_say,
+        embedding=await _describe_embedding(site),
+    )  # fmt: skip
+
+
+async def _describe_embedding(site: AdminSite) -> str:
+    space = site.core.memory.space
+    serving, coming = await space.current(), space.coming()
+    if coming is None:
+        return f"{serving.name} serves."
+    done, total = await site.run(site.core.memory.embeddings.find_progress, coming.name)
+    return (
+        f"{serving.name} serves until every document is embedded by {coming.name}: "
+        f"{done:,} of {total:,} are."
+    )
+
+
+async def show_audit(site: AdminSite, request: Request) -> Response:
+    """Show actions of sessions, or with ``?of=guesses`` wrong passwords."""
+    is_inside = request.query_params.get("of") != "guesses"
+    before = int_of(request, "before") or LAST
+    rows = await site.rows(SELECT_ACTIONS, is_inside=is_inside, before=before, limit=PAGE)
+    return site.render(
+        request, "audit.html", rows=rows, is_done=is_inside, is_newest=before == LAST,
+        more=rows[-1]["id"] if len(rows) == PAGE else None,
+    )  # fmt: skip
+
+
+def _build_field(name: str) -> Field:
     about = GlobalSettings.model_fields[name]
     kind, (label, unit) = about.annotation, NAMES[name]
     return Field(
@@ -110,13 +97,12 @@ def _field(name: str) -> Field:
     )  # fmt: skip
 
 
-FIELDS = {name: _field(name) for name in NAMES}
+FIELDS = {name: _build_field(name) for name in NAMES}
 
 
-def _texts(settings: GlobalSettings) -> Mapping[str, str]:
+def _format_settings(settings: GlobalSettings) -> Mapping[str, str]:
     return {name: as_text(getattr(settings, name)) for name in NAMES}
 
 
 def _say(value: str) -> str:
-    """A value as a person reads it."""
     return {"true": "on", "false": "off", "": "(environment)"}.get(value, value)

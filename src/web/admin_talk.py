@@ -1,21 +1,20 @@
-"""The admin page of a talk: what was said, how each answer came about, and why one failed."""
+"""Admin page of a conversation: messages, tool calls, sources, costs and failures."""
 
 from datetime import date
 from itertools import groupby
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from src.base.owners import Owner
 from src.base.zones import beginning_of, local_time
 from src.pg.client import Record
 from src.web.admin_markdown import link_references, render_markdown
-from src.web.admin_site import LAST, Pages, number_of, owner_of, path_of
+from src.web.admin_site import LAST, AdminSite, int_of, owner_of, path_of
 
 PAGE = 40  # messages
 
-# A page of a conversation from a position upwards or downwards, by index however long it is.
+# A page of a conversation, upwards or downwards from a position; an index serves it.
 IN_TALK = """ FROM messages WHERE conversation_id =
 (SELECT id FROM conversations WHERE telegram_user_id = %(user)s AND thread_id = %(thread_id)s)
 """
@@ -24,13 +23,13 @@ AND position < %(position)s ORDER BY position DESC, id DESC LIMIT %(limit)s"""
 SELECT_NEWER = f"""SELECT id, position {IN_TALK}
 AND position > %(position)s ORDER BY position, id LIMIT %(limit)s"""
 
-# Where a message stands, and the first one since a moment.
+# Position of a message, and of the first one since a moment.
 SELECT_POSITION = f"SELECT position {IN_TALK} AND id = %(id)s"
 SELECT_SINCE = f"""SELECT position {IN_TALK}
 AND created_at >= %(since)s ORDER BY created_at, id LIMIT 1"""
 
-# The messages of a page, with how each ended. An answer is stored by one statement with what it
-# cost, so both have the same moment; what failed is in the log within a minute.
+# Messages of a page with their outcome. An answer and its usage are stored by one statement, hence
+# at the same moment; a failure is logged within a minute.
 SELECT_BUBBLES = """
 SELECT m.id, m.position, m.role, message_text(m.content) AS text, m.created_at, m.speaker,
        m.is_forgotten, m.is_private,
@@ -56,7 +55,7 @@ LEFT JOIN LATERAL (SELECT event || ': ' || reason AS reason FROM failures
 WHERE m.id = ANY(%(ids)s) AND c.owner_id = %(owner)s ORDER BY m.position, m.id
 """
 
-# The calls of tools while those messages were answered.
+# Tool calls during the answers to these messages.
 SELECT_CALLS = """
 SELECT t.message_id, t.name, t.arguments::text AS arguments, t.result, t.error, t.duration_ms
 FROM tool_results t JOIN conversations c ON c.id = t.conversation_id
@@ -64,61 +63,58 @@ WHERE t.message_id = ANY(%(ids)s) AND c.owner_id = %(owner)s ORDER BY t.id LIMIT
 """
 
 
-class TalkPages(Pages):
-    """What was said."""
+async def show_talk(site: AdminSite, request: Request) -> Response:
+    """Show a page of a conversation: the newest, or the requested one."""
+    owner, query = owner_of(request), request.query_params
+    after, before, missing = await _locate(site, owner, request)
+    if after is None:
+        rows = await site.rows(SELECT_OLDER, owner, position=before, limit=PAGE + 1)
+        page, has_older, has_newer = rows[:PAGE][::-1], len(rows) > PAGE, before < LAST
+    else:
+        rows = await site.rows(SELECT_NEWER, owner, position=after, limit=PAGE + 1)
+        page, has_older, has_newer = rows[:PAGE], after > 0, len(rows) > PAGE
+    return site.render(
+        request, "talk.html", owner=owner, missing=missing, day=query.get("day", ""),
+        is_opened=not query,
+        days=await _group_by_day(site, owner, request, [row["id"] for row in page]),
+        older=page[0]["position"] if page and has_older else None,
+        newer=page[-1]["position"] if page and has_newer else None,
+    )  # fmt: skip
 
-    def routes(self) -> list[Route]:
-        """Their addresses."""
-        return [self._site.read("/users/{user}/{thread:int}", self.talk, "talk")]
 
-    async def talk(self, request: Request) -> Response:
-        """A page of a conversation: the newest, or that which was asked for."""
-        owner, query = owner_of(request), request.query_params
-        after, before, missing = await self._find(owner, request)
-        if after is None:
-            rows = await self._site.rows(SELECT_OLDER, owner, position=before, limit=PAGE + 1)
-            page, has_older, has_newer = rows[:PAGE][::-1], len(rows) > PAGE, before < LAST
-        else:
-            rows = await self._site.rows(SELECT_NEWER, owner, position=after, limit=PAGE + 1)
-            page, has_older, has_newer = rows[:PAGE], after > 0, len(rows) > PAGE
-        return self._site.render(
-            request, "talk.html", owner=owner, missing=missing, day=query.get("day", ""),
-            is_opened=not query,
-            days=await self._days(owner, request, [row["id"] for row in page]),
-            older=page[0]["position"] if page and has_older else None,
-            newer=page[-1]["position"] if page and has_newer else None,
-        )  # fmt: skip
+async def _locate(site: AdminSite, owner: Owner, request: Request) -> tuple[int | None, int, str]:
+    """Return the position after which, or before which, the page begins, and a notice.
 
-    async def _find(self, owner: Owner, request: Request) -> tuple[int | None, int, str]:
-        """After which position, or before which, the page begins; and what was not there."""
-        if (wanted := number_of(request, "msg", digits=18)) is not None:
-            found = await self._site.rows(SELECT_POSITION, owner, id=wanted)
-            if not found:
-                return None, LAST, f"msg-{wanted} is no longer in this talk; this is its end."
-            return None, found[0]["position"] + PAGE // 2, ""
-        if since := beginning_of(request.query_params.get("day", ""), self._site.zone):
-            found = await self._site.rows(SELECT_SINCE, owner, since=since)
-            if not found:
-                day = f"{local_time(since, self._site.zone):%d.%m.%Y}"
-                return None, LAST, f"Nothing was said since {day}; this is the end."
-            return found[0]["position"] - 1, 0, ""
-        return number_of(request, "after"), number_of(request, "before") or LAST, ""
+    The notice says that a requested message or day was not found.
+    """
+    if (message_id := int_of(request, "msg", digits=18)) is not None:
+        found = await site.rows(SELECT_POSITION, owner, id=message_id)
+        if not found:
+            return None, LAST, f"msg-{message_id} is no longer in this talk; this is its end."
+        return None, found[0]["position"] + PAGE // 2, ""
+    if since := beginning_of(request.query_params.get("day", ""), site.zone):
+        found = await site.rows(SELECT_SINCE, owner, since=since)
+        if not found:
+            day = f"{local_time(since, site.zone):%d.%m.%Y}"
+            return None, LAST, f"Nothing was said since {day}; this is the end."
+        return found[0]["position"] - 1, 0, ""
+    return int_of(request, "after"), int_of(request, "before") or LAST, ""
 
-    async def _days(
-        self, owner: Owner, request: Request, ids: list[int]
-    ) -> list[tuple[date, list[Record]]]:
-        """The messages by days, ready to be shown."""
-        bubbles = await self._site.rows(SELECT_BUBBLES, owner, ids=ids)
-        calls = await self._site.rows(SELECT_CALLS, owner, ids=ids)
-        base = request.scope["root_path"] + path_of(owner)
-        for one in bubbles:
-            # Of users every character is shown as it was written.
-            write = render_markdown if one["role"] == "assistant" else link_references
-            one["html"] = write(one["text"], base)
-            one["sources"] = [link_references(source, base) for source in one["sources"]]
-            one["calls"] = [
-                {**call, "result": link_references(call["result"], base)}
-                for call in calls if call["message_id"] == one["id"]
-            ]  # fmt: skip
-        days = groupby(bubbles, lambda one: local_time(one["created_at"], self._site.zone).date())
-        return [(day, list(said)) for day, said in days]
+
+async def _group_by_day(
+    site: AdminSite, owner: Owner, request: Request, ids: list[int]
+) -> list[tuple[date, list[Record]]]:
+    bubbles = await site.rows(SELECT_BUBBLES, owner, ids=ids)
+    calls = await site.rows(SELECT_CALLS, owner, ids=ids)
+    base = request.scope["root_path"] + path_of(owner)
+    for one in bubbles:
+        # A user's text is shown as it was written.
+        write = render_markdown if one["role"] == "assistant" else link_references
+        one["html"] = write(one["text"], base)
+        one["sources"] = [link_references(source, base) for source in one["sources"]]
+        one["calls"] = [
+            {**call, "result": link_references(call["result"], base)}
+            for call in calls if call["message_id"] == one["id"]
+        ]  # fmt: skip
+    days = groupby(bubbles, lambda one: local_time(one["created_at"], site.zone).date())
+    return [(day, list(messages)) for day, messages in days]

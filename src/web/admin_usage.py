@@ -1,4 +1,4 @@
-"""What models cost by day, model, purpose and person: tables, a chart, a file."""
+"""Admin pages of usage: tokens, cost and time by day, model, purpose and person; CSV."""
 
 import csv
 import io
@@ -10,18 +10,16 @@ from functools import partial
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from src.pg.client import Record
 from src.pg.records_repo import COST, SUMS, usage_query
-from src.web.admin_access import Role
-from src.web.admin_site import Pages, number_of
+from src.web.admin_site import AdminSite, choice_of, int_of
 from src.web.admin_words import Chart, build_chart, money, plain_cell, short
 
-DAYS = (1, 7, 14, 30, 90)  # that usage is shown of
-MAX_BY_PERSON = 30  # days: by person every call is read, as only whole days are summed up
+DAYS = (1, 7, 14, 30, 90)  # choices of the period
+MAX_BY_PERSON = 30  # days: by person every call is read, since daily sums have no owners
 BY = ("day", "model", "purpose", "person")
-# What a purpose is called, in the order in which they are listed.
+# Names of the purposes, in their order on the page.
 PURPOSES = {
     "answer": "answers",
     "classify": "strict mode: understanding",
@@ -36,11 +34,10 @@ PURPOSES = {
     "embedding": "embeddings",
     "": "days before purposes were summed up",
 }
-PARTS, OTHERS = 5, "others"  # keys in a chart, and what the rest is called together
-Bars = Mapping[tuple[date, str], float]  # by day and key
+MAX_KEYS, OTHERS = 5, "others"  # keys in a chart, and the name of the rest
 
-# The calls of the last days, with what they cost; days that are over were summed up. Batches cost
-# half. What they are summed by is the key.
+# Calls of the last days with their cost; past days are stored as sums. ``key`` is the dimension
+# that they are grouped by. Batches cost half.
 PRICED = f"""
 , classes AS (
     SELECT day, model, purpose, class, calls, failed, prompt, cached, completion, uncached
@@ -53,9 +50,9 @@ PRICED = f"""
            {COST} AS cost
     FROM classes u LEFT JOIN model_prices p ON p.model = u.model
 )
-"""  # noqa: S608  (it holds a constant of ours)
+"""  # noqa: S608  (it interpolates a constant)
 
-# By key, with the times that calls took: the percentiles are of classes, two hundredths wide.
+# Usage by key. Percentiles of the duration come from classes that are two hundredths wide.
 SELECT_USAGE = usage_query(
     PRICED,
     """
@@ -75,7 +72,7 @@ ORDER BY CASE %(by)s WHEN 'day' THEN key END DESC, 7 DESC NULLS LAST, 4 DESC, ke
 """,
 )
 
-# Each day, model and purpose, for the file and the chart.
+# Usage by day, model and purpose, for the file and the chart.
 SELECT_DETAILS = usage_query(
     PRICED,
     """
@@ -86,7 +83,7 @@ FROM priced GROUP BY day, model, purpose ORDER BY day, model, purpose LIMIT 2000
 """,
 )
 
-# By person, or group: those who cost most.
+# Usage by person or group, the most expensive first.
 SELECT_PEOPLE = f"""
 WITH spent AS (
     SELECT owner_id, model, purpose, {SUMS}
@@ -102,112 +99,103 @@ SELECT o.telegram_user_id || '/' || o.thread_id AS key, calls, failed, prompt, c
        cost, unpriced
 FROM summed JOIN owners o ON o.id = owner_id
 ORDER BY cost DESC NULLS LAST, prompt DESC, o.id LIMIT %(limit)s
-"""  # noqa: S608  (it holds a constant of ours)
+"""  # noqa: S608  (it interpolates a constant)
 
 
-class UsagePages(Pages):
-    """What it costs."""
-
-    def routes(self) -> list[Route]:
-        """Their addresses."""
-        return [
-            self._site.shown("/usage", self.usage, role=Role.READER),
-            self._site.shown("/usage.csv", self.download, role=Role.READER),
-        ]
-
-    async def usage(self, request: Request) -> Response:
-        """Tokens, money and time, by what the address says."""
-        days, by = _asked(request)
-        settings = await self._core.live_settings.get()
-        lines = await self._lines(days, by, limit=100)
-        return self._site.render(
-            request, "usage.html", lines=lines, days=days, choices=_choices(by), by=by,
-            dimensions=BY, total=_total(lines), purposes=PURPOSES, currency=settings.currency,
-            chart=await self._chart(days, by, settings.currency),
-        )  # fmt: skip
-
-    async def download(self, request: Request) -> Response:
-        """The same as a table for a spreadsheet: by day, model and purpose, or by person."""
-        days, by = _asked(request)
-        lines = (
-            await self._lines(days, by, limit=100_000) if by == "person"
-            else await self._details(days)
-        )  # fmt: skip
-        currency = (await self._core.live_settings.get()).currency
-        text = io.StringIO()
-        table = csv.writer(text)
-        names = list(lines[0]) if lines else ["day", "model", "purpose"]
-        table.writerow([f"cost_{currency}" if name == "cost" else name for name in names])
-        table.writerows([plain_cell(line[name]) for name in names] for line in lines)
-        file = f"pomni-usage-{'people-' if by == 'person' else ''}{days}-days.csv"
-        headers = {"Content-Disposition": f'attachment; filename="{file}"'}
-        return Response(text.getvalue(), media_type="text/csv; charset=utf-8", headers=headers)
-
-    async def _lines(self, days: int, by: str, *, limit: int) -> list[Record]:
-        if by == "person":
-            since = self._site.midnight(days)
-            return await self._site.rows(SELECT_PEOPLE, since=since, limit=limit)
-        return await self._site.rows(SELECT_USAGE, zone=self._site.zone, days=days, by=by)
-
-    async def _details(self, days: int) -> list[Record]:
-        return await self._site.rows(SELECT_DETAILS, zone=self._site.zone, days=days, by="day")
-
-    async def _chart(self, days: int, by: str, currency: str) -> Chart | None:
-        """Tokens by day in their kinds; by model or purpose, what each has cost."""
-        rows, is_split = await self._details(days), by in ("model", "purpose")
-        is_priced = is_split and any(row["cost"] for row in rows)
-        parts, sums = _stacked(rows, by, is_priced=is_priced) if is_split else _kinds(rows)
-        first = self._site.first_day(days)
-        shown = [first + timedelta(days=later) for later in range(days)]
-        bars = {f"{day:%d.%m.}": [sums.get((day, part), 0) for part in parts] for day in shown}
-        return build_chart(
-            f"{'Cost' if is_priced else 'Tokens'} by day{f' and {by}' if is_split else ''}",
-            [PURPOSES.get(part, part) if by == "purpose" else part for part in parts],
-            bars,
-            form=partial(money, currency=currency) if is_priced else short,
-        )
+async def show_usage(site: AdminSite, request: Request) -> Response:
+    """Show tokens, cost and durations by the requested dimension."""
+    days, by = _parse_filters(request)
+    settings = await site.core.live_settings.get()
+    lines = await _list_lines(site, days, by, limit=100)
+    return site.render(
+        request, "usage.html", lines=lines, days=days, choices=_list_day_choices(by), by=by,
+        dimensions=BY, total=_sum_lines(lines), purposes=PURPOSES, currency=settings.currency,
+        chart=await _build_chart(site, days, by, settings.currency),
+    )  # fmt: skip
 
 
-def _asked(request: Request) -> tuple[int, str]:
-    """Of how many days, and by what."""
-    days, by = number_of(request, "days") or 7, request.query_params.get("by", "day")
-    by = by if by in BY else "day"
-    return min(days, _choices(by)[-1]) if days in DAYS else 7, by
+async def download_usage(site: AdminSite, request: Request) -> Response:
+    """Send a CSV file by day, model and purpose, or by person."""
+    days, by = _parse_filters(request)
+    lines = (
+        await _list_lines(site, days, by, limit=100_000) if by == "person"
+        else await _list_details(site, days)
+    )  # fmt: skip
+    currency = (await site.core.live_settings.get()).currency
+    text = io.StringIO()
+    table = csv.writer(text)
+    names = list(lines[0]) if lines else ["day", "model", "purpose"]
+    table.writerow([f"cost_{currency}" if name == "cost" else name for name in names])
+    table.writerows([plain_cell(line[name]) for name in names] for line in lines)
+    file = f"pomni-usage-{'people-' if by == 'person' else ''}{days}-days.csv"
+    headers = {"Content-Disposition": f'attachment; filename="{file}"'}
+    return Response(text.getvalue(), media_type="text/csv; charset=utf-8", headers=headers)
 
 
-def _choices(by: str) -> Sequence[int]:
+async def _list_lines(site: AdminSite, days: int, by: str, *, limit: int) -> list[Record]:
+    if by == "person":
+        since = site.midnight(days)
+        return await site.rows(SELECT_PEOPLE, since=since, limit=limit)
+    return await site.rows(SELECT_USAGE, zone=site.zone, days=days, by=by)
+
+
+async def _list_details(site: AdminSite, days: int) -> list[Record]:
+    return await site.rows(SELECT_DETAILS, zone=site.zone, days=days, by="day")
+
+
+async def _build_chart(site: AdminSite, days: int, by: str, currency: str) -> Chart | None:
+    rows, is_split = await _list_details(site, days), by in ("model", "purpose")
+    is_priced = is_split and any(row["cost"] for row in rows)
+    values = [
+        (row["day"], part, value)
+        for row in rows
+        for part, value in _split(row, by, is_priced=is_priced).items()
+    ]
+    sums: defaultdict[str, float] = defaultdict(float)
+    for _, part, value in values:
+        sums[part] += value
+    parts = list(sums)
+    if is_split:
+        parts = sorted(filter(sums.get, sums), key=lambda part: -sums[part])[:MAX_KEYS]
+    heights: defaultdict[tuple[date, str], float] = defaultdict(float)
+    for day, part, value in values:
+        heights[day, part if part in parts else OTHERS] += value
+    parts += [OTHERS] * (len(sums) > MAX_KEYS)
+    first = site.first_day(days)
+    dates = [first + timedelta(days=offset) for offset in range(days)]
+    bars = {f"{day:%d.%m.}": [heights[day, part] for part in parts] for day in dates}
+    return build_chart(
+        f"{'Cost' if is_priced else 'Tokens'} by day{f' and {by}' if is_split else ''}",
+        [PURPOSES.get(part, part) if by == "purpose" else part for part in parts],
+        bars,
+        form=partial(money, currency=currency) if is_priced else short,
+    )
+
+
+def _parse_filters(request: Request) -> tuple[int, str]:
+    """Return the number of days and the dimension."""
+    days, by = int_of(request, "days") or 7, choice_of(request, "by", BY, "day")
+    return min(days, _list_day_choices(by)[-1]) if days in DAYS else 7, by
+
+
+def _list_day_choices(by: str) -> Sequence[int]:
     return [days for days in DAYS if by != "person" or days <= MAX_BY_PERSON]
 
 
-def _total(lines: Sequence[Record]) -> Record:
-    """The sums of all lines."""
+def _sum_lines(lines: Sequence[Record]) -> Record:
     names = ("calls", "failed", "prompt", "cached", "completion", "unpriced")
     sums: Record = {name: sum(line[name] for line in lines) for name in names}
     costs = [line["cost"] for line in lines if line["cost"] is not None]
     return {**sums, "cost": sum(costs, Decimal()) if costs else None}
 
 
-def _kinds(rows: Sequence[Record]) -> tuple[list[str], Bars]:
-    """The kinds of tokens, and how many of each a day has."""
-    bars: defaultdict[tuple[date, str], float] = defaultdict(float)
-    for row in rows:
-        bars[row["day"], "cached"] += row["cached_tokens"]
-        bars[row["day"], "prompt"] += row["prompt_tokens"] - row["cached_tokens"]
-        bars[row["day"], "completion"] += row["completion_tokens"]
-    return ["cached", "prompt", "completion"], bars
-
-
-def _stacked(rows: Sequence[Record], by: str, *, is_priced: bool) -> tuple[list[str], Bars]:
-    """The models or purposes that matter most; of each day how much they, and the others, have."""
-    sums: defaultdict[str, float] = defaultdict(float)
-    bars: defaultdict[tuple[date, str], float] = defaultdict(float)
-    values = [
-        float(row["cost"] or 0) if is_priced else row["prompt_tokens"] + row["completion_tokens"]
-        for row in rows
-    ]
-    for row, value in zip(rows, values, strict=True):
-        sums[row[by]] += value
-    most = sorted(filter(sums.get, sums), key=lambda key: -sums[key])[:PARTS]
-    for row, value in zip(rows, values, strict=True):
-        bars[row["day"], row[by] if row[by] in most else OTHERS] += value
-    return most + [OTHERS] * (len(sums) > PARTS), bars
+def _split(row: Record, by: str, *, is_priced: bool) -> Mapping[str, float]:
+    """Return the value of each part of a bar."""
+    if is_priced:
+        return {row[by]: float(row["cost"] or 0)}
+    prompt, cached, completion = (
+        row[f"{kind}_tokens"] for kind in ("prompt", "cached", "completion")
+    )
+    if by in ("model", "purpose"):
+        return {row[by]: prompt + completion}
+    return {"cached": cached, "prompt": prompt - cached, "completion": completion}

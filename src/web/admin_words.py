@@ -1,4 +1,4 @@
-"""How the admin pages say figures: filters of the templates, and charts drawn on the server."""
+"""Formats of figures, which the templates use as filters, and stacked bar charts."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,12 +9,12 @@ Number = int | float | Decimal
 
 
 def count(number: Number | None) -> str:
-    """12,345; a dash where nobody knows."""
+    """Return ``12,345``; a dash without a number."""
     return "–" if number is None else f"{number:,.0f}"
 
 
 def short(number: Number) -> str:
-    """999, 12.3k, 4.5M: for axes and legends."""
+    """Return ``999``, ``12.3k`` or ``4.5M``, for axes and legends."""
     value = float(number)
     for limit, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if abs(value) >= limit:
@@ -23,7 +23,7 @@ def short(number: Number) -> str:
 
 
 def money(amount: Number | None, currency: str) -> str:
-    """What something costs, with as many digits as say something; a dash without a price."""
+    """Return an amount with two digits, four below one; a dash without a price."""
     if amount is None:
         return "–"
     value = float(amount)
@@ -32,7 +32,7 @@ def money(amount: Number | None, currency: str) -> str:
 
 
 def seconds(number: Number | None) -> str:
-    """240 ms, 1.4 s, 12 min, 3 h."""
+    """Return ``240 ms``, ``1.4 s``, ``12 min`` or ``3.0 h``."""
     if number is None:
         return "–"
     value = float(number)
@@ -44,7 +44,7 @@ def seconds(number: Number | None) -> str:
 
 
 def size(number: Number | None) -> str:
-    """Bytes as kB, MB or GB."""
+    """Return a number of bytes as kB, MB or GB."""
     if number is None:
         return "–"
     value = float(number) / 1e3
@@ -56,22 +56,21 @@ def size(number: Number | None) -> str:
 
 
 def signed(number: Number | None) -> str:
-    """+12 or -3."""
+    """Return ``+12`` or ``-3``."""
     return "–" if number is None else f"{number:+,.0f}"
 
 
 FILTERS: dict[str, Callable[..., str]] = {
-    "count": count, "short": short, "money": money, "seconds": seconds, "size": size,
-    "signed": signed,
-}  # fmt: skip
+    filter_.__name__: filter_ for filter_ in (count, short, money, seconds, size, signed)
+}
 
 TONES = [f"part{number}" for number in range(6)]
-WIDTH, HEIGHT = 1000.0, 100.0  # of a chart, in its own units: it is stretched to its place
+WIDTH, HEIGHT = 1000.0, 100.0  # of a chart in its own units; the page stretches it
 
 
 @dataclass(frozen=True)
 class Piece:
-    """A rectangle: its colour in the style sheet, where it stands, and what it says."""
+    """Rectangle of a chart: colour class of the style sheet, position, size, tooltip."""
 
     tone: str
     x: float
@@ -83,15 +82,15 @@ class Piece:
 
 @dataclass(frozen=True)
 class Chart:
-    """Stacked bars.
+    """Stacked bar chart.
 
     Attributes:
-        name: What is shown, for who does not see it.
-        pieces: What is drawn.
-        top: What the axis ends at.
-        ends: Below the axis: the first bar, the middle and the last.
-        legend: Of each part its colour, its name, and how much it is in all.
-        form: How the numbers are said.
+        name: Title, also read by screen readers.
+        pieces: Rectangles of the bars.
+        top: Upper end of the axis.
+        ends: Labels below the axis: the first bar, the middle one and the last.
+        legend: Colour class, name and formatted sum of each part.
+        form: Formats the numbers.
     """
 
     name: str
@@ -110,11 +109,11 @@ def build_chart(
     form: Callable[[Number], str] = short,
     tones: Sequence[str] = TONES,
 ) -> Chart | None:
-    """A chart of ``bars``, from left to right, each with a number for each part; None: empty."""
-    most = max((float(sum(values)) for values in bars.values()), default=0.0)
-    if not most:
+    """Chart ``bars`` from left to right, each with a value for each part; None: no values."""
+    maximum = max((float(sum(values)) for values in bars.values()), default=0.0)
+    if not maximum:
         return None
-    top, step, pieces = _round_up(most), WIDTH / len(bars), []
+    top, step, pieces = _round_up(maximum), WIDTH / len(bars), []
     for place, (label, values) in enumerate(bars.items()):
         level = HEIGHT
         for part, value in enumerate(values):
@@ -130,18 +129,18 @@ def build_chart(
     return Chart(name, pieces, top, list(ends), legend, form)
 
 
-def _round_up(most: float) -> float:
-    """The next of 1, 2, 5, 10, 20, … (or a tenth, a hundredth of them)."""
+def _round_up(maximum: float) -> float:
+    """Return the next of 1, 2, 5, 10, 20, … (or a tenth, a hundredth of them)."""
     power = 1.0
-    while power < most:
+    while power < maximum:
         power *= 10
-    while power / 10 >= most:
+    while power / 10 >= maximum:
         power /= 10
-    return next(top for top in (power / 5, power / 2, power) if top >= most)
+    return next(top for top in (power / 5, power / 2, power) if top >= maximum)
 
 
 def plain_cell(value: Any) -> str:
-    """A value for a table that a spreadsheet opens: no text of it begins a formula."""
+    """Format a cell of CSV; no text begins a formula in a spreadsheet."""
     if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r")):
         return f"'{value}"
     return "" if value is None else str(value)

@@ -1,6 +1,6 @@
-"""Who may ask the page's API, how often, and with what; every request passes here.
+"""Gate of the page's API: verifies each request and limits their rate.
 
-``initData`` is what Telegram tells a page about who opened it, signed with the bot's token.
+``initData`` identifies who opened the page; Telegram signs it with the bot's token.
 """
 
 import asyncio
@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import parse_qsl
 
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from src.base.errors import AppError
@@ -28,67 +29,67 @@ from src.web.http_server import read_body
 
 logger = logging.getLogger(__name__)
 
-BURST = 240.0  # at once; a visit that uses every control once takes some 150
-PER_SECOND = 1.0  # that come back
-MAX_PEOPLE = 10_000  # that are remembered
+BURST = 240.0  # requests at once; a visit that uses every control once costs some 150
+PER_SECOND = 1.0  # requests a second that are regained
+MAX_PEOPLE = 10_000  # with a bucket; the oldest is evicted
 
 
 @dataclass(eq=False, repr=False)
 class Allowance:
-    """A bucket for each person or address, from which requests take; each process has its own."""
+    """Token bucket per person or address; each process has its own."""
 
     clock: Callable[[], float] = time.monotonic  # seconds
-    burst: float = BURST  # of a full one
+    burst: float = BURST  # size of a bucket
     per_second: float = PER_SECOND
 
     def __post_init__(self) -> None:
-        """Everybody's is full."""
-        self._left: OrderedDict[Hashable, tuple[float, float]] = OrderedDict()
+        """Begin with full buckets."""
+        self._buckets: OrderedDict[Hashable, tuple[float, float]] = OrderedDict()
 
-    def take(self, whose: Hashable, cost: float = 1.0) -> bool:
-        """Take ``cost`` from a bucket; False, and nothing is taken, when it lacks it."""
+    def take(self, key: Hashable, cost: float = 1.0) -> bool:
+        """Take ``cost`` from a bucket; return False, taking nothing, if it lacks it."""
         now = self.clock()
-        left, at = self._left.pop(whose, (self.burst, now))
+        left, at = self._buckets.pop(key, (self.burst, now))
         left = min(self.burst, left + (now - at) * self.per_second)
         is_enough = left >= cost
-        self._left[whose] = (left - cost if is_enough else left, now)
-        if len(self._left) > MAX_PEOPLE:
-            self._left.popitem(last=False)
+        self._buckets[key] = (left - cost if is_enough else left, now)
+        if len(self._buckets) > MAX_PEOPLE:
+            self._buckets.popitem(last=False)
         return is_enough
 
-    def fill(self, whose: Hashable) -> None:
-        """A bucket is full again."""
-        self._left.pop(whose, None)
+    def fill(self, key: Hashable) -> None:
+        """Fill a bucket."""
+        self._buckets.pop(key, None)
 
 
-MAX_CHARACTERS = 8192  # Telegram's has about 700
-MAX_FIELDS = 50  # Telegram's has five to ten
+MAX_CHARACTERS = 8192  # of initData; Telegram sends about 700
+MAX_FIELDS = 50  # of initData; Telegram sends five to ten
 MAX_AGE = 24 * 3600  # seconds since the page was opened
-MAX_AHEAD = 60  # seconds that Telegram's clock may be before ours
+MAX_AHEAD = 60  # seconds that Telegram's clock may be ahead of ours
 MAX_ID = 2**52  # Telegram: ids have at most 52 significant bits
-MAX_DIGITS = 12  # of a moment, in seconds since 1970
+MAX_DIGITS = 12  # of a Unix timestamp
 
 
 class UnverifiedError(AppError):
-    """Nothing proves who opened the page."""
+    """initData does not prove who opened the page."""
 
     text_key = "app_unauthorized"
 
 
 class ExpiredError(UnverifiedError):
-    """The page was opened too long ago."""
+    """initData is too old."""
 
     text_key = "app_expired"
 
 
 @dataclass(frozen=True)
 class Visitor:
-    """Who opened the page.
+    """User who opened the page.
 
     Attributes:
-        user_id: The Telegram id.
-        is_bot: Whether it is a bot.
-        language_code: The language of the Telegram application, an IETF tag.
+        user_id: Telegram id.
+        is_bot: True if it is a bot.
+        language_code: Language of the Telegram application, an IETF tag.
     """
 
     user_id: int
@@ -97,31 +98,30 @@ class Visitor:
 
 
 def read_init_data(text: str, token: str, now: datetime) -> Visitor:
-    """Who opened the page, if Telegram says so.
+    """Verify ``initData``, and return the user who opened the page.
 
-    aiogram's ``check_webapp_signature`` does the same sum and compares in constant time, too, but
-    it takes the last of two fields of one name, leaves empty fields unsigned, replaces bytes that
-    are no UTF-8, fails with a TypeError at a hash beyond ASCII, and looks at no age.
+    aiogram's ``check_webapp_signature`` computes the same signature, and compares it in constant
+    time as well, but it takes the last of two fields of one name, leaves empty fields unsigned,
+    replaces bytes that are not UTF-8, raises TypeError for a hash beyond ASCII, and checks no age.
 
     Args:
-        text: As Telegram handed it to the page: percent-encoded, ASCII.
-        token: The bot's, whose page it is.
-        now: Against which its age is held (aware).
+        text: As Telegram passes it to the page: percent-encoded, ASCII.
+        token: Token of the bot that the page belongs to.
+        now: Current time (aware), for the check of its age.
 
     Raises:
         UnverifiedError: It is forged, malformed, or meant for another bot.
         ExpiredError: It is older than MAX_AGE.
     """
-    fields = _fields(text)
-    given = fields.pop("hash", "")
-    if not hmac.compare_digest(_sign(fields, token).encode(), given.encode()):
+    fields = _parse_fields(text)
+    signature = fields.pop("hash", "")
+    if not hmac.compare_digest(_sign(fields, token).encode(), signature.encode()):
         raise UnverifiedError("the signature of initData is not Telegram's")
     _check_age(fields.get("auth_date", ""), now)
-    return _visitor(fields.get("user", ""))
+    return _parse_visitor(fields.get("user", ""))
 
 
-def _fields(text: str) -> dict[str, str]:
-    """The fields by name, each of which stands there once."""
+def _parse_fields(text: str) -> dict[str, str]:
     if len(text) > MAX_CHARACTERS or not text.isascii():
         raise UnverifiedError("initData is too long, or no ASCII")
     try:
@@ -138,7 +138,7 @@ def _fields(text: str) -> dict[str, str]:
 
 
 def _sign(fields: Mapping[str, str], token: str) -> str:
-    """The sum that Telegram would have made.
+    """Compute the signature of the fields.
 
     Source: https://core.telegram.org/bots/webapps#validating-data-received-via-the-mini-app
     """
@@ -148,59 +148,49 @@ def _sign(fields: Mapping[str, str], token: str) -> str:
 
 
 def _check_age(moment: str, now: datetime) -> None:
-    if not is_number(moment, MAX_DIGITS):
+    opened_at = to_number(moment, MAX_DIGITS)
+    if opened_at is None:
         raise UnverifiedError("initData does not say when the page was opened")
-    age = now.timestamp() - int(moment)
+    age = now.timestamp() - opened_at
     if age < -MAX_AHEAD:
         raise UnverifiedError("initData is from the future")
     if age > MAX_AGE:
         raise ExpiredError("initData is too old")
 
 
-def _visitor(user: str) -> Visitor:
+def _parse_visitor(user: str) -> Visitor:
     try:
-        told: Any = json.loads(user)
+        data: Any = json.loads(user)
     except (ValueError, RecursionError) as error:
         raise UnverifiedError("initData does not say who opened the page") from error
-    number = told.get("id") if isinstance(told, dict) else None
+    number = data.get("id") if isinstance(data, dict) else None
     if type(number) is not int or not 0 < number < MAX_ID:
         raise UnverifiedError("initData names nobody")
-    code = told.get("language_code")
-    is_bot = told.get("is_bot", False) is not False
+    code = data.get("language_code")
+    is_bot = data.get("is_bot", False) is not False
     return Visitor(number, is_bot, code if isinstance(code, str) else None)
 
 
-SCHEME = "tma "  # of the Authorization header: Telegram Mini App
+SCHEME = "tma "  # scheme of the Authorization header: Telegram Mini App
 MAX_BODY = 65_536  # bytes; 4,096 characters, each escaped as two \uXXXX, take 49 KB
-MAX_CALLS = 50  # side by side in this process, so that there is room for the rest of it
+MAX_CALLS = 50  # concurrent ones in this process, which leaves room for its other work
 
 Json = dict[str, Any]
 
 
-class RefusedError(Exception):
-    """A request that is not served.
-
-    Attributes:
-        status: Of HTTP.
-        sentence: What the user is told.
-    """
-
-    def __init__(self, status: int, sentence: str) -> None:
-        """Refuse with this status and sentence."""
-        super().__init__(f"refused with {status}")
-        self.status = status
-        self.sentence = sentence
+class RefusedError(HTTPException):
+    """The request is not served; ``detail`` explains it to the user in their language."""
 
 
 @dataclass(frozen=True)
 class VerifiedCall:
-    """A request that passed.
+    """Request that passed the gate.
 
     Attributes:
-        called: Who asks; the owner is that person, never a group.
-        mode: In which they talk with the bot.
+        called: The caller; the owner is that person, never a group.
+        mode: The caller's mode.
         request: The request.
-        body: What a POST brought.
+        body: JSON object of a POST.
     """
 
     called: Called
@@ -210,39 +200,38 @@ class VerifiedCall:
 
     @property
     def language(self) -> Language:
-        """The language of the reply."""
+        """Language of the reply."""
         return self.called.language
 
-    def refused(self, status: int, key: str, **values: Any) -> RefusedError:
-        """A refusal, to be raised, that says a sentence in their language."""
+    def refusal(self, status: int, key: str, **values: Any) -> RefusedError:
+        """Return an error to be raised, with a sentence in the caller's language."""
         return RefusedError(status, say(key, self.language, **values))
 
     def number(self, name: str) -> int:
-        """A number in the address, as an id of PostgreSQL's; 0, which nothing has, for others."""
-        written = str(self.request.path_params[name])
-        return int(written) if is_number(written, 18) else 0
+        """Return an id in the path; 0, which no row has, if it is malformed."""
+        return to_number(str(self.request.path_params[name]), 18) or 0
 
     def text(self, name: str, limit: int) -> str:
-        """A text of the body, at most so many characters, with something in it.
+        """Return a text of the body, stripped, non-empty, with at most ``limit`` characters.
 
         Raises:
-            RefusedError: It is none.
+            RefusedError: It is missing, empty or too long.
         """
         text = self.body.get(name)
         if not isinstance(text, str):
-            raise self.refused(400, "app_bad_request")
+            raise self.refusal(400, "app_bad_request")
         if len(text) > limit:
-            raise self.refused(413, "app_too_long", limit=limit)
+            raise self.refusal(413, "app_too_long", limit=limit)
         if not text.strip():
-            raise self.refused(400, "app_empty_text")
+            raise self.refusal(400, "app_empty_text")
         return text.strip()
 
 
 class Gate:
-    """Verifies who asks, and counts."""
+    """Verifies callers, and limits their requests."""
 
     def __init__(self, core: Core, token: str, permits: Callable[[int], bool]) -> None:
-        """Let in whom the bot of ``token`` knows from Telegram, and ``permits`` by id."""
+        """Admit users whom Telegram verifies with ``token``, and ``permits`` by id."""
         self._core = core
         self._token = token
         self._permits = permits
@@ -250,11 +239,11 @@ class Gate:
         self._calls = asyncio.Semaphore(MAX_CALLS)
 
     @asynccontextmanager
-    async def passed(self, request: Request, cost: float) -> AsyncIterator[VerifiedCall]:
-        """The request, verified; it takes ``cost`` of its sender's allowance.
+    async def verified(self, request: Request, cost: float) -> AsyncIterator[VerifiedCall]:
+        """Yield the verified request; it takes ``cost`` from its sender's allowance.
 
         Raises:
-            RefusedError: It is not served, or serving it failed, as in an outage of the database.
+            RefusedError: The request is refused, or it failed, as in an outage of the database.
         """
         language = accepted_language(request)
         visitor = self._verify(request, language)
@@ -268,7 +257,7 @@ class Gate:
         async with self._calls:
             body = await _read_body(request, language) if request.method == "POST" else {}
             try:
-                yield await self._asked(visitor, request, body)
+                yield await self._build_call(visitor, request, body)
             except AppError as error:
                 logger.warning("a request of the page failed", exc_info=error)
                 raise RefusedError(503, say("app_unavailable", language)) from error
@@ -282,28 +271,27 @@ class Gate:
         except UnverifiedError as error:
             raise RefusedError(401, say(error.text_key, language)) from error
 
-    async def _asked(self, visitor: Visitor, request: Request, body: Json) -> VerifiedCall:
-        """Who asks, with their settings; the database is asked in every request."""
+    async def _build_call(self, visitor: Visitor, request: Request, body: Json) -> VerifiedCall:
+        """Return the call with the caller's settings, read from the database in each request."""
         core, user_id = self._core, visitor.user_id
-        known = await core.client.run(core.user_settings.get, user_id)
-        called = core.called(Owner(user_id), known, visitor.language_code, member=user_id)
-        if known.is_blocked:
+        chosen = await core.client.run(core.user_settings.get, user_id)
+        called = core.called(Owner(user_id), chosen, visitor.language_code, member=user_id)
+        if chosen.is_blocked:
             raise RefusedError(403, say("not_allowed", called.language, user_id=user_id))
-        return VerifiedCall(called, known.mode, request, body)
+        return VerifiedCall(called, chosen.mode, request, body)
 
 
 def accepted_language(request: Request) -> Language:
-    """The language of the browser, as long as it is not known who asks."""
+    """Return the language of the browser, for callers that are not known yet."""
     return choose_language(request.headers.get("accept-language", "")[:16].partition(",")[0])
 
 
-def is_number(text: str, digits: int) -> bool:
-    """Whether a text is a whole number of at most so many ASCII digits."""
-    return text.isascii() and text.isdigit() and len(text) <= digits
+def to_number(text: str, digits: int) -> int | None:
+    """Return a whole number of at most ``digits`` ASCII digits; None for any other text."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= digits else None
 
 
 async def _read_body(request: Request, language: Language) -> Json:
-    """The object that a POST brings, as JSON of a bounded size."""
     sentence = say("app_bad_request", language)
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
@@ -312,9 +300,9 @@ async def _read_body(request: Request, language: Language) -> Json:
     if body is None:
         raise RefusedError(413, sentence)
     try:
-        told = json.loads(body)
+        data = json.loads(body)
     except (ValueError, RecursionError) as error:
         raise RefusedError(400, sentence) from error
-    if not isinstance(told, dict):
+    if not isinstance(data, dict):
         raise RefusedError(400, sentence)
-    return told
+    return data

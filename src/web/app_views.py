@@ -1,32 +1,30 @@
-"""What the page in Telegram is told of facts, messages, reminders and settings, as JSON."""
+"""JSON views of facts, messages, reminders and settings for the Mini App."""
 
 from datetime import datetime
 
 from src.base.owners import Called
 from src.base.zones import local_time
 from src.history.timeline_repo import TimelineMessage
-from src.memory.memory_repo import Memory
-from src.memory.retrieval_repo import Hit
-from src.reminders.reminder_repo import Reminder
-from src.reminders.reminder_service import describe
+from src.memory import memory_repo, retrieval_repo
+from src.reminders import reminder_repo, reminder_service
 from src.talk.settings import Choice
 from src.texts.plain_text import shortened
 from src.texts.reply import Reply
 from src.web.app_gate import Json
 from src.web.marked_text import parse_markdown
 
-MAX_SNIPPET = 600  # characters of what a search found
-MAX_PAST = 5  # earlier values of a fact
-MAX_MARKED = 8_000  # characters of an answer whose Markdown is read; a longer one is its text
-ASKED = ("command", "teach")  # origins of facts that the user wanted remembered
-# Buttons of the chat that the page has as well; what they name is held against the owner there.
+MAX_SNIPPET = 600  # characters of a search hit
+MAX_PAST = 5  # previous values of a fact
+MAX_MARKED = 8_000  # characters; the Markdown of a longer answer is not parsed
+ASKED = ("command", "teach")  # origins of facts that the user asked to remember
+# Buttons of the chat that the page offers; they check the owner of what they name.
 PRESSED = frozenset(
     {"unremind", "later", "mode", "language", "length", "remembering", "zone", "delete"}
 )
 
 
-def fact_view(fact: Memory, called: Called) -> Json:
-    """A fact with its source and its past, the latest first."""
+def fact_view(fact: memory_repo.Memory, called: Called) -> Json:
+    """Return a fact with its source and its past, the latest first."""
     return {
         "id": fact.id,
         "kind": fact.memory_type,
@@ -43,8 +41,8 @@ def fact_view(fact: Memory, called: Called) -> Json:
     }
 
 
-def hit_view(hit: Hit, called: Called) -> Json:
-    """What a search found: a fact, or a message of the user's or the bot's."""
+def hit_view(hit: retrieval_repo.Hit, called: Called) -> Json:
+    """Return a search hit: a fact, or a message of the user or the bot."""
     return {
         "kind": "fact" if hit.kind == "memory" else "message",
         "by": "bot" if hit.speaker == "assistant" else "you",
@@ -56,7 +54,7 @@ def hit_view(hit: Hit, called: Called) -> Json:
 
 
 def message_view(message: TimelineMessage, called: Called) -> Json:
-    """A message with its day, by which the page groups; of an answer with Markdown, its nodes."""
+    """Return a message with its day, by which the page groups, and its Markdown nodes."""
     is_bots = message.role == "assistant"
     nodes = parse_markdown(message.text) if is_bots and len(message.text) <= MAX_MARKED else []
     return {
@@ -69,24 +67,24 @@ def message_view(message: TimelineMessage, called: Called) -> Json:
     }
 
 
-def reminder_view(reminder: Reminder, called: Called) -> Json:
-    """A reminder; ``at`` is its time by the owner's clock, as a field for times takes it."""
+def reminder_view(reminder: reminder_repo.Reminder, called: Called) -> Json:
+    """Return a reminder; ``at`` is its local time as the value of a datetime input."""
     return {
         "id": reminder.id,
         "text": reminder.text,
-        "time": describe(reminder, called),
+        "time": reminder_service.describe(reminder, called),
         "at": f"{local_time(reminder.due_at, called.time_zone):%Y-%m-%dT%H:%M}",
         "due": int(reminder.due_at.timestamp()),
     }
 
 
 def choice_view(choice: Choice) -> Json:
-    """A setting, and what there is to choose from."""
+    """Return a setting with its choices."""
     return {**vars(choice), "value": choice.labels[choice.chosen]}
 
 
 def reply_view(reply: Reply) -> Json:
-    """What a command or a button says, with those of its buttons that the page has."""
+    """Return the reply of a command or button, with those of its buttons that the page has."""
     buttons = [
         {"label": button.label, "action": button.action.pack()}
         for row in reply.rows

@@ -1,4 +1,4 @@
-"""The HTTP server: health, readiness, metrics, webhook; it closes half-open connections."""
+"""HTTP server: health, readiness, metrics, webhook; it bounds and times connections."""
 
 import asyncio
 import contextlib
@@ -24,23 +24,23 @@ from src.pg.embedded_folder import find_shortage
 from src.queue.job_repo import WorkerRepository
 from src.texts.reply import ReplyFile
 
-RECEIVE_SECONDS = 10.0  # for a whole request, from its first byte or the connection's beginning
-ANSWER_SECONDS = 60.0  # for the answer to it, with the time that the client takes to read it
+RECEIVE_SECONDS = 10.0  # for a whole request, since its first byte or the connection's start
+ANSWER_SECONDS = 60.0  # for its answer, including the time that the client takes to read it
 KEEP_ALIVE_SECONDS = 5  # between an answer and the next request
 MAX_CONNECTIONS = 256
-BACKLOG = 64  # connections that wait to be accepted; they are accepted all at once
+BACKLOG = 64  # connections that wait to be accepted; all are accepted at once
 PIECE = 65_536  # bytes of a file that are in memory at once
-DESCRIPTORS_SHARE = 4  # the most that connections take of what the process may open
+DESCRIPTORS_SHARE = 4  # connections take at most this fraction of the process's descriptors
 
 
 class BoundedConnection(H11Protocol):
-    """One connection. When there are too many, the oldest half-open one makes room.
+    """Connection with deadlines. Above the maximum, the oldest half-open one is closed.
 
-    So a new connection always has a place, and time to send a request as short as ``/healthz``.
+    So a new connection always has room, and time for a request as short as ``/healthz``.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """Made by uvicorn."""
+        """Take the arguments of uvicorn."""
         super().__init__(*args, **kwargs)
         self.began = self.loop.time()
         self._phase = ""
@@ -48,46 +48,48 @@ class BoundedConnection(H11Protocol):
 
     @property
     def is_half_open(self) -> bool:
-        """Whether no whole request has arrived that still waits for its answer."""
+        """True unless a whole request has arrived and waits for its answer."""
         cycle = self.cycle
         return cycle is None or cycle.response_complete or cycle.more_body
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """See asyncio; above the maximum, an old connection is closed for it."""
+        """Close an old connection for this one above the maximum (asyncio callback)."""
         super().connection_made(transport)
-        self._enter("receiving", RECEIVE_SECONDS)
+        self._start_phase("receiving", RECEIVE_SECONDS)
         if len(self.connections) > max_connections():
-            _make_room(self)
+            others = (c for c in self.connections if isinstance(c, BoundedConnection))
+            idle = (other for other in others if other.is_half_open and other is not self)
+            min(idle, key=lambda other: other.began, default=self).give_up()
 
     def data_received(self, data: bytes) -> None:
-        """See asyncio; what comes piece by piece gets no more time than what comes at once."""
+        """Read data; a request in pieces gets no more time (asyncio callback)."""
         super().data_received(data)
-        self._follow()
+        self._update_phase()
 
     def on_response_complete(self) -> None:
-        """See uvicorn; the client has some time to read the answer, and to ask again."""
-        self._enter("idle", RECEIVE_SECONDS)
+        """Give the client time to read the answer and to ask again (uvicorn callback)."""
+        self._start_phase("idle", RECEIVE_SECONDS)
         super().on_response_complete()
-        if not self.is_half_open:  # it had sent the next request already
-            self._follow()
+        if not self.is_half_open:  # the next request was pipelined
+            self._update_phase()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """See asyncio."""
+        """Cancel the deadline (asyncio callback)."""
         if self._limit is not None:
             self._limit.cancel()
         super().connection_lost(exc)
 
     def give_up(self) -> None:
-        """Close it without a response: so slow a client would not read one."""
+        """Close without a response: so slow a client would not read one."""
         self.transport.abort()
 
-    def _follow(self) -> None:
+    def _update_phase(self) -> None:
         if self.is_half_open:
-            self._enter("receiving", RECEIVE_SECONDS)
+            self._start_phase("receiving", RECEIVE_SECONDS)
         else:
-            self._enter("answering", ANSWER_SECONDS)
+            self._start_phase("answering", ANSWER_SECONDS)
 
-    def _enter(self, phase: str, seconds: float) -> None:
+    def _start_phase(self, phase: str, seconds: float) -> None:
         if phase == self._phase:
             return
         self._phase = phase
@@ -96,20 +98,14 @@ class BoundedConnection(H11Protocol):
         self._limit = self.loop.call_later(seconds, self.give_up)
 
 
-def _make_room(newcomer: BoundedConnection) -> None:
-    others = [other for other in newcomer.connections if isinstance(other, BoundedConnection)]
-    idle = [other for other in others if other.is_half_open and other is not newcomer]
-    min(idle, key=lambda other: other.began, default=newcomer).give_up()
-
-
 def max_connections() -> int:
-    """How many connections there may be, so that descriptors are left for everything else."""
+    """Return the maximum of connections, which leaves descriptors for everything else."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return min(MAX_CONNECTIONS, max(8, soft // DESCRIPTORS_SHARE))
 
 
 async def read_body(request: Request, limit: int) -> bytes | None:
-    """The body of a request; None when it is longer than ``limit`` bytes."""
+    """Read the body of a request; None if it is longer than ``limit`` bytes."""
     body = b""
     async for piece in request.stream():
         body += piece
@@ -119,12 +115,12 @@ async def read_body(request: Request, limit: int) -> bytes | None:
 
 
 def send_file(file: ReplyFile, media_type: str) -> Response:
-    """A file to be kept, from its beginning; it is closed at its end."""
+    """Stream a file as a download, from its beginning; it is closed at its end."""
     headers = {"Content-Disposition": f'attachment; filename="{file.name}"'}
-    return StreamingResponse(_pieces(file.content), media_type=media_type, headers=headers)
+    return StreamingResponse(_read_pieces(file.content), media_type=media_type, headers=headers)
 
 
-def _pieces(content: BinaryIO) -> Iterator[bytes]:
+def _read_pieces(content: BinaryIO) -> Iterator[bytes]:
     with content:
         content.seek(0)
         while piece := content.read(PIECE):
@@ -133,9 +129,9 @@ def _pieces(content: BinaryIO) -> Iterator[bytes]:
 
 @dataclass(eq=False, repr=False)
 class WithHeaders:
-    """An ASGI app whose every response carries our headers, also refusals and errors.
+    """ASGI app that adds headers to all responses, including refusals and errors.
 
-    What lies under ``/static/`` gets others.
+    Responses under ``/static/`` get others.
     """
 
     _app: Any
@@ -143,23 +139,23 @@ class WithHeaders:
     _static: Mapping[str, str]
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """See ASGI."""
-        wanted = self._static if "/static/" in scope["path"] else self._headers
+        """Handle an ASGI connection."""
+        headers = self._static if "/static/" in scope["path"] else self._headers
 
         async def send_with_headers(message: Any) -> None:
             if message["type"] == "http.response.start":
-                MutableHeaders(scope=message).update(wanted)
+                MutableHeaders(scope=message).update(headers)
             await send(message)
 
         await self._app(scope, receive, send_with_headers)
 
 
-POLL_SECONDS = 90.0  # a getUpdates answers within 25
+POLL_SECONDS = 90.0  # without an answer; getUpdates answers within 25
 HEARTBEAT_SECONDS = 30.0
-CHECK_SECONDS = 2.0  # whoever probes does not wait long either
-FULL_SECONDS = 60.0  # how long a statement that failed for a full disk is told
-FINISH_SECONDS = 1  # what running requests get when the process stops; Telegram calls again
-MAX_WEBHOOK_CALLS = 100  # side by side, of which Telegram makes 40 by default
+CHECK_SECONDS = 2.0  # probes have short timeouts themselves
+FULL_SECONDS = 60.0  # for which a full disk is reported after a failed statement
+FINISH_SECONDS = 1  # for running requests when the process stops; Telegram calls again
+MAX_WEBHOOK_CALLS = 100  # concurrent ones; Telegram makes 40 by default
 
 Check = Callable[[], Awaitable[str | None]]
 
@@ -167,9 +163,10 @@ Check = Callable[[], Awaitable[str | None]]
 def readiness_checks(
     core: Core, last_polled: Callable[[], float | None] | None
 ) -> Mapping[str, Check]:
-    """What ``/readyz`` looks at, by name: each returns None, or what is wrong.
+    """Return the checks of ``/readyz`` by name: each returns None, or its problem.
 
-    ``last_polled`` tells when Telegram last answered, if we ask it: a webhook may be quiet.
+    ``last_polled`` returns the time of Telegram's last answer if the bot polls: a webhook may
+    be quiet.
     """
 
     async def database() -> str | None:
@@ -195,7 +192,7 @@ def readiness_checks(
 
 
 def find_disk_shortage(core: Core) -> str | None:
-    """That the disk is full, if it is: reading goes on, so a question would be answered."""
+    """Return a problem if the disk is full: reads go on, so a query would not notice it."""
     if core.settings.uses_embedded_database:
         return find_shortage(core.settings.data_dir)
     full_at = core.client.full_at
@@ -210,43 +207,37 @@ def build_http_app(
     last_polled: Callable[[], float | None] | None = None,
     webhook: Callable[[Request], Awaitable[Response]] | None = None,
 ) -> Starlette:
-    """The routes; ``webhook`` only when Telegram is to call us.
+    """Build the app; ``webhook`` handles calls of Telegram if there are any.
 
     ``last_polled`` is that of ``readiness_checks``.
     """
-    checks, metrics, run = readiness_checks(core, last_polled), core.metrics, core.client.run
+    checks, run = readiness_checks(core, last_polled), core.client.run
 
     async def healthz(_request: Request) -> Response:
         return PlainTextResponse("ok")
 
     async def readyz(_request: Request) -> Response:
-        problems = await asyncio.gather(*(_within_deadline(check) for check in checks.values()))
-        found = dict(zip(checks, problems, strict=True))
-        ready = all(problem is None for problem in found.values())
-        body = {name: problem or "ok" for name, problem in found.items()}
+        problems = await asyncio.gather(*map(_within_deadline, checks.values()))
+        ready = all(problem is None for problem in problems)
+        body = {name: problem or "ok" for name, problem in zip(checks, problems, strict=True)}
         return JSONResponse({"ready": ready, **body}, 200 if ready else 503)
 
-    async def show_metrics(_request: Request) -> Response:
+    async def metrics(_request: Request) -> Response:
         with contextlib.suppress(StorageError, TimeoutError):
-            waiting, oldest = await asyncio.wait_for(
-                run(core.updates.count_waiting), CHECK_SECONDS
-            )
-            metrics.waiting.set(waiting)
-            metrics.oldest.set(oldest)
-            count = await asyncio.wait_for(run(core.put_aside.count), CHECK_SECONDS)
-            metrics.put_aside.set(count)
-        return Response(metrics.render(), media_type="text/plain; version=0.0.4; charset=utf-8")
+            async with asyncio.timeout(CHECK_SECONDS):
+                waiting, oldest = await run(core.updates.count_waiting)
+                core.metrics.waiting.set(waiting)
+                core.metrics.oldest.set(oldest)
+                core.metrics.put_aside.set(await run(core.put_aside.count))
+        text = core.metrics.render()
+        return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
 
-    routes = [
-        Route("/healthz", healthz),
-        Route("/readyz", readyz),
-        Route("/metrics", show_metrics),
-    ]
+    routes = [Route("/healthz", healthz), Route("/readyz", readyz), Route("/metrics", metrics)]
     if webhook is not None:
         calls = asyncio.BoundedSemaphore(MAX_WEBHOOK_CALLS)
 
-        async def take_update(request: Request) -> Response:  # a Route calls functions only
-            if calls.locked():  # so that there is room for the others whatever the database does
+        async def take_update(request: Request) -> Response:  # a Route accepts functions only
+            if calls.locked():  # room for other requests, even when the database hangs
                 return PlainTextResponse("try again", 503)
             async with calls:
                 return await webhook(request)
@@ -265,10 +256,10 @@ async def _within_deadline(check: Check) -> str | None:
         return str(error)
 
 
-def _describe_bind(error: Exception) -> str:
+def _describe_bind_error(error: Exception) -> str:
     if isinstance(error, OSError) and error.errno in (errno.EADDRINUSE, errno.EACCES):
-        mend = "Choose another port, or 0 for any free one"
-        return f"HTTP_PORT: it cannot be used ({error.strerror}). {mend}"
+        remedy = "Choose another port, or 0 for any free one"
+        return f"HTTP_PORT: it cannot be used ({error.strerror}). {remedy}"
     return (
         "HTTP_HOST: it is no address of this machine. "
         "Write 127.0.0.1, or 0.0.0.0 to be reached from others"
@@ -276,12 +267,12 @@ def _describe_bind(error: Exception) -> str:
 
 
 class HttpServer(uvicorn.Server):
-    """uvicorn inside our own event loop; signals are ``bot.py``'s."""
+    """uvicorn inside our own event loop; ``bot.py`` handles the signals."""
 
     def __init__(self, app: Starlette, host: str, port: int, proxies: Sequence[str] = ()) -> None:
         """Serve ``app`` on ``host:port``; port 0 takes any free one.
 
-        What ``proxies`` (networks) say of who asks, and whether over TLS, is believed.
+        ``proxies`` (networks) are trusted about the client's address and TLS.
         """
         super().__init__(
             uvicorn.Config(
@@ -304,31 +295,31 @@ class HttpServer(uvicorn.Server):
         self._stopped = asyncio.Event()
 
     def stop(self) -> None:
-        """Serve no more, once the requests that are under way are answered."""
+        """Stop after the running requests."""
         self.should_exit = True
         self._stopped.set()
 
     async def main_loop(self) -> None:
-        """Date the answers until it is stopped, looking once a second: uvicorn looks ten times."""
+        """Tick once a second until stopped; uvicorn's own loop ticks ten times."""
         while not await self.on_tick(0):
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._stopped.wait(), 1.0)
 
     def bind(self) -> socket.socket:
-        """Take the port.
+        """Bind the port.
 
         Raises:
-            ConfigError: It is taken, or not ours to take.
+            ConfigError: The port is taken, or not permitted.
         """
         family = socket.AF_INET6 if ":" in self._host else socket.AF_INET
         listener = socket.socket(family, socket.SOCK_STREAM)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listener.bind((self._host, self._port))
-            listener.listen()  # whoever comes before the server works waits for it
+            listener.listen()  # connections wait until the server runs
         except (OSError, UnicodeError, ValueError, TypeError) as error:
             listener.close()
-            raise ConfigError([_describe_bind(error)]) from None
+            raise ConfigError([_describe_bind_error(error)]) from None
         self.port = listener.getsockname()[1]
         return listener
 

@@ -1,12 +1,12 @@
-"""Markdown as a tree of a few elements, for a page that builds them one by one."""
+"""Markdown as a tree of few elements, which a page builds one by one."""
 
 from typing import Any
 
 import pyromark
 
 OPTIONS = pyromark.Options.ENABLE_TABLES | pyromark.Options.ENABLE_STRIKETHROUGH
-MAX_DEPTH = 12  # elements inside each other; what is deeper is text without any
-# A heading is a strong line, a picture its words.
+MAX_DEPTH = 12  # nested elements; deeper ones become plain text
+# A heading becomes a strong line, a picture its description.
 ELEMENTS = {
     "Paragraph": "p", "Heading": "strong", "Strong": "strong", "Emphasis": "em",
     "Strikethrough": "s", "BlockQuote": "blockquote", "CodeBlock": "pre", "Table": "table",
@@ -14,45 +14,44 @@ ELEMENTS = {
 }  # fmt: skip
 LINK = "link"
 NAMES = frozenset({*ELEMENTS.values(), "ul", "ol", "code", "hr", LINK})
-# Words; or the name of an element, one of NAMES, and the nodes inside. Of a link the first of them
-# is where it leads, whatever that is.
+# A text; or the name of an element, one of NAMES, and the nodes in it. The first node of a link is
+# its target, unchecked.
 Node = str | list[Any]
 MARKS: dict[str, Node] = {"SoftBreak": "\n", "HardBreak": "\n", "Rule": ["hr"]}
 
 
 def parse_markdown(text: str) -> list[Node]:
-    """The nodes of a text; HTML in it is words."""
-    path: list[list[Any]] = [[]]  # what is open, the innermost last
+    """Parse a text into nodes; HTML in it becomes text."""
+    path: list[list[Any]] = [[]]  # open elements, the innermost last
     for event in pyromark.events(text, options=OPTIONS):
         if isinstance(event, str):
-            _add(path[-1], MARKS.get(event, ""))
+            _add_node(path[-1], MARKS.get(event, ""))
             continue
         [(kind, value)] = event.items()
         if kind == "Start":
-            path.append(_open(path[-1], value) if len(path) <= MAX_DEPTH else path[-1])
+            path.append(_open_element(path[-1], value) if len(path) <= MAX_DEPTH else path[-1])
         elif kind == "End":
             path.pop()
         else:
-            _add(path[-1], ["code", value] if kind == "Code" else str(value))
+            _add_node(path[-1], ["code", value] if kind == "Code" else str(value))
     return path[0]
 
 
-def _open(parent: list[Any], tag: Any) -> list[Any]:
-    """Where what stands inside a tag is added."""
-    about: Any
-    kind, about = (tag, None) if isinstance(tag, str) else next(iter(tag.items()))
+def _open_element(parent: list[Any], tag: Any) -> list[Any]:
+    """Return the node to which the content of a tag is added."""
+    details: Any
+    kind, details = (tag, None) if isinstance(tag, str) else next(iter(tag.items()))
     name = ELEMENTS.get(kind)
     if kind == "List":
-        name = "ul" if about is None else "ol"
-    node = [LINK, about["dest_url"]] if kind == "Link" else [name]
+        name = "ul" if details is None else "ol"
+    node = [LINK, details["dest_url"]] if kind == "Link" else [name]
     if node == [None]:
         return parent
     parent.append(["p", node] if kind == "Heading" else node)
     return node
 
 
-def _add(inside: list[Any], node: Node) -> None:
-    """Add a node; words join the words before them."""
+def _add_node(inside: list[Any], node: Node) -> None:
     first = 2 if inside[:1] == [LINK] else 1
     if isinstance(node, str) and len(inside) > first and isinstance(inside[-1], str):
         inside[-1] += node

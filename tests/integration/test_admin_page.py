@@ -20,7 +20,7 @@ from src.base.owners import Owner
 from src.memory.consolidation import SELECT_MERGES
 from src.memory.memory_repo import SELECT_FACTS, FactQuery
 from src.web import admin_facts
-from src.web.admin_access import Access, Role
+from src.web.admin_access import AdminAccess, Role
 from src.web.admin_pages import HEADERS, admin_routes, build_admin_app
 from src.web.admin_site import AdminSite
 from src.web.http_server import HttpServer
@@ -38,7 +38,7 @@ HOSTILE = (
 
 # Checking a password is to take long, but not here.
 access = partial(
-    Access, PASSWORD, hasher=PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
+    AdminAccess, PASSWORD, hasher=PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
 )
 
 
@@ -188,7 +188,7 @@ async def test_a_session_ends_with_its_logout_everywhere_and_with_the_password(
     value = http.cookies["pomni_admin"]
     session = access().read_session(value)
     assert session is not None and session.role == Role.OPERATOR
-    assert Access("another", PASSWORD + "!").read_session(value) is None
+    assert AdminAccess("another", PASSWORD + "!").read_session(value) is None
     assert access().read_session(value[:-2] + "xx") is None
     async with browser(build_admin_app(rig.core, access()), http.cookies) as restarted:
         assert (await restarted.get("/users")).status_code == 200

@@ -153,7 +153,7 @@ def test_an_allowance_fills_again_and_forgets_whom_it_saw_long_ago() -> None:
     assert not allowance.take(1, BURST + 1) and allowance.take(1, BURST)
     for user in range(2, MAX_PEOPLE + 5):
         allowance.take(user, BURST)
-    assert len(allowance._left) == MAX_PEOPLE
+    assert len(allowance._buckets) == MAX_PEOPLE
     assert allowance.take(1, BURST) and not allowance.take(MAX_PEOPLE, 1)
 
 

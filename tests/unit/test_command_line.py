@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from bot import parse_arguments, tell_warnings
+from bot import parse_arguments, report_warnings
 from tests.unit.settings_environment import load
 
 SAID = {
@@ -47,13 +47,13 @@ def test_warnings_are_told_once_where_they_are_seen(
     monkeypatch.setenv("TELEGRAM_TOKEN", "1:TOPSECRET")
     settings = load(monkeypatch)
     for command in ("console", "run", "doctor"):  # without a token, run is the console
-        tell_warnings(settings, command)
+        report_warnings(settings, command)
     assert capsys.readouterr() == ("", f"{WARNING}\n" * 2)
     monkeypatch.delenv("TELEGRAM_TOKEN")
     monkeypatch.setenv("ADMIN_IDS", "TOPSECRET")
     settings = load(monkeypatch, TELEGRAM_BOT_TOKEN="42:TEST")
     with caplog.at_level(logging.WARNING):
-        tell_warnings(settings, "run")
+        report_warnings(settings, "run")
     [record] = caplog.records
     assert record.__dict__["variable"] == "ADMIN_IDS" and "TOPSECRET" not in record.getMessage()
     assert capsys.readouterr() == ("", "")

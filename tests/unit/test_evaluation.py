@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from src.base.errors import AppError
-from src.operate.evaluation import Question, Report, Turn, load_conversations
+from src.operate.evaluation import LocomoQuestion, LocomoTurn, Report, load_conversations
 
 TURN = {"dia_id": "D1:1", "speaker": "Ann", "text": "I live in Oslo"}
 TALK = {"session_1_date_time": "1:56 pm on 8 May, 2023", "session_1": [TURN]}
@@ -63,7 +63,7 @@ def test_a_file_that_cannot_be_read_is_an_error_with_a_plain_sentence(tmp_path: 
 def test_figures_are_grouped_by_category_and_by_how_many_messages_answer() -> None:
     report = Report()
     for category, evidence in ((1, "a"), (1, "ab"), (4, "abcd")):
-        report.add(Question("?", category, frozenset(evidence)), ["a", "b"])
+        report.add(LocomoQuestion("?", category, frozenset(evidence)), ["a", "b"])
     figures = report.percentages()
     assert {key: group["recall@10"] for key, group in figures["evidence"].items()} == {
         "1": 100.0, "2": 100.0, "3+": 50.0,
@@ -75,5 +75,5 @@ def test_figures_are_grouped_by_category_and_by_how_many_messages_answer() -> No
 
 def test_the_bot_of_a_conversation_is_the_assistant() -> None:
     names = ("Ann", "user", "Assistant", "bot")
-    turns = [Turn("D1:1", 1, name, "", datetime.now(UTC)) for name in names]
+    turns = [LocomoTurn("D1:1", 1, name, "", datetime.now(UTC)) for name in names]
     assert [turn.role for turn in turns] == ["user", "user", "assistant", "assistant"]
