@@ -1,5 +1,5 @@
-# The bot as an image. It needs a database (docker-compose.yml brings one) and a bot token:
-# without a token it ends with a line that says how to get one, instead of opening a console.
+# Image of the bot. It needs a database (docker-compose.yml includes one) and a bot token:
+# without a token it exits with a line that says how to get one, instead of opening a console.
 FROM python:3.11-slim
 
 ENV PYTHONUNBUFFERED=1 \

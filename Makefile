@@ -1,7 +1,7 @@
 # make run    sets everything up in .venv and starts the bot (the console, without a token)
 # make test   sets everything up and runs the whole test suite
 # make check  lint and types        make bench  the benchmarks, side by side
-# make proof  long walks, kill loops and attacks at full length, up to PROOF_MINUTES
+# make proof  long random walks, kill loops and attacks, up to PROOF_MINUTES
 
 PYTHON ?= python3
 PROOF_MINUTES ?= 60
@@ -9,7 +9,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
-# Images that forbid to write bytecode would have each process compile everything anew.
+# Without bytecode files (as in some images) each process would compile everything again.
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: run test proof check bench format clean
@@ -50,8 +50,8 @@ $(VENV)/.installed: requirements.txt | $(VENV)/bin/python
 	@$(PIP) -r requirements.txt
 	@touch $@
 
-# The admin page is looked at in Debian's Chromium without windows, poolers are its PgBouncer; where
-# they cannot be had, those tests are skipped.
+# Tests of the pages use Debian's headless Chromium, tests of poolers its PgBouncer; without them those
+# tests are skipped.
 $(VENV)/.browser: | $(VENV)/bin/python
 	@{ command -v chromium-headless-shell && command -v pgbouncer; } >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
 	  && echo "Installing chromium and pgbouncer for the tests (once)" >&2 \
