@@ -145,11 +145,8 @@ class Console:
 
     async def _answer(self, text: str) -> None:
         command = command_service.parse_command(text)
-        if command is not None:
-            await self._run_command(command)
-            return
         try:
-            await self._run_turn(text)
+            await (self._run_turn(text) if command is None else self._run_command(command))
         except AppError as error:
             logger.error("no answer", exc_info=error)  # noqa: TRY400  (logged in our own way)
             self._reply(say(error.text_key, self._language))

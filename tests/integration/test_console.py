@@ -13,10 +13,12 @@ import pytest
 import pytz
 from babel.dates import format_date, format_datetime
 
+from src.base.errors import StorageRejectedError
 from src.console import Console, ConsoleStreams
 from src.talk.command_service import help_page
 from src.texts import Language, say
-from tests.integration.person import Person
+from tests.conftest import execute
+from tests.integration.person import Person, Rig
 
 pytestmark = pytest.mark.core(llm_model="offline")
 
@@ -306,3 +308,11 @@ async def test_a_first_reminder_by_command_names_the_zone_too(person: Person) ->
 
 async def test_the_page_of_tools_says_where_servers_are_named(person: Person) -> None:
     assert "MCP_SERVERS" in await output_of(person, "/tools")
+
+
+@pytest.mark.own_database
+async def test_a_command_that_fails_is_told_and_ends_nothing(rig: Rig) -> None:
+    execute(rig.client.dsn, "ALTER TABLE model_usage RENAME TO lost")
+    failed, fine = await records_of(Person(rig), "/usage", "/help")
+    assert failed["reply"] == say(StorageRejectedError.text_key, "ru")
+    assert fine["reply"] == help_page("ru")
