@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from src.base.owners import Owner
-from src.history.conversation_repo import TelegramOrigin, Written
+from src.history.conversation_repo import AdjacentMessage, TelegramOrigin
 from src.history.timeline_repo import DELETE_RESULTS
 from src.memory.cutting import spans
 from src.memory.forgetting_repo import DELETE_REJECTED, DELETE_SUMMARIES, ForgettingRepository
@@ -120,11 +120,11 @@ class EditRepository(OwnerSteps):
         shown = tuple(sent or ()) or ((streamed,) if streamed is not None else ())
         return Edited(id_, thread_id, text, was_read, is_last, is_answered, shown)
 
-    def beside(self, edited: Edited) -> tuple[Written, Written]:
+    def beside(self, edited: Edited) -> tuple[AdjacentMessage, AdjacentMessage]:
         """What its writer wrote right before it, and right after."""
         rows = self._rows(SELECT_BESIDE, id=edited.id)
-        nearest = {is_after: Written(*message) for is_after, *message in reversed(rows)}
-        return nearest.get(False, Written()), nearest.get(True, Written())
+        nearest = {is_after: AdjacentMessage(*message) for is_after, *message in reversed(rows)}
+        return nearest.get(False, AdjacentMessage()), nearest.get(True, AdjacentMessage())
 
     def set_text(self, edited: Edited, origin: TelegramOrigin, text: str) -> None:
         """Let it say ``text``; what was summarised, refused or asked of it is made anew."""
@@ -161,7 +161,7 @@ class EditOutcome:
 
     what: What
     leftover: Sequence[int] = ()
-    secret: Written | None = None
+    secret: AdjacentMessage | None = None
 
 
 def take_edit(
@@ -197,7 +197,7 @@ def take_edit(
         facts = ForgettingRepository(transaction, place)
         edits.set_text(edited, origin, text)
         _withdraw(facts, edited, text)
-        this = Written(edited.id, text, origin.message_id)
+        this = AdjacentMessage(edited.id, text, origin.message_id)
         apart = _masked_apart(facts, *edits.beside(edited), this)
         secret = apart or (this if text != said else None)
         if private:
@@ -213,8 +213,11 @@ def take_edit(
 
 
 def _masked_apart(
-    facts: ForgettingRepository, before: Written, after: Written, this: Written
-) -> Written | None:
+    facts: ForgettingRepository,
+    before: AdjacentMessage,
+    after: AdjacentMessage,
+    this: AdjacentMessage,
+) -> AdjacentMessage | None:
     """The message that was masked, since the new words and one beside them make a secret.
 
     The code of a door stays, private.

@@ -13,7 +13,13 @@ from langgraph.runtime import Runtime
 from src.base.errors import AppError, StorageError
 from src.base.zones import local_time
 from src.history.conversation_repo import HistoryMessage
-from src.history.new_messages import file_names, new_messages, own_words, shown, with_own_words
+from src.history.new_messages import (
+    build_user_message,
+    file_names,
+    new_messages,
+    own_words,
+    render_message,
+)
 from src.llm.chat import ModelCaller
 from src.llm.quoting import quoted
 from src.llm.tokens import TokenCounter
@@ -143,10 +149,10 @@ def _render_history(
     for role, run in groupby(history, key=itemgetter("role")):
         entries = list(run)
         if role == "user":
-            text = "\n".join(shown(entry) for entry in entries)
+            text = "\n".join(render_message(entry) for entry in entries)
             new = new_messages(entries)
             messages.append(
-                with_own_words(
+                build_user_message(
                     f"{note}{text}",
                     own_words(new),
                     files=file_names(new),

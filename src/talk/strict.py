@@ -15,7 +15,13 @@ from langgraph.types import interrupt
 from src.base.errors import AppError
 from src.base.owners import Called
 from src.history.conversation_repo import HistoryMessage
-from src.history.new_messages import last_answer, new_messages, own_words, record, strip_time_label
+from src.history.new_messages import (
+    last_answer,
+    message_record,
+    new_messages,
+    own_words,
+    strip_time_label,
+)
 from src.history.turn_repo import Asks, Changes
 from src.llm.chat import ModelCaller
 from src.memory import prompts
@@ -158,8 +164,8 @@ async def _understand(
     """What the new messages do, and the answer, if these quotes suffice for it."""
     new = new_messages(history)
     before = [entry for entry in history if entry not in new][-RECENT:]
-    recent = [record(m, RECENT_TEXT) for m in before if m["role"] in ("user", "assistant")]
-    said, quotes = [record(entry) for entry in new], context_records(hits, context)
+    recent = [message_record(m, RECENT_TEXT) for m in before if m["role"] in ("user", "assistant")]
+    said, quotes = [message_record(entry) for entry in new], context_records(hits, context)
     return await caller.structured(
         prompts.understanding_messages(said, recent, quotes, searched),
         prompts.Understanding,
@@ -188,7 +194,7 @@ async def extract_facts(
     if not facts:
         context = runtime.context
         said_at = {"said_at": context.moment.isoformat()}
-        messages = [record(entry) | said_at for entry in new_messages(state["history"])]
+        messages = [message_record(entry) | said_at for entry in new_messages(state["history"])]
         extracted = await caller.structured(
             prompts.extraction_messages(messages, {}),
             prompts.ExtractedFacts,

@@ -15,7 +15,7 @@ from langchain_core.tools import BaseTool
 from langgraph.graph.message import REMOVE_ALL_MESSAGES, add_messages
 
 from src.base.owners import Called, Owner
-from src.history.conversation_repo import HistoryMessage, TelegramOrigin, Written
+from src.history.conversation_repo import AdjacentMessage, HistoryMessage, TelegramOrigin
 from src.history.new_messages import asked_text, new_messages
 from src.history.turn_repo import NO_CHANGES, AnswerSource, Asks, Changes, StoredAnswer
 from src.llm.reply import ModelUsage
@@ -232,7 +232,7 @@ class IncomingMessage:
     is_masked: bool = False
     is_code: bool = False
     told_apart: str = field(default="", repr=False)
-    gives_away: Written | None = None
+    gives_away: AdjacentMessage | None = None
     kept_private: str = field(default="", repr=False)
 
     def without_secrets(self) -> Self:
@@ -253,7 +253,7 @@ class IncomingMessage:
         )
         return (clean if clean == self else clean.noting_mask())._keeping_private()
 
-    def following(self, before: Written) -> Self:
+    def following(self, before: AdjacentMessage) -> Self:
         """The same, masked where the message before it announced the secret that it is.
 
         Or that one is to be masked, where this says that it was a secret.
