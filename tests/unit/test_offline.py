@@ -34,7 +34,7 @@ from src.reading.facts import Fact
 from src.reading.requests import describe_time
 from src.reminders.rules import CancelOrder, ReminderOrder, read_change
 from src.talk.prompt import SYSTEM_PROMPT
-from src.talk.tools import CLOCK, current_time
+from src.talk.tools import CURRENT_TIME, current_time
 from src.texts import Language, detect_language, say
 from tests.cases import for_each
 from tests.languages import WRITTEN
@@ -959,7 +959,7 @@ async def test_it_works_through_the_interface_of_a_real_model() -> None:
 
     async def ask(text: str) -> AIMessage:
         return await caller.stream(
-            caller.with_tools([form_tool(current_time, CLOCK)]),
+            caller.with_tools([form_tool(current_time, CURRENT_TIME)]),
             prompt(text),
             purpose="answer",
             on_text=shown.append,
