@@ -76,7 +76,7 @@ class StoredMessage:
 
 
 @dataclass(frozen=True)
-class AdjacentMessage:
+class NearbyMessage:
     """User message next to another one; empty if there is none.
 
     Attributes:
@@ -316,9 +316,7 @@ class ConversationRepository(Repository):
         said_at: datetime | None = None,
     ) -> int:
         """Store a message at the end of a conversation, once, and return its id."""
-        parameters = _message_parameters(conversation_id, role, content, origin, said_at) | vars(
-            TYPED
-        )
+        parameters = _parameters(conversation_id, role, content, origin, said_at) | vars(TYPED)
         return self._client.in_transaction(lambda t: _insert_message(t, parameters)).id
 
     def store_message(
@@ -348,7 +346,7 @@ class ConversationRepository(Repository):
         Raises:
             ConversationGoneError: The message belongs to a conversation that was deleted.
         """
-        parameters = _message_parameters(None, "user", content, origin, said_at) | vars(voice)
+        parameters = _parameters(None, "user", content, origin, said_at) | vars(voice)
         if row := transaction.fetch_one(INSERT_IN_CURRENT, parameters | owner.columns()):
             return StoredMessage(row[0], True, row[1])
         conversation_id = self.hold_conversation(transaction, owner)
@@ -360,11 +358,11 @@ class ConversationRepository(Repository):
 
     def find_text_before(
         self, owner: Owner, origin: TelegramOrigin | None, moment: datetime
-    ) -> AdjacentMessage:
+    ) -> NearbyMessage:
         """Return the last message of the same sender in the ten minutes before; empty if none."""
         columns = origin.columns() if origin else NO_ORIGIN
-        found = self._first(AdjacentMessage, SELECT_TEXT_BEFORE, owner, **columns, moment=moment)
-        return found or AdjacentMessage()
+        found = self._first(NearbyMessage, SELECT_TEXT_BEFORE, owner, **columns, moment=moment)
+        return found or NearbyMessage()
 
     def load_last_messages(self, conversation_id: UUID, limit: int = 30) -> list[HistoryMessage]:
         """Return the newest ``limit`` messages, in order ``created_at ASC, id ASC``."""
@@ -410,7 +408,7 @@ class ConversationRepository(Repository):
         )
 
 
-def _message_parameters(
+def _parameters(
     conversation_id: UUID | None,
     role: Role,
     content: str,

@@ -99,7 +99,7 @@ class NewWords(TypedDict):
     is_asked: bool
 
 
-def build_user_message(
+def user_message(
     text: str, words: Sequence[NewWords], *, files: Sequence[str] = (), language: str = "en"
 ) -> HumanMessage:
     """Return the message to answer, with the words it was rendered from.
@@ -185,13 +185,13 @@ def text_of(entry: HistoryMessage) -> str:
     return split_time_label(entry["content"])[1]
 
 
-def render_message(entry: HistoryMessage) -> str:
+def rendered(entry: HistoryMessage) -> str:
     """Return a user's message as the model reads it in the history."""
     label, text = split_time_label(entry["content"])
     return f"{label}{voice_of(entry).shown(text)}"
 
 
-def message_record(entry: HistoryMessage, limit: int | None = None) -> dict[str, Any]:
+def record(entry: HistoryMessage, limit: int | None = None) -> dict[str, Any]:
     """Return a message as a record for a prompt, cut to ``limit`` characters.
 
     A cut record has no uid, so it cannot be cited.

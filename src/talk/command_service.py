@@ -44,7 +44,7 @@ from src.texts.reply import Action, Button, Reply, Rows, in_rows
 MAX_UNDO = 4  # buttons; /memory and /undo reach the rest
 MAX_FOUND = 8  # hits of /search
 MAX_SNIPPET = 300  # characters of a hit
-MAX_SEARCHED = 60  # newest messages that are searched for notes
+NEWEST = 60  # newest messages that are searched for notes
 MAX_NOTE = 160  # characters of a note in a list
 MAX_CHOICES = 8  # buttons under an ambiguous request to forget
 MAX_LABEL = 40  # characters of such a button
@@ -67,14 +67,12 @@ def undo_buttons(changes: Changes, language: Language) -> list[Button]:
         buttons.append(Button(say("undo_forgot_button", language), action))
     ids = [(id_, "undo_button") for id_ in changes.replaced_by]
     ids += [(id_, "undo_saved_button") for id_ in changes.saved]  # numbered like the notes
-    buttons += _number_labels(
-        [Button(say(key, language), Action("undo", (id_,))) for id_, key in ids]
-    )
+    buttons += _number([Button(say(key, language), Action("undo", (id_,))) for id_, key in ids])
     reminders = [cancel_button(number, language) for number in changes.reminders]
-    return [*_number_labels(reminders), *buttons][:MAX_UNDO]
+    return [*_number(reminders), *buttons][:MAX_UNDO]
 
 
-def _number_labels(buttons: list[Button]) -> list[Button]:
+def _number(buttons: list[Button]) -> list[Button]:
     if len(buttons) == 1:
         return buttons
     return [replace(one, label=f"{one.label} ({n})") for n, one in enumerate(buttons, start=1)]
@@ -121,9 +119,7 @@ def _format_number(number: int) -> str:
     return f"{number:,}".replace(",", "\N{NARROW NO-BREAK SPACE}")
 
 
-COMMAND_PATTERN = re.compile(
-    r"/([A-Za-z0-9_]{1,32})(?:@([A-Za-z0-9_]{3,64}))?(?:\s+(.*))?$", re.DOTALL
-)
+PATTERN = re.compile(r"/([A-Za-z0-9_]{1,32})(?:@([A-Za-z0-9_]{3,64}))?(?:\s+(.*))?$", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -184,7 +180,7 @@ def _is_public_note(message: TimelineMessage, facts: str) -> bool:
 
 def parse_command(text: str) -> Command | None:
     """Return the command at the beginning of a text, or None."""
-    match = COMMAND_PATTERN.match(text)
+    match = PATTERN.match(text)
     return Command(match[1].lower(), match[2], (match[3] or "").strip()) if match else None
 
 
@@ -265,10 +261,8 @@ class CommandService:
         page = await self.screens.page(called)
         if self.has_model or called.owner.is_group:
             return page
-        newest = await self._client.run(
-            self._timeline.list_before, called.owner, limit=MAX_SEARCHED
-        )
-        moments = {m.text: m.said_at for m in reversed(newest) if _is_public_note(m, page.text)}
+        last = await self._client.run(self._timeline.list_before, called.owner, limit=NEWEST)
+        moments = {m.text: m.said_at for m in reversed(last) if _is_public_note(m, page.text)}
         notes = [
             say(
                 "offline_quote", called.language,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from src.base.owners import Owner
-from src.history.conversation_repo import AdjacentMessage, TelegramOrigin
+from src.history.conversation_repo import NearbyMessage, TelegramOrigin
 from src.history.timeline_repo import DELETE_RESULTS
 from src.memory.cutting import spans
 from src.memory.forgetting_repo import DELETE_REJECTED, DELETE_SUMMARIES, ForgettingRepository
@@ -36,7 +36,7 @@ FOR UPDATE OF m
 """
 
 # The nearest messages of the same sender, within ten minutes before and after.
-SELECT_ADJACENT = """
+SELECT_NEARBY = """
 SELECT n.position > m.position, n.id, message_text(n.content), n.telegram_message_id
 FROM messages m JOIN conversations c ON c.id = m.conversation_id
 JOIN messages n ON n.conversation_id = m.conversation_id AND n.id <> m.id AND n.role = 'user'
@@ -120,11 +120,11 @@ class EditRepository(OwnerSteps):
         shown_in = tuple(sent or ()) or ((streamed,) if streamed is not None else ())
         return EditedMessage(id_, thread_id, text, was_read, is_last, is_answered, shown_in)
 
-    def find_adjacent(self, edited: EditedMessage) -> tuple[AdjacentMessage, AdjacentMessage]:
+    def find_nearby(self, edited: EditedMessage) -> tuple[NearbyMessage, NearbyMessage]:
         """Return what the same sender wrote right before it, and right after."""
-        rows = self._rows(SELECT_ADJACENT, id=edited.id)
-        nearest = {is_after: AdjacentMessage(*message) for is_after, *message in reversed(rows)}
-        return nearest.get(False, AdjacentMessage()), nearest.get(True, AdjacentMessage())
+        rows = self._rows(SELECT_NEARBY, id=edited.id)
+        nearest = {is_after: NearbyMessage(*message) for is_after, *message in reversed(rows)}
+        return nearest.get(False, NearbyMessage()), nearest.get(True, NearbyMessage())
 
     def set_text(self, edited: EditedMessage, origin: TelegramOrigin, text: str) -> None:
         """Replace its text; delete the summaries, refusals, tool results and questions of it."""
@@ -163,7 +163,7 @@ class EditOutcome:
 
     what: EditKind
     leftover: Sequence[int] = ()
-    secret: AdjacentMessage | None = None
+    secret: NearbyMessage | None = None
 
 
 def take_edit(
@@ -200,8 +200,8 @@ def take_edit(
         facts = ForgettingRepository(transaction, topic)
         edits.set_text(edited, origin, text)
         _retire_facts(facts, edited, text)
-        this = AdjacentMessage(edited.id, text, origin.message_id)
-        masked = _mask_adjacent(facts, *edits.find_adjacent(edited), this)
+        this = NearbyMessage(edited.id, text, origin.message_id)
+        masked = _mask_nearby(facts, *edits.find_nearby(edited), this)
         secret = masked or (this if text != original else None)
         if is_private:
             facts.keep_private(edited.id)
@@ -215,12 +215,9 @@ def take_edit(
     return client.in_transaction(work)
 
 
-def _mask_adjacent(
-    facts: ForgettingRepository,
-    before: AdjacentMessage,
-    after: AdjacentMessage,
-    this: AdjacentMessage,
-) -> AdjacentMessage | None:
+def _mask_nearby(
+    facts: ForgettingRepository, before: NearbyMessage, after: NearbyMessage, this: NearbyMessage
+) -> NearbyMessage | None:
     """Mask a secret that the new text and an adjacent message form; return the masked message.
 
     A household secret (the code of a door) stays, but becomes private.

@@ -154,19 +154,17 @@ class AnswerBuffer:
         """Return the answer of a model stopped at a bound: its visible text and the reason."""
         if not is_visible(self.text):
             return say("took_too_long", language)
-        return _append_notice(
-            self.text, say("cut_long" if self._is_full else "cut_slow", language)
-        )
+        return _append(self.text, say("cut_long" if self._is_full else "cut_slow", language))
 
 
-def truncate_answer(text: str, limit: int, language: Language) -> str:
+def truncate(text: str, limit: int, language: Language) -> str:
     """Return the text, cut to ``limit`` characters and with a notice if it is longer."""
     if len(text) <= limit:
         return text
-    return _append_notice(text[:limit], say("cut_long", language))
+    return _append(text[:limit], say("cut_long", language))
 
 
-def _append_notice(text: str, sentence: str) -> str:
+def _append(text: str, sentence: str) -> str:
     """Append a sentence to the text, outside an open code block."""
     body = text.rstrip()
     if body.count(FENCE) % 2:
@@ -258,9 +256,7 @@ class GraphRun:
         except Exception:
             await self._save_usage(turn, progress.usage)
             raise
-        text = truncate_answer(
-            progress.state.get("answer", ""), limits.answer_max_characters, language
-        )
+        text = truncate(progress.state.get("answer", ""), limits.answer_max_characters, language)
         if turn.incoming.mode == "strict":  # verified as a whole before it is shown
             references.feed(text)
         references.flush()

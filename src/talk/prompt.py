@@ -13,13 +13,7 @@ from langgraph.runtime import Runtime
 from src.base.errors import AppError, StorageError
 from src.base.zones import local_time
 from src.history.conversation_repo import HistoryMessage
-from src.history.new_messages import (
-    build_user_message,
-    file_names,
-    new_messages,
-    own_words,
-    render_message,
-)
+from src.history.new_messages import file_names, new_messages, own_words, rendered, user_message
 from src.llm.chat import ModelCaller
 from src.llm.quoting import quoted
 from src.llm.tokens import TokenCounter
@@ -149,10 +143,10 @@ def _render_history(
     for role, run in groupby(history, key=itemgetter("role")):
         entries = list(run)
         if role == "user":
-            text = "\n".join(render_message(entry) for entry in entries)
+            text = "\n".join(rendered(entry) for entry in entries)
             new = new_messages(entries)
             messages.append(
-                build_user_message(
+                user_message(
                     f"{note}{text}",
                     own_words(new),
                     files=file_names(new),
@@ -236,9 +230,7 @@ async def load_facts(
     start = 1 if rest and isinstance(rest[0], SystemMessage) and rest[0].name is None else 0
     block: list[AnyMessage] = [SystemMessage(texts[0], name=USER_FACTS)] if texts[0] else []
     messages = [*rest[:start], *block, *rest[start:]]
-    messages = _replace_fresh_facts(
-        messages, state.get("fresh_facts", ""), texts[1], system_in_history
-    )
+    messages = _replace_fresh(messages, state.get("fresh_facts", ""), texts[1], system_in_history)
     return {
         "messages": replace_all_messages(messages),
         "current_token_count": counter.count_messages(messages),
@@ -272,7 +264,7 @@ def _facts_text(facts: Sequence[Memory], records: Iterable[tuple[int, dict[str, 
     return prompts.key_facts_text(*parts)
 
 
-def _replace_fresh_facts(
+def _replace_fresh(
     messages: list[AnyMessage], old: str, new: str, system_in_history: bool
 ) -> list[AnyMessage]:
     index = _last_user_index(messages)
@@ -282,7 +274,7 @@ def _replace_fresh_facts(
         return [*messages[:index], changed, *messages[index + 1 :]]
     if not new:
         return messages
-    return _insert_block(messages, new, USER_FACTS, system_in_history=system_in_history)
+    return _insert(messages, new, USER_FACTS, system_in_history=system_in_history)
 
 
 async def retrieve_memories(
@@ -307,7 +299,7 @@ async def retrieve_memories(
     context = runtime.context
     if state.get("relevant_memories") is not None:
         return {}
-    hits = await _search_memories(state, context, memories)
+    hits = await _search(state, context, memories)
     unnumbered = (memory_record(0, hit, context.time_zone) for hit in hits)
     budget = MEMORIES_BUDGET - counter.count(state.get("fresh_facts", ""))
     records = within_budget(unnumbered, counter, budget)
@@ -321,9 +313,7 @@ async def retrieve_memories(
     if not parts:
         return {"relevant_memories": []}
     text = "\n\n".join(parts)
-    messages = _insert_block(
-        state["messages"], text, MEMORIES, system_in_history=system_in_history
-    )
+    messages = _insert(state["messages"], text, MEMORIES, system_in_history=system_in_history)
     return {
         "messages": replace_all_messages(messages),
         "current_token_count": counter.count_messages(messages),
@@ -333,9 +323,7 @@ async def retrieve_memories(
     }
 
 
-async def _search_memories(
-    state: ConversationState, context: TurnContext, memories: Memories
-) -> list[Hit]:
+async def _search(state: ConversationState, context: TurnContext, memories: Memories) -> list[Hit]:
     """Search for what fits the message and is not in the prompt already."""
     settings = await memories.settings()
     query = Query(
@@ -367,7 +355,7 @@ def _last_user_index(messages: Sequence[AnyMessage], default: int = 0) -> int:
     return max((n for n, m in enumerate(messages) if isinstance(m, HumanMessage)), default=default)
 
 
-def _insert_block(
+def _insert(
     messages: Sequence[AnyMessage], text: str, name: str, *, system_in_history: bool
 ) -> list[AnyMessage]:
     """Insert a block before the last user message, or into it without system messages."""

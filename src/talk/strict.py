@@ -15,13 +15,7 @@ from langgraph.types import interrupt
 from src.base.errors import AppError
 from src.base.owners import Called
 from src.history.conversation_repo import HistoryMessage
-from src.history.new_messages import (
-    last_answer,
-    message_record,
-    new_messages,
-    own_words,
-    strip_time_label,
-)
+from src.history.new_messages import last_answer, new_messages, own_words, record, strip_time_label
 from src.history.turn_repo import Asks, Changes
 from src.llm.chat import ModelCaller
 from src.memory import prompts
@@ -149,8 +143,8 @@ async def classify_intent(
     }
 
 
-MAX_RECENT = 4  # messages before the new ones, which pronouns refer to
-MAX_RECENT_TEXT = 500  # characters of each
+RECENT = 4  # messages before the new ones, which pronouns refer to
+RECENT_TEXT = 500  # characters of each
 
 
 async def _understand(
@@ -165,11 +159,9 @@ async def _understand(
     ``searched`` is the state of the search, once there was one.
     """
     new = new_messages(history)
-    before = [entry for entry in history if entry not in new][-MAX_RECENT:]
-    recent = [
-        message_record(m, MAX_RECENT_TEXT) for m in before if m["role"] in ("user", "assistant")
-    ]
-    said, quotes = [message_record(entry) for entry in new], context_records(hits, context)
+    before = [entry for entry in history if entry not in new][-RECENT:]
+    recent = [record(m, RECENT_TEXT) for m in before if m["role"] in ("user", "assistant")]
+    said, quotes = [record(entry) for entry in new], context_records(hits, context)
     return await caller.structured(
         prompts.understanding_messages(said, recent, quotes, searched),
         prompts.Understanding,
@@ -198,7 +190,7 @@ async def extract_facts(
     if not facts:
         context = runtime.context
         said_at = {"said_at": context.moment.isoformat()}
-        messages = [message_record(entry) | said_at for entry in new_messages(state["history"])]
+        messages = [record(entry) | said_at for entry in new_messages(state["history"])]
         extracted = await caller.structured(
             prompts.extraction_messages(messages, {}),
             prompts.ExtractedFacts,
@@ -209,7 +201,7 @@ async def extract_facts(
     return {"extracted_facts": facts[:MAX_FACTS]}
 
 
-MAX_CANDIDATES = 5  # known facts that are compared with a new one
+CANDIDATES = 5  # known facts that are compared with a new one
 
 
 async def check_conflicts(
@@ -258,9 +250,7 @@ async def _list_similar(
     threshold = (await memories.settings()).memory_dedup_threshold
     known: dict[int, str] = {}
     for fact in facts:
-        query = Query(
-            context.owner, fact.text, context.now, limit=MAX_CANDIDATES, kinds=("memory",)
-        )
+        query = Query(context.owner, fact.text, context.now, limit=CANDIDATES, kinds=("memory",))
         for hit in await recall(memories, context, query):
             is_same = content_hash(hit.text) == content_hash(fact.text)
             if hit.similarity >= threshold and not is_same:
@@ -300,7 +290,7 @@ async def weigh_conflicts(
     disputed: list[Fact] = []
     disputes: list[Conflict] = []
     for number, fact in enumerate(state["extracted_facts"]):
-        denials = _conflicts_of(state["conflicts"], number)
+        denials = _select(state["conflicts"], number)
         said = find_said(new, fact, context)
         rivals = await memories.writer.find_important_rivals(
             context.owner, fact, said, contradicts={c["memory_id"] for c in denials}
@@ -361,13 +351,11 @@ async def store_knowledge(
         if (refused := refusal(context, fact, said)) is not None:
             outcomes.append(refused)
             continue
-        denied = tuple(conflict["text"] for conflict in _conflicts_of(state["conflicts"], number))
+        denied = tuple(conflict["text"] for conflict in _select(state["conflicts"], number))
         if resolution == "old":
             outcomes.append(Outcome("kept", fact.text, f"msg-{said.message_id}", replaced=denied))
             continue
-        accepted = {
-            c["memory_id"] for c in _conflicts_of(state.get("accepted_conflicts", ()), number)
-        }
+        accepted = {c["memory_id"] for c in _select(state.get("accepted_conflicts", ()), number)}
         outcome = await memories.writer.remember(
             context.owner, fact, said, origin="teach", contradicts=accepted,
             spares_important=True,
@@ -379,7 +367,7 @@ async def store_knowledge(
     return {"outcomes": outcomes}
 
 
-def _conflicts_of(conflicts: Sequence[Conflict], number: int) -> list[Conflict]:
+def _select(conflicts: Sequence[Conflict], number: int) -> list[Conflict]:
     return [conflict for conflict in conflicts if conflict["new"] == number]
 
 
@@ -420,7 +408,7 @@ async def react_loop(
     hits, answer = list(state["retrieved_context"]), state["answer"]
     searched, left = [context.text], settings.strict_max_iterations
     query = state["search_query"]
-    while query and left and not _verify_references(answer, hits, context)[1]:
+    while query and left and not _verify(answer, hits, context)[1]:
         left = 0 if query in searched else left - 1
         if query not in searched:
             searched.append(query)
@@ -437,9 +425,7 @@ async def react_loop(
     return {"retrieved_context": hits, "answer": answer}
 
 
-def _verify_references(
-    text: str, hits: Sequence[Hit], context: TurnContext
-) -> tuple[str, list[int]]:
+def _verify(text: str, hits: Sequence[Hit], context: TurnContext) -> tuple[str, list[int]]:
     """Number the answer's references; return it with the indexes of the cited hits.
 
     Cited ids that were not in the context are dropped.
@@ -460,7 +446,7 @@ async def generate_answer(
     Side effects: none.
     """
     context, hits = runtime.context, state["retrieved_context"]
-    answer, cited = _verify_references(state["answer"], hits, context)
+    answer, cited = _verify(state["answer"], hits, context)
     sources = [hits[index] for index in cited]
     references = dict.fromkeys(hit.uid for hit in sources)
     text = answer.strip() if cited else say("strict_unknown", context.language)

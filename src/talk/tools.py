@@ -36,13 +36,10 @@ from src.talk.zones import SET_ZONE, ZoneService, set_time_zone
 logger = logging.getLogger(__name__)
 
 TOOL_TIMEOUT = 30.0  # seconds
-MAX_PARALLEL_CALLS = 8  # calls of one reply that run
+MAX_AT_ONCE = 8  # calls of one reply that run
 NOT_RUN = "not run"  # artifact of the result of a call that was not run
-TOO_MANY_CALLS = (
-    f"Only {MAX_PARALLEL_CALLS} tools run at once; this call was not one of them. "
-    "Call it again alone."
-)
-INVALID_JSON = (
+WAIT = f"Only {MAX_AT_ONCE} tools run at once; this call was not one of them. Call it again alone."
+NO_JSON = (
     "The tool refused its arguments: they are no JSON object, or too long. Correct them and try "
     "again."
 )
@@ -130,7 +127,7 @@ class ToolHistoryService:
         self._results = ToolResultRepository(client)
 
     async def run(self, request: ToolCallRequest, execute: Execute) -> ToolReply:
-        """Run a call of a reply, unless it exceeds ``MAX_PARALLEL_CALLS`` or is unreadable.
+        """Run a call of a reply, unless it exceeds ``MAX_AT_ONCE`` or is unreadable.
 
         Its changes are reported at once: another call of the reply may take long, and be stopped.
 
@@ -143,10 +140,10 @@ class ToolHistoryService:
             lent: Any = _lent_tool(request.state, call["name"])  # None: ToolNode reports it
             request = request.override(tool=lent)
         ids = [other["id"] for other in request.state["messages"][-1].tool_calls]
-        if ids.index(call["id"]) >= MAX_PARALLEL_CALLS:
-            return _error_message(request, TOO_MANY_CALLS, artifact=NOT_RUN)
+        if ids.index(call["id"]) >= MAX_AT_ONCE:
+            return _failure(request, WAIT, artifact=NOT_RUN)
         if UNREADABLE in call["args"]:
-            return _error_message(request, INVALID_JSON, artifact=NOT_RUN)
+            return _failure(request, NO_JSON, artifact=NOT_RUN)
         context: Any = request.runtime.context  # LangGraph types it as None
         reply = await self._run_recorded(request, execute, context)
         if (changes := finding_of(reply).changes) != NO_CHANGES:
@@ -173,7 +170,7 @@ class ToolHistoryService:
             # The model may invent the name of a tool: such a name is not logged.
             name = call["name"] if request.tool is not None else "unknown"
             logger.warning("tool failed", extra={"tool": name}, exc_info=error)
-            reply = _error_message(request, describe_tool_error(error))
+            reply = _failure(request, describe_tool_error(error))
         text = str(reply.text) if isinstance(reply, ToolMessage) else ""
         if isinstance(reply, ToolMessage) and reply.status == "error":
             failure = failure or "ToolError"
@@ -203,9 +200,7 @@ def _lent_tool(state: ConversationState, name: str) -> BaseTool | None:
     return next((tool for tool in state.get("lent_tools") or () if tool.name == name), None)
 
 
-def _error_message(
-    request: ToolCallRequest, text: str, *, artifact: str | None = None
-) -> ToolMessage:
+def _failure(request: ToolCallRequest, text: str, *, artifact: str | None = None) -> ToolMessage:
     name, id_ = request.tool_call["name"], request.tool_call["id"] or ""
     return ToolMessage(text, name=name, tool_call_id=id_, status="error", artifact=artifact)
 

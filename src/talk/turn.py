@@ -182,11 +182,9 @@ class Intake:
         behind = self._lock_update(transaction, turn.incoming)
         turn.newer, turn.is_ended = behind.newer, behind.is_ended
         if turn.incoming.is_masked and turn.incoming.update is not None:
-            secret_text = turn.incoming.told_apart or MASK
+            hidden = turn.incoming.told_apart or MASK
             self._updates.rewrite(
-                transaction,
-                turn.incoming.update,
-                lambda text: redact(text.replace(secret_text, MASK)),
+                transaction, turn.incoming.update, lambda text: redact(text.replace(hidden, MASK))
             )
         self._store_enclosed(transaction, turn.incoming)
         self._store_message(transaction, turn)
@@ -220,9 +218,7 @@ class Intake:
     def _store_message(self, transaction: Transaction, turn: Turn) -> None:
         incoming = turn.incoming
         voice = replace(incoming.voice, is_private=incoming.is_private)
-        message = self._append_message(
-            transaction, incoming, incoming.text, incoming.origin, voice
-        )
+        message = self._append(transaction, incoming, incoming.text, incoming.origin, voice)
         turn.conversation_id, turn.message_id = message.conversation_id, message.id
         turn.is_new = message.is_new
 
@@ -239,9 +235,9 @@ class Intake:
         voice = replace(
             incoming.voice, provenance="file", origin=clean_name(enclosed.name), quoted=None
         )
-        self._append_message(transaction, incoming, enclosed.text, origin, voice)
+        self._append(transaction, incoming, enclosed.text, origin, voice)
 
-    def _append_message(
+    def _append(
         self,
         transaction: Transaction,
         incoming: IncomingMessage,

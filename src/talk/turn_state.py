@@ -15,7 +15,7 @@ from langchain_core.tools import BaseTool
 from langgraph.graph.message import REMOVE_ALL_MESSAGES, add_messages
 
 from src.base.owners import Called, Owner
-from src.history.conversation_repo import AdjacentMessage, HistoryMessage, TelegramOrigin
+from src.history.conversation_repo import HistoryMessage, NearbyMessage, TelegramOrigin
 from src.history.new_messages import asked_text, new_messages
 from src.history.turn_repo import NO_CHANGES, AnswerSource, Asks, Changes, StoredAnswer
 from src.llm.reply import ModelUsage
@@ -232,7 +232,7 @@ class IncomingMessage:
     is_masked: bool = False
     is_code: bool = False
     told_apart: str = field(default="", repr=False)
-    gives_away: AdjacentMessage | None = None
+    gives_away: NearbyMessage | None = None
     kept_private: str = field(default="", repr=False)
 
     def without_secrets(self) -> Self:
@@ -253,7 +253,7 @@ class IncomingMessage:
         )
         return (clean if clean == self else clean.noting_mask())._keeping_private()
 
-    def following(self, before: AdjacentMessage) -> Self:
+    def following(self, before: NearbyMessage) -> Self:
         """Return a copy for a message that follows ``before``, with secrets they form masked.
 
         If ``before`` announced a secret, this text is masked. If this text says that ``before``

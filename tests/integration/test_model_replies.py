@@ -12,7 +12,7 @@ import pytest
 
 from src.base.errors import ModelReplyError
 from src.talk.assistant import MAX_ROUNDS
-from src.talk.tools import INVALID_JSON, MAX_PARALLEL_CALLS, TOO_MANY_CALLS
+from src.talk.tools import MAX_AT_ONCE, NO_JSON, WAIT
 from src.texts import LANGUAGES, Language, say
 from tests.attacks.model_replies import JSON, Script, delta
 from tests.attacks.model_walk import BACKGROUND, TALK, Walk, some, walk
@@ -194,16 +194,16 @@ async def test_tools_end_after_eight_rounds(person: Person) -> None:
 async def test_of_thirty_calls_at_once_eight_run(person: Person) -> None:
     calls = tuple(call("current_time", "{}", f"call_{n}") for n in range(30))
     answer = await person.say("?", streamed(calls=calls), "полдень")
-    assert (answer.text, answer.tools) == ("полдень", ("current_time",) * MAX_PARALLEL_CALLS)
+    assert (answer.text, answer.tools) == ("полдень", ("current_time",) * MAX_AT_ONCE)
     told = results(person.requests[-1])
-    assert len(told) == 30 and told.count(TOO_MANY_CALLS) == 30 - MAX_PARALLEL_CALLS
+    assert len(told) == 30 and told.count(WAIT) == 30 - MAX_AT_ONCE
 
 
 @pytest.mark.parametrize("arguments", ["не JSON", "[1]", "null", '{"a": ', "[" * 5000, "{}{}"])
 async def test_arguments_that_are_no_object_go_back_to_it(person: Person, arguments: str) -> None:
     odd = streamed(calls=(call("current_time", arguments),))
     assert (await person.say("?", odd, "ладно")).text == "ладно"
-    assert results(person.requests[-1]) == [INVALID_JSON]
+    assert results(person.requests[-1]) == [NO_JSON]
     [echoed] = person.requests[-1].messages[-2]["tool_calls"]
     assert isinstance(json.loads(echoed["function"]["arguments"]), dict)
 

@@ -385,7 +385,7 @@ def edited_by(s: Stage, name: str) -> Any:
         for who in (s.them, s.me):
             edited = EditedMessage(who.asked[0], owner.thread_id, "x", True, True, True, ())
             found.append(step(edited, *more.get(name, ())))
-        return [[one.text for one in pair] for pair in found] if name == "find_adjacent" else found
+        return [[one.text for one in pair] for pair in found] if name == "find_nearby" else found
 
     return s.write(work)
 
@@ -704,7 +704,7 @@ CASES: dict[str, Callable[[Stage], Any]] = {
     **{
         f"EditRepository.{name}": partial(edited_by, name=name)
         for name in (
-            "find", "find_adjacent", "set_text", "requeue_for_extraction", "delete_answer",
+            "find", "find_nearby", "set_text", "requeue_for_extraction", "delete_answer",
         )
     },
     "ConversationRepository.find_text": lambda s: [
