@@ -7,8 +7,7 @@ from datetime import datetime
 from typing import Any, Literal, Self
 from uuid import UUID
 
-from src.base import errors
-from src.base.owners import Owner
+from src.base import errors, owners
 from src.history.conversation_repo import FOREIGN_KEY_VIOLATION
 from src.llm.reply import ModelUsage
 from src.pg.client import PreparedStatement, Repository, Transaction, storable
@@ -464,7 +463,7 @@ class TurnRepository(Repository):
         ids = _ids(conversation_id, message_id)
         return self._first(lambda shown: shown, SELECT_STREAM_MESSAGE, ids)
 
-    def list_cited(self, owner: Owner, sent_message: int) -> list[tuple[str, str]]:
+    def list_cited(self, owner: owners.Owner, sent_message: int) -> list[tuple[str, str]]:
         """List uid (``fact-<id>`` or ``msg-<id>``) and text of each source that an answer cited.
 
         Args:
@@ -473,7 +472,7 @@ class TurnRepository(Repository):
         """
         return self._all(lambda *cited: cited, SELECT_CITED, owner, sent=sent_message)
 
-    def was_newest_stopped(self, owner: Owner) -> bool:
+    def was_newest_stopped(self, owner: owners.Owner) -> bool:
         """Return True if the answer to the owner's newest message was stopped."""
         return self._first(bool, SELECT_NEWEST_STOPPED, owner) or False
 

@@ -12,10 +12,7 @@ from langgraph.runtime import Runtime
 
 from src.base.errors import ModelError, ModelSetupError
 from src.history.new_messages import LabelFilter, strip_time_label, voice_of
-from src.llm.chat import ModelCaller
-from src.llm.prompt_cache import ChatRunnable
-from src.llm.reply import ending_of
-from src.llm.tokens import TokenCounter
+from src.llm import chat, prompt_cache, reply, tokens
 from src.memory.tools import renumbered
 from src.memory.turn_context import TurnContext, finding_of, numbered
 from src.talk.tools import NOT_RUN, useless_tools
@@ -64,8 +61,8 @@ class BoundModel:
     """Model bound to our tools and the ``lent`` ones, for calls with and without tool use."""
 
     lent: tuple[BaseTool, ...]
-    with_tools: ChatRunnable
-    without_tools: ChatRunnable
+    with_tools: prompt_cache.ChatRunnable
+    without_tools: prompt_cache.ChatRunnable
 
 
 class ToolOffer:
@@ -74,7 +71,7 @@ class ToolOffer:
     A turn keeps the tools with which it began, so that its prompts keep their prefix.
     """
 
-    def __init__(self, caller: ModelCaller, own: Sequence[BaseTool], lent: LentTools) -> None:
+    def __init__(self, caller: chat.ModelCaller, own: Sequence[BaseTool], lent: LentTools) -> None:
         """Offer ``own``, and what ``lent`` returns when a turn begins."""
         self._caller = caller
         self._own = own
@@ -103,9 +100,9 @@ async def assistant(
     state: ConversationState,
     runtime: Runtime[TurnContext],
     *,
-    caller: ModelCaller,
+    caller: chat.ModelCaller,
     offer: ToolOffer,
-    counter: TokenCounter,
+    counter: tokens.TokenCounter,
 ) -> ConversationState:
     """Ask the model once; it answers, or calls tools while it may.
 
@@ -177,7 +174,7 @@ class _AnswerDisplay:
 def _answer_text(message: AIMessage, language: Language, *, allowed: bool) -> str:
     """Return the answer, with a notice if it was cut short or if it must not be empty."""
     text = strip_time_label(str(message.text)).strip()
-    ending = ending_of(message)
+    ending = reply.ending_of(message)
     if message.tool_calls:
         return text
     if ending:
@@ -197,7 +194,7 @@ def _separator(state: ConversationState) -> str:
 
 
 async def update_state_after_tool(
-    state: ConversationState, *, counter: TokenCounter
+    state: ConversationState, *, counter: tokens.TokenCounter
 ) -> ConversationState:
     """Collect what the tools of the round that just ended have found and done.
 

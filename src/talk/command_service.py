@@ -9,27 +9,17 @@ from src.base.owners import Called
 from src.base.zones import local_time
 from src.history.timeline_repo import TimelineMessage, TimelineRepository
 from src.history.turn_repo import Changes, StoredAnswer, TurnRepository
-from src.memory.budget import DailyCeilings
+from src.memory import budget, forgetter, forgetting_repo, memories, memory_repo, retriever
 from src.memory.compaction import CompactionService
-from src.memory.forgetter import Forgotten, Named
-from src.memory.forgetting_repo import Undone
-from src.memory.memories import NEAR, Memories
-from src.memory.memory_repo import FactQuery, message_number
 from src.memory.retrieval_repo import Hit
-from src.memory.retriever import Query
 from src.memory.screens import MemoryScreens
 from src.offline.replies import LISTED, is_note
 from src.outside.servers import McpServers, ServerState
 from src.pg.client import PgClient
 from src.pg.user_settings_repo import Mode
 from src.privacy.export import ExportService
-from src.queue.job_repo import MemoryJobRepository
-from src.queue.update_repo import UpdateKind
-from src.reading import lexicon
-from src.reading.gate import redact
-from src.reading.sentences import best_passage
-from src.reading.time_expressions import read_time
-from src.reading.voices import words_of
+from src.queue import job_repo, update_repo
+from src.reading import gate, lexicon, sentences, time_expressions, voices
 from src.reminders.screens import ReminderScreens, cancel_button
 from src.talk.questions import QuestionService
 from src.talk.settings import SettingsScreens
@@ -154,14 +144,14 @@ class CommandEntry:
 
     name: str
     run: Callable[["CommandService", Called], Awaitable[Reply]]
-    kind: UpdateKind = "command"
+    kind: update_repo.UpdateKind = "command"
     is_at_once: bool = False
     is_in_help: bool = True
     is_for_admins: bool = False
     is_for_groups: bool = True
 
 
-def undone_text(undone: Undone | None, language: Language) -> str:
+def undone_text(undone: forgetting_repo.Undone | None, language: Language) -> str:
     """Return the sentence about what was undone; None: there was nothing to undo."""
     if undone is None:
         return say("undo_nothing", language)
@@ -201,13 +191,13 @@ class CommandService:
     """
 
     _agent: AgentService
-    _memories: Memories
+    _memories: memories.Memories
     _client: PgClient
     screens: MemoryScreens
     compaction: CompactionService
     exports: ExportService
     settings: SettingsScreens
-    ceilings: DailyCeilings
+    ceilings: budget.DailyCeilings
     reminders: ReminderScreens
     questions: QuestionService
     has_model: bool
@@ -225,7 +215,7 @@ class CommandService:
             return Reply(say("unknown_command", called.language))
         if entry.is_for_admins and not called.is_admin:
             return Reply(say("only_admins", called.language))
-        return await entry.run(self, called.asking(redact(called.argument)))
+        return await entry.run(self, called.asking(gate.redact(called.argument)))
 
     async def press(self, action: Action | None, called: Called) -> Reply:
         """Run a button's action; reply with a note if it is unknown."""
@@ -266,7 +256,7 @@ class CommandService:
         notes = [
             say(
                 "offline_quote", called.language,
-                text=shortened(redact(text, household=True), MAX_NOTE),
+                text=shortened(gate.redact(text, household=True), MAX_NOTE),
                 said_at=f"{local_time(moment, called.time_zone):%d.%m.%Y %H:%M}",
             )
             for text, moment in reversed(moments.items())
@@ -366,7 +356,7 @@ class CommandService:
             teaching=Teaching(corrects=memory_id),
         ))  # fmt: skip
         await self._agent.run_turn(turn)
-        jobs = MemoryJobRepository(self._client)
+        jobs = job_repo.MemoryJobRepository(self._client)
         await self._client.run(jobs.defer_indexing)  # there is no update that would defer it
         return turn.answer
 
@@ -402,7 +392,7 @@ class CommandService:
 
     async def _keep_undoable(self, called: Called, changes: Changes) -> Changes:
         """Drop the facts that are not current any more, and so cannot be undone."""
-        query = FactQuery(ids=[*changes.saved, *changes.replaced_by])
+        query = memory_repo.FactQuery(ids=[*changes.saved, *changes.replaced_by])
         facts = await self._client.run(self._memories.facts.list_facts, called.owner, query)
         current = {fact.id for fact in facts}
         saved, replaced_by = (tuple(n for n in ids if n in current)
@@ -491,7 +481,7 @@ class CommandService:
         cited = await self._client.run(self._turns.list_cited, called.owner, sent_message)
         if not cited:
             return None
-        choices = [Named(uid, text) for uid, text in cited]
+        choices = [forgetter.Named(uid, text) for uid, text in cited]
         return _choices_reply(say("disliked", called.language), choices)
 
     async def drop(self, called: Called, kind: int, number: int) -> Reply:
@@ -516,7 +506,7 @@ class CommandService:
         buttons = [
             Button(f"{n} · {called.day(hit.said_at)}", Action("source", (number,)))
             for n, hit in enumerate(hits, start=1)
-            if (number := message_number(hit.uid)) is not None
+            if (number := memory_repo.message_number(hit.uid)) is not None
         ]
         return Reply("\n\n".join(lines), in_rows(buttons, 2), say("search_hint", language))
 
@@ -524,9 +514,9 @@ class CommandService:
         """Search what was said for the argument, best first; each message once."""
         now = local_time(called.moment, called.time_zone)
         hits = await self._memories.retriever.search(
-            Query(
+            retriever.Query(
                 called.owner, called.argument, now, limit=limit, with_assistant=True,
-                kinds=("message", "memory"), speaker_id=called.asker, threshold=NEAR,
+                kinds=("message", "memory"), speaker_id=called.asker, threshold=memories.NEAR,
             )
         )  # fmt: skip
         on_topic = [hit for hit in hits if _is_on_topic(hit, called.argument)]
@@ -584,7 +574,7 @@ class CommandService:
         )
 
 
-def forgotten_reply(found: Forgotten, language: Language) -> Reply:
+def forgotten_reply(found: forgetter.Forgotten, language: Language) -> Reply:
     """Build the reply about forgotten texts, with an undo button."""
     text = "\n".join(say("forgot", language, text=text) for text in found.texts)
     if found.number is None:
@@ -593,7 +583,7 @@ def forgotten_reply(found: Forgotten, language: Language) -> Reply:
     return Reply(text, ((Button(label, Action("recall", (found.number,))),),))
 
 
-def _choices_reply(text: str, choices: Sequence[Named]) -> Reply:
+def _choices_reply(text: str, choices: Sequence[forgetter.Named]) -> Reply:
     """Build a reply with a button per choice, which forgets it."""
     listed = choices[:MAX_CHOICES]
     lines = [f"{n}. {shortened(choice.text, MAX_SNIPPET)}" for n, choice in enumerate(listed, 1)]
@@ -609,10 +599,10 @@ def _hit_line(number: int, hit: Hit, called: Called) -> str:
     author = say("search_bot" if hit.speaker == "assistant" else "search_you", called.language)
     if called.owner.is_group and hit.speaker != "assistant":
         author = f", {hit.author}" if hit.author else ""
-    if others := words_of(hit.provenance, hit.author, called.language):
+    if others := voices.words_of(hit.provenance, hit.author, called.language):
         author = f", {others}"
     head = f"{called.day(hit.said_at)}{author}"
-    text = best_passage(hit.words, terms(called.argument), MAX_SNIPPET)
+    text = sentences.best_passage(hit.words, terms(called.argument), MAX_SNIPPET)
     return f"{number}. {head}: {say('quoted', called.language, text=shortened(text, MAX_SNIPPET))}"
 
 
@@ -621,7 +611,7 @@ def _is_on_topic(hit: Hit, query: str) -> bool:
 
     A query of times alone has no words.
     """
-    words = frozenset(terms(read_time(query, hit.said_at).content))
+    words = frozenset(terms(time_expressions.read_time(query, hit.said_at).content))
     is_matching_fact = hit.kind == "memory" and (hit.bm25 > 0 or hit.hops is not None)
     return not words or is_matching_fact or bool(words.intersection(terms(hit.words)))
 

@@ -7,10 +7,9 @@ from typing import Literal
 from src.base.owners import Owner
 from src.history.conversation_repo import NearbyMessage, TelegramOrigin
 from src.history.timeline_repo import DELETE_RESULTS
-from src.memory.cutting import spans
+from src.memory import cutting, turn_context
 from src.memory.forgetting_repo import DELETE_REJECTED, DELETE_SUMMARIES, ForgettingRepository
 from src.memory.question_repo import DELETE_QUESTIONS
-from src.memory.turn_context import wants_privacy
 from src.pg.client import OwnerSteps, PgClient, Transaction, storable
 from src.pg.locks import lock_facts, lock_history
 from src.reading.gate import completes, holds_secret, redact, refers_back
@@ -184,7 +183,7 @@ def take_edit(
         is_own: True if its sender typed it, so that it may ask for privacy.
     """
     original, text = text, redact(text)
-    is_private = holds_secret(text) or wants_privacy(text, is_own=is_own)
+    is_private = holds_secret(text) or turn_context.wants_privacy(text, is_own=is_own)
 
     def work(transaction: Transaction) -> EditOutcome:
         lock_history(transaction, owner.telegram_user_id)
@@ -237,5 +236,5 @@ def _mask_nearby(
 def _retire_facts(facts: ForgettingRepository, edited: EditedMessage, text: str) -> None:
     """Retire the facts that only its old text told."""
     for memory_id, quote, has_others in facts.list_told(edited.id):
-        if not spans(text, quote):
+        if not cutting.spans(text, quote):
             facts.untell(edited.id, memory_id, has_others=has_others)

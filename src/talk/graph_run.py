@@ -11,12 +11,9 @@ from typing import Any, cast
 from langchain_core.messages import AnyMessage
 from langgraph.errors import GraphRecursionError
 
-from src.base.errors import StorageError
-from src.base.logs import log_extra
-from src.base.metrics import Metrics
+from src.base import errors, logs, metrics
 from src.history.turn_repo import AnswerSource, Changes, TurnRepository
-from src.llm.chat import WAITING
-from src.llm.reply import ModelUsage
+from src.llm import chat, reply
 from src.memory.citations import References, number_references, reference_names
 from src.memory.retrieval_repo import Hit
 from src.memory.turn_context import TurnContext
@@ -189,7 +186,7 @@ class Progress:
     """
 
     state: ConversationState = field(default_factory=lambda: ConversationState())
-    usage: list[ModelUsage] = field(default_factory=list)
+    usage: list[reply.ModelUsage] = field(default_factory=list)
     changes: list[Changes] = field(default_factory=list)
 
     def list_sources(self) -> Sequence[Hit]:
@@ -213,7 +210,7 @@ class GraphRun:
     _graph: Graph
     _questions: QuestionService
     _settings: GlobalSettingsRepository
-    _metrics: Metrics
+    _metrics: metrics.Metrics
 
     def __post_init__(self) -> None:
         """Build the repository on the client."""
@@ -270,8 +267,8 @@ class GraphRun:
         return list(state.get("messages", ()))
 
     async def _run_graph(self, turn: Turn, context: TurnContext, progress: Progress) -> None:
-        WAITING.set(turn.control.wait)  # in the context of the current task
-        ids = log_extra(conversation_id=str(turn.conversation_id), message_id=turn.message_id)
+        chat.WAITING.set(turn.control.wait)  # in the context of the current task
+        ids = logs.log_extra(conversation_id=str(turn.conversation_id), message_id=turn.message_id)
         steps = self._graph.astream(
             _initial_state(turn),
             context=context,
@@ -301,11 +298,11 @@ class GraphRun:
         store = self._turns.set_stream_message
         await self._client.run(store, turn.conversation_id, turn.message_id, number)
 
-    async def _save_usage(self, turn: Turn, usage: Sequence[ModelUsage]) -> None:
+    async def _save_usage(self, turn: Turn, usage: Sequence[reply.ModelUsage]) -> None:
         """Record the model calls of a failed turn; a failure here must not hide its error."""
         try:
             await self._client.run(self._turns.add_usage, turn.conversation_id, tuple(usage))
-        except StorageError as error:
+        except errors.StorageError as error:
             logger.warning("model usage not recorded", exc_info=error)
 
 

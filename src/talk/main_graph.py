@@ -32,14 +32,12 @@ from langgraph.prebuilt import ToolNode, tools_condition
 from langgraph.runtime import Runtime
 from langgraph.types import Command
 
-from src.llm.chat import ModelCaller
-from src.llm.tokens import TokenCounter
+from src.llm import chat, tokens
+from src.memory import prompts, writer
 from src.memory.memories import Memories
 from src.memory.memory_repo import Memory
-from src.memory.prompts import Intent
 from src.memory.retrieval_repo import Hit
 from src.memory.turn_context import TurnContext
-from src.memory.writer import Outcome
 from src.reading.facts import Fact
 from src.reading.voices import Voice
 from src.reminders.reminder_service import ReminderService
@@ -52,7 +50,7 @@ Builder = StateGraph[ConversationState, TurnContext, ConversationState, Conversa
 Node = Callable[..., Awaitable[ConversationState]]
 Route = Callable[[ConversationState], str]
 
-STATE_TYPES = (Fact, Hit, Memory, Outcome, Voice)  # of the state, beside LangChain's own
+STATE_TYPES = (Fact, Hit, Memory, writer.Outcome, Voice)  # of the state, beside LangChain's own
 # Modules of these types in earlier versions, named by the checkpoints of old questions.
 FORMER_MODULES = {
     "src.facts.fact": Fact,
@@ -106,7 +104,7 @@ EDGES = (
     ("set_reminder", END),
 )
 IntentNode = Literal["extract_facts", "react_loop", "forget_knowledge", "set_reminder"]
-INTENTS: Mapping[Intent, IntentNode] = {
+INTENTS: Mapping[prompts.Intent, IntentNode] = {
     "teach": "extract_facts",
     "solve": "react_loop",
     "forget": "forget_knowledge",
@@ -127,9 +125,9 @@ class Models:
         persona: The operator's description of the bot.
     """
 
-    caller: ModelCaller
-    summary_llm: ModelCaller
-    counter: TokenCounter
+    caller: chat.ModelCaller
+    summary_llm: chat.ModelCaller
+    counter: tokens.TokenCounter
     context_size: int
     system_in_history: bool = True
     persona: str = ""

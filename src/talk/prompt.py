@@ -10,19 +10,15 @@ from typing import Any
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage
 from langgraph.runtime import Runtime
 
-from src.base.errors import AppError, StorageError
-from src.base.zones import local_time
+from src.base import errors, zones
 from src.history.conversation_repo import HistoryMessage
 from src.history.new_messages import file_names, new_messages, own_words, rendered, user_message
-from src.llm.chat import ModelCaller
-from src.llm.quoting import quoted
+from src.llm import chat, quoting
 from src.llm.tokens import TokenCounter
-from src.memory import prompts
-from src.memory.citations import memory_record
+from src.memory import citations, prompts, retriever
 from src.memory.memories import Memories
 from src.memory.memory_repo import Memory
 from src.memory.retrieval_repo import Hit, hit_of
-from src.memory.retriever import Query
 from src.memory.turn_context import TurnContext, facts_among, key_facts, numbered, recall
 from src.reading.facts import WISH, fact_uid, normalise
 from src.reading.gate import escaped
@@ -85,7 +81,7 @@ def within_budget(
     """Return as many records, from the first on, as fit into ``budget`` tokens when quoted."""
     packed: list[dict[str, Any]] = []
     for record in records:
-        budget -= counter.count(quoted(record))
+        budget -= counter.count(quoting.quoted(record))
         if budget < 0:
             break
         packed.append(record)
@@ -181,7 +177,7 @@ async def check_facts(
         return {"pending_facts": [], "fact_added_in_last_run": False}
     try:
         facts = await key_facts(memories, runtime.context, changed=changed)
-    except StorageError as error:
+    except errors.StorageError as error:
         logger.warning("the key facts could not be fetched", exc_info=error)
         return {"pending_facts": [], "fact_added_in_last_run": False}
     return {"pending_facts": facts, "facts_loaded": False, "fact_added_in_last_run": False}
@@ -251,7 +247,7 @@ def _fact_record(fact: Memory, time_zone: str) -> dict[str, Any]:
         "n": 0,
         "id": fact_uid(fact.id),
         "kind": fact.memory_type,
-        "said_on": local_time(fact.said_at, time_zone).date().isoformat(),
+        "said_on": zones.local_time(fact.said_at, time_zone).date().isoformat(),
         "text": fact.text,
         **({"speaker": fact.speaker} if fact.speaker else {}),
     }
@@ -300,7 +296,7 @@ async def retrieve_memories(
     if state.get("relevant_memories") is not None:
         return {}
     hits = await _search(state, context, memories)
-    unnumbered = (memory_record(0, hit, context.time_zone) for hit in hits)
+    unnumbered = (citations.memory_record(0, hit, context.time_zone) for hit in hits)
     budget = MEMORIES_BUDGET - counter.count(state.get("fresh_facts", ""))
     records = within_budget(unnumbered, counter, budget)
     packed = hits[: len(records)]
@@ -326,7 +322,7 @@ async def retrieve_memories(
 async def _search(state: ConversationState, context: TurnContext, memories: Memories) -> list[Hit]:
     """Search for what fits the message and is not in the prompt already."""
     settings = await memories.settings()
-    query = Query(
+    query = retriever.Query(
         context.owner,
         context.text,
         context.now,
@@ -375,7 +371,7 @@ async def summarize(
     state: ConversationState,
     runtime: Runtime[TurnContext],
     *,
-    summary_llm: ModelCaller,
+    summary_llm: chat.ModelCaller,
     counter: TokenCounter,
 ) -> ConversationState:
     """Replace the oldest messages with a summary; the newest stay, and always the last.
@@ -425,13 +421,13 @@ def _split_history(
 
 
 async def _summarize_messages(
-    head: Sequence[AnyMessage], context: TurnContext, summary_llm: ModelCaller
+    head: Sequence[AnyMessage], context: TurnContext, summary_llm: chat.ModelCaller
 ) -> str:
     texts = [{"role": message.type, "text": str(message.text)} for message in head]
     try:
         return await summary_llm.text(
             prompts.summary_messages(texts), purpose="summary", on_usage=context.on_usage
         )
-    except AppError as error:
+    except errors.AppError as error:
         logger.warning("the history is cut without a summary", exc_info=error)
         return ""

@@ -19,8 +19,7 @@ from src.memory.question_repo import Question, QuestionRepository
 from src.memory.turn_context import TurnContext, changes_of
 from src.pg.client import PgClient
 from src.pg.connection import LIBPQ_OPTIONS
-from src.talk.main_graph import Graph, build_question_graph
-from src.talk.strict import question_text
+from src.talk import main_graph, strict
 from src.talk.turn_state import ConversationState, Resolution, Settlement
 from src.texts import choose_language, say
 
@@ -146,7 +145,7 @@ class QuestionService:
         initial: ConversationState = {"extracted_facts": facts, "conflicts": conflicts}
         # One checkpoint, at the pause: nothing is stored before it that could be lost.
         await self._run_graph(initial, context, thread, durability="exit")
-        return question_text(facts, conflicts, context.language)
+        return strict.question_text(facts, conflicts, context.language)
 
     async def settle(self, called: Called, answer_id: int, resolution: Resolution) -> Settlement:
         """Resume the run that an answer asks about; the caller has to ``close`` it afterwards.
@@ -258,8 +257,8 @@ class QuestionService:
             )
         return cast("ConversationState", state)
 
-    async def _open_graph(self) -> Graph:
-        return build_question_graph(self._memories, await self._checkpoints.open())
+    async def _open_graph(self) -> main_graph.Graph:
+        return main_graph.build_question_graph(self._memories, await self._checkpoints.open())
 
 
 def _config(thread: str) -> RunnableConfig:

@@ -9,11 +9,9 @@ from zlib import crc32
 import pytz
 from babel import Locale
 
-from src.base.config import Settings
-from src.base.errors import SettingsError
+from src.base import config, errors, zone_names
 from src.base.owners import Called, Owner
 from src.base.providers import PROVIDERS, Provider, find_batch_provider, find_provider
-from src.base.zone_names import find_time_zones
 from src.base.zones import zone_at
 from src.pg.client import PgClient
 from src.pg.global_settings_repo import GlobalSettings, GlobalSettingsRepository, check_settings
@@ -39,7 +37,7 @@ class SettingsService:
 
     _client: PgClient
     _repo: GlobalSettingsRepository
-    _environment: Settings  # constant while the bot runs
+    _environment: config.Settings  # constant while the bot runs
 
     async def get(self) -> GlobalSettings:
         """Return the current settings from the database.
@@ -56,7 +54,7 @@ class SettingsService:
         current = await self.get()
         proposed = check_settings({**current.model_dump(), **values})
         if problems := self._find_problems(proposed, values.keys()):
-            raise SettingsError(problems)
+            raise errors.SettingsError(problems)
         return await self._client.run(self._repo.change, actor, values, seen)
 
     def _find_problems(self, proposed: GlobalSettings, changed: Any) -> dict[str, str]:
@@ -202,7 +200,7 @@ class SettingsScreens:
 
     async def find_zone(self, called: Called, text: str) -> Reply:
         """Set the zone of a city, an offset or a zone name; if ambiguous, ask which."""
-        zones = await asyncio.to_thread(find_time_zones, text[:MAX_CITY])
+        zones = await asyncio.to_thread(zone_names.find_time_zones, text[:MAX_CITY])
         if len(zones) > 1:
             return Reply(say("zone_which", called.language), which_rows(zones, called))
         return await self._set_zone_or_ask(called, next(iter(zones), None))
@@ -261,7 +259,7 @@ def names_place(text: str) -> bool:
     if not words or len(words) > MAX_PLACE_WORDS or is_question(text):
         return False
     is_word = len(words) == 1 and NOT_A_PLACE.fullmatch(text) is None
-    return is_word or bool(find_time_zones(text))
+    return is_word or bool(zone_names.find_time_zones(text))
 
 
 def _value_label(kind: str, value: Any, language: Language) -> str:

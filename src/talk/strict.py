@@ -12,18 +12,16 @@ from typing import Any
 from langgraph.runtime import Runtime
 from langgraph.types import interrupt
 
-from src.base.errors import AppError
-from src.base.owners import Called
+from src.base import errors, owners
 from src.history.conversation_repo import HistoryMessage
 from src.history.new_messages import last_answer, new_messages, own_words, record, strip_time_label
 from src.history.turn_repo import Asks, Changes
 from src.llm.chat import ModelCaller
-from src.memory import prompts
+from src.memory import prompts, search_index_repo
 from src.memory.citations import context_records, hit_id, number_references, reference_names
 from src.memory.memories import Memories
 from src.memory.retrieval_repo import Hit
 from src.memory.retriever import Query
-from src.memory.search_index_repo import Kind
 from src.memory.tools import describe_saved, find_said, told_of
 from src.memory.turn_context import TurnContext, changes_of, recall, refusal
 from src.memory.writer import Outcome
@@ -60,7 +58,7 @@ def question_text(facts: Sequence[Fact], conflicts: Sequence[Conflict], language
     return "\n".join([*lines, say("conflict_ask", language)])
 
 
-TAUGHT_KINDS: tuple[Kind, ...] = ("memory", "message")
+TAUGHT_KINDS: tuple[search_index_repo.Kind, ...] = ("memory", "message")
 MIN_TEXT = 5  # characters; shorter texts state nothing
 
 
@@ -232,7 +230,7 @@ async def check_conflicts(
             purpose="conflicts",
             on_usage=context.on_usage,
         )
-    except AppError as error:
+    except errors.AppError as error:
         logger.warning("conflicts could not be checked", exc_info=error)
         return {"conflicts": []}
     conflicts: list[Conflict] = [
@@ -530,7 +528,7 @@ async def set_reminder(
     Side effects: reminders are stored or changed.
     """
     context = runtime.context
-    called = Called(
+    called = owners.Called(
         context.owner, context.language, context.moment, context.time_zone,
         member=context.speaker_id,
     )  # fmt: skip

@@ -4,10 +4,8 @@ import re
 from itertools import pairwise
 
 from src.base.zones import local_time
+from src.memory import memory_repo, turn_context, writer
 from src.memory.memories import Memories
-from src.memory.memory_repo import Memory
-from src.memory.turn_context import changes_of
-from src.memory.writer import Said
 from src.pg.client import PgClient, storable
 from src.reading.facts import Fact
 from src.reading.gate import MASK, redact
@@ -53,7 +51,7 @@ class TeachingService:
             if corrected is None:
                 return TurnResult(say("memory_gone", incoming.language))
         text = storable(incoming.text).strip()
-        said = Said(turn.message_id, text, local_time(incoming.moment, incoming.time_zone))
+        said = writer.Said(turn.message_id, text, local_time(incoming.moment, incoming.time_zone))
         contradicts = {corrected.id} if corrected is not None else ()
         if incoming.kept_private:
             text = redact(storable(incoming.kept_private), household=True).strip()
@@ -68,9 +66,9 @@ class TeachingService:
                 contradicts=contradicts,
             )  # fmt: skip
             confirmation = confirmation_text([outcome], incoming.language)
-        return TurnResult(confirmation, changes=changes_of([outcome]))
+        return TurnResult(confirmation, changes=turn_context.changes_of([outcome]))
 
-    async def _find_corrected(self, turn: Turn, number: int) -> Memory | None:
+    async def _find_corrected(self, turn: Turn, number: int) -> memory_repo.Memory | None:
         """Return the user's fact to correct, if it is current or this message has replaced it."""
         find = self._memories.facts.find_fact
         fact = await self._client.run(find, turn.incoming.owner, number)
@@ -81,7 +79,7 @@ class TeachingService:
         return None if was_retired else fact
 
 
-def taught_fact(text: str, corrected: Memory | None = None) -> Fact:
+def taught_fact(text: str, corrected: memory_repo.Memory | None = None) -> Fact:
     """Return a text as one fact, word for word; with a masked secret, the sentences without one.
 
     Its subject and relation are read by the rules if it is one sentence.

@@ -15,10 +15,8 @@ from langgraph.prebuilt.tool_node import ToolCallRequest, ToolInvocationError
 from langgraph.types import Command
 from pydantic import Field, ValidationError
 
-from src.base.errors import StorageError, ToolServerError
-from src.base.zone_names import find_time_zone
-from src.history.timeline_repo import ToolResult, ToolResultRepository
-from src.history.turn_repo import NO_CHANGES
+from src.base import errors, zone_names
+from src.history import timeline_repo, turn_repo
 from src.llm.quoting import Form, Runtime, form_tool
 from src.llm.reply import UNREADABLE
 from src.media import tools as media_tools
@@ -61,7 +59,7 @@ async def current_time(runtime: Runtime, order: CurrentTimeArguments) -> str:
     """Return the time and the weekday in a zone, by default the user's."""
     context: TurnContext = runtime.context
     place = order.time_zone
-    name = find_time_zone(place) if place.strip() else context.time_zone
+    name = zone_names.find_time_zone(place) if place.strip() else context.time_zone
     if name is None:
         raise ValueError(f"{place[:60]!r} is no time zone; write Area/City, such as Europe/Kyiv")
     zone = pytz.timezone(name)
@@ -124,7 +122,7 @@ class ToolHistoryService:
     def __init__(self, client: PgClient) -> None:
         """Store with ``client``."""
         self._client = client
-        self._results = ToolResultRepository(client)
+        self._results = timeline_repo.ToolResultRepository(client)
 
     async def run(self, request: ToolCallRequest, execute: Execute) -> ToolReply:
         """Run a call of a reply, unless it exceeds ``MAX_AT_ONCE`` or is unreadable.
@@ -146,7 +144,7 @@ class ToolHistoryService:
             return _failure(request, NO_JSON, artifact=NOT_RUN)
         context: Any = request.runtime.context  # LangGraph types it as None
         reply = await self._run_recorded(request, execute, context)
-        if (changes := finding_of(reply).changes) != NO_CHANGES:
+        if (changes := finding_of(reply).changes) != turn_repo.NO_CHANGES:
             context.on_change(changes)
         return reply
 
@@ -178,16 +176,16 @@ class ToolHistoryService:
         arguments = dict(call["args"])
         if any(holds_secret(str(value)) for value in (*arguments.values(), text)):
             arguments, text = {}, ""  # only the message itself may hold the secret
-        result = ToolResult(call["name"], arguments, text, milliseconds, failure)
+        result = timeline_repo.ToolResult(call["name"], arguments, text, milliseconds, failure)
         await self._store(context, result)
         return reply
 
-    async def _store(self, context: TurnContext, result: ToolResult) -> None:
+    async def _store(self, context: TurnContext, result: timeline_repo.ToolResult) -> None:
         try:
             await self._client.run(
                 self._results.add, context.conversation_id, context.message_id, result
             )
-        except StorageError as error:
+        except errors.StorageError as error:
             logger.warning("tool call not recorded", extra={"tool": result.name}, exc_info=error)
 
 
@@ -212,7 +210,7 @@ def describe_tool_error(error: Exception) -> str:
         found = error.filtered_errors if isinstance(error, ToolInvocationError) else error.errors()
         fields: Any = found or []
         problem = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in fields)
-    if isinstance(error, ToolServerError):
+    if isinstance(error, errors.ToolServerError):
         return f"The tool failed: {error}. Answer without it, and say so."
     if problem:
         return f"The tool refused its arguments: {problem[:500]}. Correct them and try again."

@@ -26,29 +26,20 @@ from src.history.conversation_repo import (
 from src.history.new_messages import add_time_label
 from src.history.turn_repo import Asks, Changes, NewAnswer, StoredAnswer, TurnRepository
 from src.llm.embeddings import QuietMoments
-from src.memory.budget import DailyCeilings
-from src.memory.compaction import start_of_window
-from src.memory.digest_repo import SummaryRepository
-from src.memory.forgetting_repo import ForgettingRepository
+from src.memory import budget, compaction, digest_repo, forgetting_repo, retrieval_repo
 from src.memory.memories import Memories, list_user_facts
 from src.memory.memory_repo import MemoryRepository, count_recalls
-from src.memory.retrieval_repo import Hit, RetrievalRepository
 from src.memory.turn_context import is_private_answer
 from src.pg.client import PgClient, Transaction, storable
 from src.pg.global_settings_repo import GlobalSettings, GlobalSettingsRepository
 from src.pg.user_settings_repo import UserSettingsRepository
 from src.privacy.erasure_repo import ErasureRepository
 from src.queue.update_repo import Behind, UpdateOutcome, UpdateRepository
-from src.reading import lexicon
+from src.reading import lexicon, requests, voices, zone_phrases
 from src.reading.facts import PRIVATE
 from src.reading.gate import MASK, is_alone, redact, refers_back, secrets_of
-from src.reading.requests import asked_place
-from src.reading.voices import Voice, clean_name
-from src.reading.zone_phrases import home_zones, told_zone
-from src.talk.graph_run import GraphRun, resolve_citations
-from src.talk.main_graph import Graph
+from src.talk import graph_run, main_graph, teaching
 from src.talk.questions import QuestionService
-from src.talk.teaching import TeachingService
 from src.talk.turn_state import (
     NOWHERE,
     IncomingMessage,
@@ -189,7 +180,7 @@ class Intake:
         self._store_enclosed(transaction, turn.incoming)
         self._store_message(transaction, turn)
         if (secret := turn.incoming.gives_away) is not None:
-            forgetting = ForgettingRepository(transaction, turn.incoming.owner)
+            forgetting = forgetting_repo.ForgettingRepository(transaction, turn.incoming.owner)
             forgetting.mask(secret.id, secret.text)
         turns, ids = TurnRepository(transaction), (turn.conversation_id, turn.message_id)
         if not turn.is_new:
@@ -233,7 +224,7 @@ class Intake:
         number, file_id = -origin.message_id, enclosed.file_id
         origin = replace(origin, message_id=number, mentions=(), file_id=file_id)
         voice = replace(
-            incoming.voice, provenance="file", origin=clean_name(enclosed.name), quoted=None
+            incoming.voice, provenance="file", origin=voices.clean_name(enclosed.name), quoted=None
         )
         self._append(transaction, incoming, enclosed.text, origin, voice)
 
@@ -243,7 +234,7 @@ class Intake:
         incoming: IncomingMessage,
         text: str,
         origin: TelegramOrigin | None,
-        voice: Voice,
+        voice: voices.Voice,
     ) -> StoredMessage:
         labelled, moment = _add_label(incoming, text), incoming.moment
         return self._conversations.store_message(
@@ -263,16 +254,16 @@ class Intake:
             conversations.load_last_messages(turn.conversation_id, limit - unstored)
         )
         last = (turn.history[-1]["position"] if turn.history else 0) + unstored
-        turn.window_start = start_of_window(last, settings)
+        turn.window_start = compaction.start_of_window(last, settings)
         if turn.window_start > 1:
             overlap = settings.history_messages - settings.history_step
             turn.fresh_from = turn.window_start + overlap
-            summaries = SummaryRepository(transaction).list_shown(
+            summaries = digest_repo.SummaryRepository(transaction).list_shown(
                 turn.conversation_id, turn.window_start, limit=settings.summaries_shown
             )
             turn.summaries = tuple(summary.content for summary in summaries)
         elif _shows_memory(turn.incoming):
-            beyond = RetrievalRepository(transaction).is_anything_beyond
+            beyond = retrieval_repo.RetrievalRepository(transaction).is_anything_beyond
             turn.is_all_shown = not beyond(turn.incoming.owner, turn.conversation_id)
 
 
@@ -296,12 +287,12 @@ class AgentService:
     def __init__(  # noqa: PLR0913  (each has its part in a turn)
         self,
         client: PgClient,
-        graph: Graph,
+        graph: main_graph.Graph,
         memories: Memories,
         *,
         settings: GlobalSettingsRepository,
         questions: QuestionService,
-        ceilings: DailyCeilings,
+        ceilings: budget.DailyCeilings,
         metrics: Metrics,
         quiet: QuietMoments,
         zones: ZoneService,
@@ -319,10 +310,10 @@ class AgentService:
         self._zones = zones
         self._conversations = ConversationRepository(client)
         self._turns = TurnRepository(client)
-        self._teaching = TeachingService(client, memories)
+        self._teaching = teaching.TeachingService(client, memories)
         self._erasure = ErasureRepository(client)
         self._intake = Intake(client, memories, settings, metrics)
-        self._graph = GraphRun(client, graph, questions, settings, metrics)
+        self._graph = graph_run.GraphRun(client, graph, questions, settings, metrics)
         # The order of a turn.
         self.steps: tuple[Step, ...] = (
             self._intake.store,
@@ -439,10 +430,10 @@ class AgentService:
         if not incoming.voice.is_own or incoming.owner.is_group:
             return None
         own = incoming.time_zone if incoming.has_zone else ""
-        told = told_zone(incoming.text, own)
+        told = zone_phrases.told_zone(incoming.text, own)
         if told is None and len(incoming.text.split()) <= NAME_WORDS and asks_for_place(turn):
             sentence = f"my time zone is {incoming.text.replace(',', '')}"
-            reply = told_zone(sentence)
+            reply = zone_phrases.told_zone(sentence)
             told = reply if reply and reply.zones else None
         if told is None:
             return None
@@ -482,11 +473,11 @@ class AgentService:
         offers = turn.offers or changes.zones
         is_own = incoming.voice.is_own and not incoming.owner.is_group
         if is_own and not offers:
-            homes = home_zones(incoming.text)
+            homes = zone_phrases.home_zones(incoming.text)
             offers = () if incoming.time_zone in homes else tuple(homes)
         if "set_time_zone" in result.tools:  # the answer speaks of it
             return replace(changes, zones=offers)
-        place = asked_place(incoming.text)
+        place = requests.asked_place(incoming.text)
         asks_time = place == "" or (place is None and "current_time" in result.tools)
         is_untold = not (incoming.has_zone or incoming.owner.is_group)
         is_of_clock = is_untold and (bool(changes.reminders) or asks_time)
@@ -538,7 +529,7 @@ class AgentService:
         result, language = turn.result, turn.incoming.language
         if result is None:
             return
-        text, sources = resolve_citations(result.text, result.found, asked=turn.asked)
+        text, sources = graph_run.resolve_citations(result.text, result.found, asked=turn.asked)
         text = text.strip() if is_visible(text) else ""
         text = f"{turn.lead}\n\n{text}".strip()
         if result.ended == "stopped":
@@ -624,7 +615,7 @@ class AgentService:
         return await self._mark_delivered(turn)
 
 
-def without_private(text: str, found: Sequence[Hit]) -> str:
+def without_private(text: str, found: Sequence[retrieval_repo.Hit]) -> str:
     """Mask what an answer says of private facts."""
     for hit in found:
         if hit.memory_type == PRIVATE:

@@ -20,18 +20,12 @@ from src.history.new_messages import asked_text, new_messages
 from src.history.turn_repo import NO_CHANGES, AnswerSource, Asks, Changes, StoredAnswer
 from src.llm.reply import ModelUsage
 from src.media.attachments import Enclosed
-from src.memory.memory_repo import Memory
-from src.memory.prompts import Intent
-from src.memory.retrieval_repo import Hit
-from src.memory.turn_context import wants_privacy
-from src.memory.writer import Outcome
+from src.memory import memory_repo, prompts, retrieval_repo, turn_context, writer
 from src.pg.client import storable
 from src.pg.user_settings_repo import AnswerLength, Mode
 from src.queue.update_repo import UpdateKind
-from src.reading.facts import Fact
+from src.reading import facts, plain_facts, voices
 from src.reading.gate import MASK, completes, holds_secret, redact, refers_back
-from src.reading.plain_facts import secret_to_keep
-from src.reading.voices import TYPED, Voice
 from src.texts import Language, say
 
 T = TypeVar("T")
@@ -218,7 +212,7 @@ class IncomingMessage:
     time_zone: str
     mode: Mode = "assistant"
     origin: TelegramOrigin | None = None
-    voice: Voice = TYPED
+    voice: voices.Voice = voices.TYPED
     newer: UpdateKind | None = None
     teaching: Teaching | None = None
     enclosed: Enclosed | None = None
@@ -272,7 +266,7 @@ class IncomingMessage:
     def _keeping_private(self) -> Self:
         if not (self.voice.is_own and self.memory_on and holds_secret(self.text)):
             return self
-        private = self.text if self.teaching is not None else secret_to_keep(self.text)
+        private = self.text if self.teaching is not None else plain_facts.secret_to_keep(self.text)
         if not private:
             return self
         masked, teaching = redact(self.text, household=True), self.teaching or Teaching()
@@ -292,7 +286,7 @@ class IncomingMessage:
         is_taught = self.teaching is not None
         if self.is_code or not self.memory_on or (not is_taught and holds_secret(self.text)):
             return True
-        return wants_privacy(self.text, is_own=self.voice.is_own, is_taught=is_taught)
+        return turn_context.wants_privacy(self.text, is_own=self.voice.is_own, is_taught=is_taught)
 
     @property
     def speaker_id(self) -> int | None:
@@ -413,13 +407,13 @@ class TurnResult:
     """
 
     text: str
-    found: Sequence[Hit] = ()
+    found: Sequence[retrieval_repo.Hit] = ()
     sources: tuple[AnswerSource, ...] = ()
     changes: Changes = NO_CHANGES
     asks: Asks | None = None
     usage: tuple[ModelUsage, ...] = ()
     tools: tuple[str, ...] = ()
-    intent: Intent | None = None
+    intent: prompts.Intent | None = None
     settlement: Settlement | None = None
     ended: Literal["answered", "stopped", "over ceiling", "erased"] = "answered"
 
@@ -467,7 +461,7 @@ class Turn:
     is_all_shown: bool = False
     fresh_from: int = 1
     summaries: tuple[str, ...] = ()
-    key_facts: Sequence[Memory] | None = None
+    key_facts: Sequence[memory_repo.Memory] | None = None
     shown_in: int | None = None
     lead: str = ""
     offers: tuple[str, ...] = ()
@@ -566,30 +560,30 @@ class ConversationState(TypedDict, total=False):
     history: list[HistoryMessage]
     summaries: list[str]
     messages: Annotated[list[AnyMessage], add_messages]
-    pending_facts: list[Memory]
+    pending_facts: list[memory_repo.Memory]
     facts_loaded: bool
     fact_added_in_last_run: bool
     current_token_count: int
     llm_context_size: int
     last_summary_ts: datetime
-    relevant_memories: list[Hit]
+    relevant_memories: list[retrieval_repo.Hit]
     tools_used: list[str]
     tools_allowed: bool
     lent_tools: tuple[BaseTool, ...]
-    sources: list[Hit]
+    sources: list[retrieval_repo.Hit]
     fresh_facts: str
     shown_facts: frozenset[int]
     asks: Asks | None
-    intent: Intent | None
+    intent: prompts.Intent | None
     search_query: str
-    extracted_facts: list[Fact]
+    extracted_facts: list[facts.Fact]
     conflicts: list[Conflict]
     accepted_conflicts: list[Conflict]
-    disputed_facts: list[Fact]
+    disputed_facts: list[facts.Fact]
     disputes: list[Conflict]
     resolution: Resolution | None
-    outcomes: list[Outcome]
-    retrieved_context: list[Hit]
+    outcomes: list[writer.Outcome]
+    retrieved_context: list[retrieval_repo.Hit]
     references: list[str]
     answer: str
 
