@@ -31,7 +31,8 @@ def may_call_tools(messages: Sequence[AnyMessage]) -> bool:
 
     A call that failed twice would fail the third time too.
     """
-    turn = _turn_messages(messages)
+    start = max((i for i, m in enumerate(messages) if isinstance(m, HumanMessage)), default=-1)
+    turn = messages[start + 1 :]
     results = {m.tool_call_id: m.status for m in turn if isinstance(m, ToolMessage)}
     rounds = [m.tool_calls for m in turn if isinstance(m, AIMessage) and m.tool_calls]
     failed = Counter(
@@ -46,11 +47,6 @@ def may_call_tools(messages: Sequence[AnyMessage]) -> bool:
     )
     repeats = max(failed.values(), default=0) >= MAX_EQUAL_FAILURES
     return not repeats and not all_failed and len(rounds) < MAX_ROUNDS
-
-
-def _turn_messages(messages: Sequence[AnyMessage]) -> Sequence[AnyMessage]:
-    start = max((i for i, m in enumerate(messages) if isinstance(m, HumanMessage)), default=-1)
-    return messages[start + 1 :]
 
 
 LentTools = Callable[[], tuple[BaseTool, ...]]
@@ -87,13 +83,11 @@ class ToolOffer:
         key = useless, bool(tools)
         bound = self._models.get(key)
         if bound is None or (tools and bound.lent != tools):
-            bound = self._models[key] = self._bind(tools, useless)
+            offered = [*(tool for tool in self._own if tool.name not in useless), *tools]
+            bind = self._caller.with_tools
+            bound = BoundModel(tools, bind(offered), bind(offered, may_call=False))
+            self._models[key] = bound
         return bound
-
-    def _bind(self, lent: tuple[BaseTool, ...], useless: frozenset[str]) -> BoundModel:
-        tools = [*(tool for tool in self._own if tool.name not in useless), *lent]
-        bind = self._caller.with_tools
-        return BoundModel(lent, bind(tools), bind(tools, may_call=False))
 
 
 async def assistant(

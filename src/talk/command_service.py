@@ -219,8 +219,7 @@ class CommandService:
 
     async def press(self, action: Action | None, called: Called) -> Reply:
         """Run a button's action; reply with a note if it is unknown."""
-        handler = ACTIONS.get(action.name) if action is not None else None
-        if handler is None or action is None:
+        if action is None or (handler := ACTIONS.get(action.name)) is None:
             return Reply.gone(say("tap_unknown", called.language))
         if action.name in FOR_ADMINS and not called.is_admin:
             return Reply.note(say("only_admins", called.language))
@@ -452,7 +451,7 @@ class CommandService:
 
     async def stop(self, called: Called) -> Reply:
         """Reply whether an answer was stopped; the stopping is done when the command arrives."""
-        stopped = await self._agent.was_stopped(called.owner)
+        stopped = await self._client.run(self._turns.was_newest_stopped, called.owner)
         return Reply(say("stop_done" if stopped else "stop_nothing", called.language))
 
     async def forget(self, called: Called) -> Reply:

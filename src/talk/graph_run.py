@@ -12,7 +12,7 @@ from langchain_core.messages import AnyMessage
 from langgraph.errors import GraphRecursionError
 
 from src.base import errors, logs, metrics
-from src.history.turn_repo import AnswerSource, Changes, TurnRepository
+from src.history.turn_repo import NO_CHANGES, AnswerSource, Changes, TurnRepository
 from src.llm import chat, reply
 from src.memory.citations import References, number_references, reference_names
 from src.memory.retrieval_repo import Hit
@@ -239,7 +239,9 @@ class GraphRun:
             on_usage=progress.usage.append,
             on_change=progress.changes.append,
         )
-        await turn.view.open(turn, partial(self._store_stream_message, turn))
+        # Another attempt continues in the message that shows the beginning.
+        store = partial(self._turns.set_stream_message, turn.conversation_id, turn.message_id)
+        await turn.view.open(turn, partial(self._client.run, store))
         try:
             await turn.control.run(
                 self._run_graph(turn, context, progress), seconds=limits.answer_max_seconds
@@ -293,11 +295,6 @@ class GraphRun:
         question = await self._questions.ask(context, state)
         return replace(result, text=f"{result.text}\n\n{question}".strip(), asks="conflict")
 
-    async def _store_stream_message(self, turn: Turn, number: int) -> None:
-        """Store the message that shows the beginning, so that another attempt continues in it."""
-        store = self._turns.set_stream_message
-        await self._client.run(store, turn.conversation_id, turn.message_id, number)
-
     async def _save_usage(self, turn: Turn, usage: Sequence[reply.ModelUsage]) -> None:
         """Record the model calls of a failed turn; a failure here must not hide its error."""
         try:
@@ -337,12 +334,6 @@ def _initial_state(turn: Turn) -> ConversationState:
 
 def _merge_changes(changes: Sequence[Changes]) -> Changes:
     """Merge changes; of several forgettings only the last one can be undone."""
-    forgettings = [one.forgetting for one in changes if one.forgetting is not None]
-    return Changes(
-        tuple(number for one in changes for number in one.saved),
-        tuple(number for one in changes for number in one.replaced_by),
-        forgettings[-1] if forgettings else None,
-        # reminders set in parallel come in any order
-        tuple(sorted({number for one in changes for number in one.reminders})),
-        tuple(dict.fromkeys(zone for one in changes for zone in one.zones)),
-    )
+    merged = sum(changes, NO_CHANGES)
+    reminders = tuple(sorted(set(merged.reminders)))  # those set in parallel come in any order
+    return replace(merged, reminders=reminders, zones=tuple(dict.fromkeys(merged.zones)))

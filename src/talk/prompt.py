@@ -91,6 +91,7 @@ def within_budget(
 # With the budgets of ``load_facts`` and ``retrieve_memories``, and the 200 to 300 tokens of the
 # words around them, the memory takes 2,500 tokens at most.
 SUMMARIES_BUDGET = 500  # tokens
+HISTORY_SUMMARY = "history_summary"  # name of the message with a summary
 EARLIER = "…"  # placeholder for the message before an answer at the window's start
 
 
@@ -115,7 +116,7 @@ async def init_state(
     newest_first = ({"summary": summary} for summary in reversed(state.get("summaries", ())))
     packed = within_budget(newest_first, counter, SUMMARIES_BUDGET)
     if summaries := [record["summary"] for record in reversed(packed)]:
-        messages.append(SystemMessage(prompts.summary_text(summaries), name="history_summary"))
+        messages.append(SystemMessage(prompts.summary_text(summaries), name=HISTORY_SUMMARY))
     messages += _render_history(window, runtime.context, system_in_history=system_in_history)
     return {
         "messages": messages,
@@ -364,7 +365,6 @@ def _insert(
 
 
 TAIL = 0.3  # share of the context for the messages that are not summarised
-HISTORY_SUMMARY = "history_summary"
 
 
 async def summarize(
@@ -385,10 +385,16 @@ async def summarize(
     prefix, head, tail = _split_history(state["messages"], state["llm_context_size"], counter)
     if not head:
         return {}
-    summary = await _summarize_messages(head, runtime.context, summary_llm)
+    texts = [{"role": message.type, "text": str(message.text)} for message in head]
     block: list[AnyMessage] = []
-    if summary:
-        block = [SystemMessage(prompts.summary_text([summary]), name=HISTORY_SUMMARY)]
+    try:
+        summary = await summary_llm.text(
+            prompts.summary_messages(texts), purpose="summary", on_usage=runtime.context.on_usage
+        )
+        if summary:
+            block = [SystemMessage(prompts.summary_text([summary]), name=HISTORY_SUMMARY)]
+    except errors.AppError as error:
+        logger.warning("the history is cut without a summary", exc_info=error)
     messages = [*prefix, *block, *tail]
     return {
         "messages": replace_all_messages(messages),
@@ -418,16 +424,3 @@ def _split_history(
         if isinstance(messages[index], HumanMessage):
             start = index
     return list(messages[:prefix]), list(messages[prefix:start]), list(messages[start:])
-
-
-async def _summarize_messages(
-    head: Sequence[AnyMessage], context: TurnContext, summary_llm: chat.ModelCaller
-) -> str:
-    texts = [{"role": message.type, "text": str(message.text)} for message in head]
-    try:
-        return await summary_llm.text(
-            prompts.summary_messages(texts), purpose="summary", on_usage=context.on_usage
-        )
-    except errors.AppError as error:
-        logger.warning("the history is cut without a summary", exc_info=error)
-        return ""

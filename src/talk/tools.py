@@ -28,7 +28,6 @@ from src.pg.client import PgClient
 from src.reading.gate import holds_secret
 from src.reminders import tools as reminder_tools
 from src.reminders.reminder_service import ReminderService
-from src.talk.turn_state import ConversationState
 from src.talk.zones import SET_ZONE, ZoneService, set_time_zone
 
 logger = logging.getLogger(__name__)
@@ -135,8 +134,9 @@ class ToolHistoryService:
         """
         call = request.tool_call
         if request.tool is None:
-            lent: Any = _lent_tool(request.state, call["name"])  # None: ToolNode reports it
-            request = request.override(tool=lent)
+            lent = request.state.get("lent_tools") or ()
+            found: Any = next((tool for tool in lent if tool.name == call["name"]), None)
+            request = request.override(tool=found)  # None: ToolNode reports it
         ids = [other["id"] for other in request.state["messages"][-1].tool_calls]
         if ids.index(call["id"]) >= MAX_AT_ONCE:
             return _failure(request, WAIT, artifact=NOT_RUN)
@@ -177,25 +177,18 @@ class ToolHistoryService:
         if any(holds_secret(str(value)) for value in (*arguments.values(), text)):
             arguments, text = {}, ""  # only the message itself may hold the secret
         result = timeline_repo.ToolResult(call["name"], arguments, text, milliseconds, failure)
-        await self._store(context, result)
-        return reply
-
-    async def _store(self, context: TurnContext, result: timeline_repo.ToolResult) -> None:
         try:
             await self._client.run(
                 self._results.add, context.conversation_id, context.message_id, result
             )
         except errors.StorageError as error:
             logger.warning("tool call not recorded", extra={"tool": result.name}, exc_info=error)
+        return reply
 
 
 def _timeout(request: ToolCallRequest) -> float:
     metadata = request.tool.metadata if request.tool is not None else None
     return float((metadata or {}).get("timeout", TOOL_TIMEOUT))
-
-
-def _lent_tool(state: ConversationState, name: str) -> BaseTool | None:
-    return next((tool for tool in state.get("lent_tools") or () if tool.name == name), None)
 
 
 def _failure(request: ToolCallRequest, text: str, *, artifact: str | None = None) -> ToolMessage:

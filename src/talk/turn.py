@@ -23,7 +23,7 @@ from src.history.conversation_repo import (
     StoredMessage,
     TelegramOrigin,
 )
-from src.history.new_messages import add_time_label
+from src.history.new_messages import add_time_label, last_answer
 from src.history.turn_repo import Asks, Changes, NewAnswer, StoredAnswer, TurnRepository
 from src.llm.embeddings import QuietMoments
 from src.memory import budget, compaction, digest_repo, forgetting_repo, retrieval_repo
@@ -170,22 +170,26 @@ class Intake:
             self._client.in_transaction(work)  # the graph can do without the facts
 
     def _store_turn(self, transaction: Transaction, turn: Turn, settings: GlobalSettings) -> None:
-        behind = self._lock_update(transaction, turn.incoming)
+        incoming = turn.incoming
+        behind = self._lock_update(transaction, incoming)
         turn.newer, turn.is_ended = behind.newer, behind.is_ended
-        if turn.incoming.is_masked and turn.incoming.update is not None:
-            hidden = turn.incoming.told_apart or MASK
+        if incoming.is_masked and incoming.update is not None:
+            hidden = incoming.told_apart or MASK
             self._updates.rewrite(
-                transaction, turn.incoming.update, lambda text: redact(text.replace(hidden, MASK))
+                transaction, incoming.update, lambda text: redact(text.replace(hidden, MASK))
             )
-        self._store_enclosed(transaction, turn.incoming)
-        self._store_message(transaction, turn)
-        if (secret := turn.incoming.gives_away) is not None:
-            forgetting = forgetting_repo.ForgettingRepository(transaction, turn.incoming.owner)
+        self._store_enclosed(transaction, incoming)
+        voice = replace(incoming.voice, is_private=incoming.is_private)
+        message = self._append(transaction, incoming, incoming.text, incoming.origin, voice)
+        turn.conversation_id, turn.message_id = message.conversation_id, message.id
+        turn.is_new = message.is_new
+        if (secret := incoming.gives_away) is not None:
+            forgetting = forgetting_repo.ForgettingRepository(transaction, incoming.owner)
             forgetting.mask(secret.id, secret.text)
         turns, ids = TurnRepository(transaction), (turn.conversation_id, turn.message_id)
         if not turn.is_new:
-            if MASK in turn.incoming.text and not turn.incoming.is_masked:
-                turn.incoming = turn.incoming.noting_mask()
+            if MASK in incoming.text and not incoming.is_masked:
+                turn.incoming = incoming.noting_mask()
             turn.shown_in = turns.find_stream_message(*ids)
             turn.answer = turns.find_answer(*ids)
         if turn.answer is not None:
@@ -205,13 +209,6 @@ class Intake:
         if origin is not None and origin.update is not None:
             behind = self._updates.hold(transaction, origin.update, origin.revision)
         return behind if incoming.teaching is None else Behind()
-
-    def _store_message(self, transaction: Transaction, turn: Turn) -> None:
-        incoming = turn.incoming
-        voice = replace(incoming.voice, is_private=incoming.is_private)
-        message = self._append(transaction, incoming, incoming.text, incoming.origin, voice)
-        turn.conversation_id, turn.message_id = message.conversation_id, message.id
-        turn.is_new = message.is_new
 
     def _store_enclosed(self, transaction: Transaction, incoming: IncomingMessage) -> None:
         """Store the text of an attachment as a message of its own before the caption.
@@ -396,10 +393,6 @@ class AgentService:
     async def erase_facts(self, owner: Owner) -> None:
         """Delete every fact of an owner; the messages stay."""
         await self._client.run(self._erasure.erase_facts, owner)
-
-    async def was_stopped(self, owner: Owner) -> bool:
-        """Return True if the answer to the owner's newest message was stopped."""
-        return await self._client.run(self._turns.was_newest_stopped, owner)
 
     async def _run_steps(self, turn: Turn, steps: Sequence[Step]) -> UpdateOutcome | None:
         try:
@@ -657,9 +650,9 @@ def reads_as_choice(text: str) -> Resolution | None:
 
 def asks_for_place(turn: Turn) -> bool:
     """Return True if the bot's last answer asks for a time zone, or found no such place."""
-    said = next((m["content"] for m in reversed(turn.history) if m["role"] == "assistant"), "")
+    answer = last_answer(turn.history)
     questions = [say(key, one) for key in ("zone_which", "zone_unknown") for one in LANGUAGES]
-    return any(question in said for question in questions)
+    return any(question in answer for question in questions)
 
 
 def question_before(history: Sequence[HistoryMessage], asks: Asks) -> HistoryMessage | None:

@@ -364,9 +364,6 @@ class AnswerView:
         return 1
 
 
-Ending = Literal["settled", "over", "gone", "not_his"]
-
-
 @dataclass(frozen=True)
 class Settlement:
     """Outcome of a decision about a question.
@@ -381,7 +378,7 @@ class Settlement:
         keeps_both: True if both facts are kept.
     """
 
-    kind: Ending
+    kind: Literal["settled", "over", "gone", "not_his"]
     said: str
     shown: str
     changes: Changes = NO_CHANGES
