@@ -389,8 +389,9 @@ class TurnRepository(Repository):
 
         ``calls`` is the budget of an hour.
         """
-        parameters = {"conversation_id": conversation_id, "calls": calls}
-        return self._first(float, SELECT_BUDGET_PAUSE, parameters)
+        return self._first(
+            float, SELECT_BUDGET_PAUSE, conversation_id=conversation_id, calls=calls
+        )
 
     def mark_delivered(  # noqa: PLR0913  (columns of two rows, and the job)
         self,

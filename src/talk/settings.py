@@ -18,15 +18,7 @@ from src.pg.global_settings_repo import GlobalSettings, GlobalSettingsRepository
 from src.pg.user_settings_repo import AnswerLength, Mode, UserSettings, UserSettingsRepository
 from src.reading import lexicon
 from src.reading.sentences import is_question
-from src.talk.zones import (
-    CLOCK,
-    IN_ANSWER,
-    NOT_MINE,
-    ZoneService,
-    city_row,
-    which_rows,
-    zone_label,
-)
+from src.talk import zones
 from src.texts import LANGUAGES, Language, choose_language, say
 from src.texts.reply import Action, Button, Reply, in_rows
 
@@ -136,7 +128,7 @@ class SettingsScreens:
     """The page of settings and its buttons; in a group the settings are the group's."""
 
     _settings: UserSettingsRepository
-    _zones: ZoneService
+    _zones: zones.ZoneService
     _client: PgClient
 
     async def get(self, owner: Owner) -> UserSettings:
@@ -157,7 +149,7 @@ class SettingsScreens:
         """Show the values of a setting, given by its index in SETTING_KINDS."""
         language, kind = called.language, SETTING_KINDS[what] if what < len(SETTING_KINDS) else ""
         if kind == "zone":
-            return Reply(f"{CLOCK} {say('zone_ask', language)}", asks=True)
+            return Reply(f"{zones.CLOCK} {say('zone_ask', language)}", asks=True)
         stored = await self.get(called.owner)
         if not kind:
             return self._settings_reply(stored, called)
@@ -183,39 +175,39 @@ class SettingsScreens:
         zone = next((z for z in pytz.all_timezones if crc32(z.encode()) == name_hash), None)
         if zone is None:
             return Reply.gone(say("tap_unknown", called.language))
-        if place == IN_ANSWER and called.has_zone and called.time_zone == zone:
-            label = zone_label(zone, called)
+        if place == zones.IN_ANSWER and called.has_zone and called.time_zone == zone:
+            label = zones.zone_label(zone, called)
             return Reply.gone(say("zone_set", called.language, zone=label))
         reply = await self._set_zone_or_ask(called, zone)
-        return reply if place == IN_ANSWER else reply.in_place()
+        return reply if place == zones.IN_ANSWER else reply.in_place()
 
     async def offer_cities(self, called: Called, place: int) -> Reply:
         """Offer likely cities, and ask for another one."""
-        text = f"{CLOCK} {say('zone_pick', called.language)}"
-        if place == NOT_MINE:
+        text = f"{zones.CLOCK} {say('zone_pick', called.language)}"
+        if place == zones.NOT_MINE:
             await self._zones.doubt(called.owner)
-        elif place != IN_ANSWER:
+        elif place != zones.IN_ANSWER:
             return Reply(text, asks=True)
-        return Reply(text, (city_row(called.language),))
+        return Reply(text, (zones.city_row(called.language),))
 
     async def find_zone(self, called: Called, text: str) -> Reply:
         """Set the zone of a city, an offset or a zone name; if ambiguous, ask which."""
-        zones = await asyncio.to_thread(zone_names.find_time_zones, text[:MAX_CITY])
-        if len(zones) > 1:
-            return Reply(say("zone_which", called.language), which_rows(zones, called))
-        return await self._set_zone_or_ask(called, next(iter(zones), None))
+        found = await asyncio.to_thread(zone_names.find_time_zones, text[:MAX_CITY])
+        if len(found) > 1:
+            return Reply(say("zone_which", called.language), zones.which_rows(found, called))
+        return await self._set_zone_or_ask(called, next(iter(found), None))
 
     async def find_zone_at(self, called: Called, latitude: float, longitude: float) -> Reply:
         """Set the zone of a location; at sea it is only offered."""
         zone = await asyncio.to_thread(zone_at, latitude, longitude)
         if zone is not None and zone.startswith("Etc/"):
-            text = f"{CLOCK} {say('zone_sea', called.language)}"
-            return Reply(text, which_rows([zone], called))
+            text = f"{zones.CLOCK} {say('zone_sea', called.language)}"
+            return Reply(text, zones.which_rows([zone], called))
         return await self._set_zone_or_ask(called, zone)
 
     async def _set_zone_or_ask(self, called: Called, zone: str | None) -> Reply:
         if zone is None:
-            return Reply(f"{CLOCK} {say('zone_unknown', called.language)}", asks=True)
+            return Reply(f"{zones.CLOCK} {say('zone_unknown', called.language)}", asks=True)
         back = Button(say("settings_back", called.language), Action("settings"))
         return Reply(await self._zones.set(called, zone), ((back,),))
 
@@ -238,7 +230,7 @@ def _build_choice(kind: str, stored: UserSettings, called: Called) -> Choice:
     language = called.language
     title = say(f"settings_{kind}", language)
     if kind == "zone":
-        zone = zone_label(stored.time_zone or called.time_zone, called)
+        zone = zones.zone_label(stored.time_zone or called.time_zone, called)
         return Choice(title, kind, (zone,), 0)
     column, values = CHOICES[kind]
     chosen = getattr(stored, column)
@@ -250,7 +242,7 @@ def _build_choice(kind: str, stored: UserSettings, called: Called) -> Choice:
 
 def asks_for_zone(prompt: str) -> bool:
     """Return True if a text of the bot asks for a time zone, so that the reply may name one."""
-    return prompt.startswith(CLOCK)
+    return prompt.startswith(zones.CLOCK)
 
 
 def names_place(text: str) -> bool:

@@ -21,7 +21,6 @@ from src.history.conversation_repo import (
     ConversationRepository,
     HistoryMessage,
     StoredMessage,
-    TelegramOrigin,
 )
 from src.history.new_messages import add_time_label, last_answer
 from src.history.turn_repo import Asks, Changes, NewAnswer, StoredAnswer, TurnRepository
@@ -147,7 +146,7 @@ class Intake:
         message: HistoryMessage = {
             "id": 0,
             "role": "user",
-            "content": _add_label(incoming, incoming.text),
+            "content": _add_label(incoming),
             "position": turn.history[-1]["position"] + 1 if turn.history else 1,
             "sender_id": incoming.sender_id,
         }
@@ -180,7 +179,7 @@ class Intake:
             )
         self._store_enclosed(transaction, incoming)
         voice = replace(incoming.voice, is_private=incoming.is_private)
-        message = self._append(transaction, incoming, incoming.text, incoming.origin, voice)
+        message = self._append(transaction, replace(incoming, voice=voice))
         turn.conversation_id, turn.message_id = message.conversation_id, message.id
         turn.is_new = message.is_new
         if (secret := incoming.gives_away) is not None:
@@ -223,20 +222,15 @@ class Intake:
         voice = replace(
             incoming.voice, provenance="file", origin=voices.clean_name(enclosed.name), quoted=None
         )
-        self._append(transaction, incoming, enclosed.text, origin, voice)
-
-    def _append(
-        self,
-        transaction: Transaction,
-        incoming: IncomingMessage,
-        text: str,
-        origin: TelegramOrigin | None,
-        voice: voices.Voice,
-    ) -> StoredMessage:
-        labelled, moment = _add_label(incoming, text), incoming.moment
-        return self._conversations.store_message(
-            transaction, incoming.owner, labelled, origin=origin, said_at=moment, voice=voice
+        self._append(
+            transaction, replace(incoming, text=enclosed.text, origin=origin, voice=voice)
         )
+
+    def _append(self, transaction: Transaction, incoming: IncomingMessage) -> StoredMessage:
+        return self._conversations.store_message(
+            transaction, incoming.owner, _add_label(incoming),
+            origin=incoming.origin, said_at=incoming.moment, voice=incoming.voice,
+        )  # fmt: skip
 
     def _load_context(
         self, transaction: Transaction, turn: Turn, settings: GlobalSettings, *, unstored: int = 0
@@ -274,8 +268,8 @@ def _searches_memory(incoming: IncomingMessage) -> bool:
     return _shows_memory(incoming) and not incoming.is_private and has_words
 
 
-def _add_label(incoming: IncomingMessage, text: str) -> str:
-    return add_time_label(text, incoming.moment, incoming.time_zone)
+def _add_label(incoming: IncomingMessage) -> str:
+    return add_time_label(incoming.text, incoming.moment, incoming.time_zone)
 
 
 class AgentService:
@@ -340,9 +334,13 @@ class AgentService:
             AppError: There is no answer.
         """
         with self._quiet.turn():
-            outcome = await self._run_steps(turn, self.steps)
-        assert outcome is not None, "the last step ends every turn"
-        return outcome
+            try:
+                for step in self.steps:
+                    if (outcome := await step(turn)) is not None:
+                        return outcome
+            finally:
+                await turn.view.close()
+        raise AssertionError("the last step ends every turn")
 
     async def is_left_to_newer(self, incoming: IncomingMessage) -> bool:
         """Return True if a later message is answered instead of one that is not stored yet."""
@@ -393,15 +391,6 @@ class AgentService:
     async def erase_facts(self, owner: Owner) -> None:
         """Delete every fact of an owner; the messages stay."""
         await self._client.run(self._erasure.erase_facts, owner)
-
-    async def _run_steps(self, turn: Turn, steps: Sequence[Step]) -> UpdateOutcome | None:
-        try:
-            for step in steps:
-                if (outcome := await step(turn)) is not None:
-                    return outcome
-        finally:
-            await turn.view.close()
-        return None
 
     async def _leave_to_newer(self, turn: Turn) -> UpdateOutcome | None:
         """End the turn if a newer message is answered instead, with this one in the history."""
