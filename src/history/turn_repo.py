@@ -389,9 +389,8 @@ class TurnRepository(Repository):
 
         ``calls`` is the budget of an hour.
         """
-        return self._first(
-            float, SELECT_BUDGET_PAUSE, conversation_id=conversation_id, calls=calls
-        )
+        parameters = {"conversation_id": conversation_id, "calls": calls}
+        return self._first(float, SELECT_BUDGET_PAUSE, parameters)
 
     def mark_delivered(  # noqa: PLR0913  (columns of two rows, and the job)
         self,

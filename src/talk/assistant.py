@@ -21,8 +21,8 @@ from src.texts import Language, say
 
 logger = logging.getLogger(__name__)
 
-MAX_ROUNDS = 8  # of tools in one turn
-MAX_EQUAL_FAILURES = 2  # of one call with the same arguments
+MAX_ROUNDS = 8  # of tool calls in one turn
+MAX_EQUAL_FAILURES = 2  # of a call with equal arguments
 MAX_FAILED_ROUNDS = 3  # in a row, in which every call failed
 
 
@@ -54,7 +54,7 @@ LentTools = Callable[[], tuple[BaseTool, ...]]
 
 @dataclass(frozen=True)
 class BoundModel:
-    """Model bound to our tools and the ``lent`` ones, for calls with and without tool use."""
+    """Model bound to our own tools and those lent by servers, with and without tool calls."""
 
     lent: tuple[BaseTool, ...]
     with_tools: prompt_cache.ChatRunnable
@@ -62,7 +62,7 @@ class BoundModel:
 
 
 class ToolOffer:
-    """Binding of the model to the usable tools; rebinds when the lent tools have changed.
+    """Binding of the model to the usable tools; it rebinds when the servers' tools have changed.
 
     A turn keeps the tools with which it began, so that its prompts keep their prefix.
     """

@@ -8,7 +8,7 @@ from src.texts import say
 from src.texts.plain_text import shortened
 
 MAX_NOTED = 4  # facts; the others are only counted
-MAX_TEXT = 120  # characters of each
+MAX_TEXT = 120  # characters of each fact
 
 
 async def describe_changes(client: PgClient, turn: Turn, answer: StoredAnswer) -> str:

@@ -380,7 +380,7 @@ class CommandService:
         resolution = RESOLUTIONS[choice] if choice < len(RESOLUTIONS) else "old"
         settlement = await self.questions.settle(called, answer_id, resolution)
         await self.questions.close(called.owner, settlement, is_shown=True)
-        if settlement.kind == "not_his":  # the question stays for its author
+        if settlement.kind == "not_theirs":  # the question stays for its author
             return replace(Reply.note(settlement.shown), popup=settlement.said)
         # A second press, or a retry after a crash, shows the outcome once more.
         changes = await self._keep_undoable(called, settlement.changes)

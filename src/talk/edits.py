@@ -76,7 +76,7 @@ DELETE FROM messages a USING messages m, conversations c
 WHERE a.reply_to_id = m.id AND m.id = %(id)s AND c.id = m.conversation_id
   AND c.owner_id = %(owner)s
 """
-# Show the next answer in the first Telegram message of the old one.
+# Show the next answer in the first Telegram message of the old one; unset stopped and failed.
 UPDATE_STREAM_MESSAGE = """
 UPDATE messages m SET stream_message_id = %(shown)s, stopped_at = NULL, failed_at = NULL
 FROM conversations c

@@ -50,7 +50,7 @@ class CheckpointStore:
 
     async def open(self) -> BaseCheckpointSaver[str]:
         """Return a checkpointer, which connects at its first query."""
-        # Imported here: the console has no psycopg, and most processes never ask a question.
+        # Imported late: the console has no psycopg, and most processes never ask a question.
         from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
         from psycopg.rows import dict_row
 
@@ -89,7 +89,7 @@ def checkpoint_errors() -> Iterator[None]:
         ConversationGoneError: The question was deleted while its run was paused or resumed.
         StorageError: The database is away, or refused a statement.
     """
-    import psycopg  # see ``CheckpointStore.open``
+    import psycopg  # late, as in ``CheckpointStore.open``
     from psycopg_pool import PoolClosed, PoolTimeout
 
     try:
@@ -171,7 +171,7 @@ class QuestionService:
             return Settlement("gone", gone_text, f"{question.text}\n\n{gone_text}")
         if called.asker not in (None, question.sender_id):
             refusal = say("conflict_not_yours", choose_language(question.language))
-            return Settlement("not_his", refusal, f"{question.text}\n\n{refusal}")
+            return Settlement("not_theirs", refusal, f"{question.text}\n\n{refusal}")
         return await self._resume(called, question, resolution)
 
     async def close(self, owner: Owner, settlement: Settlement, *, is_shown: bool = False) -> None:

@@ -199,7 +199,7 @@ def _failure(request: ToolCallRequest, text: str, *, artifact: str | None = None
 def describe_tool_error(error: Exception) -> str:
     """Describe a tool's failure to the model: enough to correct its call, nothing internal."""
     problem = str(error) if isinstance(error, ValueError) else ""
-    if isinstance(error, ToolInvocationError | ValidationError):  # they do not fit the schema
+    if isinstance(error, ToolInvocationError | ValidationError):  # a schema mismatch
         found = error.filtered_errors if isinstance(error, ToolInvocationError) else error.errors()
         fields: Any = found or []
         problem = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in fields)

@@ -305,7 +305,7 @@ class AgentService:
         self._erasure = ErasureRepository(client)
         self._intake = Intake(client, memories, settings, metrics)
         self._graph = graph_run.GraphRun(client, graph, questions, settings, metrics)
-        # The order of a turn.
+        # The order of a turn is defined only here.
         self.steps: tuple[Step, ...] = (
             self._intake.store,
             self._leave_to_newer,

@@ -90,10 +90,10 @@ class TurnControl:
             raise TurnStoppedError
 
     async def run(self, work: Coroutine[Any, Any, T], *, seconds: float | None = None) -> T:
-        """Run something that may be ended.
+        """Run a coroutine that a Stop or a bound may cancel.
 
         Raises:
-            TurnStoppedError: It was stopped.
+            TurnStoppedError: The user stopped it.
             TurnCutError: It took longer than ``seconds``, or ``cut`` was called.
         """
         if self._pending:
@@ -139,7 +139,7 @@ def stoppable_delivery(control: TurnControl) -> Iterator[None]:
 
 
 async def wait_unless_stopped(waiting: Coroutine[Any, Any, T]) -> T:
-    """Wait for something without an effect, such as a pause or a turn in a queue.
+    """Wait for something without an effect, such as a pause or a place in a queue.
 
     Raises:
         TurnStoppedError: The user stopped the answer that is delivered.
@@ -370,7 +370,7 @@ class Settlement:
 
     Attributes:
         kind: ``settled``: this decision closes it; ``over``: it was closed before; ``gone``: it
-            does not exist any more; ``not_his``: another member has to decide.
+            does not exist any more; ``not_theirs``: another member has to decide.
         said: Sentence about the outcome.
         shown: Text that replaces the question.
         changes: Changes in the memory.
@@ -378,7 +378,7 @@ class Settlement:
         keeps_both: True if both facts are kept.
     """
 
-    kind: Literal["settled", "over", "gone", "not_his"]
+    kind: Literal["settled", "over", "gone", "not_theirs"]
     said: str
     shown: str
     changes: Changes = NO_CHANGES
@@ -474,7 +474,7 @@ class Turn:
 
     @property
     def asked(self) -> str:
-        """What the asker typed since the last answer."""
+        """Text that the asker typed since the last answer."""
         return asked_text(new_messages(self.history), storable(self.incoming.text))
 
 
