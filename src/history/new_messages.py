@@ -115,8 +115,8 @@ def user_message(
 
 
 def _last_user_message(messages: Sequence[BaseMessage]) -> HumanMessage:
-    asked = (message for message in reversed(messages) if isinstance(message, HumanMessage))
-    return next(asked, HumanMessage("", additional_kwargs={OWN_WORDS: []}))
+    newest_first = (message for message in reversed(messages) if isinstance(message, HumanMessage))
+    return next(newest_first, HumanMessage("", additional_kwargs={OWN_WORDS: []}))
 
 
 def language_of(messages: Sequence[BaseMessage]) -> str | None:
@@ -132,9 +132,9 @@ def last_answer(history: Sequence[HistoryMessage]) -> str:
 
 def own_words_of(messages: Sequence[BaseMessage]) -> list[NewWords]:
     """Return the words of a prompt's last user message; by default its whole text."""
-    asked = _last_user_message(messages)
-    default = NewWords(uid="", text=strip_time_label(str(asked.text)), is_asked=True)
-    return list(asked.additional_kwargs.get(OWN_WORDS, [default]))
+    message = _last_user_message(messages)
+    default = NewWords(uid="", text=strip_time_label(str(message.text)), is_asked=True)
+    return list(message.additional_kwargs.get(OWN_WORDS, [default]))
 
 
 def file_names_of(messages: Sequence[BaseMessage]) -> list[str]:

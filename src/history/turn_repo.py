@@ -461,7 +461,7 @@ class TurnRepository(Repository):
     def find_stream_message(self, conversation_id: UUID, message_id: int) -> int | None:
         """Return the group message that already shows a part of the answer, or None."""
         ids = _ids(conversation_id, message_id)
-        return self._first(lambda shown: shown, SELECT_STREAM_MESSAGE, ids)
+        return self._first(lambda number: number, SELECT_STREAM_MESSAGE, ids)
 
     def list_cited(self, owner: owners.Owner, sent_message: int) -> list[tuple[str, str]]:
         """List uid (``fact-<id>`` or ``msg-<id>``) and text of each source that an answer cited.

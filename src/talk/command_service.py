@@ -415,11 +415,11 @@ class CommandService:
         Without a model notes are not facts, so the reply says that they were deleted.
         """
         language = called.language
-        done = say("new_done" if self.has_model else "new_notes", language)
+        confirmation = say("new_done" if self.has_model else "new_notes", language)
         facts = await self._client.run(self._memories.facts.count, called.owner)
         if not facts:
-            return Reply(done)
-        text = f"{done} {say('new_facts', language, count=facts)}"
+            return Reply(confirmation)
+        text = f"{confirmation} {say('new_facts', language, count=facts)}"
         buttons = (
             (Button(say("see_button", language), Action("see")),),
             (Button(say("forget_facts_button", language), Action("wipe")),),
@@ -562,13 +562,13 @@ class CommandService:
         return Reply(say("erase_done", language), is_screen=True)
 
     def _ask_deletion(self, called: Called, key: str, step: int) -> Reply:
-        asked = int(datetime.now(UTC).timestamp())
+        now = int(datetime.now(UTC).timestamp())
         language = called.language
         return Reply(
             say(key, language),
             (
-                (Button(say(f"delete_yes_{step}", language), Action("delete", (step, asked))),),
-                (Button(say("erase_no", language), Action("delete", (0, asked))),),
+                (Button(say(f"delete_yes_{step}", language), Action("delete", (step, now))),),
+                (Button(say("erase_no", language), Action("delete", (0, now))),),
             ),
         )
 

@@ -141,8 +141,8 @@ class EditRepository(OwnerSteps):
         The next answer appears in the first Telegram message of this one.
         """
         delete_of_message(self._transaction, self._owner, edited.id)
-        shown = next(iter(edited.shown_in), None)
-        self._run(DELETE_ANSWER, UPDATE_STREAM_MESSAGE, id=edited.id, shown=shown)
+        first = next(iter(edited.shown_in), None)
+        self._run(DELETE_ANSWER, UPDATE_STREAM_MESSAGE, id=edited.id, shown=first)
 
 
 EditKind = Literal["unknown", "same", "older", "last"]

@@ -145,18 +145,18 @@ class SettingsScreens:
             return await self.find_zone(called, called.argument)
         return self._settings_reply(await self.get(called.owner), called)
 
-    async def choose(self, called: Called, what: int) -> Reply:
+    async def choose(self, called: Called, index: int) -> Reply:
         """Show the values of a setting, given by its index in SETTING_KINDS."""
-        language, kind = called.language, SETTING_KINDS[what] if what < len(SETTING_KINDS) else ""
+        kind = SETTING_KINDS[index] if index < len(SETTING_KINDS) else ""
         if kind == "zone":
-            return Reply(f"{zones.CLOCK} {say('zone_ask', language)}", asks=True)
+            return Reply(f"{zones.CLOCK} {say('zone_ask', called.language)}", asks=True)
         stored = await self.get(called.owner)
         if not kind:
             return self._settings_reply(stored, called)
         choice = _build_choice(kind, stored, called)
         labels = [f"{TICK if n == choice.chosen else ''}{t}" for n, t in enumerate(choice.labels)]
         buttons = [Button(label, Action(choice.action, (n,))) for n, label in enumerate(labels)]
-        back = Button(say("settings_back", language), Action("settings"))
+        back = Button(say("settings_back", called.language), Action("settings"))
         return Reply(choice.title, (*in_rows(buttons, 1), (back,)), is_screen=True)
 
     async def list_choices(self, called: Called) -> list[Choice]:
@@ -233,11 +233,11 @@ def _build_choice(kind: str, stored: UserSettings, called: Called) -> Choice:
         zone = zones.zone_label(stored.time_zone or called.time_zone, called)
         return Choice(title, kind, (zone,), 0)
     column, values = CHOICES[kind]
-    chosen = getattr(stored, column)
+    value = getattr(stored, column)
     if kind == "language":
-        chosen = choose_language(chosen, language)
-    labels = tuple(_value_label(kind, value, language) for value in values)
-    return Choice(title, "remembering" if kind == "memory" else kind, labels, values.index(chosen))
+        value = choose_language(value, language)
+    labels = tuple(_value_label(kind, one, language) for one in values)
+    return Choice(title, "remembering" if kind == "memory" else kind, labels, values.index(value))
 
 
 def asks_for_zone(prompt: str) -> bool:

@@ -131,13 +131,13 @@ async def classify_intent(
     is_own = bool(own_words(new_messages(state["history"])))
     if is_own and names_reminder(context.text):
         return {"intent": "remind", "extracted_facts": [], "search_query": "", "answer": ""}
-    read = await _understand(state["history"], state["retrieved_context"], context, caller)
-    intent = read.intent if is_own else "solve"  # words of others order nothing
+    result = await _understand(state["history"], state["retrieved_context"], context, caller)
+    intent = result.intent if is_own else "solve"  # words of others order nothing
     return {
         "intent": intent,
-        "extracted_facts": [fact for fact in read.facts if fact.text],
-        "search_query": _search_query(read),
-        "answer": read.answer if intent == "solve" else "",
+        "extracted_facts": [fact for fact in result.facts if fact.text],
+        "search_query": _search_query(result),
+        "answer": result.answer if intent == "solve" else "",
     }
 
 
@@ -159,17 +159,17 @@ async def _understand(
     new = new_messages(history)
     before = [entry for entry in history if entry not in new][-RECENT:]
     recent = [record(m, RECENT_TEXT) for m in before if m["role"] in ("user", "assistant")]
-    said, quotes = [record(entry) for entry in new], context_records(hits, context)
+    messages, quotes = [record(entry) for entry in new], context_records(hits, context)
     return await caller.structured(
-        prompts.understanding_messages(said, recent, quotes, searched),
+        prompts.understanding_messages(messages, recent, quotes, searched),
         prompts.Understanding,
         purpose="reason" if searched else "classify",
         on_usage=context.on_usage,
     )
 
 
-def _search_query(read: prompts.Understanding) -> str:
-    return read.query.strip()[:500]
+def _search_query(result: prompts.Understanding) -> str:
+    return result.query.strip()[:500]
 
 
 MAX_FACTS = 20  # facts of one message
@@ -418,8 +418,8 @@ async def react_loop(
         if not hits:
             break  # neither the message nor the model's query finds anything
         progress = {"queries": searched, "searches_left": left}
-        read = await _understand(history, hits, context, caller, progress)
-        query, answer = _search_query(read), read.answer
+        result = await _understand(history, hits, context, caller, progress)
+        query, answer = _search_query(result), result.answer
     return {"retrieved_context": hits, "answer": answer}
 
 

@@ -90,8 +90,8 @@ def taught_fact(text: str, corrected: memory_repo.Memory | None = None) -> Fact:
     """
     if MASK in text:
         return Fact(text=_longest_unmasked(text) or text)
-    read = plain_facts(text) if len(list(sentences(text))) == 1 else []
-    fact = read[0] if len(read) == 1 else Fact(text=text)
+    facts = plain_facts(text) if len(list(sentences(text))) == 1 else []
+    fact = facts[0] if len(facts) == 1 else Fact(text=text)
     importance = max(fact.importance, IMPORTANCE)
     fact = fact.model_copy(update={"text": text, "quote": text, "importance": importance})
     if corrected is None or fact.relation != "other":

@@ -173,7 +173,7 @@ class Intake:
         behind = self._lock_update(transaction, incoming)
         turn.newer, turn.is_ended = behind.newer, behind.is_ended
         if incoming.is_masked and incoming.update is not None:
-            hidden = incoming.told_apart or MASK
+            hidden = incoming.announced_secret or MASK
             self._updates.rewrite(
                 transaction, incoming.update, lambda text: redact(text.replace(hidden, MASK))
             )
@@ -373,8 +373,8 @@ class AgentService:
             return "erase_kept"
         conversation_id = await self.conversation_of(owner)
         newest = await self._client.run(self._conversations.load_last_messages, conversation_id)
-        asked = [entry for entry in newest if entry["role"] == "assistant"][-1:]
-        if not asked or asked[0].get("asks") != "erase_all":
+        answers = [entry for entry in newest if entry["role"] == "assistant"][-1:]
+        if not answers or answers[0].get("asks") != "erase_all":
             return "erase_late"
         await self.erase(owner.telegram_user_id)
         return "erase_done"
@@ -411,8 +411,8 @@ class AgentService:
         incoming = turn.incoming
         if not incoming.voice.is_own or incoming.owner.is_group:
             return None
-        own = incoming.time_zone if incoming.has_zone else ""
-        told = zone_phrases.told_zone(incoming.text, own)
+        own_zone = incoming.time_zone if incoming.has_zone else ""
+        told = zone_phrases.told_zone(incoming.text, own_zone)
         if told is None and len(incoming.text.split()) <= NAME_WORDS and asks_for_place(turn):
             sentence = f"my time zone is {incoming.text.replace(',', '')}"
             reply = zone_phrases.told_zone(sentence)
@@ -431,10 +431,10 @@ class AgentService:
 
     async def _named_zone_before(self, turn: Turn) -> bool:
         """Return True if the previous answer named a time zone that was only a guess."""
-        said = [m["id"] for m in turn.history[:-1] if m["role"] == "user"]
-        if not said:
+        ids = [m["id"] for m in turn.history[:-1] if m["role"] == "user"]
+        if not ids:
             return False
-        answer = await self._client.run(self._turns.find_answer, turn.conversation_id, said[-1])
+        answer = await self._client.run(self._turns.find_answer, turn.conversation_id, ids[-1])
         return answer is not None and answer.changes.names_zone
 
     async def _switch_memory(self, turn: Turn) -> TurnResult | None:
@@ -446,8 +446,8 @@ class AgentService:
             return None
         change, is_on = UserSettingsRepository(self._client).change, switch == "on"
         await self._client.run(change, incoming.owner.telegram_user_id, memory_on=is_on)
-        said = say("memory_switched_on" if is_on else "memory_switched_off", incoming.language)
-        return TurnResult(said)
+        text = say("memory_switched_on" if is_on else "memory_switched_off", incoming.language)
+        return TurnResult(text)
 
     async def _add_zones(self, turn: Turn, result: TurnResult) -> Changes:
         """Return an answer's changes with zones to offer, and whether it names the user's zone."""
@@ -545,8 +545,8 @@ class AgentService:
         with self._metrics.stage("save"):
             stored = await self._client.run(self._turns.save_answer, answer, count_recalls)
         self._metrics.turns.labels(result.ended).inc()
-        shown = result.text if stored.text == storable(text) else stored.text
-        turn.answer = replace(stored, intent=result.intent, text=storable(shown))
+        full_text = result.text if stored.text == storable(text) else stored.text
+        turn.answer = replace(stored, intent=result.intent, text=storable(full_text))
         if result.changes.names_zone:
             await self._zones.note(turn.incoming.owner, turn.incoming.time_zone)
         if result.settlement is not None:
@@ -615,11 +615,11 @@ YES = lexicon.Expression("(?:<answers.yes>|[, ])+")
 NO = lexicon.Expression(r"<answers.no>\b.*")
 BEGINS_YES = lexicon.Expression("<answers.begins_yes>")
 # Decisions between two facts, by the words of a whole message.
-_WHICH = "(?:<answers.keep> )?{}(?: <answers.right>)?"
+_DECISION = "(?:<answers.keep> )?{}(?: <answers.right>)?"
 CHOICES: tuple[tuple[Resolution, lexicon.Expression], ...] = (
-    ("both", lexicon.Expression(_WHICH.format("<answers.both>"))),
-    ("old", lexicon.Expression(f"{_WHICH.format('<answers.old>')}|<answers.keep_it>")),
-    ("replace", lexicon.Expression(f"{_WHICH.format('<answers.new>')}|<answers.replace>")),
+    ("both", lexicon.Expression(_DECISION.format("<answers.both>"))),
+    ("old", lexicon.Expression(f"{_DECISION.format('<answers.old>')}|<answers.keep_it>")),
+    ("replace", lexicon.Expression(f"{_DECISION.format('<answers.new>')}|<answers.replace>")),
 )
 
 

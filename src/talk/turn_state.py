@@ -199,7 +199,7 @@ class IncomingMessage:
         has_past: True if the owner may have said more than a prompt shows.
         is_masked: True if a secret in it was masked.
         is_code: True if it is a door code announced by the message before it.
-        told_apart: The secret that it was, if the message before announced it.
+        announced_secret: The secret that it was, if the message before announced it.
         gives_away: The adjacent message that it reveals to be a secret.
         kept_private: The text before a door code in it was masked, stored as a private fact.
         problem: Sentence about its attachment, shown under the answer.
@@ -225,7 +225,7 @@ class IncomingMessage:
     has_past: bool = True
     is_masked: bool = False
     is_code: bool = False
-    told_apart: str = field(default="", repr=False)
+    announced_secret: str = field(default="", repr=False)
     gives_away: NearbyMessage | None = None
     kept_private: str = field(default="", repr=False)
 
@@ -261,7 +261,7 @@ class IncomingMessage:
         if found is None or found.is_household:
             return replace(self, is_code=found is not None)
         heard = MASK if self.heard else ""
-        return replace(self, text=MASK, heard=heard, told_apart=self.text).noting_mask()
+        return replace(self, text=MASK, heard=heard, announced_secret=self.text).noting_mask()
 
     def _keeping_private(self) -> Self:
         if not (self.voice.is_own and self.memory_on and holds_secret(self.text)):
