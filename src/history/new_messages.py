@@ -115,6 +115,7 @@ def user_message(
 
 
 def _last_user_message(messages: Sequence[BaseMessage]) -> HumanMessage:
+    """Return the last user message of a prompt, or an empty one."""
     newest_first = (message for message in reversed(messages) if isinstance(message, HumanMessage))
     return next(newest_first, HumanMessage("", additional_kwargs={OWN_WORDS: []}))
 
