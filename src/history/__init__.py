@@ -1,1 +1,1 @@
-"""What was said: conversations, messages, turns with their answers, results of tools."""
+"""Chat history: conversations, messages, turns with their answers, tool results."""

@@ -1,4 +1,4 @@
-"""Conversations and their messages."""
+"""Repository of conversations and their messages."""
 
 import json
 import threading
@@ -16,17 +16,23 @@ from src.reading.voices import TYPED, Voice
 
 Role = Literal["user", "assistant", "tool", "system"]
 FOREIGN_KEY_VIOLATION = "23503"
-MAX_PARTING = 200  # messages that /new leaves to be read: as many as extraction reads at once
-MAX_HOLDS = 5  # attempts to keep a conversation that others delete meanwhile
-ASKED_MINUTES = 10  # for so long an answer to a question of the bot's counts
+MAX_PARTING = 200  # unread messages that outlive /new: as many as extraction reads at once
+MAX_HOLDS = 5  # attempts to lock a conversation while others delete it
+ASKED_MINUTES = 10  # during which the bot's question accepts an answer
 
 
 class HistoryMessage(TypedDict):
-    """One message as the graph's state holds it; ``position`` counts from 1.
+    """Message as the graph's state holds it.
 
-    ``asks`` is what the bot asked with it, as long as an answer to it counts. ``voice`` says whose
-    words it holds, and whether they are to be remembered nowhere else, ``sender_id`` who sent it,
-    ``is_open`` whether nobody stopped its answer, or gave it up.
+    Attributes:
+        id: Its id.
+        role: Its role.
+        content: Its text, with the time label if the user wrote it.
+        position: Its position in the conversation, from 1.
+        asks: What the bot asked with it, while an answer still counts.
+        voice: Whose words it holds, and whether they are private.
+        sender_id: Telegram id of its sender.
+        is_open: False if its answer was stopped or given up.
     """
 
     id: int
@@ -41,13 +47,13 @@ class HistoryMessage(TypedDict):
 
 @dataclass(frozen=True)
 class PastMessage:
-    """A message of the history, for summaries and extraction.
+    """Message of the history, for summaries and extraction.
 
     Attributes:
-        id: Its number.
-        position: Its number within the conversation.
+        id: Its id.
+        position: Its position in the conversation, from 1.
         role: ``user`` or ``assistant``.
-        text: Without the time label.
+        text: Its text without the time label.
         said_at: When it was written.
         voice: Whose words it holds.
     """
@@ -62,7 +68,7 @@ class PastMessage:
 
 @dataclass(frozen=True)
 class StoredMessage:
-    """A message's id and conversation, and whether it was stored just now or had been before."""
+    """Id and conversation of a message; ``is_new`` is False if it had been stored before."""
 
     id: int
     is_new: bool
@@ -70,13 +76,13 @@ class StoredMessage:
 
 
 @dataclass(frozen=True)
-class Written:
-    """A message of a user beside another one; empty where there is none.
+class NearbyMessage:
+    """User message next to another one; empty if there is none.
 
     Attributes:
-        id: Its number.
-        text: What it says, without the time label.
-        telegram_message_id: Telegram's number of it, if it came from there.
+        id: Its id.
+        text: Its text without the time label.
+        telegram_message_id: Its Telegram message id; None if it came from elsewhere.
     """
 
     id: int = 0
@@ -86,20 +92,20 @@ class Written:
 
 @dataclass(frozen=True)
 class TelegramOrigin:
-    """Where in Telegram a user message came from; makes it unique.
+    """Origin of a user message in Telegram, which makes it unique.
 
     Attributes:
         bot_id: The bot that received it.
         chat_id: The chat in which it was written.
-        message_id: Telegram's number of it within that chat.
-        sender_id: Who sent it.
-        author_id: Who wrote it, when it is forwarded: a person, a group or a channel.
-        mentions: Ids of people whom the text mentions without a user name, and what it calls them.
-        update: The row id of the stored update that brought it. The message is stored only while
-            that one waits: an erasure that deletes it in the middle of a turn is final.
-        revision: Of that update, as it was read: one that was changed since is to be read again.
-        job: That handles the update, and ends with it.
-        file_id: Of a picture that is described: under which Telegram gives it to the bot.
+        message_id: Its Telegram message id within that chat.
+        sender_id: Its sender.
+        author_id: The author of a forwarded message: a person, a group or a channel.
+        mentions: Ids and names of people mentioned without a user name.
+        update: Row id of the stored update that brought it. The message is stored only while the
+            update waits, so an erasure in the middle of a turn is final.
+        revision: Revision of that update when it was read; if it changed since, it is read again.
+        job: The job that handles the update, and ends with it.
+        file_id: Telegram's file id of a picture that is described.
     """
 
     bot_id: int
@@ -114,7 +120,7 @@ class TelegramOrigin:
     file_id: str | None = None
 
     def columns(self) -> dict[str, Any]:
-        """The parameters of the statements that store a message."""
+        """Return the parameters of the statements that store a message."""
         mentions = [{"id": user, "name": storable(name)} for user, name in self.mentions]
         return {
             **vars(self),
@@ -132,10 +138,10 @@ WHERE telegram_user_id = %(user)s AND thread_id = %(thread_id)s
 ORDER BY created_at DESC, id LIMIT 1
 """
 
-# The same, which nobody deletes before the transaction ends.
+# The owner's current conversation, locked against deletion until the transaction ends.
 HOLD_CONVERSATION = SELECT_CONVERSATION + "FOR KEY SHARE"
 
-# A first conversation; of two made at once the constraint keeps one.
+# Create a first conversation; the constraint admits one of two concurrent inserts.
 INSERT_CONVERSATION = """
 INSERT INTO conversations (owner_id, telegram_user_id, thread_id)
 VALUES (add_owner(%(user)s, %(thread_id)s), %(user)s, %(thread_id)s)
@@ -143,14 +149,14 @@ ON CONFLICT ON CONSTRAINT conversations_one_per_owner DO NOTHING
 RETURNING id
 """
 
-# Everything that hangs on the owner's conversations goes with them.
+# Delete the owner's conversations, and by cascade what refers to them.
 DELETE_CONVERSATIONS = """
 DELETE FROM conversations
 WHERE telegram_user_id = %(user)s AND thread_id = %(thread_id)s
 """
 
-# A message, once per Telegram message: a second time no row comes back. It waits for the search,
-# unless it is private.
+# Store a message once per Telegram message; a duplicate returns no row. Unless it is private, it
+# is queued for the search index.
 INSERT_MESSAGE = """
 WITH stored AS (
     INSERT INTO messages (conversation_id, role, content, position, said_at, bot_id, chat_id,
@@ -174,7 +180,7 @@ WITH stored AS (
 SELECT id, conversation_id FROM stored
 """
 
-# The same for the owner's current conversation, which nobody deletes before the transaction ends.
+# Store a message in the owner's current conversation, locked until the transaction ends.
 INSERT_IN_CURRENT = PreparedStatement(
     "insert_message",
     INSERT_MESSAGE.replace(
@@ -183,14 +189,14 @@ INSERT_IN_CURRENT = PreparedStatement(
     ),
 )
 
-# The message that was stored earlier for the same Telegram message, if it is still there.
+# The message stored earlier for the same Telegram message, in the same conversation.
 SELECT_BY_ORIGIN = """
 SELECT m.id, m.conversation_id FROM messages m
 WHERE m.bot_id = %(bot_id)s AND m.chat_id = %(chat_id)s
   AND m.telegram_message_id = %(message_id)s AND m.conversation_id = %(conversation_id)s
 """
 
-# What was stored for a Telegram message.
+# The text stored for a Telegram message.
 SELECT_TEXT = """
 SELECT message_text(m.content)
 FROM messages m JOIN conversations c ON c.id = m.conversation_id
@@ -198,7 +204,8 @@ WHERE m.bot_id = %(bot_id)s AND m.chat_id = %(chat_id)s
   AND m.telegram_message_id = %(message_id)s AND c.owner_id = %(owner)s
 """
 
-# What the writer of a message, that is or will be stored, wrote in the minutes before it.
+# The last message that the same sender wrote in the ten minutes before a message, which itself
+# may not be stored yet.
 SELECT_TEXT_BEFORE = """
 SELECT m.id, message_text(m.content), m.telegram_message_id
 FROM messages m JOIN conversations c ON c.id = m.conversation_id
@@ -210,7 +217,7 @@ WHERE c.owner_id = %(owner)s AND c.thread_id = %(thread_id)s
 ORDER BY m.position DESC, m.id DESC LIMIT 1
 """
 
-# The newest messages of a conversation that the user did not ask to forget.
+# The newest messages of a conversation, without forgotten ones.
 SELECT_LAST_MESSAGES = PreparedStatement(
     "select_last_messages",
     """
@@ -230,7 +237,7 @@ SELECT_LAST_POSITION = """
 SELECT coalesce(max(position), 0) FROM messages WHERE conversation_id = %(conversation_id)s
 """
 
-# What was said between two positions, without what the user wants forgotten.
+# Messages between two positions, without forgotten and private ones.
 SELECT_MESSAGES = """
 SELECT id, position, role, message_text(content), said_at,
        provenance, speaker, origin, quoted, quoted_author_id
@@ -240,8 +247,8 @@ WHERE conversation_id = %(conversation_id)s AND position BETWEEN %(first)s AND %
 ORDER BY position, id LIMIT 1000
 """
 
-# Typed messages that were not read for facts yet, before they are deleted; disputed ones stay out,
-# since the background would decide without the user.
+# Copy typed messages that are not read for facts yet, before they are deleted. Not the disputed
+# ones: the background would decide without the user.
 KEEP_UNREAD = """
 INSERT INTO parting_messages (message_id, owner_id, position, content, said_at, sender_id, speaker,
                               mentions)
@@ -254,7 +261,8 @@ ORDER BY m.position DESC LIMIT %(limit)s
 ON CONFLICT DO NOTHING
 """
 
-# Empties a conversation and keeps it; positions start again, so nothing of them is digested.
+# Empty a conversation but keep it. Its positions restart at 1, so nothing counts as extracted, and
+# its summaries are deleted too.
 DELETE_MESSAGES = """
 WITH digested AS (
     UPDATE conversations SET extracted_position = 0, last_position = 0
@@ -267,10 +275,10 @@ DELETE FROM messages WHERE conversation_id = %(conversation_id)s
 
 
 class ConversationRepository(Repository):
-    """Stores conversations and messages; every method blocks (see ``PgClient.run``)."""
+    """Conversations and messages in the database; every method blocks (see ``PgClient.run``)."""
 
     def get_or_create_conversation(self, telegram_user_id: int, *, thread_id: int = 0) -> UUID:
-        """The id of the owner's current conversation, which is made when there is none.
+        """Return the id of the owner's current conversation; create it if there is none.
 
         Args:
             telegram_user_id: The person, or the negative chat id of a group.
@@ -280,14 +288,16 @@ class ConversationRepository(Repository):
         return self._client.in_transaction(lambda t: self.hold_conversation(t, owner))
 
     def find_conversation(self, owner: Owner) -> UUID | None:
-        """The owner's conversation; None when there is none yet."""
+        """Return the id of the owner's conversation, or None."""
         return self._first(lambda id_: id_, SELECT_CONVERSATION, owner)
 
     def hold_conversation(self, transaction: Transaction, owner: Owner) -> UUID:
-        """The same, and nobody deletes it before the transaction ends.
+        """Get or create the owner's conversation, and lock it until the transaction ends.
+
+        No other transaction can delete it meanwhile.
 
         Raises:
-            ConversationGoneError: It is deleted as often as it is made.
+            ConversationGoneError: Others deleted it at every attempt.
         """
         for _ in range(MAX_HOLDS):
             for statement in (HOLD_CONVERSATION, INSERT_CONVERSATION):
@@ -307,7 +317,7 @@ class ConversationRepository(Repository):
     ) -> int:
         """Store a message at the end of a conversation, once, and return its id."""
         parameters = _parameters(conversation_id, role, content, origin, said_at) | vars(TYPED)
-        return self._client.in_transaction(lambda t: _store(t, parameters)).id
+        return self._client.in_transaction(lambda t: _insert_message(t, parameters)).id
 
     def store_message(
         self,
@@ -321,61 +331,64 @@ class ConversationRepository(Repository):
     ) -> StoredMessage:
         """Store a user's message at the end of the owner's current conversation, once.
 
-        The conversation is made when there is none, and stays until the transaction ends. NUL
-        bytes and lone surrogates, which PostgreSQL cannot hold, become U+FFFD. A message with an
-        ``origin`` that is stored already is not stored again. ``said_at`` is when it was written,
-        by default now. ``voice`` says whose words it holds, and whether they are private, so that
-        nothing else remembers them.
+        The conversation is created if there is none, and locked until the transaction ends. NUL
+        bytes and lone surrogates, which PostgreSQL cannot hold, become U+FFFD.
+
+        Args:
+            transaction: The caller's transaction.
+            owner: The owner.
+            content: The text with its time label.
+            origin: Its origin in Telegram; a message whose origin is stored is not stored again.
+            said_at: When it was written, by default now.
+            voice: Whose words it holds, and whether they are private, so that nothing else stores
+                them.
 
         Raises:
-            ConversationGoneError: The message stands in a conversation that is gone.
+            ConversationGoneError: The message belongs to a conversation that was deleted.
         """
         parameters = _parameters(None, "user", content, origin, said_at) | vars(voice)
         if row := transaction.fetch_one(INSERT_IN_CURRENT, parameters | owner.columns()):
             return StoredMessage(row[0], True, row[1])
         conversation_id = self.hold_conversation(transaction, owner)
-        return _store(transaction, parameters | {"conversation_id": conversation_id})
+        return _insert_message(transaction, parameters | {"conversation_id": conversation_id})
 
     def find_text(self, owner: Owner, origin: TelegramOrigin) -> str | None:
-        """What an earlier attempt stored for a Telegram message; None when nothing."""
+        """Return the text that an earlier attempt stored for a Telegram message, or None."""
         return self._first(str, SELECT_TEXT, owner, **origin.columns())
 
     def find_text_before(
         self, owner: Owner, origin: TelegramOrigin | None, moment: datetime
-    ) -> Written:
-        """What its writer wrote in the ten minutes before, or nothing."""
+    ) -> NearbyMessage:
+        """Return the last message of the same sender in the ten minutes before; empty if none."""
         columns = origin.columns() if origin else NO_ORIGIN
-        found = self._first(Written, SELECT_TEXT_BEFORE, owner, **columns, moment=moment)
-        return found or Written()
+        found = self._first(NearbyMessage, SELECT_TEXT_BEFORE, owner, **columns, moment=moment)
+        return found or NearbyMessage()
 
     def load_last_messages(self, conversation_id: UUID, limit: int = 30) -> list[HistoryMessage]:
-        """The newest ``limit`` messages, in order ``created_at ASC, id ASC``."""
+        """Return the newest ``limit`` messages, in order ``created_at ASC, id ASC``."""
         return self._all(
             _history_message, SELECT_LAST_MESSAGES, asked_minutes=ASKED_MINUTES,
             conversation_id=conversation_id, limit=max(0, limit),
         )[::-1]  # fmt: skip
 
     def get_last_position(self, conversation_id: UUID) -> int:
-        """The position of the newest message; 0 when there is none."""
+        """Return the position of the newest message, 0 for an empty conversation."""
         return self._first(int, SELECT_LAST_POSITION, conversation_id=conversation_id) or 0
 
     def list_messages(self, conversation_id: UUID, first: int, last: int) -> list[PastMessage]:
-        """What user and assistant said from position ``first`` to ``last``."""
-        place = {"conversation_id": conversation_id, "first": first, "last": last}
-        return self._all(past_message, SELECT_MESSAGES, place)
+        """List messages of user and assistant from position ``first`` to ``last``, inclusive."""
+        parameters = {"conversation_id": conversation_id, "first": first, "last": last}
+        return self._all(past_message, SELECT_MESSAGES, parameters)
 
     def create_new_conversation(
         self, telegram_user_id: int, *, thread_id: int = 0, keep_unread: bool = False
     ) -> UUID:
-        """Delete the owner's conversations with all that hangs on them; start a new one.
+        """Delete the owner's conversations and what refers to them; return the id of a new one.
 
         Args:
             telegram_user_id: The owner.
             thread_id: The topic of a forum group, else 0.
-            keep_unread: Whether what was not read for facts yet is kept for that, some minutes.
-
-        Returns:
-            The new conversation's id.
+            keep_unread: True to keep, for some minutes, messages not read for facts yet.
         """
         owner = Owner(telegram_user_id, thread_id)
 
@@ -389,7 +402,7 @@ class ConversationRepository(Repository):
         return self._client.in_transaction(replace, limits=PATIENT)
 
     def clear_conversation_messages(self, conversation_id: UUID) -> int:
-        """Delete the conversation's messages, keep the conversation; returns how many went."""
+        """Delete the conversation's messages but keep the conversation; return their number."""
         return self._client.execute(
             DELETE_MESSAGES, conversation_id=conversation_id, limits=PATIENT
         )
@@ -406,8 +419,7 @@ def _parameters(
     return {**message, "said_at": said_at, **(origin.columns() if origin else NO_ORIGIN)}
 
 
-def _store(transaction: Transaction, parameters: dict[str, object]) -> StoredMessage:
-    """See ``ConversationRepository.store_message``."""
+def _insert_message(transaction: Transaction, parameters: dict[str, object]) -> StoredMessage:
     if row := transaction.fetch_one(INSERT_MESSAGE, parameters):
         return StoredMessage(row[0], True, row[1])
     row = transaction.fetch_one(SELECT_BY_ORIGIN, parameters)
@@ -425,7 +437,7 @@ def _history_message(*row: Any) -> HistoryMessage:
 
 
 def past_message(*row: Any) -> PastMessage:
-    """A row of ``SELECT_MESSAGES``."""
+    """Build a ``PastMessage`` from a row of ``SELECT_MESSAGES``."""
     id_, position, role, text, said_at, *voice = row
     return PastMessage(id_, position, role, text, said_at, Voice(*voice))
 
@@ -436,19 +448,19 @@ _factory: Callable[[], ConversationRepository] | None = None
 
 
 def set_conversation_repo_factory(factory: Callable[[], ConversationRepository] | None) -> None:
-    """Say how ``get_conversation_repo`` makes its one instance."""
+    """Set the factory with which ``get_conversation_repo`` creates its instance."""
     global _factory, _repository
     with _lock:
         _factory, _repository = factory, None
 
 
 def get_conversation_repo() -> ConversationRepository:
-    """The one repository of this process, made at the first call.
+    """Return the repository of this process, created at the first call.
 
-    Our own code is handed the object; this is for scripts and the interactive shell.
+    For scripts and the interactive shell; the bot's own code is handed the object.
 
     Raises:
-        AppError: Nobody has said yet how to make it.
+        AppError: No factory is set.
     """
     global _repository
     with _lock:

@@ -1,4 +1,4 @@
-"""What was said and called in a conversation: messages page by page, and the results of tools."""
+"""Repositories of a conversation's timeline: paginated messages, and tool results."""
 
 import json
 from dataclasses import dataclass
@@ -9,11 +9,11 @@ from uuid import UUID
 from src.base.owners import Owner
 from src.pg.client import Repository, storable
 
-MAX_TEXT = 20_000  # characters of a message; answers end at answer_max_characters
+MAX_TEXT = 20_000  # characters of a message; answers are bounded by answer_max_characters
 
 
 class Place(NamedTuple):
-    """Where a message stands in its conversation: before it come those with a smaller place."""
+    """Cursor of a message in its conversation; cursors compare in reading order."""
 
     position: int
     id: int
@@ -21,31 +21,31 @@ class Place(NamedTuple):
 
 LAST = Place(2**31 - 1, 2**63 - 1)
 
-# Of a conversation, what the owner and the bot said.
-SAID = """
+# The messages of the owner and the bot in the owner's conversation.
+FROM_MESSAGES = """
 FROM messages m
 WHERE m.conversation_id = (SELECT id FROM conversations
                            WHERE telegram_user_id = %(user)s AND thread_id = %(thread_id)s)
   AND m.role IN ('user', 'assistant') AND NOT m.is_forgotten
 """
-# A page of it: an index walk from a place to one side.
+# A page of them: an index scan from a cursor in one direction.
 PAGE = f"""
 SELECT m.position, m.id, m.role, left(message_text(m.content), %(longest)s), m.said_at,
-       m.is_private {SAID}"""
+       m.is_private {FROM_MESSAGES}"""
 SELECT_BEFORE = f"""{PAGE} AND (m.position, m.id) < (%(position)s, %(id)s)
 ORDER BY m.position DESC, m.id DESC LIMIT %(limit)s"""
 SELECT_FROM = f"""{PAGE} AND (m.position, m.id) >= (%(position)s, %(id)s)
 ORDER BY m.position, m.id LIMIT %(limit)s"""
 
-# The first message of a day or later. It was stored after it was said (clocks may differ), so that
-# nothing older is read.
+# The first message since a moment. It is stored after it is said (but for an hour of clock skew),
+# so older rows are not scanned.
 SELECT_SINCE = f"""
-SELECT m.position, m.id {SAID}
+SELECT m.position, m.id {FROM_MESSAGES}
   AND m.created_at >= %(since)s::timestamptz - interval '1 hour' AND m.said_at >= %(since)s
 ORDER BY m.created_at, m.id LIMIT 1
 """
 
-# In which topic, and where in it, a message of the owner's or the bot's stands.
+# The topic of a message of the owner or the bot, and its cursor there.
 SELECT_PLACE = """
 SELECT c.thread_id, m.position, m.id
 FROM messages m JOIN conversations c ON c.id = m.conversation_id
@@ -56,14 +56,14 @@ WHERE m.id = %(id)s AND c.owner_id = %(owner)s AND m.role IN ('user', 'assistant
 
 @dataclass(frozen=True)
 class TimelineMessage:
-    """A message of the owner's, or of the bot's.
+    """Message of the owner or the bot.
 
     Attributes:
-        place: Where it stands.
+        place: Its cursor.
         role: ``user`` or ``assistant``.
-        text: Without the time label, at most MAX_TEXT characters of it.
-        said_at: When.
-        is_private: Whether nothing but the conversation remembers it.
+        text: Its text without the time label, at most MAX_TEXT characters.
+        said_at: When it was written.
+        is_private: True if only the conversation remembers it.
     """
 
     place: Place
@@ -74,24 +74,24 @@ class TimelineMessage:
 
 
 class TimelineRepository(Repository):
-    """Reads conversations; every method blocks (see ``PgClient.run``)."""
+    """Pages of conversations; every method blocks (see ``PgClient.run``)."""
 
     def list_before(
         self, owner: Owner, place: Place = LAST, *, limit: int
     ) -> list[TimelineMessage]:
-        """What was said before a place, the newest first."""
+        """List messages before a cursor, newest first."""
         return self._page(SELECT_BEFORE, owner, place, limit)
 
     def list_from(self, owner: Owner, place: Place, *, limit: int) -> list[TimelineMessage]:
-        """What was said at a place and after it, in reading order."""
+        """List messages from a cursor on (inclusive), in reading order."""
         return self._page(SELECT_FROM, owner, place, limit)
 
     def find_day(self, owner: Owner, since: datetime) -> Place | None:
-        """Where a day begins: the first message that was said from a moment on (aware)."""
+        """Return the cursor of the first message since a moment (aware), or None."""
         return self._first(Place, SELECT_SINCE, owner, since=since)
 
     def find_message(self, owner: Owner, message_id: int) -> tuple[int, Place] | None:
-        """The topic of a message and its place there; None when it is gone, or another's."""
+        """Return a message's topic and its cursor there; None if deleted or another owner's."""
         return self._first(
             lambda topic, *place: (topic, Place(*place)), SELECT_PLACE, owner, id=message_id
         )
@@ -103,14 +103,14 @@ class TimelineRepository(Repository):
         )  # fmt: skip
 
 
-KEEP = 50  # newest calls kept per conversation
-MAX_RESULT = 4000  # characters kept of a result
-MAX_ARGUMENTS = 4000  # characters of JSON kept of the arguments
+KEEP = 50  # newest calls per conversation
+MAX_RESULT = 4000  # characters stored of a result
+MAX_ARGUMENTS = 4000  # characters of JSON stored of the arguments
 
 
 @dataclass(frozen=True)
 class ToolResult:
-    """One call of a tool; ``error`` is the error's type when it failed, else None."""
+    """Call of a tool; ``error`` is the type of its error, None if it succeeded."""
 
     name: str
     arguments: dict[str, Any]
@@ -119,8 +119,8 @@ class ToolResult:
     error: str | None = None
 
 
-# One tool call, without its words when its message is to be remembered nowhere, and away with
-# those beyond the newest KEEP of the conversation.
+# Store a tool call (redacted if its message is forgotten or private), and delete all but the
+# newest KEEP of the conversation.
 INSERT_RESULT = """
 WITH old AS (
     DELETE FROM tool_results WHERE conversation_id = %(conversation_id)s AND id <= (
@@ -135,7 +135,7 @@ SELECT m.conversation_id, m.id, %(name)s,
 FROM messages m WHERE m.id = %(message_id)s AND m.conversation_id = %(conversation_id)s
 """
 
-# Forget the tool calls of every conversation of an owner.
+# Delete the tool calls of every conversation of an owner.
 DELETE_RESULTS = """
 DELETE FROM tool_results t USING conversations c
 WHERE c.id = t.conversation_id AND c.owner_id = %(owner)s
@@ -143,10 +143,10 @@ WHERE c.id = t.conversation_id AND c.owner_id = %(owner)s
 
 
 class ToolResultRepository(Repository):
-    """Stores tool calls; every method blocks (see ``PgClient.run``)."""
+    """Tool calls in the database; every method blocks (see ``PgClient.run``)."""
 
     def add(self, conversation_id: UUID, message_id: int, result: ToolResult) -> None:
-        """Store one call, cut to size; only the newest KEEP of a conversation stay."""
+        """Store a call, cut to size; only the newest KEEP of a conversation stay."""
         plain = json.loads(json.dumps(result.arguments, default=str), parse_constant=str)  # no NaN
         arguments = storable(json.dumps(plain, ensure_ascii=False))
         arguments = arguments.replace("\\u0000", "\\ufffd")

@@ -1,4 +1,4 @@
-"""What belongs to one turn: the answer, its delivery, and the tokens that it cost."""
+"""Repository of turns: the answer, its delivery, its token usage."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -7,8 +7,7 @@ from datetime import datetime
 from typing import Any, Literal, Self
 from uuid import UUID
 
-from src.base import errors
-from src.base.owners import Owner
+from src.base import errors, owners
 from src.history.conversation_repo import FOREIGN_KEY_VIOLATION
 from src.llm.reply import ModelUsage
 from src.pg.client import PreparedStatement, Repository, Transaction, storable
@@ -16,21 +15,21 @@ from src.pg.user_settings_repo import Mode
 from src.queue.job_repo import DEFER_INDEXING, INDEXING, UNIQUE_VIOLATION
 from src.queue.update_repo import FINISH_JOB, UpdateOutcome
 
-# Whether to erase everything; which of two facts holds, and that this is decided, or too late.
+# Questions of an answer: erase everything; which of two facts is right, open or closed.
 Asks = Literal["erase_all", "conflict", "conflict_over"]
 
 
 @dataclass(frozen=True)
 class AnswerSource:
-    """What a reference in an answer stands for.
+    """Source of a reference in an answer.
 
     Attributes:
-        number: ``[1]`` is 1.
+        number: 1 for ``[1]``.
         uid: ``msg-<id>``.
-        text: What was said, word for word.
-        said_at: When it was said.
-        message_id: The message, if it is still there.
-        memory_id: The fact, if it is one.
+        text: The quoted words, verbatim.
+        said_at: When they were said.
+        message_id: The message, unless it was deleted.
+        memory_id: The fact, if the source is one.
     """
 
     number: int
@@ -43,15 +42,15 @@ class AnswerSource:
 
 @dataclass(frozen=True)
 class Changes:
-    """What a turn changed in the memory, by numbers: what it says may be forgotten meanwhile.
+    """Changes of a turn, by ids only: their texts may be forgotten meanwhile.
 
     Attributes:
-        saved: Facts that are new.
+        saved: New facts.
         replaced_by: New facts that replaced others.
-        forgetting: Under which number something was forgotten.
-        reminders: Those that were set.
-        zones: That are offered to the user as their own.
-        names_zone: Whether the answer tells by whose clock the bot goes.
+        forgetting: Number under which something was forgotten.
+        reminders: Reminders that were set.
+        zones: Time zones offered to the user as their own.
+        names_zone: True if the answer names the time zone that the bot goes by.
     """
 
     saved: tuple[int, ...] = ()
@@ -63,13 +62,13 @@ class Changes:
 
     @classmethod
     def from_row(cls, stored: dict[str, Any] | None) -> Self:
-        """As it is stored; None is nothing."""
+        """Build the changes from their stored form; None means no changes."""
         columns = (stored or {}).items()
         changes: Any = {name: tuple(v) if isinstance(v, list) else v for name, v in columns}
         return cls(**changes)
 
     def __add__(self, later: "Changes") -> "Changes":
-        """Both; of two that can be only one, the later."""
+        """Merge two sets of changes; of single values the later one wins."""
         both = {
             name: first + second if isinstance(first, tuple) else second or first
             for (name, first), second in zip(vars(self).items(), vars(later).values(), strict=True)
@@ -77,7 +76,7 @@ class Changes:
         return Changes(**both)
 
     def as_row(self) -> str | None:
-        """How it is stored, as JSON."""
+        """Return the changes as JSON for the database, None if there are none."""
         return None if self == NO_CHANGES else json.dumps(vars(self))
 
 
@@ -86,18 +85,18 @@ NO_CHANGES = Changes()
 
 @dataclass(frozen=True)
 class StoredAnswer:
-    """An answer in the database.
+    """Answer in the database.
 
     Attributes:
         id: Its message id.
         text: Markdown, as the model wrote it.
-        delivered: Whether the user has it.
-        delivered_parts: How many of its Telegram messages have arrived.
-        tools: Names of the tools it used; only known right after it was made.
-        sources: What its references stand for.
-        intent: What strict mode took the message for; only known right after it was made.
-        asks: What it asks, if it asks something.
-        changes: What its turn changed in the memory.
+        delivered: True if the user has it.
+        delivered_parts: Number of its Telegram messages that have arrived.
+        tools: Names of the tools that ran; known only right after it was made.
+        sources: Sources of its references.
+        intent: Intent that strict mode read; known only right after it was made.
+        asks: Its question, if it asks one.
+        changes: Changes of its turn.
     """
 
     id: int
@@ -113,7 +112,7 @@ class StoredAnswer:
 
 @dataclass(frozen=True)
 class NewAnswer:
-    """What a finished turn stores.
+    """Answer of a finished turn, to be stored.
 
     Attributes:
         conversation_id: The conversation.
@@ -121,12 +120,12 @@ class NewAnswer:
         text: The answer, Markdown.
         tools: Names of the tools that ran, in order.
         usage: The model calls.
-        stopped: Whether the user stopped it, so that the text is a beginning only.
-        sources: What its references stand for.
-        asks: What it asks, if it asks something.
-        is_private: Whether it answers a private message beside the one that it replies to.
-        changes: What its turn changed in the memory.
-        mode: In which it was given.
+        stopped: True if the user stopped it, so that the text is only its beginning.
+        sources: Sources of its references.
+        asks: Its question, if it asks one.
+        is_private: True if it answers a private message beside the one it replies to.
+        changes: Changes of its turn.
+        mode: Mode in which it was given.
     """
 
     conversation_id: UUID
@@ -142,7 +141,7 @@ class NewAnswer:
     mode: Mode = "assistant"
 
 
-# The answer to a message, if it has one.
+# The answer to a message.
 SELECT_ANSWER = """
 SELECT a.id, a.content, a.delivered_at IS NOT NULL, a.delivered_parts, a.asks, a.changes
 FROM messages a
@@ -150,7 +149,7 @@ WHERE a.conversation_id = %(conversation_id)s AND a.reply_to_id = %(message_id)s
   AND a.role = 'assistant'
 """
 
-# One row per model call; the owner is the conversation's.
+# Record model calls, one row each, for the conversation's owner.
 INSERT_USAGE = """
 INSERT INTO model_usage (owner_id, purpose, model, prompt_tokens, cached_tokens,
                          completion_tokens, duration_ms, error)
@@ -162,8 +161,8 @@ FROM conversations c, jsonb_to_recordset(%(usage)s::jsonb)
 WHERE c.id = %(conversation_id)s
 """
 
-# The answer with what it cost; a message has one, so a second attempt finds the first one's row.
-# A message that is to be forgotten, or private, is answered, and so is the answer.
+# Store the answer and its usage. A message has one answer, so a second attempt returns no row.
+# The answer to a forgotten or private message is forgotten or private too.
 INSERT_ANSWER = PreparedStatement(
     "insert_answer",
     f"""
@@ -185,20 +184,20 @@ SELECT id FROM answer
 """,  # noqa: S608  (it holds a constant of ours)
 )
 
-# Whether a message that left its conversation is elsewhere, or the conversation is still there.
+# A row if the conversation exists, or the message in another one.
 SELECT_MOVED = """
 SELECT 1 FROM conversations WHERE id = %(conversation_id)s
 UNION ALL SELECT 1 FROM messages WHERE id = %(message_id)s
 """
 
-# Which tools the answer used.
+# Store the names of the tools that ran as a system message.
 INSERT_TOOLS_USED = """
 INSERT INTO messages (conversation_id, role, content, reply_to_id, position)
 VALUES (%(conversation_id)s, 'system', %(content)s, %(message_id)s,
         (SELECT max(position) + 1 FROM messages WHERE conversation_id = %(conversation_id)s))
 """
 
-# What the references of an answer stand for; a message or fact that is gone by now stays out.
+# Store the sources of an answer; ids of messages and facts deleted meanwhile become NULL.
 INSERT_SOURCES = """
 INSERT INTO answer_sources (answer_id, number, message_id, memory_id)
 SELECT %(answer_id)s, s.number, m.id, f.id
@@ -224,26 +223,26 @@ WHERE s.answer_id = %(answer_id)s AND num_nonnulls(s.message_id, s.memory_id) > 
 ORDER BY s.number
 """
 
-# The user stopped the answer to this message.
+# Mark the message as one whose answer the user stopped.
 UPDATE_STOPPED = """
 UPDATE messages SET stopped_at = now()
 WHERE id = %(message_id)s AND conversation_id = %(conversation_id)s
 """
 
-# The bot gave up answering this message.
+# Mark the message as one that the bot gave up answering.
 UPDATE_FAILED = """
 UPDATE messages SET failed_at = now()
 WHERE bot_id = %(bot_id)s AND chat_id = %(chat_id)s AND telegram_message_id = %(message_id)s
 """
 
-# The Telegram messages of an answer, with those that arrived now.
+# The Telegram message ids of an answer, with new ones appended in order.
 SENT_IDS = """coalesce(sent_message_ids, '{}') || array(
         SELECT id FROM unnest(%(sent)s::bigint[]) WITH ORDINALITY AS new (id, place)
         WHERE id <> ALL(coalesce(sent_message_ids, '{}')) ORDER BY place)"""
 
-# The user has the answer, and the update behind it is done, with its job: one statement, right
-# after sending. A process that is killed before PostgreSQL has it sends the answer again. The
-# commit waits for the disk: nobody would end a job that came back in a crash of PostgreSQL.
+# Mark the answer as delivered, finish its update and the update's job: one statement, right after
+# sending. A process killed before that sends the answer again. The commit is synchronous: nothing
+# would finish a job that a crash of PostgreSQL brought back.
 UPDATE_DELIVERED = f"""
 WITH delivered AS (
     UPDATE messages SET delivered_at = now(), delivered_parts = %(parts)s,
@@ -255,13 +254,12 @@ UPDATE telegram_updates SET handled_at = now(), outcome = %(outcome)s, payload =
 WHERE id = %(update)s
 """  # noqa: S608  (it holds a constant of ours)
 
-# The same, and the memory is asked to take the turn in.
+# UPDATE_DELIVERED, and defer the indexing job of the memory.
 UPDATE_DELIVERED_AND_INDEX = PreparedStatement(
     "update_delivered", UPDATE_DELIVERED + "RETURNING (" + DEFER_INDEXING + ")"
 )
 
-# The user stopped the delivery of the answer to a stored update's message: what has arrived of it
-# is all that they get.
+# Mark the answer to a stored update's message as stopped and delivered: no more parts are sent.
 UPDATE_DELIVERY_STOPPED = """
 WITH question AS (
     UPDATE messages m SET stopped_at = now()
@@ -276,25 +274,25 @@ WHERE a.conversation_id = q.conversation_id AND a.reply_to_id = q.id AND a.role 
   AND a.delivered_at IS NULL
 """
 
-# One more Telegram message of a long answer has arrived.
+# Store the number and ids of the delivered parts of a long answer.
 UPDATE_DELIVERED_PARTS = f"""
 UPDATE messages SET delivered_parts = %(parts)s, sent_message_ids = {SENT_IDS}
 WHERE id = %(answer_id)s AND conversation_id = %(conversation_id)s
 """  # noqa: S608  (it holds a constant of ours)
 
-# The Telegram message in a group that shows the growing answer, kept on the question's row.
+# Store the Telegram message that shows the growing answer in a group, on the question's row.
 UPDATE_STREAM_MESSAGE = """
 UPDATE messages SET stream_message_id = %(telegram_message_id)s
 WHERE id = %(message_id)s AND conversation_id = %(conversation_id)s
 """
 
-# See above.
+# The Telegram message that shows the growing answer to a message.
 SELECT_STREAM_MESSAGE = """
 SELECT stream_message_id FROM messages
 WHERE id = %(message_id)s AND conversation_id = %(conversation_id)s
 """
 
-# Whether the newest message of the topic is one whose answer was stopped.
+# True if the answer to the newest user message of the topic was stopped.
 SELECT_NEWEST_STOPPED = """
 SELECT m.stopped_at IS NOT NULL
 FROM messages m JOIN conversations c ON c.id = m.conversation_id
@@ -302,8 +300,8 @@ WHERE c.telegram_user_id = %(user)s AND c.thread_id = %(thread_id)s AND m.role =
 ORDER BY m.created_at DESC, m.id DESC LIMIT 1
 """
 
-# What the answer in a Telegram message cited and is still there: facts, or else messages. It is
-# looked for among the newest answers only.
+# Current facts, or else messages, cited by the answer in a Telegram message. Only the newest 300
+# answers are searched.
 SELECT_CITED = """
 WITH answer AS (
     SELECT id FROM (
@@ -324,7 +322,7 @@ SELECT DISTINCT ON (uid) uid, text FROM (
 WHERE uid IS NOT NULL ORDER BY uid LIMIT 20
 """
 
-# Seconds until the owner has one of so many background calls an hour left; no row: at once.
+# Seconds until the owner's hourly budget of background calls has one left; no row: has one now.
 SELECT_BUDGET_PAUSE = """
 SELECT extract(epoch FROM u.created_at + interval '1 hour' - now())::float
 FROM conversations c JOIN owners o ON o.telegram_user_id = c.telegram_user_id
@@ -336,12 +334,12 @@ ORDER BY u.created_at DESC, u.id DESC LIMIT 1 OFFSET %(calls)s - 1
 
 
 class TurnRepository(Repository):
-    """Stores answers and their delivery; every method blocks (see ``PgClient.run``)."""
+    """Answers and their delivery in the database; every method blocks (see ``PgClient.run``)."""
 
     def find_answer(self, conversation_id: UUID, message_id: int) -> StoredAnswer | None:
-        """The stored answer to a user message, or None."""
+        """Return the stored answer to a user message, or None."""
         ids = _ids(conversation_id, message_id)
-        answer = self._first(_answer_from, SELECT_ANSWER, ids)
+        answer = self._first(_answer_row, SELECT_ANSWER, ids)
         if answer is None:
             return None
         sources = self._all(AnswerSource, SELECT_SOURCES, ids, answer_id=answer.id)
@@ -350,29 +348,30 @@ class TurnRepository(Repository):
     def save_answer(
         self, answer: NewAnswer, *steps: Callable[[Transaction, NewAnswer], None]
     ) -> StoredAnswer:
-        """Store the answer, the tools it used and what it cost, in one transaction.
+        """Store the answer, its tools and its usage, in one transaction.
 
-        ``steps`` are what else is done in it, once the answer is stored.
+        If the message has an answer already (two workers ran one turn), that one is returned and
+        nothing is stored.
 
-        When the message has an answer already (two workers ran one turn), that one comes back
-        and nothing is stored.
+        Args:
+            answer: The answer.
+            steps: Further steps of the transaction, run once the answer is stored.
 
         Raises:
             ConversationGoneError: /new wiped the conversation meanwhile.
-            QuestionMovedError: The message is to be answered anew.
+            QuestionMovedError: The message is to be answered again.
         """
         try:
             stored = self._client.in_transaction(lambda t: _save_answer(t, answer, steps))
         except errors.StorageRejectedError as error:
             if error.sqlstate == FOREIGN_KEY_VIOLATION:
-                raise self._gone(answer) from error
+                raise self._missing_message_error(answer) from error
             raise
         if stored is None:
-            raise self._gone(answer)
+            raise self._missing_message_error(answer)
         return stored
 
-    def _gone(self, answer: NewAnswer) -> errors.AppError:
-        """Why there is no place for the answer."""
+    def _missing_message_error(self, answer: NewAnswer) -> errors.AppError:
         ids = _ids(answer.conversation_id, answer.message_id)
         if self._client.fetch_one(SELECT_MOVED, ids) is None:
             return errors.ConversationGoneError("the conversation was deleted")
@@ -382,13 +381,16 @@ class TurnRepository(Repository):
         """Record model calls that led to no answer."""
         if usage:
             self._client.execute(
-                INSERT_USAGE, conversation_id=conversation_id, usage=_usage_rows(usage)
+                INSERT_USAGE, conversation_id=conversation_id, usage=_usage_json(usage)
             )
 
     def find_budget_pause(self, conversation_id: UUID, calls: int) -> float | None:
-        """Seconds until the owner has one of ``calls`` background calls an hour; None: now."""
-        wanted = {"conversation_id": conversation_id, "calls": calls}
-        return self._first(float, SELECT_BUDGET_PAUSE, wanted)
+        """Return the seconds until the owner may make another background call; None: now.
+
+        ``calls`` is the budget of an hour.
+        """
+        parameters = {"conversation_id": conversation_id, "calls": calls}
+        return self._first(float, SELECT_BUDGET_PAUSE, parameters)
 
     def mark_delivered(  # noqa: PLR0913  (columns of two rows, and the job)
         self,
@@ -401,44 +403,50 @@ class TurnRepository(Repository):
         sent: Sequence[int] = (),
         first_word_at: datetime | None = None,
     ) -> None:
-        """The user has the answer; the stored update ``update`` (its row id) is done, and its job.
+        """Mark the answer as delivered, and finish its update and the update's job.
 
-        ``sent`` are the Telegram messages that show it, as far as they arrived just now, and
-        ``first_word_at`` is when the first word of an answer that grew was there. With an update
-        the memory's job is deferred too, if none waits.
+        Args:
+            conversation_id: The conversation.
+            answer_id: The answer.
+            parts: Number of its Telegram messages.
+            update: Row id of the stored update; with one the memory's job is deferred too, unless
+                one waits.
+            job: The job of that update.
+            sent: Ids of the Telegram messages that arrived just now.
+            first_word_at: When the first word of a streamed answer arrived.
         """
         outcome: UpdateOutcome = "done"
-        delivered = {
+        parameters = {
             "conversation_id": conversation_id, "answer_id": answer_id, "parts": parts,
             "update": update, "job": job, "outcome": outcome, "sent": list(sent),
             "first_word_at": first_word_at,
         }  # fmt: skip
         try:
-            self._client.execute(UPDATE_DELIVERED_AND_INDEX, delivered | INDEXING)
+            self._client.execute(UPDATE_DELIVERED_AND_INDEX, parameters | INDEXING)
         except errors.StorageRejectedError as error:
             if error.sqlstate != UNIQUE_VIOLATION:
                 raise
-            self._client.execute(UPDATE_DELIVERED, delivered)  # another turn was faster
+            self._client.execute(UPDATE_DELIVERED, parameters)  # another turn was faster
 
     def mark_delivered_parts(
         self, conversation_id: UUID, answer_id: int, parts: int, *, sent: Sequence[int] = ()
     ) -> None:
-        """The first ``parts`` Telegram messages of the answer have arrived, under these ids."""
+        """Store that the first ``parts`` messages of the answer arrived, and their ids."""
         self._client.execute(
             UPDATE_DELIVERED_PARTS, conversation_id=conversation_id, answer_id=answer_id,
             parts=parts, sent=list(sent),
         )  # fmt: skip
 
     def mark_stopped(self, conversation_id: UUID, message_id: int) -> None:
-        """The user stopped the answer to this message before it began."""
+        """Store that the user stopped the answer to this message before it began."""
         self._client.execute(UPDATE_STOPPED, _ids(conversation_id, message_id))
 
     def mark_delivery_stopped(self, update: int) -> None:
-        """The user stopped what waited to be sent for the stored update (its row id)."""
+        """Store that the user stopped the delivery for the stored update (its row id)."""
         self._client.execute(UPDATE_DELIVERY_STOPPED, update=update)
 
     def mark_failed(self, bot_id: int, chat_id: int, telegram_message_id: int) -> None:
-        """The bot gave up answering this Telegram message; it stays in the history."""
+        """Store that the bot gave up answering this Telegram message; it stays in the history."""
         self._client.execute(
             UPDATE_FAILED, bot_id=bot_id, chat_id=chat_id, message_id=telegram_message_id
         )
@@ -446,26 +454,26 @@ class TurnRepository(Repository):
     def set_stream_message(
         self, conversation_id: UUID, message_id: int, telegram_message_id: int
     ) -> None:
-        """Remember the group message that shows the answer to ``message_id`` as it grows."""
+        """Store the group message that shows the answer to ``message_id`` as it grows."""
         ids = _ids(conversation_id, message_id)
         self._client.execute(UPDATE_STREAM_MESSAGE, ids, telegram_message_id=telegram_message_id)
 
     def find_stream_message(self, conversation_id: UUID, message_id: int) -> int | None:
-        """The group message that already shows a part of the answer, or None."""
+        """Return the group message that already shows a part of the answer, or None."""
         ids = _ids(conversation_id, message_id)
-        return self._first(lambda shown: shown, SELECT_STREAM_MESSAGE, ids)
+        return self._first(lambda number: number, SELECT_STREAM_MESSAGE, ids)
 
-    def list_cited(self, owner: Owner, sent_message: int) -> list[tuple[str, str]]:
-        """``fact-<id>`` or ``msg-<id>``, and the text, of what an answer cited.
+    def list_cited(self, owner: owners.Owner, sent_message: int) -> list[tuple[str, str]]:
+        """List uid (``fact-<id>`` or ``msg-<id>``) and text of each source that an answer cited.
 
         Args:
-            owner: Whose conversation it is in.
+            owner: The owner of the conversation.
             sent_message: A Telegram message that shows the answer.
         """
         return self._all(lambda *cited: cited, SELECT_CITED, owner, sent=sent_message)
 
-    def was_newest_stopped(self, owner: Owner) -> bool:
-        """Whether the answer to the owner's newest message was stopped."""
+    def was_newest_stopped(self, owner: owners.Owner) -> bool:
+        """Return True if the answer to the owner's newest message was stopped."""
         return self._first(bool, SELECT_NEWEST_STOPPED, owner) or False
 
 
@@ -474,16 +482,16 @@ def _save_answer(
     answer: NewAnswer,
     steps: Sequence[Callable[[Transaction, NewAnswer], None]],
 ) -> StoredAnswer | None:
-    """See ``TurnRepository.save_answer``; None when the message is not there any more."""
+    """Store an answer within a transaction; return None if the message was deleted."""
     ids = _ids(answer.conversation_id, answer.message_id)
     text = storable(answer.text)
     row = transaction.fetch_one(
         INSERT_ANSWER, ids, content=text, asks=answer.asks, is_private=answer.is_private,
-        changes=answer.changes.as_row(), mode=answer.mode, usage=_usage_rows(answer.usage),
+        changes=answer.changes.as_row(), mode=answer.mode, usage=_usage_json(answer.usage),
     )  # fmt: skip
     if row is None:
         earlier = transaction.fetch_one(SELECT_ANSWER, ids)
-        return _answer_from(*earlier) if earlier else None
+        return _answer_row(*earlier) if earlier else None
     if answer.tools:
         tools = f"Tools used: {', '.join(answer.tools)}"
         transaction.execute(INSERT_TOOLS_USED, ids, content=storable(tools))
@@ -504,7 +512,7 @@ def _save_answer(
     )  # fmt: skip
 
 
-def _answer_from(*row: Any) -> StoredAnswer:
+def _answer_row(*row: Any) -> StoredAnswer:
     id_, text, delivered, parts, asks, changes = row
     return StoredAnswer(id_, text, delivered, parts, asks=asks, changes=Changes.from_row(changes))
 
@@ -513,5 +521,5 @@ def _ids(conversation_id: UUID, message_id: int) -> dict[str, object]:
     return {"conversation_id": conversation_id, "message_id": message_id}
 
 
-def _usage_rows(usage: Sequence[ModelUsage]) -> str:
+def _usage_json(usage: Sequence[ModelUsage]) -> str:
     return json.dumps([vars(call) for call in usage])

@@ -1,1 +1,1 @@
-"""A turn: from a message to its answer; the graph, its nodes, commands, questions and settings."""
+"""Turns: from a message to its answer; the graph and its nodes, commands, questions, settings."""

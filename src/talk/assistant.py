@@ -1,4 +1,4 @@
-"""The nodes of assistant mode: ask the model, offer it tools, and count what they did."""
+"""Graph nodes of assistant mode: the model call and the accounting of its tool calls."""
 
 import json
 import logging
@@ -12,10 +12,7 @@ from langgraph.runtime import Runtime
 
 from src.base.errors import ModelError, ModelSetupError
 from src.history.new_messages import LabelFilter, strip_time_label, voice_of
-from src.llm.chat import ModelCaller
-from src.llm.prompt_cache import ChatRunnable
-from src.llm.reply import ending_of
-from src.llm.tokens import TokenCounter
+from src.llm import chat, prompt_cache, reply, tokens
 from src.memory.tools import renumbered
 from src.memory.turn_context import TurnContext, finding_of, numbered
 from src.talk.tools import NOT_RUN, useless_tools
@@ -24,17 +21,18 @@ from src.texts import Language, say
 
 logger = logging.getLogger(__name__)
 
-MAX_ROUNDS = 8  # of tools in one turn
-MAX_EQUAL_FAILURES = 2  # of one call with the same arguments
-MAX_FAILED_ROUNDS = 3  # one after the other, in which nothing worked
+MAX_ROUNDS = 8  # of tool calls in one turn
+MAX_EQUAL_FAILURES = 2  # of a call with equal arguments
+MAX_FAILED_ROUNDS = 3  # in a row, in which every call failed
 
 
-def may_go_on(messages: Sequence[AnyMessage]) -> bool:
-    """Whether the model may call tools again in the turn that ends with these messages.
+def may_call_tools(messages: Sequence[AnyMessage]) -> bool:
+    """Return True if the model may call tools again in the turn that ends with these messages.
 
-    A call that failed twice fails the third time too.
+    A call that failed twice would fail the third time too.
     """
-    turn = _turn_of(messages)
+    start = max((i for i, m in enumerate(messages) if isinstance(m, HumanMessage)), default=-1)
+    turn = messages[start + 1 :]
     results = {m.tool_call_id: m.status for m in turn if isinstance(m, ToolMessage)}
     rounds = [m.tool_calls for m in turn if isinstance(m, AIMessage) and m.tool_calls]
     failed = Counter(
@@ -44,87 +42,79 @@ def may_go_on(messages: Sequence[AnyMessage]) -> bool:
         if results.get(call["id"] or "") == "error"
     )
     last = rounds[-MAX_FAILED_ROUNDS:]
-    nothing_worked = len(last) == MAX_FAILED_ROUNDS and all(
+    all_failed = len(last) == MAX_FAILED_ROUNDS and all(
         results.get(call["id"] or "") == "error" for calls in last for call in calls
     )
     repeats = max(failed.values(), default=0) >= MAX_EQUAL_FAILURES
-    return not repeats and not nothing_worked and len(rounds) < MAX_ROUNDS
-
-
-def _turn_of(messages: Sequence[AnyMessage]) -> Sequence[AnyMessage]:
-    """What came after the user's message."""
-    start = max((i for i, m in enumerate(messages) if isinstance(m, HumanMessage)), default=-1)
-    return messages[start + 1 :]
+    return not repeats and not all_failed and len(rounds) < MAX_ROUNDS
 
 
 LentTools = Callable[[], tuple[BaseTool, ...]]
 
 
 @dataclass(frozen=True)
-class Bound:
-    """The model with the tools ``lent`` beside our own: it may call them, or not now."""
+class BoundModel:
+    """Model bound to our own tools and those lent by servers, with and without tool calls."""
 
     lent: tuple[BaseTool, ...]
-    with_tools: ChatRunnable
-    without_tools: ChatRunnable
+    with_tools: prompt_cache.ChatRunnable
+    without_tools: prompt_cache.ChatRunnable
 
 
 class ToolOffer:
-    """Binds the model to the tools that can be used: anew when those that are lent have changed.
+    """Binding of the model to the usable tools; it rebinds when the servers' tools have changed.
 
-    A turn keeps those with which it began, so that the beginning of its prompts stays the same.
+    A turn keeps the tools with which it began, so that its prompts keep their prefix.
     """
 
-    def __init__(self, caller: ModelCaller, own: Sequence[BaseTool], lent: LentTools) -> None:
+    def __init__(self, caller: chat.ModelCaller, own: Sequence[BaseTool], lent: LentTools) -> None:
         """Offer ``own``, and what ``lent`` returns when a turn begins."""
         self._caller = caller
         self._own = own
         self._lent = lent
-        self._bound: dict[tuple[frozenset[str], bool], Bound] = {}
+        self._models: dict[tuple[frozenset[str], bool], BoundModel] = {}
 
-    def begin(self, lent: tuple[BaseTool, ...] | None, useless: frozenset[str]) -> Bound:
-        """The model as a turn calls it, which has begun with ``lent``; None: it begins now.
+    def begin(self, lent: tuple[BaseTool, ...] | None, useless: frozenset[str]) -> BoundModel:
+        """Return the model for a turn that began with the tools ``lent``; None: it begins now.
 
-        ``useless`` are the names of those of our own that are left out.
+        ``useless`` are the names of our own tools that are left out.
         """
         tools = self._lent() if lent is None else lent
-        kind = useless, bool(tools)
-        bound = self._bound.get(kind)
+        key = useless, bool(tools)
+        bound = self._models.get(key)
         if bound is None or (tools and bound.lent != tools):
-            bound = self._bound[kind] = self._bind(tools, useless)
+            offered = [*(tool for tool in self._own if tool.name not in useless), *tools]
+            bind = self._caller.with_tools
+            bound = BoundModel(tools, bind(offered), bind(offered, may_call=False))
+            self._models[key] = bound
         return bound
-
-    def _bind(self, lent: tuple[BaseTool, ...], useless: frozenset[str]) -> Bound:
-        tools = [*(tool for tool in self._own if tool.name not in useless), *lent]
-        bind = self._caller.with_tools
-        return Bound(lent, bind(tools), bind(tools, may_call=False))
 
 
 async def assistant(
     state: ConversationState,
     runtime: Runtime[TurnContext],
     *,
-    caller: ModelCaller,
+    caller: chat.ModelCaller,
     offer: ToolOffer,
-    counter: TokenCounter,
+    counter: tokens.TokenCounter,
 ) -> ConversationState:
     """Ask the model once; it answers, or calls tools while it may.
 
     Reads: ``messages``, ``tools_allowed``, ``lent_tools``.
     Updates: ``messages``, ``current_token_count``, ``answer``, ``lent_tools``.
-    Side effects: one model call; its text streams to the turn's ``on_text``. Where the provider
+    Side effects: one model call; its text streams to the turn's ``on_text``. If the provider
     refuses a call with tools of servers, a second one without them.
     """
     context = runtime.context
     allowed = state.get("tools_allowed", True)
-    show = _Display(context.on_text, _separator(state))
+    display = _AnswerDisplay(context.on_text, _separator(state))
 
-    async def ask(bound: Bound) -> AIMessage:
+    async def ask(bound: BoundModel) -> AIMessage:
         return await caller.stream(
             bound.with_tools if allowed else bound.without_tools,
             state["messages"],
             purpose="answer",
-            on_text=show,
+            on_text=display,
             on_usage=context.on_usage,
             conversation_id=context.conversation_id,
         )
@@ -136,32 +126,31 @@ async def assistant(
     bound = offer.begin(state.get("lent_tools"), useless)
     try:
         message = await ask(bound)
-    except ModelError as error:  # perhaps a schema that we let through
-        if not bound.lent or isinstance(error, ModelSetupError) or show.has_begun:
+    except ModelError as error:  # perhaps the schema of a server's tool
+        if not bound.lent or isinstance(error, ModelSetupError) or display.has_begun:
             raise
         logger.warning("refused, asked again without the tools of servers", exc_info=error)
         bound = offer.begin((), useless)
         message = await ask(bound)
-    show.flush()
+    display.flush()
     if not allowed:
         message.tool_calls = []
     return {
         "messages": [message],
         "current_token_count": counter.count_messages([*state["messages"], message]),
-        "answer": _answer(message, context.language, allowed=allowed),
+        "answer": _answer_text(message, context.language, allowed=allowed),
         "lent_tools": bound.lent,
     }
 
 
-class _Display:
-    """Shows the text as it comes, without a time label that the model copied."""
+class _AnswerDisplay:
+    """Display of streamed text, without a time label that the model copied."""
 
     def __init__(self, on_text: Callable[[str], None], separator: str) -> None:
-        """``separator`` comes before the first text."""
         self._on_text = on_text
         self._separator = separator
         self._filter = LabelFilter()
-        self.has_begun = False
+        self.has_begun = False  # True once text was shown
 
     def __call__(self, text: str) -> None:
         self._show(self._filter.feed(text))
@@ -176,10 +165,10 @@ class _Display:
             self._separator = ""
 
 
-def _answer(message: AIMessage, language: Language, *, allowed: bool) -> str:
-    """The text; with a sentence when it was cut short, or when there is none and must be one."""
+def _answer_text(message: AIMessage, language: Language, *, allowed: bool) -> str:
+    """Return the answer, with a notice if it was cut short or if it must not be empty."""
     text = strip_time_label(str(message.text)).strip()
-    ending = ending_of(message)
+    ending = reply.ending_of(message)
     if message.tool_calls:
         return text
     if ending:
@@ -189,7 +178,7 @@ def _answer(message: AIMessage, language: Language, *, allowed: bool) -> str:
 
 
 def _separator(state: ConversationState) -> str:
-    """What stands between the text before a tool call and the text after it."""
+    """Return the separator between the text before a tool call and the text after it."""
     for message in reversed(state["messages"]):
         if isinstance(message, AIMessage):
             return "\n\n" if message.text and message.tool_calls else ""
@@ -199,31 +188,31 @@ def _separator(state: ConversationState) -> str:
 
 
 async def update_state_after_tool(
-    state: ConversationState, *, counter: TokenCounter
+    state: ConversationState, *, counter: tokens.TokenCounter
 ) -> ConversationState:
     """Collect what the tools of the round that just ended have found and done.
 
     Reads: ``messages``, ``tools_used``, ``sources``, ``shown_facts``, ``asks``.
     Updates: ``tools_used``, ``tools_allowed``, ``fact_added_in_last_run``, ``sources``,
-    ``shown_facts``, ``asks``, ``current_token_count``; ``messages``: two searches of one round
-    gave the same numbers to different memories.
+    ``shown_facts``, ``asks``, ``current_token_count``; ``messages``, since two searches of one
+    round gave the same numbers to different memories.
     Side effects: none.
     """
     messages, sources = list(state["messages"]), list(state.get("sources", ()))
     others = (n for n, m in enumerate(messages, start=1) if not isinstance(m, ToolMessage))
-    begin = max(others, default=0)
-    for place, result in enumerate(messages[begin:], start=begin):
+    start = max(others, default=0)
+    for index, result in enumerate(messages[start:], start=start):
         numbers, sources = numbered(sources, hits := finding_of(result).hits)
         if hits and isinstance(result, ToolMessage):
-            messages[place] = renumbered(result, numbers)
-    results = [message for message in messages[begin:] if isinstance(message, ToolMessage)]
+            messages[index] = renumbered(result, numbers)
+    results = [message for message in messages[start:] if isinstance(message, ToolMessage)]
     findings = [finding_of(result) for result in results]
     ran = [result.name or "unknown" for result in results if result.artifact != NOT_RUN]
     asks = [finding.asks for finding in findings if finding.asks]
     return {
-        "messages": messages[begin:],  # in place of themselves
+        "messages": messages[start:],  # replace themselves, by their ids
         "tools_used": [*state.get("tools_used", ()), *ran],
-        "tools_allowed": may_go_on(messages),
+        "tools_allowed": may_call_tools(messages),
         "fact_added_in_last_run": any(finding.facts_changed for finding in findings),
         "sources": sources,
         "shown_facts": state.get("shown_facts", frozenset()).union(

@@ -1,4 +1,4 @@
-"""The notes that tell what an answer changed."""
+"""Notes about what an answer changed."""
 
 from src.history.turn_repo import StoredAnswer
 from src.memory.memory_repo import FactQuery, Memory, MemoryRepository
@@ -7,14 +7,14 @@ from src.talk.turn_state import Turn
 from src.texts import say
 from src.texts.plain_text import shortened
 
-MAX_NOTED = 4  # facts; the rest is counted
-MAX_TEXT = 120  # characters of each
+MAX_NOTED = 4  # facts; the others are only counted
+MAX_TEXT = 120  # characters of each fact
 
 
 async def describe_changes(client: PgClient, turn: Turn, answer: StoredAnswer) -> str:
-    """What an answer changed, in the language of the turn; empty when there is nothing to tell.
+    """Return notes about an answer's changes in the turn's language, or an empty string.
 
-    Facts that are gone again are left out. A confirmation (strict mode, /remember) tells it all
+    Retired facts are left out. A confirmation (strict mode, /remember) reports its changes
     itself.
     """
     incoming, changes = turn.incoming, answer.changes
@@ -25,16 +25,16 @@ async def describe_changes(client: PgClient, turn: Turn, answer: StoredAnswer) -
     found = await client.run(list_facts, incoming.owner, FactQuery(ids=ids))
     found.sort(key=lambda fact: ids.index(fact.id))
     if len(ids) > 1:  # their buttons have these numbers
-        noted = [f"{ids.index(fact.id) + 1}. {_line(turn, fact)}" for fact in found]
+        notes = [f"{ids.index(fact.id) + 1}. {_note(turn, fact)}" for fact in found]
     else:
-        noted = [_line(turn, fact) for fact in found if fact.text not in answer.text]
-    lines = noted[:MAX_NOTED]
-    if len(noted) > MAX_NOTED:
-        lines.append(say("note_more", incoming.language, count=len(noted) - MAX_NOTED))
+        notes = [_note(turn, fact) for fact in found if fact.text not in answer.text]
+    lines = notes[:MAX_NOTED]
+    if len(notes) > MAX_NOTED:
+        lines.append(say("note_more", incoming.language, count=len(notes) - MAX_NOTED))
     return "\n".join(lines)
 
 
-def _line(turn: Turn, fact: Memory) -> str:
+def _note(turn: Turn, fact: Memory) -> str:
     language, text = turn.incoming.language, shortened(fact.text, MAX_TEXT)
     if not fact.past:
         return say("note_saved", language, text=text)

@@ -1,4 +1,4 @@
-"""Commands and buttons: the tables of them, and the replies of those that need no screen."""
+"""Commands and buttons: their tables, and the replies that need no screen of their own."""
 
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -9,27 +9,17 @@ from src.base.owners import Called
 from src.base.zones import local_time
 from src.history.timeline_repo import TimelineMessage, TimelineRepository
 from src.history.turn_repo import Changes, StoredAnswer, TurnRepository
-from src.memory.budget import DailyCeilings
+from src.memory import budget, forgetter, forgetting_repo, memories, memory_repo, retriever
 from src.memory.compaction import CompactionService
-from src.memory.forgetter import Forgotten, Named
-from src.memory.forgetting_repo import Undone
-from src.memory.memories import NEAR, Memories
-from src.memory.memory_repo import FactQuery, message_number
 from src.memory.retrieval_repo import Hit
-from src.memory.retriever import Query
 from src.memory.screens import MemoryScreens
 from src.offline.replies import LISTED, is_note
 from src.outside.servers import McpServers, ServerState
 from src.pg.client import PgClient
 from src.pg.user_settings_repo import Mode
 from src.privacy.export import ExportService
-from src.queue.job_repo import MemoryJobRepository
-from src.queue.update_repo import UpdateKind
-from src.reading import lexicon
-from src.reading.gate import redact
-from src.reading.sentences import best_passage
-from src.reading.time_expressions import read_time
-from src.reading.voices import words_of
+from src.queue import job_repo, update_repo
+from src.reading import gate, lexicon, sentences, time_expressions, voices
 from src.reminders.screens import ReminderScreens, cancel_button
 from src.talk.questions import QuestionService
 from src.talk.settings import SettingsScreens
@@ -42,51 +32,51 @@ from src.texts.plain_text import shortened
 from src.texts.reply import Action, Button, Reply, Rows, in_rows
 
 MAX_UNDO = 4  # buttons; /memory and /undo reach the rest
-MAX_FOUND = 8  # of a search
-MAX_SNIPPET = 300  # characters of each
-LOOKED_AT = 60  # messages among which notes are looked for
-MAX_NOTE = 160  # characters of one in a list
-MAX_CHOICES = 8  # buttons of what a request to forget may mean
-MAX_LABEL = 40  # characters of one
-CONFIRM_SECONDS = 600  # for so long a question whether to erase counts
+MAX_FOUND = 8  # hits of /search
+MAX_SNIPPET = 300  # characters of a hit
+NEWEST = 60  # newest messages that are searched for notes
+MAX_NOTE = 160  # characters of a note in a list
+MAX_CHOICES = 8  # buttons under an ambiguous request to forget
+MAX_LABEL = 40  # characters of such a button
+CONFIRM_SECONDS = 600  # during which the confirmation of an erasure is accepted
 
 
 def choice_rows(answer_id: int, language: Language) -> Rows:
-    """The buttons under an answer that asks which of two facts holds."""
+    """Return the buttons under an answer that asks which of two facts is right."""
     return tuple(
-        (Button(say(f"conflict_{name}", language), Action("settle", (answer_id, place))),)
-        for place, name in enumerate(RESOLUTIONS)
+        (Button(say(f"conflict_{name}", language), Action("settle", (answer_id, index))),)
+        for index, name in enumerate(RESOLUTIONS)
     )
 
 
 def undo_buttons(changes: Changes, language: Language) -> list[Button]:
-    """A button for each change, those that cost something first."""
+    """Return a button per change, at most MAX_UNDO, those that undo the costliest first."""
     buttons = []
     if changes.forgetting is not None:
         action = Action("recall", (changes.forgetting,))
         buttons.append(Button(say("undo_forgot_button", language), action))
     ids = [(id_, "undo_button") for id_ in changes.replaced_by]
-    ids += [(id_, "undo_saved_button") for id_ in changes.saved]  # as the notes count them
-    buttons += _numbered([Button(say(key, language), Action("undo", (id_,))) for id_, key in ids])
+    ids += [(id_, "undo_saved_button") for id_ in changes.saved]  # numbered like the notes
+    buttons += _number([Button(say(key, language), Action("undo", (id_,))) for id_, key in ids])
     reminders = [cancel_button(number, language) for number in changes.reminders]
-    return [*_numbered(reminders), *buttons][:MAX_UNDO]
+    return [*_number(reminders), *buttons][:MAX_UNDO]
 
 
-def _numbered(buttons: list[Button]) -> list[Button]:
-    """The same, told apart by numbers where there are several."""
+def _number(buttons: list[Button]) -> list[Button]:
     if len(buttons) == 1:
         return buttons
     return [replace(one, label=f"{one.label} ({n})") for n, one in enumerate(buttons, start=1)]
 
 
-MAX_PAGE = 3500  # characters; with our own tools it stays within one message of Telegram's
-MAX_LINES = 12  # tools of one server
+MAX_PAGE = 3500  # characters; with our own tools the page fits into one Telegram message
+MAX_LINES = 12  # tools listed of one server
 
 
 def tools_page(states: Sequence[ServerState], language: Language) -> str:
-    """Our own tools in plain words, then each server with the names of what it offers.
+    """Return the page of /tools: our own tools, then each server with its tool names.
 
-    Descriptions are words of others, meant for a model; so are odd names, which are only counted.
+    Descriptions are left out: they are words of others, meant for a model. So are odd names,
+    which are only counted.
     """
     own = say("tools_own", language)
     if not states:
@@ -107,15 +97,15 @@ def _server_part(state: ServerState, language: Language) -> str:
         key = "tools_away" if state.cause else "tools_connecting"
         return f"• {state.name}: {say(key, language)}"
     lines = [f"• {state.name}: {say('tools_ready', language, count=len(state.tools))}"]
-    shown = list(filter(None, state.tools))[:MAX_LINES]
-    lines += [f"   {name}" for name in shown]
-    if hidden := len(state.tools) - len(shown):
-        lines.append(f"   {say('tools_more', language, count=hidden)}")
+    names = list(filter(None, state.tools))[:MAX_LINES]
+    lines += [f"   {name}" for name in names]
+    if rest := len(state.tools) - len(names):
+        lines.append(f"   {say('tools_more', language, count=rest)}")
     return "\n".join(lines)
 
 
-def _grouped(number: int) -> str:
-    """With narrow spaces between thousands, as all three languages read them."""
+def _format_number(number: int) -> str:
+    """Format with narrow spaces between thousands, as all three languages read them."""
     return f"{number:,}".replace(",", "\N{NARROW NO-BREAK SPACE}")
 
 
@@ -124,45 +114,45 @@ PATTERN = re.compile(r"/([A-Za-z0-9_]{1,32})(?:@([A-Za-z0-9_]{3,64}))?(?:\s+(.*)
 
 @dataclass(frozen=True)
 class Command:
-    """``/name@addressee argument``; the name in lower case."""
+    """Parsed ``/name@addressee argument``; the name is in lower case."""
 
     name: str
     addressee: str | None = None
     argument: str = ""
 
     def is_for(self, username: str) -> bool:
-        """Whether a bot of this name is meant: by name, or because no name is given."""
+        """Return True if it is addressed to the bot of this user name, or to none."""
         return self.addressee is None or self.addressee.lower() == username.lower()
 
 
 @dataclass(frozen=True)
 class CommandEntry:
-    """A command of the bot: all that the rest of the program knows of it.
+    """Entry of the command table: all that the rest of the program knows of a command.
 
     Its texts are ``command_<name>`` (Telegram's menu), ``help_<name>`` (/help) and its replies.
 
     Attributes:
-        name: Without the slash.
-        run: Does its work and returns the reply.
-        kind: The kind of its updates; ``new`` and ``stop`` end the answer that is being written.
-            What stands after ``teach`` is a message, to be remembered as it stands.
-        is_at_once: Whether its reply may come in the middle of an answer: it changes nothing.
-        is_in_help: Whether /help names it.
-        is_for_admins: Whether in a group only its admins may use it.
-        is_for_groups: Whether it makes sense there, so that their menu shows it.
+        name: Its name without the slash.
+        run: Runs it and returns the reply.
+        kind: Kind of its updates. ``new`` and ``stop`` end the answer being written; the text
+            after ``teach`` is a message, remembered as written.
+        is_at_once: True if it changes nothing, so that its reply may come during an answer.
+        is_in_help: True if /help lists it.
+        is_for_admins: True if in a group only its admins may use it.
+        is_for_groups: True if the menu of groups lists it.
     """
 
     name: str
     run: Callable[["CommandService", Called], Awaitable[Reply]]
-    kind: UpdateKind = "command"
+    kind: update_repo.UpdateKind = "command"
     is_at_once: bool = False
     is_in_help: bool = True
     is_for_admins: bool = False
     is_for_groups: bool = True
 
 
-def undone_text(undone: Undone | None, language: Language) -> str:
-    """What the user is told when something was taken back, or when there was nothing to."""
+def undone_text(undone: forgetting_repo.Undone | None, language: Language) -> str:
+    """Return the sentence about what was undone; None: there was nothing to undo."""
     if undone is None:
         return say("undo_nothing", language)
     restored = "; ".join(undone.restored)
@@ -173,20 +163,19 @@ def undone_text(undone: Undone | None, language: Language) -> str:
     return say("undo_done", language, text=undone.text, restored=restored)
 
 
-def _is_open_note(said: TimelineMessage, facts: str) -> bool:
-    """Whether a message is a note that anybody may see, and none of these facts."""
-    is_open = said.role == "user" and not said.is_private and said.text not in facts
-    return is_open and is_note(said.text)
+def _is_public_note(message: TimelineMessage, facts: str) -> bool:
+    is_public = message.role == "user" and not message.is_private and message.text not in facts
+    return is_public and is_note(message.text)
 
 
 def parse_command(text: str) -> Command | None:
-    """The command that a text begins with, or None."""
+    """Return the command at the beginning of a text, or None."""
     match = PATTERN.match(text)
     return Command(match[1].lower(), match[2], (match[3] or "").strip()) if match else None
 
 
 def help_page(language: Language) -> str:
-    """What the bot can do, and every command; the page's own comes last."""
+    """Return the page of /help: every listed command, /help last."""
     names = [entry.name for entry in COMMANDS.values() if entry.is_in_help]
     names.sort(key=lambda name: name == "help")
     lines = [f"/{name} — {say(f'help_{name}', language)}" for name in names]
@@ -195,27 +184,27 @@ def help_page(language: Language) -> str:
 
 @dataclass(eq=False, repr=False)
 class CommandService:
-    """Runs users' commands and the actions of their buttons.
+    """Users' commands and the actions of their buttons.
 
     Attributes:
-        has_model: Whether there is a language model; without one /start says so.
+        has_model: True if there is a language model; without one /start says so.
     """
 
     _agent: AgentService
-    _memories: Memories
+    _memories: memories.Memories
     _client: PgClient
     screens: MemoryScreens
     compaction: CompactionService
     exports: ExportService
     settings: SettingsScreens
-    ceilings: DailyCeilings
+    ceilings: budget.DailyCeilings
     reminders: ReminderScreens
     questions: QuestionService
     has_model: bool
     servers: McpServers
 
     def __post_init__(self) -> None:
-        """Build what it needs on the client."""
+        """Build the repositories on the client."""
         self._turns = TurnRepository(self._client)
         self._timeline = TimelineRepository(self._client)
 
@@ -226,80 +215,79 @@ class CommandService:
             return Reply(say("unknown_command", called.language))
         if entry.is_for_admins and not called.is_admin:
             return Reply(say("only_admins", called.language))
-        return await entry.run(self, called.asking(redact(called.argument)))
+        return await entry.run(self, called.asking(gate.redact(called.argument)))
 
     async def press(self, action: Action | None, called: Called) -> Reply:
-        """Do what a button stands for; a note for one that is unknown, or not any more known."""
-        do = ACTIONS.get(action.name) if action is not None else None
-        if do is None or action is None:
+        """Run a button's action; reply with a note if it is unknown."""
+        if action is None or (handler := ACTIONS.get(action.name)) is None:
             return Reply.gone(say("tap_unknown", called.language))
         if action.name in FOR_ADMINS and not called.is_admin:
             return Reply.note(say("only_admins", called.language))
-        return await do(self, called, action)
+        return await handler(self, called, action)
 
     async def press_undo(self, called: Called, undone: Awaitable[Reply]) -> Reply:
-        """What a button takes back, in a message; or a note that there is nothing to."""
+        """Reply to an undo button: in a message, or with a note if there was nothing to undo."""
         reply = await undone
         is_over = reply.text == say("undo_nothing", called.language)
         return Reply.gone(say("tap_undone", called.language)) if is_over else reply
 
     async def start(self, called: Called) -> Reply:
-        """Say what the bot does, keeps and forgets, and whether a language model is connected.
+        """Reply to /start, which also says whether a language model is connected.
 
-        A deep link (``t.me/<bot>?start=settings``) opens one of LINKED at once.
+        A deep link (``t.me/<bot>?start=settings``) opens one of DEEP_LINKS instead.
         """
-        if called.argument in LINKED:
+        if called.argument in DEEP_LINKS:
             return await self.run(called.argument, replace(called, argument=""))
         start = say("start", called.language)
         model = say("start_model" if self.has_model else "offline_note", called.language)
         if called.has_zone or called.owner.is_group:
             return Reply(f"{start}\n\n{model}")
-        asked = say("zone_start", called.language)
-        return Reply(f"{start}\n\n{model}\n\n{asked}", (city_row(called.language),))
+        question = say("zone_start", called.language)
+        return Reply(f"{start}\n\n{model}\n\n{question}", (city_row(called.language),))
 
     async def memory(self, called: Called) -> Reply:
-        """The first page of facts; without a model also the newest notes, which are no facts."""
+        """Reply with the first page of facts; without a model also with the newest notes."""
         page = await self.screens.page(called)
         if self.has_model or called.owner.is_group:
             return page
-        said = await self._client.run(self._timeline.list_before, called.owner, limit=LOOKED_AT)
-        told = {one.text: one.said_at for one in reversed(said) if _is_open_note(one, page.text)}
+        last = await self._client.run(self._timeline.list_before, called.owner, limit=NEWEST)
+        moments = {m.text: m.said_at for m in reversed(last) if _is_public_note(m, page.text)}
         notes = [
             say(
                 "offline_quote", called.language,
-                text=shortened(redact(text, household=True), MAX_NOTE),
+                text=shortened(gate.redact(text, household=True), MAX_NOTE),
                 said_at=f"{local_time(moment, called.time_zone):%d.%m.%Y %H:%M}",
             )
-            for text, moment in reversed(told.items())
+            for text, moment in reversed(moments.items())
         ]  # fmt: skip
         if not notes:
             return page
-        known = [page.text] if page.rows else []
+        facts = [page.text] if page.rows else []
         return replace(
-            page, text="\n".join([*known, say("memory_notes", called.language), *notes[:LISTED]])
+            page, text="\n".join([*facts, say("memory_notes", called.language), *notes[:LISTED]])
         )
 
     async def remind(self, called: Called) -> Reply:
-        """``/remind``; the first one names the zone by which it was read."""
+        """Set a reminder; the first reply names the time zone by which it was read."""
         reply = await self.reminders.remind(called)
         if called.has_zone or called.owner.is_group or not reply.rows:
             return reply
-        await self.settings.change(called.owner, time_zone=called.time_zone)  # they are told it
+        await self.settings.change(called.owner, time_zone=called.time_zone)  # the reply names it
         rows = (*reply.rows, (not_mine_button(called.language),))
         return replace(reply, text=f"{reply.text}\n\n{zone_note(called)}", rows=rows)
 
     async def say_help(self, called: Called) -> Reply:
-        """Show what the bot can do."""
+        """Reply with the page of /help."""
         return Reply(help_page(called.language))
 
     async def tools(self, called: Called) -> Reply:
-        """Show what the bot can use: its own tools, and those of servers."""
+        """Reply with the page of /tools."""
         return Reply(tools_page(self.servers.states(), called.language))
 
     async def usage(self, called: Called) -> Reply:
-        """Messages and tokens of today, tokens of thirty days, and the limits that there are.
+        """Reply with today's messages and tokens, the month's tokens, and the limits.
 
-        In a group: the group's tokens and the member's own messages.
+        In a group these are the group's tokens and the member's own messages.
         """
         settings, language = await self._memories.settings(), called.language
         owner = called.owner.telegram_user_id
@@ -307,10 +295,10 @@ class CommandService:
         lines = [say("usage_title", language)]
         if limit := settings.daily_messages_per_user:
             lines.append(say("usage_messages", language, count=spent.messages, limit=limit))
-        lines.append(say("usage_tokens", language, count=_grouped(spent.tokens)))
-        lines.append(say("usage_month", language, count=_grouped(spent.tokens_in_month)))
+        lines.append(say("usage_tokens", language, count=_format_number(spent.tokens)))
+        lines.append(say("usage_month", language, count=_format_number(spent.tokens_in_month)))
         if tokens := settings.daily_tokens_per_user:
-            lines.append(say("usage_token_limit", language, limit=_grouped(tokens)))
+            lines.append(say("usage_token_limit", language, limit=_format_number(tokens)))
         if rate := settings.messages_per_minute_per_user:
             lines.append(say("usage_minute", language, limit=rate))
         if not (limit or tokens or rate):
@@ -318,7 +306,7 @@ class CommandService:
         return Reply("\n".join(lines))
 
     async def say_privacy(self, called: Called) -> Reply:
-        """Tell what is kept, who sees it, and how it is erased."""
+        """Reply with what is stored, who sees it, and how it is erased."""
         settings = await self._memories.settings()
         days = settings.message_retention_days
         kept = say("privacy_days", called.language, days=days) if days else ""
@@ -326,11 +314,11 @@ class CommandService:
         return Reply(say("privacy", called.language, model=model, kept=kept).strip())
 
     async def say_how_to_remember(self, called: Called) -> Reply:
-        """``/remember`` alone; with a text it is a message (``CommandEntry.kind``)."""
+        """Reply to ``/remember`` alone; with a text it is a message (``CommandEntry.kind``)."""
         return Reply(say("remember_usage", called.language))
 
     async def mode(self, called: Called) -> Reply:
-        """``/mode strict`` and ``/mode assistant`` set it; ``/mode`` alone says which it is."""
+        """Set the mode (``/mode strict``, ``/mode assistant``), or reply with the current one."""
         mode, owner = lexicon.values("settings.mode").get(called.argument.lower()), called.owner
         if mode is None:
             current = await self.settings.get(owner)
@@ -343,20 +331,20 @@ class CommandService:
     async def correct(
         self, called: Called, memory_id: int, text: str, *, mode: Mode
     ) -> StoredAnswer | None:
-        """Store the text as a message, the source of what holds instead of a fact, and answer it.
+        """Store a correction of a fact as a message, its source, and answer it.
 
         Args:
-            called: Whose fact it is, in a private chat.
+            called: The caller in a private chat, whose fact it is.
             memory_id: The fact.
-            text: What is right.
-            mode: In which the user talks with the bot.
+            text: The corrected text.
+            mode: The user's mode.
 
         Returns:
-            The answer, which says what it changed; None when the fact is not there, or holds no
-            more: nothing is stored then.
+            The answer, with its changes; None if the fact does not exist or is retired, and
+            nothing was stored.
 
         Raises:
-            AppError: It did not work; the message may be stored.
+            AppError: It failed; the message may be stored.
         """
         find = self._memories.facts.find_fact
         fact = await self._client.run(find, called.owner, memory_id)
@@ -367,71 +355,71 @@ class CommandService:
             teaching=Teaching(corrects=memory_id),
         ))  # fmt: skip
         await self._agent.run_turn(turn)
-        jobs = MemoryJobRepository(self._client)
-        await self._client.run(jobs.defer_indexing)  # else an update brings that about
+        jobs = job_repo.MemoryJobRepository(self._client)
+        await self._client.run(jobs.defer_indexing)  # there is no update that would defer it
         return turn.answer
 
     async def undo(self, called: Called, memory_id: int | None = None) -> Reply:
-        """Take back the last replacement or forgetting, or how a certain fact came about."""
+        """Undo the last replacement or forgetting, or the storing of one fact."""
         undone = await self._memories.undo(called.owner, memory_id, asker=called.member)
         return Reply(undone_text(undone, called.language))
 
     async def recall(self, called: Called, number: int) -> Reply:
-        """Remember again what was forgotten under a number, while that is possible."""
+        """Undo the forgetting with this number, while that is possible."""
         undone = await self._memories.undo_forgetting(called.owner, number, asker=called.member)
         return Reply(undone_text(undone, called.language))
 
     async def settle(self, called: Called, answer_id: int, choice: int) -> Reply:
-        """Decide which of two facts holds; what came of it stands below the question.
+        """Decide which of two facts is right, and show the outcome below the question.
 
         Args:
-            called: Who pressed the button.
+            called: The user who pressed the button.
             answer_id: The answer that asks.
-            choice: The place of the decision among ``RESOLUTIONS``.
+            choice: Index of the decision in ``RESOLUTIONS``.
         """
         resolution = RESOLUTIONS[choice] if choice < len(RESOLUTIONS) else "old"
         settlement = await self.questions.settle(called, answer_id, resolution)
         await self.questions.close(called.owner, settlement, is_shown=True)
-        if settlement.kind == "not_his":  # the question stays for its author
+        if settlement.kind == "not_theirs":  # the question stays for its author
             return replace(Reply.note(settlement.shown), popup=settlement.said)
-        # A second press, or one that a process died over: what came of it is shown once more.
-        changes = await self._still_holding(called, settlement.changes)
+        # A second press, or a retry after a crash, shows the outcome once more.
+        changes = await self._keep_undoable(called, settlement.changes)
         rows = in_rows(undo_buttons(changes, called.language), 1)
         over = say("tap_done_already", called.language)
         popup = over if settlement.kind == "over" else settlement.said
         return Reply(settlement.shown, rows, popup=popup, is_screen=True)
 
-    async def _still_holding(self, called: Called, changes: Changes) -> Changes:
-        """Of what was changed, the facts that can still be taken back."""
-        made = FactQuery(ids=[*changes.saved, *changes.replaced_by])
-        facts = await self._client.run(self._memories.facts.list_facts, called.owner, made)
-        living = {fact.id for fact in facts}
-        saved, by = (tuple(n for n in ids if n in living)
-                     for ids in (changes.saved, changes.replaced_by))  # fmt: skip
-        return replace(changes, saved=saved, replaced_by=by)
+    async def _keep_undoable(self, called: Called, changes: Changes) -> Changes:
+        """Drop the facts that are not current any more, and so cannot be undone."""
+        query = memory_repo.FactQuery(ids=[*changes.saved, *changes.replaced_by])
+        facts = await self._client.run(self._memories.facts.list_facts, called.owner, query)
+        current = {fact.id for fact in facts}
+        saved, replaced_by = (tuple(n for n in ids if n in current)
+                              for ids in (changes.saved, changes.replaced_by))  # fmt: skip
+        return replace(changes, saved=saved, replaced_by=replaced_by)
 
     async def erase(self, called: Called, *, agreed: bool) -> Reply:
-        """Erase everything, or nothing; in a group only the group's memory is asked about."""
+        """Erase everything if ``agreed``; in a group only its memory was asked about."""
         key = await self._agent.confirm_erasure(called.owner, agreed=agreed)
         text = say(key, called.language)
         return Reply.gone(text) if key == "erase_late" else Reply(text, is_screen=True)
 
     async def new(self, called: Called) -> Reply:
-        """Wipe the conversation; facts survive it, and the reply says how many."""
+        """Wipe the conversation; facts survive it, and the reply counts them."""
         await self._agent.start_new_conversation(called.owner)
-        return await self._offer(called)
+        return await self._new_reply(called)
 
-    async def _offer(self, called: Called) -> Reply:
-        """What /new says: how many facts survive it, to be seen or forgotten.
+    async def _new_reply(self, called: Called) -> Reply:
+        """Build the reply of /new: the number of facts, with buttons to see or forget them.
 
-        Without a model notes are no facts, and it says that they went.
+        Without a model notes are not facts, so the reply says that they were deleted.
         """
         language = called.language
-        done = say("new_done" if self.has_model else "new_notes", language)
+        confirmation = say("new_done" if self.has_model else "new_notes", language)
         facts = await self._client.run(self._memories.facts.count, called.owner)
         if not facts:
-            return Reply(done)
-        text = f"{done} {say('new_facts', language, count=facts)}"
+            return Reply(confirmation)
+        text = f"{confirmation} {say('new_facts', language, count=facts)}"
         buttons = (
             (Button(say("see_button", language), Action("see")),),
             (Button(say("forget_facts_button", language), Action("wipe")),),
@@ -439,12 +427,12 @@ class CommandService:
         return Reply(text, buttons)
 
     async def see(self, called: Called) -> Reply:
-        """The first page of facts below what /new said, which stays."""
+        """Reply with the first page of facts below the reply of /new, which stays."""
         page = await self.screens.page(called)
         return replace(page, is_screen=False, keeps_button=True)
 
     async def wipe(self, called: Called, step: int) -> Reply:
-        """Forget every fact: ask first (step 0), then (1) do it, or (2) leave all as it is."""
+        """Forget every fact: ask first (step 0), do it (step 1), or leave them (step 2)."""
         language = called.language
         if step == 1:
             await self._agent.erase_facts(called.owner)
@@ -453,8 +441,8 @@ class CommandService:
         if not facts:
             return Reply(say("memory_empty", language), is_screen=True)
         if step == 2:
-            offer = await self._offer(called)
-            return replace(offer.in_place(), popup=say("erase_kept", language))
+            reply = await self._new_reply(called)
+            return replace(reply.in_place(), popup=say("erase_kept", language))
         buttons = (
             (Button(say("wipe_yes", language), Action("wipe", (1,))),),
             (Button(say("erase_no", language), Action("wipe", (2,))),),
@@ -462,12 +450,12 @@ class CommandService:
         return Reply(say("wipe_ask", language, count=facts), buttons, is_screen=True)
 
     async def stop(self, called: Called) -> Reply:
-        """Say whether an answer was stopped: the command did it on its arrival."""
-        stopped = await self._agent.was_stopped(called.owner)
+        """Reply whether an answer was stopped; the stopping is done when the command arrives."""
+        stopped = await self._client.run(self._turns.was_newest_stopped, called.owner)
         return Reply(say("stop_done" if stopped else "stop_nothing", called.language))
 
     async def forget(self, called: Called) -> Reply:
-        """``/forget the cat``: forget what is surely meant, else ask which of several."""
+        """Forget what is surely meant (``/forget the cat``), else ask which of several."""
         language = called.language
         if not called.argument:
             return Reply(say("forget_usage", language))
@@ -477,25 +465,26 @@ class CommandService:
         if found.texts:
             return forgotten_reply(found, language)
         if found.ask:
-            return _listed(say("forget_which", language), found.ask)
+            return _choices_reply(say("forget_which", language), found.ask)
         if found.nearest:
             text = f"{say('forgot_nothing', language)} {say('forget_nearest', language)}"
-            return _listed(text, found.nearest)
+            return _choices_reply(text, found.nearest)
         return Reply(say("forgot_nothing", language))
 
     async def offer_to_forget(self, called: Called, sent_message: int) -> Reply | None:
-        """What the answer in a Telegram message cited, to be forgotten one by one.
+        """Offer to forget what the answer in a Telegram message cited, one by one.
 
-        None where it cited nothing, or is no answer of ours in this conversation.
+        Returns:
+            None if it cited nothing, or is no answer of the bot in this conversation.
         """
         cited = await self._client.run(self._turns.list_cited, called.owner, sent_message)
         if not cited:
             return None
-        named = [Named(uid, text) for uid, text in cited]
-        return _listed(say("disliked", called.language), named)
+        choices = [forgetter.Named(uid, text) for uid, text in cited]
+        return _choices_reply(say("disliked", called.language), choices)
 
     async def drop(self, called: Called, kind: int, number: int) -> Reply:
-        """Forget what was chosen: a fact (0) or a message (1)."""
+        """Forget what was chosen: a fact (kind 0) or a message (kind 1)."""
         uid = f"{'msg' if kind else 'fact'}-{number}"
         found = await self._memories.forget_once(called.owner, uid, asker=called.asker)
         if not found.texts:
@@ -504,7 +493,7 @@ class CommandService:
         return replace(reply, is_screen=True, keeps_others=True)
 
     async def search(self, called: Called) -> Reply:
-        """``/search the cat``: where it was said, with buttons that lead there."""
+        """Reply with the messages that fit (``/search the cat``), and buttons that lead there."""
         language = called.language
         if not called.argument:
             return Reply(say("search_usage", language))
@@ -512,31 +501,31 @@ class CommandService:
         if not hits:
             return Reply(say("search_nothing", language))
         lines = [say("search_found", language, count=len(hits))]
-        lines += [_found_line(place, hit, called) for place, hit in enumerate(hits, start=1)]
+        lines += [_hit_line(n, hit, called) for n, hit in enumerate(hits, start=1)]
         buttons = [
-            Button(f"{place} · {called.day(hit.said_at)}", Action("source", (number,)))
-            for place, hit in enumerate(hits, start=1)
-            if (number := message_number(hit.uid)) is not None
+            Button(f"{n} · {called.day(hit.said_at)}", Action("source", (number,)))
+            for n, hit in enumerate(hits, start=1)
+            if (number := memory_repo.message_number(hit.uid)) is not None
         ]
         return Reply("\n\n".join(lines), in_rows(buttons, 2), say("search_hint", language))
 
     async def find(self, called: Called, *, limit: int) -> list[Hit]:
-        """What was said that fits the argument, best first; each message once."""
+        """Search what was said for the argument, best first; each message once."""
         now = local_time(called.moment, called.time_zone)
         hits = await self._memories.retriever.search(
-            Query(
+            retriever.Query(
                 called.owner, called.argument, now, limit=limit, with_assistant=True,
-                kinds=("message", "memory"), speaker_id=called.asker, threshold=NEAR,
+                kinds=("message", "memory"), speaker_id=called.asker, threshold=memories.NEAR,
             )
         )  # fmt: skip
-        spoken = [hit for hit in hits if _speaks_of(hit, called.argument)]
-        once: dict[str, Hit] = {}  # a fact and the message that told it lead to the same place
-        for hit in spoken or hits:  # what only means the same, where no word is
-            once.setdefault(hit.uid, hit)
-        return list(once.values())
+        on_topic = [hit for hit in hits if _is_on_topic(hit, called.argument)]
+        by_uid: dict[str, Hit] = {}  # a fact and the message that told it share a uid
+        for hit in on_topic or hits:  # hits by meaning only if no word matches
+            by_uid.setdefault(hit.uid, hit)
+        return list(by_uid.values())
 
     async def summary(self, called: Called) -> Reply:
-        """``/summary``: what this conversation has been about, the newest messages included."""
+        """Reply with a summary of this conversation, the newest messages included."""
         conversation_id = await self._agent.conversation_of(called.owner)
         texts = await self.compaction.describe(conversation_id)
         if not texts:
@@ -544,22 +533,22 @@ class CommandService:
         return Reply("\n\n".join([say("summary_title", called.language), *texts]))
 
     async def export(self, called: Called) -> Reply:
-        """``/export``: everything in two files, one to read and one for programs."""
+        """Reply with everything in two files, one to read and one for programs."""
         files = await self._client.run(self.exports.write_files, called)
         return Reply(say("export_done", called.language), files=files)
 
     async def delete_me(self, called: Called) -> Reply:
-        """``/delete_me`` asks twice; this is the first time."""
+        """Ask for the first of two confirmations of ``/delete_me``."""
         if called.owner.is_group:
             return Reply(say("forget_group", called.language))
-        return self._ask(called, "delete_ask", 1)
+        return self._ask_deletion(called, "delete_ask", 1)
 
     async def confirm_deletion(self, called: Called, step: int, asked: int) -> Reply:
-        """A button under one of the two questions; 0 is no.
+        """Handle a button under one of the two questions.
 
         Args:
-            called: Who pressed it.
-            step: Which question it answers with yes.
+            called: The user who pressed it.
+            step: The question (1 or 2) that is answered with yes; 0 is no.
             asked: When that was asked, in seconds since 1970.
         """
         language = called.language
@@ -568,24 +557,24 @@ class CommandService:
         if not -60 <= datetime.now(UTC).timestamp() - asked <= CONFIRM_SECONDS:
             return Reply(say("delete_late", language), is_screen=True)
         if step == 1:
-            return self._ask(called, "delete_ask_again", 2).in_place()
+            return self._ask_deletion(called, "delete_ask_again", 2).in_place()
         await self._agent.erase(called.owner.telegram_user_id)
         return Reply(say("erase_done", language), is_screen=True)
 
-    def _ask(self, called: Called, key: str, step: int) -> Reply:
-        asked = int(datetime.now(UTC).timestamp())
+    def _ask_deletion(self, called: Called, key: str, step: int) -> Reply:
+        now = int(datetime.now(UTC).timestamp())
         language = called.language
         return Reply(
             say(key, language),
             (
-                (Button(say(f"delete_yes_{step}", language), Action("delete", (step, asked))),),
-                (Button(say("erase_no", language), Action("delete", (0, asked))),),
+                (Button(say(f"delete_yes_{step}", language), Action("delete", (step, now))),),
+                (Button(say("erase_no", language), Action("delete", (0, now))),),
             ),
         )
 
 
-def forgotten_reply(found: Forgotten, language: Language) -> Reply:
-    """What was forgotten, and a button that takes it back."""
+def forgotten_reply(found: forgetter.Forgotten, language: Language) -> Reply:
+    """Build the reply about forgotten texts, with an undo button."""
     text = "\n".join(say("forgot", language, text=text) for text in found.texts)
     if found.number is None:
         return Reply(text)
@@ -593,37 +582,37 @@ def forgotten_reply(found: Forgotten, language: Language) -> Reply:
     return Reply(text, ((Button(label, Action("recall", (found.number,))),),))
 
 
-def _listed(text: str, named: Sequence[Named]) -> Reply:
-    """What may be meant, with a button for each that forgets it."""
-    chosen = named[:MAX_CHOICES]
-    lines = [f"{place}. {shortened(one.text, MAX_SNIPPET)}" for place, one in enumerate(chosen, 1)]
+def _choices_reply(text: str, choices: Sequence[forgetter.Named]) -> Reply:
+    """Build a reply with a button per choice, which forgets it."""
+    listed = choices[:MAX_CHOICES]
+    lines = [f"{n}. {shortened(choice.text, MAX_SNIPPET)}" for n, choice in enumerate(listed, 1)]
     buttons = []
-    for place, one in enumerate(chosen, 1):
-        kind, _, number = one.id.partition("-")
+    for n, choice in enumerate(listed, 1):
+        kind, _, number = choice.id.partition("-")
         action = Action("drop", (int(kind == "msg"), int(number)))
-        buttons.append((Button(f"🗑 {place}. {shortened(one.text, MAX_LABEL)}", action),))
+        buttons.append((Button(f"🗑 {n}. {shortened(choice.text, MAX_LABEL)}", action),))
     return Reply("\n".join([text, *lines]), tuple(buttons))
 
 
-def _found_line(place: int, hit: Hit, called: Called) -> str:
-    who = say("search_bot" if hit.speaker == "assistant" else "search_you", called.language)
+def _hit_line(number: int, hit: Hit, called: Called) -> str:
+    author = say("search_bot" if hit.speaker == "assistant" else "search_you", called.language)
     if called.owner.is_group and hit.speaker != "assistant":
-        who = f", {hit.author}" if hit.author else ""
-    if whose := words_of(hit.provenance, hit.author, called.language):
-        who = f", {whose}"
-    said = f"{called.day(hit.said_at)}{who}"
-    text = best_passage(hit.words, terms(called.argument), MAX_SNIPPET)
-    return f"{place}. {said}: {say('quoted', called.language, text=shortened(text, MAX_SNIPPET))}"
+        author = f", {hit.author}" if hit.author else ""
+    if others := voices.words_of(hit.provenance, hit.author, called.language):
+        author = f", {others}"
+    head = f"{called.day(hit.said_at)}{author}"
+    text = sentences.best_passage(hit.words, terms(called.argument), MAX_SNIPPET)
+    return f"{number}. {head}: {say('quoted', called.language, text=shortened(text, MAX_SNIPPET))}"
 
 
-def _speaks_of(hit: Hit, wanted: str) -> bool:
-    """Whether it has a word of what is looked for, or is a fact about it.
+def _is_on_topic(hit: Hit, query: str) -> bool:
+    """Return True if a hit has a word of the query, or is a fact found by its words.
 
-    A search by time alone has no words.
+    A query of times alone has no words.
     """
-    words = frozenset(terms(read_time(wanted, hit.said_at).content))
-    is_fact_of_it = hit.kind == "memory" and (hit.bm25 > 0 or hit.hops is not None)
-    return not words or is_fact_of_it or bool(words.intersection(terms(hit.words)))
+    words = frozenset(terms(time_expressions.read_time(query, hit.said_at).content))
+    is_matching_fact = hit.kind == "memory" and (hit.bm25 > 0 or hit.hops is not None)
+    return not words or is_matching_fact or bool(words.intersection(terms(hit.words)))
 
 
 # In the order of Telegram's menu.
@@ -653,15 +642,15 @@ COMMANDS: Mapping[str, CommandEntry] = {
     )
 }
 
-# What a deep link may open.
-LINKED = frozenset({"help", "memory", "settings", "privacy", "usage", "export", "tools"})
+# Commands that a deep link may run.
+DEEP_LINKS = frozenset({"help", "memory", "settings", "privacy", "usage", "export", "tools"})
 
-# Actions that concern all of a group.
+# Actions that affect a whole group.
 FOR_ADMINS = frozenset(
     {"wipe", "choose", "mode", "language", "length", "remembering", "zone", "zones"}
 )
 
-# What buttons do, by the name of their action; the numbers are untrusted.
+# Handlers of buttons by the name of their action; the numbers of an action are untrusted.
 ACTIONS: Mapping[str, Callable[[CommandService, Called, Action], Awaitable[Reply]]] = {
     "facts": lambda s, who, a: s.screens.page(who, a.number(0, 1), a.number(1)),
     "fact": lambda s, who, a: s.screens.card(who, a.number(0), *a.numbers[1:3]),

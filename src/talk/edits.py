@@ -1,23 +1,22 @@
-"""Messages that their writers edited: the words, and what was made of the words before."""
+"""Edits of messages: store the new text and withdraw what was derived from the old one."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from src.base.owners import Owner
-from src.history.conversation_repo import TelegramOrigin, Written
+from src.history.conversation_repo import NearbyMessage, TelegramOrigin
 from src.history.timeline_repo import DELETE_RESULTS
-from src.memory.cutting import spans
+from src.memory import cutting, turn_context
 from src.memory.forgetting_repo import DELETE_REJECTED, DELETE_SUMMARIES, ForgettingRepository
 from src.memory.question_repo import DELETE_QUESTIONS
-from src.memory.turn_context import wants_privacy
 from src.pg.client import OwnerSteps, PgClient, Transaction, storable
 from src.pg.locks import lock_facts, lock_history
 from src.reading.gate import completes, holds_secret, redact, refers_back
 from src.reminders.reminder_repo import delete_of_message
 
-# The edited message, until the transaction ends; whether nothing came after it but its answer, and
-# which Telegram messages show that.
+# The edited message, locked until the transaction ends: whether the user wrote nothing after it,
+# and which Telegram messages show its answer.
 SELECT_EDITED = """
 SELECT m.id, c.thread_id, message_text(m.content), m.position <= c.extracted_position,
        NOT EXISTS (SELECT 1 FROM messages later
@@ -35,8 +34,8 @@ WHERE c.telegram_user_id = %(user)s AND m.role = 'user' AND NOT m.is_forgotten
 FOR UPDATE OF m
 """
 
-# What its writer wrote in the ten minutes before and after it: the nearest of both.
-SELECT_BESIDE = """
+# The nearest messages of the same sender, within ten minutes before and after.
+SELECT_NEARBY = """
 SELECT n.position > m.position, n.id, message_text(n.content), n.telegram_message_id
 FROM messages m JOIN conversations c ON c.id = m.conversation_id
 JOIN messages n ON n.conversation_id = m.conversation_id AND n.id <> m.id AND n.role = 'user'
@@ -46,7 +45,7 @@ WHERE m.id = %(id)s AND c.owner_id = %(owner)s
 ORDER BY abs(n.position - m.position), abs(n.id - m.id) LIMIT 4
 """
 
-# Its time label stays, and the search reads it again.
+# Replace the text of a message after its time label, and queue it for the search index.
 UPDATE_TEXT = """
 WITH changed AS (
     UPDATE messages m
@@ -60,8 +59,8 @@ WITH changed AS (
 INSERT INTO unindexed_messages SELECT conversation_id, id FROM changed ON CONFLICT DO NOTHING
 """
 
-# It was read for facts before: a job reads it once more, by itself.
-READ_AGAIN = """
+# Queue a message for extraction once more, on its own.
+REQUEUE_FOR_EXTRACTION = """
 INSERT INTO parting_messages (message_id, owner_id, position, content, said_at, sender_id, speaker,
                               mentions)
 SELECT m.id, c.owner_id, m.position, m.content, m.said_at, m.sender_id, m.speaker, m.mentions
@@ -71,14 +70,14 @@ WHERE m.id = %(id)s AND c.owner_id = %(owner)s AND m.provenance = 'typed'
 ON CONFLICT (message_id) DO UPDATE SET content = EXCLUDED.content, left_at = now()
 """
 
-# The answer to the words before goes, with all that hangs on it; its first message in Telegram
-# is where the next one appears.
+# Delete the answer to the old text, and by cascade what refers to it.
 DELETE_ANSWER = """
 DELETE FROM messages a USING messages m, conversations c
 WHERE a.reply_to_id = m.id AND m.id = %(id)s AND c.id = m.conversation_id
   AND c.owner_id = %(owner)s
 """
-UPDATE_SHOWN = """
+# Show the next answer in the first Telegram message of the old one; unset stopped and failed.
+UPDATE_STREAM_MESSAGE = """
 UPDATE messages m SET stream_message_id = %(shown)s, stopped_at = NULL, failed_at = NULL
 FROM conversations c
 WHERE m.id = %(id)s AND c.id = m.conversation_id AND c.owner_id = %(owner)s
@@ -86,16 +85,16 @@ WHERE m.id = %(id)s AND c.id = m.conversation_id AND c.owner_id = %(owner)s
 
 
 @dataclass(frozen=True)
-class Edited:
-    """A message that was edited, as it was before.
+class EditedMessage:
+    """Edited message as it was before the edit.
 
     Attributes:
-        id: Its number.
+        id: Its id.
         thread_id: Its topic, or 0.
-        text: What it said, without the time label.
-        was_read: Whether it was read for facts.
-        is_last: Whether the writer has written nothing since.
-        is_answered: Whether it has an answer.
+        text: Its old text, without the time label.
+        was_read: True if it was read for facts.
+        is_last: True if its sender has written nothing since.
+        is_answered: True if it has an answer.
         shown_in: The Telegram messages that show its answer, or showed it.
     """
 
@@ -109,101 +108,104 @@ class Edited:
 
 
 class EditRepository(OwnerSteps):
-    """The steps of an edit (``take_edit``)."""
+    """Steps of an edit (see ``take_edit``)."""
 
-    def find(self, origin: TelegramOrigin) -> Edited | None:
-        """The stored message, held until the transaction ends; None: it is not in the chat."""
+    def find(self, origin: TelegramOrigin) -> EditedMessage | None:
+        """Return the stored message, locked until the transaction ends; None: not in this chat."""
         rows = self._rows(SELECT_EDITED, **origin.columns())
         if not rows:
             return None
         [(id_, thread_id, text, was_read, is_last, sent, streamed, is_answered)] = rows
-        shown = tuple(sent or ()) or ((streamed,) if streamed is not None else ())
-        return Edited(id_, thread_id, text, was_read, is_last, is_answered, shown)
+        shown_in = tuple(sent or ()) or ((streamed,) if streamed is not None else ())
+        return EditedMessage(id_, thread_id, text, was_read, is_last, is_answered, shown_in)
 
-    def beside(self, edited: Edited) -> tuple[Written, Written]:
-        """What its writer wrote right before it, and right after."""
-        rows = self._rows(SELECT_BESIDE, id=edited.id)
-        nearest = {is_after: Written(*message) for is_after, *message in reversed(rows)}
-        return nearest.get(False, Written()), nearest.get(True, Written())
+    def find_nearby(self, edited: EditedMessage) -> tuple[NearbyMessage, NearbyMessage]:
+        """Return what the same sender wrote right before it, and right after."""
+        rows = self._rows(SELECT_NEARBY, id=edited.id)
+        nearest = {is_after: NearbyMessage(*message) for is_after, *message in reversed(rows)}
+        return nearest.get(False, NearbyMessage()), nearest.get(True, NearbyMessage())
 
-    def set_text(self, edited: Edited, origin: TelegramOrigin, text: str) -> None:
-        """Let it say ``text``; what was summarised, refused or asked of it is made anew."""
+    def set_text(self, edited: EditedMessage, origin: TelegramOrigin, text: str) -> None:
+        """Replace its text; delete the summaries, refusals, tool results and questions of it."""
         self._run(UPDATE_TEXT, **origin.columns(), id=edited.id, content=storable(text))
-        made = (DELETE_SUMMARIES, DELETE_REJECTED, DELETE_RESULTS, DELETE_QUESTIONS)
-        self._run(*made, id=edited.id, ids=[edited.id])
+        derived = (DELETE_SUMMARIES, DELETE_REJECTED, DELETE_RESULTS, DELETE_QUESTIONS)
+        self._run(*derived, id=edited.id, ids=[edited.id])
 
-    def read_again(self, edited: Edited) -> None:
-        """Let a job read it for facts once more."""
-        self._run(READ_AGAIN, id=edited.id)
+    def requeue_for_extraction(self, edited: EditedMessage) -> None:
+        """Queue it to be read for facts once more."""
+        self._run(REQUEUE_FOR_EXTRACTION, id=edited.id)
 
-    def delete_answer(self, edited: Edited) -> None:
-        """Delete its answer, with the reminders that it asked for; the next answer appears where
-        the first message of this one stands.
+    def delete_answer(self, edited: EditedMessage) -> None:
+        """Delete its answer and the reminders that it asked for.
+
+        The next answer appears in the first Telegram message of this one.
         """
         delete_of_message(self._transaction, self._owner, edited.id)
-        shown = next(iter(edited.shown_in), None)
-        self._run(DELETE_ANSWER, UPDATE_SHOWN, id=edited.id, shown=shown)
+        first = next(iter(edited.shown_in), None)
+        self._run(DELETE_ANSWER, UPDATE_STREAM_MESSAGE, id=edited.id, shown=first)
 
 
-What = Literal["unknown", "same", "older", "last"]
+EditKind = Literal["unknown", "same", "older", "last"]
 
 
 @dataclass(frozen=True)
 class EditOutcome:
-    """What an edit was about.
+    """Result of an edit.
 
     Attributes:
-        what: ``unknown``: the message is not kept; ``same``: nothing of its words changed;
-            ``older``: others came after it; ``last``: it waits for a new answer.
-        leftover: Telegram messages of the old answer beside its first, to be deleted.
-        secret: The message, it or one beside it, in which a secret was masked; of an older one.
+        what: ``unknown``: the message is not stored; ``same``: its text did not change;
+            ``older``: other messages came after it; ``last``: it waits for a new answer.
+        leftover: Telegram messages of the old answer but its first, to be deleted.
+        secret: For an older message, the message in which a secret was masked: itself or an
+            adjacent one.
     """
 
-    what: What
+    what: EditKind
     leftover: Sequence[int] = ()
-    secret: Written | None = None
+    secret: NearbyMessage | None = None
 
 
 def take_edit(
     client: PgClient, owner: Owner, origin: TelegramOrigin, text: str, *, is_own: bool
 ) -> EditOutcome:
-    """Let a message say ``text``; facts that only its old words told are retired.
+    """Store the new text of a message, and retire the facts that only its old text told.
 
-    What such a fact had replaced holds again. The answer to the last message is deleted, so that
-    it is given anew. A second call, after a crash, finds a last message without an answer and
-    says so again. All of it is one transaction, and blocks (see ``PgClient.run``).
+    What such a fact had replaced becomes current again. The answer to the last message is
+    deleted, so that it is given again. It is idempotent: after a crash it finds a last message
+    without an answer and returns ``last`` again. All of it is one transaction, and blocks (see
+    ``PgClient.run``).
 
     Args:
-        client: Of the database.
+        client: The database.
         owner: The chat; the topic is the message's own.
-        origin: Where it stands in Telegram.
-        text: What it says now.
-        is_own: Whether its sender typed it, so that it may ask for privacy.
+        origin: Origin of the message in Telegram.
+        text: The new text.
+        is_own: True if its sender typed it, so that it may ask for privacy.
     """
-    said, text = text, redact(text)
-    private = holds_secret(text) or wants_privacy(text, is_own=is_own)
+    original, text = text, redact(text)
+    is_private = holds_secret(text) or turn_context.wants_privacy(text, is_own=is_own)
 
     def work(transaction: Transaction) -> EditOutcome:
         lock_history(transaction, owner.telegram_user_id)
         edited = EditRepository(transaction, owner).find(origin)
         if edited is None:
             return EditOutcome("unknown")
-        place = Owner(owner.telegram_user_id, edited.thread_id)
+        topic = Owner(owner.telegram_user_id, edited.thread_id)
         if edited.text == storable(text):
             unanswered = edited.is_last and not edited.is_answered
             return EditOutcome("last" if unanswered else "same")
-        lock_facts(transaction, place)
-        edits = EditRepository(transaction, place)
-        facts = ForgettingRepository(transaction, place)
+        lock_facts(transaction, topic)
+        edits = EditRepository(transaction, topic)
+        facts = ForgettingRepository(transaction, topic)
         edits.set_text(edited, origin, text)
-        _withdraw(facts, edited, text)
-        this = Written(edited.id, text, origin.message_id)
-        apart = _masked_apart(facts, *edits.beside(edited), this)
-        secret = apart or (this if text != said else None)
-        if private:
+        _retire_facts(facts, edited, text)
+        this = NearbyMessage(edited.id, text, origin.message_id)
+        masked = _mask_nearby(facts, *edits.find_nearby(edited), this)
+        secret = masked or (this if text != original else None)
+        if is_private:
             facts.keep_private(edited.id)
         elif edited.was_read:
-            edits.read_again(edited)
+            edits.requeue_for_extraction(edited)
         if not edited.is_last:
             return EditOutcome("older", secret=secret)
         edits.delete_answer(edited)
@@ -212,17 +214,17 @@ def take_edit(
     return client.in_transaction(work)
 
 
-def _masked_apart(
-    facts: ForgettingRepository, before: Written, after: Written, this: Written
-) -> Written | None:
-    """The message that was masked, since the new words and one beside them make a secret.
+def _mask_nearby(
+    facts: ForgettingRepository, before: NearbyMessage, after: NearbyMessage, this: NearbyMessage
+) -> NearbyMessage | None:
+    """Mask a secret that the new text and an adjacent message form; return the masked message.
 
-    The code of a door stays, private.
+    A household secret (the code of a door) stays, but becomes private.
     """
     pairs = [(before.text, this), (this.text, after)]
     pairs += [(f"{this.text}:", before)] * refers_back(this.text)
     pairs += [(f"{after.text}:", this)] * refers_back(after.text)
-    found = [(completes(said, message.text), message) for said, message in pairs]
+    found = [(completes(hint, message.text), message) for hint, message in pairs]
     for message in {message for secret, message in found if secret and secret.is_household}:
         facts.keep_private(message.id)
     masked = [message for secret, message in found if secret and not secret.is_household]
@@ -231,8 +233,8 @@ def _masked_apart(
     return next(iter(masked), None)
 
 
-def _withdraw(facts: ForgettingRepository, edited: Edited, text: str) -> None:
-    """Retire the facts that only its old words told."""
+def _retire_facts(facts: ForgettingRepository, edited: EditedMessage, text: str) -> None:
+    """Retire the facts that only its old text told."""
     for memory_id, quote, has_others in facts.list_told(edited.id):
-        if not spans(text, quote):
+        if not cutting.spans(text, quote):
             facts.untell(edited.id, memory_id, has_others=has_others)

@@ -1,4 +1,4 @@
-"""The graph in a turn: run, watched, bounded, with references that lead somewhere."""
+"""The graph's run within a turn: streaming, bounds, verified references."""
 
 import logging
 import re
@@ -11,12 +11,9 @@ from typing import Any, cast
 from langchain_core.messages import AnyMessage
 from langgraph.errors import GraphRecursionError
 
-from src.base.errors import StorageError
-from src.base.logs import log_extra
-from src.base.metrics import Metrics
-from src.history.turn_repo import AnswerSource, Changes, TurnRepository
-from src.llm.chat import WAITING
-from src.llm.reply import ModelUsage
+from src.base import errors, logs, metrics
+from src.history.turn_repo import NO_CHANGES, AnswerSource, Changes, TurnRepository
+from src.llm import chat, reply
 from src.memory.citations import References, number_references, reference_names
 from src.memory.retrieval_repo import Hit
 from src.memory.turn_context import TurnContext
@@ -32,96 +29,97 @@ logger = logging.getLogger(__name__)
 
 FENCE = "```"
 CLOSED_CODE = re.compile(r"```|(?<!\w)`[^`\n]+`")
-# What may be the beginning of a reference, of a list of them, of a link, or of code in a line.
-BEGUN = re.compile(r"(?:(?<!\w)`{1,2}[^`\n]{0,60}|[ \t]*\[[^\[\]\n]{0,60}\]?|[ \t]+)\Z")
+# A possible beginning of a reference, a list of references, a link, or inline code.
+UNFINISHED = re.compile(r"(?:(?<!\w)`{1,2}[^`\n]{0,60}|[ \t]*\[[^\[\]\n]{0,60}\]?|[ \t]+)\Z")
 
 
-def cited_sources(
+def resolve_citations(
     text: str, hits: Sequence[Hit], *, asked: str
 ) -> tuple[str, tuple[AnswerSource, ...]]:
-    """The answer with references 1, 2, 3 that all lead somewhere, and what they stand for.
+    """Return the answer with references numbered 1, 2, 3, and their sources.
 
-    A reference leads to a message of the user's; neither a summary nor what the bot said is one.
+    Only messages of the user are sources, neither summaries nor the bot's messages; other
+    references are dropped.
 
     Args:
-        text: As the model wrote it.
-        hits: What the model was shown: its [1] is the first.
-        asked: What is answered; brackets in it are no references.
+        text: The answer as the model wrote it.
+        hits: The hits that the model was shown: its [1] is the first.
+        asked: The message that is answered; brackets in it are no references.
     """
-    numbered, cited = number_references(text, _known(hits), said=_said(asked, hits))
+    numbered, cited = number_references(text, _citable(hits), said=_quotable(asked, hits))
     return numbered, tuple(
-        _source(number, hits[place]) for number, place in enumerate(cited, start=1)
+        _answer_source(number, hits[index]) for number, index in enumerate(cited, start=1)
     )
 
 
-class GrowingReferences:
-    """Shows an answer while it grows, with the numbers that it will have in the end."""
+class StreamedReferences:
+    """Display of a streamed answer with the numbers that its references will have in the end."""
 
     def __init__(
         self, on_text: Callable[[str], None], sources: Callable[[], Sequence[Hit]], *, asked: str
     ) -> None:
-        """Pass on to ``on_text`` what answers ``asked``.
+        """Pass text that answers ``asked`` on to ``on_text``.
 
-        ``sources`` tells what the model has been shown so far: it may search between two pieces.
+        ``sources`` returns the hits the model has been shown so far: it may search in between.
         """
         self._on_text = on_text
         self._sources = sources
         self._asked = asked
         self._references = References()
         self._before = ""  # the last character that was shown
-        self._held = ""
+        self._buffer = ""
         self._is_code = False
 
     def feed(self, piece: str) -> None:
-        """The next piece; what may become a reference or code waits for its end."""
-        self._held += piece
-        flat = CLOSED_CODE.sub(lambda code: "." * len(code[0]), self._before + self._held)
-        begun = BEGUN.search(flat, len(self._before))
-        self._show(len(self._held) if begun is None else begun.start() - len(self._before))
+        """Take the next piece; what may become a reference or code waits for its end."""
+        self._buffer += piece
+        flat = CLOSED_CODE.sub(lambda code: "." * len(code[0]), self._before + self._buffer)
+        match = UNFINISHED.search(flat, len(self._before))
+        self._show(len(self._buffer) if match is None else match.start() - len(self._before))
 
     def flush(self) -> None:
-        """The end of it."""
-        self._show(len(self._held))
+        """Show what is still held back at the end of the answer."""
+        self._show(len(self._buffer))
 
     def _show(self, end: int) -> None:
-        ready, self._held = self._held[:end], self._held[end:]
+        ready, self._buffer = self._buffer[:end], self._buffer[end:]
         self._before = (self._before + ready)[-1:]
-        shown = []
+        parts = []
         for number, part in enumerate(ready.split(FENCE)):
             self._is_code ^= number > 0
-            shown.append(part if self._is_code else self._number(part))
-        if any(shown) or len(shown) > 1:
-            self._on_text(FENCE.join(shown))
+            parts.append(part if self._is_code else self._number(part))
+        if any(parts) or len(parts) > 1:
+            self._on_text(FENCE.join(parts))
 
     def _number(self, part: str) -> str:
         if "[" not in part:
             return part
         hits = self._sources()
-        return self._references.number(part, _known(hits), said=_said(self._asked, hits))
+        return self._references.number(part, _citable(hits), said=_quotable(self._asked, hits))
 
 
-def _known(hits: Sequence[Hit]) -> dict[str, int]:
-    """What an answer may cite: the numbers and ids that the model saw, and which hit it is."""
-    told = {place for place, hit in enumerate(hits) if _is_told(hit)}
-    names = {name: place for name, place in reference_names(hits).items() if place in told}
-    return {str(place + 1): place for place in told} | names
+def _citable(hits: Sequence[Hit]) -> dict[str, int]:
+    """Map each number and id by which the model may cite a hit to the hit's index."""
+    citable = {index for index, hit in enumerate(hits) if _is_citable(hit)}
+    names = {name: index for name, index in reference_names(hits).items() if index in citable}
+    return {str(index + 1): index for index in citable} | names
 
 
-def _said(text: str, hits: Sequence[Hit]) -> list[str]:
-    return [text, *(hit.words for hit in hits if _is_told(hit))]
+def _quotable(text: str, hits: Sequence[Hit]) -> list[str]:
+    return [text, *(hit.words for hit in hits if _is_citable(hit))]
 
 
-def _is_told(hit: Hit) -> bool:
+def _is_citable(hit: Hit) -> bool:
     return hit.kind != "summary" and hit.speaker != "assistant"
 
 
-def _source(number: int, hit: Hit) -> AnswerSource:
+def _answer_source(number: int, hit: Hit) -> AnswerSource:
     memory_id = hit.source_id if hit.kind == "memory" else None
     return AnswerSource(number, hit.uid, hit.words, hit.said_at, hit.message_id, memory_id)
 
 
-class Writing:
-    """What the model has written so far of one answer, passed on and bounded."""
+class AnswerBuffer:
+    """Text that the model has written so far, passed on up to a limit."""
 
     def __init__(
         self, on_text: Callable[[str], None], *, limit: int, on_limit: Callable[[], None]
@@ -129,76 +127,76 @@ class Writing:
         """Pass on at most ``limit`` characters to ``on_text``; call ``on_limit`` at one more."""
         self._on_text = on_text
         self._on_limit = on_limit
-        self._left = limit
+        self._remaining = limit
         self._is_full = False
         self._pieces: list[str] = []
 
     @property
     def text(self) -> str:
-        """All of it."""
+        """The text passed on so far."""
         return "".join(self._pieces)
 
     def add(self, piece: str) -> None:
-        """The next piece."""
-        taken = piece[: self._left]
-        self._left -= len(taken)
-        if taken:
-            self._pieces.append(taken)
-            self._on_text(taken)
-        if len(taken) < len(piece):
+        """Take the next piece."""
+        accepted = piece[: self._remaining]
+        self._remaining -= len(accepted)
+        if accepted:
+            self._pieces.append(accepted)
+            self._on_text(accepted)
+        if len(accepted) < len(piece):
             self._is_full = True
             self._on_limit()
 
     def cut_text(self, language: Language) -> str:
-        """The answer of a model that was stopped at a bound: what there is to see, and why."""
+        """Return the answer of a model stopped at a bound: its visible text and the reason."""
         if not is_visible(self.text):
             return say("took_too_long", language)
-        return _with_ending(self.text, say("cut_long" if self._is_full else "cut_slow", language))
+        return _append(self.text, say("cut_long" if self._is_full else "cut_slow", language))
 
 
-def bounded(text: str, limit: int, language: Language) -> str:
-    """The text, cut with a sentence when it is longer than ``limit`` characters."""
+def truncate(text: str, limit: int, language: Language) -> str:
+    """Return the text, cut to ``limit`` characters and with a notice if it is longer."""
     if len(text) <= limit:
         return text
-    return _with_ending(text[:limit], say("cut_long", language))
+    return _append(text[:limit], say("cut_long", language))
 
 
-def _with_ending(text: str, sentence: str) -> str:
-    """The sentence behind the text, and outside its code."""
+def _append(text: str, sentence: str) -> str:
+    """Append a sentence to the text, outside an open code block."""
     body = text.rstrip()
     if body.count(FENCE) % 2:
         body += f"\n{FENCE}"
     return f"{body}\n\n{sentence}"
 
 
-# Of the graph, as a net below ``assistant.MAX_ROUNDS``: eight rounds that each save a fact take
-# six steps each, and what comes before and after them ten.
+# Steps of the graph, a safety net below ``assistant.MAX_ROUNDS``: eight rounds that each save a
+# fact take six steps each, and the nodes before and after them ten.
 MAX_STEPS = 60
-CALLERS = ("assistant", "summarize", "classify_intent")  # the nodes that call a model first
+MODEL_NODES = ("assistant", "summarize", "classify_intent")  # those that call a model first
 
 
 @dataclass
 class Progress:
-    """What a run has come to, wherever it ends.
+    """State of a run, kept for the case that it ends early.
 
     Attributes:
-        state: As the last node that has ended left it.
-        usage: What the model calls cost so far.
-        changes: What was stored so far.
+        state: State after the last node that has ended.
+        usage: Model calls so far.
+        changes: Changes stored so far.
     """
 
     state: ConversationState = field(default_factory=lambda: ConversationState())
-    usage: list[ModelUsage] = field(default_factory=list)
+    usage: list[reply.ModelUsage] = field(default_factory=list)
     changes: list[Changes] = field(default_factory=list)
 
     def list_sources(self) -> Sequence[Hit]:
-        """What the model was shown so far."""
+        """List the hits that the model was shown so far."""
         return self.state.get("sources", ())
 
     def result(self, text: str, **values: Any) -> TurnResult:
-        """It ends here, and says this."""
+        """Build the turn's result with this text and what the run has done so far."""
         asks, usage = self.state.get("asks"), tuple(self.usage)
-        changes = _joined(self.changes)
+        changes = _merge_changes(self.changes)
         return TurnResult(
             text, self.list_sources(), changes=changes, asks=asks, usage=usage, **values
         )
@@ -206,74 +204,75 @@ class Progress:
 
 @dataclass(eq=False, repr=False)
 class GraphRun:
-    """Runs the graph on the last 30 messages of a turn."""
+    """Runs of the graph on the last 30 messages of a turn."""
 
     _client: PgClient
     _graph: Graph
     _questions: QuestionService
     _settings: GlobalSettingsRepository
-    _metrics: Metrics
+    _metrics: metrics.Metrics
 
     def __post_init__(self) -> None:
-        """Build what it needs on the client."""
+        """Build the repository on the client."""
         self._turns = TurnRepository(self._client)
 
     async def run(self, turn: Turn) -> TurnResult:
-        """Let the graph answer, shown in the turn's view while it is written.
+        """Let the graph answer, streamed to the turn's view.
 
-        What was written, found and stored before the user stops it is kept. So it is when the
-        answer reaches one of its bounds.
+        If the user stops it, or the answer reaches a bound, what was written, found and stored so
+        far is kept.
 
         Raises:
-            ModelUnavailableError: Worth another try.
+            ModelUnavailableError: Worth a retry.
             ModelError: The model refused.
             ConversationGoneError: /new wiped the conversation meanwhile.
         """
         limits, language = self._settings.last_known, turn.incoming.language
         progress = Progress()
-        shown = GrowingReferences(turn.show, progress.list_sources, asked=turn.asked)
-        writing = Writing(
-            shown.feed, limit=limits.answer_max_characters, on_limit=turn.control.cut
+        references = StreamedReferences(turn.show, progress.list_sources, asked=turn.asked)
+        buffer = AnswerBuffer(
+            references.feed, limit=limits.answer_max_characters, on_limit=turn.control.cut
         )
         context = replace(
-            context_of(turn),
-            on_text=writing.add,
+            build_context(turn),
+            on_text=buffer.add,
             on_usage=progress.usage.append,
             on_change=progress.changes.append,
         )
-        await turn.view.open(turn, partial(self._remember_message, turn))
+        # Another attempt continues in the message that shows the beginning.
+        store = partial(self._turns.set_stream_message, turn.conversation_id, turn.message_id)
+        await turn.view.open(turn, partial(self._client.run, store))
         try:
             await turn.control.run(
-                self._follow(turn, context, progress), seconds=limits.answer_max_seconds
+                self._run_graph(turn, context, progress), seconds=limits.answer_max_seconds
             )
         except TurnStoppedError:
-            return progress.result(writing.text, ended="stopped")
+            return progress.result(buffer.text, ended="stopped")
         except TurnCutError:
-            return progress.result(writing.cut_text(language))
+            return progress.result(buffer.cut_text(language))
         except GraphRecursionError:
             return progress.result(say("too_many_steps", language))
         except Exception:
             await self._save_usage(turn, progress.usage)
             raise
-        text = bounded(progress.state.get("answer", ""), limits.answer_max_characters, language)
-        if turn.incoming.mode == "strict":  # all of it is checked before any of it is shown
-            shown.feed(text)
-        shown.flush()
-        return await self._conclude(progress, context, text)
+        text = truncate(progress.state.get("answer", ""), limits.answer_max_characters, language)
+        if turn.incoming.mode == "strict":  # verified as a whole before it is shown
+            references.feed(text)
+        references.flush()
+        return await self._finish(progress, context, text)
 
     async def preview(self, turn: Turn) -> list[AnyMessage]:
-        """The prompt of a turn; no model is called."""
+        """Return the prompt of a turn; no model is called."""
         state = await self._graph.ainvoke(
-            _begun(turn), context=context_of(turn), interrupt_before=CALLERS
+            _initial_state(turn), context=build_context(turn), interrupt_before=MODEL_NODES
         )
         return list(state.get("messages", ()))
 
-    async def _follow(self, turn: Turn, context: TurnContext, progress: Progress) -> None:
-        """Run the graph to its end; the state is known after each of its nodes."""
-        WAITING.set(turn.control.wait)  # of the task that this runs in
-        ids = log_extra(conversation_id=str(turn.conversation_id), message_id=turn.message_id)
+    async def _run_graph(self, turn: Turn, context: TurnContext, progress: Progress) -> None:
+        chat.WAITING.set(turn.control.wait)  # in the context of the current task
+        ids = logs.log_extra(conversation_id=str(turn.conversation_id), message_id=turn.message_id)
         steps = self._graph.astream(
-            _begun(turn),
+            _initial_state(turn),
             context=context,
             config={"recursion_limit": MAX_STEPS},
             stream_mode="values",
@@ -283,8 +282,8 @@ class GraphRun:
                 async for state in states:
                     progress.state = state
 
-    async def _conclude(self, progress: Progress, context: TurnContext, text: str) -> TurnResult:
-        """The answer; where the user is asked something, the question is ours to word."""
+    async def _finish(self, progress: Progress, context: TurnContext, text: str) -> TurnResult:
+        """Build the result of a finished run; a question to the user is worded here."""
         state = progress.state
         result = progress.result(
             text, tools=tuple(state.get("tools_used", ())), intent=state.get("intent")
@@ -296,23 +295,18 @@ class GraphRun:
         question = await self._questions.ask(context, state)
         return replace(result, text=f"{result.text}\n\n{question}".strip(), asks="conflict")
 
-    async def _remember_message(self, turn: Turn, number: int) -> None:
-        """Telegram shows the beginning in this message; another attempt goes on in it."""
-        note = self._turns.set_stream_message
-        await self._client.run(note, turn.conversation_id, turn.message_id, number)
-
-    async def _save_usage(self, turn: Turn, usage: Sequence[ModelUsage]) -> None:
-        """Record the calls of a turn that failed; its error matters more than a failure here."""
+    async def _save_usage(self, turn: Turn, usage: Sequence[reply.ModelUsage]) -> None:
+        """Record the model calls of a failed turn; a failure here must not hide its error."""
         try:
             await self._client.run(self._turns.add_usage, turn.conversation_id, tuple(usage))
-        except StorageError as error:
+        except errors.StorageError as error:
             logger.warning("model usage not recorded", exc_info=error)
 
 
-def context_of(turn: Turn) -> TurnContext:
-    """What the graph is to know of a turn."""
+def build_context(turn: Turn) -> TurnContext:
+    """Return what the graph's nodes know of a turn."""
     incoming = turn.incoming
-    fresh = (entry["id"] for entry in turn.history if entry["position"] >= turn.fresh_from)
+    fresh_ids = (entry["id"] for entry in turn.history if entry["position"] >= turn.fresh_from)
     return TurnContext(
         owner=incoming.owner,
         conversation_id=turn.conversation_id,
@@ -324,7 +318,7 @@ def context_of(turn: Turn) -> TurnContext:
         mode=incoming.mode,
         window_start=turn.window_start,
         is_all_shown=turn.is_all_shown,
-        fresh_from=next(fresh, None),
+        fresh_from=next(fresh_ids, None),
         is_private=incoming.is_private,
         answer_length=incoming.answer_length,
         memory_on=incoming.memory_on,
@@ -334,18 +328,12 @@ def context_of(turn: Turn) -> TurnContext:
     )
 
 
-def _begun(turn: Turn) -> ConversationState:
+def _initial_state(turn: Turn) -> ConversationState:
     return {"history": list(turn.history), "summaries": list(turn.summaries)}
 
 
-def _joined(changes: Sequence[Changes]) -> Changes:
-    """All of them; of several forgettings the last can be taken back."""
-    forgettings = [one.forgetting for one in changes if one.forgetting is not None]
-    return Changes(
-        tuple(number for one in changes for number in one.saved),
-        tuple(number for one in changes for number in one.replaced_by),
-        forgettings[-1] if forgettings else None,
-        # set at once, they come in any order
-        tuple(sorted({number for one in changes for number in one.reminders})),
-        tuple(dict.fromkeys(zone for one in changes for zone in one.zones)),
-    )
+def _merge_changes(changes: Sequence[Changes]) -> Changes:
+    """Merge changes; of several forgettings only the last one can be undone."""
+    merged = sum(changes, NO_CHANGES)
+    reminders = tuple(sorted(set(merged.reminders)))  # those set in parallel come in any order
+    return replace(merged, reminders=reminders, zones=tuple(dict.fromkeys(merged.zones)))

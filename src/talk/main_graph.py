@@ -1,4 +1,4 @@
-"""The graph: nodes and edges.
+"""The graph: its nodes and edges.
 
 assistant: START → init_state → check_facts → load_facts → retrieve_memories → [summarize]
                  → assistant ⇄ tools → update_state_after_tool → (fact saved: check_facts) … → END
@@ -9,8 +9,9 @@ strict: START → retrieve_context
                         → forget: forget_knowledge → END
                         → remind: set_reminder → END
 
-What ``weigh_conflicts`` sets aside, because it denies something important, takes a graph of its
-own, the only one with a checkpointer: a turn that asks nothing writes no checkpoint.
+New facts that ``weigh_conflicts`` sets aside, because they deny something important, go through a
+graph of their own, the only one with a checkpointer: a turn without a question writes no
+checkpoint.
 
 question: confirm_conflicts ‖ → [auto_resolve] → store_knowledge → generate_confirmation → END
 """
@@ -31,14 +32,12 @@ from langgraph.prebuilt import ToolNode, tools_condition
 from langgraph.runtime import Runtime
 from langgraph.types import Command
 
-from src.llm.chat import ModelCaller
-from src.llm.tokens import TokenCounter
+from src.llm import chat, tokens
+from src.memory import prompts, writer
 from src.memory.memories import Memories
 from src.memory.memory_repo import Memory
-from src.memory.prompts import Intent
 from src.memory.retrieval_repo import Hit
 from src.memory.turn_context import TurnContext
-from src.memory.writer import Outcome
 from src.reading.facts import Fact
 from src.reading.voices import Voice
 from src.reminders.reminder_service import ReminderService
@@ -51,18 +50,18 @@ Builder = StateGraph[ConversationState, TurnContext, ConversationState, Conversa
 Node = Callable[..., Awaitable[ConversationState]]
 Route = Callable[[ConversationState], str]
 
-KEPT_TYPES = (Fact, Hit, Memory, Outcome, Voice)  # in the state, beside LangChain's own
-# Where earlier versions had them: a question that they asked names these modules.
+STATE_TYPES = (Fact, Hit, Memory, writer.Outcome, Voice)  # of the state, beside LangChain's own
+# Modules of these types in earlier versions, named by the checkpoints of old questions.
 FORMER_MODULES = {
     "src.facts.fact": Fact,
     "src.memory.retriever": Hit,
     "src.storage.memory_rows": Memory,
     "src.gate.voices": Voice,
 }
-SUMMARIZE_FROM = 0.6  # of the model's context
+SUMMARIZE_FROM = 0.6  # share of the model's context
 
 
-# The nodes, each under its own name; those of a teaching's end are in both graphs.
+# Nodes are named like their functions; the storing nodes are in both graphs.
 STORING_NODES = (strict.auto_resolve, strict.store_knowledge, strict.generate_confirmation)
 NODES = (
     prompt.init_state,
@@ -104,8 +103,8 @@ EDGES = (
     ("forget_knowledge", END),
     ("set_reminder", END),
 )
-Work = Literal["extract_facts", "react_loop", "forget_knowledge", "set_reminder"]
-INTENTS: Mapping[Intent, Work] = {
+IntentNode = Literal["extract_facts", "react_loop", "forget_knowledge", "set_reminder"]
+INTENTS: Mapping[prompts.Intent, IntentNode] = {
     "teach": "extract_facts",
     "solve": "react_loop",
     "forget": "forget_knowledge",
@@ -115,20 +114,20 @@ INTENTS: Mapping[Intent, Work] = {
 
 @dataclass(frozen=True)
 class Models:
-    """The models of the graph, and what their providers are like.
+    """Models of the graph and traits of their providers.
 
     Attributes:
         caller: The chat model.
         summary_llm: The model that summarises.
-        counter: Counts the chat model's tokens.
-        context_size: Tokens that the chat model takes.
-        system_in_history: Whether the provider takes system messages in mid-history.
-        persona: What the operator says of the bot.
+        counter: Token counter of the chat model.
+        context_size: Size of the chat model's context, in tokens.
+        system_in_history: True if the provider accepts system messages in mid-history.
+        persona: The operator's description of the bot.
     """
 
-    caller: ModelCaller
-    summary_llm: ModelCaller
-    counter: TokenCounter
+    caller: chat.ModelCaller
+    summary_llm: chat.ModelCaller
+    counter: tokens.TokenCounter
     context_size: int
     system_in_history: bool = True
     persona: str = ""
@@ -143,16 +142,15 @@ def build_graph(
     lent_tools: assistant.LentTools = tuple,
     tool_runs: ToolHistoryService,
 ) -> Graph:
-    """Wire the nodes together.
+    """Build the graph of a turn.
 
     Args:
         models: The chat model, the summary model, the token counter.
-        tools: What the model may call in assistant mode.
+        tools: The tools that the model may call in assistant mode.
         memories: The memory.
         reminders: The reminders.
-        lent_tools: Returns what it may call besides when a turn begins: tools of servers, which
-            come and go.
-        tool_runs: Runs every tool call, and keeps it.
+        lent_tools: Returns the tools of servers, which come and go, when a turn begins.
+        tool_runs: Runs and stores every tool call.
 
     Returns:
         A graph to ``ainvoke`` with ``{"history": [...], "summaries": [...]}``
@@ -160,46 +158,46 @@ def build_graph(
     """
     offer = assistant.ToolOffer(models.caller, tools, lent_tools)
     parts = {**vars(models), "memories": memories, "reminders": reminders, "offer": offer}
-    builder = _begin(NODES, EDGES, parts)
-    wrapped = ToolNode(
+    builder = _build(NODES, EDGES, parts)
+    tool_node = ToolNode(
         tools, handle_tool_errors=describe_tool_error, awrap_tool_call=tool_runs.run
     )
-    builder.add_node("tools", wrapped)
+    builder.add_node("tools", tool_node)
     builder.add_conditional_edges(START, route_start)
     return builder.compile()
 
 
 def build_question_graph(memories: Memories, checkpointer: BaseCheckpointSaver[str]) -> Graph:
-    """The end of a teaching that waits for the user's decision, for days if need be.
+    """Build the graph that asks the user and finishes a teaching, perhaps days later.
 
     Args:
         memories: The memory.
-        checkpointer: Keeps the paused run; made with ``serde=checkpoint_serde()``.
+        checkpointer: Stores the paused run; made with ``serde=checkpoint_serde()``.
 
     Returns:
         A graph to ``ainvoke`` with ``{"extracted_facts": [...], "conflicts": [...]}``. It pauses
-        at once with the ``RESOLUTIONS``, and to resume with one of them and with the
-        messages that told the facts as ``history``. They stay out of the pause, so that it holds
-        no words but those in question.
+        at once with the ``RESOLUTIONS``. It is resumed with one of them, and with the messages
+        that told the facts as ``history``: they are not part of the checkpoint, which holds no
+        words but those in question.
     """
-    builder = _begin(QUESTION_NODES, STORING_EDGES, {"memories": memories})
+    builder = _build(QUESTION_NODES, STORING_EDGES, {"memories": memories})
     builder.add_edge(START, "confirm_conflicts")
     return builder.compile(checkpointer=checkpointer)
 
 
-def _begin(
+def _build(
     nodes: Iterable[Callable[..., Any]],
     edges: Iterable[tuple[str, str]],
     parts: Mapping[str, Any],
 ) -> Builder:
-    """A graph of these nodes and edges; a node is bound to the ``parts`` that it names."""
+    """Build a graph of these nodes and edges; bind each node to the ``parts`` it names."""
     builder: Builder = StateGraph(ConversationState, context_schema=TurnContext)
     for node in nodes:
-        wanted = signature(node).parameters.keys() & parts.keys()
-        bound = partial(node, **{name: parts[name] for name in wanted})
+        names = signature(node).parameters.keys() & parts.keys()
+        bound = partial(node, **{name: parts[name] for name in names})
         if route := ROUTES.get(node.__name__):
-            ends = get_args(get_type_hints(route)["return"])
-            builder.add_node(node.__name__, _routed(bound, route), destinations=ends)
+            destinations = get_args(get_type_hints(route)["return"])
+            builder.add_node(node.__name__, _with_route(bound, route), destinations=destinations)
         else:
             builder.add_node(node.__name__, bound)
     for start, end in edges:
@@ -207,10 +205,10 @@ def _begin(
     return builder
 
 
-def _routed(node: Node, route: Route) -> Callable[..., Awaitable[Command[str]]]:
-    """The node, whose result says where its route leads.
+def _with_route(node: Node, route: Route) -> Callable[..., Awaitable[Command[str]]]:
+    """Wrap a node so that its result names the next node.
 
-    For a conditional edge LangGraph copies the whole state, to see what the node has changed.
+    For a conditional edge LangGraph would copy the whole state, to see what the node changed.
     """
     takes_runtime = "runtime" in signature(node).parameters
 
@@ -222,65 +220,65 @@ def _routed(node: Node, route: Route) -> Callable[..., Awaitable[Command[str]]]:
 
 
 def checkpoint_serde() -> JsonPlusSerializer:
-    """How a checkpointer writes and reads the state: the types in it, and no others.
+    """Return a serializer that admits the types of the state, and no others.
 
-    It imports a type by the name of its module, so those of ``FORMER_MODULES`` are known, too.
+    It imports a type by the name of its module, so ``FORMER_MODULES`` are made importable.
     """
-    for name, kept in FORMER_MODULES.items():
-        sys.modules.setdefault(name, sys.modules[kept.__module__])
-    former = [(name, kept.__name__) for name, kept in FORMER_MODULES.items()]
-    return JsonPlusSerializer(allowed_msgpack_modules=[*KEPT_TYPES, *former])
+    for name, type_ in FORMER_MODULES.items():
+        sys.modules.setdefault(name, sys.modules[type_.__module__])
+    former = [(name, type_.__name__) for name, type_ in FORMER_MODULES.items()]
+    return JsonPlusSerializer(allowed_msgpack_modules=[*STATE_TYPES, *former])
 
 
 async def route_start(
     state: ConversationState,  # noqa: ARG001  (LangGraph passes the state first)
     runtime: Runtime[TurnContext],
 ) -> Literal["init_state", "retrieve_context"]:
-    """To the prompt, or straight to strict mode, which has no use for it.
+    """Route to the prompt, or straight to strict mode, which does not use it.
 
-    Like the nodes that only compute, it is a coroutine: LangGraph sends plain functions to a
+    It is a coroutine, like the nodes that only compute: LangGraph sends plain functions to a
     worker thread, which costs more than they do.
     """
     return "retrieve_context" if runtime.context.mode == "strict" else "init_state"
 
 
 def route_summary(state: ConversationState) -> Literal["summarize", "assistant"]:
-    """To a summary when the prompt takes 60 % of the context or more."""
+    """Route to a summary if the prompt takes 60 % of the context or more."""
     share = state["current_token_count"] / state["llm_context_size"]
     return "summarize" if share >= SUMMARIZE_FROM else "assistant"
 
 
 def route_tools(state: ConversationState) -> Literal["tools", "__end__"]:
-    """To the tools that the model called, else the turn is over."""
+    """Route to the tools that the model called, else end the turn."""
     return tools_condition(state["messages"])
 
 
 def route_after_tool(state: ConversationState) -> Literal["check_facts", "assistant"]:
-    """A saved fact belongs into the prompt at once, a forgotten one out of it."""
+    """Route a saved fact into the prompt, or a forgotten one out of it, before the next call."""
     return "check_facts" if state["fact_added_in_last_run"] else "assistant"
 
 
-def route_intent(state: ConversationState) -> Work:
-    """What the message does."""
+def route_intent(state: ConversationState) -> IntentNode:
+    """Route to the node of the message's intent."""
     return INTENTS[state["intent"] or "solve"]
 
 
 def route_conflicts(
     state: ConversationState,
 ) -> Literal["auto_resolve", "store_knowledge", "__end__"]:
-    """Conflicts are resolved before anything is stored; what is in question is not stored here."""
+    """Route conflicts to their resolution before anything is stored; end if all is disputed."""
     if state["disputed_facts"] and not state["extracted_facts"]:
         return "__end__"
     return "auto_resolve" if state["conflicts"] else "store_knowledge"
 
 
 def route_resolution(state: ConversationState) -> Literal["auto_resolve", "store_knowledge"]:
-    """Only who says so replaces something important."""
+    """Route to the replacement of important facts only if the user chose it."""
     return "auto_resolve" if state["resolution"] == "replace" else "store_knowledge"
 
 
-# Which way leads on from a node: it sees the state with what the node returns. Where a route
-# leads, the annotation of what it returns says.
+# The route after a node, called with the state updated by the node. Its return annotation lists
+# the destinations.
 ROUTES: Mapping[str, Route] = {
     "retrieve_memories": route_summary,
     "assistant": route_tools,

@@ -1,4 +1,4 @@
-"""The nodes that build the prompt: history, key facts, memories, and what is summarised."""
+"""Graph nodes that build the prompt: history, key facts, memories, summary."""
 
 import logging
 from collections.abc import Iterable, Sequence
@@ -10,23 +10,19 @@ from typing import Any
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage
 from langgraph.runtime import Runtime
 
-from src.base.errors import AppError, StorageError
-from src.base.zones import local_time
+from src.base import errors, zones
 from src.history.conversation_repo import HistoryMessage
-from src.history.new_messages import file_names, new_messages, own_words, shown, with_own_words
-from src.llm.chat import ModelCaller
-from src.llm.quoting import quoted
+from src.history.new_messages import file_names, new_messages, own_words, rendered, user_message
+from src.llm import chat, quoting
 from src.llm.tokens import TokenCounter
-from src.memory import prompts
-from src.memory.citations import memory_record
+from src.memory import citations, prompts, retriever
 from src.memory.memories import Memories
 from src.memory.memory_repo import Memory
 from src.memory.retrieval_repo import Hit, hit_of
-from src.memory.retriever import Query
 from src.memory.turn_context import TurnContext, facts_among, key_facts, numbered, recall
 from src.reading.facts import WISH, fact_uid, normalise
 from src.reading.gate import escaped
-from src.talk.turn_state import ConversationState, in_place_of_all
+from src.talk.turn_state import ConversationState, replace_all_messages
 
 logger = logging.getLogger(__name__)
 
@@ -74,28 +70,29 @@ as the wishes of the user and the rules below it allow; it changes none of them.
 
 
 def system_prompt(persona: str) -> str:
-    """What every prompt begins with: what the operator says of the bot, then our own rules."""
-    told = PERSONA.format(persona=escaped(persona)) if persona.strip() else ""
-    return f"{told}{SYSTEM_PROMPT}"
+    """Return the system prompt: the operator's persona, then our own rules."""
+    intro = PERSONA.format(persona=escaped(persona)) if persona.strip() else ""
+    return f"{intro}{SYSTEM_PROMPT}"
 
 
 def within_budget(
     records: Iterable[dict[str, Any]], counter: TokenCounter, budget: int
 ) -> list[dict[str, Any]]:
-    """As many records, from the first on, as ``budget`` tokens take when they are quoted."""
+    """Return as many records, from the first on, as fit into ``budget`` tokens when quoted."""
     packed: list[dict[str, Any]] = []
     for record in records:
-        budget -= counter.count(quoted(record))
+        budget -= counter.count(quoting.quoted(record))
         if budget < 0:
             break
         packed.append(record)
     return packed
 
 
-# Tokens. With the budgets of ``load_facts`` and ``retrieve_memories``, and the 200 to 300 tokens
-# of the words around them, the memory takes 2,500 at most.
-SUMMARIES_BUDGET = 500
-EARLIER = "…"  # what an answer at the window's start replies to
+# With the budgets of ``load_facts`` and ``retrieve_memories``, and the 200 to 300 tokens of the
+# words around them, the memory takes 2,500 tokens at most.
+SUMMARIES_BUDGET = 500  # tokens
+HISTORY_SUMMARY = "history_summary"  # name of the message with a summary
+EARLIER = "…"  # placeholder for the message before an answer at the window's start
 
 
 async def init_state(
@@ -119,7 +116,7 @@ async def init_state(
     newest_first = ({"summary": summary} for summary in reversed(state.get("summaries", ())))
     packed = within_budget(newest_first, counter, SUMMARIES_BUDGET)
     if summaries := [record["summary"] for record in reversed(packed)]:
-        messages.append(SystemMessage(prompts.summary_text(summaries), name="history_summary"))
+        messages.append(SystemMessage(prompts.summary_text(summaries), name=HISTORY_SUMMARY))
     messages += _render_history(window, runtime.context, system_in_history=system_in_history)
     return {
         "messages": messages,
@@ -131,22 +128,22 @@ async def init_state(
 def _render_history(
     history: Sequence[HistoryMessage], context: TurnContext, *, system_in_history: bool
 ) -> list[AnyMessage]:
-    """The stored messages as the model sees them.
+    """Render the stored messages as the model sees them.
 
-    ``Tools used: ...`` (role ``system``) stays a system message where the provider takes one in
-    mid-history. Elsewhere it stands in brackets before the user message that follows it: never in
-    an assistant message, where the model would learn to imitate it. Messages of users that came
-    one after the other are one message, as they are answered together.
+    ``Tools used: ...`` (role ``system``) stays a system message if the provider takes one in
+    mid-history. Otherwise it stands in brackets before the next user message: never in an
+    assistant message, where the model would learn to imitate it. Consecutive messages of users
+    become one message, as they are answered together.
     """
     messages: list[AnyMessage] = []
     note = ""
     for role, run in groupby(history, key=itemgetter("role")):
         entries = list(run)
         if role == "user":
-            text = "\n".join(shown(entry) for entry in entries)
+            text = "\n".join(rendered(entry) for entry in entries)
             new = new_messages(entries)
             messages.append(
-                with_own_words(
+                user_message(
                     f"{note}{text}",
                     own_words(new),
                     files=file_names(new),
@@ -161,7 +158,7 @@ def _render_history(
         elif role == "system":
             note = "".join(f"[{entry['content']}]\n" for entry in entries)
     if messages and isinstance(messages[0], AIMessage) and not system_in_history:
-        messages.insert(0, HumanMessage(EARLIER))  # these providers begin with a user's message
+        messages.insert(0, HumanMessage(EARLIER))  # these providers require a user message first
     return messages
 
 
@@ -170,7 +167,7 @@ async def check_facts(
 ) -> ConversationState:
     """Fetch the key facts, at first and after one was saved or forgotten.
 
-    A failure costs only them: those that are in the prompt stay there.
+    If that fails, those that are in the prompt stay there.
 
     Reads: ``facts_loaded``, ``fact_added_in_last_run``.
     Updates: ``pending_facts``, ``facts_loaded``, ``fact_added_in_last_run``.
@@ -181,7 +178,7 @@ async def check_facts(
         return {"pending_facts": [], "fact_added_in_last_run": False}
     try:
         facts = await key_facts(memories, runtime.context, changed=changed)
-    except StorageError as error:
+    except errors.StorageError as error:
         logger.warning("the key facts could not be fetched", exc_info=error)
         return {"pending_facts": [], "fact_added_in_last_run": False}
     return {"pending_facts": facts, "facts_loaded": False, "fact_added_in_last_run": False}
@@ -191,7 +188,7 @@ USER_FACTS = "user_facts"
 FACTS_BUDGET = 650  # tokens; see ``init_state``
 MEMORIES = "memories"
 MEMORIES_BUDGET = 1050  # tokens; see ``init_state``
-FRESH_BUDGET = 350  # tokens of that, for the newest key facts
+FRESH_BUDGET = 350  # tokens of MEMORIES_BUDGET, for the newest key facts
 Records = list[dict[str, Any]]
 
 
@@ -202,10 +199,10 @@ async def load_facts(
     counter: TokenCounter,
     system_in_history: bool = True,
 ) -> ConversationState:
-    """Put the key facts right after the system prompt, in place of the ones there before.
+    """Put the key facts right after the system prompt, replacing the previous ones.
 
-    Those that were told since the window moved last stand below the history until it moves again:
-    a fact that is saved leaves what the provider has cached as it is.
+    Facts told since the window last moved stand below the history until it moves again: saving
+    one does not invalidate the prefix that the provider has cached.
 
     Reads: ``pending_facts``, ``facts_loaded``, ``messages``, ``sources``, ``shown_facts``,
     ``fresh_facts``.
@@ -214,30 +211,30 @@ async def load_facts(
     Side effects: none.
     """
     context, pending = runtime.context, state.get("pending_facts", ())
-    sources, known = state.get("sources", []), state.get("shown_facts", frozenset())
+    sources, fact_ids = state.get("sources", []), state.get("shown_facts", frozenset())
     texts = []
     for is_fresh, budget in ((False, FACTS_BUDGET), (True, FRESH_BUDGET)):
         facts = [fact for fact in pending if _is_fresh(fact, context) == is_fresh]
         records = [_fact_record(fact, context.time_zone) for fact in facts]
-        shown = facts[: len(within_budget(records, counter, budget))]
-        numbers, sources = numbered(sources, map(hit_of, shown))
-        texts.append(_facts_text(shown, zip(numbers, records, strict=False)))
-        known = known | {fact.id for fact in shown}
-    kept = [message for message in state["messages"] if message.name != USER_FACTS]
-    are_there = len(kept) < len(state["messages"]) or state.get("fresh_facts")
-    if not any(texts) and (state.get("facts_loaded", False) or not are_there):
+        packed = facts[: len(within_budget(records, counter, budget))]
+        numbers, sources = numbered(sources, map(hit_of, packed))
+        texts.append(_facts_text(packed, zip(numbers, records, strict=False)))
+        fact_ids = fact_ids | {fact.id for fact in packed}
+    rest = [message for message in state["messages"] if message.name != USER_FACTS]
+    has_facts = len(rest) < len(state["messages"]) or state.get("fresh_facts")
+    if not any(texts) and (state.get("facts_loaded", False) or not has_facts):
         return {"facts_loaded": True}
-    prompt = 1 if kept and isinstance(kept[0], SystemMessage) and kept[0].name is None else 0
+    start = 1 if rest and isinstance(rest[0], SystemMessage) and rest[0].name is None else 0
     block: list[AnyMessage] = [SystemMessage(texts[0], name=USER_FACTS)] if texts[0] else []
-    messages = [*kept[:prompt], *block, *kept[prompt:]]
-    messages = _with_fresh(messages, state.get("fresh_facts", ""), texts[1], system_in_history)
+    messages = [*rest[:start], *block, *rest[start:]]
+    messages = _replace_fresh(messages, state.get("fresh_facts", ""), texts[1], system_in_history)
     return {
-        "messages": in_place_of_all(messages),
+        "messages": replace_all_messages(messages),
         "current_token_count": counter.count_messages(messages),
         "facts_loaded": True,
         "fresh_facts": texts[1],
         "sources": sources,
-        "shown_facts": known,
+        "shown_facts": fact_ids,
     }
 
 
@@ -251,29 +248,27 @@ def _fact_record(fact: Memory, time_zone: str) -> dict[str, Any]:
         "n": 0,
         "id": fact_uid(fact.id),
         "kind": fact.memory_type,
-        "said_on": local_time(fact.said_at, time_zone).date().isoformat(),
+        "said_on": zones.local_time(fact.said_at, time_zone).date().isoformat(),
         "text": fact.text,
         **({"speaker": fact.speaker} if fact.speaker else {}),
     }
 
 
 def _facts_text(facts: Sequence[Memory], records: Iterable[tuple[int, dict[str, Any]]]) -> str:
-    """The facts, and beside them the wishes, with their numbers."""
     parts: tuple[Records, Records] = ([], [])
     for fact, (number, record) in zip(facts, records, strict=False):
         parts[fact.relation == WISH].append({**record, "n": number})
     return prompts.key_facts_text(*parts)
 
 
-def _with_fresh(
+def _replace_fresh(
     messages: list[AnyMessage], old: str, new: str, system_in_history: bool
 ) -> list[AnyMessage]:
-    """The newest key facts before the last user message, in place of those there before."""
-    place = _last_asked(messages)
+    index = _last_user_index(messages)
     if old and not system_in_history:
-        text = messages[place].text.replace(f"{old}\n\n", f"{new}\n\n" if new else "", 1)
-        changed = messages[place].model_copy(update={"content": text})
-        return [*messages[:place], changed, *messages[place + 1 :]]
+        text = messages[index].text.replace(f"{old}\n\n", f"{new}\n\n" if new else "", 1)
+        changed = messages[index].model_copy(update={"content": text})
+        return [*messages[:index], changed, *messages[index + 1 :]]
     if not new:
         return messages
     return _insert(messages, new, USER_FACTS, system_in_history=system_in_history)
@@ -287,10 +282,10 @@ async def retrieve_memories(
     counter: TokenCounter,
     system_in_history: bool,
 ) -> ConversationState:
-    """Search for the new message, once a turn, and put what is found right before it.
+    """Search for the new message, once a turn, and put the hits right before it.
 
-    Nothing that is volatile stands above the history, so that providers can cache all of it. What
-    the key facts say already is not said again.
+    Nothing volatile stands above the history, so that providers can cache all of it. Hits that
+    repeat the key facts are left out.
 
     Reads: ``messages``, ``relevant_memories``, ``summaries``, ``sources``, ``shown_facts``,
     ``fresh_facts``.
@@ -302,33 +297,33 @@ async def retrieve_memories(
     if state.get("relevant_memories") is not None:
         return {}
     hits = await _search(state, context, memories)
-    fitting = (memory_record(0, hit, context.time_zone) for hit in hits)  # without numbers yet
+    unnumbered = (citations.memory_record(0, hit, context.time_zone) for hit in hits)
     budget = MEMORIES_BUDGET - counter.count(state.get("fresh_facts", ""))
-    records = within_budget(fitting, counter, budget)
-    shown = hits[: len(records)]
-    numbers, sources = numbered(state.get("sources", ()), shown)
+    records = within_budget(unnumbered, counter, budget)
+    packed = hits[: len(records)]
+    numbers, sources = numbered(state.get("sources", ()), packed)
     now = f"{context.now:%Y-%m-%d %H:%M, %A}"
     records = [{**record, "n": n} for n, record in zip(numbers, records, strict=True)]
     parts = [prompts.memories_text(records, now)] if records else []
-    if wanted := prompts.LENGTHS.get(context.answer_length):
-        parts.append(wanted)
+    if length := prompts.LENGTHS.get(context.answer_length):
+        parts.append(length)
     if not parts:
         return {"relevant_memories": []}
     text = "\n\n".join(parts)
     messages = _insert(state["messages"], text, MEMORIES, system_in_history=system_in_history)
     return {
-        "messages": in_place_of_all(messages),
+        "messages": replace_all_messages(messages),
         "current_token_count": counter.count_messages(messages),
         "relevant_memories": hits if records else [],
         "sources": sources,
-        "shown_facts": state.get("shown_facts", frozenset()) | facts_among(shown),
+        "shown_facts": state.get("shown_facts", frozenset()) | facts_among(packed),
     }
 
 
 async def _search(state: ConversationState, context: TurnContext, memories: Memories) -> list[Hit]:
-    """What was said that fits the message, and does not stand in the prompt already."""
+    """Search for what fits the message and is not in the prompt already."""
     settings = await memories.settings()
-    query = Query(
+    query = retriever.Query(
         context.owner,
         context.text,
         context.now,
@@ -341,100 +336,91 @@ async def _search(state: ConversationState, context: TurnContext, memories: Memo
         is_all_shown=context.is_all_shown,
     )
     hits = await recall(memories, context, query)
-    known = state.get("sources", ())
-    facts, told = facts_among(known), {normalise(hit.words) for hit in known}
+    sources = state.get("sources", ())
+    facts, texts = facts_among(sources), {normalise(hit.words) for hit in sources}
     summaries = set(state.get("summaries", ()))
     return [
         hit
         for hit in hits
         if not (hit.kind == "memory" and hit.source_id in facts)
-        and not (hit.kind == "message" and hit.is_own and normalise(hit.text) in told)
+        and not (hit.kind == "message" and hit.is_own and normalise(hit.text) in texts)
         and not (hit.kind == "summary" and hit.text in summaries)
     ]
 
 
-def _last_asked(messages: Sequence[AnyMessage], default: int = 0) -> int:
-    """The place of the last user message; a turn has one."""
+def _last_user_index(messages: Sequence[AnyMessage], default: int = 0) -> int:
     return max((n for n, m in enumerate(messages) if isinstance(m, HumanMessage)), default=default)
 
 
 def _insert(
     messages: Sequence[AnyMessage], text: str, name: str, *, system_in_history: bool
 ) -> list[AnyMessage]:
-    """A block before the last user message; within it where no system message may stand."""
-    place = _last_asked(messages)
+    """Insert a block before the last user message, or into it without system messages."""
+    index = _last_user_index(messages)
     if system_in_history:
         block: AnyMessage = SystemMessage(text, name=name)
-        return [*messages[:place], block, *messages[place:]]
-    asked = messages[place].model_copy(update={"content": f"{text}\n\n{messages[place].text}"})
-    return [*messages[:place], asked, *messages[place + 1 :]]
+        return [*messages[:index], block, *messages[index:]]
+    changed = messages[index].model_copy(update={"content": f"{text}\n\n{messages[index].text}"})
+    return [*messages[:index], changed, *messages[index + 1 :]]
 
 
-TAIL = 0.3  # of the context, for the messages that stay as they are
-HISTORY_SUMMARY = "history_summary"
+TAIL = 0.3  # share of the context for the messages that are not summarised
 
 
 async def summarize(
     state: ConversationState,
     runtime: Runtime[TurnContext],
     *,
-    summary_llm: ModelCaller,
+    summary_llm: chat.ModelCaller,
     counter: TokenCounter,
 ) -> ConversationState:
-    """Put a summary in place of the oldest messages; the newest stay, and always the last.
+    """Replace the oldest messages with a summary; the newest stay, and always the last.
 
-    A summary that fails leaves the oldest messages out without one: the turn goes on.
+    If the summary fails, the oldest messages are dropped without one: the turn goes on.
 
     Reads: ``messages``, ``llm_context_size``.
     Updates: ``messages``, ``current_token_count``, ``last_summary_ts``.
     Side effects: one model call.
     """
-    prefix, head, tail = _split(state["messages"], state["llm_context_size"], counter)
+    prefix, head, tail = _split_history(state["messages"], state["llm_context_size"], counter)
     if not head:
         return {}
-    summary = await _summary_of(head, runtime.context, summary_llm)
+    texts = [{"role": message.type, "text": str(message.text)} for message in head]
     block: list[AnyMessage] = []
-    if summary:
-        block = [SystemMessage(prompts.summary_text([summary]), name=HISTORY_SUMMARY)]
+    try:
+        summary = await summary_llm.text(
+            prompts.summary_messages(texts), purpose="summary", on_usage=runtime.context.on_usage
+        )
+        if summary:
+            block = [SystemMessage(prompts.summary_text([summary]), name=HISTORY_SUMMARY)]
+    except errors.AppError as error:
+        logger.warning("the history is cut without a summary", exc_info=error)
     messages = [*prefix, *block, *tail]
     return {
-        "messages": in_place_of_all(messages),
+        "messages": replace_all_messages(messages),
         "current_token_count": counter.count_messages(messages),
         "last_summary_ts": datetime.now(UTC),
     }
 
 
-def _split(
+def _split_history(
     messages: Sequence[AnyMessage], context_size: int, counter: TokenCounter
 ) -> tuple[list[AnyMessage], list[AnyMessage], list[AnyMessage]]:
-    """What stays in front, what is summarised, what stays at the end.
+    """Split into the prefix of system messages, the part to summarise, and the tail.
 
     A turn is never cut: the tail begins with a user message.
     """
-    front = 0
-    while front < len(messages) and isinstance(messages[front], SystemMessage):
-        front += 1
-    last = _last_asked(messages, front)
-    while last > front and isinstance(messages[last - 1], SystemMessage):
+    prefix = 0
+    while prefix < len(messages) and isinstance(messages[prefix], SystemMessage):
+        prefix += 1
+    last = _last_user_index(messages, prefix)
+    while last > prefix and isinstance(messages[last - 1], SystemMessage):
         last -= 1  # the memories belong to the message after them
     start, tokens = last, counter.count_messages(messages[last:])
-    for place in range(last - 1, front - 1, -1):
-        tokens += counter.count_messages([messages[place]])
+    for index in range(last - 1, prefix - 1, -1):
+        tokens += counter.count_messages([messages[index]])
         if tokens > TAIL * context_size:
             break
-        if isinstance(messages[place], HumanMessage):
-            start = place
-    return list(messages[:front]), list(messages[front:start]), list(messages[start:])
-
-
-async def _summary_of(
-    head: Sequence[AnyMessage], context: TurnContext, summary_llm: ModelCaller
-) -> str:
-    texts = [{"role": message.type, "text": str(message.text)} for message in head]
-    try:
-        return await summary_llm.text(
-            prompts.summary_messages(texts), purpose="summary", on_usage=context.on_usage
-        )
-    except AppError as error:
-        logger.warning("the history is cut without a summary", exc_info=error)
-        return ""
+        if isinstance(messages[index], HumanMessage):
+            start = index
+    return list(messages[:prefix]), list(messages[prefix:start]), list(messages[start:])

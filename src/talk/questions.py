@@ -1,4 +1,4 @@
-"""Questions that wait for the user: asked, answered and expired; the graph's state meanwhile."""
+"""Questions to the user about disputed facts: asking, settling, expiry; their checkpoints."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ from src.memory.question_repo import Question, QuestionRepository
 from src.memory.turn_context import TurnContext, changes_of
 from src.pg.client import PgClient
 from src.pg.connection import LIBPQ_OPTIONS
-from src.talk.main_graph import Graph, build_question_graph
-from src.talk.strict import question_text
+from src.talk import main_graph, strict
 from src.talk.turn_state import ConversationState, Resolution, Settlement
 from src.texts import choose_language, say
 
@@ -29,22 +28,20 @@ if TYPE_CHECKING:
     from langgraph.checkpoint.serde.base import SerializerProtocol
     from psycopg_pool import AsyncConnectionPool
 
-# LangGraph's checkpointer on our PostgreSQL: a connection that is made when a turn pauses.
-#
-# The library speaks psycopg, as the queue does, and holds a lock around each of its calls, so one
-# connection is all that it can use.
+# LangGraph's checkpointer uses psycopg, as the queue does, and holds a lock around each of its
+# calls, so it cannot use more than one connection.
 
 POOL_TIMEOUT = 8.0  # seconds to wait for the connection, as for a statement
-IDLE_SECONDS = 60.0  # after which it is closed: questions are rare
+IDLE_SECONDS = 60.0  # before an idle connection is closed: questions are rare
 
 
 class CheckpointStore:
-    """Opens the checkpointer when it is first needed; its tables are those of migration 0105."""
+    """LangGraph's checkpointer, connected on demand; migration 0105 creates its tables."""
 
     def __init__(
         self, dsn: str, serde: SerializerProtocol, *, timeout: float = POOL_TIMEOUT
     ) -> None:
-        """Nothing is connected yet; ``timeout`` is how long to wait for it, in seconds."""
+        """Create it unconnected; ``timeout`` is how long to wait for a connection, in seconds."""
         self._dsn = dsn
         self._timeout = timeout
         self._serde = serde
@@ -52,8 +49,8 @@ class CheckpointStore:
         self._pool: AsyncConnectionPool[Any] | None = None
 
     async def open(self) -> BaseCheckpointSaver[str]:
-        """A checkpointer; it connects when it is asked something."""
-        # Imported here: the console has no psycopg, and most processes never ask a question.
+        """Return a checkpointer, which connects at its first query."""
+        # Imported late: the console has no psycopg, and most processes never ask a question.
         from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
         from psycopg.rows import dict_row
 
@@ -79,20 +76,20 @@ class CheckpointStore:
         return AsyncPostgresSaver(self._pool, serde=self._serde)
 
     async def close(self) -> None:
-        """Close what was opened."""
+        """Close the pool if it was opened."""
         if self._pool is not None:
             await self._pool.close()
 
 
 @contextmanager
 def checkpoint_errors() -> Iterator[None]:
-    """What the library's connection raises, as ours.
+    """Translate the errors of the checkpointer's connection into ours.
 
     Raises:
         ConversationGoneError: The question was deleted while its run was paused or resumed.
         StorageError: The database is away, or refused a statement.
     """
-    import psycopg  # see ``CheckpointStore.open``
+    import psycopg  # late, as in ``CheckpointStore.open``
     from psycopg_pool import PoolClosed, PoolTimeout
 
     try:
@@ -103,36 +100,36 @@ def checkpoint_errors() -> Iterator[None]:
         raise StorageUnavailableError("the connection for checkpoints broke") from error
     except psycopg.Error as error:
         name = type(error).__name__
-        told = f"PostgreSQL refused a checkpoint: {name}"
-        raise StorageRejectedError(told, error.sqlstate) from error
+        message = f"PostgreSQL refused a checkpoint: {name}"
+        raise StorageRejectedError(message, error.sqlstate) from error
 
 
 PAUSE = "confirm_conflicts"  # the node that asks
 
 
 class QuestionService:
-    """Pauses the graph with a question, and resumes it with the answer.
+    """Pauses the graph with a question, and resumes it with the user's decision.
 
-    The state of the paused run stands in LangGraph's checkpoint, and holds no words but those in
-    question. A question of its own row says to whom it belongs and when it is over.
+    LangGraph's checkpoint has the state of the paused run, with no words but those in question.
+    A row of ``open_questions`` has its owner and its expiry.
     """
 
     def __init__(self, client: PgClient, memories: Memories, checkpoints: CheckpointStore) -> None:
-        """Ask about ``memories``; pause in ``checkpoints``. Nothing is connected yet."""
+        """Ask about ``memories``, and pause in ``checkpoints``; nothing connects yet."""
         self._client = client
         self._memories = memories
         self._checkpoints = checkpoints
         self._questions = QuestionRepository(client)
 
     async def ask(self, context: TurnContext, state: ConversationState) -> str:
-        """Pause over what a turn has set aside; a second call for it begins anew.
+        """Pause over the facts that a turn has set aside; a retry replaces the first question.
 
         Args:
-            context: Of the turn.
-            state: Its end, with ``disputed_facts`` and ``disputes``.
+            context: Context of the turn.
+            state: Final state of the turn, with ``disputed_facts`` and ``disputes``.
 
         Returns:
-            The question.
+            The text of the question.
 
         Raises:
             ConversationGoneError: The message was deleted meanwhile.
@@ -145,47 +142,46 @@ class QuestionService:
             language=context.language, pairs=pairs,
         )  # fmt: skip
         facts, conflicts = state["disputed_facts"], state["disputes"]
-        begun: ConversationState = {"extracted_facts": facts, "conflicts": conflicts}
-        # One checkpoint, of the pause: nothing is stored before it that could be lost.
-        await self._run(begun, context, thread, durability="exit")
-        return question_text(facts, conflicts, context.language)
+        initial: ConversationState = {"extracted_facts": facts, "conflicts": conflicts}
+        # One checkpoint, at the pause: nothing is stored before it that could be lost.
+        await self._run_graph(initial, context, thread, durability="exit")
+        return strict.question_text(facts, conflicts, context.language)
 
     async def settle(self, called: Called, answer_id: int, resolution: Resolution) -> Settlement:
-        """Resume what an answer of the bot's asks; ``close`` has to follow.
+        """Resume the run that an answer asks about; the caller has to ``close`` it afterwards.
 
-        It may be called again after a crash at any point: what was stored is not stored twice,
-        and the first decision stays.
+        It is idempotent, and may be retried after a crash at any point: the first decision stays.
 
         Args:
-            called: Who decides, and whose question it is: in a group only the author of the
-                message may.
-            answer_id: The answer that asks; anybody may have sent any number.
-            resolution: What holds.
+            called: The user who decides. In a group only the author of the message may.
+            answer_id: The answer that asks; an untrusted number.
+            resolution: The decision.
 
         Raises:
-            ConversationGoneError: It was deleted in the middle.
+            ConversationGoneError: The question was deleted meanwhile.
             StorageError: The database is away.
         """
         question = await self._client.run(self._questions.find, called.owner, answer_id)
-        gone = say("conflict_gone", called.language)
+        gone_text = say("conflict_gone", called.language)
         if question is None:
-            return Settlement("gone", gone, gone)
+            return Settlement("gone", gone_text, gone_text)
         if question.is_over:
             return Settlement("over", "", question.text, question.changes)
         if question.thread is None:
-            return Settlement("gone", gone, f"{question.text}\n\n{gone}")
+            return Settlement("gone", gone_text, f"{question.text}\n\n{gone_text}")
         if called.asker not in (None, question.sender_id):
             refusal = say("conflict_not_yours", choose_language(question.language))
-            return Settlement("not_his", refusal, f"{question.text}\n\n{refusal}")
+            return Settlement("not_theirs", refusal, f"{question.text}\n\n{refusal}")
         return await self._resume(called, question, resolution)
 
     async def close(self, owner: Owner, settlement: Settlement, *, is_shown: bool = False) -> None:
-        """End the question, when what came of it is said, or about to be; a second call is none.
+        """Close the question once its outcome is told, or about to be; idempotent.
 
         Args:
-            owner: Whose it is.
-            settlement: What came of it.
-            is_shown: Whether it stands below the question already; else Telegram is told.
+            owner: Its owner.
+            settlement: Its outcome.
+            is_shown: True if the outcome stands below the question already; else a job adds it
+                there.
 
         Raises:
             StorageError: The database is away.
@@ -197,7 +193,7 @@ class QuestionService:
             )  # fmt: skip
 
     async def expire(self, time_zone: str) -> int:
-        """Close what nobody has answered for a week: what was known stays; returns how many.
+        """Close questions without an answer for a week, keep the known facts, return their number.
 
         ``time_zone`` is the default one.
 
@@ -210,66 +206,66 @@ class QuestionService:
                 settlement = Settlement("gone", "", "", thread=entry.thread)
             else:
                 language, now = choose_language(entry.language), datetime.now(UTC)
-                nobody = Called(entry.owner, language, now, time_zone)
-                settlement = await self.settle(nobody, entry.answer_id, "old")
+                called = Called(entry.owner, language, now, time_zone)  # no member to check
+                settlement = await self.settle(called, entry.answer_id, "old")
             await self.close(entry.owner, settlement)
         return len(expired)
 
     async def aclose(self) -> None:
-        """Close the connection, if there is one."""
+        """Close the connection."""
         await self._checkpoints.close()
 
     async def _resume(
         self, called: Called, question: Question, resolution: Resolution
     ) -> Settlement:
-        thread, context = question.thread or "", _context(called, question)
-        values, coming = await self._state(thread)
-        if PAUSE in coming or not values:  # else it is decided, and not told yet
+        thread, context = question.thread or "", _build_context(called, question)
+        values, next_nodes = await self._load_state(thread)
+        if PAUSE in next_nodes or not values:  # else it is decided, but the outcome is not told
             if question.is_expired:
-                return _ended(question, say("conflict_expired", context.language))
-            if question.is_stale or not values:  # or the process died before the run was paused
-                return _ended(question, say("conflict_gone", context.language))
-            told = await self._client.run(self._questions.list_told, called.owner, thread)
-            command: Command[str] = Command(resume=resolution, update={"history": told})
-            values = await self._run(command, context, thread, durability="sync")
-        elif coming:
-            values = await self._run(None, context, thread, durability="sync")
+                return _settle_with(question, say("conflict_expired", context.language))
+            if question.is_stale or not values:  # no values: the process died before the pause
+                return _settle_with(question, say("conflict_gone", context.language))
+            history = await self._client.run(self._questions.list_told, called.owner, thread)
+            command: Command[str] = Command(resume=resolution, update={"history": history})
+            values = await self._run_graph(command, context, thread, durability="sync")
+        elif next_nodes:
+            values = await self._run_graph(None, context, thread, durability="sync")
         changes = changes_of(values.get("outcomes", ()))
-        kept_both = values.get("resolution") == "both"
-        return _ended(question, values["answer"], changes=changes, keeps_both=kept_both)
+        keeps_both = values.get("resolution") == "both"
+        return _settle_with(question, values["answer"], changes=changes, keeps_both=keeps_both)
 
-    async def _state(self, thread: str) -> tuple[ConversationState, Sequence[str]]:
-        """What a run has come to, and the nodes that come next; empty where it never paused."""
-        graph = await self._graph()
+    async def _load_state(self, thread: str) -> tuple[ConversationState, Sequence[str]]:
+        """Return the state of a run and its next nodes; both are empty if it never paused."""
+        graph = await self._open_graph()
         with checkpoint_errors():
             snapshot = await graph.aget_state(_config(thread))
         return cast("ConversationState", snapshot.values), snapshot.next
 
-    async def _run(
+    async def _run_graph(
         self,
-        begun: ConversationState | Command[str] | None,
+        graph_input: ConversationState | Command[str] | None,
         context: TurnContext,
         thread: str,
         *,
         durability: Literal["exit", "sync"],
     ) -> ConversationState:
-        # Each step of a resumed run is kept ("sync"): a second attempt goes on behind them.
-        graph = await self._graph()
+        # A resumed run checkpoints each step ("sync"), so that a retry continues after it.
+        graph = await self._open_graph()
         with checkpoint_errors():
             state = await graph.ainvoke(
-                begun, context=context, config=_config(thread), durability=durability
+                graph_input, context=context, config=_config(thread), durability=durability
             )
         return cast("ConversationState", state)
 
-    async def _graph(self) -> Graph:
-        return build_question_graph(self._memories, await self._checkpoints.open())
+    async def _open_graph(self) -> main_graph.Graph:
+        return main_graph.build_question_graph(self._memories, await self._checkpoints.open())
 
 
 def _config(thread: str) -> RunnableConfig:
     return {"configurable": {"thread_id": thread}}
 
 
-def _context(called: Called, question: Question) -> TurnContext:
+def _build_context(called: Called, question: Question) -> TurnContext:
     return TurnContext(
         owner=called.owner,
         conversation_id=question.conversation_id,
@@ -283,8 +279,8 @@ def _context(called: Called, question: Question) -> TurnContext:
     )
 
 
-def _ended(
+def _settle_with(
     question: Question, said: str, *, changes: Changes = NO_CHANGES, keeps_both: bool = False
 ) -> Settlement:
-    shown, made = f"{question.text}\n\n{said}", question.changes + changes
-    return Settlement("settled", said, shown, made, question.thread, keeps_both)
+    shown, all_changes = f"{question.text}\n\n{said}", question.changes + changes
+    return Settlement("settled", said, shown, all_changes, question.thread, keeps_both)

@@ -1,7 +1,7 @@
-"""The nodes of strict mode: teach, solve, forget, remind.
+"""Graph nodes of strict mode: teach, solve, forget, remind.
 
-Teaching writes no word by a model: what is told or asked of facts are sentences of ours. Solving
-uses facts and the user's own words, nothing that a model wrote.
+In teaching a model writes no word: confirmations and questions about facts are our sentences.
+Solving uses facts and the user's own words, nothing that a model wrote.
 """
 
 import logging
@@ -12,18 +12,16 @@ from typing import Any
 from langgraph.runtime import Runtime
 from langgraph.types import interrupt
 
-from src.base.errors import AppError
-from src.base.owners import Called
+from src.base import errors, owners
 from src.history.conversation_repo import HistoryMessage
 from src.history.new_messages import last_answer, new_messages, own_words, record, strip_time_label
 from src.history.turn_repo import Asks, Changes
 from src.llm.chat import ModelCaller
-from src.memory import prompts
+from src.memory import prompts, search_index_repo
 from src.memory.citations import context_records, hit_id, number_references, reference_names
 from src.memory.memories import Memories
 from src.memory.retrieval_repo import Hit
 from src.memory.retriever import Query
-from src.memory.search_index_repo import DocumentKind
 from src.memory.tools import describe_saved, find_said, told_of
 from src.memory.turn_context import TurnContext, changes_of, recall, refusal
 from src.memory.writer import Outcome
@@ -41,13 +39,13 @@ MAX_TEXT = 500  # characters of a fact in a question
 
 
 def confirmation_text(outcomes: Sequence[Outcome], language: Language) -> str:
-    """What became of the facts of a message, a line each."""
+    """Return the outcomes of a message's facts, a line each."""
     lines = dict.fromkeys(describe_saved(told_of(outcome), language) for outcome in outcomes)
     return "\n".join(lines) or say("taught_nothing", language)
 
 
 def question_text(facts: Sequence[Fact], conflicts: Sequence[Conflict], language: Language) -> str:
-    """Which of the facts holds: each pair in a line, then the question."""
+    """Return the question which facts are right, with each pair in a line."""
     lines = [
         say(
             "conflict_pinned" if conflict.get("pinned") else "conflict_important",
@@ -60,8 +58,8 @@ def question_text(facts: Sequence[Fact], conflicts: Sequence[Conflict], language
     return "\n".join([*lines, say("conflict_ask", language)])
 
 
-TAUGHT: tuple[DocumentKind, ...] = ("memory", "message")
-MIN_TEXT = 5  # characters; shorter ones say nothing
+TAUGHT_KINDS: tuple[search_index_repo.DocumentKind, ...] = ("memory", "message")
+MIN_TEXT = 5  # characters; shorter texts state nothing
 
 
 async def search_taught(
@@ -73,15 +71,15 @@ async def search_taught(
     limit: int,
     with_retired: bool = False,
 ) -> list[Hit]:
-    """Facts and statements of the user that fit ``text``.
+    """Search facts and statements of the user.
 
     Args:
         memories: The memory.
         context: The turn; its own message is left out.
-        history: Ends with the message that is answered.
-        text: What to look for.
-        limit: How many at most.
-        with_retired: Also what was replaced, if the text asks for what was before.
+        history: Messages up to the one that is answered.
+        text: The text to search for.
+        limit: The most hits to return.
+        with_retired: True to include retired facts, if the text asks for the past.
     """
     settings = await memories.settings()
     query = Query(
@@ -92,16 +90,15 @@ async def search_taught(
         threshold=settings.memory_retrieve_threshold,
         conversation_id=context.conversation_id,
         before_position=history[-1]["position"] if history else 0,
-        kinds=TAUGHT,
+        kinds=TAUGHT_KINDS,
         speaker_id=context.speaker_id,
     )
     hits = await recall(memories, context, query)
-    taught = [hit for hit in hits if hit.is_own and _tells(hit)]
+    taught = [hit for hit in hits if hit.is_own and _is_statement(hit)]
     return [hit for hit in taught if with_retired or not hit.retired][:limit]
 
 
-def _tells(hit: Hit) -> bool:
-    """A question tells nothing, neither does a word."""
+def _is_statement(hit: Hit) -> bool:
     text = hit.text.strip()
     return len(text) >= MIN_TEXT and not text.endswith("?")
 
@@ -124,27 +121,27 @@ async def retrieve_context(
 async def classify_intent(
     state: ConversationState, runtime: Runtime[TurnContext], *, caller: ModelCaller
 ) -> ConversationState:
-    """Tell teaching, asking and forgetting apart; what comes of it is told by the same call.
+    """Read the message's intent, and in the same call what the next node needs of it.
 
     Reads: ``history``, ``retrieved_context``.
     Updates: ``intent``, ``extracted_facts``, ``search_query``, ``answer``.
-    Side effects: one model call; none where a rule reads that a reminder is to change.
+    Side effects: one model call; none if a rule reads that a reminder is to change.
     """
     context = runtime.context
     is_own = bool(own_words(new_messages(state["history"])))
     if is_own and names_reminder(context.text):
         return {"intent": "remind", "extracted_facts": [], "search_query": "", "answer": ""}
-    read = await _understand(state["history"], state["retrieved_context"], context, caller)
-    intent = read.intent if is_own else "solve"  # what others say wishes nothing
+    result = await _understand(state["history"], state["retrieved_context"], context, caller)
+    intent = result.intent if is_own else "solve"  # words of others order nothing
     return {
         "intent": intent,
-        "extracted_facts": [fact for fact in read.facts if fact.text],
-        "search_query": _query_of(read),
-        "answer": read.answer if intent == "solve" else "",
+        "extracted_facts": [fact for fact in result.facts if fact.text],
+        "search_query": _search_query(result),
+        "answer": result.answer if intent == "solve" else "",
     }
 
 
-RECENT = 4  # messages before the new ones, so that "he" can be understood
+RECENT = 4  # messages before the new ones, which pronouns refer to
 RECENT_TEXT = 500  # characters of each
 
 
@@ -155,30 +152,33 @@ async def _understand(
     caller: ModelCaller,
     *searched: Mapping[str, Any],
 ) -> prompts.Understanding:
-    """What the new messages do, and the answer, if these quotes suffice for it."""
+    """Ask the model for the intent of the new messages, and an answer if the quotes suffice.
+
+    ``searched`` is the state of the search, once there was one.
+    """
     new = new_messages(history)
     before = [entry for entry in history if entry not in new][-RECENT:]
     recent = [record(m, RECENT_TEXT) for m in before if m["role"] in ("user", "assistant")]
-    said, quotes = [record(entry) for entry in new], context_records(hits, context)
+    messages, quotes = [record(entry) for entry in new], context_records(hits, context)
     return await caller.structured(
-        prompts.understanding_messages(said, recent, quotes, searched),
+        prompts.understanding_messages(messages, recent, quotes, searched),
         prompts.Understanding,
         purpose="reason" if searched else "classify",
         on_usage=context.on_usage,
     )
 
 
-def _query_of(read: prompts.Understanding) -> str:
-    return read.query.strip()[:500]
+def _search_query(result: prompts.Understanding) -> str:
+    return result.query.strip()[:500]
 
 
-MAX_FACTS = 20  # of one message
+MAX_FACTS = 20  # facts of one message
 
 
 async def extract_facts(
     state: ConversationState, runtime: Runtime[TurnContext], *, caller: ModelCaller
 ) -> ConversationState:
-    """Take over the facts that ``classify_intent`` found; ask for them when it found none.
+    """Take over the facts that ``classify_intent`` found; ask for them if it found none.
 
     Reads: ``extracted_facts``, ``history``.
     Updates: ``extracted_facts``.
@@ -199,7 +199,7 @@ async def extract_facts(
     return {"extracted_facts": facts[:MAX_FACTS]}
 
 
-CANDIDATES = 5  # known facts that a new one is compared with
+CANDIDATES = 5  # known facts that are compared with a new one
 
 
 async def check_conflicts(
@@ -211,7 +211,7 @@ async def check_conflicts(
 ) -> ConversationState:
     """Search known facts like the new ones; ask the model about all of them in one call.
 
-    When nothing similar is known there is nothing to ask. A failed call finds no conflict: the
+    Without similar facts the model is not asked. If the call fails there are no conflicts: the
     facts are stored, and what a rule can decide is decided then.
 
     Reads: ``extracted_facts``.
@@ -230,7 +230,7 @@ async def check_conflicts(
             purpose="conflicts",
             on_usage=context.on_usage,
         )
-    except AppError as error:
+    except errors.AppError as error:
         logger.warning("conflicts could not be checked", exc_info=error)
         return {"conflicts": []}
     conflicts: list[Conflict] = [
@@ -244,7 +244,7 @@ async def check_conflicts(
 async def _list_similar(
     facts: Sequence[Fact], context: TurnContext, memories: Memories
 ) -> dict[int, str]:
-    """Texts of known facts that are close to a new one and not the same, by id."""
+    """Return texts of known facts that are similar but not equal to a new one, by id."""
     threshold = (await memories.settings()).memory_dedup_threshold
     known: dict[int, str] = {}
     for fact in facts:
@@ -257,9 +257,9 @@ async def _list_similar(
 
 
 async def auto_resolve(state: ConversationState) -> ConversationState:
-    """Accept what the user teaches now, once per known fact: strict mode knows nothing better.
+    """Accept the new facts, one conflict per known fact: strict mode trusts what the user teaches.
 
-    The old fact is retired, not deleted, and one tap takes it back.
+    The old fact is retired, not deleted, and one tap restores it.
 
     Reads: ``conflicts``.
     Updates: ``accepted_conflicts``.
@@ -274,8 +274,8 @@ async def weigh_conflicts(
 ) -> ConversationState:
     """Set aside the new facts that would replace a pinned fact, or one of importance 8 or more.
 
-    It asks the memory what storing them would retire, so that what only a rule finds counts like
-    what the model found. The others go on as if those had not been said.
+    The memory is asked what storing them would retire, so that conflicts found by a rule count
+    like those found by the model. The other facts go on without them.
 
     Reads: ``extracted_facts``, ``conflicts``, ``history``.
     Updates: ``extracted_facts``, ``conflicts``, ``disputed_facts``, ``disputes``.
@@ -283,19 +283,19 @@ async def weigh_conflicts(
     """
     context = runtime.context
     new = new_messages(state["history"])
-    plain: list[Fact] = []
+    undisputed: list[Fact] = []
     conflicts: list[Conflict] = []
     disputed: list[Fact] = []
     disputes: list[Conflict] = []
     for number, fact in enumerate(state["extracted_facts"]):
-        its = _of(state["conflicts"], number)
+        denials = _select(state["conflicts"], number)
         said = find_said(new, fact, context)
         rivals = await memories.writer.find_important_rivals(
-            context.owner, fact, said, contradicts={c["memory_id"] for c in its}
+            context.owner, fact, said, contradicts={c["memory_id"] for c in denials}
         )
         if not rivals:
-            conflicts += [{**conflict, "new": len(plain)} for conflict in its]
-            plain.append(fact)
+            conflicts += [{**conflict, "new": len(undisputed)} for conflict in denials]
+            undisputed.append(fact)
             continue
         disputes += [
             {
@@ -306,7 +306,7 @@ async def weigh_conflicts(
         ]  # fmt: skip
         disputed.append(fact)
     return {
-        "extracted_facts": plain,
+        "extracted_facts": undisputed,
         "conflicts": conflicts,
         "disputed_facts": disputed,
         "disputes": disputes,
@@ -316,9 +316,9 @@ async def weigh_conflicts(
 async def confirm_conflicts(
     state: ConversationState,  # noqa: ARG001  (LangGraph passes the state)
 ) -> ConversationState:
-    """Wait for a decision: the run pauses here, and goes on in whatever process has the answer.
+    """Pause for the user's decision; the process that has it resumes the run.
 
-    When it goes on LangGraph runs the node once more from its beginning, so it does nothing else.
+    On resuming LangGraph runs the node once more from its beginning, so it does nothing else.
 
     Reads: nothing.
     Updates: ``resolution``.
@@ -333,12 +333,12 @@ async def store_knowledge(
 ) -> ConversationState:
     """Store each fact with its source, the episode ``teach_msg-<id>``.
 
-    What is important is replaced only when the user said so: ``accepted_conflicts`` name it. Where
-    they keep the known fact, nothing is stored; where they keep both, both are.
+    Important facts are replaced only if the user decided so: ``accepted_conflicts`` names them.
+    If they keep the known fact, nothing is stored; if they keep both, both are.
 
     Reads: ``extracted_facts``, ``conflicts``, ``accepted_conflicts``, ``resolution``, ``history``.
     Updates: ``outcomes``.
-    Side effects: one transaction per fact, told to the turn's ``on_change``.
+    Side effects: one transaction per fact, reported to the turn's ``on_change``.
     """
     context = runtime.context
     outcomes: list[Outcome] = []
@@ -349,11 +349,11 @@ async def store_knowledge(
         if (refused := refusal(context, fact, said)) is not None:
             outcomes.append(refused)
             continue
-        denied = tuple(conflict["text"] for conflict in _of(state["conflicts"], number))
+        denied = tuple(conflict["text"] for conflict in _select(state["conflicts"], number))
         if resolution == "old":
             outcomes.append(Outcome("kept", fact.text, f"msg-{said.message_id}", replaced=denied))
             continue
-        accepted = {c["memory_id"] for c in _of(state.get("accepted_conflicts", ()), number)}
+        accepted = {c["memory_id"] for c in _select(state.get("accepted_conflicts", ()), number)}
         outcome = await memories.writer.remember(
             context.owner, fact, said, origin="teach", contradicts=accepted,
             spares_important=True,
@@ -365,16 +365,16 @@ async def store_knowledge(
     return {"outcomes": outcomes}
 
 
-def _of(conflicts: Sequence[Conflict], number: int) -> list[Conflict]:
+def _select(conflicts: Sequence[Conflict], number: int) -> list[Conflict]:
     return [conflict for conflict in conflicts if conflict["new"] == number]
 
 
 async def generate_confirmation(
     state: ConversationState, runtime: Runtime[TurnContext]
 ) -> ConversationState:
-    """Say what became of the facts; no model is asked, so the confirmation cannot be wrong.
+    """Confirm the outcomes; no model is asked, so the confirmation cannot be wrong.
 
-    The same outcome is said once, such as one refusal of several facts.
+    Equal outcomes are named once, such as one refusal of several facts.
 
     Reads: ``outcomes``.
     Updates: ``answer``, ``references``.
@@ -393,10 +393,9 @@ async def react_loop(
     memories: Memories,
     caller: ModelCaller,
 ) -> ConversationState:
-    """Search what the model asks for and ask it again, as often as the settings say.
+    """Search for what the model asks and ask it again, as often as the settings allow.
 
-    Where its answer has a reference that holds already, there is nothing to do. The steps are not
-    stored anywhere.
+    An answer with a verified reference needs no search. The steps are not stored anywhere.
 
     Reads: ``history``, ``search_query``, ``retrieved_context``, ``answer``.
     Updates: ``retrieved_context``, ``answer``.
@@ -407,36 +406,36 @@ async def react_loop(
     hits, answer = list(state["retrieved_context"]), state["answer"]
     searched, left = [context.text], settings.strict_max_iterations
     query = state["search_query"]
-    while query and left and not _verified(answer, hits, context)[1]:
+    while query and left and not _verify(answer, hits, context)[1]:
         left = 0 if query in searched else left - 1
         if query not in searched:
             searched.append(query)
             found = await search_taught(
                 memories, context, history, query, limit=settings.strict_react_limit
             )
-            known = {hit.uid for hit in hits}
-            hits += [hit for hit in found if hit.uid not in known]
+            uids = {hit.uid for hit in hits}
+            hits += [hit for hit in found if hit.uid not in uids]
         if not hits:
-            break  # neither the message nor what it means finds anything
-        asked = {"queries": searched, "searches_left": left}
-        read = await _understand(history, hits, context, caller, asked)
-        query, answer = _query_of(read), read.answer
+            break  # neither the message nor the model's query finds anything
+        progress = {"queries": searched, "searches_left": left}
+        result = await _understand(history, hits, context, caller, progress)
+        query, answer = _search_query(result), result.answer
     return {"retrieved_context": hits, "answer": answer}
 
 
-def _verified(text: str, hits: Sequence[Hit], context: TurnContext) -> tuple[str, list[int]]:
-    """The answer with numbers as its references, and the places of the hits that they cite.
+def _verify(text: str, hits: Sequence[Hit], context: TurnContext) -> tuple[str, list[int]]:
+    """Number the answer's references; return it with the indexes of the cited hits.
 
-    A cited id that was not in the context is dropped.
+    Cited ids that were not in the context are dropped.
     """
-    said = [context.text, *(hit.words for hit in hits)]
-    return number_references(strip_time_label(text), reference_names(hits), said=said)
+    quotable = [context.text, *(hit.words for hit in hits)]
+    return number_references(strip_time_label(text), reference_names(hits), said=quotable)
 
 
 async def generate_answer(
     state: ConversationState, runtime: Runtime[TurnContext]
 ) -> ConversationState:
-    """Say what the model answered; without a reference that holds, that it is not known.
+    """Give the model's answer if a reference of it is verified, else say that it is not known.
 
     Nothing is shown before it is verified, and nothing is stored as knowledge.
 
@@ -445,14 +444,14 @@ async def generate_answer(
     Side effects: none.
     """
     context, hits = runtime.context, state["retrieved_context"]
-    answer, cited = _verified(state["answer"], hits, context)
-    sources = [hits[place] for place in cited]
+    answer, cited = _verify(state["answer"], hits, context)
+    sources = [hits[index] for index in cited]
     references = dict.fromkeys(hit.uid for hit in sources)
-    said = answer.strip() if cited else say("strict_unknown", context.language)
-    return {"answer": said, "references": list(references), "sources": sources}
+    text = answer.strip() if cited else say("strict_unknown", context.language)
+    return {"answer": text, "references": list(references), "sources": sources}
 
 
-LIMIT = 10  # quotes
+MAX_QUOTES = 10  # from which the model chooses what to forget
 
 
 async def forget_knowledge(
@@ -464,23 +463,23 @@ async def forget_knowledge(
 ) -> ConversationState:
     """Search what the user means, let the model choose among the quotes, forget these for good.
 
-    The confirmation names what is gone, and no model writes it. A chosen uid that was not among
-    the quotes is dropped.
+    The confirmation names what was forgotten, and no model writes it. Chosen uids that were not
+    among the quotes are dropped.
 
     Reads: ``history``, ``search_query``.
     Updates: ``answer``, ``references``, ``asks``.
-    Side effects: one search; one model call when it finds anything; what is chosen is forgotten,
-    in one transaction.
+    Side effects: one search; one model call if it finds anything; the choice is forgotten in one
+    transaction.
     """
     context = runtime.context
     query = state.get("search_query", "")
     asks: Asks | None = None
     if query:
-        texts = await _forget(state, context, query, memories=memories, caller=caller)
+        texts = await _forget_matching(state, context, query, memories=memories, caller=caller)
         lines = [say("forgot", context.language, text=text) for text in dict.fromkeys(texts)]
         answer = "\n".join(lines) or say("forgot_nothing", context.language)
     elif asks_to_forget_all(context.text) and context.owner.is_group:
-        answer = say("forget_group", context.language)  # nobody erases what others told
+        answer = say("forget_group", context.language)  # it would erase what others told
     elif asks_to_forget_all(context.text):
         answer, asks = "", "erase_all"  # the service words the question
     else:
@@ -488,7 +487,7 @@ async def forget_knowledge(
     return {"answer": answer, "references": [], "asks": asks}
 
 
-async def _forget(
+async def _forget_matching(
     state: ConversationState,
     context: TurnContext,
     query: str,
@@ -496,9 +495,8 @@ async def _forget(
     memories: Memories,
     caller: ModelCaller,
 ) -> list[str]:
-    """The texts of what is forgotten now."""
     hits = await search_taught(
-        memories, context, state["history"], query, limit=LIMIT, with_retired=True
+        memories, context, state["history"], query, limit=MAX_QUOTES, with_retired=True
     )
     if not hits:
         return []
@@ -508,8 +506,8 @@ async def _forget(
         purpose="forget",
         on_usage=context.on_usage,
     )
-    shown = {name: hit_id(hit) for hit in hits for name in (hit.uid, hit_id(hit))}
-    ids = [shown[uid] for uid in dict.fromkeys(chosen.uids) if uid in shown]
+    ids_by_name = {name: hit_id(hit) for hit in hits for name in (hit.uid, hit_id(hit))}
+    ids = [ids_by_name[uid] for uid in dict.fromkeys(chosen.uids) if uid in ids_by_name]
     if not ids:
         return []
     forgotten = await memories.forget(
@@ -523,22 +521,22 @@ async def _forget(
 async def set_reminder(
     state: ConversationState, runtime: Runtime[TurnContext], *, reminders: ReminderService
 ) -> ConversationState:
-    """Set, move or cancel what the message names, read by rule; ask for what cannot be read.
+    """Set, move or cancel a reminder by rules; ask if the message cannot be read.
 
     Reads: ``history``.
     Updates: ``answer``, ``references``.
     Side effects: reminders are stored or changed.
     """
     context = runtime.context
-    called = Called(
+    called = owners.Called(
         context.owner, context.language, context.moment, context.time_zone,
         member=context.speaker_id,
     )  # fmt: skip
-    wanted = read_change(context.text)
-    if wanted is None:
-        asked = await reminders.set_by_words(called, context.text, message_id=context.message_id)
+    change = read_change(context.text)
+    if change is None:
+        outcome = await reminders.set_by_words(called, context.text, message_id=context.message_id)
     else:
-        asked = await reminders.take(called, wanted, said_before=last_answer(state["history"]))
-    if asked.reminder is not None and asked.done != "cancelled":
-        context.on_change(Changes(reminders=(asked.reminder.id,)))
-    return {"answer": confirmation(asked, called), "references": []}
+        outcome = await reminders.take(called, change, said_before=last_answer(state["history"]))
+    if outcome.reminder is not None and outcome.done != "cancelled":
+        context.on_change(Changes(reminders=(outcome.reminder.id,)))
+    return {"answer": confirmation(outcome, called), "references": []}

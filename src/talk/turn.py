@@ -1,8 +1,8 @@
-"""Answers messages, and begins anew: what doors call of a conversation.
+"""Turns: storing a message, answering it and delivering the answer.
 
-A turn is one list of steps, from a message to its delivered answer. Each step takes the turn and
-returns nothing, to go on, or the outcome with which it ends there. Any of them may be the last of
-a process that dies: the next attempt goes through the same list, and nothing is done twice.
+A turn is one list of steps. Each step takes the turn and returns None to go on, or the outcome
+that ends the turn. A process may die at any step: a retry goes through the same list, and nothing
+is done twice.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -21,34 +21,24 @@ from src.history.conversation_repo import (
     ConversationRepository,
     HistoryMessage,
     StoredMessage,
-    TelegramOrigin,
 )
-from src.history.new_messages import add_time_label
+from src.history.new_messages import add_time_label, last_answer
 from src.history.turn_repo import Asks, Changes, NewAnswer, StoredAnswer, TurnRepository
 from src.llm.embeddings import QuietMoments
-from src.memory.budget import DailyCeilings
-from src.memory.compaction import start_of_window
-from src.memory.digest_repo import SummaryRepository
-from src.memory.forgetting_repo import ForgettingRepository
+from src.memory import budget, compaction, digest_repo, forgetting_repo, retrieval_repo
 from src.memory.memories import Memories, list_user_facts
 from src.memory.memory_repo import MemoryRepository, count_recalls
-from src.memory.retrieval_repo import Hit, RetrievalRepository
 from src.memory.turn_context import is_private_answer
 from src.pg.client import PgClient, Transaction, storable
 from src.pg.global_settings_repo import GlobalSettings, GlobalSettingsRepository
 from src.pg.user_settings_repo import UserSettingsRepository
 from src.privacy.erasure_repo import ErasureRepository
 from src.queue.update_repo import Behind, UpdateOutcome, UpdateRepository
-from src.reading import lexicon
+from src.reading import lexicon, requests, voices, zone_phrases
 from src.reading.facts import PRIVATE
 from src.reading.gate import MASK, is_alone, redact, refers_back, secrets_of
-from src.reading.requests import asked_place
-from src.reading.voices import Voice, clean_name
-from src.reading.zone_phrases import home_zones, told_zone
-from src.talk.graph_run import GraphRun, cited_sources
-from src.talk.main_graph import Graph
+from src.talk import graph_run, main_graph, teaching
 from src.talk.questions import QuestionService
-from src.talk.teaching import TeachingService
 from src.talk.turn_state import (
     NOWHERE,
     IncomingMessage,
@@ -62,12 +52,12 @@ from src.talk.zones import ZoneService
 from src.texts import LANGUAGES, say
 from src.texts.plain_text import flat, is_visible, plain
 
-MAX_SWITCH = 60  # characters of an order to switch the memory on or off
+MAX_SWITCH = 60  # characters that are read for an order to switch the memory on or off
 Step = Callable[[Turn], Awaitable[UpdateOutcome | None]]
 
 
-def until_answered(answer: Callable[[Turn], Awaitable[TurnResult | None]]) -> Step:
-    """The step that runs ``answer`` unless an earlier step has answered."""
+def unless_answered(answer: Callable[[Turn], Awaitable[TurnResult | None]]) -> Step:
+    """Return a step that runs ``answer`` unless an earlier step has answered."""
 
     async def step(turn: Turn) -> None:
         if turn.result is None and turn.answer is None:
@@ -78,10 +68,9 @@ def until_answered(answer: Callable[[Turn], Awaitable[TurnResult | None]]) -> St
 
 @dataclass(eq=False, repr=False)
 class Intake:
-    """Stores a message and loads its context in one transaction; looks up newer updates.
+    """Storing of a message and loading of its context, in one transaction; newer updates.
 
-    Nobody else asks that. A message that came with no stored update (the console's) has nothing
-    behind it but what it says itself.
+    A message without a stored update (the console's) has only ``newer`` behind it.
     """
 
     _client: PgClient
@@ -90,22 +79,22 @@ class Intake:
     _metrics: Metrics
 
     def __post_init__(self) -> None:
-        """Build what it needs on the client."""
+        """Build the repositories on the client."""
         self._conversations = ConversationRepository(self._client)
         self._updates = UpdateRepository(self._client)
 
     async def store(self, turn: Turn) -> None:
-        """Store the message with its time before it, and load the last 30 and the key facts.
+        """Store the message with its time label, and load the last 30 and the key facts.
 
-        A message that is stored already (the turn was interrupted) is found, with its answer
-        if it has one. One whose answer is left to a later message is only stored.
+        If it is stored already (the turn was interrupted), it is found, with its answer if it has
+        one. A message whose answer is left to a later one is only stored.
 
         Args:
-            turn: Filled with what is found.
+            turn: The turn, which is filled.
 
         Raises:
             ConversationGoneError: The message was erased meanwhile.
-            QuestionMovedError: It was changed by an erasure, and is to be read again.
+            QuestionMovedError: An erasure changed it, and it is to be read again.
             StorageError: The database is away.
         """
         turn.incoming = turn.incoming.without_secrets()
@@ -115,13 +104,13 @@ class Intake:
                 find, turn.incoming.owner, turn.incoming.origin, turn.incoming.moment
             )
             turn.incoming = turn.incoming.following(before)
-        if turn.incoming.has_past and _is_searched(turn.incoming):
-            self._memories.retriever.prepare(turn.incoming.text)  # as long as all the rest
+        if turn.incoming.has_past and _searches_memory(turn.incoming):
+            self._memories.retriever.prepare(turn.incoming.text)  # takes as long as storing
         with self._metrics.stage("store"):
-            await self._client.run(self._begin, turn)
+            await self._client.run(self._store_and_load, turn)
 
     async def is_left_to_newer(self, incoming: IncomingMessage) -> bool:
-        """Whether a later message of the chat is answered instead of this one.
+        """Return True if a later message of the chat is answered instead of this one.
 
         Raises:
             StorageError: The database is away.
@@ -131,7 +120,7 @@ class Intake:
         return await self._client.run(self._updates.find_newer, incoming.update) is not None
 
     async def is_wiped(self, incoming: IncomingMessage) -> bool:
-        """Whether a /new waits, which is about to delete the message and what answers it.
+        """Return True if a pending /new is about to delete the message and its answer.
 
         Raises:
             StorageError: The database is away.
@@ -141,36 +130,36 @@ class Intake:
         find = self._updates.find_newer
         return await self._client.run(find, incoming.update, kinds=("new",)) is not None
 
-    def pretend(self, incoming: IncomingMessage) -> Turn:
-        """A turn as ``store`` would fill it, of a message that is not stored; it blocks.
+    def simulate(self, incoming: IncomingMessage) -> Turn:
+        """Return a turn as ``store`` would fill it, without storing the message; it blocks.
 
         Raises:
             StorageError: The database is away.
         """
         settings = self._settings.get()
         incoming = incoming.without_secrets()
-        known = self._conversations.find_conversation(incoming.owner)
-        turn = Turn(incoming, conversation_id=known or NOWHERE)
+        conversation_id = self._conversations.find_conversation(incoming.owner)
+        turn = Turn(incoming, conversation_id=conversation_id or NOWHERE)
         self._client.in_transaction(
-            lambda transaction: self._load(transaction, turn, settings, pretended=1)
+            lambda transaction: self._load_context(transaction, turn, settings, unstored=1)
         )
         message: HistoryMessage = {
             "id": 0,
             "role": "user",
-            "content": _labelled(incoming, incoming.text),
+            "content": _add_label(incoming),
             "position": turn.history[-1]["position"] + 1 if turn.history else 1,
             "sender_id": incoming.sender_id,
         }
         turn.history = (*turn.history, message)
         return turn
 
-    def _begin(self, turn: Turn) -> None:
+    def _store_and_load(self, turn: Turn) -> None:
         settings = self._settings.get()  # first: it may need a connection
 
         def work(transaction: Transaction, *, with_facts: bool = False) -> None:
-            self._store(transaction, turn, settings)
+            self._store_turn(transaction, turn, settings)
             is_asked = turn.answer is None and turn.newer is None
-            if with_facts and is_asked and _is_recalled(turn.incoming):
+            if with_facts and is_asked and _shows_memory(turn.incoming):
                 facts = MemoryRepository(transaction)
                 turn.key_facts = list_user_facts(facts, turn.incoming.owner)
 
@@ -179,23 +168,27 @@ class Intake:
         except (StorageRejectedError, StorageTimeoutError):
             self._client.in_transaction(work)  # the graph can do without the facts
 
-    def _store(self, transaction: Transaction, turn: Turn, settings: GlobalSettings) -> None:
-        behind = self._hold(transaction, turn.incoming)
+    def _store_turn(self, transaction: Transaction, turn: Turn, settings: GlobalSettings) -> None:
+        incoming = turn.incoming
+        behind = self._lock_update(transaction, incoming)
         turn.newer, turn.is_ended = behind.newer, behind.is_ended
-        if turn.incoming.is_masked and turn.incoming.update is not None:
-            told = turn.incoming.told_apart or MASK
+        if incoming.is_masked and incoming.update is not None:
+            hidden = incoming.announced_secret or MASK
             self._updates.rewrite(
-                transaction, turn.incoming.update, lambda text: redact(text.replace(told, MASK))
+                transaction, incoming.update, lambda text: redact(text.replace(hidden, MASK))
             )
-        self._store_enclosed(transaction, turn.incoming)
-        self._store_message(transaction, turn)
-        if (secret := turn.incoming.gives_away) is not None:
-            forgetting = ForgettingRepository(transaction, turn.incoming.owner)
+        self._store_enclosed(transaction, incoming)
+        voice = replace(incoming.voice, is_private=incoming.is_private)
+        message = self._append(transaction, replace(incoming, voice=voice))
+        turn.conversation_id, turn.message_id = message.conversation_id, message.id
+        turn.is_new = message.is_new
+        if (secret := incoming.gives_away) is not None:
+            forgetting = forgetting_repo.ForgettingRepository(transaction, incoming.owner)
             forgetting.mask(secret.id, secret.text)
         turns, ids = TurnRepository(transaction), (turn.conversation_id, turn.message_id)
         if not turn.is_new:
-            if MASK in turn.incoming.text and not turn.incoming.is_masked:
-                turn.incoming = turn.incoming.noting_mask()
+            if MASK in incoming.text and not incoming.is_masked:
+                turn.incoming = incoming.noting_mask()
             turn.shown_in = turns.find_stream_message(*ids)
             turn.answer = turns.find_answer(*ids)
         if turn.answer is not None:
@@ -204,29 +197,22 @@ class Intake:
             turns.mark_stopped(*ids)
         if turn.newer is None:
             with self._metrics.stage("load"):
-                self._load(transaction, turn, settings)
+                self._load_context(transaction, turn, settings)
 
-    def _hold(self, transaction: Transaction, incoming: IncomingMessage) -> Behind:
-        """What waits behind a message, which stays as it was read until the transaction ends.
+    def _lock_update(self, transaction: Transaction, incoming: IncomingMessage) -> Behind:
+        """Lock the message's update until the transaction ends; return what waits behind it.
 
-        What is taught is answered for itself: what comes next answers none of it.
+        A taught message is answered for itself, whatever comes next.
         """
         origin, behind = incoming.origin, Behind(incoming.newer)
         if origin is not None and origin.update is not None:
             behind = self._updates.hold(transaction, origin.update, origin.revision)
         return behind if incoming.teaching is None else Behind()
 
-    def _store_message(self, transaction: Transaction, turn: Turn) -> None:
-        incoming = turn.incoming
-        voice = replace(incoming.voice, is_private=incoming.is_private)
-        message = self._append(transaction, incoming, incoming.text, incoming.origin, voice)
-        turn.conversation_id, turn.message_id = message.conversation_id, message.id
-        turn.is_new = message.is_new
-
     def _store_enclosed(self, transaction: Transaction, incoming: IncomingMessage) -> None:
-        """What was read out of an attachment, as a message of its own before the caption.
+        """Store the text of an attachment as a message of its own before the caption.
 
-        Its place in Telegram is the same; the negative number keeps the two apart.
+        It has the caption's Telegram message id, but negative to keep the two apart.
         """
         enclosed, origin = incoming.enclosed, incoming.origin
         if enclosed is None or origin is None:
@@ -234,83 +220,77 @@ class Intake:
         number, file_id = -origin.message_id, enclosed.file_id
         origin = replace(origin, message_id=number, mentions=(), file_id=file_id)
         voice = replace(
-            incoming.voice, provenance="file", origin=clean_name(enclosed.name), quoted=None
+            incoming.voice, provenance="file", origin=voices.clean_name(enclosed.name), quoted=None
         )
-        self._append(transaction, incoming, enclosed.text, origin, voice)
+        self._append(
+            transaction, replace(incoming, text=enclosed.text, origin=origin, voice=voice)
+        )
 
-    def _append(
-        self,
-        transaction: Transaction,
-        incoming: IncomingMessage,
-        text: str,
-        origin: TelegramOrigin | None,
-        voice: Voice,
-    ) -> StoredMessage:
-        labelled, moment = _labelled(incoming, text), incoming.moment
+    def _append(self, transaction: Transaction, incoming: IncomingMessage) -> StoredMessage:
         return self._conversations.store_message(
-            transaction, incoming.owner, labelled, origin=origin, said_at=moment, voice=voice
-        )
+            transaction, incoming.owner, _add_label(incoming),
+            origin=incoming.origin, said_at=incoming.moment, voice=incoming.voice,
+        )  # fmt: skip
 
-    def _load(
-        self, transaction: Transaction, turn: Turn, settings: GlobalSettings, *, pretended: int = 0
+    def _load_context(
+        self, transaction: Transaction, turn: Turn, settings: GlobalSettings, *, unstored: int = 0
     ) -> None:
-        """The last messages; summaries, once some have left the window, else whether that is all.
+        """Load the last messages, and the summaries once the window has moved.
 
-        ``pretended`` messages, which are not stored, follow them.
+        Before that, whether there is anything beyond them. ``unstored`` is the number of messages
+        that follow without being stored.
         """
         conversations, limit = ConversationRepository(transaction), settings.history_messages
         turn.history = tuple(
-            conversations.load_last_messages(turn.conversation_id, limit - pretended)
+            conversations.load_last_messages(turn.conversation_id, limit - unstored)
         )
-        last = (turn.history[-1]["position"] if turn.history else 0) + pretended
-        turn.window_start = start_of_window(last, settings)
+        last = (turn.history[-1]["position"] if turn.history else 0) + unstored
+        turn.window_start = compaction.start_of_window(last, settings)
         if turn.window_start > 1:
-            moved_by = settings.history_messages - settings.history_step
-            turn.fresh_from = turn.window_start + moved_by
-            shown = SummaryRepository(transaction).list_shown(
+            overlap = settings.history_messages - settings.history_step
+            turn.fresh_from = turn.window_start + overlap
+            summaries = digest_repo.SummaryRepository(transaction).list_shown(
                 turn.conversation_id, turn.window_start, limit=settings.summaries_shown
             )
-            turn.summaries = tuple(summary.content for summary in shown)
-        elif _is_recalled(turn.incoming):
-            beyond = RetrievalRepository(transaction).is_anything_beyond
+            turn.summaries = tuple(summary.content for summary in summaries)
+        elif _shows_memory(turn.incoming):
+            beyond = retrieval_repo.RetrievalRepository(transaction).is_anything_beyond
             turn.is_all_shown = not beyond(turn.incoming.owner, turn.conversation_id)
 
 
-def _is_recalled(incoming: IncomingMessage) -> bool:
-    """Whether the graph is about to show the model what is remembered."""
+def _shows_memory(incoming: IncomingMessage) -> bool:
     is_asked = incoming.newer is None and incoming.teaching is None
     return is_asked and incoming.memory_on and incoming.mode == "assistant"
 
 
-def _is_searched(incoming: IncomingMessage) -> bool:
-    """Whether the graph is about to search the memory for what is like the message."""
+def _searches_memory(incoming: IncomingMessage) -> bool:
     has_words = bool(incoming.text.strip())
-    return _is_recalled(incoming) and not incoming.is_private and has_words
+    return _shows_memory(incoming) and not incoming.is_private and has_words
 
 
-def _labelled(incoming: IncomingMessage, text: str) -> str:
-    return add_time_label(text, incoming.moment, incoming.time_zone)
+def _add_label(incoming: IncomingMessage) -> str:
+    return add_time_label(incoming.text, incoming.moment, incoming.time_zone)
 
 
 class AgentService:
-    """Takes messages through a turn, and ends what was said before."""
+    """Takes messages through a turn, and starts and erases conversations."""
 
     def __init__(  # noqa: PLR0913  (each has its part in a turn)
         self,
         client: PgClient,
-        graph: Graph,
+        graph: main_graph.Graph,
         memories: Memories,
         *,
         settings: GlobalSettingsRepository,
         questions: QuestionService,
-        ceilings: DailyCeilings,
+        ceilings: budget.DailyCeilings,
         metrics: Metrics,
         quiet: QuietMoments,
         zones: ZoneService,
     ) -> None:
-        """Answer with ``graph``, search ahead and teach in ``memories``.
+        """Answer with ``graph``; search ahead and teach in ``memories``.
 
-        The background rests while ``quiet`` says so.
+        The background pauses during the turns that ``quiet`` counts.
         """
         self._client = client
         self._settings = settings
@@ -321,59 +301,63 @@ class AgentService:
         self._zones = zones
         self._conversations = ConversationRepository(client)
         self._turns = TurnRepository(client)
-        self._teaching = TeachingService(client, memories)
+        self._teaching = teaching.TeachingService(client, memories)
         self._erasure = ErasureRepository(client)
         self._intake = Intake(client, memories, settings, metrics)
-        self._graph = GraphRun(client, graph, questions, settings, metrics)
-        # The one place where a turn's order is written down.
+        self._graph = graph_run.GraphRun(client, graph, questions, settings, metrics)
+        # The order of a turn is defined only here.
         self.steps: tuple[Step, ...] = (
             self._intake.store,
             self._leave_to_newer,
             self._resume,
-            until_answered(self._teaching.teach),
-            until_answered(self._take_zone),
-            until_answered(self._switch_memory),
-            until_answered(self._confirm_erasure),
-            until_answered(self._choose_fact),
-            until_answered(self._refuse_over_ceiling),
-            until_answered(self._graph.run),
+            unless_answered(self._teaching.teach),
+            unless_answered(self._set_zone),
+            unless_answered(self._switch_memory),
+            unless_answered(self._confirm_erasure),
+            unless_answered(self._choose_fact),
+            unless_answered(self._refuse_over_ceiling),
+            unless_answered(self._graph.run),
             self._check_sources,
             self._save,
-            self._show,
-            self._mark,
+            self._deliver,
+            self._mark_delivered,
         )
 
     async def run_turn(self, turn: Turn) -> UpdateOutcome:
-        """Store the message, load what belongs to it, answer, show, and note that it is done.
+        """Store the message, load its context, answer, deliver, and mark the update as done.
 
-        It may be called again after a crash at any point: nothing is done twice.
+        It is idempotent, and may be retried after a crash at any point.
 
         Raises:
-            TransientError: Worth another try.
+            TransientError: Worth a retry.
             ConversationGoneError: /new wiped the conversation meanwhile.
             AppError: There is no answer.
         """
         with self._quiet.turn():
-            outcome = await self._run(turn, self.steps)
-        assert outcome is not None, "the last step ends every turn"
-        return outcome
+            try:
+                for step in self.steps:
+                    if (outcome := await step(turn)) is not None:
+                        return outcome
+            finally:
+                await turn.view.close()
+        raise AssertionError("the last step ends every turn")
 
     async def is_left_to_newer(self, incoming: IncomingMessage) -> bool:
-        """Whether a later message is answered instead of one of which nothing is stored."""
+        """Return True if a later message is answered instead of one that is not stored yet."""
         return await self._intake.is_left_to_newer(incoming)
 
     async def preview_prompt(self, incoming: IncomingMessage) -> list[AnyMessage]:
-        """The prompt that a message would be answered with; no model is called, nothing stored.
+        """Return the prompt for a message, without calling a model or storing anything.
 
-        A long one would be summarised first; it is shown as it is before that. In strict mode
-        there is no one prompt, so the list is empty.
+        A long prompt is returned as it is before its summary. In strict mode there is no single
+        prompt, so the list is empty.
         """
-        return await self._graph.preview(await self._client.run(self._intake.pretend, incoming))
+        return await self._graph.preview(await self._client.run(self._intake.simulate, incoming))
 
     async def start_new_conversation(self, owner: Owner) -> UUID:
-        """/new: delete the owner's conversations with all that hangs on them, start another.
+        """Delete the owner's conversations and what refers to them, and create a new one (/new).
 
-        A job reads afterwards the messages that were not read for facts yet.
+        A job reads messages that were not read for facts yet.
         """
         settings = await self._settings.fetch()
         return await self._client.run(
@@ -384,19 +368,19 @@ class AgentService:
         )
 
     async def confirm_erasure(self, owner: Owner, *, agreed: bool) -> str:
-        """What a button under the question does; the key of the sentence that says so."""
+        """Handle a button under the question; return the key of the sentence to reply with."""
         if not agreed:
             return "erase_kept"
         conversation_id = await self.conversation_of(owner)
         newest = await self._client.run(self._conversations.load_last_messages, conversation_id)
-        asked = [entry for entry in newest if entry["role"] == "assistant"][-1:]
-        if not asked or asked[0].get("asks") != "erase_all":
+        answers = [entry for entry in newest if entry["role"] == "assistant"][-1:]
+        if not answers or answers[0].get("asks") != "erase_all":
             return "erase_late"
         await self.erase(owner.telegram_user_id)
         return "erase_done"
 
     async def conversation_of(self, owner: Owner) -> UUID:
-        """The owner's conversation; it begins when there is none."""
+        """Return the owner's conversation; create it if there is none."""
         get = self._conversations.get_or_create_conversation
         return await self._client.run(get, owner.telegram_user_id, thread_id=owner.thread_id)
 
@@ -405,51 +389,38 @@ class AgentService:
         await self._client.run(self._erasure.erase, telegram_user_id)
 
     async def erase_facts(self, owner: Owner) -> None:
-        """Delete every fact of an owner; what was said stays."""
+        """Delete every fact of an owner; the messages stay."""
         await self._client.run(self._erasure.erase_facts, owner)
 
-    async def was_stopped(self, owner: Owner) -> bool:
-        """Whether the answer to the owner's newest message was stopped."""
-        return await self._client.run(self._turns.was_newest_stopped, owner)
-
-    async def _run(self, turn: Turn, steps: Sequence[Step]) -> UpdateOutcome | None:
-        try:
-            for step in steps:
-                if (outcome := await step(turn)) is not None:
-                    return outcome
-        finally:
-            await turn.view.close()
-        return None
-
     async def _leave_to_newer(self, turn: Turn) -> UpdateOutcome | None:
-        """A newer message is answered instead, with this one in the history."""
+        """End the turn if a newer message is answered instead, with this one in the history."""
         return "left to a later message" if turn.answer is None and turn.newer else None
 
     async def _resume(self, turn: Turn) -> UpdateOutcome | None:
         """Continue with the answer of an earlier attempt; delivered parts are not sent again.
 
-        After a /stop or /new that is all that the user gets.
+        After a /stop or /new the user gets no more of it.
         """
         if turn.answer is None:
             return None
         turn.parts = turn.answer.delivered_parts
-        return await self._end(turn) if turn.is_ended else None
+        return await self._end_stopped(turn) if turn.is_ended else None
 
-    async def _take_zone(self, turn: Turn) -> TurnResult | None:
-        """Set the zone that the user tells; what else the message says is answered by it."""
+    async def _set_zone(self, turn: Turn) -> TurnResult | None:
+        """Set the zone that the user tells; the rest of the message is answered by its clock."""
         incoming = turn.incoming
         if not incoming.voice.is_own or incoming.owner.is_group:
             return None
-        own = incoming.time_zone if incoming.has_zone else ""
-        told = told_zone(incoming.text, own)
+        own_zone = incoming.time_zone if incoming.has_zone else ""
+        told = zone_phrases.told_zone(incoming.text, own_zone)
         if told is None and len(incoming.text.split()) <= NAME_WORDS and asks_for_place(turn):
-            place = f"my time zone is {incoming.text.replace(',', '')}"
-            named = told_zone(place)
-            told = named if named and named.zones else None
+            sentence = f"my time zone is {incoming.text.replace(',', '')}"
+            reply = zone_phrases.told_zone(sentence)
+            told = reply if reply and reply.zones else None
         if told is None:
             return None
         if len(told.zones) == 1:
-            is_told = incoming.has_zone and not await self._names_zone_before(turn)
+            is_told = incoming.has_zone and not await self._named_zone_before(turn)
             called = replace(incoming.called, has_zone=is_told)
             turn.lead = await self._zones.set(called, told.zones[0])
             turn.incoming = replace(incoming, time_zone=told.zones[0], has_zone=True)
@@ -458,16 +429,15 @@ class AgentService:
             turn.lead, turn.offers = say(key, incoming.language), told.zones
         return None if told.rest else TurnResult("")
 
-    async def _names_zone_before(self, turn: Turn) -> bool:
-        """Whether the answer to the message before tells a clock that was only a guess."""
-        said = [m["id"] for m in turn.history[:-1] if m["role"] == "user"]
-        if not said:
+    async def _named_zone_before(self, turn: Turn) -> bool:
+        """Return True if the previous answer named a time zone that was only a guess."""
+        ids = [m["id"] for m in turn.history[:-1] if m["role"] == "user"]
+        if not ids:
             return False
-        answer = await self._client.run(self._turns.find_answer, turn.conversation_id, said[-1])
+        answer = await self._client.run(self._turns.find_answer, turn.conversation_id, ids[-1])
         return answer is not None and answer.changes.names_zone
 
     async def _switch_memory(self, turn: Turn) -> TurnResult | None:
-        """Switch the memory on or off in words, as /settings does."""
         incoming = turn.incoming
         if not incoming.voice.is_own or incoming.owner.is_group:
             return None
@@ -476,27 +446,27 @@ class AgentService:
             return None
         change, is_on = UserSettingsRepository(self._client).change, switch == "on"
         await self._client.run(change, incoming.owner.telegram_user_id, memory_on=is_on)
-        said = say("memory_switched_on" if is_on else "memory_switched_off", incoming.language)
-        return TurnResult(said)
+        text = say("memory_switched_on" if is_on else "memory_switched_off", incoming.language)
+        return TurnResult(text)
 
-    async def _about_clock(self, turn: Turn, result: TurnResult) -> Changes:
-        """The changes of an answer, with zones to offer, and whether it names the user's own."""
+    async def _add_zones(self, turn: Turn, result: TurnResult) -> Changes:
+        """Return an answer's changes with zones to offer, and whether it names the user's zone."""
         incoming, changes = turn.incoming, result.changes
         offers = turn.offers or changes.zones
         is_own = incoming.voice.is_own and not incoming.owner.is_group
         if is_own and not offers:
-            homes = home_zones(incoming.text)
+            homes = zone_phrases.home_zones(incoming.text)
             offers = () if incoming.time_zone in homes else tuple(homes)
         if "set_time_zone" in result.tools:  # the answer speaks of it
             return replace(changes, zones=offers)
-        place = asked_place(incoming.text)
+        place = requests.asked_place(incoming.text)
         asks_time = place == "" or (place is None and "current_time" in result.tools)
         is_untold = not (incoming.has_zone or incoming.owner.is_group)
         is_of_clock = is_untold and (bool(changes.reminders) or asks_time)
         return replace(changes, zones=offers, names_zone=is_of_clock)
 
     async def _confirm_erasure(self, turn: Turn) -> TurnResult | None:
-        """What follows a yes or a no to the question whether to erase; None for other messages."""
+        """Erase, or not, on a yes or no to that question; None for other messages."""
         incoming = turn.incoming
         agreed = reads_as_yes(incoming.text) if incoming.voice.is_own else None
         if agreed is None or not question_before(turn.history, "erase_all"):
@@ -507,7 +477,7 @@ class AgentService:
         return TurnResult(say("erase_done", incoming.language), ended="erased")
 
     async def _choose_fact(self, turn: Turn) -> TurnResult | None:
-        """What follows a decision in words, right after the question; None for other messages."""
+        """Settle a question about facts by words, right after it; None for other messages."""
         incoming = turn.incoming
         resolution = reads_as_choice(incoming.text) if incoming.voice.is_own else None
         question = question_before(turn.history, "conflict")
@@ -519,7 +489,6 @@ class AgentService:
         return TurnResult(settlement.said, changes=settlement.changes, settlement=settlement)
 
     async def _refuse_over_ceiling(self, turn: Turn) -> TurnResult | None:
-        """What is said instead of an answer; None when no ceiling keeps it from being given."""
         incoming = turn.incoming
         reached = await self._ceilings.find_reached(
             incoming.sender_id,
@@ -538,26 +507,26 @@ class AgentService:
         return TurnResult(text, ended="over ceiling")
 
     async def _check_sources(self, turn: Turn) -> None:
-        """References lead to what the model was shown, numbered as the answer mentions them."""
+        """Verify the references, and number them as the answer mentions them."""
         result, language = turn.result, turn.incoming.language
         if result is None:
             return
-        text, sources = cited_sources(result.text, result.found, asked=turn.asked)
+        text, sources = graph_run.resolve_citations(result.text, result.found, asked=turn.asked)
         text = text.strip() if is_visible(text) else ""
         text = f"{turn.lead}\n\n{text}".strip()
         if result.ended == "stopped":
             text = f"{text}\n\n{say('stopped_early', language)}".strip()
-        # or it consisted of references to nothing
+        # An answer of nothing but invalid references is empty.
         text, changes = text or say("empty_answer", language), result.changes
         if result.ended == "answered":
-            changes = await self._about_clock(turn, result)
+            changes = await self._add_zones(turn, result)
         turn.result = replace(result, text=text, sources=sources, changes=changes)
 
     async def _save(self, turn: Turn) -> None:
-        """Store the answer with what it used and cost; after an erasure nothing is stored of it.
+        """Store the answer with its usage and sources; after an erasure store nothing.
 
-        It is stored before the question that it settles is closed: an attempt that dies in
-        between finds the one, and nothing is lost but the note below the other.
+        It is stored before the question that it settles is closed: if the process dies in between,
+        only the note below the question is lost.
         """
         result = turn.result
         if result is None:
@@ -576,22 +545,22 @@ class AgentService:
         with self._metrics.stage("save"):
             stored = await self._client.run(self._turns.save_answer, answer, count_recalls)
         self._metrics.turns.labels(result.ended).inc()
-        shown = result.text if stored.text == storable(text) else stored.text
-        turn.answer = replace(stored, intent=result.intent, text=storable(shown))
+        full_text = result.text if stored.text == storable(text) else stored.text
+        turn.answer = replace(stored, intent=result.intent, text=storable(full_text))
         if result.changes.names_zone:
             await self._zones.note(turn.incoming.owner, turn.incoming.time_zone)
         if result.settlement is not None:
             await self._questions.close(turn.incoming.owner, result.settlement)
 
-    async def _show(self, turn: Turn) -> UpdateOutcome | None:
+    async def _deliver(self, turn: Turn) -> UpdateOutcome | None:
         """Deliver the answer, except for the parts that have arrived already."""
-        answer = _answer_of(turn)
+        answer = _stored_answer(turn)
         await turn.view.close()
         if turn.control.stopped and await self._intake.is_wiped(turn.incoming):
-            return "wiped"  # nobody wants the beginning of an answer that is about to be deleted
+            return "wiped"  # the answer is about to be deleted, so its beginning is not sent
         turn.parts = answer.delivered_parts
 
-        async def remember_parts(arrived: int) -> None:
+        async def store_parts(arrived: int) -> None:
             turn.parts = arrived
             mark = self._turns.mark_delivered_parts
             sent = list(turn.view.sent_ids)
@@ -600,20 +569,20 @@ class AgentService:
         try:
             with stoppable_delivery(turn.control), self._metrics.stage("deliver"):
                 if not answer.delivered:
-                    turn.parts = await turn.view.deliver(turn, answer, remember_parts)
+                    turn.parts = await turn.view.deliver(turn, answer, store_parts)
         except TurnStoppedError:
-            return await self._end(turn)
+            return await self._end_stopped(turn)
         return None
 
-    async def _mark(self, turn: Turn) -> UpdateOutcome:
-        """The user has the answer, and the update that asked for it is done.
+    async def _mark_delivered(self, turn: Turn) -> UpdateOutcome:
+        """Mark the answer as delivered and the update as done.
 
-        The memory's jobs are asked to take the turn in, where there are jobs.
+        In Telegram the memory's jobs are deferred too.
         """
         await self._client.run(
             self._turns.mark_delivered,
             turn.conversation_id,
-            _answer_of(turn).id,
+            _stored_answer(turn).id,
             parts=turn.parts,
             update=turn.incoming.update,
             job=turn.incoming.origin.job if turn.incoming.origin else None,
@@ -622,14 +591,14 @@ class AgentService:
         )
         return "done"
 
-    async def _end(self, turn: Turn) -> UpdateOutcome:
-        """The user stopped it: the parts that have arrived are all that they get."""
+    async def _end_stopped(self, turn: Turn) -> UpdateOutcome:
+        """End a turn that the user stopped; the parts that have arrived stay."""
         await self._client.run(self._turns.mark_stopped, turn.conversation_id, turn.message_id)
-        return await self._mark(turn)
+        return await self._mark_delivered(turn)
 
 
-def without_private(text: str, found: Sequence[Hit]) -> str:
-    """An answer with a mask in the place of what it says out of private facts."""
+def without_private(text: str, found: Sequence[retrieval_repo.Hit]) -> str:
+    """Mask what an answer says of private facts."""
     for hit in found:
         if hit.memory_type == PRIVATE:
             for code in secrets_of(hit.text):
@@ -637,7 +606,7 @@ def without_private(text: str, found: Sequence[Hit]) -> str:
     return text
 
 
-def _answer_of(turn: Turn) -> StoredAnswer:
+def _stored_answer(turn: Turn) -> StoredAnswer:
     assert turn.answer is not None, "the graph always says something, and it is saved"
     return turn.answer
 
@@ -645,17 +614,17 @@ def _answer_of(turn: Turn) -> StoredAnswer:
 YES = lexicon.Expression("(?:<answers.yes>|[, ])+")
 NO = lexicon.Expression(r"<answers.no>\b.*")
 BEGINS_YES = lexicon.Expression("<answers.begins_yes>")
-# Which of two facts holds, by what a whole message says.
-_WHICH = "(?:<answers.keep> )?{}(?: <answers.right>)?"
+# Decisions between two facts, by the words of a whole message.
+_DECISION = "(?:<answers.keep> )?{}(?: <answers.right>)?"
 CHOICES: tuple[tuple[Resolution, lexicon.Expression], ...] = (
-    ("both", lexicon.Expression(_WHICH.format("<answers.both>"))),
-    ("old", lexicon.Expression(f"{_WHICH.format('<answers.old>')}|<answers.keep_it>")),
-    ("replace", lexicon.Expression(f"{_WHICH.format('<answers.new>')}|<answers.replace>")),
+    ("both", lexicon.Expression(_DECISION.format("<answers.both>"))),
+    ("old", lexicon.Expression(f"{_DECISION.format('<answers.old>')}|<answers.keep_it>")),
+    ("replace", lexicon.Expression(f"{_DECISION.format('<answers.new>')}|<answers.replace>")),
 )
 
 
 def reads_as_yes(text: str) -> bool | None:
-    """True for yes, False for no, None for anything else."""
+    """Return True for yes, False for no, None for anything else."""
     flat = plain(text).strip(" .!…")
     if NO.fullmatch(flat):
         return False
@@ -663,20 +632,20 @@ def reads_as_yes(text: str) -> bool | None:
 
 
 def reads_as_choice(text: str) -> Resolution | None:
-    """Which of two facts a whole message wants to hold; None for anything else."""
+    """Return the decision between two facts that a whole message is; None for anything else."""
     flat = plain(text).strip(' .!…«»"')
     return next((choice for choice, words in CHOICES if words.fullmatch(flat)), None)
 
 
 def asks_for_place(turn: Turn) -> bool:
-    """Whether the bot's last answer asks which zone is meant, or found no such place."""
-    said = next((m["content"] for m in reversed(turn.history) if m["role"] == "assistant"), "")
+    """Return True if the bot's last answer asks for a time zone, or found no such place."""
+    answer = last_answer(turn.history)
     questions = [say(key, one) for key in ("zone_which", "zone_unknown") for one in LANGUAGES]
-    return any(question in said for question in questions)
+    return any(question in answer for question in questions)
 
 
 def question_before(history: Sequence[HistoryMessage], asks: Asks) -> HistoryMessage | None:
-    """The bot's answer right before the newest message, if it asks this and that still counts."""
+    """Return the bot's answer right before the newest message, if it asks this question still."""
     for entry in reversed(history[:-1]):
         if entry["role"] == "user":
             return None

@@ -1,4 +1,4 @@
-"""The zone of an owner: kept, told in a sentence, offered with buttons, set by the model."""
+"""Owners' time zones: stored, read from a message, offered with buttons, set by the model."""
 
 import asyncio
 from collections.abc import Sequence
@@ -22,8 +22,9 @@ from src.texts import Language, say
 from src.texts.reply import Action, Button, Rows
 
 CLOCK = "🕒"
-IN_ANSWER, NOT_MINE = 1, 2  # in a button: it stands under an answer, which stays; it denies a zone
-# Where most of those live who speak a language, for buttons.
+# Numbers in a button: it stands under an answer, which stays; it denies the named zone.
+IN_ANSWER, NOT_MINE = 1, 2
+# Zones of most speakers of a language, for buttons.
 LIKELY: dict[Language, tuple[str, ...]] = {
     "ru": ("Europe/Moscow", "Asia/Yekaterinburg", "Asia/Almaty"),
     "uk": ("Europe/Kyiv", "Europe/Warsaw", "Europe/London"),
@@ -32,38 +33,38 @@ LIKELY: dict[Language, tuple[str, ...]] = {
 
 
 def zone_label(zone: str, called: Called) -> str:
-    """``Прага, там сейчас 11:05``."""
+    """Return the zone's place and time, as in ``Прага, там сейчас 11:05``."""
     place, time = place_of_zone(zone, called.language), f"{local_time(called.moment, zone):%H:%M}"
     return say("zone_now", called.language, zone=place, time=time)
 
 
 def zone_action(zone: str, *numbers: int) -> Action:
-    """What a button does that chooses a zone; ``SettingsScreens.set_zone`` finds it again."""
+    """Return the action that sets a zone, by a hash that ``SettingsScreens.set_zone`` looks up."""
     return Action("zone", (crc32(zone.encode()), *numbers))
 
 
 def zone_rows(changes: Changes, called: Called) -> Rows:
-    """The buttons under an answer: zones that it offers, and "not my time" where it names one."""
+    """Return the buttons under an answer: the zones it offers, and a denial if it names one."""
     rows: Rows = tuple(
-        (Button(f"{CLOCK} {zone_label(one, called)}", zone_action(one, IN_ANSWER)),)
-        for one in changes.zones
+        (Button(f"{CLOCK} {zone_label(zone, called)}", zone_action(zone, IN_ANSWER)),)
+        for zone in changes.zones
     )
     return (*rows, (not_mine_button(called.language),)) if changes.names_zone else rows
 
 
 def not_mine_button(language: Language) -> Button:
-    """Under what names the zone for the first time."""
+    """Return the button under the first mention of the zone."""
     return Button(say("zone_not_mine", language), Action("zones", (NOT_MINE,)))
 
 
 def zone_note(called: Called) -> str:
-    """By whose clock the bot goes, told once to those who have not said where they live."""
+    """Return the note about the bot's time zone, shown once to users who named none."""
     zone = zone_label(called.time_zone, called)
     return f"{CLOCK} {say('zone_named', called.language, zone=zone)}"
 
 
 def city_row(language: Language) -> tuple[Button, ...]:
-    """One line: the likely cities of a language, and "another"."""
+    """Return one row of buttons: the likely cities of a language, and "another"."""
     cities = [
         Button(place_of_zone(z, language), zone_action(z, IN_ANSWER)) for z in LIKELY[language]
     ]
@@ -72,19 +73,19 @@ def city_row(language: Language) -> tuple[Button, ...]:
 
 @dataclass(eq=False, repr=False)
 class ZoneService:
-    """Keeps the zone of an owner; what recurs moves with it."""
+    """Owners' time zones; recurring reminders move with them."""
 
     _settings: UserSettingsRepository
     _reminders: ReminderService
     _client: PgClient
 
     async def keep(self, owner: Owner, zone: str, *, guessed: str | None = None) -> int:
-        """It is the owner's from now on; returns how many reminders moved.
+        """Store the owner's zone; return the number of reminders that moved.
 
-        ``guessed`` is the zone before, if they had not told it.
+        ``guessed`` is the previous zone, if the owner had not named it.
 
         Raises:
-            StorageError: The database is away; a second attempt does the rest.
+            StorageError: The database is away; a retry does the rest.
         """
         change, now = self._reminders.rows.change_zone, datetime.now(UTC)
         moved = await self._client.run(change, owner, zone, guessed=guessed, now=now)
@@ -92,16 +93,16 @@ class ZoneService:
         return moved
 
     async def note(self, owner: Owner, zone: str) -> None:
-        """The owner was told that the bot goes by this zone, and may still say another."""
+        """Store a zone that the owner was told of; they may still name another."""
         change = self._settings.change
         await self._client.run(change, owner.telegram_user_id, time_zone=zone)
 
     async def doubt(self, owner: Owner) -> None:
-        """It is not the owner's clock: what it set is moved as soon as they tell theirs."""
+        """Store that the zone is not the owner's: its reminders move once they name theirs."""
         await self._client.run(self._settings.forget_zone, owner.telegram_user_id)
 
     async def set(self, called: Called, zone: str) -> str:
-        """Keep it; the sentence that says so, and that recurring reminders moved."""
+        """Store the zone; return the confirmation, also of moved reminders."""
         guessed = None if called.has_zone else called.time_zone
         moved = await self.keep(called.owner, zone, guessed=guessed)
         text = say("zone_set", called.language, zone=zone_label(zone, called))
@@ -109,12 +110,12 @@ class ZoneService:
 
 
 def which_rows(zones: Sequence[str], called: Called) -> Rows:
-    """A button for each of several zones."""
+    """Return a button for each of several zones."""
     return tuple((Button(zone_label(zone, called), zone_action(zone)),) for zone in zones)
 
 
-class Clock(Form):
-    """By whose clock the user lives."""
+class SetTimeZoneArguments(Form):
+    """Arguments of ``set_time_zone``."""
 
     place: str = Field(max_length=200, description="city, offset or zone, as said")
 
@@ -123,19 +124,19 @@ SET_ZONE = "Set the user's own time zone, when they say by which clock they live
 
 
 async def set_time_zone(
-    zones: ZoneService, runtime: Runtime, clock: Clock
+    zones: ZoneService, runtime: Runtime, arguments: SetTimeZoneArguments
 ) -> tuple[dict[str, Any], Finding]:
-    """Keep the zone of a place as the user's own, if it is one; else say why not."""
-    place = clock.place
+    """Store the zone of a place as the user's own, or return why it could not be set."""
+    place = arguments.place
     context: TurnContext = runtime.context
     found = await asyncio.to_thread(find_time_zones, place)
     if context.owner.is_group or len(found) != 1:
         reason = "group" if context.owner.is_group else "several" if found else "unknown"
-        offered = () if reason == "group" else tuple(found)
-        finding = Finding(changes=Changes(zones=offered)) if offered else NOTHING
+        offers = () if reason == "group" else tuple(found)
+        finding = Finding(changes=Changes(zones=offers)) if offers else NOTHING
         return {"set": False, "reason": reason}, finding
     [zone] = found
     moved = await zones.keep(context.owner, zone)
     now = f"{local_time(context.moment, zone):%Y-%m-%d %H:%M}"
-    told = {"set": True, "zone": name_of_zone(zone), "time": now, "moved": moved}
-    return {**told, "note": "name this zone to set_reminder in this turn"}, NOTHING
+    result = {"set": True, "zone": name_of_zone(zone), "time": now, "moved": moved}
+    return {**result, "note": "name this zone to set_reminder in this turn"}, NOTHING

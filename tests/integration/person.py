@@ -30,7 +30,7 @@ from src.pg.client import PgClient
 from src.pg.user_settings_repo import Mode
 from src.reading.facts import Fact, Origin
 from src.reading.voices import TYPED, Voice
-from src.talk.edits import What, take_edit
+from src.talk.edits import EditKind, take_edit
 from src.talk.turn_state import IncomingMessage, Turn, TurnControl
 from src.texts import Language
 from src.texts import reply as replies
@@ -77,7 +77,7 @@ WHERE EXISTS (SELECT FROM search_documents
 new_user = itertools.count(2**41 + 2**30).__next__
 
 
-def edit(client: PgClient, owner: int, origin: TelegramOrigin, text: str) -> What:
+def edit(client: PgClient, owner: int, origin: TelegramOrigin, text: str) -> EditKind:
     """Let a message say something else; what that was about."""
     return take_edit(client, Owner(owner), origin, text, is_own=True).what
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from src.talk.graph_run import bounded
+from src.talk.graph_run import truncate
 from src.texts import LANGUAGES, Language, say
 from tests.fakes.openai_server import Reply
 from tests.integration.person import Rig
@@ -33,7 +33,7 @@ async def test_an_answer_that_comes_at_once_is_cut_too(rig: Rig) -> None:
 
 
 async def test_code_is_closed_before_the_sentence() -> None:
-    text = bounded("```python\n" + "x = 1\n" * 100, 300, "en")
+    text = truncate("```python\n" + "x = 1\n" * 100, 300, "en")
     assert text.endswith(f"\n```\n\n{say('cut_long', 'en')}")
 
 

@@ -61,7 +61,7 @@ from src.queue.update_repo import NewUpdate, UpdateRepository
 from src.reading.facts import Fact
 from src.reading.recurrences import Recurrence
 from src.reminders.reminder_repo import NewReminder, ReminderRepository
-from src.talk.edits import Edited, EditRepository
+from src.talk.edits import EditedMessage, EditRepository
 from src.texts.morphology import terms
 from tests.conftest import new_client
 from tests.integration.person import FAKE_EMBEDDINGS, open_rig, teller_of
@@ -383,9 +383,9 @@ def edited_by(s: Stage, name: str) -> Any:
         step = getattr(edits, name)
         found: list[Any] = []
         for who in (s.them, s.me):
-            edited = Edited(who.asked[0], owner.thread_id, "x", True, True, True, ())
+            edited = EditedMessage(who.asked[0], owner.thread_id, "x", True, True, True, ())
             found.append(step(edited, *more.get(name, ())))
-        return [[one.text for one in pair] for pair in found] if name == "beside" else found
+        return [[one.text for one in pair] for pair in found] if name == "find_nearby" else found
 
     return s.write(work)
 
@@ -704,7 +704,7 @@ CASES: dict[str, Callable[[Stage], Any]] = {
     **{
         f"EditRepository.{name}": partial(edited_by, name=name)
         for name in (
-            "find", "beside", "set_text", "read_again", "delete_answer",
+            "find", "find_nearby", "set_text", "requeue_for_extraction", "delete_answer",
         )
     },
     "ConversationRepository.find_text": lambda s: [

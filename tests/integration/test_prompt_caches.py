@@ -34,7 +34,7 @@ from src.llm.quoting import form_tool
 from src.llm.reply import ModelUsage
 from src.llm.tokens import TokenCounter
 from src.pg.client import PgClient
-from src.talk.tools import CLOCK, current_time
+from src.talk.tools import CURRENT_TIME, current_time
 from tests.fakes.openai_server import FakeOpenAI, Reply
 from tests.fakes.other_models import FakeOtherModels
 
@@ -100,7 +100,7 @@ class Talker:
     ) -> AIMessage:
         """One call with a tool, as the assistant makes it."""
         answer = await self.caller.stream(
-            self.caller.with_tools([form_tool(current_time, CLOCK)], may_call=may_call),
+            self.caller.with_tools([form_tool(current_time, CURRENT_TIME)], may_call=may_call),
             list(messages),
             purpose="answer",
             on_text=self.shown.append,
@@ -397,7 +397,7 @@ async def test_the_key_is_the_conversations_and_tells_nothing_of_it() -> None:
         keys = []
         for conversation in (CONVERSATION, CONVERSATION, uuid4()):
             await caller.stream(
-                caller.with_tools([form_tool(current_time, CLOCK)]),
+                caller.with_tools([form_tool(current_time, CURRENT_TIME)]),
                 [HumanMessage("Привет")],
                 purpose="answer",
                 on_text=lambda _text: None,

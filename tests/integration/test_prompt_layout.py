@@ -19,7 +19,7 @@ from src.memory.writer import Said
 from src.reading.facts import Fact
 from src.talk.main_graph import Models, build_graph
 from src.talk.prompt import EARLIER, SYSTEM_PROMPT
-from src.talk.tools import CLOCK, ToolHistoryService, current_time
+from src.talk.tools import CURRENT_TIME, ToolHistoryService, current_time
 from src.talk.turn import AgentService
 from tests.fakes.openai_server import ChatRequest, Reply, text_of
 from tests.integration.person import USER, Rig, incoming
@@ -114,7 +114,7 @@ def agent_for(core: Core, *, system_in_history: bool) -> AgentService:
         system_in_history=system_in_history,
     )
     memories = core.memory.memories
-    tools = [form_tool(current_time, CLOCK), form_tool(save_user_fact, SAVE, memories)]
+    tools = [form_tool(current_time, CURRENT_TIME), form_tool(save_user_fact, SAVE, memories)]
     graph = build_graph(models, tools, memories, reminders=core.reminders, tool_runs=tool_runs)
     return AgentService(
         core.client,

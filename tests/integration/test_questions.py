@@ -24,7 +24,7 @@ from src.pg.client import PgClient
 from src.reading.facts import Fact
 from src.talk.command_service import choice_rows
 from src.talk.edits import take_edit
-from src.talk.graph_run import Progress, context_of
+from src.talk.graph_run import Progress, build_context
 from src.talk.main_graph import checkpoint_serde
 from src.talk.questions import CheckpointStore, QuestionService
 from src.talk.turn_state import RESOLUTIONS, ConversationState, Resolution, Turn
@@ -427,8 +427,8 @@ async def test_a_crash_around_the_storing_is_made_good_by_a_second_attempt(
 
 async def left_open(person: Person, turn: Turn) -> tuple[TurnContext, ConversationState]:
     """What the graph of a turn comes to, before anything is asked."""
-    context, progress = context_of(turn), Progress()
-    await person.core.agent._graph._follow(turn, context, progress)
+    context, progress = build_context(turn), Progress()
+    await person.core.agent._graph._run_graph(turn, context, progress)
     return context, progress.state
 
 

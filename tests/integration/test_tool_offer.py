@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from src.llm.tokens import TokenCounter
-from src.talk.tools import OF_REMINDERS, OF_THE_MEMORY
+from src.talk.tools import MEMORY_TOOLS, REMINDER_TOOLS
 from tests.integration.person import Person, called
 
 TOOL_TOKENS = 1100  # of a plain turn: no reminder waits there
@@ -28,7 +28,7 @@ async def test_reminders_are_listed_and_cancelled_where_any_wait(person: Person)
     async def has_reminders() -> bool:
         settings = await person.core.commands.settings.get(person.owner)
         await person.say("Привет", "Здравствуйте!", has_reminders=settings.has_reminders)
-        assert bool(offered(person).keys() & OF_REMINDERS) is settings.has_reminders
+        assert bool(offered(person).keys() & REMINDER_TOOLS) is settings.has_reminders
         return settings.has_reminders
 
     assert not await has_reminders(), "there is not even a row of the owner"
@@ -48,6 +48,6 @@ async def test_tools_of_the_memory_are_offered_while_it_is_on(
     person: Person, memory_on: bool
 ) -> None:
     await person.say("Привет", "Здравствуйте!", memory_on=memory_on)
-    assert (offered(person).keys() >= OF_THE_MEMORY) is memory_on
+    assert (offered(person).keys() >= MEMORY_TOOLS) is memory_on
     assert {"forget_everything", "set_reminder"} <= offered(person).keys()
-    assert bool(offered(person).keys() & OF_THE_MEMORY) is memory_on
+    assert bool(offered(person).keys() & MEMORY_TOOLS) is memory_on

@@ -19,7 +19,7 @@ from src.llm.reply import ModelUsage
 from src.llm.tokens import TokenCounter
 from src.memory.prompts import ExtractedFacts
 from src.offline.model import OfflineChatModel
-from src.talk.tools import CLOCK, current_time
+from src.talk.tools import CURRENT_TIME, current_time
 from tests.fakes.openai_server import FakeOpenAI, Reply
 
 KEY = "sk-very-secret-key"
@@ -49,7 +49,7 @@ class Asked:
         chosen = settings(fake, **changes)
         caller = ModelCaller(build_chat_model(chosen), NAME, timeout=chosen.llm_timeout)
         return await caller.stream(
-            caller.with_tools([form_tool(current_time, CLOCK)]),
+            caller.with_tools([form_tool(current_time, CURRENT_TIME)]),
             [HumanMessage(text)],
             purpose="answer",
             on_text=self.shown.append,
@@ -272,7 +272,7 @@ async def test_nothing_but_white_space_is_not_waited_for(fake: FakeOpenAI) -> No
 async def test_reading_ahead_takes_the_tools_and_one_token(fake: FakeOpenAI) -> None:
     caller = ModelCaller(build_chat_model(settings(fake)), NAME, timeout=5)
     await caller.read_ahead(
-        caller.with_tools([form_tool(current_time, CLOCK)]), [HumanMessage("?")]
+        caller.with_tools([form_tool(current_time, CURRENT_TIME)]), [HumanMessage("?")]
     )
     [request] = fake.read_ahead
     assert request.raw["max_tokens"] == 1 and fake.request_count == 0

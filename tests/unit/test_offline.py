@@ -16,7 +16,7 @@ from langchain_core.messages import (
 )
 from pydantic import BaseModel
 
-from src.history.new_messages import NewWords, with_own_words
+from src.history.new_messages import NewWords, user_message
 from src.llm.chat import ModelCaller
 from src.llm.quoting import form_tool
 from src.llm.reply import ModelUsage
@@ -34,7 +34,7 @@ from src.reading.facts import Fact
 from src.reading.requests import describe_time
 from src.reminders.rules import CancelOrder, ReminderOrder, read_change
 from src.talk.prompt import SYSTEM_PROMPT
-from src.talk.tools import CLOCK, current_time
+from src.talk.tools import CURRENT_TIME, current_time
 from src.texts import Language, detect_language, say
 from tests.cases import for_each
 from tests.languages import WRITTEN
@@ -56,7 +56,7 @@ def prompt(text: str, *more: BaseMessage) -> list[BaseMessage]:
 
 def human(uid: str, said: str) -> HumanMessage:
     """A message with its uid."""
-    return with_own_words(said, [NewWords(uid=uid, text=said, is_asked=True)])
+    return user_message(said, [NewWords(uid=uid, text=said, is_asked=True)])
 
 
 def result(record: object, name: str, *, failed: bool = False) -> ToolMessage:
@@ -240,7 +240,7 @@ def test_that_no_model_is_connected_is_said_with_the_first_reply_of_a_day() -> N
         for label, text in zip(labels, said, strict=False):
             own = [NewWords(uid="", text=text, is_asked=True)]
             written = f"[Текущее время: {label}] {text}"
-            talk += [with_own_words(written, own, language="ru"), AIMessage("Записано.")]
+            talk += [user_message(written, own, language="ru"), AIMessage("Записано.")]
         return reply(talk[:-1])
 
     noted, hint = say("offline_noted", "ru"), say("offline_note", "ru")
@@ -740,12 +740,12 @@ def test_other_questions_are_searched_for(text: str) -> None:
     ("Напомни", "ru"), ("напомни мне!", "ru"), ("Нагадай", "uk"), ("remind me", "en"),
 ])  # fmt: skip
 def test_a_bare_order_to_remind_is_asked_about(text: str, language: Language) -> None:
-    asked = with_own_words(text, [NewWords(uid="msg-1", text=text, is_asked=True)])
+    asked = user_message(text, [NewWords(uid="msg-1", text=text, is_asked=True)])
     tools = (*TOOLS, "set_reminder")
     assert calls([asked], tools) == [("set_reminder", {"text": "-"})]
     refused = result({"set": False, "reason": "no_time"}, "set_reminder")
     assert reply([asked, refused], tools) == say("reminder_no_time", language)
-    more = with_own_words("tomorrow at 10 call Kate", [
+    more = user_message("tomorrow at 10 call Kate", [
         NewWords(uid="msg-2", text="tomorrow at 10 call Kate", is_asked=True)
     ])  # fmt: skip
     talk = [asked, AIMessage(say("reminder_no_time", language)), more]
@@ -959,7 +959,7 @@ async def test_it_works_through_the_interface_of_a_real_model() -> None:
 
     async def ask(text: str) -> AIMessage:
         return await caller.stream(
-            caller.with_tools([form_tool(current_time, CLOCK)]),
+            caller.with_tools([form_tool(current_time, CURRENT_TIME)]),
             prompt(text),
             purpose="answer",
             on_text=shown.append,

@@ -22,7 +22,7 @@ from src.pg.user_settings_repo import Mode
 from src.reading.reminder_moments import Problem
 from src.reminders.reminder_service import PERIODS
 from src.talk.command_service import COMMANDS, help_page
-from src.talk.settings import LENGTHS, WHAT
+from src.talk.settings import LENGTHS, SETTING_KINDS
 from src.talk.turn_state import RESOLUTIONS
 from src.texts import (
     LANGUAGES,
@@ -59,7 +59,7 @@ BUILT = {
     "f'delete_yes_{step}'": {"delete_yes_1", "delete_yes_2"},
     "f'mode_name_{value}'": {f"mode_name_{mode}" for mode in get_args(Mode)},
     "f'length_{value}'": {f"length_{length}" for length in LENGTHS},
-    "f'settings_{kind}'": {f"settings_{kind}" for kind in WHAT},
+    "f'settings_{kind}'": {f"settings_{kind}" for kind in SETTING_KINDS},
     "f'kind_{kind}'": {f"kind_{kind}" for kind in KINDS},
     "f'{pin}_button'": {"pin_button", "unpin_button"},
     "f'refused_{reason}'": {f"refused_{reason}" for reason in REFUSALS},
