@@ -193,12 +193,10 @@ class OfflineTurn:
 
     @property
     def _notes(self) -> list[HumanMessage]:
-        """Earlier messages of the user that are notes."""
         return [message for message in self._past if replies.is_note(_text_of(message))]
 
     @property
     def _question(self) -> str:
-        """Question of the message; "" if there is none."""
         *before, last = list(sentences(self.text)) or [""]
         asked = " ".join(part for part in (*before, last) if "?" in part and is_question(part))
         if before and not asked and is_question(last) and content(last):

@@ -244,7 +244,6 @@ def _is_fact(record: Record) -> bool:
 
 
 def _tells(record: Record) -> bool:
-    """Return True if a record states something: no question, request or summary."""
     source = str(record.get("id", record["uid"])).partition("-")[0]
     is_stated = source == "fact" or bool(record.get("from_file"))
     return is_stated or (source != "summary" and is_note(record["text"], record.get("kind")))
@@ -327,7 +326,6 @@ def _closeness(record: Record, question: str) -> float:
 
 
 def _share(asked: Sequence[Lemmas], text: str) -> float:
-    """Return the share of these words that a text contains."""
     others = frozenset[str]().union(*content(text))
     if any(forms & others for forms in asked):
         others |= answered_values(text)

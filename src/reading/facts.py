@@ -102,7 +102,6 @@ class Fact(BaseModel):
 
     @model_validator(mode="after")
     def _complete(self) -> Fact:
-        """Fill in the quote and the object from the text, and cut long names."""
         values = {
             "quote": self.quote or self.text,
             "subject": self.subject[:MAX_SUBJECT] or "user",
@@ -142,7 +141,6 @@ THING_LETTERS = 5  # of each word of a favourite thing; ignores case endings
 
 
 def _normalise_relation(relation: str) -> str:
-    """Return a relation in lower case, words joined by underscores, without apostrophes."""
     letters = flat(relation).replace("'", "")
     return re.sub(r"[\W_]+", "_", letters).strip("_")
 
@@ -277,7 +275,6 @@ def is_same(
 
 
 def _core_words(text: str) -> list[str]:
-    """Return the words of a text that carry its meaning, in order."""
     words = FILLER_PHRASE.sub(" ", normalise(text)).split()
     expanded = [part for word in words for part in _expand_contraction(word)]
     variants, fillers = lexicon.values("sameness.variants"), lexicon.words("sameness.fillers")
@@ -285,7 +282,6 @@ def _core_words(text: str) -> list[str]:
 
 
 def _expand_contraction(word: str) -> list[str]:
-    """Return the words of a contraction: "can't", "I've"."""
     if word == "cannot":
         return ["can", "not"]
     if word.endswith("n't") and word != "n't":
@@ -328,7 +324,6 @@ def _endings(kind: str) -> list[frozenset[str]]:
 
 
 def _without_s(word: str) -> str:
-    """Remove the English ending of the plural or of the third person."""
     if len(word) > 4 and word.endswith("ies"):
         return word[:-3] + "y"
     return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word

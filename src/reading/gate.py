@@ -72,7 +72,6 @@ def _fold_from(text: str, start: int) -> str:
 
 
 def _fold(text: str) -> str:
-    """Return the text case-folded, NFKC, without invisible characters, with single spaces."""
     visible = INVISIBLE.sub("", unicodedata.normalize("NFKC", text))
     return SPACES.sub(" ", unicodedata.normalize("NFKC", visible).casefold())
 
@@ -232,18 +231,18 @@ class Secret:
 
 def holds_secret(text: str) -> bool:
     """Return True if the text contains a secret: a number, a password or a key."""
-    return bool(_find(_visible(text)))
+    return bool(_find_secrets(_visible(text)))
 
 
 def redact(text: str, *, household: bool = False) -> str:
     """Replace each secret with ``MASK``; household secrets only if ``household``."""
     for _ in range(MAX_PASSES):
         visible, offsets = _with_offsets(text)
-        every = _find(visible)
+        every = _find_secrets(visible)
         secrets = [secret for secret in every if household or not secret.is_household]
         if not secrets:
             again = _visible(text)
-            left = every if again == visible else _find(again)
+            left = every if again == visible else _find_secrets(again)
             return MASK if any(household or not secret.is_household for secret in left) else text
         cuts = [(offsets[secret.start], offsets[secret.end - 1] + 1) for secret in secrets]
         text = MASK.join(between(unicodedata.normalize("NFC", text), cuts))
@@ -271,7 +270,7 @@ def completes(before: str, text: str) -> Secret | None:
     joined = f"{announcement}: {visible}"
     if WORDS.fullmatch(visible) and SEEDS.search(joined) is None:
         return None
-    found = [secret for secret in _find(joined) if secret.start > len(announcement)]
+    found = [secret for secret in _find_secrets(joined) if secret.start > len(announcement)]
     return found[-1] if found else None
 
 
@@ -284,7 +283,9 @@ def secrets_of(text: str) -> list[str]:
     """Return the secrets in a text, as written."""
     visible, offsets = _with_offsets(text)
     composed = unicodedata.normalize("NFC", text)
-    return [composed[offsets[one.start] : offsets[one.end - 1] + 1] for one in _find(visible)]
+    return [
+        composed[offsets[one.start] : offsets[one.end - 1] + 1] for one in _find_secrets(visible)
+    ]
 
 
 def asks_for(text: str, name: str) -> bool:
@@ -330,8 +331,7 @@ def _with_offsets(text: str) -> tuple[str, list[int]]:
     return "".join(characters), offsets
 
 
-def _find(text: str) -> list[Secret]:
-    """Return the secrets in a text from ``_visible``, in order and without overlap."""
+def _find_secrets(text: str) -> list[Secret]:
     undated = DATE.sub(lambda match: "/" * len(match.group()), text)
     codes = [m for door in DOORS for m in door.finditer(undated)]
     codes += [m for one in codes if (m := _code_after(one)) is not None]
@@ -520,7 +520,6 @@ def refuse(
 
 
 def _shape_problem(candidate: Fact, longest: int) -> Reason | None:
-    """Return what is wrong with the fields, regardless of the message."""
     start, end = candidate.valid_from, candidate.valid_until
     if start and end and ((start.utcoffset() is None) != (end.utcoffset() is None) or start > end):
         return "bad_dates"
@@ -552,7 +551,6 @@ def _contains_quote(quote: str, said: str) -> bool:
 
 
 def _is_question(candidate: Fact) -> bool:
-    """Return True if the fact, or all of its quote, is a question by its mark."""
     if candidate.text.rstrip().endswith("?"):
         return True
     quote = plain(candidate.quote)

@@ -218,7 +218,6 @@ def next_after(recurrence: Recurrence, moment: datetime, time_zone: str) -> date
 
 
 def _is_ascending(numbers: tuple[int, ...], limit: int) -> bool:
-    """Return True if the numbers are below a limit, ascending and distinct."""
     return list(numbers) == sorted(set(numbers) & set(range(limit)))
 
 

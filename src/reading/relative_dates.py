@@ -221,7 +221,7 @@ COUNTED_KINDS = frozenset({"ago", "ahead", "lasting"})
 
 
 class _UncertainError(Exception):
-    """Raised when a relative expression names an unknown day."""
+    """A relative expression names an unknown day."""
 
 
 @dataclass(frozen=True)
@@ -425,7 +425,6 @@ def _is_exact(span: Span) -> bool:
 
 
 def _is_relative(span: Span, fact: _Fact) -> bool:
-    """Return True if the meaning depends on the day on which the fact was said."""
     words = span.words
     if span.kind == "lasting":
         return _is_exact(span)  # "the last few years" stay
@@ -441,7 +440,6 @@ def _is_relative(span: Span, fact: _Fact) -> bool:
 
 
 def _precision(span: Span) -> Precision:
-    """Return the precision that an absolute phrase for the span can have."""
     if span.kind == "lasting":
         return "days"
     if span.kind in ("ago", "ahead"):

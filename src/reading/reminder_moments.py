@@ -88,8 +88,6 @@ class ReminderRequest:
 
 
 class _ProblemError(Exception):
-    """Raised when a request has no valid time."""
-
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem)
         self.problem = problem
@@ -141,7 +139,6 @@ class _Request:
 
     @property
     def minutes(self) -> int:
-        """Current minute of the day."""
         return self.now.hour * HOUR + self.now.minute
 
     @property
@@ -321,7 +318,6 @@ def _single(request: _Request, now: datetime) -> datetime:
 
 
 def _on_day(day: date, clock: TimeOfDay | None, request: _Request) -> datetime:
-    """Return the moment on a named day."""
     today = request.now.date()
     if day < today:
         raise _ProblemError("past")
@@ -369,7 +365,6 @@ def _weekday_near(day: date, request: _Request) -> date:
 
 
 def _check_range(moment: datetime, now: datetime) -> datetime:
-    """Return the moment unless it is past or too far away."""
     if moment <= now:
         raise _ProblemError("past")
     last = datetime.combine(months_later(now.date(), FARTHEST * 12), time.max, now.tzinfo)
@@ -441,7 +436,6 @@ def _repeated(request: _Request, now: datetime) -> tuple[Recurrence, datetime]:
 
 
 def _interval(habits: Sequence[Span]) -> _Length:
-    """Return the time between two occurrences."""
     lengths = [_period_of(habit) for habit in habits]
     multiples = [length for length in lengths if length.number != 1]
     return multiples[0] if multiples else min(lengths, key=lambda length: length.duration)
@@ -541,7 +535,6 @@ def _day_of_habit(habits: Sequence[Span], first: date) -> tuple[int, int]:
 
 
 def _read_length(words: Mapping[str, str]) -> _Length:
-    """Return the length of time that words name."""
     half = words.get("half", "")
     if half:
         amount, _, unit = (lexicon.key_of("reminder.half_means", half) or "").partition(" ")

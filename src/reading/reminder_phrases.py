@@ -186,7 +186,6 @@ def _cut_out_zone(source: str) -> tuple[str, str | None, Sequence[Span], _Order 
 
 
 def _read_order(source: str) -> tuple[str, Sequence[Span], _Order | None]:
-    """Return the folded text, its time spans, and the order to remind in it."""
     folded = _fold(source)
     spans = find_reminder_spans(folded)
     return folded, spans, _find_order(folded, spans)
@@ -197,7 +196,6 @@ def _fold(source: str) -> str:
 
 
 def _clean(text: str) -> str:
-    """Return the text in NFC, without invisible characters, with single spaces; lines stay."""
     return single_spaced(INVISIBLE.sub("", unicodedata.normalize("NFC", text)))
 
 
@@ -211,7 +209,6 @@ def _ascii_digits(folded: str) -> str:
 
 
 def _find_order(folded: str, spans: Sequence[Span]) -> _Order | None:
-    """Return the first order to remind that is meant as one."""
     rest = _blank_out(folded, spans)
     for match in COMMAND.finditer(folded):
         start = match.start()
@@ -238,7 +235,6 @@ def _is_meant(before: str, kind: str, order: str) -> bool:
 
 
 def _blank_out(folded: str, spans: Iterable[Span]) -> str:
-    """Replace the time spans with spaces."""
     for span in spans:
         blanks = " " * (span.end - span.start)
         folded = folded[: span.start] + blanks + folded[span.end :]
@@ -305,7 +301,6 @@ def _position_of(group: Sequence[Span], order: _Order) -> str:
 
 
 def _choose_runs(runs: Sequence[_SpanRun], order: _Order) -> list[_SpanRun]:
-    """Return the runs that give the time of the reminder, in text order."""
     chosen: list[_SpanRun] = []
     used: set[str] = set()
     for position in ("beside", "end", "beginning", "inside"):
@@ -337,7 +332,6 @@ def _times_the_reminder(run: _SpanRun, order: _Order) -> bool:
 
 
 def _is_request(order: _Order, chosen: Sequence[_SpanRun], what: str) -> bool:
-    """Return True if an order asks for a reminder, not to recall something."""
     if order.kind in ("noun", "label"):
         return True
     folded = fold(what)

@@ -151,7 +151,6 @@ def _month_day(span: Span, now: datetime, past: bool) -> Days | None:
 
 
 def _counted(span: Span, now: datetime, _past: bool) -> Days:
-    """Return the calendar units of "N units ago" or "in N units"."""
     amount, unit = amount_in(span)
     ends = (-amount.high, -amount.low) if span.kind == "ago" else (amount.low, amount.high)
     first, last = (around(shifted(now, unit, number), unit) for number in ends)

@@ -304,7 +304,6 @@ def read_numbers(words: Iterable[str], *, ordinals: bool = False) -> list[str]:
 
 
 def _number_of(word: str, *, ordinals: bool) -> int | None:
-    """Return the number that a single word names."""
     value = lexicon.numbers("numbers.cardinals").get(word)
     if value is not None or not ordinals:
         return value
