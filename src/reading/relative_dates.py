@@ -9,18 +9,8 @@ from datetime import date, datetime
 from typing import Literal, cast
 
 from src.base.zones import DAY
-from src.reading import lexicon, times
-from src.reading.time_expressions import (
-    DECEMBER,
-    FUTURE,
-    Days,
-    Period,
-    amount_in,
-    around,
-    counted_day,
-    days_of,
-    named_periods,
-)
+from src.reading import lexicon, time_expressions, times
+from src.reading.time_expressions import DECEMBER, FUTURE, Days, Period, amount_in
 from src.reading.times import Span
 from src.texts import CYRILLIC, Language, detect_language
 
@@ -317,7 +307,8 @@ def when_valid(text: str, said_at: datetime) -> Period | None:
         return None
     fact = _Fact.read(text, said_at)
     spans = [span for span in times.find_spans(fact.folded) if _names_time(span, fact)]
-    found = named_periods(spans, said_at, past=bool(spans) and fact.is_past_at(spans[0]))
+    past = bool(spans) and fact.is_past_at(spans[0])
+    found = time_expressions.named_periods(spans, said_at, past=past)
     return found[0][1] if found else None
 
 
@@ -459,5 +450,5 @@ def _precision(span: Span) -> Precision:
 
 def _resolved_days(span: Span, precision: Precision, fact: _Fact) -> Days | None:
     if span.kind in ("ago", "ahead") and precision == "day":
-        return around(counted_day(span, fact.said_at), "day")
-    return days_of(span, fact.said_at, past=fact.is_past_at(span))
+        return time_expressions.around(time_expressions.counted_day(span, fact.said_at), "day")
+    return time_expressions.days_of(span, fact.said_at, past=fact.is_past_at(span))

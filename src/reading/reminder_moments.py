@@ -21,7 +21,6 @@ Conventions for ambiguous times:
   now, if N divides a day evenly.
 """
 
-import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
@@ -31,7 +30,7 @@ from src.base.zones import DAY, first_moment, local_time
 from src.reading import lexicon, times
 from src.reading.recurrences import DAY_HOURS, Recurrence, next_after
 from src.reading.time_expressions import days_of, months_later, shifted
-from src.reading.times import Span, Unit, month_number, number_in
+from src.reading.times import Span, Unit
 
 Problem = Literal["no_time", "past", "no_text", "no_zone", "too_often", "too_far"]
 Part = Literal["morning", "afternoon", "evening", "night"]
@@ -55,14 +54,6 @@ SECONDS: dict[Unit, int] = {
 SHIFT = lexicon.Expression(
     rf"(?<!\S)(?P<to><move.to> )?{times.LENGTH}"
     r"(?P<way> (?:<move.later>|(?P<earlier><move.earlier>)))?(?(way)|(?(to)|(?!)))$"
-)
-MANY_DAYS = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)*")
-RANGE_OF_DAYS = lexicon.Expression(f" ?- ?|{times.THROUGH}")
-PART_GROUPS = (
-    "clock.half_day",
-    "reminder.part_adverb",
-    "reminder.parts_many",
-    "reminder.every_part",
 )
 
 
@@ -249,7 +240,7 @@ def _read_clock(kind: str, words: Mapping[str, str], part: Part | None) -> TimeO
     """
     if kind in CLOCK_HOURS:
         return TimeOfDay(CLOCK_HOURS[kind] * HOUR)
-    hour = 1 if words["hour"] in lexicon.words("clock.one") else number_in(words["hour"])
+    hour = 1 if words["hour"] in lexicon.words("clock.one") else times.number_in(words["hour"])
     minute = HOUR // 2 if kind in ("half to", "half past") else _minute_of(words)
     if hour > DAY_HOURS or minute >= HOUR:
         raise _ProblemError("no_time")
@@ -293,11 +284,18 @@ def _minute_of(words: Mapping[str, str]) -> int:
     word = words.get("minute", "")
     if "quarter" in words or word in lexicon.words("clock.quarter"):
         return HOUR // 4
-    return number_in(word) if word else 0
+    return times.number_in(word) if word else 0
 
 
 def _day_part(words: str) -> Part | None:
-    return cast("Part | None", times.key_in(words, *PART_GROUPS))
+    part = times.key_in(
+        words,
+        "clock.half_day",
+        "reminder.part_adverb",
+        "reminder.parts_many",
+        "reminder.every_part",
+    )
+    return cast("Part | None", part)
 
 
 def _single(request: _Request, now: datetime) -> datetime:
@@ -349,19 +347,15 @@ def _moment_after(length: _Length, request: _Request, now: datetime) -> datetime
         return now + length.duration
     day = shifted(request.now, length.unit, length.number)
     clock = request.clock
-    if request.slot("date"):
-        day = _weekday_near(day, request)
+    if dates := request.slot("date"):
+        weekday = dates[0].words.get("weekday")
+        if weekday is None:
+            raise _ProblemError("no_time")
+        # The weekday in that week: "через неделю в пятницу".
+        day += DAY * ((times.weekday_number(weekday) or 0) - day.weekday())
     if clock is not None:
         return _moment_at(day, clock, request.time_zone)
     return first_moment(datetime.combine(day, request.now.time()), request.time_zone)
-
-
-def _weekday_near(day: date, request: _Request) -> date:
-    """Return the weekday in the week of a day: "через неделю в пятницу"; else it is unclear."""
-    weekday = request.slot("date")[0].words.get("weekday")
-    if weekday is None:
-        raise _ProblemError("no_time")
-    return day + DAY * ((times.weekday_number(weekday) or 0) - day.weekday())
 
 
 def _check_range(moment: datetime, now: datetime) -> datetime:
@@ -501,10 +495,9 @@ def _clocks_of_habit(habits: Sequence[Span], request: _Request) -> list[TimeOfDa
 
 
 def _times_per_period(habit: Span) -> int:
-    words = habit.words
-    if "twice" in words:
+    if "twice" in habit.words:
         return 2
-    number = words.get("times") or words.get("n_times")
+    number = habit.words.get("times") or habit.words.get("n_times")
     return int(_read_number(number)) if number else 1
 
 
@@ -513,14 +506,7 @@ def _weekdays_of(habit: Span) -> tuple[int, ...]:
         return WORKDAYS
     if habit.kind == "weekends":
         return WEEKEND
-    names = habit.words.get("days", "")
-    if not names:
-        return ()
-    numbers = map(times.weekday_number, MANY_DAYS.findall(names))
-    days = [number for number in numbers if number is not None]
-    if RANGE_OF_DAYS.search(names) and len(days) == 2 and days[0] < days[1]:
-        return tuple(range(days[0], days[1] + 1))
-    return tuple(days)
+    return times.weekdays_in(habit.words.get("days", ""))
 
 
 def _day_of_habit(habits: Sequence[Span], first: date) -> tuple[int, int]:
@@ -529,8 +515,8 @@ def _day_of_habit(habits: Sequence[Span], first: date) -> tuple[int, int]:
         if habit.kind == "last day":
             return 31, first.month
         if "day" in habit.words:
-            month = month_number(habit.words["month"]) if "month" in habit.words else first.month
-            return number_in(habit.words["day"]), month
+            day, month = times.number_in(habit.words["day"]), habit.words.get("month")
+            return day, times.month_number(month) if month else first.month
     return first.day, first.month
 
 
@@ -553,15 +539,11 @@ def _read_number(words: str) -> float:
     """Return the number in digits or words; the smaller of two.
 
     Raises:
-        OverflowError: The number is too big.
+        OverflowError, ValueError: The number is too big, or a power ("10^6").
     """
-    if "^" in words:
-        raise OverflowError("too many")
-    if words[0].isdigit():
-        number = float(words.partition("-")[0].replace(",", "."))
-    else:
-        low, high, is_exact = times.amount_of(words)
-        number = low if is_exact else 1.5 if (low, high) == (1, 2) else (low + high) // 2
+    low, high, is_exact = times.amount_of(words)
+    is_lowest = is_exact or words[0].isdigit()
+    number = low if is_lowest else 1.5 if (low, high) == (1, 2) else (low + high) // 2
     if number > TOO_MANY:
         raise OverflowError("too many")
     return number

@@ -489,33 +489,26 @@ def _lies_in(inner: Span, outer: Span) -> bool:
 
 
 # Values of the words in a span.
-WEEKDAY_GROUPS = (
-    "time.weekday",
-    "time.weekday_short",
-    "time.weekdays_many",
-    "time.weekday_each_more",
-)
+MANY_DAYS = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)*")
+RANGE_OF_DAYS = lexicon.Expression(f" ?- ?|{THROUGH}")
 
 
 class Amount(NamedTuple):
     """Number of units: minimum, maximum, and whether it is exact."""
 
-    low: int
-    high: int
+    low: float
+    high: float
     exact: bool
 
 
 def amount_of(words: str | None) -> Amount:
-    """Return the amount of a match of ``NUMBER``; no number ("через неделю") counts as one."""
+    """Return the amount of a match of ``NUMBER`` or ``COUNT``; without a number it is one."""
     if words is None:
         return Amount(1, 1, True)
-    vague = lexicon.values("time.vague").get(words)
-    if vague is not None:
-        low, high = map(int, vague.split("-"))
-        return Amount(low, high, False)
-    if words[0].isdigit():
-        first, _, last = words.partition("-")
-        return Amount(int(first), int(last or first), not last)
+    digits = lexicon.values("time.vague").get(words, words)
+    if digits[0].isdigit():
+        first, _, last = digits.replace(",", ".").partition("-")
+        return Amount(float(first), float(last or first), not last)
     number = lexicon.numbers("time.counting").get(words)
     if number is None:
         parts = ["1" if word in ("a", "an") else word for word in re.split("[ -]", words)]
@@ -529,8 +522,7 @@ def number_in(words: str) -> int:
     Raises:
         ValueError: There is none.
     """
-    digits = re.match(r"\d+", words)
-    if digits is not None:
+    if digits := re.match(r"\d+", words):
         return int(digits[0])
     return int(read_numbers(re.split("[ -]", words), ordinals=True)[0])
 
@@ -562,5 +554,16 @@ def month_number(words: str) -> int:
 
 def weekday_number(words: str) -> int | None:
     """Return 0 (Monday) to 6 for any form of a weekday's name, or None."""
-    number = key_in(words, *WEEKDAY_GROUPS)
+    number = key_in(
+        words, "time.weekday", "time.weekday_short", "time.weekdays_many", "time.weekday_each_more"
+    )
     return None if number is None else int(number)
+
+
+def weekdays_in(words: str) -> tuple[int, ...]:
+    """Return the weekdays, 0 to 6, of a match of ``WEEKDAYS``: a list or a range."""
+    numbers = map(weekday_number, MANY_DAYS.findall(words))
+    days = tuple(number for number in numbers if number is not None)
+    if RANGE_OF_DAYS.search(words) and len(days) == 2 and days[0] < days[1]:
+        return tuple(range(days[0], days[1] + 1))
+    return days
