@@ -10,20 +10,11 @@ from typing import Any
 
 from src.memory.line_kinds import NOTE, QUESTION, UNSURE, Kind, kind_of
 from src.reading import lexicon
+from src.reading import words as reading_words
 from src.reading.relations import asked_relations, relation_term
 from src.reading.requests import asks_to_keep_private, forget_request
 from src.reading.sentences import FOLD, MAX_ASKED, best_passage, is_question, sentences
-from src.reading.words import (
-    NO_NAME,
-    Lemmas,
-    answered_values,
-    content,
-    content_words,
-    kin_of,
-    people_in,
-    shared,
-    tells_what_is_asked,
-)  # fmt: skip
+from src.reading.words import Lemmas, content, kin_of, people_in, shared
 from src.reminders.rules import asks_for_reminder
 from src.texts import Language, say
 from src.texts.morphology import WORD, lemmas, parts_of_speech, says_i, stem_english, terms, words
@@ -35,8 +26,8 @@ FILE_QUOTE = 240  # characters of what is quoted of a file
 # Minimum closeness of a quote: its similarity in meaning, plus WORDS if it has all words of the
 # question. ``python -m benchmarks.irrelevance`` counts the irrelevant quotes.
 NEAR, WORDS = 0.785, 0.1
-# Bonus for the only word of a question, and for some of several words, by ``tells_what_is_asked``:
-# True if the time, place, number or person in question is stated; None if it asks for none.
+# Bonus for the only word of a question, and for some of several words, by whether the text
+# ``tells_what_is_asked``: the time, place, number or person; None if it asks for none.
 ONE_WORD = {True: 0.3, None: 0.18, False: 0.1}
 EVIDENCE = {True: 0.04, None: 0.0, False: -0.05}
 NAMED = 0.02  # bonus for a person from the question
@@ -186,15 +177,12 @@ def _letters(word: str) -> list[str]:
     return sorted(TWICE.sub(r"\1", word))
 
 
-def _may_ask(record: Record) -> bool:
-    return record.get("kind") == UNSURE or is_question(record["text"])
-
-
 def _asks_the_same(record: Record, question: str) -> bool:
     """Return True if a record asks the same, or states something unrelated beside its question."""
     if record.get("is_beside") and not shared(question, record["text"]):
         return True
-    return _may_ask(record) and _share(content(record["text"]), question) == 1
+    may_ask = record.get("kind") == UNSURE or is_question(record["text"])
+    return may_ask and _share(content(record["text"]), question) == 1
 
 
 def _is_later_about_same(record: Record, best: Found, question: str) -> bool:
@@ -261,7 +249,7 @@ def _is_of_another(text: str, question: str) -> bool:
     }
     if asked and told:
         return _are_different(asked, told)
-    first = [word.text for word in content_words(text)[:2]]
+    first = [word.text for word in reading_words.content_words(text)[:2]]
     if asked or not first or not _is_own(question) or _is_own(text):
         return False
     is_whose = WHOSE.match(text) is not None
@@ -315,7 +303,7 @@ def _closeness(record: Record, question: str) -> float:
         return float(share >= SHARED)
     if not similarity:
         return float(share > SHARED)
-    evidence = tells_what_is_asked(text, question)
+    evidence = reading_words.tells_what_is_asked(text, question)
     if evidence and _is_own(question) and not _is_own(text):
         evidence = None  # its subject is unknown
     weight = WORDS_OF_LONG if len(text) >= LONG else WORDS
@@ -328,7 +316,7 @@ def _closeness(record: Record, question: str) -> float:
 def _share(asked: Sequence[Lemmas], text: str) -> float:
     others = frozenset[str]().union(*content(text))
     if any(forms & others for forms in asked):
-        others |= answered_values(text)
+        others |= reading_words.answered_values(text)
     return sum(bool(forms & others) for forms in asked) / len(asked) if asked else 0.0
 
 
@@ -368,7 +356,7 @@ def _introduces(folded: str) -> bool:
     word = words(match[0])[-1].lower() if match else ""
     rest = folded[match.end() :].strip(" .!)") if match else ""
     if known := parts_of_speech(word):
-        return "Name" in known and (not rest or known.isdisjoint(NO_NAME))
+        return "Name" in known and (not rest or known.isdisjoint(reading_words.NO_NAME))
     is_apart = match is not None and bool(match["greeting"]) and rest.startswith(",")
     return bool(word) and stem_english(word) == word and (not rest or is_apart)
 

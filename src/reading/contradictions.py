@@ -24,7 +24,7 @@ ENDED = lexicon.Expression(
 MOST_DENIED = 10  # words of an older statement, per word of the denial
 MOST_BESIDE = 2  # words of an older denial with its context, per word of the denial
 ONE_WORD = "address"  # kind of wish in which every word is the value
-KIN_LETTERS = 5  # common prefix of words of one root
+ROOT = 5  # letters; common prefix of words of one root
 LIKING, DISLIKING, QUITTING = (
     lexicon.Expression(rf"\b<change.{group}>\b") for group in ("liking", "disliking", "quitting")
 )
@@ -54,8 +54,7 @@ class Stance:
 
 def replaces(new: Fact, old: Fact) -> bool:
     """Return True if any rule says that ``new`` retires ``old``."""
-    is_new_value = is_update(new, old) or _is_wish_about_same(new, old)
-    return is_new_value or denies(new, old) or ends(new, old)
+    return is_update(new, old) or _is_same_wish(new, old) or denies(new, old) or ends(new, old)
 
 
 def denies(new: Fact, old: Fact) -> bool:
@@ -113,23 +112,17 @@ def _ends_a_thing(new: Fact, old: Fact) -> bool:
     if not stance(old.text).is_positive or ENDED.search(flat(old.text)):
         return False
     known = content_words(f"{old.text} {old.object}")
+    roots = {word.text[:ROOT] for word in known}  # "plumbing", "plumber"
     for clause in CLAUSE.split(flat(new.text)):
         match = ENDED.search(clause)
         if match is None or NEGATION.search(clause[: match.start()]):
             continue
         rest = content_words(f"{clause[: match.start()]} , {clause[match.end() :]}")
         about = [word for word in rest if not word.lemmas & lemmas_in("change.times")]
-        if about and all(_has(known, word) or _shares_root(known, word) for word in about):
+        unknown = [word for word in about if not _has(known, word)]
+        if about and all(len(w.text) > ROOT and w.text[:ROOT] in roots for w in unknown):
             return True
     return False
-
-
-def _shares_root(words: Iterable[Word], word: Word) -> bool:
-    """Return True if words have a common root: "plumbing", "plumber"."""
-    return any(
-        len(word.text) > KIN_LETTERS and word.text[:KIN_LETTERS] == other.text[:KIN_LETTERS]
-        for other in words
-    )
 
 
 def ended_relations(text: str) -> list[str]:
@@ -148,9 +141,9 @@ def stance(text: str) -> Stance:
     # Clauses without a denial are ignored.
     lower, (disliked, liked, stopped, negations) = _blank_signs(" , ".join(denials) or lower)
     words = tuple(content_words(lower))
-    governed = frozenset(
-        place for place, word in enumerate(words) if _is_governed(lower, word.start)
-    )
+    prepositions = lexicon.words("sameness.prepositions")
+    before = [re.findall(r"[\w']+", lower[: word.start])[-1:] for word in words]
+    governed = frozenset(n for n, last in enumerate(before) if not prepositions.isdisjoint(last))
     negatives = bool(disliked) + bool(stopped) + negations
     return Stance(negatives % 2 == 0, bool(disliked or liked), words, governed, size)
 
@@ -162,11 +155,6 @@ def _blank_signs(text: str) -> tuple[str, list[int]]:
         text, count = sign.subn(blank, text)
         counts.append(count)
     return text, counts
-
-
-def _is_governed(text: str, start: int) -> bool:
-    before = re.findall(r"[\w']+", text[:start])
-    return bool(before) and before[-1] in lexicon.words("sameness.prepositions")
 
 
 def _speaks_of(claim: Stance, word: Word, *, is_governed: bool) -> bool:
@@ -181,7 +169,7 @@ def _has(words: Iterable[Word], word: Word) -> bool:
     return any(word.lemmas & other.lemmas for other in words)
 
 
-def _is_wish_about_same(new: Fact, old: Fact) -> bool:
+def _is_same_wish(new: Fact, old: Fact) -> bool:
     if not canonical_relation(new.relation) == canonical_relation(old.relation) == "wish":
         return False
     kind, scope = _read_wish(new.text)

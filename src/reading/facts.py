@@ -1,13 +1,11 @@
 """Facts: their model, canonical relations and subjects, and the test for duplicates."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Mapping
 from datetime import datetime
 from functools import cache
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic.json_schema import SkipJsonSchema
@@ -86,30 +84,26 @@ class Fact(BaseModel):
     message: Words = Field(default="", description="uid of the user's message, such as msg-12")
     memory_type: Annotated[MemoryType, BeforeValidator(_known_type)] = "user_fact"
     importance: Annotated[int, BeforeValidator(_within_scale)] = Field(
-        default=5,
-        description="1 to 10, health 8",
+        default=5, description="1 to 10, health 8"
     )
     subject: Words = Field(default="user", description="user, brother, a name")
     relation: Words = "other"
     object: Words = Field(default="", description="the value")
     replaces: Annotated[list[str], BeforeValidator(_as_ids)] = Field(
-        default_factory=list,
-        description="ids of facts it ends",
+        default_factory=list, description="ids of facts it ends"
     )
     pinned: Annotated[bool, BeforeValidator(lambda value: str(value).lower() == "true")] = False
     valid_from: SkipJsonSchema[datetime | None] = None
     valid_until: SkipJsonSchema[datetime | None] = None
 
     @model_validator(mode="after")
-    def _complete(self) -> Fact:
-        values = {
-            "quote": self.quote or self.text,
-            "subject": self.subject[:MAX_SUBJECT] or "user",
-            "relation": self.relation[:MAX_RELATION] or "other",
-            "object": self.object[:MAX_OBJECT] or self.text[:MAX_OBJECT],
-        }
-        for name, value in values.items():
-            object.__setattr__(self, name, value)  # the model is frozen
+    def _complete(self) -> Self:
+        self.__dict__.update(  # the model is frozen
+            quote=self.quote or self.text,
+            subject=self.subject[:MAX_SUBJECT] or "user",
+            relation=self.relation[:MAX_RELATION] or "other",
+            object=self.object[:MAX_OBJECT] or self.text[:MAX_OBJECT],
+        )
         return self
 
     def replaced_ids(self) -> frozenset[int]:
@@ -154,11 +148,6 @@ def _aliases() -> dict[str, str]:
     }
 
 
-@cache
-def _auxiliaries() -> tuple[str, ...]:
-    return tuple(f"{word}_" for word in lexicon.words("facts.auxiliaries"))
-
-
 def canonical_relation(relation: str) -> str:
     """Return the relation's canonical name, or else its spelling (lower case, underscores).
 
@@ -166,7 +155,8 @@ def canonical_relation(relation: str) -> str:
     """
     written = _normalise_relation(relation)
     bare, aliases = written, _aliases()
-    while bare not in aliases and bare.startswith(_auxiliaries()):
+    auxiliaries = tuple(f"{word}_" for word in lexicon.words("facts.auxiliaries"))
+    while bare not in aliases and bare.startswith(auxiliaries):
         bare = bare.split("_", 1)[1]
     if bare in aliases:
         return aliases[bare]

@@ -358,25 +358,21 @@ def _code_after(door: re.Match[str]) -> re.Match[str] | None:
 
 def _passwords(text: str) -> list[Secret]:
     """Return the passwords; none announced by a match that spans the first secret."""
-    matches = [
-        (
-            match.start(),
-            Secret(*_password_span(text, match), _is_household(_text_before(text, match))),
-        )
-        for pattern in PASSWORDS
-        for match in pattern.finditer(text)
-    ]
-    starts = sorted(secret.start for _, secret in matches)
-    return [secret for start, secret in matches if starts[bisect(starts, start)] == secret.start]
+    found = []
+    for match in (match for pattern in PASSWORDS for match in pattern.finditer(text)):
+        before = text[max(0, match.start() - NEAR) : match.start("v")]
+        found.append((match.start(), Secret(*_password_span(match), _is_household(before))))
+    starts = sorted(secret.start for _, secret in found)
+    return [secret for start, secret in found if starts[bisect(starts, start)] == secret.start]
 
 
 def _merge(
     announced: Sequence[Secret], sure: Sequence[Secret], random: Sequence[Secret]
 ) -> list[Secret]:
     """Merge overlapping secrets; a certain one (a card) wins, whatever announces it."""
-    kinds = [(one, 0) for one in random] + [(one, 1) for one in announced]
+    ranked = [(one, n) for n, kind in enumerate((random, announced, sure)) for one in kind]
     merged: list[tuple[Secret, int]] = []
-    for one, rank in sorted([*kinds, *((one, 2) for one in sure)], key=lambda pair: pair[0].start):
+    for one, rank in sorted(ranked, key=lambda pair: pair[0].start):
         if merged and one.start < merged[-1][0].end:
             last, before = merged.pop()
             is_household = one.is_household and last.is_household
@@ -403,13 +399,9 @@ def _is_household(text: str) -> bool:
     return HOUSEHOLD.search(text) is not None and PAYS.search(text) is None
 
 
-def _text_before(text: str, match: re.Match[str]) -> str:
-    return text[max(0, match.start() - NEAR) : match.start("v")]
-
-
-def _password_span(text: str, match: re.Match[str]) -> tuple[int, int]:
+def _password_span(match: re.Match[str]) -> tuple[int, int]:
     """Return the position of a password: quoted text, a token with signs or digits, or words."""
-    start = match.start("v")
+    start, text = match.start("v"), match.string
     if text[start] in "\"'" and (closing := text.find(text[start], start + 1)) > 0:
         return start, closing + 1
     end = WORD_END.behind(text, start)

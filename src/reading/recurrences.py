@@ -8,13 +8,11 @@ standard writes ``BYMONTHDAY=28,29,30,31;BYSETPOS=-1``. dateutil computes naive 
 knows no gaps in a clock; ``first_moment`` maps them to real moments.
 """
 
-from __future__ import annotations
-
 from calendar import monthrange
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time
-from typing import Literal, cast
+from typing import Literal, Self, cast
 
 import pytz
 from dateutil.rrule import rrulestr
@@ -87,7 +85,7 @@ class Recurrence:
         hours: Iterable[int] = (),
         weekdays: Iterable[int] = (),
         date: tuple[int, int] = (0, 0),
-    ) -> Recurrence:
+    ) -> Self:
         """Build a recurrence every so many units; omitted values are those of its first time.
 
         Args:
@@ -118,7 +116,7 @@ class Recurrence:
             interval=interval, start=first.date() if interval > 1 else None,
         )  # fmt: skip
 
-    def moved(self, old: datetime, new: datetime) -> Recurrence:
+    def moved(self, old: datetime, new: datetime) -> Self:
         """Return the recurrence shifted as one of its occurrences moves.
 
         Args:
@@ -146,7 +144,8 @@ class Recurrence:
             "INTERVAL": str(self.interval) if self.interval > 1 else "",
             "BYDAY": ",".join(DAY_NAMES[number] for number in self.weekdays),
             "BYMONTH": str(self.month or ""),
-            "BYMONTHDAY": self._month_days(),
+            # Shorter months substitute their last day.
+            "BYMONTHDAY": _commas(range(min(self.day or 1, SHORTEST_MONTH), self.day + 1)),
             "BYHOUR": _commas(self.hours),
             "BYMINUTE": str(self.minute),
             "BYSETPOS": _commas(range(-len(self.hours), 0)) if self.day > SHORTEST_MONTH else "",
@@ -156,13 +155,8 @@ class Recurrence:
             return rule
         return f"DTSTART:{self.start:%Y%m%d}T{self.hours[0]:02}{self.minute:02}00\nRRULE:{rule}"
 
-    def _month_days(self) -> str:
-        """Return the day of the month, preceded by its substitutes in shorter months."""
-        first = min(self.day, SHORTEST_MONTH)
-        return _commas(range(first, self.day + 1)) if self.day else ""
-
     @classmethod
-    def from_text(cls, text: str) -> Recurrence:
+    def from_text(cls, text: str) -> Self:
         """Parse the text written by ``to_text``.
 
         Raises:

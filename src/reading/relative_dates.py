@@ -1,12 +1,10 @@
 """Resolution of relative dates in facts: "tomorrow" is stored as a date in words."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
-from typing import Literal, cast
+from typing import Literal, Self, cast
 
 from src.base.zones import DAY
 from src.reading import lexicon, time_expressions, times
@@ -223,7 +221,7 @@ class _Fact:
     said_at: datetime  # local, naive
 
     @classmethod
-    def read(cls, text: str, said_at: datetime) -> _Fact:
+    def read(cls, text: str, said_at: datetime) -> Self:
         """Return a fact that was said at a local time (aware)."""
         source = times.tidy(text)
         return cls(source, times.fold(source), said_at.replace(tzinfo=None))

@@ -202,12 +202,7 @@ def read_new_time(
 
 
 def read_timing(
-    what: str,
-    spans: Sequence[Span],
-    now: datetime,
-    time_zone: str,
-    *,
-    due: datetime | None = None,
+    what: str, spans: Sequence[Span], now: datetime, time_zone: str, *, due: datetime | None = None
 ) -> ReminderRequest:
     """Return the request for a reminder at the time of the given spans.
 

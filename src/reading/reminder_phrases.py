@@ -122,7 +122,7 @@ def read_reminder(text: str, now: datetime, time_zone: str) -> ReminderRequest |
     """
     if len(text) > MAX_TEXT:
         return None
-    source = _clean(text)
+    source = single_spaced(INVISIBLE.sub("", unicodedata.normalize("NFC", text)))
     if HINT.search(source) is None:
         return None
     source, own_zone, found, order = _cut_out_zone(_drop_corrected_time(source))
@@ -193,10 +193,6 @@ def _read_order(source: str) -> tuple[str, Sequence[Span], _Order | None]:
 
 def _fold(source: str) -> str:
     return _ascii_digits(fold(source)).replace("\n", " ")
-
-
-def _clean(text: str) -> str:
-    return single_spaced(INVISIBLE.sub("", unicodedata.normalize("NFC", text)))
 
 
 def _ascii_digits(folded: str) -> str:
@@ -270,8 +266,7 @@ def _is_limit(span: Span, spans: Sequence[Span], order: _Order) -> bool:
 def _group_runs(spans: Sequence[Span], order: _Order) -> list[_SpanRun]:
     groups: list[list[Span]] = []
     for span in spans:
-        is_joined = groups and _is_between(groups[-1][-1].end, span.start, order)
-        if is_joined:
+        if groups and _is_between(groups[-1][-1].end, span.start, order):
             groups[-1].append(span)
         else:
             groups.append([span])
@@ -305,18 +300,13 @@ def _choose_runs(runs: Sequence[_SpanRun], order: _Order) -> list[_SpanRun]:
     used: set[str] = set()
     for position in ("beside", "end", "beginning", "inside"):
         for run in (run for run in runs if run.position == position):
-            slots = _slots_of(run)
+            # A wait counts as a day.
+            slots = {"date" if span.slot == "after" else span.slot for span in run.spans}
             if slots & used or not _times_the_reminder(run, order):
                 continue
             used |= slots
             chosen.append(run)
     return [run for run in runs if run in chosen]
-
-
-def _slots_of(run: _SpanRun) -> set[str]:
-    """Return the slots of a run; a wait counts as a day."""
-    names = {span.slot for span in run.spans}
-    return {"date" if name == "after" else name for name in names}
 
 
 def _times_the_reminder(run: _SpanRun, order: _Order) -> bool:

@@ -8,8 +8,6 @@ name no time ("every Monday", "через день") are matched in facts too, s
 taken for a date. No rule nests one repetition in another, so matching stays linear.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
@@ -50,8 +48,8 @@ class Span:
     kind: str
     words: Mapping[str, str] = field(default_factory=dict)
     slot: Slot = "date"
-    within: Span | None = None
-    to: Span | None = None
+    within: "Span | None" = None
+    to: "Span | None" = None
 
     @property
     def preposition(self) -> str:

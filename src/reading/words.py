@@ -7,15 +7,8 @@ from functools import cache, lru_cache
 
 from src.reading import lexicon
 from src.reading.relations import BY_NAME
-from src.texts.morphology import (
-    STRAIGHT,
-    WORD,
-    lemmas,
-    nominatives,
-    noun_forms,
-    parts_of_speech,
-    words,
-)
+from src.texts import morphology
+from src.texts.morphology import lemmas, noun_forms, parts_of_speech, words
 from src.texts.plain_text import flat, plain, without_yo
 
 Lemmas = frozenset[str]
@@ -169,7 +162,7 @@ def _same_word(one: str, other: str) -> bool:
 def _is_form(form: str, base: str) -> bool:
     """Return True if ``form`` is ``base`` in another case, and no name of its own."""
     word, nominative = without_yo(form), without_yo(base)
-    names = nominatives(word)
+    names = morphology.nominatives(word)
     return nominative in names and word not in names
 
 
@@ -222,7 +215,7 @@ class Word:
 def content_words(text: str) -> list[Word]:
     """Return the content words of a text, in order."""
     words = []
-    for match in WORD.finditer(text.translate(STRAIGHT)):
+    for match in morphology.WORD.finditer(text.translate(morphology.STRAIGHT)):
         written = match.group()
         if forms := word_lemmas(written.lower()):
             before = text[: match.start()].rstrip(" \t«\"'(*_")
