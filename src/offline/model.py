@@ -89,7 +89,7 @@ class OfflineChatModel(BaseChatModel):
     async def _agenerate(self, messages: list[BaseMessage], *_: Any, **bound: Any) -> ChatResult:
         lines = judged_lines(messages) if self.embed is not None else []
         embeddings = await asyncio.gather(*map(self.embed, lines)) if self.embed else []
-        vectors = dict(zip(lines, embeddings, strict=True))  # None after its deadline
+        vectors = dict(zip(lines, embeddings, strict=True))  # each embedding has a timeout
 
         def kind(line: str) -> str:
             return kind_of(line, vectors.get(line))

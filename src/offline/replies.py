@@ -22,7 +22,7 @@ from src.texts.plain_text import CUT
 
 QUOTED = 3  # quotes of one answer
 LISTED = 12  # lines of an overview
-FILE_QUOTE = 240  # characters of what is quoted of a file
+FILE_QUOTE = 240  # characters of a quote from a file
 # Minimum closeness of a quote: its similarity in meaning, plus WORDS if it has all words of the
 # question. ``python -m benchmarks.irrelevance`` counts the irrelevant quotes.
 NEAR, WORDS = 0.785, 0.1
@@ -38,7 +38,7 @@ TWICE = re.compile(r"(.)\1")
 MOST = 0.03  # bonus for most of three or more words
 SURE = 2  # words that suffice if they are all words of the question
 SHARED = 0.5  # share of the question's words in a file; must be exceeded without a vector
-BESIDE = 5  # messages after a note that are searched for its correction
+BESIDE = 5  # messages between a note and its correction
 # A laugh or a sigh before a correction or retraction.
 LEAD = r"\W*(?:(?:<lines.laugh>|<lines.opener>)(?![\w'-])\W+){0,3}?"
 CORRECTS = lexicon.AnyCase(rf"{LEAD}(?:<lines.corrects>|<lines.takes_back>)(?![\w'-])")

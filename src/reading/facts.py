@@ -160,8 +160,7 @@ def canonical_relation(relation: str) -> str:
         bare = bare.split("_", 1)[1]
     if bare in aliases:
         return aliases[bare]
-    favourite = _FAVOURITE.fullmatch(bare)
-    if favourite is None:
+    if (favourite := _FAVOURITE.fullmatch(bare)) is None:
         return written
     thing = favourite[1].replace("colour", "color")
     return "favourite_" + "_".join(word[:THING_LETTERS] for word in thing.split("_"))

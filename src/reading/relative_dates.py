@@ -34,8 +34,7 @@ def absolute_phrase(span: Span, precision: Precision, days: Days, language: Lang
     """
     if precision == "days":
         return _from_to(days, language)
-    templates = lexicon.of_language("dates.phrases", language)
-    if templates is not None:
+    if (templates := lexicon.of_language("dates.phrases", language)) is not None:
         return _fill_template(templates, span, precision, days, language)
     *others, last = span.preposition.split(" ")
     prep = " ".join([*others, lexicon.values("dates.before_digit").get(last, last)])
@@ -240,10 +239,6 @@ class _Fact:
         clause = self.folded[start:end] if len(around.strip(" ,.")) > FEW_LETTERS else self.folded
         return PAST.search(clause) is not None and FUTURE.search(clause) is None
 
-    @property
-    def habitual(self) -> bool:
-        return HABIT.search(self.folded) is not None
-
     def language(self, span: Span) -> Language:
         if not CYRILLIC.search(self.folded, span.start, span.end):
             return "en"
@@ -266,8 +261,7 @@ def resolve_dates(text: str, said_at: datetime) -> str | None:
     if len(text) > times.MAX_TEXT:
         return None
     fact = _Fact.read(text, said_at)
-    changes = _find_changes(fact)
-    if changes is None:
+    if (changes := _find_changes(fact)) is None:
         return None
     source = fact.source
     for start, end, phrase in reversed(changes):
@@ -349,7 +343,7 @@ def _is_dated(span: Span, fact: _Fact) -> bool:
     """Return True if a plain weekday is one day, not a habit or "my favourite day is Friday"."""
     words = span.words
     dated = "prep" in words or "part" in words or CLOCK.match(fact.folded, span.end) is not None
-    return dated and not fact.habitual
+    return dated and HABIT.search(fact.folded) is None
 
 
 def _is_plain(span: Span) -> bool:

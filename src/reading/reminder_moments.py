@@ -164,9 +164,8 @@ class _Request:
         before, half = self.due.hour * HOUR + self.due.minute, NOON * HOUR
         is_day = before >= EARLY * HOUR
         earliest = min(EARLY * HOUR, before - MAX_EARLIER) if is_day else 0
-        halves = [
-            at for at in (clock.minutes % half, clock.minutes % half + half) if at >= earliest
-        ]
+        minutes = clock.minutes % half
+        halves = (at for at in (minutes, minutes + half) if at >= earliest)
         return replace(clock, minutes=min(halves, key=lambda at: abs(at - before)))
 
     @property
@@ -335,10 +334,8 @@ def _later_today(clock: TimeOfDay, request: _Request) -> TimeOfDay:
 
 
 def _moment_after(length: _Length, request: _Request, now: datetime) -> datetime:
-    is_whole = length.number == int(length.number)
-    if length.unit in ("second", "minute", "hour") or (
-        not is_whole and length.unit in ("day", "week")
-    ):
+    is_split_day = length.unit in ("day", "week") and length.number != int(length.number)
+    if is_split_day or length.unit in ("second", "minute", "hour"):
         return now + length.duration
     day = shifted(request.now, length.unit, length.number)
     clock = request.clock
@@ -366,8 +363,7 @@ def _apply_lead_time(
     moment: datetime, repeats: Recurrence | None, request: _Request, now: datetime
 ) -> datetime:
     """Apply "за час до" to a moment; a problem if no hour is named."""
-    lead_times = request.slot("before")
-    if not lead_times:
+    if not (lead_times := request.slot("before")):
         return moment
     length = _read_length(lead_times[0].words).duration
     by_days = length >= DAY and request.slot("date")
@@ -381,8 +377,7 @@ def _resolve_day(dates: Sequence[Span], request: _Request) -> date:
     if any(span.kind == "ago" for span in dates):
         raise _ProblemError("past")
     inner = next((span for span in dates if "weekday" in span.words), dates[0])
-    periods = [span for span in dates if "unit" in span.words and span is not inner]
-    if periods:
+    if periods := [span for span in dates if "unit" in span.words and span is not inner]:
         inner = replace(inner, within=periods[0])
     days = days_of(inner, request.now, past=False)
     if days is None:
@@ -397,9 +392,8 @@ def _resolve_day(dates: Sequence[Span], request: _Request) -> date:
 
 def _moment_at(day: date, clock: TimeOfDay, time_zone: str) -> datetime:
     """Return the moment of a time on a day; the minutes may reach into the next day."""
-    return first_moment(
-        datetime.combine(day, time()) + timedelta(minutes=clock.minutes), time_zone
-    )
+    moment = datetime.combine(day, time()) + timedelta(minutes=clock.minutes)
+    return first_moment(moment, time_zone)
 
 
 def _repeated(request: _Request, now: datetime) -> tuple[Recurrence, datetime]:
@@ -415,8 +409,7 @@ def _repeated(request: _Request, now: datetime) -> tuple[Recurrence, datetime]:
     if period.number != int(period.number) or period.unit == "second" or is_uneven:
         raise _ProblemError("no_time")
     begin, first = now, request.now.date()
-    dates = request.slot("date")
-    if dates:
+    if dates := request.slot("date"):
         first = _resolve_day(dates, request)
         midnight = first_moment(datetime.combine(first, time()), request.time_zone)
         begin = max(now, midnight - timedelta(seconds=1))
@@ -497,11 +490,8 @@ def _times_per_period(habit: Span) -> int:
 
 
 def _weekdays_of(habit: Span) -> tuple[int, ...]:
-    if habit.kind == "workdays":
-        return WORKDAYS
-    if habit.kind == "weekends":
-        return WEEKEND
-    return times.weekdays_in(habit.words.get("days", ""))
+    named = {"workdays": WORKDAYS, "weekends": WEEKEND}.get(habit.kind)
+    return named or times.weekdays_in(habit.words.get("days", ""))
 
 
 def _day_of_habit(habits: Sequence[Span], first: date) -> tuple[int, int]:
@@ -516,8 +506,7 @@ def _day_of_habit(habits: Sequence[Span], first: date) -> tuple[int, int]:
 
 
 def _read_length(words: Mapping[str, str]) -> _Length:
-    half = words.get("half", "")
-    if half:
+    if half := words.get("half"):
         amount, _, unit = (lexicon.key_of("reminder.half_means", half) or "").partition(" ")
         return _Length(int(amount), cast(Unit, unit))
     number = _read_number(words["n"]) if "n" in words else 1.0

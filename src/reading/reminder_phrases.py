@@ -325,8 +325,7 @@ def _is_request(order: _Order, chosen: Sequence[_SpanRun], what: str) -> bool:
     if order.kind in ("noun", "label"):
         return True
     folded = fold(what)
-    is_beside = any(run.position == "beside" for run in chosen)
-    if is_beside:
+    if any(run.position == "beside" for run in chosen):
         is_asked = order.folded.endswith("?")
         if is_asked and order.kind == "order":
             return _is_to_do(folded) or ABOUT.match(folded) is not None
@@ -350,8 +349,7 @@ def _is_request(order: _Order, chosen: Sequence[_SpanRun], what: str) -> bool:
 
 def _is_to_do(folded: str) -> bool:
     """Return True if a text begins with a Russian or Ukrainian infinitive."""
-    task = TASK.match(folded)
-    if task is None:
+    if (task := TASK.match(folded)) is None:
         return False
     word = task["word"]
     tags = parts_of_speech(word)

@@ -247,8 +247,7 @@ def describe_time(answer: str, language: Language) -> str:
 
     Empty if the answer contains no time.
     """
-    match = ANSWER.match(answer)
-    if match is None:
+    if (match := ANSWER.match(answer)) is None:
         return ""
     moment, zone, hours, minutes = match.groups()
     now = datetime.fromisoformat(moment)

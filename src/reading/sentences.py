@@ -10,7 +10,7 @@ from itertools import accumulate, islice
 from src.reading import lexicon
 from src.texts.morphology import parts_of_speech, terms, words
 
-MAX_SENTENCE = 500  # characters; what is longer is no statement but a document
+MAX_SENTENCE = 500  # characters; a longer one is a document, not a statement
 MAX_SENTENCES = 60
 MAX_ASKED = 12  # words of a line that asks without a mark
 FOLD = str.maketrans("ёЁ’ʼ‘`", "еЕ''''")

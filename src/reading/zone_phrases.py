@@ -10,7 +10,7 @@ from src.reading import lexicon
 from src.reading.requests import ASKING
 from src.reading.sentences import FOLD, OPENER
 
-MAX_TEXT = 400  # characters; a longer message tells other things
+MAX_TEXT = 400  # characters; a longer message has other topics
 MAX_CLAUSES = 6
 PLACE = r"(?<!\w)(?P<place>[^\s,;:!?()][^,;!?()]{0,38})"
 NAME = r"(?P<place>(?!for |the |для |про )[^\W\d][\w.'-]{2,}(?: [^\W\d][\w.'-]{2,}){0,2}?)"
@@ -171,8 +171,7 @@ def _word_runs(folded: str, position: int) -> Iterator[tuple[int, str]]:
     """Yield one, two and three words from a position on, each with their end."""
     end, words = position, []
     for _ in range(NAME_WORDS):
-        match = WORD.match(folded, end)
-        if match is None:
+        if (match := WORD.match(folded, end)) is None:
             return
         words.append(match[1])
         end = match.end()
