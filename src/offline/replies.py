@@ -244,9 +244,8 @@ def _is_of_another(text: str, question: str) -> bool:
     the beginning of a note ("jakes size is 44", "у лёхи 45").
     """
     asked, said = people_in(question), frozenset[str]().union(*content(text))
-    told = people_in(text) | {
-        name for name in asked if any(_is_name_in(name[1:], w) for w in said)
-    }
+    named = {name for name in asked if any(_is_name_in(name[1:], w) for w in said)}
+    told = people_in(text) | named
     if asked and told:
         return _are_different(asked, told)
     first = [word.text for word in reading_words.content_words(text)[:2]]

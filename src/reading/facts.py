@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping
 from datetime import datetime
 from functools import cache
+from itertools import takewhile
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
@@ -293,10 +294,7 @@ def _is_one_word(left: str, right: str) -> bool:
     """Return True if two forms are of one word, in the same number, gender and tense."""
     if left.isascii() and right.isascii():
         return left.isalpha() and right.isalpha() and _without_s(left) == _without_s(right)
-    stem = next(
-        (at for at, pair in enumerate(zip(left, right, strict=False)) if pair[0] != pair[1]),
-        min(len(left), len(right)),
-    )
+    stem = len([*takewhile(lambda pair: pair[0] == pair[1], zip(left, right, strict=False))])
     endings = {left[stem:], right[stem:]}
     if stem >= NOUN_STEM and any(endings <= kind for kind in _endings("nouns")):
         return True

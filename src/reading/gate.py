@@ -282,10 +282,8 @@ def refers_back(text: str) -> bool:
 def secrets_of(text: str) -> list[str]:
     """Return the secrets in a text, as written."""
     visible, offsets = _with_offsets(text)
-    composed = unicodedata.normalize("NFC", text)
-    return [
-        composed[offsets[one.start] : offsets[one.end - 1] + 1] for one in _find_secrets(visible)
-    ]
+    composed, found = unicodedata.normalize("NFC", text), _find_secrets(visible)
+    return [composed[offsets[one.start] : offsets[one.end - 1] + 1] for one in found]
 
 
 def asks_for(text: str, name: str) -> bool:
@@ -531,15 +529,9 @@ def _contains_quote(quote: str, said: str) -> bool:
 
     Both are normalised by ``plain``.
     """
-    start = said.find(quote)
-    while start >= 0:
-        end = start + len(quote)
-        cut_before = start > 0 and said[start - 1].isalnum() and quote[0].isalnum()
-        cut_after = said[end : end + 1].isalnum() and quote[-1].isalnum()
-        if not cut_before and not cut_after:
-            return True
-        start = said.find(quote, start + 1)
-    return False
+    before = r"(?<![^\W_])" if quote[0].isalnum() else ""
+    after = r"(?![^\W_])" if quote[-1].isalnum() else ""
+    return re.search(f"{before}{re.escape(quote)}{after}", said) is not None
 
 
 def _is_question(candidate: Fact) -> bool:
@@ -574,10 +566,7 @@ def _languages(letters: str) -> frozenset[str]:
 
 def _script(text: str) -> str | None:
     """Return the script of most letters by its Unicode name ("CYRILLIC"), or None."""
-    letters = Counter(character for character in text if character.isalpha())
-    scripts: Counter[str] = Counter()
-    for letter, times in letters.items():
-        scripts[unicodedata.name(letter, "?").split()[0]] += times
+    scripts = Counter(unicodedata.name(c, "?").split()[0] for c in text if c.isalpha())
     return max(scripts, key=lambda script: scripts[script], default=None)
 
 

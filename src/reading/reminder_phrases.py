@@ -192,11 +192,8 @@ def _read_order(source: str) -> tuple[str, Sequence[Span], _Order | None]:
 
 
 def _fold(source: str) -> str:
-    return _ascii_digits(fold(source)).replace("\n", " ")
-
-
-def _ascii_digits(folded: str) -> str:
-    """Replace the digits of other scripts with 0 to 9; offsets stay valid."""
+    """Fold a text and replace the digits of other scripts with 0 to 9; offsets stay valid."""
+    folded = fold(source).replace("\n", " ")
     if folded.isascii():
         return folded
     return "".join(

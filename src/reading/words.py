@@ -168,17 +168,17 @@ def _is_form(form: str, base: str) -> bool:
 
 def _to_latin(word: str) -> str:
     """Return the word in Latin letters, in one canonical spelling."""
-    letters = _latin_letters()
-    latin = "".join(letters.get(letter, letter) for letter in word)
+    latin = word.translate(_latin_letters())
     for spelling, written in SPELLINGS:
         latin = latin.replace(spelling, written)
     return latin
 
 
 @cache
-def _latin_letters() -> dict[str, str]:
+def _latin_letters() -> dict[int, str]:
     tables = (table for _, table in lexicon.by_language("forms.latin"))
-    return {"'": "", "-": ""} | {one: latin for table in tables for one, latin in table.items()}
+    letters = {one: latin for table in tables for one, latin in table.items()}
+    return str.maketrans({"'": "", "-": ""} | letters)
 
 
 # Lemmas, to compare what texts are about in three languages.
