@@ -30,15 +30,15 @@ NEAR, WORDS = 0.785, 0.1
 # ``tells_what_is_asked``: the time, place, number or person; None if it asks for none.
 ONE_WORD = {True: 0.3, None: 0.18, False: 0.1}
 EVIDENCE = {True: 0.04, None: 0.0, False: -0.05}
-NAMED = 0.02  # bonus for a person from the question
+NAME_BONUS = 0.02  # bonus for a person from the question
 LONG, WORDS_OF_LONG = 120, 0.2  # characters; a long note has many topics, so its words count more
 GAP = 0.15  # maximum distance to the best note
-SPELT, ALIKE = 3, 0.83  # minimum letters of a misspelt word; similarity to the correct one
-TWICE = re.compile(r"(.)\1")
-MOST = 0.03  # bonus for most of three or more words
-SURE = 2  # words that suffice if they are all words of the question
-SHARED = 0.5  # share of the question's words in a file; must be exceeded without a vector
-BESIDE = 5  # messages between a note and its correction
+MIN_MISSPELT, MIN_LIKENESS = 3, 0.83  # letters of a misspelt word, similarity to the right one
+DOUBLED = re.compile(r"(.)\1")
+MOST_BONUS = 0.03  # bonus for most of three or more words
+ENOUGH = 2  # words that suffice if they are all words of the question
+MIN_SHARE = 0.5  # share of the question's words in a file; must be exceeded without a vector
+MAX_DISTANCE = 5  # messages between a note and its correction
 # A laugh or a sigh before a correction or retraction.
 LEAD = r"\W*(?:(?:<lines.laugh>|<lines.opener>)(?![\w'-])\W+){0,3}?"
 CORRECTS = lexicon.AnyCase(rf"{LEAD}(?:<lines.corrects>|<lines.takes_back>)(?![\w'-])")
@@ -48,7 +48,7 @@ INTRODUCED = lexicon.AnyCase(
 )
 END = lexicon.AnyCase(r"(?>[ ,]+<lines.question_end>(?!\w))+\W*$")
 TELLING = lexicon.AnyCase(r"(?<!\w)<lines.telling_question>\s+(?=.{8})")
-TOLD = 2  # minimum content words of a statement beside a question
+MIN_WORDS = 2  # minimum content words of a statement beside a question
 WHOSE = re.compile(r"\W*(?:[ув] |\w+s\b)", re.I)  # "у лёхи", "jakes"
 # Answers to questions about the user, by the search term of the relation.
 ANSWERS = {
@@ -89,7 +89,7 @@ def told_beside(text: str) -> str:
     """
     rest = (part for part in sentences(text) if not is_question(part))
     lead = TELLING.search(text.translate(FOLD))
-    parts = [text[lead.end() :]] if lead else [one for one in rest if len(content(one)) >= TOLD]
+    parts = [text[lead.end() :]] if lead else [s for s in rest if len(content(s)) >= MIN_WORDS]
     return " ".join(parts).strip()
 
 
@@ -163,18 +163,18 @@ def _fix_typos(question: str, records: Found) -> str:
 
     def fix(match: re.Match[str]) -> str:
         word = match[0].lower()
-        if len(word) < SPELT or word in known or parts_of_speech(word):
+        if len(word) < MIN_MISSPELT or word in known or parts_of_speech(word):
             return match[0]
         candidates = [one for one in known if one[0] == word[0]]
         if word.isascii():
             return next((w for w in candidates if _letters(w) == _letters(word)), match[0])
-        return next(iter(get_close_matches(word, candidates, 1, ALIKE)), match[0])
+        return next(iter(get_close_matches(word, candidates, 1, MIN_LIKENESS)), match[0])
 
     return WORD.sub(fix, question, MAX_ASKED)
 
 
 def _letters(word: str) -> list[str]:
-    return sorted(TWICE.sub(r"\1", word))
+    return sorted(DOUBLED.sub(r"\1", word))
 
 
 def _asks_the_same(record: Record, question: str) -> bool:
@@ -192,7 +192,7 @@ def _is_later_about_same(record: Record, best: Found, question: str) -> bool:
     people, nearest = people_in(record["text"]), people_in(best[0]["text"])
     if _is_of_another(record["text"], question) or _are_different(people, nearest):
         return False
-    return _share(shared(question, best[0]["text"]), record["text"]) >= SHARED
+    return _share(shared(question, best[0]["text"]), record["text"]) >= MIN_SHARE
 
 
 def _relates(record: Record, best: Found, pool: Found, talk: Found) -> bool:
@@ -204,7 +204,7 @@ def _relates(record: Record, best: Found, pool: Found, talk: Found) -> bool:
         return True
     text, key = record["text"], _sort_key(record)
     before = [r for r in talk if _sort_key(r) < key]
-    recent = [r for r in before if key[1] - _sort_key(r)[1] <= BESIDE]
+    recent = [r for r in before if key[1] - _sort_key(r)[1] <= MAX_DISTANCE]
     adjacent = any(r in best for r in [r for r in recent if r in pool][-1:])
     if not corrects(text):
         return adjacent and CONTINUES.match(text.translate(FOLD)) is not None
@@ -295,20 +295,20 @@ def _closeness(record: Record, question: str) -> float:
         return 0.0
     asked = _asked_words(question)
     share = _share(asked, f"{record.get('from_file', '')} {text}")
-    if share == 1 and len(asked) >= SURE:
+    if share == 1 and len(asked) >= ENOUGH:
         return 1.0
     similarity = float(record.get("similarity", 0))
     if record.get("from_file"):  # the vector is of its beginning
-        return float(share >= SHARED)
+        return float(share >= MIN_SHARE)
     if not similarity:
-        return float(share > SHARED)
+        return float(share > MIN_SHARE)
     evidence = reading_words.tells_what_is_asked(text, question)
     if evidence and _is_own(question) and not _is_own(text):
         evidence = None  # its subject is unknown
     weight = WORDS_OF_LONG if len(text) >= LONG else WORDS
     bonus = share and weight * share + EVIDENCE[evidence]
-    bonus += MOST * (len(asked) > SURE and share > SHARED)
-    bonus += NAMED * bool(people_in(question) & people_in(text))
+    bonus += MOST_BONUS * (len(asked) > ENOUGH and share > MIN_SHARE)
+    bonus += NAME_BONUS * bool(people_in(question) & people_in(text))
     return similarity + (ONE_WORD[evidence] if share == 1 else bonus)
 
 

@@ -21,9 +21,9 @@ ENDED = lexicon.Expression(
     "<endings.left_work>|<endings.left_school>|<endings.parted_with>|<endings.died>"
     "|<endings.given_up>|<endings.moved_out>|<endings.finished>"
 )
-MOST_DENIED = 10  # words of an older statement, per word of the denial
-MOST_BESIDE = 2  # words of an older denial with its context, per word of the denial
-ONE_WORD = "address"  # kind of wish in which every word is the value
+RATIO_NEW = 10  # maximum words of the old fact, per word of a new denial
+RATIO_OLD = 2  # maximum words of an old denial with its context, per word of the denial
+ADDRESS = "address"  # kind of wish in which every word is the value
 ROOT = 5  # letters; common prefix of words of one root
 LIKING, DISLIKING, QUITTING = (
     lexicon.Expression(rf"\b<change.{group}>\b") for group in ("liking", "disliking", "quitting")
@@ -72,7 +72,7 @@ def denies(new: Fact, old: Fact) -> bool:
         word.is_kin and not _has(denial.words, word) for word in claim.words
     ):
         return False
-    if len(denial.words) * (MOST_BESIDE if denial is earlier else MOST_DENIED) < earlier.size:
+    if len(denial.words) * (RATIO_OLD if denial is earlier else RATIO_NEW) < earlier.size:
         return False
     return all(_speaks_of(claim, word, is_governed=place in denial.governed)
                for place, word in enumerate(denial.words))  # fmt: skip
@@ -177,7 +177,7 @@ def _is_same_wish(new: Fact, old: Fact) -> bool:
     if kind is None or kind != old_kind or new.text == old.text:
         return False
     pairs = ((scope, old_scope), (old_scope, scope))
-    return kind == ONE_WORD or all(_has(others, word) for one, others in pairs for word in one)
+    return kind == ADDRESS or all(_has(others, word) for one, others in pairs for word in one)
 
 
 def _read_wish(text: str) -> tuple[str | None, list[Word]]:

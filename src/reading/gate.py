@@ -197,14 +197,14 @@ SECRET_WORD = lexicon.AnyCase(r"\b(?:<secrets.password>|<secrets.code>|<secrets.
 WIFI = lexicon.AnyCase(r"\b<secrets.wifi>\b")
 DOOR = lexicon.AnyCase(r"\b<secrets.door>\b")
 NEAR = 40  # characters before a password that may name the thing it opens
-AFTER = lexicon.AnyCase(r"[,;.!?]?\s+<secrets.after>\s|[,;.!?](?:\s|$)|\n")
+PASSWORD_END = lexicon.AnyCase(r"[,;.!?]?\s+<secrets.after>\s|[,;.!?](?:\s|$)|\n")
 WORD_END = lexicon.Expression(r"\S*")
 TAIL = lexicon.Expression(r"(?:\s(?=\S{0,60}\d)\S+)*")
 
 # Messages that may be a secret: one word, groups of digits, the words of a wallet.
 WORDS = re.compile(r"(?:[^\W\d_]+ ){7,23}[^\W\d_]+")
-ALONE = re.compile(rf"\S{{4,64}}|\d[\d -]{{2,24}}|{WORDS.pattern}")
-PUBLIC = re.compile(r"\d{1,2}[:.]\d\d|[\w.+-]+@[\w-]+\.\w+|\w+://\S*|[#@/]\S*")
+LONE_SECRET = re.compile(rf"\S{{4,64}}|\d[\d -]{{2,24}}|{WORDS.pattern}")
+NO_SECRET = re.compile(r"\d{1,2}[:.]\d\d|[\w.+-]+@[\w-]+\.\w+|\w+://\S*|[#@/]\S*")
 PLAIN_WORD = re.compile(r"\W*[^\W\d_]+(?:[-'][^\W\d_]+)*\W*")
 ANNOUNCED = lexicon.AnyCase(r"(?:[:=-]|\b<secrets.is>)$")
 THIS_IS = lexicon.AnyCase(r"\W*(?:<lines.opener>[ ,]+)*<secrets.this_is>(?![\w'-])")
@@ -252,7 +252,7 @@ def redact(text: str, *, household: bool = False) -> str:
 def is_alone(text: str) -> bool:
     """Return True if a message may be a secret that the previous message announced."""
     seen = _visible(text).strip()
-    return ALONE.fullmatch(seen) is not None and PUBLIC.fullmatch(seen) is None
+    return LONE_SECRET.fullmatch(seen) is not None and NO_SECRET.fullmatch(seen) is None
 
 
 def completes(before: str, text: str) -> Secret | None:
@@ -405,7 +405,7 @@ def _password_span(match: re.Match[str]) -> tuple[int, int]:
     end = WORD_END.behind(text, start)
     first = text[start:end]
     if first.rstrip(".,;!?").isalpha():
-        stop = AFTER.search(text, start)
+        stop = PASSWORD_END.search(text, start)
         return start, stop.start() if stop else len(text)
     if (bare := first.rstrip(".,;")) and bare != first:
         return start, start + len(bare)

@@ -43,8 +43,8 @@ CLOCK_HOURS = {"midnight": DAY_HOURS, "noon": NOON, "lunch": PART_HOURS["afterno
 LAST_AFTERNOON = 6  # last bare hour that is read as pm
 LATE = 10  # "в 10 ночи" is before midnight, "в 5 ночи" after it
 HOUR = 60  # minutes
-FARTHEST = 10  # years
-TOO_MANY = 10**6  # of any unit: too far away, or no real number
+MAX_YEARS = 10
+MAX_NUMBER = 10**6  # of any unit; more is too far away, or no real number
 WORKDAYS, WEEKEND = (0, 1, 2, 3, 4), (5, 6)
 SECONDS: dict[Unit, int] = {
     "second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 604_800,
@@ -353,7 +353,7 @@ def _moment_after(length: _Length, request: _Request, now: datetime) -> datetime
 def _check_range(moment: datetime, now: datetime) -> datetime:
     if moment <= now:
         raise _ProblemError("past")
-    last = datetime.combine(months_later(now.date(), FARTHEST * 12), time.max, now.tzinfo)
+    last = datetime.combine(months_later(now.date(), MAX_YEARS * 12), time.max, now.tzinfo)
     if moment > last:
         raise _ProblemError("too_far")
     return moment
@@ -401,7 +401,7 @@ def _repeated(request: _Request, now: datetime) -> tuple[Recurrence, datetime]:
     period = _interval(habits)
     if period.duration < timedelta(hours=1):
         raise _ProblemError("too_often")
-    if period.duration > timedelta(days=366 * FARTHEST):
+    if period.duration > timedelta(days=366 * MAX_YEARS):
         raise _ProblemError("too_far")
     if period.unit == "minute":
         period = _Length(period.number / HOUR, "hour")
@@ -528,6 +528,6 @@ def _read_number(words: str) -> float:
     low, high, is_exact = times.amount_of(words)
     is_lowest = is_exact or words[0].isdigit()
     number = low if is_lowest else 1.5 if (low, high) == (1, 2) else (low + high) // 2
-    if number > TOO_MANY:
+    if number > MAX_NUMBER:
         raise OverflowError("too many")
     return number

@@ -299,14 +299,14 @@ def _choose_runs(runs: Sequence[_SpanRun], order: _Order) -> list[_SpanRun]:
         for run in (run for run in runs if run.position == position):
             # A wait counts as a day.
             slots = {"date" if span.slot == "after" else span.slot for span in run.spans}
-            if slots & used or not _times_the_reminder(run, order):
+            if slots & used or not _is_reminder_time(run, order):
                 continue
             used |= slots
             chosen.append(run)
     return [run for run in runs if run in chosen]
 
 
-def _times_the_reminder(run: _SpanRun, order: _Order) -> bool:
+def _is_reminder_time(run: _SpanRun, order: _Order) -> bool:
     """Return True if a run is the time of the reminder, not of the thing: "билеты на пятницу"."""
     if run.position == "beside" or order.kind in ("noun", "label"):
         return True
@@ -325,10 +325,10 @@ def _is_request(order: _Order, chosen: Sequence[_SpanRun], what: str) -> bool:
     if any(run.position == "beside" for run in chosen):
         is_asked = order.folded.endswith("?")
         if is_asked and order.kind == "order":
-            return _is_to_do(folded) or ABOUT.match(folded) is not None
+            return _begins_with_infinitive(folded) or ABOUT.match(folded) is not None
         return bool(what) or not is_asked
     task = order.folded[AFTER_ORDER.behind(order.folded, order.end) :]
-    is_to_do = TO_INFINITIVE.match(task) is not None or _is_to_do(folded)
+    is_to_do = TO_INFINITIVE.match(task) is not None or _begins_with_infinitive(folded)
     if not TO_INFINITIVE.match(task) and (QUESTION.match(task) or ASKS_TOO.match(task)):
         return False
     if is_to_do:
@@ -340,12 +340,11 @@ def _is_request(order: _Order, chosen: Sequence[_SpanRun], what: str) -> bool:
         (TALKED.search(folded) or MENTIONING.search(folded)) and not has_clock
     ):
         return False
-    stands_before = any(run.spans[0].start < order.start for run in chosen)
-    return stands_before or ABOUT.match(task) is not None
+    is_before_order = any(run.spans[0].start < order.start for run in chosen)
+    return is_before_order or ABOUT.match(task) is not None
 
 
-def _is_to_do(folded: str) -> bool:
-    """Return True if a text begins with a Russian or Ukrainian infinitive."""
+def _begins_with_infinitive(folded: str) -> bool:
     if (task := TASK.match(folded)) is None:
         return False
     word = task["word"]
@@ -364,9 +363,9 @@ def _is_certain(run: _SpanRun) -> bool:
 
 def _extract_text(source: str, order: _Order, spans: Sequence[Span]) -> str:
     """Return the text without the order, the time and the words that join them."""
-    cuts = [(e.start, e.end) for e in spans if e.slot != "before" or e.kind == "earlier"]
+    cuts = [(s.start, s.end) for s in spans if s.slot != "before" or s.kind == "earlier"]
     starts = {start for start, _ in cuts}  # "за день до | 5 декабря" goes with its date
-    cuts += [(e.start, e.end) for e in spans if e.slot == "before" and e.end + 1 in starts]
+    cuts += [(s.start, s.end) for s in spans if s.slot == "before" and s.end + 1 in starts]
     cuts += [order.asking] if order.asking else []
     cuts.append((order.start, AFTER_ORDER.behind(order.folded, order.end)))
     merged = _merge_cuts(sorted(cuts), order.folded)

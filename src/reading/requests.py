@@ -30,7 +30,7 @@ FORGET = lexicon.AnyCase(
     r"(?![\w'-])[\s,:]*(?:<forget.forever>\b)?[\s,:]*"
 )
 # Words after the thing that are no part of it.
-BEHIND = lexicon.AnyCase(
+TRAILING = lexicon.AnyCase(
     r"(?:[\s,]+(?:<forget.behind>|(?><forget.determiner>\s+)*<forget.matter>)){1,4}$"
 )
 # Reply to a list of options: all of them.
@@ -51,7 +51,7 @@ FORGET_LAST = lexicon.AnyCase(
     r"<forget.last_verb>(?:[\s,]+<forget.behind>){0,2}(?:\s*[,;(—–-].*|[\s.!]*)"
 )
 # "Forget that, I was joking": a reason follows the sign.
-THAT = lexicon.AnyCase(r"<forget.that>\s*[,.;:(—–]")
+FORGET_THAT = lexicon.AnyCase(r"<forget.that>\s*[,.;:(—–]")
 # "Забудь про ёлку, купил уже": a reason begins with a verb or its subject.
 REASON = lexicon.AnyCase(
     r"\s*[,(—–]\s*(?=(?P<word>[^\W\d_]+))(?P<sure><forget.reason>(?![\w'-]))?"
@@ -109,10 +109,10 @@ def _parse_request(sentence: str) -> ForgetRequest | None:
 def _parse_object(thing: str) -> ForgetRequest:
     """Parse the words beside the verb: one thing, all of a thing, everything, or nothing."""
     thing = _strip_reason(thing.rstrip(" .!?…,;"))
-    tail = BEHIND.search(thing.translate(FOLD))
+    tail = TRAILING.search(thing.translate(FOLD))
     thing = thing[: tail.start()] if tail else thing
     bare = thing.translate(FOLD)
-    if THAT.match(bare) is not None:
+    if FORGET_THAT.match(bare) is not None:
         return ForgetRequest("", is_last=True)
     start = everything_end = EVERYTHING.behind(bare)
     for pattern in (WHAT_IS_KNOWN, ABOUT, MATTER):

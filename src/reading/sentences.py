@@ -20,7 +20,7 @@ QUESTION = lexicon.AnyCase(
     r"(?:<lines.question_and>\s+)*(?:<lines.question_preposition>\s+)?<lines.question>(?![\w'-])"
 )
 # A question word after its subject: "летняя резина где", "вайфай який пароль".
-INSIDE = lexicon.AnyCase(
+INNER_QUESTION = lexicon.AnyCase(
     r"(?P<before>[^\s,.;:!?()]+(?: [^\s,.;:!?()]+){0,6}?)(?: <lines.question_preposition>)?"
     r" (?:<lines.last_question>|<lines.inner_question>(?P<behind>(?: [^\s,.;:!?()]+){1,2}))"
     r"(?> <lines.question_end>(?!\w))*[\s.!]*"
@@ -75,7 +75,7 @@ def is_question(sentence: str) -> bool:
 
 def asks_inside(text: str) -> bool:
     """Return True if the question word follows its subject, as in "the drill is where"."""
-    match = INSIDE.fullmatch(text.translate(FOLD).strip())
+    match = INNER_QUESTION.fullmatch(text.translate(FOLD).strip())
     if match is None or KNOWING.search(match["before"]) is not None:
         return False
     before = words(match["before"]) if match["behind"] else []

@@ -22,12 +22,12 @@ SMALL_TALK = lexicon.AnyCase(
 NAME_WORDS = 3  # of a zone named beside an hour: "San Francisco Bay"
 MAX_CANDIDATES = 3
 WORD = re.compile(r"[ (,]*([^\s,.;:!?()]+)")
-BY = lexicon.Expression(r"(?<!\w)<zones.by> ")
-TIME = lexicon.Expression(r"[ ](?P<time><zones.time>)(?!\w)\)?|\)")
+BY_ZONE = lexicon.Expression(r"(?<!\w)<zones.by> ")
+TIME_WORD = lexicon.Expression(r"[ ](?P<time><zones.time>)(?!\w)\)?|\)")
 # "Dinner time", which is no zone; "local time", which is the user's own.
-USUAL = lexicon.Expression(r"\b<zones.usual>$")
-OWN = lexicon.Expression(r"\b<zones.own>$")
-NEVER = lexicon.Expression("<zones.never>")
+USUAL_TIME = lexicon.Expression(r"\b<zones.usual>$")
+OWN_TIME = lexicon.Expression(r"\b<zones.own>$")
+NO_ZONE = lexicon.Expression("<zones.never>")
 # "Not Moscow but Samara": the negated place is removed.
 CORRECTED = lexicon.AnyCase(
     r" ?<zones.not> [^,.;!?\n]{1,38},? <zones.but> "
@@ -41,7 +41,7 @@ NOT_BUT = lexicon.Expression(
 )
 # "London, Ontario": a region after a city.
 REGION = re.compile(r", ([^\s,.;!?()\n][^,.;!?()\n]{1,30})(?=[,.;!?()\n]|$)")
-NOT = lexicon.Expression(r"<zones.not>(?![\w-])")
+NEGATED = lexicon.Expression(r"<zones.not>(?![\w-])")
 DISTANCE = re.compile(r"\d+ [^\W\d]")  # "2 hours ahead of London"
 DECORATION = re.compile(r"\W+$")
 OFFSET = re.compile(r"(?:utc|gmt|мск|msk)(?:[+-]\d{1,2})?|[+-]\d{1,2}")
@@ -115,7 +115,7 @@ def _zones_in(kind: str, clause: str) -> list[str] | None:
 
 def _zones_of(place: str) -> list[str] | None:
     """Return the zones of a place: None if it is negated, none if only a distance is given."""
-    if NOT.match(place):
+    if NEGATED.match(place):
         return None
     return [] if DISTANCE.match(place) else find_time_zones(DECORATION.sub("", place))
 
@@ -144,17 +144,17 @@ def zone_beside(
         for end, words in _word_runs(folded, position):
             if not taken.isdisjoint(range(position, end)):
                 break
-            suffix = TIME.match(folded, end)
+            suffix = TIME_WORD.match(folded, end)
             is_plain = bool(named or OFFSET.fullmatch(words) or words in letters)
             end_of_zone = suffix.end() if suffix else end
             is_before = suffix is not None and end_of_zone + 1 in starts
-            if not (is_before or start in ends) or NEVER.match(words):
+            if not (is_before or start in ends) or NO_ZONE.match(words):
                 continue
             if (suffix or is_plain) and (zones := find_time_zones(words)):
                 return start, end_of_zone, zones[0]
             is_time = suffix is not None and suffix["time"] and (named or words.isascii())
-            if (is_time or " " in named) and not USUAL.search(words):
-                unknown = unknown or (start, end_of_zone, "" if OWN.search(words) else None)
+            if (is_time or " " in named) and not USUAL_TIME.search(words):
+                unknown = unknown or (start, end_of_zone, "" if OWN_TIME.search(words) else None)
             if suffix:
                 break
     return unknown
@@ -162,7 +162,7 @@ def zone_beside(
 
 def _zone_positions(folded: str, ends: Sequence[int]) -> Iterator[tuple[int, int, str]]:
     """Yield (start, start of the name, preposition) after prepositions and right after times."""
-    named = [(max(0, m.start() - 1), m.end(), m[0].strip()) for m in BY.finditer(folded)]
+    named = [(max(0, m.start() - 1), m.end(), m[0].strip()) for m in BY_ZONE.finditer(folded)]
     yield from named[:MAX_CANDIDATES]
     yield from [(end, end, "") for end in ends][:MAX_CANDIDATES]
 
