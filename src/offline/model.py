@@ -87,7 +87,7 @@ class OfflineChatModel(BaseChatModel):
         return self.bind(offered=offered, **kwargs)
 
     async def _agenerate(self, messages: list[BaseMessage], *_: Any, **bound: Any) -> ChatResult:
-        lines = judged_lines(messages) if self.embed is not None else []
+        lines = lines_to_classify(messages) if self.embed is not None else []
         embeddings = await asyncio.gather(*map(self.embed, lines)) if self.embed else []
         vectors = dict(zip(lines, embeddings, strict=True))  # each embedding has a timeout
 
@@ -102,7 +102,7 @@ class OfflineChatModel(BaseChatModel):
         return asyncio.run(self._agenerate(*args, **kwargs))
 
 
-def judged_lines(messages: Prompt) -> list[str]:
+def lines_to_classify(messages: Prompt) -> list[str]:
     """Return the lines of a prompt to classify: the question, and the notes that may be quoted.
 
     Lines that are to stay private are left out.
@@ -319,7 +319,7 @@ class OfflineTurn:
         if self._kind == QUESTION and replies.TELLING.search(self.text.translate(FOLD)):
             return True
         may_ask = self._kind in (QUESTION, UNSURE) and "?" not in self.text
-        return may_ask and bool(replies.told_beside(self.text))
+        return may_ask and bool(replies.statement_in(self.text))
 
     def _note_reply(self) -> str:
         """Acknowledge a note, with the earlier note that it corrects, if any."""

@@ -82,7 +82,7 @@ def is_note(text: str, kind: str | None = None) -> bool:
     return kind == NOTE or (kind == UNSURE and not is_question(text))
 
 
-def told_beside(text: str) -> str:
+def statement_in(text: str) -> str:
     """Return what a question states besides, as written, or "".
 
     That is the text after "did you know that", or the sentences that ask nothing.
@@ -120,7 +120,7 @@ def quote_found(found: Found, question: str, language: Language, kind: Kind) -> 
 def _classify(record: Record, kind: str) -> Record:
     """Add the kind to a record; a question is replaced by what it states besides."""
     may_ask = kind in (QUESTION, UNSURE) and not (_is_fact(record) or record.get("from_file"))
-    statement = told_beside(record["text"]) if may_ask else ""
+    statement = statement_in(record["text"]) if may_ask else ""
     if statement in ("", record["text"].strip()):
         return {**record, "kind": kind}
     return {**record, "kind": NOTE, "text": statement, "is_beside": True}

@@ -8,7 +8,7 @@ from typing import Literal, Self, cast
 
 from src.base.zones import DAY
 from src.reading import lexicon, time_expressions, times
-from src.reading.time_expressions import DECEMBER, FUTURE, Days, Period, amount_in
+from src.reading.time_expressions import DECEMBER, FUTURE, Days, Period
 from src.reading.times import Span
 from src.texts import CYRILLIC, Language, detect_language
 
@@ -396,7 +396,7 @@ def _is_uncertain(span: Span, fact: _Fact) -> bool:
         return True
     if not _is_exact(span):
         has_qualifier = span.kind != "lasting" and "prep" in words
-        return has_qualifier or amount_in(span)[1] not in ("month", "year")
+        return has_qualifier or times.length_of(span.words)[1] not in ("month", "year")
     if span.kind == "day" and times.day_offset(words["word"]) is None and "noun" not in words:
         return True  # adjective: "завтрашний экзамен"
     possessive = fact.folded.startswith("'s", span.end)  # "tomorrow's exam"
@@ -404,7 +404,7 @@ def _is_uncertain(span: Span, fact: _Fact) -> bool:
 
 
 def _is_exact(span: Span) -> bool:
-    return span.kind not in COUNTED_KINDS or amount_in(span)[0].exact
+    return span.kind not in COUNTED_KINDS or times.length_of(span.words)[0].exact
 
 
 def _is_relative(span: Span, fact: _Fact) -> bool:
@@ -426,7 +426,7 @@ def _precision(span: Span) -> Precision:
     if span.kind == "lasting":
         return "days"
     if span.kind in ("ago", "ahead"):
-        unit = amount_in(span)[1]
+        unit = times.length_of(span.words)[1]
         return unit if unit == "month" or unit == "year" else "day"
     if span.kind == "year":
         return "year"

@@ -506,13 +506,11 @@ def _day_of_habit(habits: Sequence[Span], first: date) -> tuple[int, int]:
 
 
 def _read_length(words: Mapping[str, str]) -> _Length:
-    if half := words.get("half"):
-        amount, _, unit = (lexicon.key_of("reminder.half_means", half) or "").partition(" ")
-        return _Length(int(amount), cast(Unit, unit))
-    number = _read_number(words["n"]) if "n" in words else 1.0
+    amount, unit = times.length_of(words)
+    number = _read_number(words["n"]) if "n" in words else amount.low
     if "and_half" in words or "half_more" in words:
         number += 0.5
-    length = _Length(number, times.unit_of(words["unit"]))
+    length = _Length(number, unit)
     if "n2" not in words:
         return length
     seconds = length.duration.total_seconds() + _read_number(words["n2"]) * SECONDS["minute"]

@@ -106,15 +106,8 @@ def counted_day(span: Span, now: datetime) -> date:
     Raises:
         ValueError, OverflowError: The day is outside the calendar.
     """
-    amount, unit = amount_in(span)
+    amount, unit = times.length_of(span.words)
     return shifted(now, unit, -amount.low if span.kind == "ago" else amount.low)
-
-
-def amount_in(span: Span) -> tuple[times.Amount, Unit]:
-    """Return the amount and the unit of a span ("три недели", "a couple of days", "полгода")."""
-    if "half" in span.words:
-        return times.Amount(6, 6, True), "month"
-    return times.amount_of(span.words.get("n")), times.unit_of(span.words["unit"])
 
 
 def _date(span: Span, now: datetime, past: bool) -> Days | None:
@@ -151,14 +144,14 @@ def _month_day(span: Span, now: datetime, past: bool) -> Days | None:
 
 
 def _counted(span: Span, now: datetime, _past: bool) -> Days:
-    amount, unit = amount_in(span)
+    amount, unit = times.length_of(span.words)
     ends = (-amount.high, -amount.low) if span.kind == "ago" else (amount.low, amount.high)
     first, last = (around(shifted(now, unit, number), unit) for number in ends)
     return Days(first.first, last.after)
 
 
 def _offset(span: Span, now: datetime, past: bool) -> Days | None:
-    amount, unit = amount_in(span)
+    amount, unit = times.length_of(span.words)
     outer = days_of(span.within, now, past=past) if span.within is not None else None
     if outer is None or span.within is None or not amount.exact:
         return None
@@ -169,7 +162,7 @@ def _offset(span: Span, now: datetime, past: bool) -> Days | None:
 
 
 def _lasting(span: Span, now: datetime, _past: bool) -> Days:
-    amount, unit = amount_in(span)
+    amount, unit = times.length_of(span.words)
     today = now.date()
     if which_of(span.words["side"]) in ("coming", "next"):
         return Days(today, shifted(now, unit, amount.high) + DAY)

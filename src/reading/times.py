@@ -514,6 +514,14 @@ def amount_of(words: str | None) -> Amount:
     return Amount(number, number, True)
 
 
+def length_of(words: Mapping[str, str]) -> tuple[Amount, Unit]:
+    """Return the length of time in a span: "три недели", "a couple of days", "полгода"."""
+    if half := words.get("half"):
+        number, _, unit = (lexicon.key_of("reminder.half_means", half) or "").partition(" ")
+        return Amount(int(number), int(number), True), cast(Unit, unit)
+    return amount_of(words.get("n")), unit_of(words["unit"])
+
+
 def number_in(words: str) -> int:
     """Return the number of a day or an hour: ``5``, ``5-го``, ``9th``, ``пятого``.
 
