@@ -327,12 +327,12 @@ class OfflineTurn:
             return say("refused_memory_off", self.language)
         if holds_secret(self.text):  # never stored
             return say("refused_secret", self.language)
-        said = (self.text, *map(_text_of, self._past[-1:])) if replies.corrects(self.text) else ()
-        known = [_text_of(one) for one in reversed(self._notes)] if said else []
-        beside = next((note for one in said for note in known if shared(one, note)), None)
-        if beside is None:
+        texts = (self.text, *map(_text_of, self._past[-1:])) if replies.corrects(self.text) else ()
+        notes = [_text_of(one) for one in reversed(self._notes)] if texts else []
+        corrected = next((note for one in texts for note in notes if shared(one, note)), None)
+        if corrected is None:
             return self._with_hint(say("offline_noted", self.language))
-        return say("offline_beside", self.language, text=beside)
+        return say("offline_beside", self.language, text=corrected)
 
     def _with_hint(self, reply: str) -> str:
         """Add to the first reply of a day that no model is connected."""
@@ -355,8 +355,8 @@ def _text_of(message: BaseMessage) -> str:
     return history.strip_time_label(str(message.text))
 
 
-def _question_text(said: Sequence[history.NewWords]) -> str:
-    return "\n".join(words["text"].strip() for words in said if words["is_asked"])
+def _question_text(messages: Sequence[history.NewWords]) -> str:
+    return "\n".join(words["text"].strip() for words in messages if words["is_asked"])
 
 
 def _load(result: ToolMessage) -> Any:
@@ -379,5 +379,5 @@ def _records(messages: Prompt) -> tasks.Records | None:
 
 
 def _message(calls: Sequence[Call]) -> AIMessage:
-    named = [tool_call(name=name, args=args, id=uuid.uuid4().hex) for name, args in calls]
-    return AIMessage("", tool_calls=named)
+    tool_calls = [tool_call(name=name, args=args, id=uuid.uuid4().hex) for name, args in calls]
+    return AIMessage("", tool_calls=tool_calls)

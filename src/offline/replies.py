@@ -243,11 +243,11 @@ def _is_of_another(text: str, question: str) -> bool:
     That is another relative or another name; or, if the question is about the user, the person at
     the beginning of a note ("jakes size is 44", "у лёхи 45").
     """
-    asked, said = people_in(question), frozenset[str]().union(*content(text))
-    named = {name for name in asked if any(_is_name_in(name[1:], w) for w in said)}
-    told = people_in(text) | named
-    if asked and told:
-        return _are_different(asked, told)
+    asked, forms = people_in(question), frozenset[str]().union(*content(text))
+    named = {name for name in asked if any(_is_name_in(name[1:], w) for w in forms)}
+    mentioned = people_in(text) | named
+    if asked and mentioned:
+        return _are_different(asked, mentioned)
     first = [word.text for word in reading_words.content_words(text)[:2]]
     if asked or not first or not _is_own(question) or _is_own(text):
         return False

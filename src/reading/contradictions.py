@@ -74,8 +74,8 @@ def denies(new: Fact, old: Fact) -> bool:
         return False
     if len(denial.words) * (RATIO_OLD if denial is earlier else RATIO_NEW) < earlier.size:
         return False
-    return all(_speaks_of(claim, word, is_governed=place in denial.governed)
-               for place, word in enumerate(denial.words))  # fmt: skip
+    return all(_speaks_of(claim, word, is_governed=i in denial.governed)
+               for i, word in enumerate(denial.words))  # fmt: skip
 
 
 def ends(new: Fact, old: Fact) -> bool:
@@ -90,9 +90,9 @@ def ends(new: Fact, old: Fact) -> bool:
     if match is None or stance(old.text).is_positive is False:
         return False
     about = content_words(f"{text[: match.start()]} , {text[match.end() :]}")
-    known = content_words(f"{old.text} {old.subject} {old.object}")
+    old_words = content_words(f"{old.text} {old.subject} {old.object}")
     by_relation = lemmas_about(relation.name)
-    shares = any(_has(known, word) or word.lemmas & by_relation for word in about)
+    shares = any(_has(old_words, word) or word.lemmas & by_relation for word in about)
     if relation.ends_by_name:
         return shares
     if canonical_subject(new.subject) != canonical_subject(old.subject):
@@ -111,15 +111,15 @@ def _ends_a_thing(new: Fact, old: Fact) -> bool:
     """
     if not stance(old.text).is_positive or ENDED.search(flat(old.text)):
         return False
-    known = content_words(f"{old.text} {old.object}")
-    roots = {word.text[:ROOT] for word in known}  # "plumbing", "plumber"
+    old_words = content_words(f"{old.text} {old.object}")
+    roots = {word.text[:ROOT] for word in old_words}  # "plumbing", "plumber"
     for clause in CLAUSE.split(flat(new.text)):
         match = ENDED.search(clause)
         if match is None or NEGATION.search(clause[: match.start()]):
             continue
         rest = content_words(f"{clause[: match.start()]} , {clause[match.end() :]}")
         about = [word for word in rest if not word.lemmas & lemmas_in("change.times")]
-        unknown = [word for word in about if not _has(known, word)]
+        unknown = [word for word in about if not _has(old_words, word)]
         if about and all(len(w.text) > ROOT and w.text[:ROOT] in roots for w in unknown):
             return True
     return False
@@ -160,8 +160,8 @@ def _blank_signs(text: str) -> tuple[str, list[int]]:
 def _speaks_of(claim: Stance, word: Word, *, is_governed: bool) -> bool:
     """Return True if the word has the same role in both: "собака" is not "аллергия на собак"."""
     return any(
-        word.lemmas & other.lemmas and (place in claim.governed) == is_governed
-        for place, other in enumerate(claim.words)
+        word.lemmas & other.lemmas and (i in claim.governed) == is_governed
+        for i, other in enumerate(claim.words)
     )
 
 

@@ -154,15 +154,15 @@ def canonical_relation(relation: str) -> str:
 
     A favourite thing is a relation of its own: "улюблене місто" is ``favourite_місто``.
     """
-    written = _normalise_relation(relation)
-    bare, aliases = written, _aliases()
+    spelling = _normalise_relation(relation)
+    bare, aliases = spelling, _aliases()
     auxiliaries = tuple(f"{word}_" for word in lexicon.words("facts.auxiliaries"))
     while bare not in aliases and bare.startswith(auxiliaries):
         bare = bare.split("_", 1)[1]
     if bare in aliases:
         return aliases[bare]
     if (favourite := _FAVOURITE.fullmatch(bare)) is None:
-        return written
+        return spelling
     thing = favourite[1].replace("colour", "color")
     return "favourite_" + "_".join(word[:THING_LETTERS] for word in thing.split("_"))
 

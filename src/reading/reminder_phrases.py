@@ -125,10 +125,10 @@ def read_reminder(text: str, now: datetime, time_zone: str) -> ReminderRequest |
     source = single_spaced(INVISIBLE.sub("", unicodedata.normalize("NFC", text)))
     if HINT.search(source) is None:
         return None
-    source, own_zone, found, order = _cut_out_zone(_drop_corrected_time(source))
+    source, own_zone, all_spans, order = _cut_out_zone(_drop_corrected_time(source))
     if order is None:
         return None
-    chosen = _choose_runs(_group_runs(_usable_spans(found, order), order), order)
+    chosen = _choose_runs(_group_runs(_usable_spans(all_spans, order), order), order)
     spans = [span for run in chosen for span in run.spans]
     what = _extract_text(source, order, spans)
     if not _is_request(order, chosen, what):

@@ -228,14 +228,14 @@ def _named_weekday(span: Span, now: datetime, past: bool) -> Days | None:
         return around(week.first + DAY * number, "day") if week is not None else None
     match span.which:
         case "next":
-            found = around(today + WEEK, "week").first + DAY * number
+            day = around(today + WEEK, "week").first + DAY * number
         case "this":
-            found = today - DAY * days_back if past else today + DAY * days_ahead
+            day = today - DAY * days_back if past else today + DAY * days_ahead
         case None | "coming" if span.which or not past:
-            found = today + DAY * (days_ahead or 7)
+            day = today + DAY * (days_ahead or 7)
         case _:
-            found = today - DAY * (days_back or 7) - WEEK * (span.which == "before last")
-    return around(found, "day")
+            day = today - DAY * (days_back or 7) - WEEK * (span.which == "before last")
+    return around(day, "day")
 
 
 def _named_weekend(span: Span, now: datetime, past: bool) -> Days:

@@ -47,8 +47,8 @@ def content(text: str) -> tuple[Lemmas, ...]:
 @lru_cache(maxsize=2_000)
 def answered_values(text: str) -> Lemmas:
     """Return the question words that a text answers with a value: a number, a phone, a day."""
-    told = (word for key, one in VALUES.items() if one.search(text) for word in lexicon.words(key))
-    return frozenset[str]().union(*map(lemmas, told))
+    hits = (word for key, one in VALUES.items() if one.search(text) for word in lexicon.words(key))
+    return frozenset[str]().union(*map(lemmas, hits))
 
 
 @lru_cache(maxsize=4_000)

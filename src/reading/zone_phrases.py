@@ -162,8 +162,8 @@ def zone_beside(
 
 def _zone_positions(folded: str, ends: Sequence[int]) -> Iterator[tuple[int, int, str]]:
     """Yield (start, start of the name, preposition) after prepositions and right after times."""
-    named = [(max(0, m.start() - 1), m.end(), m[0].strip()) for m in BY_ZONE.finditer(folded)]
-    yield from named[:MAX_CANDIDATES]
+    after = [(max(0, m.start() - 1), m.end(), m[0].strip()) for m in BY_ZONE.finditer(folded)]
+    yield from after[:MAX_CANDIDATES]
     yield from [(end, end, "") for end in ends][:MAX_CANDIDATES]
 
 

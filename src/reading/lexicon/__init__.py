@@ -100,8 +100,8 @@ def either(group: str, first: str | None = None, last: str | None = None) -> str
     if first is None or last is None:
         entries = list(_entries(group))
     else:
-        wanted = range(int(first), int(last) + 1)
-        entries = [entry for entry, number in numbers(group).items() if number in wanted]
+        allowed = range(int(first), int(last) + 1)
+        entries = [entry for entry, number in numbers(group).items() if number in allowed]
     longest_first = sorted(dict.fromkeys(entries), key=_literal_length, reverse=True)
     return f"(?:{'|'.join(map(pattern_of, longest_first))})"
 
@@ -189,12 +189,12 @@ def by_language(group: str) -> list[tuple[str, Any]]:
     Raises:
         KeyError: No language has it.
     """
-    found: list[tuple[str, Any]] = list(_load_files().items())
+    contents: list[tuple[str, Any]] = list(_load_files().items())
     for name in group.split("."):
-        found = [(code, content[name]) for code, content in found if name in content]
-    if not found:
+        contents = [(code, content[name]) for code, content in contents if name in content]
+    if not contents:
         raise KeyError(f"no language has the group {group}")
-    return found
+    return contents
 
 
 def of_language(group: str, language: str, default: Any = None) -> Any:
