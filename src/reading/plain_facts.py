@@ -73,10 +73,8 @@ def _read_clause(clause: str) -> Fact | None:
     for relation, pattern in _patterns():
         if (match := pattern.fullmatch(folded)) is not None:
             value = clause[match.start("value") : match.end("value")]
-            return Fact(
-                text=clause, relation=relation, object=value,
-                importance=BY_NAME[relation].importance,
-            )  # fmt: skip
+            importance = BY_NAME[relation].importance
+            return Fact(text=clause, relation=relation, object=value, importance=importance)
     return None
 
 

@@ -68,15 +68,12 @@ def _fill_template(
     first, word = days.first, span.words.get("word", "")
     part = span.words.get("part") or lexicon.values("dates.part").get(word, "")
     kind = "part" if part and precision == "day" else precision
-    preposition, _, phrase = (
-        templates[kind]
-        .format(
-            part=part, date=date_words(first, language), year=first.year,
-            month=_month(first, "genitive", language), season=_bare_season(first, language),
-            years=_season_years(first), range=_range_words(days, language),
-        )
-        .partition(" ")
+    filled = templates[kind].format(
+        part=part, date=date_words(first, language), year=first.year,
+        month=_month(first, "genitive", language), season=_bare_season(first, language),
+        years=_season_years(first), range=_range_words(days, language),
     )  # fmt: skip
+    preposition, _, phrase = filled.partition(" ")
     is_plain = span.preposition in {"", *lexicon.words("dates.plain_prepositions")}
     return f"{preposition if is_plain else span.preposition} {phrase}"
 
@@ -121,11 +118,9 @@ def _slavic_month(span: Span, prep: str, days: Days, language: Language) -> str:
 
 def _slavic_season(span: Span, prep: str, days: Days, language: Language) -> str:
     first = days.first
-    noun = span.words["season"]
-    if not prep:
-        noun = _bare_season(first, language) or noun
+    noun = "" if prep else _bare_season(first, language)
     years = _text("winter_years" if first.month == DECEMBER else "season_year", language)
-    return f"{prep} {noun} {_season_years(first)} {years}"
+    return f"{prep} {noun or span.words['season']} {_season_years(first)} {years}"
 
 
 def _slavic_year(span: Span, prep: str, days: Days, language: Language) -> str:
@@ -200,7 +195,6 @@ FEW_LETTERS = 4  # beside a day; too few for a verb
 CLAUSE_END = re.compile(r"[,;.!?] ")
 SENTENCE_START = re.compile(r"(?:^|[.!?;:] )[^\w ]{0,3}$")
 PREDICATE = re.compile(r" (?:is|was|will|has|had)\b")
-CLOCK = re.compile(r",? (?:at )?\d{1,2}(?::\d\d| ?[ap]m)")
 
 UNCERTAIN_KINDS = frozenset({"someday", "narrated"})
 TIMELESS_KINDS = frozenset({"someday", "narrated", "habit", "recent"})
@@ -342,7 +336,9 @@ def _is_duration(span: Span, fact: _Fact) -> bool:
 def _is_dated(span: Span, fact: _Fact) -> bool:
     """Return True if a plain weekday is one day, not a habit or "my favourite day is Friday"."""
     words = span.words
-    dated = "prep" in words or "part" in words or CLOCK.match(fact.folded, span.end) is not None
+    dated = (
+        "prep" in words or "part" in words or times.CLOCK.match(fact.folded, span.end) is not None
+    )
     return dated and HABIT.search(fact.folded) is None
 
 

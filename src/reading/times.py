@@ -257,6 +257,8 @@ CLOCKS = (
     rf"(?: <reminder.and> (?P<also>\d{{1,2}})(?![:\w]|[.,]\d){NOT_COUNTED})?",
     rf"hour: (?<![\w:.,-])(?P<hour>{HOUR_NUMBER})(?: <clock.hour_noun>)? ?{HALF_DAY_OF_NUMBER}",
 )
+# Clock time right after the weekday of a fact, which makes it one day ("Friday at 10:30").
+CLOCK = re.compile(r",? (?:at )?\d{1,2}(?::\d\d| ?[ap]m)")
 
 # The other spans of requests for reminders.
 ONE_NUMBER = "(?:<numbers.cardinals>|<numbers.scales>|<time.counting>)"
