@@ -211,7 +211,6 @@ class OfflineTurn:
         return ASK_ME.sub("", asked) if self._kind == NOTE else ""
 
     def _requested_calls(self) -> list[Call] | None:
-        """Return the calls that a message requests: keep private, forget, tell time, remind."""
         if self.cancels_note():
             return _forget_message(self._past)
         if calls := reminders.reminder_calls(self.text, self._messages, self._tool_names):
@@ -297,7 +296,6 @@ class OfflineTurn:
         return describe(_load(result), self.language) if describe else ""
 
     def _small_reply(self) -> str:
-        """Return the reply if no tool was called, or none found anything."""
         if self._is_private:
             is_next = requests.announces_private(self.text)
             return say("private_next" if is_next else "kept_private", self.language)
@@ -322,7 +320,6 @@ class OfflineTurn:
         return may_ask and bool(replies.statement_in(self.text))
 
     def _note_reply(self) -> str:
-        """Acknowledge a note, with the earlier note that it corrects, if any."""
         if self._tool_names and SEARCH not in self._tool_names:
             return say("refused_memory_off", self.language)
         if holds_secret(self.text):  # never stored

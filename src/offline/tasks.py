@@ -97,7 +97,6 @@ def _extract(messages: Sequence[Record]) -> list[dict[str, Any]]:
 
 
 def _matching_uids(records: Records) -> list[str]:
-    """Return the ids of the quotes that state something and share a word with the request."""
     request = forget_request(records["messages"][0]["task"])
     about = request.about if request is not None else ""
     return [

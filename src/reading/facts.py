@@ -285,7 +285,6 @@ def _count_articles(text: str) -> int:
 
 
 def _is_inflected(left: list[str], right: list[str]) -> bool:
-    """Return True if the words are the same in the same order, few of them in another form."""
     changed = [pair for pair in zip(left, right, strict=True) if pair[0] != pair[1]]
     return len(changed) <= MAX_INFLECTED and all(_is_one_word(*pair) for pair in changed)
 

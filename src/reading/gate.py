@@ -398,7 +398,6 @@ def _is_household(text: str) -> bool:
 
 
 def _password_span(match: re.Match[str]) -> tuple[int, int]:
-    """Return the position of a password: quoted text, a token with signs or digits, or words."""
     start, text = match.start("v"), match.string
     if text[start] in "\"'" and (closing := text.find(text[start], start + 1)) > 0:
         return start, closing + 1
@@ -413,7 +412,6 @@ def _password_span(match: re.Match[str]) -> tuple[int, int]:
 
 
 def _holds_card(digits: str) -> bool:
-    """Return True if neighbouring groups of digits form the number of a payment card."""
     groups = re.findall(r"\d+", digits)
     for first in range(len(groups)):
         number = ""
@@ -550,22 +548,20 @@ def _is_same_alphabet(text: str, quote: str, said: str) -> bool:
     """
     words, quoted = set(normalise(text).split()), set(normalise(quote).split())
     ours, theirs = "".join(words - quoted), "".join(quoted - words)
-    if _script(theirs) is None:
+    if _main_script(theirs) is None:
         theirs = "".join(set(normalise(said).split()) - words)
-    if None not in (_script(ours), _script(theirs)) and _script(ours) != _script(theirs):
+    if len({_main_script(ours), _main_script(theirs)} - {None}) > 1:
         return False
-    written, heard = _languages(ours), _languages(theirs)
+    written, heard = _languages_by_letters(ours), _languages_by_letters(theirs)
     return len(written) != 1 or not heard or not written.isdisjoint(heard)
 
 
-def _languages(letters: str) -> frozenset[str]:
-    """Return the languages with letters of their own in the text."""
+def _languages_by_letters(letters: str) -> frozenset[str]:
     own = lexicon.by_language("language.letters")
     return frozenset(code for code, listed in own if not set(letters).isdisjoint(listed.split()))
 
 
-def _script(text: str) -> str | None:
-    """Return the script of most letters by its Unicode name ("CYRILLIC"), or None."""
+def _main_script(text: str) -> str | None:
     scripts = Counter(unicodedata.name(c, "?").split()[0] for c in text if c.isalpha())
     return max(scripts, key=lambda script: scripts[script], default=None)
 

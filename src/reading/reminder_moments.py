@@ -249,14 +249,13 @@ def _read_clock(kind: str, words: Mapping[str, str], part: Part | None) -> TimeO
     if hour > NOON or hour == 0:
         return TimeOfDay(minutes)
     if part is not None:
-        return _in_part(minutes, part, words)
+        return _resolve_half_day(minutes, part, words)
     if not is_digital and hour <= LAST_AFTERNOON:
         return TimeOfDay(minutes + NOON * HOUR, half_day=False)
     return TimeOfDay(minutes, half_day=is_digital)
 
 
-def _in_part(minutes: int, part: Part, words: Mapping[str, str]) -> TimeOfDay:
-    """Resolve a time on the 12-hour clock by the part of the day."""
+def _resolve_half_day(minutes: int, part: Part, words: Mapping[str, str]) -> TimeOfDay:
     hour, half, half_day = minutes // HOUR, NOON * HOUR, words.get("half_day", "")
     past_12 = minutes % half  # minutes since noon or midnight
     match part:
@@ -444,7 +443,6 @@ def _period_of(habit: Span) -> _Length:
 def _recurrence(
     habits: Sequence[Span], period: _Length, first: date, request: _Request
 ) -> Recurrence:
-    """Build the recurrence of habits; days that they leave open are those of ``first``."""
     interval = int(period.number)
     by_weekday = any("weekday" in date.words for date in request.slot("date"))
     if any("nth" in habit.words for habit in habits) or (period.unit == "month" and by_weekday):
@@ -465,7 +463,6 @@ def _recurrence(
 def _first_counted_day(
     first: date, weekdays: Collection[int], clocks: Sequence[TimeOfDay], request: _Request
 ) -> date:
-    """Return the first day that counts: the coming weekday, or tomorrow if the time has passed."""
     last = max(clock.minutes for clock in clocks)
     passed = first == request.now.date() and last <= request.minutes
     if not weekdays:

@@ -159,7 +159,6 @@ def _drop_corrected_time(source: str) -> str:
 
 
 def _adjacent_spans(spans: Sequence[Span], folded: str) -> list[Span]:
-    """Return the first spans of a sequence that have no words between them."""
     adjacent = [*spans[:1]]
     for left, right in pairwise(spans):
         first, second = sorted((left, right), key=lambda span: span.start)
@@ -362,7 +361,6 @@ def _is_certain(run: _SpanRun) -> bool:
 
 
 def _extract_text(source: str, order: _Order, spans: Sequence[Span]) -> str:
-    """Return the text without the order, the time and the words that join them."""
     cuts = [(s.start, s.end) for s in spans if s.slot != "before" or s.kind == "earlier"]
     starts = {start for start, _ in cuts}  # "за день до | 5 декабря" goes with its date
     cuts += [(s.start, s.end) for s in spans if s.slot == "before" and s.end + 1 in starts]

@@ -107,7 +107,6 @@ def _parse_request(sentence: str) -> ForgetRequest | None:
 
 
 def _parse_object(thing: str) -> ForgetRequest:
-    """Parse the words beside the verb: one thing, all of a thing, everything, or nothing."""
     thing = _strip_reason(thing.rstrip(" .!?…,;"))
     tail = TRAILING.search(thing.translate(FOLD))
     thing = thing[: tail.start()] if tail else thing

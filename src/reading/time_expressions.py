@@ -381,7 +381,6 @@ def named_periods(
 
 
 def _period(span: Span, now: datetime, past: bool) -> Period | None:
-    """Return the period of a span, adjusted for its preposition ("since March", "before 2024")."""
     if span.to is not None:
         return _range(span, span.to, now, past)
     days = days_of(span, now.replace(tzinfo=None), past=past and not _looks_ahead(span))

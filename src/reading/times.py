@@ -135,7 +135,6 @@ WHICH_NOUN = (
 
 
 def _date_rules(before: str) -> tuple[str, ...]:
-    """Return the rules for a date with its month, each after a given prefix."""
     return (
         rf"date: {before}(?:<time.weekday>,? )?(?P<number>{DIGIT_DATE})",
         rf"date: {before}(?:<time.weekday>,? (?:the )?)?{DAY_OF_MONTH}{YEAR_TAIL}",
@@ -353,7 +352,6 @@ TAILS: dict[str, Slot] = {"ago": "date", "after": "after", "before": "before", "
 
 
 def _language_rules(group: str, prefix: str = "") -> Iterator[str]:
-    """Yield the language-specific rules for an hour or a part of a day, with their kinds."""
     for kind, sources in lexicon.rules(group, PIECES).items():
         yield from (f"{prefix}{kind}: {source}" for source in sources)
 

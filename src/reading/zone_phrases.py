@@ -141,7 +141,7 @@ def zone_beside(
     taken = {position for start, end in spans for position in range(start, end)}
     unknown, letters = None, lexicon.values("settings.letters")
     for start, position, named in _zone_positions(folded, sorted(ends)):
-        for end, words in _word_runs(folded, position):
+        for end, words in _one_to_three_words(folded, position):
             if not taken.isdisjoint(range(position, end)):
                 break
             suffix = TIME_WORD.match(folded, end)
@@ -167,8 +167,7 @@ def _zone_positions(folded: str, ends: Sequence[int]) -> Iterator[tuple[int, int
     yield from [(end, end, "") for end in ends][:MAX_CANDIDATES]
 
 
-def _word_runs(folded: str, position: int) -> Iterator[tuple[int, str]]:
-    """Yield one, two and three words from a position on, each with their end."""
+def _one_to_three_words(folded: str, position: int) -> Iterator[tuple[int, str]]:
     end, words = position, []
     for _ in range(NAME_WORDS):
         if (match := WORD.match(folded, end)) is None:
