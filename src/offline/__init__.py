@@ -1,1 +1,1 @@
-"""The offline model: rules that remember and quote, where no language model is connected."""
+"""Offline model: rules that store and quote notes if no language model is connected."""

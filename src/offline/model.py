@@ -1,7 +1,7 @@
-"""The notebook behind LangChain's interface: same graph, tools and stores as a real model.
+"""Offline chat model ("the notebook") with the same graph, tools and stores as a real model.
 
-It decides what a line is, calls the tool for it, and says what came of it in the user's own words.
-It never pretends to be a language model, and claims nothing that it has not read.
+It classifies each line, calls the matching tool, and reports the result in the user's own words.
+It never poses as a language model and states nothing that it has not read.
 """
 
 import asyncio
@@ -34,10 +34,10 @@ from src.reminders import rules as reminders
 from src.texts import LANGUAGES, Language, choose_language, detect_language, say
 
 SAVE, SEARCH = "save_user_fact", "search_memory"
-SEARCHED = 20  # results that are looked at
-CONTEXT = 5  # messages that tell the language of a short one
-MAX_CALLS = 8  # of one reply; more would not run
-DAY = len("[Текущее время: 2026-11-21")  # of a message's label
+SEARCHED = 20  # results per search
+CONTEXT = 5  # messages that decide the language of a short one
+MAX_CALLS = 8  # per reply; more would not run
+DAY = len("[Текущее время: 2026-11-21")  # the date in a message's label
 OPTION = re.compile(r"^• [«“](.+)[»”]$", re.M)
 TAKES_BACK = lexicon.Expression(
     rf"{replies.LEAD}<lines.takes_back>(?![\w'-])"
@@ -45,7 +45,7 @@ TAKES_BACK = lexicon.Expression(
     re.I | re.S,
 )
 ABOUT = lexicon.AnyCase(r"<forget.about> ")
-# What goes on with the note before it: "it's on the 25th", "в субботу", "I sold it".
+# Continuations of the previous note: "it's on the 25th", "в субботу", "I sold it".
 IN_ITS_PLACE = lexicon.AnyCase(
     r"(?:<lines.continues>|<forget.that>|<lines.question_preposition>)(?![\w'-])"
     r"|.{1,60}\s<lines.continues>\W*$"
@@ -58,7 +58,7 @@ Prompt = Sequence[BaseMessage]
 Names = Sequence[str]
 Embed = Callable[[str], Awaitable[Vector | None]]
 NEWEST: Call = (SEARCH, {"kinds": ["message"], "limit": SEARCHED})
-# What is said to the results of tools, but for those of saving, searching and the clock.
+# Replies to tool results, except for those of saving, searching and the clock.
 DESCRIBED: Mapping[str | None, Callable[[Mapping[str, Any], Language], str]] = {
     **dict.fromkeys(("forget_fact", "forget_everything"), describe_forgotten),
     **dict.fromkeys(reminders.TOOLS, reminders.describe_reminder),
@@ -66,10 +66,10 @@ DESCRIBED: Mapping[str | None, Callable[[Mapping[str, Any], Language], str]] = {
 
 
 class OfflineChatModel(BaseChatModel):
-    """A chat model that keeps and quotes.
+    """Chat model that stores and quotes notes.
 
     Attributes:
-        embed: Embeds a line, to tell what it is; None: it goes by letters and marks.
+        embed: Embeds a line, to classify it; None: letters and marks decide.
     """
 
     embed: Embed | None = Field(default=None, exclude=True, repr=False)
@@ -81,207 +81,206 @@ class OfflineChatModel(BaseChatModel):
     def bind_tools(
         self, tools: Sequence[Any], *, tool_choice: str | None = None, **kwargs: Any
     ) -> Runnable[LanguageModelInput, AIMessage]:
-        """Keep the names of the tools that may be called, and the one that must be."""
+        """Bind the names of the tools that may be called, and of the one that must be called."""
         names = [tool.name for tool in tools if isinstance(tool, BaseTool)]
         offered = {} if tool_choice == "none" else {"tool_names": names, "form": tool_choice}
         return self.bind(offered=offered, **kwargs)
 
     async def _agenerate(self, messages: list[BaseMessage], *_: Any, **bound: Any) -> ChatResult:
-        lines = judged_lines(messages) if self.embed is not None else []
-        found = await asyncio.gather(*map(self.embed, lines)) if self.embed else []
-        vectors = dict(zip(lines, found, strict=True))  # each has a deadline
+        lines = lines_to_classify(messages) if self.embed is not None else []
+        embeddings = await asyncio.gather(*map(self.embed, lines)) if self.embed else []
+        vectors = dict(zip(lines, embeddings, strict=True))  # each embedding has a timeout
 
         def kind(line: str) -> str:
             return kind_of(line, vectors.get(line))
 
         offered = bound.get("offered", {})
-        said = await asyncio.to_thread(answer, messages, kind=kind, **offered)
-        return ChatResult(generations=[ChatGeneration(message=said)])
+        message = await asyncio.to_thread(answer, messages, kind=kind, **offered)
+        return ChatResult(generations=[ChatGeneration(message=message)])
 
     def _generate(self, *args: Any, **kwargs: Any) -> ChatResult:
         return asyncio.run(self._agenerate(*args, **kwargs))
 
 
-def judged_lines(messages: Prompt) -> list[str]:
-    """The lines of a prompt of which it is to be told what they are: asked, or about to be quoted.
+def lines_to_classify(messages: Prompt) -> list[str]:
+    """Return the lines of a prompt to classify: the question, and the notes that may be quoted.
 
-    None of a line that is to be remembered nowhere.
+    Lines that are to stay private are left out.
     """
-    records, asked = _records(messages), _asked_text(history.own_words_of(messages))
-    told = [*records.get("messages", ())[-1:]] if records is not None else [{"text": asked}]
+    records, question = _records(messages), _question_text(history.own_words_of(messages))
+    found = [*records.get("messages", ())[-1:]] if records is not None else [{"text": question}]
     if records is None:
-        told += [one for tool in _results(messages) for one in _read(tool).get("memories") or ()]
-    lines = (str(one.get("text", "")) for one in told)
+        found += [one for tool in _results(messages) for one in _load(tool).get("memories") or ()]
+    lines = (str(one.get("text", "")) for one in found)
     return [one for one in lines if one.strip() and not requests.asks_to_keep_private(one)]
 
 
 def answer(
     messages: Prompt, tool_names: Names = (), *, form: str | None = None, kind: Kind = kind_of
 ) -> AIMessage:
-    """What the notebook says to a prompt: tool calls, a filled form, or text.
+    """Return the reply to a prompt: tool calls, a filled form, or text.
 
     Args:
-        messages: The prompt as any model gets it, the user's message last (or tool results).
-        tool_names: The tools that may be called.
-        form: The schema that must be filled, as a call of that name.
-        kind: Tells what a line is, by default by its letters.
+        messages: The prompt as for any model, the user's message (or tool results) last.
+        tool_names: Tools that may be called.
+        form: Name of the schema to fill, as a call of that name.
+        kind: Classifies a line, by default by its letters.
     """
     records = _records(messages)
     if form is not None:
-        return _calling([(form, tasks.fill_form(form, records or {}, kind))])
+        return _message([(form, tasks.fill_form(form, records or {}, kind))])
     if records is not None:
         return AIMessage(tasks.summary_of(records))
-    turn = Turn(messages, tool_names, kind)
+    turn = OfflineTurn(messages, tool_names, kind)
     if not turn.cancels_note() and reminders.asks_in_vain(turn.text, tool_names):
         return AIMessage(say("reminders_empty", turn.language))
     results = _results(messages)
     calls = [call for call in turn.calls() if call[0] in tool_names][len(results) :]
-    # Forgetting hides the message, so that what it tells is saved before, and not beside it.
-    first = [call for call in calls if call[0] == SAVE] if ("forget_fact" in dict(calls)) else []
-    return _calling((first or calls)[:MAX_CALLS]) if calls else AIMessage(turn.reply(results))
+    # Forgetting hides the message, so its facts are saved in a separate reply before.
+    saves = [call for call in calls if call[0] == SAVE] if ("forget_fact" in dict(calls)) else []
+    return _message((saves or calls)[:MAX_CALLS]) if calls else AIMessage(turn.reply(results))
 
 
-class Turn:
-    """What was said since the last answer, and what it is.
+class OfflineTurn:
+    """Messages since the last answer, and their classification.
 
     Attributes:
-        text: What the one who asks typed.
-        language: Of the reply.
+        text: Text typed by the user who asks.
+        language: Language of the reply.
     """
 
     def __init__(self, messages: Prompt, tool_names: Names, kind: Kind) -> None:
-        """Read the end of a prompt; ``kind`` tells what a line is."""
+        """Read the end of a prompt; ``kind`` classifies a line."""
         self._messages, self._tool_names, self._kind_of = messages, tool_names, kind
-        self._said = history.own_words_of(messages)  # also by others of a group
-        self.text = _asked_text(self._said)
+        self._words = history.own_words_of(messages)  # including other members of a group
+        self.text = _question_text(self._words)
         self._kind = kind(self.text)
         talk = [m for m in messages if isinstance(m, HumanMessage | AIMessage) and str(m.text)]
         last = max((n for n, m in enumerate(talk) if isinstance(m, HumanMessage)), default=0)
-        self._before, self._last = talk[:last], talk[last:]
-        self._own = [m for m in self._before if isinstance(m, HumanMessage)]  # oldest first
-        asks, before = requests.asks_to_keep_private, map(_text_of, self._own[-1:])
-        self._is_private = asks(self.text) or any(map(requests.announces_private, before))
-        # A file that comes first speaks for itself.
-        context = " ".join(map(_text_of, self._own[-CONTEXT:] or self._last))
+        self._earlier, self._latest = talk[:last], talk[last:]
+        self._past = [m for m in self._earlier if isinstance(m, HumanMessage)]  # oldest first
+        asks, previous = requests.asks_to_keep_private, map(_text_of, self._past[-1:])
+        self._is_private = asks(self.text) or any(map(requests.announces_private, previous))
+        # A file without earlier messages decides by its own text.
+        context = " ".join(map(_text_of, self._past[-CONTEXT:] or self._latest))
         known = choose_language(history.language_of(messages))
         self.language = detect_language(self.text, detect_language(context, known))
 
     def calls(self) -> list[Call]:
-        """What is to be done, in order: what is asked for, else what is told and searched."""
-        done = self._asked_for()
-        told = [words for words in self._said if not (words["is_asked"] and done is not None)]
-        calls: list[Call] = [(SAVE, fact) for words in told for fact in tasks.facts_of(words)]
-        return calls + (self._searches() if done is None else done)
+        """Return the calls to make, in order: the requested ones, or else saving and searching."""
+        asked = self._requested_calls()
+        notes = [words for words in self._words if not (words["is_asked"] and asked is not None)]
+        calls: list[Call] = [(SAVE, fact) for words in notes for fact in tasks.facts_of(words)]
+        return calls + (self._search_calls() if asked is None else asked)
 
     def cancels_note(self) -> bool:
-        """Whether a bare "cancel it" takes back the note that was told last."""
-        last = _text_of(self._own[-1]) if self._own else ""
+        """Return True if a bare "cancel it" takes back the last note."""
+        last = _text_of(self._past[-1]) if self._past else ""
         return reminders.cancels_note(self.text, last, self._messages) and replies.is_note(last)
 
     def reply(self, results: Sequence[ToolMessage]) -> str:
-        """What is said when nothing is left to do."""
+        """Return the final text of the turn."""
         files = () if self._is_private else history.file_names_of(self._messages)
-        saved = [describe_saved(_read(one), self.language) for one in results if one.name == SAVE]
-        found = [_read(one) for one in results if one.name == SEARCH]
+        saved = [describe_saved(_load(one), self.language) for one in results if one.name == SAVE]
+        found = [_load(one) for one in results if one.name == SEARCH]
         parts = [
             "\n".join(dict.fromkeys(saved)),
             replies.quote_found(found, self._question, self.language, self._kind_of),
-            *map(self._said_to, results),
+            *map(self._describe, results),
             *(say("offline_file", self.language, name=name) for name in dict.fromkeys(files)),
         ]
         return "\n\n".join(filter(None, parts)) or self._small_reply()
 
     @property
     def _notes(self) -> list[HumanMessage]:
-        """What the user said before that tells something."""
-        return [message for message in self._own if replies.is_note(_text_of(message))]
+        return [message for message in self._past if replies.is_note(_text_of(message))]
 
     @property
     def _question(self) -> str:
-        """What it asks, if it may ask at all; empty: nothing."""
         *before, last = list(sentences(self.text)) or [""]
         asked = " ".join(part for part in (*before, last) if "?" in part and is_question(part))
         if before and not asked and is_question(last) and content(last):
-            asked = last  # "lol ok. what was it called"
+            asked = last  # a question without a mark: "lol ok. what was it called"
         if requests.overview_of(self.text):
             return asked or self.text
-        wants = self._kind == REQUEST and ASK_ME.match(self.text) is not None
-        asks = is_question(self.text) or GIVE_ME.match(self.text) is not None
-        is_asked = wants or (self._kind == NOTE and asks)
+        is_order = self._kind == REQUEST and ASK_ME.match(self.text) is not None
+        is_asking = is_question(self.text) or GIVE_ME.match(self.text) is not None
+        is_asked = is_order or (self._kind == NOTE and is_asking)
         if is_asked or self._kind in (QUESTION, UNSURE):
             return ASK_ME.sub("", asked or self.text)
         return ASK_ME.sub("", asked) if self._kind == NOTE else ""
 
-    def _asked_for(self) -> list[Call] | None:
-        """What a message asks to have done: to keep quiet, forget, tell the time, remind."""
+    def _requested_calls(self) -> list[Call] | None:
         if self.cancels_note():
-            return _forget_message(self._own)
+            return _forget_message(self._past)
         if calls := reminders.reminder_calls(self.text, self._messages, self._tool_names):
             return calls
         if self._is_private:
             return [("keep_private", {})]
-        if (forgetting := self._forgetting()) is not None:
+        if (forgetting := self._forget_calls()) is not None:
             return forgetting
         place = requests.asked_place(self.text)
         return [("current_time", {"time_zone": place})] if place is not None else None
 
-    def _forgetting(self) -> list[Call] | None:
-        """The calls of a request to forget; none where it is not said what; None: no request."""
-        if taken := TAKES_BACK.match(self.text.translate(FOLD)):
-            if about := ABOUT.match(taken["more"]):
-                return self._forget_joke(taken["more"][about.end() :])
-            if not self._takes_last_back(taken):
+    def _forget_calls(self) -> list[Call] | None:
+        """Return the calls of a request to forget: [] if it names nothing, None without one."""
+        if match := TAKES_BACK.match(self.text.translate(FOLD)):
+            if about := ABOUT.match(match["more"]):
+                return self._forget_joke(match["more"][about.end() :])
+            if not self._takes_back_last(match):
                 return None
-            instead = self.text[taken.start("more") :]
-            return [*self._saving(instead), *_forget_message(self._notes)]
-        wanted = requests.forget_request(self.text) or self._chosen()
-        if wanted is None:
+            correction = self.text[match.start("more") :]
+            return [*self._save_calls(correction), *_forget_message(self._notes)]
+        request = requests.forget_request(self.text) or self._chosen_request()
+        if request is None:
             return None
-        if wanted.about:
-            return [("forget_fact", {"about": wanted.about, "everything": wanted.everything})]
-        if wanted.everything:
+        if request.about:
+            return [("forget_fact", {"about": request.about, "everything": request.everything})]
+        if request.everything:
             return [("forget_everything", {})]
-        return _forget_message(self._own if wanted.is_last else ())
+        return _forget_message(self._past if request.is_last else ())
 
     def _forget_joke(self, about: str) -> list[Call] | None:
-        """The call for "I was joking about the lottery", if a note tells of it."""
+        """Return the call for "I was joking about the lottery", if a note mentions it."""
         is_told = any(shared(about, _text_of(note)) for note in self._notes)
         return [("forget_fact", {"about": about})] if is_told else None
 
-    def _takes_last_back(self, taken: re.Match[str]) -> bool:
-        """Whether "scratch that" means the last note, whatever it says instead behind a sign.
+    def _takes_back_last(self, match: re.Match[str]) -> bool:
+        """Return True if "scratch that" means the last note, whatever replaces it after a sign.
 
-        Without a sign what stands behind must deny it: "jk i didn't sell it".
+        Without a sign, the text that follows must deny the note: "jk i didn't sell it".
         """
-        more, last = taken["more"], _text_of(self._own[-1]) if self._own else ""
-        if not more or not last or not replies.is_note(last):
-            return not more
-        if SIGN.search(taken["sign"]) is not None:
-            return not is_question(more) and IN_ITS_PLACE.match(more) is None
-        return not stance(more).is_positive and bool(shared(more, last))
+        rest, last = match["more"], _text_of(self._past[-1]) if self._past else ""
+        if not rest or not last or not replies.is_note(last):
+            return not rest
+        if SIGN.search(match["sign"]) is not None:
+            return not is_question(rest) and IN_ITS_PLACE.match(rest) is None
+        return not stance(rest).is_positive and bool(shared(rest, last))
 
-    def _saving(self, told: str) -> list[Call]:
-        """The call that saves what is told in a message that is hidden with what it takes back."""
-        uid = next((words["uid"] for words in self._said if words["is_asked"]), "")
-        return [(SAVE, {"text": told, "quote": told, "message": uid})] if told else []
+    def _save_calls(self, text: str) -> list[Call]:
+        """Return the call that saves the correction in a message that is about to be hidden."""
+        uid = next((words["uid"] for words in self._words if words["is_asked"]), "")
+        return [(SAVE, {"text": text, "quote": text, "message": uid})] if text else []
 
-    def _chosen(self) -> requests.ForgetRequest | None:
-        """What is to be forgotten, when the bot has just asked which of several is meant.
+    def _chosen_request(self) -> requests.ForgetRequest | None:
+        """Return the choice, if the bot has just asked which of several things to forget.
 
-        It is said in other words, by its place ("второе"), or as all of them.
+        The user names it, gives its place ("второе"), or wants all of them.
         """
-        asked = str(self._before[-1].text) if self._before else ""
+        last_reply = str(self._earlier[-1].text) if self._earlier else ""
         questions = tuple(say("forget_which", language) for language in LANGUAGES)
-        if is_question(self.text) or not asked.startswith(questions):
+        if is_question(self.text) or not last_reply.startswith(questions):
             return None
         if requests.ALL_OF_THEM.fullmatch(self.text):
-            wanted = [requests.forget_request(_text_of(one)) for one in self._own]
-            return next((replace(one, everything=True) for one in reversed(wanted) if one), None)
-        return requests.ForgetRequest(requests.picked(self.text, OPTION.findall(asked)))
+            orders = [requests.forget_request(_text_of(one)) for one in self._past]
+            return next((replace(one, everything=True) for one in reversed(orders) if one), None)
+        return requests.ForgetRequest(requests.picked(self.text, OPTION.findall(last_reply)))
 
-    def _searches(self) -> list[Call]:
-        """The search for what is asked; the newest messages as well, for an overview and for
-        what the user asks of themselves, whose answer may share no word ("where do I live?").
+    def _search_calls(self) -> list[Call]:
+        """Return the search for the question, and one for the newest messages if needed.
+
+        Overviews need them, and so do questions about the user, whose answer may share no word
+        with the question ("where do I live?").
         """
         if not self._question:
             return []
@@ -289,61 +288,59 @@ class Turn:
         is_overview = requests.overview_of(self._question) in ("profile", "family")
         return [*calls, NEWEST] if is_overview or replies.asks_of_self(self._question) else calls
 
-    def _said_to(self, result: ToolMessage) -> str:
+    def _describe(self, result: ToolMessage) -> str:
         if result.name == "current_time":
             time = requests.describe_time(str(result.text), self.language)
             return say("offline_time" if time else "offline_no_city", self.language, time=time)
         describe = DESCRIBED.get(result.name)
-        return describe(_read(result), self.language) if describe else ""
+        return describe(_load(result), self.language) if describe else ""
 
     def _small_reply(self) -> str:
-        """The reply to a line for which no tool is called, or finds anything."""
         if self._is_private:
             is_next = requests.announces_private(self.text)
             return say("private_next" if is_next else "kept_private", self.language)
-        if self._forgetting() is not None:
+        if self._forget_calls() is not None:
             return say("forget_what", self.language)
-        asks = is_question(self.text)
-        if self._kind in (NOTE, UNSURE) and not (asks and self._question):
-            return self._noted()
-        if self._tells():
-            return self._noted()
+        is_asking = is_question(self.text)
+        if self._kind in (NOTE, UNSURE) and not (is_asking and self._question):
+            return self._note_reply()
+        if self._tells_something():
+            return self._note_reply()
         if not self._question or self._kind == REQUEST:
             return self._with_hint(say(f"offline_{self._kind}", self.language))
-        is_sure = asks or requests.overview_of(self.text) is not None
+        is_sure = is_asking or requests.overview_of(self.text) is not None
         reply = say("offline_unknown" if is_sure else "offline_unsure", self.language)
         return self._with_hint(reply)
 
-    def _tells(self) -> bool:
-        """Whether what may be a question tells something besides, and does not surely ask."""
+    def _tells_something(self) -> bool:
+        """Return True if a possible question also states something, and is no certain question."""
         if self._kind == QUESTION and replies.TELLING.search(self.text.translate(FOLD)):
             return True
         may_ask = self._kind in (QUESTION, UNSURE) and "?" not in self.text
-        return may_ask and bool(replies.told_beside(self.text))
+        return may_ask and bool(replies.statement_in(self.text))
 
-    def _noted(self) -> str:
-        """What is said of a note: with what it puts right, the last about the same, or asked."""
+    def _note_reply(self) -> str:
         if self._tool_names and SEARCH not in self._tool_names:
             return say("refused_memory_off", self.language)
-        if holds_secret(self.text):  # no memory keeps it
+        if holds_secret(self.text):  # never stored
             return say("refused_secret", self.language)
-        said = (self.text, *map(_text_of, self._own[-1:])) if replies.corrects(self.text) else ()
-        known = [_text_of(one) for one in reversed(self._notes)] if said else []
-        beside = next((note for one in said for note in known if shared(one, note)), None)
-        if beside is None:
+        texts = (self.text, *map(_text_of, self._past[-1:])) if replies.corrects(self.text) else ()
+        notes = [_text_of(one) for one in reversed(self._notes)] if texts else []
+        corrected = next((note for one in texts for note in notes if shared(one, note)), None)
+        if corrected is None:
             return self._with_hint(say("offline_noted", self.language))
-        return say("offline_beside", self.language, text=beside)
+        return say("offline_beside", self.language, text=corrected)
 
     def _with_hint(self, reply: str) -> str:
-        """The reply; with the first one of a day, that no model is connected."""
-        talk = [*self._own[-1:], *self._last[:1]]
-        days = {history.split_time_label(str(one.text))[0][:DAY] for one in talk}
+        """Add to the first reply of a day that no model is connected."""
+        messages = [*self._past[-1:], *self._latest[:1]]
+        days = {history.split_time_label(str(one.text))[0][:DAY] for one in messages}
         note = say("offline_note", self.language)
-        return reply if self._own and len(days) == 1 else f"{reply}\n\n{note}"
+        return reply if self._past and len(days) == 1 else f"{reply}\n\n{note}"
 
 
 def _forget_message(messages: Sequence[HumanMessage]) -> list[Call]:
-    """The call that forgets the last note, or what the question was about."""
+    """Return the call that forgets the last note, or the subject of the last question."""
     if not messages:
         return []
     text = _text_of(messages[-1])
@@ -355,12 +352,12 @@ def _text_of(message: BaseMessage) -> str:
     return history.strip_time_label(str(message.text))
 
 
-def _asked_text(said: Sequence[history.NewWords]) -> str:
-    return "\n".join(words["text"].strip() for words in said if words["is_asked"])
+def _question_text(messages: Sequence[history.NewWords]) -> str:
+    return "\n".join(words["text"].strip() for words in messages if words["is_asked"])
 
 
-def _read(result: ToolMessage) -> Any:
-    """A tool's JSON; nothing where it failed."""
+def _load(result: ToolMessage) -> Any:
+    """Return a tool's JSON; {} if the tool failed."""
     try:
         return json.loads(str(result.text))
     except ValueError:
@@ -368,16 +365,16 @@ def _read(result: ToolMessage) -> Any:
 
 
 def _results(messages: Prompt) -> list[ToolMessage]:
-    """What the tools of this turn returned."""
+    """Return the tool results of this turn."""
     last = max((n for n, m in enumerate(messages) if isinstance(m, HumanMessage)), default=0)
     return [message for message in messages[last:] if isinstance(message, ToolMessage)]
 
 
 def _records(messages: Prompt) -> tasks.Records | None:
-    """What stands in a prompt that sets a task; None in one that continues a talk."""
+    """Return the records in a prompt that sets a task; None in a conversation."""
     return messages[-1].additional_kwargs.get(RECORDS) if messages else None
 
 
-def _calling(calls: Sequence[Call]) -> AIMessage:
-    named = [tool_call(name=name, args=args, id=uuid.uuid4().hex) for name, args in calls]
-    return AIMessage("", tool_calls=named)
+def _message(calls: Sequence[Call]) -> AIMessage:
+    tool_calls = [tool_call(name=name, args=args, id=uuid.uuid4().hex) for name, args in calls]
+    return AIMessage("", tool_calls=tool_calls)

@@ -1,4 +1,4 @@
-"""What the notebook says to the results of its tools: quotes, newest first, and what was done."""
+"""Replies of the offline model: quotes of what was found, newest first."""
 
 import re
 from collections.abc import Sequence
@@ -10,20 +10,11 @@ from typing import Any
 
 from src.memory.line_kinds import NOTE, QUESTION, UNSURE, Kind, kind_of
 from src.reading import lexicon
+from src.reading import words as reading_words
 from src.reading.relations import asked_relations, relation_term
 from src.reading.requests import asks_to_keep_private, forget_request
 from src.reading.sentences import FOLD, MAX_ASKED, best_passage, is_question, sentences
-from src.reading.words import (
-    NO_NAME,
-    Lemmas,
-    answered_values,
-    content,
-    content_words,
-    kin_of,
-    people_in,
-    shared,
-    tells_what_is_asked,
-)  # fmt: skip
+from src.reading.words import Lemmas, content, kin_of, people_in, shared
 from src.reminders.rules import asks_for_reminder
 from src.texts import Language, say
 from src.texts.morphology import WORD, lemmas, parts_of_speech, says_i, stem_english, terms, words
@@ -31,24 +22,24 @@ from src.texts.plain_text import CUT
 
 QUOTED = 3  # quotes of one answer
 LISTED = 12  # lines of an overview
-FILE_QUOTE = 240  # characters of what is quoted of a file
-# How near a question must be what is quoted: its similarity in meaning, and WORDS for all of the
-# question's words. ``python -m benchmarks.irrelevance`` counts what it lets pass.
+FILE_QUOTE = 240  # characters of a quote from a file
+# Minimum closeness of a quote: its similarity in meaning, plus WORDS if it has all words of the
+# question. ``python -m benchmarks.irrelevance`` counts the irrelevant quotes.
 NEAR, WORDS = 0.785, 0.1
-# For the only word of a question, and beside some of several: whether the time, the place, the
-# number or the person that it asks for is told; None: it asks for none.
+# Bonus for the only word of a question, and for some of several words, by whether the text
+# ``tells_what_is_asked``: the time, place, number or person; None if it asks for none.
 ONE_WORD = {True: 0.3, None: 0.18, False: 0.1}
 EVIDENCE = {True: 0.04, None: 0.0, False: -0.05}
-NAMED = 0.02  # more, where it speaks of somebody who is asked about
-LONG, WORDS_OF_LONG = 120, 0.2  # characters of a note whose meaning is of many things
-GAP = 0.15  # below the nearest, from which on a note is left out
-SPELT, ALIKE = 3, 0.83  # letters of a word that may be misspelt, likeness to the one that is meant
-TWICE = re.compile(r"(.)\1")
-MOST = 0.03  # more, for the most of three words or more
-SURE = 2  # words of a question that are enough, if they are all of its words
-SHARED = 0.5  # of the words of a question, in a file; more of them in what has no vector (yet)
-BESIDE = 5  # messages behind a note in which one that puts it right is looked for
-# A laugh or a sigh before what puts right or takes back.
+NAME_BONUS = 0.02  # bonus for a person from the question
+LONG, WORDS_OF_LONG = 120, 0.2  # characters; a long note has many topics, so its words count more
+GAP = 0.15  # maximum distance to the best note
+MIN_MISSPELT, MIN_LIKENESS = 3, 0.83  # letters of a misspelt word, similarity to the right one
+DOUBLED = re.compile(r"(.)\1")
+MOST_BONUS = 0.03  # bonus for most of three or more words
+ENOUGH = 2  # words that suffice if they are all words of the question
+MIN_SHARE = 0.5  # share of the question's words in a file; must be exceeded without a vector
+MAX_DISTANCE = 5  # messages between a note and its correction
+# A laugh or a sigh before a correction or retraction.
 LEAD = r"\W*(?:(?:<lines.laugh>|<lines.opener>)(?![\w'-])\W+){0,3}?"
 CORRECTS = lexicon.AnyCase(rf"{LEAD}(?:<lines.corrects>|<lines.takes_back>)(?![\w'-])")
 CONTINUES = lexicon.AnyCase(r"\W*<lines.continues>(?![\w'-])")
@@ -57,14 +48,15 @@ INTRODUCED = lexicon.AnyCase(
 )
 END = lexicon.AnyCase(r"(?>[ ,]+<lines.question_end>(?!\w))+\W*$")
 TELLING = lexicon.AnyCase(r"(?<!\w)<lines.telling_question>\s+(?=.{8})")
-TOLD = 2  # content words of a sentence beside a question that tells something
+MIN_WORDS = 2  # minimum content words of a statement beside a question
 WHOSE = re.compile(r"\W*(?:[ув] |\w+s\b)", re.I)  # "у лёхи", "jakes"
-# What answers who, or where, one is, by the search term of the relation.
+# Answers to questions about the user, by the search term of the relation.
 ANSWERS = {
     relation_term(one): lexicon.AnyCase(rf"(?<!\w)<facts.answers.{one}>(?!\w)")
     for one in ("name", "age", "lives_in", "born_in", "works_as", "works_at")
 }
-PET_STEM = 3  # letters of a name that has an ending
+# Diminutive suffixes of names; a name longer than PET_STEM letters loses its ending before them.
+PET_STEM = 3
 PET = re.compile("(?:[ио]?к|[оеє]чк|[оеє]ньк|[ую]шк|чик|[ую][шсл])[аеоуюия]?")
 ME_ALONE = frozenset({"i", "i'm", "im", "я"})  # "we" may be both
 Record = dict[str, Any]
@@ -72,16 +64,16 @@ Found = Sequence[Record]
 
 
 def corrects(text: str) -> bool:
-    """Whether a note begins as one that puts right the one before it: "no, on Wednesday"."""
+    """Return True if a note begins as a correction of the previous one: "no, on Wednesday"."""
     return CORRECTS.match(text.translate(FOLD)) is not None
 
 
 def is_note(text: str, kind: str | None = None) -> bool:
-    """Whether a stored message tells something.
+    """Return True if a stored message states something.
 
     Args:
         text: The message.
-        kind: What it is; by default, what its letters tell.
+        kind: Its kind; by default judged by its letters.
     """
     text = text.replace(CUT, " ").strip()
     if asks_to_keep_private(text) or (forget_request(text) is not None and not corrects(text)):
@@ -90,152 +82,149 @@ def is_note(text: str, kind: str | None = None) -> bool:
     return kind == NOTE or (kind == UNSURE and not is_question(text))
 
 
-def told_beside(text: str) -> str:
-    """What a question tells besides, as it was written; empty: nothing.
+def statement_in(text: str) -> str:
+    """Return what a question states besides, as written, or "".
 
-    That is what stands behind "did you know that", or the sentences that ask nothing.
+    That is the text after "did you know that", or the sentences that ask nothing.
     """
-    told = (part for part in sentences(text) if not is_question(part))
+    rest = (part for part in sentences(text) if not is_question(part))
     lead = TELLING.search(text.translate(FOLD))
-    parts = [text[lead.end() :]] if lead else [one for one in told if len(content(one)) >= TOLD]
+    parts = [text[lead.end() :]] if lead else [s for s in rest if len(content(s)) >= MIN_WORDS]
     return " ".join(parts).strip()
 
 
 def quote_found(found: Found, question: str, language: Language, kind: Kind) -> str | None:
-    """What was said about a question, newest first; None when nothing is near.
+    """Return quotes about a question, newest first, or None if nothing is close enough.
 
-    What does not hold any more stands below, marked.
+    Retired facts come last and are marked.
 
     Args:
-        found: The results of the searches.
-        question: As it was asked.
-        language: Of the words around the quotes.
-        kind: Tells what a line is.
+        found: Results of the searches.
+        question: The question as asked.
+        language: Language of the words around the quotes.
+        kind: Classifies a line.
     """
-    every = [r for one in reversed(found) for r in one.get("memories") or () if r.get("text")]
-    once = {r["id"] if _is_fact(r) else r["uid"]: r for r in every}  # of the first search
-    records = [_judged(r, kind(r["text"])) for r in once.values()]
+    results = [r for one in reversed(found) for r in one.get("memories") or () if r.get("text")]
+    unique = {r["id"] if _is_fact(r) else r["uid"]: r for r in results}  # of the first search
+    records = [_classify(r, kind(r["text"])) for r in unique.values()]
     overview = str(found[0].get("overview") or "") if found else ""
-    chosen = _listed(records, overview) if overview else near(records, question)
+    chosen = _overview_records(records, overview) if overview else near(records, question)
     if not chosen:
         return None
     wanted = frozenset(terms(question))
     title = say(f"offline_overview_{overview}" if overview else "offline_quote_one", language)
-    lines = [_line(record, wanted, language) for record in newest_first(chosen)]
+    lines = [_format_line(record, wanted, language) for record in newest_first(chosen)]
     return "\n".join([title, "", *lines])
 
 
-def _judged(record: Record, kind: str) -> Record:
-    """A record with its kind; of a question what it tells besides, in the place of its text."""
+def _classify(record: Record, kind: str) -> Record:
+    """Add the kind to a record; a question is replaced by what it states besides."""
     may_ask = kind in (QUESTION, UNSURE) and not (_is_fact(record) or record.get("from_file"))
-    told = told_beside(record["text"]) if may_ask else ""
-    if told in ("", record["text"].strip()):
+    statement = statement_in(record["text"]) if may_ask else ""
+    if statement in ("", record["text"].strip()):
         return {**record, "kind": kind}
-    return {**record, "kind": NOTE, "text": told, "is_beside": True}
+    return {**record, "kind": NOTE, "text": statement, "is_beside": True}
 
 
 def newest_first(records: Found) -> list[Record]:
-    """What holds, then what does not any more; of both the newest first, and the same once."""
-    ordered = sorted(records, key=lambda one: (one.get("holds", True), _order(one)))
+    """Return current records, then retired ones, each newest first and without duplicate texts."""
+    ordered = sorted(records, key=lambda one: (one.get("holds", True), _sort_key(one)))
     return list({record["text"]: record for record in ordered}.values())[::-1]
 
 
 def near(records: Found, question: str, *, least: float = NEAR) -> list[Record]:
-    """The notes that are nearest to a question, if they are near, with what puts them right.
+    """Return the notes closest to a question, if close enough, with their corrections.
 
     Args:
-        records: What the search found.
-        question: As it was asked.
-        least: How near they must be.
+        records: Search results.
+        question: The question as asked.
+        least: Minimum closeness.
     """
-    question = _spelt(question, records)
-    told = [r for r in records if _tells(r) and (r.get("of_asker", True) or not _is_own(question))]
-    told = [r for r in told if not _asks_the_same(r, question)]
-    scores = {id(r): _nearness(r, question) for r in told}
-    told.sort(key=lambda r: -scores[id(r)])
+    question = _fix_typos(question, records)
+    pool = [r for r in records if _tells(r) and (r.get("of_asker", True) or not _is_own(question))]
+    pool = [r for r in pool if not _asks_the_same(r, question)]
+    scores = {id(r): _closeness(r, question) for r in pool}
+    pool.sort(key=lambda r: -scores[id(r)])
     floor = max(least, max(scores.values(), default=0.0) - GAP)
-    best = [r for r in told if scores[id(r)] >= floor][:QUOTED]
-    rest = [r for r in told if r not in best and not asks_for_reminder(r["text"])]
-    talk = sorted(records, key=_order)
-    beside = [r for r in rest if _belongs(r, best, told, talk)]
-    later = [r for r in rest if r not in beside and _is_later_about_same(r, best, question)]
-    return [*best[: QUOTED - bool(later)], *beside, *later[:1]]
+    best = [r for r in pool if scores[id(r)] >= floor][:QUOTED]
+    rest = [r for r in pool if r not in best and not asks_for_reminder(r["text"])]
+    talk = sorted(records, key=_sort_key)
+    related = [r for r in rest if _relates(r, best, pool, talk)]
+    later = [r for r in rest if r not in related and _is_later_about_same(r, best, question)]
+    return [*best[: QUOTED - bool(later)], *related, *later[:1]]
 
 
-def _spelt(question: str, records: Found) -> str:
-    """The question; of its first words those that nobody knows are spelt as a record has them.
+def _fix_typos(question: str, records: Found) -> str:
+    """Correct unknown words among the first of a question to words of the records.
 
-    Those in Latin letters, for which there is no dictionary, only if no letter differs but in
-    its place, or is written once for twice.
+    For Latin letters, which have no dictionary, only letters may be swapped or doubled.
     """
     known = sorted({word.lower() for r in records for word in words(r["text"])})
 
-    def spelt(found: re.Match[str]) -> str:
-        word = found[0].lower()
-        if len(word) < SPELT or word in known or parts_of_speech(word):
-            return found[0]
-        alike = [one for one in known if one[0] == word[0]]
+    def fix(match: re.Match[str]) -> str:
+        word = match[0].lower()
+        if len(word) < MIN_MISSPELT or word in known or parts_of_speech(word):
+            return match[0]
+        candidates = [one for one in known if one[0] == word[0]]
         if word.isascii():
-            return next((w for w in alike if _letters(w) == _letters(word)), found[0])
-        return next(iter(get_close_matches(word, alike, 1, ALIKE)), found[0])
+            return next((w for w in candidates if _letters(w) == _letters(word)), match[0])
+        return next(iter(get_close_matches(word, candidates, 1, MIN_LIKENESS)), match[0])
 
-    return WORD.sub(spelt, question, MAX_ASKED)
+    return WORD.sub(fix, question, MAX_ASKED)
 
 
 def _letters(word: str) -> list[str]:
-    return sorted(TWICE.sub(r"\1", word))
-
-
-def _may_ask(record: Record) -> bool:
-    return record.get("kind") == UNSURE or is_question(record["text"])
+    return sorted(DOUBLED.sub(r"\1", word))
 
 
 def _asks_the_same(record: Record, question: str) -> bool:
-    """Whether it asks what is asked, or what it tells beside its question is of something else."""
+    """Return True if a record asks the same, or states something unrelated beside its question."""
     if record.get("is_beside") and not shared(question, record["text"]):
         return True
-    return _may_ask(record) and _share(content(record["text"]), question) == 1
+    may_ask = record.get("kind") == UNSURE or is_question(record["text"])
+    return may_ask and _share(content(record["text"]), question) == 1
 
 
 def _is_later_about_same(record: Record, best: Found, question: str) -> bool:
-    """Whether it was said after the nearest, and speaks of half of what that tells of it."""
-    if not best or _order(record) <= _order(best[0]):
+    """Return True if a record is later than the best one and shares half of its relevant words."""
+    if not best or _sort_key(record) <= _sort_key(best[0]):
         return False
     people, nearest = people_in(record["text"]), people_in(best[0]["text"])
-    if _is_of_another(record["text"], question) or _differ(people, nearest):
+    if _is_of_another(record["text"], question) or _are_different(people, nearest):
         return False
-    return _share(shared(question, best[0]["text"]), record["text"]) >= SHARED
+    return _share(shared(question, best[0]["text"]), record["text"]) >= MIN_SHARE
 
 
-def _belongs(record: Record, best: Found, told: Found, talk: Found) -> bool:
-    """Whether a record puts right what is chosen, goes on with it, or took its place.
+def _relates(record: Record, best: Found, pool: Found, talk: Found) -> bool:
+    """Return True if a record corrects, continues or replaces one of the best.
 
-    It may put right the answer to a question: "how much is it?", "no, it's 7".
+    It may correct the answer to a question: "how much is it?", "no, it's 7".
     """
     if record.get("id") in {one.get("replaced_by", "") for one in best}:
         return True
-    text, place = record["text"], _order(record)
-    before = [r for r in talk if _order(r) < place]
-    close = [r for r in before if place[1] - _order(r)[1] <= BESIDE]
-    beside = any(r in best for r in [r for r in close if r in told][-1:])
+    text, key = record["text"], _sort_key(record)
+    before = [r for r in talk if _sort_key(r) < key]
+    recent = [r for r in before if key[1] - _sort_key(r)[1] <= MAX_DISTANCE]
+    adjacent = any(r in best for r in [r for r in recent if r in pool][-1:])
     if not corrects(text):
-        return beside and CONTINUES.match(text.translate(FOLD)) is not None
-    alike = ((len(shared(text, r["text"])), n) for n, r in enumerate(before) if r in told)
-    same = [before[n] in best for number, n in sorted(alike)[-1:] if number]
-    asked = [q["text"] for q in close[-1:] if is_question(q["text"])]
-    return any(same or [beside]) or any(shared(q, r["text"]) for q in asked for r in best)
+        return adjacent and CONTINUES.match(text.translate(FOLD)) is not None
+    overlaps = ((len(shared(text, r["text"])), n) for n, r in enumerate(before) if r in pool)
+    same = [before[n] in best for number, n in sorted(overlaps)[-1:] if number]
+    questions = [q["text"] for q in recent[-1:] if is_question(q["text"])]
+    return any(same or [adjacent]) or any(shared(q, r["text"]) for q in questions for r in best)
 
 
-def _listed(records: Found, kind: str) -> list[Record]:
-    """What an overview lists: facts that hold, and notes that told no fact; of the family alone
-    what speaks of kin.
+def _overview_records(records: Found, kind: str) -> list[Record]:
+    """Return the records of an overview: current facts, and notes without a fact.
+
+    The family overview has only those that mention kin.
     """
-    told = [r for r in records if r.get("holds", True) and r.get("of_asker", True) and _tells(r)]
-    facts = {r["uid"] for r in told if _is_fact(r)}
-    told = [r for r in told if _is_fact(r) or r["uid"] not in facts]
+    listed = [r for r in records if r.get("holds", True) and r.get("of_asker", True) and _tells(r)]
+    facts = {r["uid"] for r in listed if _is_fact(r)}
+    listed = [r for r in listed if _is_fact(r) or r["uid"] not in facts]
     if kind == "family":
-        told = [r for r in told if any(map(kin_of, words(r["text"])))]
-    return sorted(told, key=_order, reverse=True)[:LISTED]
+        listed = [r for r in listed if any(map(kin_of, words(r["text"])))]
+    return sorted(listed, key=_sort_key, reverse=True)[:LISTED]
 
 
 def _is_fact(record: Record) -> bool:
@@ -243,25 +232,23 @@ def _is_fact(record: Record) -> bool:
 
 
 def _tells(record: Record) -> bool:
-    """A question or a request tells nothing; a summary is nobody's words."""
     source = str(record.get("id", record["uid"])).partition("-")[0]
-    is_told = source == "fact" or bool(record.get("from_file"))
-    return is_told or (source != "summary" and is_note(record["text"], record.get("kind")))
+    is_stated = source == "fact" or bool(record.get("from_file"))
+    return is_stated or (source != "summary" and is_note(record["text"], record.get("kind")))
 
 
 def _is_of_another(text: str, question: str) -> bool:
-    """Whether it tells of another person than who is asked about.
+    """Return True if a text is about another person than the question.
 
-    That is another relative, another name; or whoever a note begins with ("jakes size is 44",
-    "у лёхи 45"), where the one who asks asks about themselves.
+    That is another relative or another name; or, if the question is about the user, the person at
+    the beginning of a note ("jakes size is 44", "у лёхи 45").
     """
-    asked, said = people_in(question), frozenset[str]().union(*content(text))
-    told = people_in(text) | {
-        name for name in asked if any(_is_name_in(name[1:], w) for w in said)
-    }
-    if asked and told:
-        return _differ(asked, told)
-    first = [word.text for word in content_words(text)[:2]]
+    asked, forms = people_in(question), frozenset[str]().union(*content(text))
+    named = {name for name in asked if any(_is_name_in(name[1:], w) for w in forms)}
+    mentioned = people_in(text) | named
+    if asked and mentioned:
+        return _are_different(asked, mentioned)
+    first = [word.text for word in reading_words.content_words(text)[:2]]
     if asked or not first or not _is_own(question) or _is_own(text):
         return False
     is_whose = WHOSE.match(text) is not None
@@ -271,29 +258,33 @@ def _is_of_another(text: str, question: str) -> bool:
 
 
 def _is_name_in(name: str, word: str) -> bool:
-    """Whether a word is a name, or a pet name of it: "тимурка"."""
+    """Return True if a word is a name or a diminutive of it: "тимурка"."""
     word, stem = word.lstrip("~"), name.rstrip("аеиоуяй") if len(name) > PET_STEM else name
     return word == name or (word.startswith(stem) and PET.fullmatch(word, len(stem)) is not None)
 
 
-def _differ(one: frozenset[str], other: frozenset[str]) -> bool:
-    """Whether these are other relatives, or other names; a relative may have any name."""
+def _are_different(one: frozenset[str], other: frozenset[str]) -> bool:
+    """Return True if both are relatives, or both names, and none is the same.
+
+    A relative may have any name.
+    """
     return bool(one) and one.isdisjoint(other) and {p[0] for p in one} == {p[0] for p in other}
 
 
 def _is_own(text: str) -> bool:
-    """Whether "I" or "my" is said, but not only to say whose relative somebody is."""
-    said = [*words(text.translate(FOLD).lower()), ""]
+    """Return True if a text says "I" or "my", except in "my brother" and the like."""
+    spoken = [*words(text.translate(FOLD).lower()), ""]
     me, owners = lexicon.words("lines.me"), lexicon.words("people.owners")
-    if any(map(says_i, said)):
+    if any(map(says_i, spoken)):
         return True  # "где работаю"
-    return any(w in me and not (w in owners and kin_of(after)) for w, after in pairwise(said))
+    return any(w in me and not (w in owners and kin_of(after)) for w, after in pairwise(spoken))
 
 
-def _nearness(record: Record, question: str) -> float:
-    """How near it is in meaning and words; without a vector, whether enough words are the same.
+def _closeness(record: Record, question: str) -> float:
+    """Return the closeness of a record in meaning and words.
 
-    What no search found, but stands in for what it found or was only listed, has no score.
+    Without a vector it depends on the share of common words. A record without a score of its own
+    (listed only, or in place of a result) counts as unrelated.
     """
     text = record["text"]
     if _is_of_another(text, question):
@@ -304,77 +295,77 @@ def _nearness(record: Record, question: str) -> float:
         return 0.0
     asked = _asked_words(question)
     share = _share(asked, f"{record.get('from_file', '')} {text}")
-    if share == 1 and len(asked) >= SURE:
+    if share == 1 and len(asked) >= ENOUGH:
         return 1.0
     similarity = float(record.get("similarity", 0))
     if record.get("from_file"):  # the vector is of its beginning
-        return float(share >= SHARED)
+        return float(share >= MIN_SHARE)
     if not similarity:
-        return float(share > SHARED)
-    told = tells_what_is_asked(text, question)
-    if told and _is_own(question) and not _is_own(text):
-        told = None  # of whom, it does not say
+        return float(share > MIN_SHARE)
+    evidence = reading_words.tells_what_is_asked(text, question)
+    if evidence and _is_own(question) and not _is_own(text):
+        evidence = None  # its subject is unknown
     weight = WORDS_OF_LONG if len(text) >= LONG else WORDS
-    same = share and weight * share + EVIDENCE[told]
-    same += MOST * (len(asked) > SURE and share > SHARED)
-    same += NAMED * bool(people_in(question) & people_in(text))
-    return similarity + (ONE_WORD[told] if share == 1 else same)
+    bonus = share and weight * share + EVIDENCE[evidence]
+    bonus += MOST_BONUS * (len(asked) > ENOUGH and share > MIN_SHARE)
+    bonus += NAME_BONUS * bool(people_in(question) & people_in(text))
+    return similarity + (ONE_WORD[evidence] if share == 1 else bonus)
 
 
 def _share(asked: Sequence[Lemmas], text: str) -> float:
-    """How many of these words a text holds."""
-    there = frozenset[str]().union(*content(text))
-    if any(forms & there for forms in asked):
-        there |= answered_values(text)
-    return sum(bool(forms & there) for forms in asked) / len(asked) if asked else 0.0
+    others = frozenset[str]().union(*content(text))
+    if any(forms & others for forms in asked):
+        others |= reading_words.answered_values(text)
+    return sum(bool(forms & others) for forms in asked) / len(asked) if asked else 0.0
 
 
 @lru_cache(maxsize=100)
 def _asked_words(question: str) -> list[Lemmas]:
-    """The words of a question that its answer may hold; all, where no others are left."""
-    forms = frozenset[str]().union(*map(lemmas, lexicon.words("lines.asking")))
-    asked = [one for one in content(END.sub("", question)) if not one & forms]
-    return asked or list(content(question))
+    """Return the words of a question that an answer may contain; all if there are no others."""
+    function_words = frozenset[str]().union(*map(lemmas, lexicon.words("lines.asking")))
+    rest = [one for one in content(END.sub("", question)) if not one & function_words]
+    return rest or list(content(question))
 
 
 def asks_of_self(question: str) -> list[str]:
-    """What the one who asks wants to know of themselves ("where do I live?"), as search terms."""
+    """Return the relations that the user asks about themselves ("where do I live?"), as terms."""
     asked = asked_relations(question) if _is_own(question) else []
     return [term for term in asked if term in ANSWERS]
 
 
 def _answers(text: str, question: str) -> bool:
     asked, folded = asks_of_self(question), text.translate(FOLD)
-    told = any(term in asked and one.search(folded) for term, one in ANSWERS.items())
-    return told or (relation_term("name") in asked and _introduces(folded))
+    answered = any(term in asked and one.search(folded) for term, one in ANSWERS.items())
+    return answered or (relation_term("name") in asked and _introduces(folded))
 
 
 def covers(records: Found, question: str) -> bool:
-    """Whether they hold every word of a question, or tell what the user asks of themselves."""
+    """Return True if the records contain every word of a question, or answer it about the user."""
     is_held = _share(_asked_words(question), " ".join(one["text"] for one in records)) == 1
     return is_held or any(_answers(one["text"], question) for one in records)
 
 
 def _introduces(folded: str) -> bool:
-    """Whether it begins as "im tom": no word of a dictionary, and no form of a verb.
+    """Return True for "im tom": an unknown word that is no form of a verb.
 
-    What is a name for sure may go on; another word only behind a greeting and before a sign.
+    A certain name may have more text after it; another word only after a greeting and before a
+    comma.
     """
-    begun = INTRODUCED.match(folded)
-    word = words(begun[0])[-1].lower() if begun else ""
-    more = folded[begun.end() :].strip(" .!)") if begun else ""
+    match = INTRODUCED.match(folded)
+    word = words(match[0])[-1].lower() if match else ""
+    rest = folded[match.end() :].strip(" .!)") if match else ""
     if known := parts_of_speech(word):
-        return "Name" in known and (not more or known.isdisjoint(NO_NAME))
-    is_apart = begun is not None and bool(begun["greeting"]) and more.startswith(",")
-    return bool(word) and stem_english(word) == word and (not more or is_apart)
+        return "Name" in known and (not rest or known.isdisjoint(reading_words.NO_NAME))
+    is_apart = match is not None and bool(match["greeting"]) and rest.startswith(",")
+    return bool(word) and stem_english(word) == word and (not rest or is_apart)
 
 
-def _line(record: Record, wanted: frozenset[str], language: Language) -> str:
-    told = str(record.get("quote") or record["text"])
+def _format_line(record: Record, wanted: frozenset[str], language: Language) -> str:
+    quote = str(record.get("quote") or record["text"])
     if record.get("from_file"):
-        told = best_passage(told, wanted, FILE_QUOTE)
+        quote = best_passage(quote, wanted, FILE_QUOTE)
     author = record.get("words_of") or record.get("from_file") or record.get("speaker")
-    text = f"{author}: {told}" if author else told
+    text = f"{author}: {quote}" if author else quote
     day = datetime.strptime(record["said_at"], "%Y-%m-%d %H:%M")  # noqa: DTZ007
     line = say("offline_quote", language, said_at=f"{day:%d.%m.%Y %H:%M}", text=text)
     if not record.get("holds", True):
@@ -383,7 +374,7 @@ def _line(record: Record, wanted: frozenset[str], language: Language) -> str:
     return f"{line}{dates} [{record['n']}]"
 
 
-def _order(record: Record) -> tuple[str, int]:
-    """By time, and within a minute by the number of the message."""
+def _sort_key(record: Record) -> tuple[str, int]:
+    """Return the time, and within a minute the message number, for sorting."""
     number = str(record["uid"]).rpartition("-")[2]
     return str(record["said_at"]), int(number) if number.isdigit() else 0

@@ -1,4 +1,4 @@
-"""The notebook in structured calls and in tasks without tools: strict mode, summaries."""
+"""Offline model in structured calls and tasks without tools: strict mode, summaries."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -14,68 +14,68 @@ from src.texts import detect_language, say
 from src.texts.plain_text import CUT, shortened
 
 SUMMARY_QUOTE = 70  # characters of each message in a summary
-# What the rules know of a fact.
-TOLD = {"text", "quote", "memory_type", "importance", "subject", "relation", "object"}
-Records = Mapping[str, Sequence[Record]]  # the blocks of a prompt, by their names
+# Fields of a fact that the rules fill in.
+FACT_FIELDS = {"text", "quote", "memory_type", "importance", "subject", "relation", "object"}
+Records = Mapping[str, Sequence[Record]]  # blocks of a prompt by name
 
 
-def facts_of(said: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The facts of a message: what is to be remembered, or what it tells beyond doubt."""
-    text = said["text"]
+def facts_of(message: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the facts of a message: what it orders to remember, or states beyond doubt."""
+    text = message["text"]
     if forget_request(text) is not None or asks_to_keep_private(text):
         return []
-    if wanted := to_remember(text):
-        facts = plain_facts(wanted) or [Fact(text=wanted.rstrip(" .!…"))]
+    if remembered := to_remember(text):
+        facts = plain_facts(remembered) or [Fact(text=remembered.rstrip(" .!…"))]
     else:
         facts = [fact for part in text.split(CUT) for fact in plain_facts(part)]
-    return [_told(fact, said) for fact in facts]
+    return [_build_fact(fact, message) for fact in facts]
 
 
 def fill_form(form: str, records: Records, kind: Kind) -> dict[str, Any]:
-    """The arguments of the call that a structured prompt demands; empty for any other form.
+    """Return the arguments of the call that a structured prompt demands; {} for other forms.
 
-    Conflicts stays empty: nothing but what the memory's own rules find contradicts.
+    Conflicts stay empty: only the rules of the memory find contradictions.
 
     Args:
-        form: Its name.
-        records: What it is filled from.
-        kind: Tells what a line is.
+        form: Name of the form.
+        records: Records to fill it from.
+        kind: Classifies a line.
     """
     if form == "Understanding":
         return _understanding(records, kind)
     if form == "ExtractedFacts":
-        return {"facts": _extracted(records["messages"])}
-    return {"uids": _meant(records)} if form == "Forgetting" else {}
+        return {"facts": _extract(records["messages"])}
+    return {"uids": _matching_uids(records)} if form == "Forgetting" else {}
 
 
 def summary_of(records: Records) -> str:
-    """The beginnings of what the user noted, or of questions where there is nothing else.
+    """Return the beginnings of the user's notes, or of their questions if there are no notes.
 
-    Of summaries, all of them.
+    Summaries are joined in full.
     """
     if summaries := records.get("history_summary"):
         return "; ".join(str(one["summary"]) for one in summaries)
-    said = [one for one in records["messages"] if one["role"] == "user" and one["text"].strip()]
-    told = [one for one in said if is_note(one["text"])] or said
-    quotes = (f"{_whose(one)}«{shortened(one['text'].strip(), SUMMARY_QUOTE)}»" for one in told)
+    typed = [one for one in records["messages"] if one["role"] == "user" and one["text"].strip()]
+    notes = [one for one in typed if is_note(one["text"])] or typed
+    quotes = (f"{_author(one)}«{shortened(one['text'].strip(), SUMMARY_QUOTE)}»" for one in notes)
     return "; ".join(dict.fromkeys(quotes)) or "—"
 
 
-def _whose(record: Record) -> str:
-    """Whose words a record holds, where they are not the user's."""
+def _author(record: Record) -> str:
+    """Return the author of a record as a prefix; "" for the user's own words."""
     return next((f"{record[key]}: " for key in record if key.endswith("_from")), "")
 
 
 def _understanding(records: Records, kind: Kind) -> dict[str, Any]:
-    asked = records["messages"][-1]
-    text = asked["text"].strip()
-    if (wanted := forget_request(text)) is not None:
-        return {"intent": "forget", "query": wanted.about}
+    message = records["messages"][-1]
+    text = message["text"].strip()
+    if (request := forget_request(text)) is not None:
+        return {"intent": "forget", "query": request.about}
     if asks_for_reminder(text):
         return {"intent": "remind"}
-    facts = _extracted(records["messages"])
-    if not facts and text and kind(asked["text"]) == NOTE:
-        facts = [_told(Fact(text=text.rstrip(".!…")), asked)]
+    facts = _extract(records["messages"])
+    if not facts and text and kind(message["text"]) == NOTE:
+        facts = [_build_fact(Fact(text=text.rstrip(".!…")), message)]
     if facts:
         return {"intent": "teach", "facts": facts}
     found = newest_first(near(records["context"], text))
@@ -87,19 +87,18 @@ def _understanding(records: Records, kind: Kind) -> dict[str, Any]:
     return {"intent": "solve", "answer": "\n".join(lines)}
 
 
-def _told(fact: Fact, record: Mapping[str, Any]) -> dict[str, Any]:
-    return {**fact.model_dump(include=TOLD), "message": record["uid"]}
+def _build_fact(fact: Fact, record: Mapping[str, Any]) -> dict[str, Any]:
+    return {**fact.model_dump(include=FACT_FIELDS), "message": record["uid"]}
 
 
-def _extracted(messages: Sequence[Record]) -> list[dict[str, Any]]:
-    typed = [one for one in messages if one["role"] == "user" and not _whose(one)]
-    return [fact for one in typed for fact in facts_of(one)]
+def _extract(messages: Sequence[Record]) -> list[dict[str, Any]]:
+    own = [one for one in messages if one["role"] == "user" and not _author(one)]
+    return [fact for one in own for fact in facts_of(one)]
 
 
-def _meant(records: Records) -> list[str]:
-    """The quotes that share a word with what is to be forgotten, and tell something."""
-    wanted = forget_request(records["messages"][0]["task"])
-    about = wanted.about if wanted is not None else ""
+def _matching_uids(records: Records) -> list[str]:
+    request = forget_request(records["messages"][0]["task"])
+    about = request.about if request is not None else ""
     return [
         r["uid"] for r in records["context"] if shared(about, r["text"]) and is_note(r["text"])
     ]

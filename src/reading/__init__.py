@@ -1,1 +1,1 @@
-"""What texts say, in three languages: words, relations, times, requests; no I/O."""
+"""Meaning of texts in three languages: words, relations, times, requests; no I/O."""

@@ -1,9 +1,9 @@
-"""Which known facts cannot hold beside a new one, by rules that need no model.
+"""Contradictions: rules that find the facts a new fact retires, without a model.
 
 Four rules: one value at a time (a home, a job), polarity ("люблю" and "не люблю", "есть" and
 "нет", "no longer"), endings ("развелись", "sold") and wishes about the same thing ("коротко" and
-"подробно"). Each asks that both speak of the same: the subject, and the words of the one that
-denies. What no rule sees, the model that stores the fact may name (``Fact.replaces``).
+"подробно"). Each requires that both facts have the same subject and share the words of the one
+that denies. For the rest, the model that stores the fact may name them (``Fact.replaces``).
 """
 
 import re
@@ -21,10 +21,10 @@ ENDED = lexicon.Expression(
     "<endings.left_work>|<endings.left_school>|<endings.parted_with>|<endings.died>"
     "|<endings.given_up>|<endings.moved_out>|<endings.finished>"
 )
-MOST_DENIED = 10  # words of a statement for each word of what denies it
-MOST_BESIDE = 2  # words of a denial, with what stands beside it, for each word that is denied
-ONE_WORD = "address"  # the kind of wish of which every word is the value
-KIN_LETTERS = 5  # that words of one root have in common
+RATIO_NEW = 10  # maximum words of the old fact, per word of a new denial
+RATIO_OLD = 2  # maximum words of an old denial with its context, per word of the denial
+ADDRESS = "address"  # kind of wish in which every word is the value
+ROOT = 5  # letters; common prefix of words of one root
 LIKING, DISLIKING, QUITTING = (
     lexicon.Expression(rf"\b<change.{group}>\b") for group in ("liking", "disliking", "quitting")
 )
@@ -35,14 +35,14 @@ CLAUSE = lexicon.Expression(r"[.,;:!?()]+\s+|\s+[—–-]\s+|\s+<change.joints>\
 
 @dataclass(frozen=True)
 class Stance:
-    """What a statement affirms or denies.
+    """Affirmation or denial in a statement.
 
     Attributes:
-        is_positive: Whether it affirms.
-        is_attitude: Whether it says what somebody likes.
-        words: What it speaks of.
-        governed: Places of the words that stand after a preposition.
-        size: How many words the whole text speaks of, with what stands beside a denial.
+        is_positive: True if it affirms.
+        is_attitude: True if it expresses a liking or a dislike.
+        words: Content words of the affirming or denying clauses.
+        governed: Indexes of the words after a preposition.
+        size: Number of content words in the whole text, including other clauses.
     """
 
     is_positive: bool
@@ -53,32 +53,33 @@ class Stance:
 
 
 def replaces(new: Fact, old: Fact) -> bool:
-    """Whether ``old`` cannot hold any more once ``new`` is said, whichever rule says so."""
-    is_told = is_update(new, old) or _is_wish_about_same(new, old)
-    return is_told or denies(new, old) or ends(new, old)
+    """Return True if any rule says that ``new`` retires ``old``."""
+    return is_update(new, old) or _is_same_wish(new, old) or denies(new, old) or ends(new, old)
 
 
 def denies(new: Fact, old: Fact) -> bool:
-    """Whether one affirms what the other denies: the one that denies speaks of nothing more.
+    """Return True if one fact affirms what the other denies; the denial has no further words.
 
-    Of a long text that says other things as well ("…, but I'm not sure") nothing is denied.
+    A long text that says other things as well ("…, but I'm not sure") denies nothing.
     """
     if canonical_subject(new.subject) != canonical_subject(old.subject):
         return False
-    mine, theirs = stance(new.text), stance(old.text)
-    if mine.is_positive == theirs.is_positive or mine.is_attitude != theirs.is_attitude:
+    latest, earlier = stance(new.text), stance(old.text)
+    if latest.is_positive == earlier.is_positive or latest.is_attitude != earlier.is_attitude:
         return False
-    no, yes = (theirs, mine) if mine.is_positive else (mine, theirs)
-    if not no.words or any(word.is_kin and not _has(no.words, word) for word in yes.words):
+    denial, claim = (earlier, latest) if latest.is_positive else (latest, earlier)
+    if not denial.words or any(
+        word.is_kin and not _has(denial.words, word) for word in claim.words
+    ):
         return False
-    if len(no.words) * (MOST_BESIDE if no is theirs else MOST_DENIED) < theirs.size:
+    if len(denial.words) * (RATIO_OLD if denial is earlier else RATIO_NEW) < earlier.size:
         return False
-    return all(_speaks_of(yes, word, is_governed=place in no.governed)
-               for place, word in enumerate(no.words))  # fmt: skip
+    return all(_speaks_of(claim, word, is_governed=i in denial.governed)
+               for i, word in enumerate(denial.words))  # fmt: skip
 
 
 def ends(new: Fact, old: Fact) -> bool:
-    """Whether ``new`` tells the end of what ``old`` says, without a new value."""
+    """Return True if ``new`` states the end of what ``old`` says, without a new value."""
     if _ends_a_thing(new, old):
         return True
     relation = BY_NAME.get(canonical_relation(old.relation))
@@ -88,10 +89,10 @@ def ends(new: Fact, old: Fact) -> bool:
     match = relation.ended.search(text)
     if match is None or stance(old.text).is_positive is False:
         return False
-    told = content_words(f"{text[: match.start()]} , {text[match.end() :]}")
-    known = content_words(f"{old.text} {old.subject} {old.object}")
+    about = content_words(f"{text[: match.start()]} , {text[match.end() :]}")
+    old_words = content_words(f"{old.text} {old.subject} {old.object}")
     by_relation = lemmas_about(relation.name)
-    shares = any(_has(known, word) or word.lemmas & by_relation for word in told)
+    shares = any(_has(old_words, word) or word.lemmas & by_relation for word in about)
     if relation.ends_by_name:
         return shares
     if canonical_subject(new.subject) != canonical_subject(old.subject):
@@ -103,58 +104,52 @@ def ends(new: Fact, old: Fact) -> bool:
 
 
 def _ends_a_thing(new: Fact, old: Fact) -> bool:
-    """Whether the end of a thing, a job, a habit or a life is told, and the old fact is about it.
+    """Return True if a thing, a job, a habit or a life in the old fact is said to have ended.
 
-    All that the clause names must be in the old fact: "уволилась из библиотеки" ends
+    All words of the clause must be in the old fact: "уволилась из библиотеки" ends
     "подрабатываю в библиотеке", whatever its relation is called.
     """
     if not stance(old.text).is_positive or ENDED.search(flat(old.text)):
         return False
-    known = content_words(f"{old.text} {old.object}")
+    old_words = content_words(f"{old.text} {old.object}")
+    roots = {word.text[:ROOT] for word in old_words}  # "plumbing", "plumber"
     for clause in CLAUSE.split(flat(new.text)):
         match = ENDED.search(clause)
         if match is None or NEGATION.search(clause[: match.start()]):
             continue
         rest = content_words(f"{clause[: match.start()]} , {clause[match.end() :]}")
-        told = [word for word in rest if not word.lemmas & lemmas_in("change.times")]
-        if told and all(_has(known, word) or _begins_like(known, word) for word in told):
+        about = [word for word in rest if not word.lemmas & lemmas_in("change.times")]
+        unknown = [word for word in about if not _has(old_words, word)]
+        if about and all(len(w.text) > ROOT and w.text[:ROOT] in roots for w in unknown):
             return True
     return False
 
 
-def _begins_like(words: Iterable[Word], word: Word) -> bool:
-    """Whether one is made of the other: "plumbing", "plumber"."""
-    return any(
-        len(word.text) > KIN_LETTERS and word.text[:KIN_LETTERS] == other.text[:KIN_LETTERS]
-        for other in words
-    )
-
-
 def ended_relations(text: str) -> list[str]:
-    """The relations whose end a statement may tell."""
-    told = flat(text)
-    return [relation.name for relation in RELATIONS if relation.ended.search(told)]
+    """Return the relations whose end a statement may state."""
+    folded = flat(text)
+    return [relation.name for relation in RELATIONS if relation.ended.search(folded)]
 
 
 @lru_cache(maxsize=4096)
 def stance(text: str) -> Stance:
-    """Whether a statement affirms or denies, and of what."""
+    """Return the polarity of a statement and the words it is about."""
     lower = text.replace("ё", "е").replace("’", "'").lower()
-    size = len(content_words(_without_signs(lower)[0]))
+    size = len(content_words(_blank_signs(lower)[0]))
     denying = (DISLIKING, QUITTING, NEGATION)
-    marked = [part for part in CLAUSE.split(lower) if any(sign.search(part) for sign in denying)]
-    # What else is said beside it denies nothing.
-    lower, (disliked, liked, stopped, negations) = _without_signs(" , ".join(marked) or lower)
+    denials = [part for part in CLAUSE.split(lower) if any(sign.search(part) for sign in denying)]
+    # Clauses without a denial are ignored.
+    lower, (disliked, liked, stopped, negations) = _blank_signs(" , ".join(denials) or lower)
     words = tuple(content_words(lower))
-    governed = frozenset(
-        place for place, word in enumerate(words) if _is_governed(lower, word.start)
-    )
+    prepositions = lexicon.words("sameness.prepositions")
+    before = [re.findall(r"[\w']+", lower[: word.start])[-1:] for word in words]
+    governed = frozenset(n for n, last in enumerate(before) if not prepositions.isdisjoint(last))
     negatives = bool(disliked) + bool(stopped) + negations
     return Stance(negatives % 2 == 0, bool(disliked or liked), words, governed, size)
 
 
-def _without_signs(text: str) -> tuple[str, list[int]]:
-    """The text with spaces in the place of each of SIGNS, and how often it has them."""
+def _blank_signs(text: str) -> tuple[str, list[int]]:
+    """Blank out each of SIGNS; return the text and the number of matches of each."""
     counts = []
     for sign in SIGNS:
         text, count = sign.subn(blank, text)
@@ -162,16 +157,11 @@ def _without_signs(text: str) -> tuple[str, list[int]]:
     return text, counts
 
 
-def _is_governed(text: str, start: int) -> bool:
-    before = re.findall(r"[\w']+", text[:start])
-    return bool(before) and before[-1] in lexicon.words("sameness.prepositions")
-
-
-def _speaks_of(yes: Stance, word: Word, *, is_governed: bool) -> bool:
-    """Whether the other has the word in the same role: "собака" is not "аллергия на собак"."""
+def _speaks_of(claim: Stance, word: Word, *, is_governed: bool) -> bool:
+    """Return True if the word has the same role in both: "собака" is not "аллергия на собак"."""
     return any(
-        word.lemmas & other.lemmas and (place in yes.governed) == is_governed
-        for place, other in enumerate(yes.words)
+        word.lemmas & other.lemmas and (i in claim.governed) == is_governed
+        for i, other in enumerate(claim.words)
     )
 
 
@@ -179,29 +169,29 @@ def _has(words: Iterable[Word], word: Word) -> bool:
     return any(word.lemmas & other.lemmas for other in words)
 
 
-def _is_wish_about_same(new: Fact, old: Fact) -> bool:
+def _is_same_wish(new: Fact, old: Fact) -> bool:
     if not canonical_relation(new.relation) == canonical_relation(old.relation) == "wish":
         return False
-    kind, matter = _read_wish(new.text)
-    known, known_matter = _read_wish(old.text)
-    if kind is None or kind != known or new.text == old.text:
+    kind, scope = _read_wish(new.text)
+    old_kind, old_scope = _read_wish(old.text)
+    if kind is None or kind != old_kind or new.text == old.text:
         return False
-    pairs = ((matter, known_matter), (known_matter, matter))
-    return kind == ONE_WORD or all(_has(others, word) for one, others in pairs for word in one)
+    pairs = ((scope, old_scope), (old_scope, scope))
+    return kind == ADDRESS or all(_has(others, word) for one, others in pairs for word in one)
 
 
 def _read_wish(text: str) -> tuple[str | None, list[Word]]:
-    """What a wish is about, and for which answers: none for all; later wishes replace it."""
-    told = flat(text)
+    """Return the kind of a wish and the words of its scope (none: all answers)."""
+    folded = flat(text)
     for kind, words in _kinds_of_wishes():
-        if words.search(told):
-            rest = content_words(words.sub(" ", told))
+        if words.search(folded):
+            rest = content_words(words.sub(" ", folded))
             return kind, [word for word in rest if not word.lemmas & lemmas_in("change.wishing")]
     return None, []
 
 
 @cache
 def _kinds_of_wishes() -> list[tuple[str, re.Pattern[str]]]:
-    told = lexicon.rules("change.wishes", {})
-    either = {kind: "|".join(words) for kind, words in told.items()}
-    return [(kind, re.compile(rf"(?<!\w)(?:{words})(?!\w)")) for kind, words in either.items()]
+    rules = lexicon.rules("change.wishes", {})
+    sources = {kind: "|".join(words) for kind, words in rules.items()}
+    return [(kind, re.compile(rf"(?<!\w)(?:{words})(?!\w)")) for kind, words in sources.items()]

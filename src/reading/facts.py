@@ -1,13 +1,12 @@
-"""Facts: their type from a model's reply to the row, their relations, when two are the same."""
-
-from __future__ import annotations
+"""Facts: their model, canonical relations and subjects, and the test for duplicates."""
 
 import hashlib
 import re
 from collections.abc import Mapping
 from datetime import datetime
 from functools import cache
-from typing import Annotated, Any, ClassVar, Literal
+from itertools import takewhile
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic.json_schema import SkipJsonSchema
@@ -20,8 +19,8 @@ from src.texts.plain_text import flat, normalise
 MemoryType = Literal["user_fact", "preference", "event", "conversation_insight", "private"]
 Origin = Literal["tool", "teach", "command", "extraction"]
 
-# What facts there are, and what a model is told of each kind. A new one wants a migration as well:
-# the database checks ``memories.memory_type``.
+# Types of facts, with their descriptions for models. A new type needs a migration: the database
+# checks ``memories.memory_type``.
 MEMORY_TYPES: Mapping[MemoryType, str] = {
     "user_fact": "who the person is, lives, works, has",
     "preference": "likes, dislikes, habits",
@@ -29,13 +28,13 @@ MEMORY_TYPES: Mapping[MemoryType, str] = {
     "conversation_insight": "a goal or a plan",
 }
 
-# The code of a door, kept on request: no model is told of it, nor stores one.
+# A household secret, such as a door code, stored on request; hidden from models.
 PRIVATE: MemoryType = "private"
 
 MAX_SUBJECT, MAX_RELATION, MAX_OBJECT = 100, 60, 400  # characters; the rest is cut off
-MAX_REPLACED = 20  # facts that one may take the place of
+MAX_REPLACED = 20  # facts that one fact may replace
 FACT_UID = "fact-"
-WISH = "wish"  # the relation of how the user wants to be answered
+WISH = "wish"  # relation of facts about how the bot should answer
 
 
 def _known_type(value: Any) -> Any:
@@ -79,70 +78,64 @@ class Fact(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True)
-    untold: ClassVar = frozenset({"message"})  # of ``save_user_fact``: it was shown no such ids
+    untold: ClassVar = frozenset({"message"})  # by ``save_user_fact``: its prompt has no ids
 
     text: Words = Field(description="a sentence in their language")
     quote: Words = Field(default="", description="their exact words")
     message: Words = Field(default="", description="uid of the user's message, such as msg-12")
     memory_type: Annotated[MemoryType, BeforeValidator(_known_type)] = "user_fact"
     importance: Annotated[int, BeforeValidator(_within_scale)] = Field(
-        default=5,
-        description="1 to 10, health 8",
+        default=5, description="1 to 10, health 8"
     )
     subject: Words = Field(default="user", description="user, brother, a name")
     relation: Words = "other"
     object: Words = Field(default="", description="the value")
     replaces: Annotated[list[str], BeforeValidator(_as_ids)] = Field(
-        default_factory=list,
-        description="ids of facts it ends",
+        default_factory=list, description="ids of facts it ends"
     )
     pinned: Annotated[bool, BeforeValidator(lambda value: str(value).lower() == "true")] = False
     valid_from: SkipJsonSchema[datetime | None] = None
     valid_until: SkipJsonSchema[datetime | None] = None
 
     @model_validator(mode="after")
-    def _completed(self) -> Fact:
-        """A fact without a quote or an object stands for itself; long names are cut."""
-        filled = {
-            "quote": self.quote or self.text,
-            "subject": self.subject[:MAX_SUBJECT] or "user",
-            "relation": self.relation[:MAX_RELATION] or "other",
-            "object": self.object[:MAX_OBJECT] or self.text[:MAX_OBJECT],
-        }
-        for name, value in filled.items():
-            object.__setattr__(self, name, value)  # frozen for everybody else
+    def _complete(self) -> Self:
+        self.__dict__.update(  # the model is frozen
+            quote=self.quote or self.text,
+            subject=self.subject[:MAX_SUBJECT] or "user",
+            relation=self.relation[:MAX_RELATION] or "other",
+            object=self.object[:MAX_OBJECT] or self.text[:MAX_OBJECT],
+        )
         return self
 
     def replaced_ids(self) -> frozenset[int]:
-        """The numbers of the facts that it claims to replace."""
+        """Return the ids of the facts that it claims to replace."""
         numbers = (fact_number(uid) for uid in self.replaces)
         return frozenset(number for number in numbers if number is not None)
 
 
 def fact_uid(memory_id: int) -> str:
-    """The name by which models and buttons know a fact: ``fact-12``."""
+    """Return the name of a fact in prompts and buttons: ``fact-12``."""
     return f"{FACT_UID}{memory_id}"
 
 
 def fact_number(uid: str, prefix: str = FACT_UID) -> int | None:
-    """12 for ``fact-12``, or for another prefix and 12; None for anything else."""
+    """Return 12 for ``fact-12`` (or another prefix and 12), None for anything else."""
     number = uid.removeprefix(prefix)
     is_number = number != uid and number.isascii() and number.isdigit() and len(number) <= 18
     return int(number) if is_number else None
 
 
-# Relations and subjects of facts in one vocabulary, and which relations hold one value.
+# Canonical relations and subjects, and single-valued relations.
 #
-# Models name the same relation in many ways and in the user's language. What is known gets one
-# English name; the rest stays as written and is taken to hold many values, so that a rule alone
-# never retires a fact whose meaning it does not know.
+# Models name the same relation in many ways and in the user's language. A known relation gets one
+# English name; an unknown one stays as written and counts as multi-valued, so that no rule retires
+# a fact whose meaning it does not know.
 
 _FAVOURITE = lexicon.Expression("(?:<facts.of_somebody>_)?<facts.favourite>_(.+)")
-THING_LETTERS = 5  # of each word of a favourite thing, so that case endings make no difference
+THING_LETTERS = 5  # of each word of a favourite thing; ignores case endings
 
 
-def _written(relation: str) -> str:
-    """A relation in lower case, its words joined by underscores, without apostrophes."""
+def _normalise_relation(relation: str) -> str:
     letters = flat(relation).replace("'", "")
     return re.sub(r"[\W_]+", "_", letters).strip("_")
 
@@ -150,56 +143,51 @@ def _written(relation: str) -> str:
 @cache
 def _aliases() -> dict[str, str]:
     return {
-        _written(alias): relation.name
+        _normalise_relation(alias): relation.name
         for relation in RELATIONS
         for alias in (relation.name, *relation.aliases)
     }
 
 
-@cache
-def _auxiliaries() -> tuple[str, ...]:
-    return tuple(f"{word}_" for word in lexicon.words("facts.auxiliaries"))
-
-
 def canonical_relation(relation: str) -> str:
-    """The relation's name in our vocabulary, or as written (lower case, underscores).
+    """Return the relation's canonical name, or else its spelling (lower case, underscores).
 
     A favourite thing is a relation of its own: "улюблене місто" is ``favourite_місто``.
     """
-    written = _written(relation)
-    bare, aliases = written, _aliases()
-    while bare not in aliases and bare.startswith(_auxiliaries()):
+    spelling = _normalise_relation(relation)
+    bare, aliases = spelling, _aliases()
+    auxiliaries = tuple(f"{word}_" for word in lexicon.words("facts.auxiliaries"))
+    while bare not in aliases and bare.startswith(auxiliaries):
         bare = bare.split("_", 1)[1]
     if bare in aliases:
         return aliases[bare]
-    favourite = _FAVOURITE.fullmatch(bare)
-    if favourite is None:
-        return written
+    if (favourite := _FAVOURITE.fullmatch(bare)) is None:
+        return spelling
     thing = favourite[1].replace("colour", "color")
     return "favourite_" + "_".join(word[:THING_LETTERS] for word in thing.split("_"))
 
 
 def holds_many(relation: str) -> bool:
-    """Whether a subject may have several values of the relation; true of unknown ones."""
+    """Return True if a subject may have several values of the relation, as of an unknown one."""
     name = canonical_relation(relation)
     known = BY_NAME.get(name)
     return not (known.is_single if known else name.startswith("favourite_"))
 
 
 def canonical_subject(subject: str) -> str:
-    """ "user" for the user, an English word for kin, else the normalised name."""
+    """Return "user" for the user, an English word for kin, or else the normalised name."""
     words = normalise(subject).split()
     owners = lexicon.words("people.owners")
-    told = [word.removesuffix("'s") for word in words if word not in owners] or words
-    return " ".join(people().get(word, word) for word in told)
+    rest = [word.removesuffix("'s") for word in words if word not in owners] or words
+    return " ".join(people().get(word, word) for word in rest)
 
 
 def is_update(new: Fact, old: Fact) -> bool:
-    """Whether the new fact replaces an old one by rule alone; so may two of one message.
+    """Return True if the new fact replaces an old one by rule alone; both may be in one message.
 
-    True when both say a different value of the same single-valued relation of the same subject.
-    A brother or a cat of another name is another one: only the user's own name is replaced.
-    When each of them holds in the world is for the caller to compare.
+    Both must state different values of the same single-valued relation of the same subject. A
+    brother or a cat with another name is another one: only the user's own name is replaced. The
+    caller compares the times for which the facts are valid.
     """
     subject, relation = canonical_subject(new.subject), canonical_relation(new.relation)
     if relation == "name" and subject != "user":
@@ -212,36 +200,36 @@ def is_update(new: Fact, old: Fact) -> bool:
     )
 
 
-# Whether two texts state the same fact.
+# Duplicates: texts that state the same fact.
 #
 # Similar embeddings prove nothing: 15:00 and 16:30, "есть аллергия" and "нет аллергии" are closer
-# than 0.95. So two facts are the same only when, besides, they consist of the same words in the
-# same order. Three things may differ: filler words ("очень", "now", "у меня"), the ending of one
-# word within its declension or conjugation, and one group of words that moved to the other end.
-# Whatever tells facts apart (a number, a name, a negation, an antonym, a preposition, a relative,
-# a tense, singular and plural) is a word that has no counterpart, and no list of such pairs is
-# needed. A false "same" would lose a fact; a false "different" only stores a near-duplicate, so
-# synonyms and translations count as different.
+# than 0.95. So duplicates must also consist of the same words in the same order. Three things may
+# differ: filler words ("очень", "now", "у меня"), the ending of one word within its declension or
+# conjugation, and one group of words that moved to the other end. Any other difference (a number,
+# a name, a negation, an antonym, a preposition, a relative, a tense, singular and plural) is a
+# word without a counterpart, so no list of such pairs is needed. A false "same" would lose a
+# fact; a false "different" only stores a near-duplicate, so synonyms and translations count as
+# different.
 
 __all__ = ["content_hash", "is_same", "normalise"]
 
 CONTRACTIONS = {"ca": "can", "wo": "will", "sha": "shall"}  # before n't
-NOUN_STEM, VERB_STEM = 4, 3  # letters that two forms must share
+NOUN_STEM, VERB_STEM = 4, 3  # minimum common prefix of two forms, in letters
 MAX_INFLECTED = 1  # words; two may swap roles: "Олег помог Ивану", "Олегу помог Иван"
 
-# "I have" in Russian and Ukrainian; "I am", whose verb must not be taken for the morning.
+# "I have" in Russian and Ukrainian; "I am", whose "am" must not be read as morning.
 FILLER_PHRASE = lexicon.Expression(r"\b<sameness.filler_phrases>\b")
 CLAUSES = lexicon.AnyCase(r"[,;:.!?—–-]\s+\w|\s<sameness.conjunctions>\s")
 
 
 def content_hash(text: str, speaker_id: int | None = None) -> str:
-    """The SHA-256 of the normalised text, in hexadecimal; with who said it, in a group.
+    """Return the SHA-256 of the normalised text in hexadecimal; in a group also of the speaker.
 
-    People choose the texts, so the hash must be collision-resistant;
-    and it must be the same in every process, as Python's own ``hash`` is not.
+    Users choose the texts, so the hash must be collision-resistant; and unlike Python's ``hash``
+    it is the same in every process.
     """
-    told = normalise(text) if speaker_id is None else f"{speaker_id}: {normalise(text)}"
-    return hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()
+    identity = normalise(text) if speaker_id is None else f"{speaker_id}: {normalise(text)}"
+    return hashlib.sha256(identity.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def is_same(
@@ -252,40 +240,38 @@ def is_same(
     threshold: float = 0.95,
     subjects: tuple[str, str] | None = None,
 ) -> bool:
-    """Whether ``b`` says what ``a`` says, so that nothing new is to be stored.
+    """Return True if ``b`` states the same as ``a``, so that nothing new needs to be stored.
 
     Args:
         a: One fact.
         b: The other.
-        similarity: Of their embeddings, calibrated, 0 to 1.
+        similarity: Calibrated similarity of their embeddings, 0 to 1.
         threshold: Below it they differ, unless the normalised texts are equal.
-        subjects: Whom they are about, when known; different subjects make different facts.
-            Equal texts are the same all the same: the content hash admits only one of them.
+        subjects: Their subjects, if known; different subjects make different facts. Equal texts
+            are duplicates all the same: the content hash admits only one of them.
     """
     if normalise(a) == normalise(b):
         return True
-    if not similarity >= threshold:  # also when it is no number
+    if not similarity >= threshold:  # also rejects NaN
         return False
     if subjects is not None and canonical_subject(subjects[0]) != canonical_subject(subjects[1]):
         return False
-    left, right = _content(a), _content(b)
+    left, right = _core_words(a), _core_words(b)
     if not left or len(left) != len(right):
         return False
-    if _articles(a) == _articles(b) and _inflected(left, right):
+    if _count_articles(a) == _count_articles(b) and _is_inflected(left, right):
         return True
-    return not (CLAUSES.search(a) or CLAUSES.search(b)) and _moved(left, right)
+    return not (CLAUSES.search(a) or CLAUSES.search(b)) and _is_rotated(left, right)
 
 
-def _content(text: str) -> list[str]:
-    """The words of a text that carry its meaning, in order."""
+def _core_words(text: str) -> list[str]:
     words = FILLER_PHRASE.sub(" ", normalise(text)).split()
-    expanded = [part for word in words for part in _expanded(word)]
+    expanded = [part for word in words for part in _expand_contraction(word)]
     variants, fillers = lexicon.values("sameness.variants"), lexicon.words("sameness.fillers")
     return [variants.get(word, word) for word in read_numbers(expanded) if word not in fillers]
 
 
-def _expanded(word: str) -> list[str]:
-    """A contraction as the words that it stands for: "can't", "I've"."""
+def _expand_contraction(word: str) -> list[str]:
     if word == "cannot":
         return ["can", "not"]
     if word.endswith("n't") and word != "n't":
@@ -293,25 +279,21 @@ def _expanded(word: str) -> list[str]:
     return [word[:-3], "have"] if word.endswith("'ve") else [word]
 
 
-def _articles(text: str) -> int:
-    """How many things are said to be one: "a dog" and "dogs" differ."""
+def _count_articles(text: str) -> int:
+    """Return the number of indefinite articles: "a dog" and "dogs" differ."""
     return sum(word in ("a", "an") for word in normalise(text).split())
 
 
-def _inflected(left: list[str], right: list[str]) -> bool:
-    """Whether the same words come in the same order, few of them in another form."""
+def _is_inflected(left: list[str], right: list[str]) -> bool:
     changed = [pair for pair in zip(left, right, strict=True) if pair[0] != pair[1]]
-    return len(changed) <= MAX_INFLECTED and all(_one_word(*pair) for pair in changed)
+    return len(changed) <= MAX_INFLECTED and all(_is_one_word(*pair) for pair in changed)
 
 
-def _one_word(left: str, right: str) -> bool:
-    """Whether two forms are of one word, in the same number, gender and tense."""
+def _is_one_word(left: str, right: str) -> bool:
+    """Return True if two forms are of one word, in the same number, gender and tense."""
     if left.isascii() and right.isascii():
         return left.isalpha() and right.isalpha() and _without_s(left) == _without_s(right)
-    stem = next(
-        (at for at, pair in enumerate(zip(left, right, strict=False)) if pair[0] != pair[1]),
-        min(len(left), len(right)),
-    )
+    stem = len([*takewhile(lambda pair: pair[0] == pair[1], zip(left, right, strict=False))])
     endings = {left[stem:], right[stem:]}
     if stem >= NOUN_STEM and any(endings <= kind for kind in _endings("nouns")):
         return True
@@ -320,27 +302,26 @@ def _one_word(left: str, right: str) -> bool:
 
 @cache
 def _endings(kind: str) -> list[frozenset[str]]:
-    """The endings that one word may have, declension by declension; ``-`` is none."""
-    lists = (told for _, told in lexicon.by_language(f"sameness.{kind}"))
+    """Return the endings that one word may have, by declension; ``-`` is none."""
+    tables = (rows for _, rows in lexicon.by_language(f"sameness.{kind}"))
     return [
-        frozenset(one.replace("-", "") for one in line.split()) for told in lists for line in told
+        frozenset(one.replace("-", "") for one in line.split()) for rows in tables for line in rows
     ]
 
 
 def _without_s(word: str) -> str:
-    """An English word without the ending of the plural or of the third person."""
     if len(word) > 4 and word.endswith("ies"):
         return word[:-3] + "y"
     return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
 
 
-def _moved(left: list[str], right: list[str]) -> bool:
-    """Whether the same words come with one group moved from one end to the other.
+def _is_rotated(left: list[str], right: list[str]) -> bool:
+    """Return True if the texts differ by one group of words moved from one end to the other.
 
     The forms must be equal, because endings and order together say who does what. A group does
     not end in a preposition or a negation, which belong to the next word; in English it begins
-    with a preposition ("on Mondays I ..."), else the order says who does what. With two numbers
-    it would be uncertain which belongs to what.
+    with a preposition ("on Mondays I ..."), or else the order says who does what. With two
+    numbers it would be uncertain which belongs to what.
     """
     if sum(word[-1].isdecimal() for word in left) > 1:
         return False

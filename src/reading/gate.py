@@ -1,6 +1,6 @@
-"""The gate before the memory: what may be stored of the facts that a model proposes.
+"""Gate of the memory: checks for imitations, secrets, and facts that the user did not state.
 
-Card numbers, passwords, keys and numbers of documents are not, nor what imitates our labels.
+Card numbers, passwords, keys and document numbers are not stored, nor imitations of our labels.
 """
 
 import re
@@ -20,12 +20,12 @@ from src.reading.words import content, read_numbers, shared
 from src.texts.morphology import terms
 from src.texts.plain_text import INVISIBLE, TYPOGRAPHY, between, normalise, plain, single_spaced
 
-# Imitations of what only the program writes: its blocks, labels and roles.
+# Imitations of markup that only the program writes: its blocks, labels and roles.
 #
-# They are recognised by their form, not by what they want: a tag, a label in brackets, a role at
-# the beginning of a line, a call of a tool. In the history they are escaped; no fact holds one.
+# They are recognised by their form, not by their intent: a tag, a label in brackets, a role at the
+# beginning of a line, a tool call. In the history they are escaped; a fact with one is refused.
 
-LOOKED_AT = 80  # characters after a sign in which an imitation shows
+MAX_MARK = 80  # characters of a possible mark that are compared
 ESCAPE = "‹"
 # Tag characters are invisible and spell ASCII; only flags (U+1F3F4 and tags) have a use for them.
 SMUGGLED = re.compile("(?<![\U0001f3f4\U000e0020-\U000e007e])[\U000e0020-\U000e007f]+")
@@ -33,7 +33,7 @@ OWN_TAGS = (
     r"(?:memories|key_facts|persona|wishes|history_summary|context|messages|conversation|searched"
     r"|instructions?|<marks.role>)"
 )
-# As the folded text reads from the sign on.
+# Start of a mark in folded text.
 MARK = lexicon.Expression(
     rf"<\s*/?\s*{OWN_TAGS}\b|<\s*\||<\s*/?s>|<<\s*sys|\[\s*/?\s*inst\s*\]|\[\s*<marks.label>\b"
 )
@@ -48,16 +48,16 @@ TOOL_CALL = re.compile(r"[\"']?\b(?:arguments|parameters|args)[\"']?\s*:\s*\{")
 
 
 def escaped(text: str) -> str:
-    """A message in which our tags, labels and roles are none: ``<memories>`` is ``‹memories>``."""
+    """Return a message with our tags, labels and roles disarmed: ``‹memories>``."""
     text = SMUGGLED.sub("", text)
-    cuts = {m.start(): 1 for m in SIGNS.finditer(text) if MARK.match(_folded(text, m.start()))}
+    cuts = {m.start(): 1 for m in SIGNS.finditer(text) if MARK.match(_fold_from(text, m.start()))}
     starts = [m.start() for m in LINE_START.finditer(text)]
-    cuts |= {at: 0 for at in starts if ROLE_LINE.match(_folded(text, at)) and at not in cuts}
+    cuts |= {at: 0 for at in starts if ROLE_LINE.match(_fold_from(text, at)) and at not in cuts}
     return ESCAPE.join(between(text, [(at, at + length) for at, length in sorted(cuts.items())]))
 
 
 def imitates(text: str) -> bool:
-    """Whether a text holds what only the program writes; a fact never does."""
+    """Return True if a text contains markup that only the program writes; a fact never does."""
     folded = _fold(text)
     return (
         SMUGGLED.search(text) is not None
@@ -67,27 +67,26 @@ def imitates(text: str) -> bool:
     )
 
 
-def _folded(text: str, start: int) -> str:
-    return _fold(text[start : start + LOOKED_AT])
+def _fold_from(text: str, start: int) -> str:
+    return _fold(text[start : start + MAX_MARK])
 
 
 def _fold(text: str) -> str:
-    """The text without invisible characters, of one width and case, with single spaces."""
     visible = INVISIBLE.sub("", unicodedata.normalize("NFKC", text))
     return SPACES.sub(" ", unicodedata.normalize("NFKC", visible).casefold())
 
 
-# What must never be stored: card numbers, passwords, keys and numbers of documents.
+# Secrets, which are never stored: card numbers, passwords, keys and document numbers.
 #
-# Every check looks for a secret, not for the mere mention of one: "забыл пароль" may be stored,
-# "пароль от почты: ..." may not. A doubtful case is refused; the user can write the fact without
-# the secret. All expressions are linear: their repetitions are bounded or cannot overlap.
+# Every check looks for a secret, not for the mention of one: "забыл пароль" can be stored, "пароль
+# от почты: ..." cannot. A doubtful case is refused; the user can write the fact without the
+# secret. All expressions are linear: their repetitions are bounded or cannot overlap.
 
 CARD_DIGITS = range(13, 20)  # ISO/IEC 7812: a card number has 13 to 19 digits
 MIN_GROUP = 3  # digits; card numbers are written in groups of 4, 5 or 6, the last may be shorter
-LINE_ENDS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"  # as ``str.splitlines`` knows them
-MIN_RANDOM = 20  # characters; shorter tokens are user names and models of things
-RANDOM_CHANGES = 0.3  # share of neighbours of different kinds; words in CamelCase have 0.2
+LINE_ENDS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"  # those of ``str.splitlines``
+MIN_RANDOM = 20  # characters; shorter tokens are user names and product models
+RANDOM_CHANGES = 0.3  # share of neighbours of different kinds; CamelCase words have 0.2
 
 DATE = re.compile(
     r"(?<!\d)\d{4}-\d{2}-\d{2}(?!\d)|(?<!\d)\d{1,2}\.\d{1,2}\.\d{4}(?!\d)"
@@ -101,7 +100,7 @@ IBAN = re.compile(
 )
 TOKEN = re.compile(r"[A-Za-z0-9+=_-]{20,}")
 
-# Keys that show what they are by how they begin; each with what goes on with it.
+# Keys with a known prefix, each with the text attached to it.
 KEYS = re.compile(
     r"(?:\bsk-[\w-]{12,}|\b[sprw]k_(?:live|test)_\w{8,}|\bgh[opsur]_\w{16,}|\bgithub_pat_\w{16,}"
     r"|\bglpat-[\w-]{12,}|\bxox[abeprs]-[\w-]{8,}|\b(?:AKIA|ASIA)[A-Z0-9]{12,}|\bAIza[\w-]{24,}"
@@ -113,12 +112,12 @@ KEYS = re.compile(
 )
 
 _PASSWORD = r"\b<secrets.password>"
-# After "пароль": words that tell something about the password instead of being it.
+# After "пароль": words about the password, not the password itself.
 _TALK = r"(?!(?:<secrets.talk>[^\W\d_]*|<secrets.talk_whole>)(?![^\s.,;:!?]))"
-# A plain word is the password where nothing follows: "мой пароль солнышко", not "… кто-то узнал".
+# A plain word is the password if nothing follows: "мой пароль солнышко", not "… кто-то узнал".
 _LAST = r"(?=\s*(?:[.!?,;\n]|$)|\s+<secrets.after>\s)"
 
-# Words that announce a secret, and the secret after them, which begins where the group ``v`` does.
+# Words that announce a secret, and the secret after them, which begins at the group ``v``.
 PASSWORDS = lexicon.AnyCase.each(
     # "пароль от вайфая: ...", "my password is ...", "пароль — ..."
     rf"{_PASSWORD}\b[^•.!?\n:=]{{0,40}}?\s*[:=]\s*(?P<v>\S)",
@@ -128,7 +127,7 @@ PASSWORDS = lexicon.AnyCase.each(
     rf"{_PASSWORD}(?:\s+<secrets.for>\s+(?:the\s+)?[\w'-]+"
     r"(?:(?:\s+<lines.question_preposition>(?:\s+the)?)?\s+[^\W\d]+)?)?\s+"
     r"(?P<v>[\"']\S|(?!1password)(?=\S{0,30}\d)\S{4,})",
-    # "пароль рута Qw7zz!mars": letters and digits together, behind what it opens
+    # "пароль рута Qw7zz!mars": letters and digits together, after the thing it opens
     rf"{_PASSWORD}(?:\s+(?!<secrets.talk>)[^\W\d_]+){{1,3}}?"
     r"\s+(?P<v>(?=\S{0,30}\d)(?=\S{0,30}[^\W\d_])(?!\d{1,2}[^\W\d_]+(?![^\s.,!?]))\S{6,})",
     # "пароль от вайфая солнышко", "мой пароль солнышко", "пароль qwerty"
@@ -149,16 +148,16 @@ WORDED = lexicon.AnyCase.each(
     # "api key: ...", "токен - ..."
     r"\b<secrets.key>\w{0,2}\s*(?:[:=-]|<secrets.seed_is>)\s*(?P<v>(?=\S{0,60}\d)\S{6,})",
     r"[?&](?:token|access_token|api_?key|key|password|secret|sig)=(?P<v>[^\s&]{6,})",
-    # Numbers of cards, also one with a slip in it, whose check digit is wrong
+    # Card numbers, even with a wrong check digit because of a typo
     rf"\b<secrets.card>\b[^•.!?\n\d]{{0,30}}(?P<v>{_CARD})(?![ -]?\d)",
     rf"(?<!\d)(?P<v>{_CARD})(?!\d)[^•.!?\n\d]{{1,15}}\b<secrets.card>\b",
-    # Numbers of documents
+    # Document numbers
     r"\b<secrets.document>\b[^•.!?\n+\d]{0,40}"
     r"(?P<v>(?>\d[\s-]?){2,6}(?>[^\w+.!?\n]{0,3}<secrets.number>?\s?\d[\s-]?){4,16})",
     r"(?<!\d)(?P<v>\d{3}-\d{3}-\d{3}[ -]\d{2})(?!\d)",
     r"\biban\b\W{0,5}(?P<v>[a-z]{2}\d{2}(?> ?[a-z]{0,4}\d[a-z\d]*){0,9})",
 )
-# Recovery words of a wallet: some words behind a sign, or many of them.
+# Recovery words of a wallet: some words after a sign, or many of them.
 _WORDS = r"(?>[\s\d,;.)-]{0,6}[^\W\d]\w*)"
 SEEDS = lexicon.AnyCase(
     rf"\b<secrets.seed>(?:[^•.!?\n:=]{{0,30}}"
@@ -166,7 +165,7 @@ SEEDS = lexicon.AnyCase(
     rf"\s*(?=\w)(?![^\W\d]{{1,2}}\b){_TALK}(?P<v>{_WORDS}{{1,24}})"
     r"|(?P<w>(?:[\s,]+\w+){8,24}))"
 )
-# Codes of daily life: what opens a door, a locker, a suitcase; not that of a city or of an error.
+# Household codes for a door, a locker, a suitcase; no dialling codes or error codes.
 _CODE = r"[#*]?\d[\w#*-]*|[^\W\d_]\d[\w#*-]*"
 _LONG_CODE = rf"(?!(?:19|20)\d\d\b)(?=\S{{3}})(?:{_CODE})(?![^\s.,;!?)(]|[.,]\d)"
 _KEEP = r"(?=\s*(?:[.!?,;)\n(]|$)|\s+(?:<secrets.after>|<secrets.for>|<lines.remember>)(?!\w))"
@@ -175,7 +174,7 @@ DOORS = lexicon.AnyCase.each(
     rf"(?<!\w)(?P<v>{_CODE})",
     rf"\b<secrets.door>\b[^•.!?\n\d]{{0,15}}?\b<secrets.code>\b[^•.!?\n\d]{{0,16}}?(?<!\w)(?P<v>{_CODE})",
     rf"\b<secrets.door>\s<secrets.code>\b[^•.!?\n\d]{{0,25}}?(?<!\w)(?P<v>{_LONG_CODE})",
-    # "The locker code at work is 2087": no year
+    # "The locker code at work is 2087": not a year
     r"\b(?:<secrets.door>\s<secrets.code>|<secrets.code>\s<secrets.door>)\b"
     r"[^•.!?\n\d]{0,25}?\s(?:<secrets.is>|<secrets.is_this>|[-:=])\s*(?P<v>\d{4})(?!\w)",
     rf"\b<secrets.door>\b[^•.!?\n]{{0,40}}?\b<secrets.opens>\b[^•.!?\n\d]{{0,15}}?"
@@ -189,40 +188,40 @@ DOORS = lexicon.AnyCase.each(
     r"[^\W\d][\w'-]*\s+){0,4}?<secrets.code>(?!\s+<secrets.public>)(?![\w-])",
     r"\b<secrets.wifi>\b[^•.!?\n\d]{0,30}?\s(?P<v>(?=[^\W\d_]\S{0,40}\d)\w{6,})",
 )
-# Behind what is too short for a code, and tells where it opens: "on ward 9 is 7714".
-CODE_BEHIND = re.compile(rf"[^•!?\n]{{0,40}}?(?<![\w.,:-])(?P<v>{_LONG_CODE})")
+# After a number too short for a code, which names the place: "on ward 9 is 7714".
+CODE_AFTER = re.compile(rf"[^•!?\n]{{0,40}}?(?<![\w.,:-])(?P<v>{_LONG_CODE})")
 SHORT_CODE = 2  # characters
 HOUSEHOLD = lexicon.AnyCase(r"\b(?:<secrets.wifi>|<secrets.door>)\b")
 PAYS = lexicon.AnyCase(r"\b<secrets.locked>\b")
 SECRET_WORD = lexicon.AnyCase(r"\b(?:<secrets.password>|<secrets.code>|<secrets.pin>)\b")
 WIFI = lexicon.AnyCase(r"\b<secrets.wifi>\b")
 DOOR = lexicon.AnyCase(r"\b<secrets.door>\b")
-NEAR = 40  # characters before a password in which the thing that it opens may be named
-AFTER = lexicon.AnyCase(r"[,;.!?]?\s+<secrets.after>\s|[,;.!?](?:\s|$)|\n")
+NEAR = 40  # characters before a password that may name the thing it opens
+PASSWORD_END = lexicon.AnyCase(r"[,;.!?]?\s+<secrets.after>\s|[,;.!?](?:\s|$)|\n")
 WORD_END = lexicon.Expression(r"\S*")
 TAIL = lexicon.Expression(r"(?:\s(?=\S{0,60}\d)\S+)*")
 
-# A message that may be a secret: one word, digits in groups, the words of a wallet.
+# Messages that may be a secret: one word, groups of digits, the words of a wallet.
 WORDS = re.compile(r"(?:[^\W\d_]+ ){7,23}[^\W\d_]+")
-ALONE = re.compile(rf"\S{{4,64}}|\d[\d -]{{2,24}}|{WORDS.pattern}")
-PUBLIC = re.compile(r"\d{1,2}[:.]\d\d|[\w.+-]+@[\w-]+\.\w+|\w+://\S*|[#@/]\S*")
+LONE_SECRET = re.compile(rf"\S{{4,64}}|\d[\d -]{{2,24}}|{WORDS.pattern}")
+NO_SECRET = re.compile(r"\d{1,2}[:.]\d\d|[\w.+-]+@[\w-]+\.\w+|\w+://\S*|[#@/]\S*")
 PLAIN_WORD = re.compile(r"\W*[^\W\d_]+(?:[-'][^\W\d_]+)*\W*")
 ANNOUNCED = lexicon.AnyCase(r"(?:[:=-]|\b<secrets.is>)$")
 THIS_IS = lexicon.AnyCase(r"\W*(?:<lines.opener>[ ,]+)*<secrets.this_is>(?![\w'-])")
 MAX_ANNOUNCED = 200  # characters of a message that may announce a secret at its end
 
-MASK = "••••"  # stands in a message in the place of a secret
-MAX_PASSES = 5  # what is left behind one secret may read as another
+MASK = "••••"  # replaces a secret in a message
+MAX_PASSES = 5  # the text around a masked secret may read as another secret
 
 
 @dataclass(frozen=True)
 class Secret:
-    """Where a secret stands in a text.
+    """Position of a secret in a text.
 
     Attributes:
-        start: Of its first character.
-        end: Behind its last.
-        is_household: The code of a door, the password of a wifi: kept when the user asks for it.
+        start: Start offset.
+        end: End offset (exclusive).
+        is_household: A door code or a wifi password: stored at the user's request.
     """
 
     start: int
@@ -231,111 +230,110 @@ class Secret:
 
 
 def holds_secret(text: str) -> bool:
-    """Whether the text holds a number, a word or a key that lets others in or pay."""
-    return bool(_found(_seen(text)))
+    """Return True if the text contains a secret: a number, a password or a key."""
+    return bool(_find_secrets(_visible(text)))
 
 
 def redact(text: str, *, household: bool = False) -> str:
-    """The text with ``MASK`` in the place of each secret; what is ``household`` only if asked."""
+    """Replace each secret with ``MASK``; household secrets only if ``household``."""
     for _ in range(MAX_PASSES):
-        written, places = _mapped(text)
-        everything = _found(written)
-        found = [one for one in everything if household or not one.is_household]
-        if not found:
-            seen = _seen(text)
-            left = everything if seen == written else _found(seen)
-            return MASK if any(household or not one.is_household for one in left) else text
-        cuts = [(places[one.start], places[one.end - 1] + 1) for one in found]
+        visible, offsets = _with_offsets(text)
+        every = _find_secrets(visible)
+        secrets = [secret for secret in every if household or not secret.is_household]
+        if not secrets:
+            again = _visible(text)
+            left = every if again == visible else _find_secrets(again)
+            return MASK if any(household or not secret.is_household for secret in left) else text
+        cuts = [(offsets[secret.start], offsets[secret.end - 1] + 1) for secret in secrets]
         text = MASK.join(between(unicodedata.normalize("NFC", text), cuts))
     return MASK
 
 
 def is_alone(text: str) -> bool:
-    """Whether a message may be a secret that the message before it announced."""
-    seen = _seen(text).strip()
-    return ALONE.fullmatch(seen) is not None and PUBLIC.fullmatch(seen) is None
+    """Return True if a message may be a secret that the previous message announced."""
+    seen = _visible(text).strip()
+    return LONE_SECRET.fullmatch(seen) is not None and NO_SECRET.fullmatch(seen) is None
 
 
 def completes(before: str, text: str) -> Secret | None:
-    """The secret that a message is, after one that announced it: "мой пароль", "qwerty123".
+    """Return the secret of a message after one that announced it: "мой пароль", "qwerty123".
 
-    A plain word is one only after a colon, a dash or "is", or in another alphabet.
+    A plain word is a secret only after a colon, a dash or "is", or in another alphabet.
     """
-    seen, told = _seen(text).strip(), _seen(before).strip()[-MAX_ANNOUNCED:]
-    if MASK in told or told.endswith("?") or not is_alone(text):
+    visible, announcement = _visible(text).strip(), _visible(before).strip()[-MAX_ANNOUNCED:]
+    if MASK in announcement or announcement.endswith("?") or not is_alone(text):
         return None
-    is_other = seen.isascii() and not told.isascii()
-    if PLAIN_WORD.fullmatch(seen) and not is_other and not ANNOUNCED.search(told):
+    is_other = visible.isascii() and not announcement.isascii()
+    if PLAIN_WORD.fullmatch(visible) and not is_other and not ANNOUNCED.search(announcement):
         return None
-    told = told.rstrip(" :-.,!")
-    both = f"{told}: {seen}"
-    if WORDS.fullmatch(seen) and SEEDS.search(both) is None:
+    announcement = announcement.rstrip(" :-.,!")
+    joined = f"{announcement}: {visible}"
+    if WORDS.fullmatch(visible) and SEEDS.search(joined) is None:
         return None
-    found = [one for one in _found(both) if one.start > len(told)]
+    found = [secret for secret in _find_secrets(joined) if secret.start > len(announcement)]
     return found[-1] if found else None
 
 
 def refers_back(text: str) -> bool:
-    """Whether a message says what the one before it is: "that's my password"."""
-    return THIS_IS.match(_seen(text)) is not None
+    """Return True if a message describes the previous one: "that's my password"."""
+    return THIS_IS.match(_visible(text)) is not None
 
 
 def secrets_of(text: str) -> list[str]:
-    """The secrets of a text, as written."""
-    written, places = _mapped(text)
-    whole = unicodedata.normalize("NFC", text)
-    return [whole[places[one.start] : places[one.end - 1] + 1] for one in _found(written)]
+    """Return the secrets in a text, as written."""
+    visible, offsets = _with_offsets(text)
+    composed, found = unicodedata.normalize("NFC", text), _find_secrets(visible)
+    return [composed[offsets[one.start] : offsets[one.end - 1] + 1] for one in found]
 
 
 def asks_for(text: str, name: str) -> bool:
-    """Whether a text asks for a private fact by its name: the code, and of which door.
+    """Return True if a text asks for the private fact of this name, by its code and its door.
 
     Args:
-        text: What the user says.
-        name: The fact, masked.
+        text: The user's text.
+        name: The name of the fact, masked.
     """
     if WIFI.search(text) is not None and WIFI.search(name) is not None:
         return True
     if SECRET_WORD.search(text) is None:
         return False
-    asked, told = (SECRET_WORD.sub(" ", one) for one in (text, name))
-    if (doors := _doors(asked)) and _doors(told):
-        return not doors.isdisjoint(_doors(told))
-    return bool(shared(asked, told)) or not content(told)
+    asked, named = (SECRET_WORD.sub(" ", one) for one in (text, name))
+    if (doors := _doors(asked)) and _doors(named):
+        return not doors.isdisjoint(_doors(named))
+    return bool(shared(asked, named)) or not content(named)
 
 
 def _doors(text: str) -> set[str]:
     return {term for match in DOOR.finditer(text) for term in terms(match.group())}
 
 
-def _seen(text: str) -> str:
+def _visible(text: str) -> str:
     visible = INVISIBLE.sub("", unicodedata.normalize("NFKC", text))
     return single_spaced(visible.translate(TYPOGRAPHY))
 
 
-def _mapped(text: str) -> tuple[str, list[int]]:
-    """The text as ``_seen`` has it, and for each character its place in the NFC of the text."""
-    written: list[str] = []
-    places: list[int] = []
-    for place, raw in enumerate(unicodedata.normalize("NFC", text)):
+def _with_offsets(text: str) -> tuple[str, list[int]]:
+    """Return the text as ``_visible`` does, and for each character its offset in the NFC text."""
+    characters: list[str] = []
+    offsets: list[int] = []
+    for offset, raw in enumerate(unicodedata.normalize("NFC", text)):
         folded = unicodedata.normalize("NFKC", raw)
         for one in INVISIBLE.sub("", folded).translate(TYPOGRAPHY):
             character = ("\n" if one in LINE_ENDS else " ") if one.isspace() else one
-            if character.isspace() and (not written or written[-1].isspace()):
-                if written and character == "\n":
-                    written[-1] = "\n"
+            if character.isspace() and (not characters or characters[-1].isspace()):
+                if characters and character == "\n":
+                    characters[-1] = "\n"
                 continue
-            written.append(character)
-            places.append(place)
-    return "".join(written), places
+            characters.append(character)
+            offsets.append(offset)
+    return "".join(characters), offsets
 
 
-def _found(seen: str) -> list[Secret]:
-    """The secrets of a text as ``_seen`` leaves it, apart from each other and in order."""
-    undated = DATE.sub(lambda match: "/" * len(match.group()), seen)
-    opened = [m for door in DOORS for m in door.finditer(undated)]
-    opened += [m for one in opened if (m := _code_behind(one)) is not None]
-    house = [Secret(*_span(m), True) for m in opened if not m.groupdict().get("public")]
+def _find_secrets(text: str) -> list[Secret]:
+    undated = DATE.sub(lambda match: "/" * len(match.group()), text)
+    codes = [m for door in DOORS for m in door.finditer(undated)]
+    codes += [m for one in codes if (m := _code_after(one)) is not None]
+    house = [Secret(*_span(m), True) for m in codes if not m.groupdict().get("public")]
     worded = _passwords(undated)
     worded += [
         Secret(*_span(m), _is_household(m.group()))
@@ -343,40 +341,36 @@ def _found(seen: str) -> list[Secret]:
         for m in pattern.finditer(undated)
     ]
     worded += [Secret(*_span(m, m.lastgroup or "v")) for m in SEEDS.finditer(undated)]
-    sure = [Secret(*m.span()) for m in KEYS.finditer(seen)]
+    sure = [Secret(*m.span()) for m in KEYS.finditer(text)]
     sure += [Secret(*m.span()) for m in DIGIT_GROUPS.finditer(undated) if _holds_card(m.group())]
-    sure += [Secret(*m.span()) for m in IBAN.finditer(seen) if _is_iban(m.group())]
-    random = [Secret(*m.span()) for m in TOKEN.finditer(seen) if _looks_random(m.group())]
-    announced = [one for one in [*house, *worded] if not seen.startswith(MASK, one.start)]
-    return _merged(announced, sure, random)
+    sure += [Secret(*m.span()) for m in IBAN.finditer(text) if _is_iban(m.group())]
+    random = [Secret(*m.span()) for m in TOKEN.finditer(text) if _looks_random(m.group())]
+    announced = [one for one in [*house, *worded] if not text.startswith(MASK, one.start)]
+    return _merge(announced, sure, random)
 
 
-def _code_behind(door: re.Match[str]) -> re.Match[str] | None:
+def _code_after(door: re.Match[str]) -> re.Match[str] | None:
     start, end = _span(door)
-    return CODE_BEHIND.match(door.string, end) if end - start <= SHORT_CODE else None
+    return CODE_AFTER.match(door.string, end) if end - start <= SHORT_CODE else None
 
 
 def _passwords(text: str) -> list[Secret]:
-    """What follows the word; not what a second match announces across the first secret."""
-    found = [
-        (
-            match.start(),
-            Secret(*_password_span(text, match), _is_household(_before(text, match))),
-        )
-        for pattern in PASSWORDS
-        for match in pattern.finditer(text)
-    ]
-    starts = sorted(one.start for _, one in found)
-    return [one for begin, one in found if starts[bisect(starts, begin)] == one.start]
+    """Return the passwords; none announced by a match that spans the first secret."""
+    found = []
+    for match in (match for pattern in PASSWORDS for match in pattern.finditer(text)):
+        before = text[max(0, match.start() - NEAR) : match.start("v")]
+        found.append((match.start(), Secret(*_password_span(match), _is_household(before))))
+    starts = sorted(secret.start for _, secret in found)
+    return [secret for start, secret in found if starts[bisect(starts, start)] == secret.start]
 
 
-def _merged(
+def _merge(
     announced: Sequence[Secret], sure: Sequence[Secret], random: Sequence[Secret]
 ) -> list[Secret]:
-    """One secret where several overlap; a card is one whatever it is announced as."""
-    kinds = [(one, 0) for one in random] + [(one, 1) for one in announced]
+    """Merge overlapping secrets; a certain one (a card) wins, whatever announces it."""
+    ranked = [(one, n) for n, kind in enumerate((random, announced, sure)) for one in kind]
     merged: list[tuple[Secret, int]] = []
-    for one, rank in sorted([*kinds, *((one, 2) for one in sure)], key=lambda pair: pair[0].start):
+    for one, rank in sorted(ranked, key=lambda pair: pair[0].start):
         if merged and one.start < merged[-1][0].end:
             last, before = merged.pop()
             is_household = one.is_household and last.is_household
@@ -389,7 +383,7 @@ def _merged(
 
 
 def _span(match: re.Match[str], name: str = "v") -> tuple[int, int]:
-    """Where the secret stands; what a word goes on with belongs to it."""
+    """Return the position of a secret, extended to the end of its last word."""
     start, end = match.span(name)
     text = match.string[start:end].rstrip(" -")
     start += len(text) - len(text.lstrip())
@@ -399,23 +393,18 @@ def _span(match: re.Match[str], name: str = "v") -> tuple[int, int]:
     return start, end
 
 
-def _is_household(told: str) -> bool:
-    return HOUSEHOLD.search(told) is not None and PAYS.search(told) is None
+def _is_household(text: str) -> bool:
+    return HOUSEHOLD.search(text) is not None and PAYS.search(text) is None
 
 
-def _before(text: str, match: re.Match[str]) -> str:
-    return text[max(0, match.start() - NEAR) : match.start("v")]
-
-
-def _password_span(text: str, match: re.Match[str]) -> tuple[int, int]:
-    """A password: in quotes, one word with signs or digits in it, or words up to a sign."""
-    start = match.start("v")
+def _password_span(match: re.Match[str]) -> tuple[int, int]:
+    start, text = match.start("v"), match.string
     if text[start] in "\"'" and (closing := text.find(text[start], start + 1)) > 0:
         return start, closing + 1
     end = WORD_END.behind(text, start)
     first = text[start:end]
     if first.rstrip(".,;!?").isalpha():
-        stop = AFTER.search(text, start)
+        stop = PASSWORD_END.search(text, start)
         return start, stop.start() if stop else len(text)
     if (bare := first.rstrip(".,;")) and bare != first:
         return start, start + len(bare)
@@ -423,30 +412,29 @@ def _password_span(text: str, match: re.Match[str]) -> tuple[int, int]:
 
 
 def _holds_card(digits: str) -> bool:
-    """Whether neighbouring groups of digits make up the number of a payment card."""
     groups = re.findall(r"\d+", digits)
     for first in range(len(groups)):
         number = ""
-        for last in groups[first : first + len(CARD_DIGITS)]:
-            number += last
+        for group in groups[first : first + len(CARD_DIGITS)]:
+            number += group
             if len(number) in CARD_DIGITS and number[0] in "23456" and luhn.is_valid(number):
                 return True
-            if len(last) < MIN_GROUP or len(number) >= CARD_DIGITS.stop:
+            if len(group) < MIN_GROUP or len(number) >= CARD_DIGITS.stop:
                 break
     return False
 
 
-def _is_iban(found: str) -> bool:
-    """Whether it is an account number of a country that has them, with the right check digits.
+def _is_iban(text: str) -> bool:
+    """Return True for an IBAN with correct length and check digits.
 
-    The last group may be a word that only follows the number, so it counts with and without.
+    The last group may be a word that follows the number, so it counts with and without it.
     """
-    shorter = re.split(r"[ -](?=\w*$)", found)[0]
-    return any(iban.is_valid(number, check_country=False) for number in (found, shorter))
+    without_tail = re.split(r"[ -](?=\w*$)", text)[0]
+    return any(iban.is_valid(one, check_country=False) for one in (text, without_tail))
 
 
 def _looks_random(token: str) -> bool:
-    """Whether upper case, lower case and digits alternate as only in keys and encoded text.
+    """Return True if upper case, lower case and digits alternate as in keys and encoded text.
 
     Entropy tells little about a few dozen characters: a long word has as much as a key.
     """
@@ -461,12 +449,12 @@ def _looks_random(token: str) -> bool:
     return changes >= RANDOM_CHANGES * len(kinds)
 
 
-# The gate before the memory: which facts that a model proposes may be stored.
+# Checks of the facts that a model proposes.
 #
-# A model invents, mixes things up and can be talked into things. These checks need no model and
-# look at no wording: what is stored was said by the user, in their alphabet, with their
-# numbers; it is no secret, and imitates nothing that only the program writes. That the user typed
-# the words is known by their provenance (``MemoryWriter``).
+# A model invents, mixes things up and can be manipulated. These checks need no model and ignore
+# the wording: a stored fact was said by the user, in their alphabet, with their numbers; it holds
+# no secret and imitates no markup. That the user typed the words follows from their provenance
+# (``MemoryWriter``).
 
 Reason = Literal[
     "bad_dates", "empty", "too_long", "quote_not_said", "secret", "imitation", "question",
@@ -475,12 +463,12 @@ Reason = Literal[
 
 MIN_TEXT = 3  # characters; a shorter text says nothing
 MAX_TEXT = 400  # one sentence, perhaps two
-MAX_WHOLE = 4096  # of a whole message that is to be remembered as it stands; Telegram's limit
+MAX_WHOLE = 4096  # of a message stored verbatim; Telegram's limit
 MAX_QUOTE = 1000
 MAX_PART = 400  # characters of the subject, the relation and the object
-EDGES = " \"'.,;:!?()-…"  # around a quote, where models add and drop signs
+EDGES = " \"'.,;:!?()-…"  # signs that models add to quotes and drop from them
 
-# Words that make 7 o'clock 19:00.
+# Words that turn 7 o'clock into 19:00.
 AFTERNOON = lexicon.Expression(r"\b<gate.afternoon>\b")
 THOUSANDS = re.compile(r"(?<=\d)[ '](?=\d{3}(?!\d))")
 ZERO_MINUTES = re.compile(r"(?<=\d)[:.]00(?!\d)")
@@ -489,13 +477,13 @@ ZERO_MINUTES = re.compile(r"(?<=\d)[:.]00(?!\d)")
 def refuse(
     candidate: Fact, said: str, *, allowed_numbers: frozenset[str] = frozenset()
 ) -> Reason | None:
-    """Why the fact may not be stored; None when it may.
+    """Return the reason not to store a fact, or None.
 
     Args:
         candidate: The fact as the model proposes it.
         said: The user's message, without the time label.
-        allowed_numbers: Numbers that were not said and are right nevertheless, such as those of
-            the date that "завтра" was resolved to: "2026-03-01", or its parts.
+        allowed_numbers: Unsaid but correct numbers, such as those of the date that "завтра" was
+            resolved to: "2026-03-01", or its parts.
 
     Secrets come before every other reason, because a "secret" must not be written anywhere, not
     even to the list of refused facts.
@@ -504,23 +492,22 @@ def refuse(
     if any(MASK in part or holds_secret(part) for part in (*parts, candidate.quote)):
         return "secret"
     is_whole = plain(candidate.text) == plain(candidate.quote) == plain(said)
-    if (reason := _shape(candidate, MAX_WHOLE if is_whole else MAX_TEXT)) is not None:
+    if (reason := _shape_problem(candidate, MAX_WHOLE if is_whole else MAX_TEXT)) is not None:
         return reason
-    if not _was_said(plain(candidate.quote).strip(EDGES), plain(said)):
+    if not _contains_quote(plain(candidate.quote).strip(EDGES), plain(said)):
         return "quote_not_said"
     if any(map(imitates, (*parts, candidate.quote))):
         return "imitation"
-    if _only_asks(candidate):
+    if _is_question(candidate):
         return "question"
-    if not _same_alphabet(candidate.text, candidate.quote, said):
+    if not _is_same_alphabet(candidate.text, candidate.quote, said):
         return "other_script"
-    numbers = _said_numbers(candidate.quote, said) | _digits(" ".join(allowed_numbers))
+    numbers = _possible_numbers(candidate.quote, said) | _numbers_in(" ".join(allowed_numbers))
     written = (candidate.text, THOUSANDS.sub("", plain(candidate.text)))
-    return None if any(_digits(text) <= numbers for text in written) else "number_not_said"
+    return None if any(_numbers_in(text) <= numbers for text in written) else "number_not_said"
 
 
-def _shape(candidate: Fact, longest: int) -> Reason | None:
-    """What is wrong with the fields by themselves."""
+def _shape_problem(candidate: Fact, longest: int) -> Reason | None:
     start, end = candidate.valid_from, candidate.valid_until
     if start and end and ((start.utcoffset() is None) != (end.utcoffset() is None) or start > end):
         return "bad_dates"
@@ -535,72 +522,60 @@ def _shape(candidate: Fact, longest: int) -> Reason | None:
     return None if has_words and len(normalise(candidate.text)) >= MIN_TEXT else "empty"
 
 
-def _was_said(quote: str, said: str) -> bool:
-    """Whether the quote stands in the message, beginning and ending where words do.
+def _contains_quote(quote: str, said: str) -> bool:
+    """Return True if the quote is in the message, at word boundaries.
 
-    Both are as ``plain`` leaves them.
+    Both are normalised by ``plain``.
     """
-    start = said.find(quote)
-    while start >= 0:
-        end = start + len(quote)
-        cut_before = start > 0 and said[start - 1].isalnum() and quote[0].isalnum()
-        cut_after = said[end : end + 1].isalnum() and quote[-1].isalnum()
-        if not cut_before and not cut_after:
-            return True
-        start = said.find(quote, start + 1)
-    return False
+    before = r"(?<![^\W_])" if quote[0].isalnum() else ""
+    after = r"(?![^\W_])" if quote[-1].isalnum() else ""
+    return re.search(f"{before}{re.escape(quote)}{after}", said) is not None
 
 
-def _only_asks(candidate: Fact) -> bool:
-    """Whether the fact, or all that the user said of it, is a question by its mark."""
+def _is_question(candidate: Fact) -> bool:
     if candidate.text.rstrip().endswith("?"):
         return True
     quote = plain(candidate.quote)
     return quote.endswith("?") and not re.search(r"[.!?,;:]", quote[:-1])
 
 
-def _same_alphabet(text: str, quote: str, said: str) -> bool:
-    """Whether the fact is written in the alphabet of the quote.
+def _is_same_alphabet(text: str, quote: str, said: str) -> bool:
+    """Return True if the fact is written in the alphabet of the quote.
 
-    Words that both have (names, brands) count on neither side; when the quote has no others, the
-    rest of the message counts. A fact with letters that only Russian has does not come from a
-    quote with letters that only Ukrainian has, nor the other way round.
+    Common words (names, brands) do not count; if the quote has no others, the rest of the message
+    counts. A fact with letters that only Russian has does not come from a quote with letters that
+    only Ukrainian has, nor vice versa.
     """
     words, quoted = set(normalise(text).split()), set(normalise(quote).split())
     ours, theirs = "".join(words - quoted), "".join(quoted - words)
-    if _script(theirs) is None:
+    if _main_script(theirs) is None:
         theirs = "".join(set(normalise(said).split()) - words)
-    if None not in (_script(ours), _script(theirs)) and _script(ours) != _script(theirs):
+    if len({_main_script(ours), _main_script(theirs)} - {None}) > 1:
         return False
-    written, heard = _languages(ours), _languages(theirs)
+    written, heard = _languages_by_letters(ours), _languages_by_letters(theirs)
     return len(written) != 1 or not heard or not written.isdisjoint(heard)
 
 
-def _languages(letters: str) -> frozenset[str]:
-    """The languages of which letters there are that no other language has."""
+def _languages_by_letters(letters: str) -> frozenset[str]:
     own = lexicon.by_language("language.letters")
     return frozenset(code for code, listed in own if not set(letters).isdisjoint(listed.split()))
 
 
-def _script(text: str) -> str | None:
-    """The script of most letters, as Unicode names it ("CYRILLIC"); None without letters."""
-    letters = Counter(character for character in text if character.isalpha())
-    scripts: Counter[str] = Counter()
-    for letter, times in letters.items():
-        scripts[unicodedata.name(letter, "?").split()[0]] += times
+def _main_script(text: str) -> str | None:
+    scripts = Counter(unicodedata.name(c, "?").split()[0] for c in text if c.isalpha())
     return max(scripts, key=lambda script: scripts[script], default=None)
 
 
-def _digits(text: str) -> set[str]:
-    """The numbers in digits of a text, without zeros before them; 15:00 is 15."""
+def _numbers_in(text: str) -> set[str]:
+    """Return the numbers in digits, without leading zeros; 15:00 is 15."""
     return {run.lstrip("0") or "0" for run in re.findall(r"\d+", ZERO_MINUTES.sub("", text))}
 
 
-def _said_numbers(quote: str, said: str) -> set[str]:
-    """Every number that the user may have meant: digits, words, 7 in the evening as 19."""
+def _possible_numbers(quote: str, said: str) -> set[str]:
+    """Return all numbers the user may have meant: digits, words, 7 in the evening as 19."""
     text = plain(f"{quote} {said}")
     read = " ".join(read_numbers(normalise(text).split(), ordinals=True))
-    numbers = _digits(text) | _digits(THOUSANDS.sub("", text)) | _digits(read)
+    numbers = _numbers_in(text) | _numbers_in(THOUSANDS.sub("", text)) | _numbers_in(read)
     if AFTERNOON.search(text):
         numbers |= {str(int(hour) + 12) for hour in numbers if len(hour) < 3 and int(hour) < 12}
     return numbers

@@ -1,6 +1,6 @@
-"""Facts that a text tells beyond doubt: whole clauses such as "my name is …", "я живу в …".
+"""Facts that a text states beyond doubt: whole clauses such as "my name is …", "я живу в …".
 
-Everything else that a text tells is kept as it stands; what it means is for a language model.
+Other statements are stored as they are; their meaning is left to a language model.
 """
 
 import re
@@ -12,7 +12,7 @@ from src.reading.gate import holds_secret
 from src.reading.relations import BY_NAME
 from src.reading.sentences import FOLD, MAX_SENTENCE, OPENER, sentences
 
-MAX_FACTS = 8  # of one text
+MAX_FACTS = 8  # per text
 NAME = r"[^\W\d_][\w'-]*(?: (?-i:[A-ZА-ЯІЇЄҐ])[\w'-]*)?"
 VALUES = {
     "name": NAME,
@@ -24,7 +24,7 @@ VALUES = {
 }
 JOINT = re.compile(r"\s*[,;]\s*(?:(?:and|и|і|та|а)\s+)?|\s+(?:and|и|і|та)\s+", re.IGNORECASE)
 REMEMBER = lexicon.AnyCase(r"<lines.remember>[\s,:—–-]*(?:<lines.that>\b[\s,:]*)?")
-# The order to keep a secret stands before it or behind it: "gate code is 4471, remember it".
+# The order to keep a secret precedes or follows it: "gate code is 4471, remember it".
 KEEP_SECRET = lexicon.AnyCase(
     r"(?<![\w'])(?<!n't )(?<!\bnt )(?<!\bi )(?<!\bto )(?<!\byou )(?<!\bwe )(?<!\bне )(?<!not )"
     r"(?:<lines.remember>|<secrets.keep>(?![\w']))[\s,:—–-]*(?:<lines.that>\b[\s,:]*)?"
@@ -33,50 +33,48 @@ PLEASE_LAST = lexicon.AnyCase(r"[\s,]+<requests.please>$")
 
 
 def plain_facts(text: str) -> list[Fact]:
-    """The facts of those sentences that tell nothing else; each text is a piece of a sentence."""
+    """Return the facts of sentences that state nothing else; each text is part of a sentence."""
     found = [
-        fact for sentence in sentences(text) for fact in _told(sentence.strip().strip(" ,.!…"))
+        fact for sentence in sentences(text) for fact in _parse(sentence.strip().strip(" ,.!…"))
     ]
     return found[:MAX_FACTS]
 
 
 def to_remember(text: str) -> str | None:
-    """What follows "remember that …", "запомни: …"; None: nothing of the kind is asked."""
+    """Return the text after "remember that …", "запомни: …", or None without such an order."""
     folded = text.translate(FOLD)
     order = REMEMBER.match(folded, OPENER.behind(folded)) or REMEMBER.match(folded)
     return (text[order.end() :].strip() or None) if order is not None else None
 
 
 def secret_to_keep(text: str) -> str:
-    """The part of a message with a secret that is asked to be remembered; empty: it is not."""
+    """Return the part of a message with a secret that is to be remembered, or ""."""
     for order in KEEP_SECRET.finditer(text.translate(FOLD)):
-        wanted = text[order.end() :].strip()
+        secret = text[order.end() :].strip()
         before = PLEASE_LAST.sub("", text[: order.start()].rstrip(" ,;.–—-"))
-        return wanted if holds_secret(wanted) else before.strip()
+        return secret if holds_secret(secret) else before.strip()
     return ""
 
 
-def _told(sentence: str) -> list[Fact]:
-    """The sentence as one fact, or all its clauses, where each of them tells one."""
+def _parse(sentence: str) -> list[Fact]:
+    """Return the sentence as one fact, or all its clauses if each of them states one."""
     if len(sentence) > MAX_SENTENCE:
         return []
     sentence = sentence[OPENER.behind(sentence.translate(FOLD)) :]
     for clauses in ([sentence], JOINT.split(sentence)):
-        facts = [fact for clause in clauses if (fact := _read(clause.strip())) is not None]
+        facts = [fact for clause in clauses if (fact := _read_clause(clause.strip())) is not None]
         if len(facts) == len(clauses):
             return facts
     return []
 
 
-def _read(clause: str) -> Fact | None:
+def _read_clause(clause: str) -> Fact | None:
     folded = clause.translate(FOLD)
     for relation, pattern in _patterns():
         if (match := pattern.fullmatch(folded)) is not None:
             value = clause[match.start("value") : match.end("value")]
-            return Fact(
-                text=clause, relation=relation, object=value,
-                importance=BY_NAME[relation].importance,
-            )  # fmt: skip
+            importance = BY_NAME[relation].importance
+            return Fact(text=clause, relation=relation, object=value, importance=importance)
     return None
 
 

@@ -1,20 +1,18 @@
-"""What comes again: daily, weekly, monthly and yearly times on the clock of a zone.
+"""Recurrences: daily, weekly, monthly and yearly times on the clock of a zone.
 
-A recurrence is kept as text in a subset of RFC 5545: ``FREQ=WEEKLY;BYDAY=MO,WE;BYHOUR=8;
-BYMINUTE=0``. Every other week (``INTERVAL``) needs a day to count from, and so has the two lines
-``DTSTART:20261123T080000`` and ``RRULE:…``. One that was asked for by the clock of another place
-ends with the line ``TZID:Europe/London``. A day that a month lacks is its last one, which the
-standard writes ``BYMONTHDAY=28,29,30,31;BYSETPOS=-1``. dateutil counts the times as the clock on
-the wall shows them; it knows no gaps in a clock, so ``first_moment`` says when each of them is.
+A recurrence is stored as text in a subset of RFC 5545: ``FREQ=WEEKLY;BYDAY=MO,WE;BYHOUR=8;
+BYMINUTE=0``. One with an ``INTERVAL`` ("every other week") needs a day to count from, and so has
+the two lines ``DTSTART:20261123T080000`` and ``RRULE:…``. One in the zone of another place ends
+with the line ``TZID:Europe/London``. A day that a month lacks falls on its last one, which the
+standard writes ``BYMONTHDAY=28,29,30,31;BYSETPOS=-1``. dateutil computes naive local times and
+knows no gaps in a clock; ``first_moment`` maps them to real moments.
 """
-
-from __future__ import annotations
 
 from calendar import monthrange
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time
-from typing import Literal, cast
+from typing import Literal, Self, cast
 
 import pytz
 from dateutil.rrule import rrulestr
@@ -30,26 +28,26 @@ FREQUENCIES: dict[str, Frequency] = {
 SHORTEST_MONTH = 28  # days
 DAY_HOURS = 24
 DAY_NAMES = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")
-MAX_TEXT = 300  # characters; each hour, each weekday
+MAX_TEXT = 300  # characters; enough for every hour and every weekday
 
 
 @dataclass(frozen=True)
 class Recurrence:
-    """When something comes again, by the clock on the user's wall.
+    """Recurring time in local clock time.
 
     Attributes:
-        frequency: What it is counted in.
-        hours: Of the day, 0 to 23, ascending; at least one.
+        frequency: Unit of the interval.
+        hours: Hours of the day, 0 to 23, ascending; at least one.
         minute: 0 to 59, the same in each hour.
-        weekdays: Of a weekly one, ascending; Monday is 0.
-        day: Of the month, of a monthly or a yearly one; shorter months have it on their last day.
-        month: Of a yearly one.
-        interval: Every so many days, weeks, months or years.
-        start: A day in a period that counts, when the interval is more than one.
-        zone: By whose clock, where that is not the user's own.
+        weekdays: Weekdays of a weekly one, ascending; Monday is 0.
+        day: Day of the month, if monthly or yearly; shorter months use their last day.
+        month: Month of a yearly one.
+        interval: Number of days, weeks, months or years from one occurrence to the next.
+        start: A day in a period that counts, if the interval is more than one.
+        zone: Time zone, if it is not the user's own.
 
     Raises:
-        ValueError: These do not make a recurrence.
+        ValueError: The values make no recurrence.
     """
 
     frequency: Frequency
@@ -63,18 +61,18 @@ class Recurrence:
     zone: str = ""
 
     def __post_init__(self) -> None:
-        """Refuse what would never come, or come at another time than it says."""
-        lists = _is_ascending(self.hours, DAY_HOURS) and _is_ascending(self.weekdays, 7)
+        """Refuse values that would never occur, or at another time than they say."""
+        ascending = _is_ascending(self.hours, DAY_HOURS) and _is_ascending(self.weekdays, 7)
         weekly, yearly = self.frequency == "weekly", self.frequency == "yearly"
         dated = yearly or self.frequency == "monthly"
         fits = bool(self.weekdays) == weekly and bool(self.day) == dated
         fits = fits and bool(self.month) == yearly and (self.start is None) == (self.interval == 1)
-        ranges = self.minute in range(60) and self.day in range(32) and self.month in range(13)
-        if yearly and ranges and self.month:
-            ranges = self.day <= monthrange(2024, self.month)[1]  # a leap year
-        counted = 1 <= self.interval <= MAX_INTERVALS[self.frequency]
-        zoned = not self.zone or self.zone in pytz.all_timezones_set
-        if not (lists and self.hours and fits and ranges and counted and zoned):
+        in_range = self.minute in range(60) and self.day in range(32) and self.month in range(13)
+        if yearly and in_range and self.month:
+            in_range = self.day <= monthrange(2024, self.month)[1]  # a leap year
+        interval_ok = 1 <= self.interval <= MAX_INTERVALS[self.frequency]
+        zone_ok = not self.zone or self.zone in pytz.all_timezones_set
+        if not (ascending and self.hours and fits and in_range and interval_ok and zone_ok):
             raise ValueError("no recurrence")
 
     @classmethod
@@ -87,25 +85,25 @@ class Recurrence:
         hours: Iterable[int] = (),
         weekdays: Iterable[int] = (),
         date: tuple[int, int] = (0, 0),
-    ) -> Recurrence:
-        """What comes every so many units; what is not said is as at its first time.
+    ) -> Self:
+        """Build a recurrence every so many units; omitted values are those of its first time.
 
         Args:
             unit: ``hour``, ``day``, ``week``, ``month`` or ``year``.
-            first: By the clock on the user's wall, naive.
-            interval: So many units.
-            hours: Of the day.
-            weekdays: Of a week; every day on certain weekdays is weekly.
-            date: The day of the month, and the month; 0 where it is not said.
+            first: First time, local and naive.
+            interval: Number of units.
+            hours: Hours of the day.
+            weekdays: Days of the week; every day on certain weekdays is weekly.
+            date: Day of the month, and month; 0 if not given.
 
         Raises:
-            ValueError: These make no recurrence; hours that do not fill a day evenly, too.
+            ValueError: The values make no recurrence; also hours that do not divide a day evenly.
         """
         if unit == "hour":
             if DAY_HOURS % interval:
                 raise ValueError("no recurrence")
-            times = range(first.hour % interval, DAY_HOURS, interval)
-            return cls("daily", tuple(times), first.minute)
+            hours_of_day = range(first.hour % interval, DAY_HOURS, interval)
+            return cls("daily", tuple(hours_of_day), first.minute)
         days = tuple(sorted(set(weekdays)))
         if unit in ("day", "week"):
             unit = "day" if len(days) == 7 or (unit == "day" and not days) else "week"
@@ -118,12 +116,12 @@ class Recurrence:
             interval=interval, start=first.date() if interval > 1 else None,
         )  # fmt: skip
 
-    def moved(self, old: datetime, new: datetime) -> Recurrence:
-        """The same, all of it so much later or earlier as one time of it moves.
+    def moved(self, old: datetime, new: datetime) -> Self:
+        """Return the recurrence shifted as one of its occurrences moves.
 
         Args:
-            old: That time, by the clock on the user's wall.
-            new: When it comes instead.
+            old: That occurrence, local.
+            new: Its new time.
         """
         hours = tuple(sorted((hour + new.hour - old.hour) % DAY_HOURS for hour in self.hours))
         days = (new.date() - old.date()) // DAY
@@ -136,44 +134,40 @@ class Recurrence:
         )  # fmt: skip
 
     def to_text(self) -> str:
-        """The recurrence for a column of the database; ``from_text`` reads it."""
+        """Return the text for the database column; ``from_text`` parses it."""
         return f"{self.to_rule()}\nTZID:{self.zone}" if self.zone else self.to_rule()
 
     def to_rule(self) -> str:
-        """The same without its zone, as dateutil reads it."""
+        """Return the rule without its zone, as dateutil parses it."""
         parts = {
             "FREQ": self.frequency.upper(),
             "INTERVAL": str(self.interval) if self.interval > 1 else "",
             "BYDAY": ",".join(DAY_NAMES[number] for number in self.weekdays),
             "BYMONTH": str(self.month or ""),
-            "BYMONTHDAY": self._month_days(),
-            "BYHOUR": _joined(self.hours),
+            # Shorter months substitute their last day.
+            "BYMONTHDAY": _commas(range(min(self.day or 1, SHORTEST_MONTH), self.day + 1)),
+            "BYHOUR": _commas(self.hours),
             "BYMINUTE": str(self.minute),
-            "BYSETPOS": _joined(range(-len(self.hours), 0)) if self.day > SHORTEST_MONTH else "",
+            "BYSETPOS": _commas(range(-len(self.hours), 0)) if self.day > SHORTEST_MONTH else "",
         }
         rule = ";".join(f"{name}={value}" for name, value in parts.items() if value)
         if self.start is None:
             return rule
         return f"DTSTART:{self.start:%Y%m%d}T{self.hours[0]:02}{self.minute:02}00\nRRULE:{rule}"
 
-    def _month_days(self) -> str:
-        """The day of the month, behind those on which shorter months have it."""
-        first = min(self.day, SHORTEST_MONTH)
-        return _joined(range(first, self.day + 1)) if self.day else ""
-
     @classmethod
-    def from_text(cls, text: str) -> Recurrence:
-        """The recurrence that ``to_text`` wrote.
+    def from_text(cls, text: str) -> Self:
+        """Parse the text written by ``to_text``.
 
         Raises:
-            ValueError: It wrote no such text.
+            ValueError: The text has another form.
         """
-        dated, _, zone = text[:MAX_TEXT].partition("\nTZID:")
-        head, _, rule = dated.rpartition("\nRRULE:")
+        rest, _, zone = text[:MAX_TEXT].partition("\nTZID:")
+        head, _, rule = rest.rpartition("\nRRULE:")
         try:
             parts = dict(part.split("=") for part in rule.split(";"))
             days = parts.get("BYDAY", "").split(",")
-            found = cls(
+            recurrence = cls(
                 cast(Frequency, parts["FREQ"].lower()),
                 tuple(map(int, parts["BYHOUR"].split(","))),
                 int(parts["BYMINUTE"]),
@@ -186,42 +180,40 @@ class Recurrence:
             )
         except KeyError:
             raise ValueError("no recurrence") from None
-        if found.to_text() != text:
+        if recurrence.to_text() != text:
             raise ValueError("no recurrence")
-        return found
+        return recurrence
 
 
 def next_after(recurrence: Recurrence, moment: datetime, time_zone: str) -> datetime:
-    """The next time of a recurrence, strictly after a moment; in UTC.
+    """Return the next time of a recurrence, strictly after a moment; in UTC.
 
-    It stays at its hour on the clock of the zone when the clocks change. A time that the clocks
-    skip comes right after the gap; one that they show twice comes once, the first time.
+    It keeps its hour on the zone's clock when the clocks change. A time that the clocks skip comes
+    right after the gap; one that they show twice comes once, the first time.
 
     Args:
-        recurrence: What comes again.
-        moment: Aware.
-        time_zone: Of the user, a name of the tz database; the recurrence may have its own.
+        recurrence: The recurrence.
+        moment: Lower bound (aware).
+        time_zone: The user's time zone, a name of the tz database; the recurrence's own wins.
 
     Raises:
         OverflowError: There is none before the end of the calendar.
     """
     time_zone = recurrence.zone or time_zone
-    # From the day before: what falls into a gap at midnight comes on the next day.
+    # From the day before: a time in a gap at midnight moves to the next day.
     first = datetime.combine(local_time(moment, time_zone).date() - DAY, time())
-    # A start in the text has the precedence.
+    # DTSTART in the rule takes precedence over ``dtstart``.
     rule = rrulestr(recurrence.to_rule(), dtstart=first)
-    for written in rule.xafter(first, inc=True):
-        found = first_moment(written, time_zone)
-        if found > moment:
-            return found.astimezone(UTC)
+    for local in rule.xafter(first, inc=True):
+        occurrence = first_moment(local, time_zone)
+        if occurrence > moment:
+            return occurrence.astimezone(UTC)
     raise OverflowError("the recurrence has ended")
 
 
 def _is_ascending(numbers: tuple[int, ...], limit: int) -> bool:
-    """Whether numbers are below a limit, in order, and each is there once."""
     return list(numbers) == sorted(set(numbers) & set(range(limit)))
 
 
-def _joined(numbers: range | tuple[int, ...]) -> str:
-    """Numbers with commas between them."""
+def _commas(numbers: range | tuple[int, ...]) -> str:
     return ",".join(map(str, numbers))

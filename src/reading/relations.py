@@ -1,6 +1,6 @@
-"""What the memory knows of relations: one record each, in three languages, and questions for them.
+"""Table of known relations in three languages, and the questions that ask for them.
 
-The gate, contradictions, questions, forgetting and the offline model read this table.
+The gate, contradictions, questions, forgetting and the offline model use this table.
 """
 
 from dataclasses import dataclass
@@ -8,19 +8,19 @@ from functools import cached_property
 
 from src.reading import lexicon
 
-# Who has one at a time needs not say which.
+# Endings that need no name if the relation has one value at a time.
 OF_THE_ONLY_ONE = ("parted", "left_work", "left_school")
 
 
 @dataclass(frozen=True)
 class Relation:
-    """A relation between somebody and a value.
+    """Relation between a subject and a value.
 
     Attributes:
-        name: Ours, in English.
-        is_single: Whether a subject has one value at a time, so that a new one replaces the old.
-        importance: Of such a fact by default, 1 to 10.
-        ends: What ends it without a new value: groups of the lexicon's ``endings``.
+        name: Canonical name, in English.
+        is_single: True if a subject has one value at a time, so that a new one replaces the old.
+        importance: Default importance of such a fact, 1 to 10.
+        ends: Groups of the lexicon's ``endings`` that end it without a new value.
     """
 
     name: str
@@ -30,30 +30,30 @@ class Relation:
 
     @property
     def ends_by_name(self) -> bool:
-        """Whether an ending must name what ends (was sold, died): a job or a marriage is one."""
+        """True if an ending must name what ends (was sold, died); a job or a marriage need not."""
         return not (self.is_single and self.ends in OF_THE_ONLY_ONE)
 
     @cached_property
     def ended(self) -> lexicon.Expression:
-        """An expression for what tells its end, in lower case and with "е" for "ё"."""
+        """Expression for its end, in lower case and with "е" for "ё"."""
         groups = (f"<endings.{group}>" for group in self.ends.split())
         return lexicon.Expression("|".join(groups) or "(?!)")
 
     @property
     def aliases(self) -> frozenset[str]:
-        """What models call it in each language; words of one alias joined by underscores."""
+        """Names that models use for it in each language; words joined by underscores."""
         return lexicon.words(f"relations.{self.name}.aliases")
 
     @property
     def about(self) -> list[str]:
-        """Words that name it in a request to forget ("my job"); never one of its values."""
+        """Words for it in a request to forget ("my job"); never one of its values."""
         languages = lexicon.by_language(f"relations.{self.name}")
-        return [word for _, told in languages for word in told.get("about", "").split()]
+        return [word for _, table in languages for word in table.get("about", "").split()]
 
     @cached_property
     def asked(self) -> lexicon.Expression | None:
-        """An expression for the questions that ask for it; None: none does."""
-        asks = any("asked" in told for _, told in lexicon.by_language(f"relations.{self.name}"))
+        """Expression for the questions that ask for it, or None."""
+        asks = any("asked" in table for _, table in lexicon.by_language(f"relations.{self.name}"))
         source = rf"(?<!\w)<relations.{self.name}.asked>(?!\w)"
         return lexicon.AnyCase(source) if asks else None
 
@@ -108,21 +108,21 @@ RELATIONS = (
 BY_NAME = {relation.name: relation for relation in RELATIONS}
 
 
-# Which relation a question asks for: "где я живу?" asks for ``lives_in``.
+# Relations in questions: "где я живу?" asks for ``lives_in``.
 #
-# A fact is indexed with its relation as one more term, and a question searches for it. So "I moved
-# to Lviv" answers "where do I live?" although no word is the same.
+# A fact is indexed with its relation as an additional term, and a question searches for that term.
+# So "I moved to Lviv" answers "where do I live?" without a common word.
 
-MAX_QUESTION = 300  # characters; a longer text is no question for one relation
+MAX_QUESTION = 300  # characters; only the end of a longer text is searched
 
 
 def relation_term(relation: str) -> str:
-    """The search term of a relation; no word has an equals sign."""
+    """Return the search term of a relation; no word contains an equals sign."""
     return f"={relation}"
 
 
 def asked_relations(question: str) -> list[str]:
-    """The relations that a question asks for, as search terms."""
+    """Return the relations that a question asks for, as search terms."""
     text = question[-MAX_QUESTION:].replace("ё", "е").replace("’", "'")
     asked = ((relation.name, relation.asked) for relation in RELATIONS)
     return [relation_term(name) for name, words in asked if words and words.search(text)]

@@ -1,4 +1,4 @@
-"""Times in questions: "what did I buy last week?" names a period and is about the purchase."""
+"""Time in questions: named periods ("what did I buy last week?") and calendar arithmetic."""
 
 import re
 from calendar import monthrange
@@ -19,21 +19,21 @@ from src.texts.plain_text import between
 WEEK = timedelta(days=7)
 DECEMBER = 12
 YEAR_DIGITS = 4
-LAST_CENTURY = 69  # years of two digits from here on belong to it, as POSIX has it
-RECENT = timedelta(days=14)  # what "recently" and "the other day" reach to
-REACH = 8  # years to the next 29 February, at most
+LAST_CENTURY = 69  # two-digit years from here on are 19xx, as in POSIX
+RECENT = timedelta(days=14)  # range of "recently" and "the other day"
+REACH = 8  # years; the longest time to the next 29 February
 OFFSETS: dict[Which, int] = {"before last": -2, "last": -1, "this": 0, "coming": 1, "next": 1}
 
 
 class Days(NamedTuple):
-    """Whole days: from the first to the one before ``after``."""
+    """Whole days from ``first`` until just before ``after``."""
 
     first: date
     after: date
 
 
 def around(moment: date, unit: Unit) -> Days:
-    """The calendar unit that a day lies in; the day itself for hours and minutes."""
+    """Return the calendar unit around a day; the day itself for hours and minutes."""
     match unit:
         case "week":
             first = moment - DAY * moment.weekday()
@@ -47,10 +47,10 @@ def around(moment: date, unit: Unit) -> Days:
 
 
 def shifted(now: datetime, unit: Unit, number: float) -> date:
-    """The day that lies a number of units after (or, if negative, before) a moment.
+    """Return the day that lies a number of units after (negative: before) a moment.
 
     Raises:
-        ValueError, OverflowError: There is no such day in the calendar.
+        ValueError, OverflowError: The day is outside the calendar.
     """
     if unit in ("month", "year"):
         return months_later(now.date(), round(number * (12 if unit == "year" else 1)))
@@ -58,15 +58,15 @@ def shifted(now: datetime, unit: Unit, number: float) -> date:
 
 
 def months_later(moment: date, number: int) -> date:
-    """The same day of another month, or the last one that this month has."""
+    """Return the same day in another month, or that month's last day."""
     later: date = moment + relativedelta(months=number)
     return later
 
 
 def digit_date(text: str) -> date:
-    """The date of ``05.03.2026``, ``5/3/2026``, ``05.03.26`` or ``2026-03-05``.
+    """Return the date of ``05.03.2026``, ``5/3/2026``, ``05.03.26`` or ``2026-03-05``.
 
-    The day stands before the month, unless only the other way round makes sense: ``03/15/2026``.
+    The day precedes the month unless only the other order is valid: ``03/15/2026``.
 
     Raises:
         ValueError: There is no such day in the calendar.
@@ -83,15 +83,15 @@ def digit_date(text: str) -> date:
 
 
 def days_of(span: Span, now: datetime, *, past: bool) -> Days | None:
-    """The days that a span means.
+    """Return the days that a span means.
 
     Args:
-        span: The expression; its preposition and its other end are not looked at.
+        span: The expression; its preposition and the other end of a range are ignored.
         now: The local time, naive.
         past: Whether "on Monday" and "in March" mean the last one or the coming one.
 
     Returns:
-        None when there are no such days ("31 июня", "9999 лет назад") or the span names none.
+        None if there are no such days ("31 июня", "9999 лет назад") or the span names none.
     """
     reader = READERS.get(span.kind)
     try:
@@ -101,20 +101,13 @@ def days_of(span: Span, now: datetime, *, past: bool) -> Days | None:
 
 
 def counted_day(span: Span, now: datetime) -> date:
-    """The very day that "N units ago" or "in N units" counts to.
+    """Return the exact day of "N units ago" or "in N units".
 
     Raises:
-        ValueError, OverflowError: It is out of the calendar.
+        ValueError, OverflowError: The day is outside the calendar.
     """
-    amount, unit = amount_in(span)
+    amount, unit = times.length_of(span.words)
     return shifted(now, unit, -amount.low if span.kind == "ago" else amount.low)
-
-
-def amount_in(span: Span) -> tuple[times.Amount, Unit]:
-    """How many of which unit a span counts ("три недели", "a couple of days", "полгода")."""
-    if "half" in span.words:
-        return times.Amount(6, 6, True), "month"
-    return times.amount_of(span.words.get("n")), times.unit_of(span.words["unit"])
 
 
 def _date(span: Span, now: datetime, past: bool) -> Days | None:
@@ -127,7 +120,7 @@ def _date(span: Span, now: datetime, past: bool) -> Days | None:
     def in_year(year: int) -> Days | None:
         return Days(date(year, month, first), date(year, month, last) + DAY)
 
-    return _of_some_year(in_year, span, now, past) if first <= last else None
+    return _in_some_year(in_year, span, now, past) if first <= last else None
 
 
 def _week_from(span: Span, now: datetime, past: bool) -> Days | None:
@@ -146,20 +139,19 @@ def _month_day(span: Span, now: datetime, past: bool) -> Days | None:
         for first in months
         if number <= monthrange(first.year, first.month)[1]
     )
-    found = (around(d, "day") for d in days if (d <= today if past else d >= today))
+    found = (around(day, "day") for day in days if (day <= today if past else day >= today))
     return next(found, None)
 
 
 def _counted(span: Span, now: datetime, _past: bool) -> Days:
-    """The calendar units of "N units ago" or "in N units"."""
-    amount, unit = amount_in(span)
+    amount, unit = times.length_of(span.words)
     ends = (-amount.high, -amount.low) if span.kind == "ago" else (amount.low, amount.high)
     first, last = (around(shifted(now, unit, number), unit) for number in ends)
     return Days(first.first, last.after)
 
 
 def _offset(span: Span, now: datetime, past: bool) -> Days | None:
-    amount, unit = amount_in(span)
+    amount, unit = times.length_of(span.words)
     outer = days_of(span.within, now, past=past) if span.within is not None else None
     if outer is None or span.within is None or not amount.exact:
         return None
@@ -170,15 +162,14 @@ def _offset(span: Span, now: datetime, past: bool) -> Days | None:
 
 
 def _lasting(span: Span, now: datetime, _past: bool) -> Days:
-    amount, unit = amount_in(span)
+    amount, unit = times.length_of(span.words)
     today = now.date()
     if which_of(span.words["side"]) in ("coming", "next"):
         return Days(today, shifted(now, unit, amount.high) + DAY)
     return Days(shifted(now, unit, -amount.high), today + DAY)
 
 
-def _roughly(span: Span, now: datetime, past: bool) -> Days:
-    """What "recently" and "the other day" reach to."""
+def _vague(span: Span, now: datetime, past: bool) -> Days:
     today = now.date()
     if span.kind == "recent" or past:
         return Days(today - RECENT, today + DAY)
@@ -213,12 +204,12 @@ def _named(span: Span, now: datetime, past: bool) -> Days | None:
     if "season" in words:
         return _named_season(span, now, past)
     month = times.month_number(words["month"])
-    return _of_some_year(lambda year: around(date(year, month, 1), "month"), span, now, past)
+    return _in_some_year(lambda year: around(date(year, month, 1), "month"), span, now, past)
 
 
 def _named_season(span: Span, now: datetime, past: bool) -> Days | None:
     month = int(lexicon.key_of("time.season", span.words["season"]) or 0)
-    # "The winter of 2026" lies mostly in 2026; "зима 2025-2026" says in which year it begins.
+    # "The winter of 2026" lies mostly in 2026; "зима 2025-2026" names the year it begins.
     of_one_year = ("year" in span.words or span.within is not None) and "year_to" not in span.words
     earlier = 1 if month == DECEMBER and of_one_year else 0
 
@@ -226,42 +217,42 @@ def _named_season(span: Span, now: datetime, past: bool) -> Days | None:
         first = date(year - earlier, month, 1)
         return Days(first, months_later(first, 3))
 
-    return _of_some_year(in_year, span, now, past)
+    return _in_some_year(in_year, span, now, past)
 
 
 def _named_weekday(span: Span, now: datetime, past: bool) -> Days | None:
     today, number = now.date(), times.weekday_number(span.words["weekday"]) or 0
-    back, ahead = (today.weekday() - number) % 7, (number - today.weekday()) % 7
+    days_back, days_ahead = (today.weekday() - number) % 7, (number - today.weekday()) % 7
     if span.within is not None:
         week = days_of(span.within, now, past=past)
         return around(week.first + DAY * number, "day") if week is not None else None
     match span.which:
         case "next":
-            found = around(today + WEEK, "week").first + DAY * number
+            day = around(today + WEEK, "week").first + DAY * number
         case "this":
-            found = today - DAY * back if past else today + DAY * ahead
+            day = today - DAY * days_back if past else today + DAY * days_ahead
         case None | "coming" if span.which or not past:
-            found = today + DAY * (ahead or 7)
+            day = today + DAY * (days_ahead or 7)
         case _:
-            found = today - DAY * (back or 7) - WEEK * (span.which == "before last")
-    return around(found, "day")
+            day = today - DAY * (days_back or 7) - WEEK * (span.which == "before last")
+    return around(day, "day")
 
 
 def _named_weekend(span: Span, now: datetime, past: bool) -> Days:
     today = now.date()
     saturday = around(today, "week").first + DAY * 5
-    begun = saturday <= today
-    weeks = -1 if past and not begun else 0
+    has_begun = saturday <= today
+    weeks = -1 if past and not has_begun else 0
     if span.which is not None:
-        weeks = 0 if span.which == "coming" and not begun else OFFSETS[span.which]
+        weeks = 0 if span.which == "coming" and not has_begun else OFFSETS[span.which]
     first = saturday + WEEK * weeks
     return Days(first, first + DAY * 2)
 
 
-def _of_some_year(
+def _in_some_year(
     in_year: Callable[[int], Days | None], span: Span, now: datetime, past: bool
 ) -> Days | None:
-    """What recurs each year, in the year that is named, or the nearest that fits."""
+    """Return a yearly period in the year that is named, or else the nearest that fits."""
     if "year" in span.words:
         return in_year(int(span.words["year"]))
     if span.within is not None:
@@ -269,11 +260,11 @@ def _of_some_year(
         return in_year(outer.first.year) if outer is not None else None
     today, which = now.date(), span.which or "this"
     backwards = which in ("before last", "last") or (which == "this" and past)
-    # A coming winter may have begun last year.
+    # The current winter may have begun last year.
     years = range(today.year - 1, today.year + REACH + 1)
     if backwards:
         years = range(today.year, today.year - REACH - 2, -1)
-    for found in _valid(in_year, years):
+    for found in _valid_years(in_year, years):
         if which == "this":
             fits = found.first <= today if past else found.after > today
         else:
@@ -283,7 +274,7 @@ def _of_some_year(
     return None
 
 
-def _valid(in_year: Callable[[int], Days | None], years: Iterable[int]) -> Iterator[Days]:
+def _valid_years(in_year: Callable[[int], Days | None], years: Iterable[int]) -> Iterator[Days]:
     for year in years:
         with suppress(ValueError):  # 29 February
             if (found := in_year(year)) is not None:
@@ -291,8 +282,8 @@ def _valid(in_year: Callable[[int], Days | None], years: Iterable[int]) -> Itera
 
 
 READERS: dict[str, Callable[[Span, datetime, bool], Days | None]] = {
-    "someday": _roughly,
-    "recent": _roughly,
+    "someday": _vague,
+    "recent": _vague,
     "week of": _week_from,
     "days": _date,
     "date": _date,
@@ -307,13 +298,13 @@ READERS: dict[str, Callable[[Span, datetime, bool], Days | None]] = {
 }
 
 
-# No model is asked: this runs in every turn, and gives the same answer each time. The rules, where
-# people differ: weeks begin on Monday; "N weeks (months, years) ago" is the calendar week (month,
-# year) of that day; "on Monday" and "in March" are the last ones, unless the question is put in
-# the future tense; a range that has begun and does not end, ends now.
+# This runs in every turn and needs no model, so that the result is deterministic. Conventions:
+# weeks begin on Monday; "N weeks (months, years) ago" is the calendar week (month, year) of that
+# day; "on Monday" and "in March" are the last ones, unless the question is in the future tense;
+# an open range that has begun ends now.
 
-MAX_PERIODS = 8  # that one text names
-EARLIEST = date(1900, 1, 1)  # where "before March" begins
+MAX_PERIODS = 8  # per text
+EARLIEST = date(1900, 1, 1)  # start of "before March"
 
 HISTORY, WHEN, FUTURE = (
     lexicon.Expression(rf"\b<time.{group}>\b") for group in ("history", "when", "future")
@@ -322,7 +313,7 @@ HISTORY, WHEN, FUTURE = (
 
 @dataclass(frozen=True)
 class Period:
-    """From ``start`` (aware) until just before ``end`` (aware)."""
+    """Time from ``start`` (aware) until just before ``end`` (aware)."""
 
     start: datetime
     end: datetime
@@ -330,13 +321,13 @@ class Period:
 
 @dataclass(frozen=True)
 class TimeQuery:
-    """What a text says of time.
+    """Result of reading the times in a text.
 
     Attributes:
-        periods: Those that it names, in its order.
-        content: The text without the words that name them (its first 2,000 characters).
-        wants_history: It asks for what used to hold, so retired facts are of interest.
-        asks_when: It asks for a time.
+        periods: The named periods, in text order.
+        content: The text without the words of the periods (its first 2,000 characters).
+        wants_history: True if retired facts are relevant ("used to").
+        asks_when: True if the text asks for a time.
     """
 
     periods: tuple[Period, ...]
@@ -346,21 +337,21 @@ class TimeQuery:
 
 
 def read_time(text: str, now: datetime) -> TimeQuery:
-    """The time that a text names or asks for.
+    """Return the time that a text names or asks for.
 
     Args:
-        text: A question, or any text; only its first 2,000 characters are read.
-        now: The local time of the user (aware, in the user's zone); periods are in this zone.
+        text: A question or any other text; only its first 2,000 characters are read.
+        now: The local time of the user (aware); periods are in its zone.
     """
     text = text[: times.MAX_TEXT]
-    # Quick, for every turn: without one of these nothing names or asks for a time.
+    # Cheap check for every turn.
     if times.QUESTION_HINT.search(text.lower()) is None:
         return TimeQuery((), text, wants_history=False, asks_when=False)
     source = times.tidy(text)
     folded = times.fold(source)
     past = FUTURE.search(folded) is None
     found = named_periods(times.find_spans(folded), now, past=past)
-    content = _without([span for span, _ in found], source)
+    content = _remove_spans([span for span, _ in found], source)
     rest = times.fold(content)
     until_past = any(span.role == "until" and period.end <= now for span, period in found)
     return TimeQuery(
@@ -374,12 +365,12 @@ def read_time(text: str, now: datetime) -> TimeQuery:
 def named_periods(
     spans: Iterable[Span], now: datetime, *, past: bool
 ) -> list[tuple[Span, Period]]:
-    """The spans that name a period, with it; at most ``MAX_PERIODS``.
+    """Return the spans that name a period, each with its period; at most ``MAX_PERIODS``.
 
     Args:
         spans: Time expressions.
         now: The local time (aware).
-        past: Whether what recurs ("on Monday") is the last or the coming one.
+        past: Whether a recurring time ("on Monday") is the last or the coming one.
     """
     found = []
     for span in islice(spans, MAX_PERIODS):
@@ -390,25 +381,24 @@ def named_periods(
 
 
 def _period(span: Span, now: datetime, past: bool) -> Period | None:
-    """The period of a span with its preposition: "since March", "before 2024", "from … to …"."""
     if span.to is not None:
         return _range(span, span.to, now, past)
     days = days_of(span, now.replace(tzinfo=None), past=past and not _looks_ahead(span))
     if days is None:
         return None
-    period = _of_days(days, now)
-    began = period.start <= now
+    period = _as_period(days, now)
+    has_begun = period.start <= now
     if span.role == "until" and period.end <= now:
         return Period(_midnight(EARLIEST, now), period.start)
     if span.role == "until":
         return Period(_midnight(now.date(), now), period.end)
     if span.role == "after" and period.end <= now:
         return Period(period.end, now)
-    return Period(period.start, now) if span.role == "since" and began else period
+    return Period(period.start, now) if span.role == "since" and has_begun else period
 
 
 def _looks_ahead(span: Span) -> bool:
-    """Whether the preposition speaks of the coming one: "что у меня на пятницу"."""
+    """Return True if the preposition points to the coming day: "что у меня на пятницу"."""
     words = span.words
     weekend = words.get("weekend")
     day = "weekday" in words or (weekend and weekend not in lexicon.words("time.at_weekends"))
@@ -416,7 +406,7 @@ def _looks_ahead(span: Span) -> bool:
 
 
 def _range(first: Span, last: Span, now: datetime, past: bool) -> Period | None:
-    """From the first through the last; the last follows the first ("с ноября по март")."""
+    """Return the period of a range; its end follows its beginning ("с ноября по март")."""
     local = now.replace(tzinfo=None)
     begin = days_of(first, local, past=past)
     if begin is None:
@@ -425,14 +415,14 @@ def _range(first: Span, last: Span, now: datetime, past: bool) -> Period | None:
     base = local if counted_from_now else datetime.combine(begin.first, time.min)
     end = days_of(last, base, past=False)
     if end is not None and "year" in last.words and "year" not in first.words:
-        begin = _just_before(first, end, local)
+        begin = _start_in_year_of(first, end, local)
     if begin is None or end is None or end.after <= begin.first:
         return None
-    return _of_days(Days(begin.first, end.after), now)
+    return _as_period(Days(begin.first, end.after), now)
 
 
-def _just_before(first: Span, end: Days, local: datetime) -> Days | None:
-    """The beginning of a range of which only the end has a year: "с ноября по март 2025"."""
+def _start_in_year_of(first: Span, end: Days, local: datetime) -> Days | None:
+    """Return the beginning of a range with a year only at its end: "с ноября по март 2025"."""
     for year in (end.first.year, end.first.year - 1):
         begin = days_of(replace(first, words={**first.words, "year": str(year)}), local, past=True)
         if begin is not None and begin.first <= end.first:
@@ -440,21 +430,21 @@ def _just_before(first: Span, end: Days, local: datetime) -> Days | None:
     return None
 
 
-def _of_days(days: Days, now: datetime) -> Period:
+def _as_period(days: Days, now: datetime) -> Period:
     return Period(_midnight(days.first, now), _midnight(days.after, now))
 
 
 def _midnight(day: date, now: datetime) -> datetime:
-    """The first moment of a day in the zone of ``now``, also when clocks change at midnight."""
+    """Return the first moment of a day in the zone of ``now``, even in a gap at midnight."""
     zone = now.tzinfo or UTC
     return first_moment(datetime.combine(day, time.min), zone).astimezone(zone)
 
 
-def _without(spans: Sequence[Span], source: str) -> str:
-    """The text without these spans, with the spaces and commas put right; empty without words."""
+def _remove_spans(spans: Sequence[Span], source: str) -> str:
+    """Remove the spans and repair spaces and commas; return "" if no words are left."""
     ends = [(span.to or span).end for span in spans]
-    behind = [end + 2 * (source[end : end + 2] in ("'s", "’s")) for end in ends]
-    cuts = [(span.start, end) for span, end in zip(spans, behind, strict=True)]
+    cut_ends = [end + 2 * (source[end : end + 2] in ("'s", "’s")) for end in ends]
+    cuts = [(span.start, end) for span, end in zip(spans, cut_ends, strict=True)]
     rest = " ".join(" ".join(between(source, cuts)).split())
     rest = re.sub(r" +([?!.,;:])", r"\1", rest).strip(" ,;:-–—")
     return rest if re.search(r"\w", rest) else ""

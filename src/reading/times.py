@@ -1,14 +1,12 @@
-"""Where a text speaks of time: one grammar for questions, facts and requests for reminders.
+"""Grammar of time expressions in questions, facts and requests for reminders.
 
-A rule is a kind of span and an expression with groups of the lexicon in it: ``"recent:
-<time.recent>"``. A ``Span`` says which words stand there, not what they mean on a given day.
-``find_spans`` finds the times that questions and facts name, ``find_reminder_spans`` those of a
-request for a reminder, which has other prepositions, and hours and habits as well. Ways of saying
-that name no time ("every Monday", "через день") are found in facts too, so that nothing in them
-is taken for a date. No expression repeats a repetition, so all of them are quick on any text.
+A rule is a kind of span and an expression with groups of the lexicon: ``"recent:
+<time.recent>"``. A ``Span`` holds the matched words, not their meaning on a given day.
+``find_spans`` finds the times in questions and facts, ``find_reminder_spans`` those in requests
+for reminders, which have other prepositions, and clock times and habits as well. Phrases that
+name no time ("every Monday", "через день") are matched in facts too, so that no part of them is
+taken for a date. No rule nests one repetition in another, so matching stays linear.
 """
-
-from __future__ import annotations
 
 import re
 import unicodedata
@@ -20,8 +18,8 @@ from typing import Literal, NamedTuple, cast
 from src.reading import lexicon
 from src.reading.words import read_numbers
 
-MAX_TEXT = 2000  # characters that are read
-MAX_REMINDER_SPANS = 60  # of a text that are looked at
+MAX_TEXT = 2000  # characters; the rest is ignored
+MAX_REMINDER_SPANS = 60  # per text
 
 Slot = Literal["date", "clock", "part", "after", "before", "every"]
 Unit = Literal["second", "minute", "hour", "day", "week", "month", "year"]
@@ -33,16 +31,16 @@ NAME = re.compile(r"\(\?P<\w+>")
 
 @dataclass(frozen=True)
 class Span:
-    """A time expression at ``[start, end)`` of a folded text.
+    """Time expression at ``[start, end)`` of a folded text.
 
     Attributes:
-        start: Where it begins, its preposition included.
-        end: Where it ends.
-        kind: The way of saying it: that of its rule.
-        words: Its parts by name (``prep``, ``which``, ``unit``, ``month`` …), as they stand there.
-        slot: What it says of a time.
-        within: A wider time that it lies in ("в понедельник | на прошлой неделе").
-        to: The other end of a range ("с марта | по май").
+        start: Start offset, including the preposition.
+        end: End offset.
+        kind: Kind of its rule.
+        words: Matched parts by name (``prep``, ``which``, ``unit``, ``month`` …), as written.
+        slot: Role in a request for a reminder.
+        within: Enclosing time ("в понедельник | на прошлой неделе").
+        to: Other end of a range ("с марта | по май").
     """
 
     start: int
@@ -50,53 +48,53 @@ class Span:
     kind: str
     words: Mapping[str, str] = field(default_factory=dict)
     slot: Slot = "date"
-    within: Span | None = None
-    to: Span | None = None
+    within: "Span | None" = None
+    to: "Span | None" = None
 
     @property
     def preposition(self) -> str:
-        """The words before the time, without an article; empty without any."""
+        """Words before the time, without an article; may be empty."""
         return self.words.get("prep", "")
 
     @property
     def which(self) -> Which | None:
-        """ "This", "last", "next" and their like, if it says one."""
+        """Meaning of "this", "last", "next" and the like; None without such a word."""
         return which_of(self.words["which"]) if "which" in self.words else None
 
     @property
     def role(self) -> Role:
-        """What the preposition makes of the time."""
+        """Relation to the time that the preposition expresses."""
         first = self.preposition.partition(" ")[0] if self.kind != "days" else ""
         roles: tuple[Role, ...] = ("since", "after", "until")
         return next((role for role in roles if first in lexicon.words(f"time.{role}")), "at")
 
 
 class Grammar:
-    """Finds the first place where any rule matches; of rules that match there, the first."""
+    """Set of rules; the leftmost match wins, and of rules that match there, the first."""
 
     def __init__(self, *tables: tuple[Slot, Iterable[str]], begins: str = "") -> None:
-        """Compile the rules as one, with the groups of the lexicon; each alone once it is met.
+        """Combine the rules into one expression; single rules are compiled at their first match.
 
         Args:
-            tables: The rules for each slot, in the order of trial.
-            begins: An expression that must match where a rule begins.
+            tables: Rules by slot, in the order of trial.
+            begins: Expression that must match where a rule begins.
         """
         parts = [(slot, *rule.partition(": ")[::2]) for slot, rules in tables for rule in rules]
         rules = [(slot, kind, rf"(?:{lexicon.expanded(s)})(?!\w)") for slot, kind, s in parts]
-        nameless = (NAME.sub("(?:", source) for *_, source in rules)
-        either = "|".join(f"({source})" for source in nameless)
-        self._either = re.compile(f"{begins}(?:{either})")
-        self._rules = [(slot, kind, lexicon.Expression(source)) for slot, kind, source in rules]
+        nameless = (NAME.sub("(?:", s) for *_, s in rules)
+        alternatives = "|".join(f"({s})" for s in nameless)
+        self._any_rule = re.compile(f"{begins}(?:{alternatives})")
+        self._rules = [(slot, kind, lexicon.Expression(s)) for slot, kind, s in rules]
 
     def search(self, text: str, position: int = 0) -> Span | None:
-        """The first span at or behind a place of a folded text; None: there is none."""
-        return self._span(self._either.search(text, position))
+        """Return the first span at or after a position of a folded text."""
+        return self._build_span(self._any_rule.search(text, position))
 
     def match(self, text: str, position: int) -> Span | None:
-        """The span that begins at a place; None: none does."""
-        return self._span(self._either.match(text, position))
+        """Return the span that begins at a position."""
+        return self._build_span(self._any_rule.match(text, position))
 
-    def _span(self, hit: re.Match[str] | None) -> Span | None:
+    def _build_span(self, hit: re.Match[str] | None) -> Span | None:
         if hit is None:
             return None
         slot, kind, rule = self._rules[(hit.lastindex or 1) - 1]
@@ -112,7 +110,7 @@ YEAR = r"(?:19|20)\d\d(?!\d)"
 NUMBER = r"(?:\d{1,4}(?:-\d{1,4})?|<time.vague>|(?![ -])(?:(?:(?<!\w)|[ -])<time.counting>){1,2})"
 # Ordinals of days ("пятого марта", "двадцять першого травня", "the fifth of March").
 ORDINAL = r"(?:<time.counting:20-30>[ -])?<numbers.ordinals:1-30><time.ordinal_endings>?\b"
-# What a number counts cannot be one: "за 2000 рублей", "May 5 people".
+# A number that counts things is no date: "за 2000 рублей", "May 5 people".
 COUNTED = r"(?! ?(?:[%€$₽₴]|<time.counted>(?!\w)))"
 MODAL_MAY = r"(?! <time.after_may>\b)"
 DAY_NUMBER = "(?:3[01]|[12][0-9]|0?[1-9])"
@@ -136,8 +134,7 @@ WHICH_NOUN = (
 )
 
 
-def _dates(before: str) -> tuple[str, ...]:
-    """The ways of saying a date with its month, behind what may stand before it."""
+def _date_rules(before: str) -> tuple[str, ...]:
     return (
         rf"date: {before}(?:<time.weekday>,? )?(?P<number>{DIGIT_DATE})",
         rf"date: {before}(?:<time.weekday>,? (?:the )?)?{DAY_OF_MONTH}{YEAR_TAIL}",
@@ -145,12 +142,12 @@ def _dates(before: str) -> tuple[str, ...]:
     )
 
 
-# Spans of questions and facts. The kinds: "habit", каждую пятницу, is no time at all; "narrated",
-# на следующий день, none that is counted from now; "someday", на днях, an unknown
-# day; "recent" недавно; "week of" на неделе с 23 ноября; "days" с 5 по 8 мая; "date" 5 марта,
-# 2026-03-05; "month day" 5 числа; "ago" два дня назад; "ahead" через два дня; "lasting" последние
-# два дня; "day" вчера вечером; "named" в марте, прошлым летом, next week, on Monday; "year" в 2024
-# году; "offset" за два дня до 5 мая.
+# Spans of questions and facts, by kind: "habit" (каждую пятницу) names no time; "narrated" (на
+# следующий день) is not relative to now; "someday" (на днях) is an unknown day; "recent" недавно;
+# "week of" на неделе с 23 ноября; "days" с 5 по 8 мая; "date" 5 марта, 2026-03-05; "month day"
+# 5 числа; "ago" два дня назад; "ahead" через два дня; "lasting" последние два дня; "day" вчера
+# вечером; "named" в марте, прошлым летом, next week, on Monday; "year" в 2024 году; "offset" за
+# два дня до 5 мая.
 AFTER_PREPOSITION = "(?P<prep><time.edge>|<time.preposition>)(?: the)?[ -]"
 P = f"(?:{AFTER_PREPOSITION})?(?:the )?"
 PART = "(?:,? (?:in the |at )?(?P<part><time.part_english>|<time.part>))?"
@@ -171,7 +168,7 @@ SPANS = (
     rf"week of: {P}<time.week> <time.week_from> {DAY_OF_MONTH}{YEAR_TAIL}",
     rf"days: {P}(?P<day>{DAY}){TO}(?P<last_day>{DAY}) (?:of )?(?P<month>{MONTH_ANY}){YEAR_TAIL}",
     rf"days: {P}{MONTH_FIRST} (?P<day>{DAY}){TO}(?P<last_day>{DAY_AFTER_MONTH}){YEAR_TAIL}",
-    *_dates(P),
+    *_date_rules(P),
     r"month day: (?:(?P<prep><time.since>|<time.until>|<time.to_day>|<time.between>) )?"
     rf"(?P<day>{DAY_NUMBER}(?:-?<time.day_endings>)?) <time.day_of_month>",
     rf"month day: (?P<prep>on|since|until|by|from) the (?P<day>{DAY_NUMBER}(?:st|nd|rd|th))"
@@ -196,12 +193,12 @@ SPANS = (
     rf"year: {P}(?<![.,:/+-])(?P<year>{YEAR})(?: ?<time.year_noun>|-<time.year_endings>)",
     f"year: (?:in )?(?:the )?year (?P<year>{YEAR})",
     rf"year: {AFTER_PREPOSITION}(?P<year>{YEAR})(?![:/]|[.,-][0-9]){COUNTED}",
-    # It moves the day behind it: "за два дня | до 5 мая", "two days | before 5 May".
+    # Moves the day that follows: "за два дня | до 5 мая", "two days | before 5 May".
     rf"offset: (?:<time.offset_before> )?(?:the )?{SOME_UNITS}(?= {UNTIL_OR_AFTER}\b)",
 )
-# What may end a range whose beginning was found: "from March | to May".
+# Ends of ranges, after a matched beginning: "from March | to May".
 ENDS_OF_RANGES = (
-    *_dates(f"{TO}(?:the )?"),
+    *_date_rules(f"{TO}(?:the )?"),
     rf"day: {TO}{DAY_WORD}",
     rf"named: {TO}{WHICH_NOUN}",
     rf"named: {TO}{MONTH_OF_YEAR}",
@@ -215,19 +212,19 @@ HOUR_NUMBER = (
 )
 STEM = "(?:<time.counting:20-20> )?<numbers.ordinals:1-24>"
 HALF_DAY = r"(?P<half_day><clock.half_day>)(?![\w'])"
-# With a bare number in front, "дня" counts days.
+# After a bare number, "дня" counts days.
 HALF_DAY_OF_NUMBER = rf"(?!<clock.counts_days>(?!\w)){HALF_DAY}"
 AT_HOUR = "(?:<clock.hours_before> )?(?:<clock.preposition>|@)"
 AT_ANY_HOUR = f"(?:{AT_HOUR}|<clock.preposition_too>)"
 AT = f"(?:{AT_ANY_HOUR} )?"
-# What is counted cannot be a time: "в 5 магазинах", "at 3 shops".
+# A number that counts things is no hour: "в 5 магазинах", "at 3 shops".
 NOT_COUNTED = r"(?! ?(?:[%€$₽₴]|<clock.counted>)|[.,/]\d)"
 BARE_HOUR = (
     rf"(?P<hour>{HOUR_NUMBER}|<clock.one_alone>|{STEM}<clock.at_endings>(?!\w)"
     r"|\d{1,2}-?<clock.digit_endings>(?!\w))"
 )
 WITH_NOUN = f"{BARE_HOUR}(?: <clock.hour_noun>)?"
-# What the rules of the languages are made of.
+# Placeholders in the language-specific rules.
 PIECES = {
     "at": AT,
     "half": HALF_DAY,
@@ -241,7 +238,7 @@ PIECES = {
     "to_hour": f"(?:{STEM}<clock.to_endings>)",
     "until_hour": f"(?:{STEM}<clock.until_endings>)",
 }
-# In the order of trial, behind the rules of the languages ("без пяти девять").
+# In the order of trial, after the language-specific rules ("без пяти девять").
 CLOCKS = (
     f"midnight: {AT}<clock.midnight>",
     f"noon: {AT}<clock.noon>",
@@ -259,6 +256,8 @@ CLOCKS = (
     rf"(?: <reminder.and> (?P<also>\d{{1,2}})(?![:\w]|[.,]\d){NOT_COUNTED})?",
     rf"hour: (?<![\w:.,-])(?P<hour>{HOUR_NUMBER})(?: <clock.hour_noun>)? ?{HALF_DAY_OF_NUMBER}",
 )
+# Clock time right after the weekday of a fact, which makes it one day ("Friday at 10:30").
+CLOCK = re.compile(r",? (?:at )?\d{1,2}(?::\d\d| ?[ap]m)")
 
 # The other spans of requests for reminders.
 ONE_NUMBER = "(?:<numbers.cardinals>|<numbers.scales>|<time.counting>)"
@@ -271,7 +270,7 @@ MINUTES = "(?:<clock.minute_noun>|<reminder.minutes>)"
 
 
 def _length(unit: str = UNIT, *, counted: bool = True) -> str:
-    """An expression for a length of time, with a number or not."""
+    """Return an expression for a length of time, its number required or optional."""
     number = rf"(?P<n>{COUNT})(?: (?P<and_half><reminder.and_a_half>))? ?"
     return (
         rf"(?:(?P<half><reminder.half_period>)(?!\w)|(?:{number}){'' if counted else '?'}"
@@ -320,7 +319,7 @@ HABITS = (
 TO_DAY = "(?:<reminder.on_day> )?(?:the )?"
 FOR_DATE = "(?:<reminder.for_date> )?"
 REMINDER_DATES = (
-    *_dates(TO_DAY),
+    *_date_rules(TO_DAY),
     rf"date: {FOR_DATE}(?<![\w.,:/+-])(?P<day>{DAY_NUMBER})[.](?P<month_number>0[1-9]|1[0-2])"
     rf"(?![\w:/]|[.,]\d){COUNTED}",
     rf"month day: {FOR_DATE}(?P<day>{DAY}) <reminder.month_day>",
@@ -344,7 +343,7 @@ EARLIER = (
     rf"before: <reminder.by> {LENGTH} <reminder.before_that>",
     rf"earlier: <reminder.by> {LENGTH}(?=[ .!]*$)",
 )
-# A length tells by its end what it is; one rule for all, since it costs most to look for.
+# One rule for all lengths, the most expensive to search; the ending decides the kind.
 LENGTHS = (
     rf"counted: {COUNTED_LENGTH} (?:(?P<ago><time.ago>)|(?P<after><reminder.from_now>)"
     r"|(?P<before><reminder.before_it>)(?= \w)|(?P<earlier><reminder.earlier>)(?=[ .!]*$))",
@@ -352,85 +351,84 @@ LENGTHS = (
 TAILS: dict[str, Slot] = {"ago": "date", "after": "after", "before": "before", "earlier": "before"}
 
 
-def _of_languages(group: str, prefix: str = "") -> Iterator[str]:
-    """The rules of the languages for an hour or a part of a day, by their kinds."""
+def _language_rules(group: str, prefix: str = "") -> Iterator[str]:
     for kind, sources in lexicon.rules(group, PIECES).items():
         yield from (f"{prefix}{kind}: {source}" for source in sources)
 
 
 @cache
-def _spans() -> Grammar:
+def _text_grammar() -> Grammar:
     return Grammar(("date", SPANS), begins=r"\b(?<!')")
 
 
 @cache
-def _ends_of_ranges() -> Grammar:
+def _range_end_grammar() -> Grammar:
     return Grammar(("date", ENDS_OF_RANGES))
 
 
 @cache
-def _reminder_spans() -> Grammar:
+def _reminder_grammar() -> Grammar:
     return Grammar(
         ("every", HABITS),
         ("date", REMINDER_DATES),
         ("after", WAITS),
-        ("clock", _of_languages("clock.rules")),
+        ("clock", _language_rules("clock.rules")),
         ("clock", CLOCKS),
         ("date", LENGTHS),
         ("before", EARLIER),
-        ("part", _of_languages("clock.part")),
-        ("part", _of_languages("clock.bare_part", "bare ")),
-        begins=r"(?<![\w'])(?=\w|@ )",  # as each rule begins: a row of dots is passed at once
+        ("part", _language_rules("clock.part")),
+        ("part", _language_rules("clock.bare_part", "bare ")),
+        begins=r"(?<![\w'])(?=\w|@ )",  # holds for every rule; skips a row of dots quickly
     )
 
 
 DIGIT_HINT = r"\d(?:\d{3}|\d?[./-]\d|\d?(?:st|nd|rd|th)\b)"
 
 
-# Without one of these a text names no time; without one of the second, it asks for none either.
+# A text without a match of HINT names no time; without one of QUESTION_HINT, it asks for none.
 HINT, QUESTION_HINT = (
     lexicon.Expression(rf"\b(?:{groups}|{DIGIT_HINT})")
     for groups in ("<time.hints>", "<time.hints>|<time.question_hints>")
 )
 
 FOLDED = str.maketrans("ё’ʼ‘`´–—−‑‐", "е'''''-----")
-RANGE_GROUPS = ("time.since", "time.between")  # what begins a range
+RANGE_GROUPS = ("time.since", "time.between")  # prepositions that begin a range
 ONWARDS = lexicon.Expression(" <time.onwards>")
 ADJACENT = re.compile(r",? ?")
 
 
 def tidy(text: str) -> str:
-    """The beginning of a text, composed (NFC), with single spaces."""
+    """Return the beginning of a text in NFC with single spaces."""
     return " ".join(unicodedata.normalize("NFC", text[:MAX_TEXT]).split())
 
 
 def fold(text: str) -> str:
-    """The text as the expressions want it, character by character (so that offsets hold)."""
+    """Return the text as the grammar expects it; offsets stay valid."""
     return text.replace("İ", "I").lower().translate(FOLDED)
 
 
 def may_name_time(text: str) -> bool:
-    """Whether a text has any word of time; quick, for every turn."""
+    """Return True if a text contains any word of time; cheap enough for every turn."""
     return HINT.search(text.lower()) is not None
 
 
 def find_spans(folded: str) -> list[Span]:
-    """The times that a tidy, folded question or fact names, in order, not overlapping."""
+    """Return the times in a tidy, folded question or fact, in order and without overlap."""
     spans: list[Span] = []
     position = 0
-    while (found := _spans().search(folded, position)) is not None:
-        span = _with_end_of_range(found, folded)
+    while (found := _text_grammar().search(folded, position)) is not None:
+        span = _add_range_end(found, folded)
         position = (span.to or span).end
-        merged = _merged(spans[-1], span, folded) if spans else None
+        merged = _merge(spans[-1], span, folded) if spans else None
         spans[-1 if merged else len(spans) :] = [merged or span]
     return spans
 
 
 def find_reminder_spans(folded: str) -> list[Span]:
-    """The times in a folded request, in order, not overlapping; the first 60 of them."""
+    """Return the times in a folded request, in order and without overlap; the first 60 of them."""
     spans: list[Span] = []
     while len(spans) < MAX_REMINDER_SPANS:
-        span = _reminder_spans().search(folded, spans[-1].end if spans else 0)
+        span = _reminder_grammar().search(folded, spans[-1].end if spans else 0)
         if span is None:
             break
         if span.kind == "counted":
@@ -440,12 +438,12 @@ def find_reminder_spans(folded: str) -> list[Span]:
     return spans
 
 
-def _with_end_of_range(span: Span, text: str) -> Span:
-    """The span with what follows it in "from March to May" or "5 мая - 8 мая"."""
+def _add_range_end(span: Span, text: str) -> Span:
+    """Extend a span by the end of its range, as in "from March to May" or "5 мая - 8 мая"."""
     first = span.preposition.partition(" ")[0]
     if span.kind != "date" and not any(first in lexicon.words(group) for group in RANGE_GROUPS):
         return span
-    end = _ends_of_ranges().match(text, span.end)
+    end = _range_end_grammar().match(text, span.end)
     if end is not None and (span.preposition or "-" in end.words["link"]):
         return replace(span, to=end)
     onwards = ONWARDS.match(text, span.end) if span.preposition == "from" else None
@@ -454,8 +452,8 @@ def _with_end_of_range(span: Span, text: str) -> Span:
     return span
 
 
-def _merged(first: Span, second: Span, text: str) -> Span | None:
-    """Two neighbours as one span, if one lies in the other; else None."""
+def _merge(first: Span, second: Span, text: str) -> Span | None:
+    """Merge two neighbours into one span if one lies in the other."""
     gap = text[first.end : second.start]
     if first.kind == "offset" and not first.within:
         moves = gap == " " and second.to is None and second.role in ("until", "after")
@@ -474,11 +472,11 @@ def _merged(first: Span, second: Span, text: str) -> Span | None:
 
 
 def _lies_in(inner: Span, outer: Span) -> bool:
-    """Whether ``outer`` says which week, month or year ``inner`` is of."""
+    """Return True if ``outer`` names the week, month or year of ``inner``."""
     if "year" in inner.words or "which" in inner.words or inner.within:
         return False
-    said = outer.words.get("unit") if outer.kind in ("named", "ago") else None
-    unit = unit_of(said) if said else None
+    word = outer.words.get("unit") if outer.kind in ("named", "ago") else None
+    unit = unit_of(word) if word else None
     if outer.kind == "year" or unit == "year":
         return inner.kind in ("date", "days") or not inner.words.keys().isdisjoint(
             ("month", "season")
@@ -488,79 +486,90 @@ def _lies_in(inner: Span, outer: Span) -> bool:
     return inner.kind == "month day" and unit == "month"
 
 
-# What the words of a span say.
-WEEKDAY_GROUPS = (
-    "time.weekday",
-    "time.weekday_short",
-    "time.weekdays_many",
-    "time.weekday_each_more",
-)
+# Values of the words in a span.
+MANY_DAYS = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)*")
+RANGE_OF_DAYS = lexicon.Expression(f" ?- ?|{THROUGH}")
 
 
 class Amount(NamedTuple):
-    """How many units: the least, the most, and whether it is meant exactly."""
+    """Number of units: minimum, maximum, and whether it is exact."""
 
-    low: int
-    high: int
+    low: float
+    high: float
     exact: bool
 
 
 def amount_of(words: str | None) -> Amount:
-    """The amount that a match of ``NUMBER`` says; without one ("через неделю") it is one."""
+    """Return the amount of a match of ``NUMBER`` or ``COUNT``; without a number it is one."""
     if words is None:
         return Amount(1, 1, True)
-    vague = lexicon.values("time.vague").get(words)
-    if vague is not None:
-        low, high = map(int, vague.split("-"))
-        return Amount(low, high, False)
-    if words[0].isdigit():
-        first, _, last = words.partition("-")
-        return Amount(int(first), int(last or first), not last)
+    digits = lexicon.values("time.vague").get(words, words)
+    if digits[0].isdigit():
+        first, _, last = digits.replace(",", ".").partition("-")
+        return Amount(float(first), float(last or first), not last)
     number = lexicon.numbers("time.counting").get(words)
     if number is None:
-        said = ["1" if word in ("a", "an") else word for word in re.split("[ -]", words)]
-        number = int(read_numbers(said)[0])
+        parts = ["1" if word in ("a", "an") else word for word in re.split("[ -]", words)]
+        number = int(read_numbers(parts)[0])
     return Amount(number, number, True)
 
 
+def length_of(words: Mapping[str, str]) -> tuple[Amount, Unit]:
+    """Return the length of time in a span: "три недели", "a couple of days", "полгода"."""
+    if half := words.get("half"):
+        number, _, unit = (lexicon.key_of("reminder.half_means", half) or "").partition(" ")
+        return Amount(int(number), int(number), True), cast(Unit, unit)
+    return amount_of(words.get("n")), unit_of(words["unit"])
+
+
 def number_in(words: str) -> int:
-    """The number of a day or an hour: ``5``, ``5-го``, ``9th``, ``пятого``, ``двадцять першого``.
+    """Return the number of a day or an hour: ``5``, ``5-го``, ``9th``, ``пятого``.
 
     Raises:
         ValueError: There is none.
     """
-    digits = re.match(r"\d+", words)
-    if digits is not None:
+    if digits := re.match(r"\d+", words):
         return int(digits[0])
     return int(read_numbers(re.split("[ -]", words), ordinals=True)[0])
 
 
 def key_in(words: str, *groups: str) -> str | None:
-    """The key under which the first of some tables lists what was said; None: none does."""
+    """Return the key that lists the words in the first table that has them."""
     return next(filter(None, (lexicon.key_of(group, words) for group in groups)), None)
 
 
 def unit_of(word: str) -> Unit:
-    """The unit of time that a word names; Ukrainian ``година`` is an hour."""
+    """Return the unit of time that a word names; Ukrainian ``година`` is an hour."""
     return cast(Unit, key_in(word, "time.unit", "time.unit_one", "time.unit_short"))
 
 
 def which_of(words: str) -> Which:
-    """What "this", "last", "next" and their like say."""
+    """Return the meaning of "this", "last", "next" and the like."""
     return cast(Which, lexicon.key_of("time.which", words) or "this")
 
 
 def day_offset(words: str) -> int | None:
-    """How many days after today a word names: -1 is yesterday; None: it names none."""
+    """Return the days from today that a word names (-1 is yesterday), or None."""
     return lexicon.numbers("time.day").get(words)
 
 
 def month_number(words: str) -> int:
-    """1 to 12 for the name of a month, also cut short."""
+    """Return 1 to 12 for the name of a month or its abbreviation."""
     return int(key_in(words.removesuffix("."), "time.month", "time.month_short") or 0)
 
 
 def weekday_number(words: str) -> int | None:
-    """0 for a form of Monday, in any of the ways to name it; None: no weekday."""
-    number = key_in(words, *WEEKDAY_GROUPS)
+    """Return 0 (Monday) to 6 for any form of a weekday's name, or None."""
+    number = key_in(
+        words, "time.weekday", "time.weekday_short", "time.weekdays_many", "time.weekday_each_more"
+    )
     return None if number is None else int(number)
+
+
+def weekdays_in(words: str) -> tuple[int, ...]:
+    """Return the weekdays, 0 to 6, of a match of ``WEEKDAYS``: a list or a range."""
+    numbers = map(weekday_number, MANY_DAYS.findall(words))
+    days = tuple(number for number in numbers if number is not None)
+    if RANGE_OF_DAYS.search(words) and len(days) == 2 and days[0] < days[1]:
+        return tuple(range(days[0], days[1] + 1))
+    return days

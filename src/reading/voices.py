@@ -1,7 +1,7 @@
-"""Whose words a message holds, and how a model is shown that.
+"""Provenance of a message's words, and how models see it.
 
-Only what a user typed himself makes facts and wishes. What he forwards, what he replies to and
-what other members of a group say is shown to the model as theirs.
+Only words that a user typed make facts and wishes. Forwarded messages, quoted messages and those
+of other group members are shown to the model as theirs.
 """
 
 import re
@@ -15,22 +15,22 @@ from src.texts import LANGUAGES, Language, detect_language, say
 Provenance = Literal["typed", "forwarded", "bot", "file"]
 
 MAX_NAME = 64  # characters; Telegram has 64 for each part of a name
-MAX_QUOTED = 500  # characters of what a message replies to: enough to know it again
-UNKNOWN = "?"  # whose name is not known
+MAX_QUOTED = 500  # characters of the replied-to message; enough to recognise it
+UNKNOWN = "?"  # name of an unknown author
 
 
 @dataclass(frozen=True)
 class Voice:
-    """Whose words a message holds.
+    """Provenance of a message's words.
 
     Attributes:
-        provenance: ``typed`` by the sender, ``forwarded`` by him, of another ``bot`` through
-            which he wrote, or of a ``file``.
-        speaker: What the sender is called, in a group.
-        origin: What the one is called whose words they are, when they are not the sender's.
-        quoted: The words to which he replies; whosever they are, not said here.
-        quoted_author_id: Who wrote these, if that is known.
-        is_private: Whether the sender wants his words remembered nowhere.
+        provenance: ``typed`` or ``forwarded`` by the sender, sent through another ``bot``, or read
+            from a ``file``.
+        speaker: Name of the sender, in a group.
+        origin: Name of the author, if that is not the sender.
+        quoted: Words that the message replies to, whoever wrote them.
+        quoted_author_id: Author of the quoted words, if known.
+        is_private: True if the sender wants the words not to be remembered.
     """
 
     provenance: Provenance = "typed"
@@ -42,12 +42,12 @@ class Voice:
 
     @property
     def is_own(self) -> bool:
-        """Whether the sender typed the words himself."""
+        """True if the sender typed the words."""
         return self.provenance == "typed"
 
     def shown(self, text: str) -> str:
-        """The message as a model reads it in the history: its marks, and no imitations of them."""
-        # In the message's own language, so that it reads the same in every turn.
+        """Return the message as a model reads it in the history: marked, imitations escaped."""
+        # In the message's own language, so that its text is the same in every turn.
         marks = lexicon.of_language("marks.message", detect_language(text))
         parts = []
         if self.speaker:
@@ -60,7 +60,7 @@ class Voice:
         return " ".join([*parts, escaped(text)])
 
     def fields(self) -> dict[str, str]:
-        """The same for a record in a block of data, where nothing can be imitated."""
+        """Return the same for a record in a block of data, where nothing can be imitated."""
         found = {"speaker": self.speaker} if self.speaker else {}
         if not self.is_own:
             found[f"{self.provenance}_from"] = self.origin or UNKNOWN
@@ -73,12 +73,12 @@ TYPED = Voice()
 
 
 def words_of(provenance: Provenance, name: str | None, language: Language) -> str:
-    """Whose words they are that the sender did not type, as users are told; else nothing.
+    """Return whose words the sender did not type, as users are told; "" for typed words.
 
     Args:
-        provenance: Of the words.
-        name: What their author is called, or their file.
-        language: Of the sentence.
+        provenance: Provenance of the words.
+        name: Name of their author or file.
+        language: Language of the sentence.
     """
     if provenance == "typed":
         return ""
@@ -88,11 +88,11 @@ def words_of(provenance: Provenance, name: str | None, language: Language) -> st
 
 
 def clean_name(name: str | None) -> str | None:
-    """A name as it is stored and shown: one line, without the signs of our marks."""
-    bare = re.sub(r"[\[\]<>{}«»“”\"\x00-\x1f:]", " ", name or "")
-    return " ".join(bare.split())[:MAX_NAME].strip() or None
+    """Return a name as stored and shown: one line, without the characters of our marks."""
+    cleaned = re.sub(r"[\[\]<>{}«»“”\"\x00-\x1f:]", " ", name or "")
+    return " ".join(cleaned.split())[:MAX_NAME].strip() or None
 
 
 def clean_quote(text: str | None) -> str | None:
-    """What is stored of the words to which a message replies."""
+    """Return the stored part of the words that a message replies to."""
     return (text or "").strip()[:MAX_QUOTED] or None

@@ -1,4 +1,4 @@
-"""Words by their lemmas: what a text is about, whom it names; and numbers."""
+"""Lemmas, content words, names and numbers of a text."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -7,27 +7,20 @@ from functools import cache, lru_cache
 
 from src.reading import lexicon
 from src.reading.relations import BY_NAME
-from src.texts.morphology import (
-    STRAIGHT,
-    WORD,
-    lemmas,
-    nominatives,
-    noun_forms,
-    parts_of_speech,
-    words,
-)
+from src.texts import morphology
+from src.texts.morphology import lemmas, noun_forms, parts_of_speech, words
 from src.texts.plain_text import flat, plain, without_yo
 
 Lemmas = frozenset[str]
 
-# What answers a word that asks for a value, as "plot 27" tells a number.
+# Values that answer a question word, as the number in "plot 27".
 VALUES: Mapping[str, re.Pattern[str] | lexicon.Expression] = {
     "lines.number": re.compile(r"\d"),
     "lines.phone": re.compile(r"\d[\d ()-]{5,}\d"),
     "lines.day": lexicon.AnyCase(r"\b(?:<time.weekday>|<time.weekdays_many>)\b"),
     "lines.place": lexicon.AnyCase(r"(?<!\w)<evidence.tells.where>"),
 }
-# What a question asks for, and what of that a text tells; whom it speaks of is no expression.
+# What a question asks for, and texts that have it; persons are found without an expression.
 ASKS, TELLS = (
     {kind: lexicon.AnyCase(rf"(?<!\w)<evidence.{part}.{kind}>(?!\w)") for kind in kinds}
     for part, kinds in (
@@ -35,100 +28,100 @@ ASKS, TELLS = (
         ("tells", ("when", "where", "many")),
     )
 )
-# What else a word may be that is also a name: "люба", "слава".
+# Other parts of speech of words that are also names: "люба", "слава".
 NO_NAME = frozenset({"VERB", "ADJF", "ADJS", "ADVB", "INTJ", "PREP", "CONJ", "NPRO"})
-MAX_ENDING = 4  # letters of an ordinal after its beginning ("перв-ого", "трет-ьего")
-MAX_DIGITS = 12  # a longer number counts no thousands
-# What a scale may grow to: of 2,000,003 thousand only the 3 is multiplied.
+MAX_ENDING = 4  # letters of an ordinal after its stem ("перв-ого", "трет-ьего")
+MAX_DIGITS = 12  # a longer number is not multiplied
+# Upper bound of the part that a scale multiplies: in 2,000,003 thousand only the 3.
 CEILINGS = {100: 1_000, 1_000: 10**6, 10**6: 10**9}
 
 
 @lru_cache(maxsize=4_000)
 def content(text: str) -> tuple[Lemmas, ...]:
-    """The content words of a text, each as the set of its possible dictionary forms."""
+    """Return the content words of a text, each as the set of its possible lemmas."""
     empty = lexicon.words("meaning.empty")
-    found = (lemmas(word) for word in words(text) if word.lower() not in empty)
-    return tuple(forms for forms in found if forms and not forms & empty)
+    lemma_sets = (lemmas(word) for word in words(text) if word.lower() not in empty)
+    return tuple(forms for forms in lemma_sets if forms and not forms & empty)
 
 
 @lru_cache(maxsize=2_000)
 def answered_values(text: str) -> Lemmas:
-    """Words of a question that are answered without being said: a number, a phone, a day."""
-    told = (word for key, one in VALUES.items() if one.search(text) for word in lexicon.words(key))
-    return frozenset[str]().union(*map(lemmas, told))
+    """Return the question words that a text answers with a value: a number, a phone, a day."""
+    hits = (word for key, one in VALUES.items() if one.search(text) for word in lexicon.words(key))
+    return frozenset[str]().union(*map(lemmas, hits))
 
 
 @lru_cache(maxsize=4_000)
 def tells_what_is_asked(text: str, question: str) -> bool | None:
-    """Whether a text tells a time, a place, a number or a person; None: it is asked for none."""
-    kind = next((kind for kind, one in ASKS.items() if one.search(question)), None)
+    """Return True if a text has the time, place, number or person in question; None if none is."""
+    kind = next((kind for kind, expression in ASKS.items() if expression.search(question)), None)
     if kind is None:
         return None
     if kind != "who":
         return TELLS[kind].search(text) is not None
-    told = list(map(parts_of_speech, (word.text for word in content_words(text))))
-    is_told = bool(people_in(text)) or any("anim" in tags for tags in told)
-    return is_told or (False if any(told) else None)  # no dictionary has names in small letters
+    all_tags = list(map(parts_of_speech, (word.text for word in content_words(text))))
+    has_person = bool(people_in(text)) or any("anim" in tags for tags in all_tags)
+    return has_person or (False if any(all_tags) else None)  # dictionaries lack lower-case names
 
 
-# What no dictionary knows is no person behind them: "on Tuesdays in the Methodist hall".
-NEAR = 40  # characters in which they stand
+# After these words an unknown word is a place: "on Tuesdays in the Methodist hall".
+NEAR = 40  # characters before the word
 PLACE = lexicon.Expression(r"(?<!\w)(?i:<people.before_place>) (?:[A-ZА-ЯЁІЇЄҐ][\w'.-]* )*$")
 
 
 @lru_cache(maxsize=2_000)
 def people_in(text: str) -> frozenset[str]:
-    """The relatives (``@brother``) and the names (``~тарас``) in a text."""
+    """Return the relatives (``@brother``) and the names (``~тарас``) in a text."""
     found: set[str] = set()
     for word in content_words(text):
         tags = parts_of_speech(word.text)
         if role := kin_of(word.text):
             found.add(f"@{role}")
-        elif (word.is_name and not tags and not _is_of_place(text, word.start)) or (
+        elif (word.is_name and not tags and not _follows_place_word(text, word.start)) or (
             "Name" in tags and tags.isdisjoint(NO_NAME) and (word.is_name or "inan" not in tags)
         ):
             found |= {f"~{form}" for form in word.lemmas}
     return frozenset(found)
 
 
-def _is_of_place(text: str, start: int) -> bool:
+def _follows_place_word(text: str, start: int) -> bool:
     return PLACE.search(text, max(0, start - NEAR), start) is not None
 
 
 def shared(one: str, other: str) -> list[Lemmas]:
-    """The content words of ``one`` that ``other`` speaks of as well."""
-    there = frozenset[str]().union(*content(other))
-    return [forms for forms in content(one) if forms & there]
+    """Return the content words of ``one`` that ``other`` has as well."""
+    others = frozenset[str]().union(*content(other))
+    return [forms for forms in content(one) if forms & others]
 
 
 def speaks_of(text: str, wanted: str) -> bool:
-    """Whether a text has all words of another in any form, or begins a word with it as it stands.
+    """Return True if a text has all words of ``wanted`` in any form, or begins a word with it.
 
-    So what is being typed finds already: "аллер" as well as "кот" in "боюсь за кота".
+    So a search as the user types works: "аллер" as well as "кот" in "боюсь за кота".
     """
-    words_of_it = content(wanted)
-    if words_of_it and len(shared(wanted, text)) == len(words_of_it):
+    wanted_words = content(wanted)
+    if wanted_words and len(shared(wanted, text)) == len(wanted_words):
         return True
     return f" {flat(wanted)}" in f" {flat(text)}"
 
 
 def people() -> dict[str, str]:
-    """The roles of people, and ``user``, by every form of the words for them.
+    """Return the roles of people, and ``user``, by every form of the words for them.
 
-    An inflected word is looked up as it stands, so that "тату" is a tattoo, and no father.
+    An inflected word is looked up as written, so that "тату" is a tattoo, not a father.
     """
     return lexicon.values("people.forms")
 
 
 @cache
 def kin() -> dict[str, str]:
-    """The roles of all others by the words for them, of most words the dictionary form."""
+    """Return the roles of all others by their words, mostly in the dictionary form."""
     forms = {form: name for form, name in people().items() if name != "user"}
     return forms | lexicon.values("people.roles")
 
 
 def kin_of(word: str) -> str | None:
-    """The role that a word names: "сестры" is ``sister``; None for other words."""
+    """Return the role that a word names ("сестры" is ``sister``), or None."""
     lower = without_yo(word.lower()).removesuffix("'s")
     roles = kin()
     if lower in roles:
@@ -144,10 +137,10 @@ SPELLINGS = (
 
 
 def same_name(one: str, other: str) -> bool:
-    """Whether two names differ in nothing but case ending, alphabet or spelling of letters.
+    """Return True if two names differ only in case ending, alphabet or transliteration.
 
-    A form that is a name itself is no ending of another one: "Валерия" is a woman, although it
-    may be a form of "Валерий". Short forms ("Саша" for Александр) may be another person.
+    A form that is itself a name is no ending of another: "Валерия" is a woman, although it could
+    be a form of "Валерий". Short forms ("Саша" for Александр) count as another person.
     """
     ones, others = words(one), words(other)
     if not 0 < len(ones) == len(others) <= MAX_WORDS:
@@ -162,50 +155,49 @@ def _same_word(one: str, other: str) -> bool:
         one == other
         or _is_form(one, other)
         or _is_form(other, one)
-        or (one.isascii() != other.isascii() and _latin(one) == _latin(other))
+        or (one.isascii() != other.isascii() and _to_latin(one) == _to_latin(other))
     )
 
 
 def _is_form(form: str, base: str) -> bool:
-    """Whether ``form`` is ``base`` in another case, and no name of its own."""
-    word, wanted = without_yo(form), without_yo(base)
-    names = nominatives(word)
-    return wanted in names and word not in names
+    """Return True if ``form`` is ``base`` in another case, and no name of its own."""
+    word, nominative = without_yo(form), without_yo(base)
+    names = morphology.nominatives(word)
+    return nominative in names and word not in names
 
 
-def _latin(word: str) -> str:
-    """The word in Latin letters, in one of the spellings that are in use."""
-    letters = _latin_letters()
-    latin = "".join(letters.get(letter, letter) for letter in word)
+def _to_latin(word: str) -> str:
+    """Return the word in Latin letters, in one canonical spelling."""
+    latin = word.translate(_latin_letters())
     for spelling, written in SPELLINGS:
         latin = latin.replace(spelling, written)
     return latin
 
 
 @cache
-def _latin_letters() -> dict[str, str]:
+def _latin_letters() -> dict[int, str]:
     tables = (table for _, table in lexicon.by_language("forms.latin"))
-    return {"'": "", "-": ""} | {one: latin for table in tables for one, latin in table.items()}
+    letters = {one: latin for table in tables for one, latin in table.items()}
+    return str.maketrans({"'": "", "-": ""} | letters)
 
 
-# Words by their lemmas: whether two texts speak of the same thing, in three languages.
+# Lemmas, to compare what texts are about in three languages.
 #
-# The search cuts words to four letters, which finds more; deleting and retiring facts need to know
-# that "карате" is no "карандаш". Cyrillic words are looked up in
-# the dictionaries of Russian and of Ukrainian, and count as equal when they share a lemma in
-# either.
+# The search cuts words to four letters, which finds more; to delete and retire facts, "карате"
+# must differ from "карандаш". Cyrillic words are looked up in the dictionaries of Russian and
+# Ukrainian and are equal if they share a lemma in either.
 
 
 @dataclass(frozen=True)
 class Word:
-    """A word of a text that says something.
+    """Content word of a text.
 
     Attributes:
-        text: As it was written, in lower case.
-        lemmas: The words of which it may be a form; for kin also ``@mother``, in any language.
-        is_name: Whether it was written with a capital letter, not only to begin a sentence.
-        start: Where it begins in the text.
-        end: Where it ends.
+        text: The word in lower case.
+        lemmas: Possible lemmas; for kin also ``@mother``, in any language.
+        is_name: True if capitalised, except by its place at the beginning of a sentence.
+        start: Start offset.
+        end: End offset.
     """
 
     text: str
@@ -216,14 +208,14 @@ class Word:
 
     @property
     def is_kin(self) -> bool:
-        """Whether it names a relative, a friend, a boss."""
+        """True if it names a relative, a friend, a boss."""
         return any(lemma.startswith("@") for lemma in self.lemmas)
 
 
 def content_words(text: str) -> list[Word]:
-    """The words of a text without those that say nothing by themselves, in order."""
+    """Return the content words of a text, in order."""
     words = []
-    for match in WORD.finditer(text.translate(STRAIGHT)):
+    for match in morphology.WORD.finditer(text.translate(morphology.STRAIGHT)):
         written = match.group()
         if forms := word_lemmas(written.lower()):
             before = text[: match.start()].rstrip(" \t«\"'(*_")
@@ -234,19 +226,19 @@ def content_words(text: str) -> list[Word]:
 
 
 def lemmas_of(text: str) -> frozenset[str]:
-    """The lemmas of all words of a text."""
+    """Return the lemmas of all words of a text."""
     return frozenset(lemma for word in content_words(text) for lemma in word.lemmas)
 
 
 @cache
 def lemmas_in(group: str) -> frozenset[str]:
-    """The lemmas of the words that a group of the lexicon lists."""
+    """Return the lemmas of the words in a group of the lexicon."""
     return lemmas_of(" ".join(lexicon.words(group)))
 
 
 @lru_cache(maxsize=256)
 def lemmas_about(relation: str) -> frozenset[str]:
-    """The lemmas of the words that name a relation of the table."""
+    """Return the lemmas of the words that name a known relation."""
     known = BY_NAME.get(relation)
     words = known.about if known else ()
     return frozenset(lemma for word in words for lemma in word_lemmas(word))
@@ -254,58 +246,57 @@ def lemmas_about(relation: str) -> frozenset[str]:
 
 @lru_cache(maxsize=50_000)
 def word_lemmas(word: str) -> frozenset[str]:
-    """The lemmas of one lower-case word; none for a word that says nothing."""
+    """Return the lemmas of one lower-case word; none for a stop word."""
     word = plain(word)
-    if word in _meaningless():
+    if word in _stop_words():
         return frozenset()
     bare = word.removesuffix("'s")
     bare = lexicon.values("forms.alike").get(bare, bare)
     forms = lemmas(bare)
     if forms & lexicon.words("meaning.empty"):
         return frozenset()
-    person = people().get(without_yo(word.removesuffix("'s")))
-    if person == "user":
+    role = people().get(without_yo(word.removesuffix("'s")))
+    if role == "user":
         return frozenset()
-    return forms | ({f"@{person}"} if person else set())
+    return forms | ({f"@{role}"} if role else set())
 
 
 @cache
-def _meaningless() -> frozenset[str]:
+def _stop_words() -> frozenset[str]:
     groups = ("search.stop_words", "meaning.fillers", "meaning.empty")
     return frozenset[str]().union(*map(lexicon.words, groups))
 
 
 def read_numbers(words: Iterable[str], *, ordinals: bool = False) -> list[str]:
-    """The words, with numbers in digits: "двадцать пять тысяч" and "25 thousand" are "25000".
+    """Return the words with numbers in digits: "двадцать пять тысяч", "25 thousand" are "25000".
 
     Args:
         words: The words of a normalised text.
-        ordinals: Read "первое" and "fifth" as well.
+        ordinals: Whether to read "первое" and "fifth" as well.
     """
-    read: list[str] = []
+    out: list[str] = []
     number: int | None = None
     scales = lexicon.numbers("numbers.scales")
     for word in words:
         if word in scales:
-            if number is None and read and read[-1].isdecimal() and len(read[-1]) <= MAX_DIGITS:
-                number = int(read.pop())
-            number = _scaled(number or 1, scales[word])
+            if number is None and out and out[-1].isdecimal() and len(out[-1]) <= MAX_DIGITS:
+                number = int(out.pop())
+            number = _scale(number or 1, scales[word])
             continue
-        part = _value(word, ordinals=ordinals)
-        # 5 fills the zero at the end of 20; 3 does not continue 2.
+        part = _number_of(word, ordinals=ordinals)
+        # 5 fills the zero at the end of 20; 3 does not extend 2.
         if number and part and number % 10 ** len(str(part)) == 0:
             number += part
             continue
         if number is not None:
-            read.append(str(number))
+            out.append(str(number))
         number = part
         if part is None:
-            read.append(word)
-    return read if number is None else [*read, str(number)]
+            out.append(word)
+    return out if number is None else [*out, str(number)]
 
 
-def _value(word: str, *, ordinals: bool) -> int | None:
-    """The number that a word says by itself."""
+def _number_of(word: str, *, ordinals: bool) -> int | None:
     value = lexicon.numbers("numbers.cardinals").get(word)
     if value is not None or not ordinals:
         return value
@@ -314,7 +305,7 @@ def _value(word: str, *, ordinals: bool) -> int | None:
     return next((known[word[:end]] for end in ends if word[:end] in known), None)
 
 
-def _scaled(number: int, scale: int) -> int:
-    """2 thousand; in 2,000,003 thousand the 3 alone is multiplied."""
+def _scale(number: int, scale: int) -> int:
+    """Multiply a number by thousand or more; in 2,000,003 thousand only the 3 is multiplied."""
     above, below = divmod(number, CEILINGS[scale])
     return above * CEILINGS[scale] + (below or 1) * scale

@@ -1,4 +1,4 @@
-"""Zones in plain words: the user's own, where they live, and that of one time of a reminder."""
+"""Time zones in plain words: the user's own, their home, and the zone of one reminder."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -10,25 +10,25 @@ from src.reading import lexicon
 from src.reading.requests import ASKING
 from src.reading.sentences import FOLD, OPENER
 
-MAX_TEXT = 400  # characters; a longer message tells other things
+MAX_TEXT = 400  # characters; a longer message has other topics
 MAX_CLAUSES = 6
 PLACE = r"(?<!\w)(?P<place>[^\s,;:!?()][^,;!?()]{0,38})"
 NAME = r"(?P<place>(?!for |the |для |про )[^\W\d][\w.'-]{2,}(?: [^\W\d][\w.'-]{2,}){0,2}?)"
 CLAUSES = re.compile(r"[.!;)\n]+(?=\s|$)|,\s+")
-# What stands beside a told zone and wants no answer: "haha kidding".
+# Words beside a stated zone that need no answer: "haha kidding".
 SMALL_TALK = lexicon.AnyCase(
     r"\W*(?:(?:<lines.opener>|<lines.takes_back>|<reminder.greeting>)(?![\w'-])\W*)*"
 )
 NAME_WORDS = 3  # of a zone named beside an hour: "San Francisco Bay"
 MAX_CANDIDATES = 3
 WORD = re.compile(r"[ (,]*([^\s,.;:!?()]+)")
-BY = lexicon.Expression(r"(?<!\w)<zones.by> ")
-TIME = lexicon.Expression(r"[ ](?P<time><zones.time>)(?!\w)\)?|\)")
+BY_ZONE = lexicon.Expression(r"(?<!\w)<zones.by> ")
+TIME_WORD = lexicon.Expression(r"[ ](?P<time><zones.time>)(?!\w)\)?|\)")
 # "Dinner time", which is no zone; "local time", which is the user's own.
-USUAL = lexicon.Expression(r"\b<zones.usual>$")
-OWN = lexicon.Expression(r"\b<zones.own>$")
-NEVER = lexicon.Expression("<zones.never>")
-# "Not Moscow but Samara": what is denied goes.
+USUAL_TIME = lexicon.Expression(r"\b<zones.usual>$")
+OWN_TIME = lexicon.Expression(r"\b<zones.own>$")
+NO_ZONE = lexicon.Expression("<zones.never>")
+# "Not Moscow but Samara": the negated place is removed.
 CORRECTED = lexicon.AnyCase(
     r" ?<zones.not> [^,.;!?\n]{1,38},? <zones.but> "
     r"|,? (?:<zones.but> )?<zones.not> [^,.;!?\n]{1,38}$"
@@ -39,9 +39,9 @@ NOT_BUT = lexicon.Expression(
     r"<zones.not> (?!<zones.in> )(?P<was>[^,.;!?\n]{2,38}?)(?:,? <zones.but> |, )(?!<zones.in> )"
     r"(?P<place>[^,.;!?\n]{2,38}?)(?: <zones.fill>){0,2}"
 )
-# "London, Ontario": a region behind a city.
+# "London, Ontario": a region after a city.
 REGION = re.compile(r", ([^\s,.;!?()\n][^,.;!?()\n]{1,30})(?=[,.;!?()\n]|$)")
-NOT = lexicon.Expression(r"<zones.not>(?![\w-])")
+NEGATED = lexicon.Expression(r"<zones.not>(?![\w-])")
 DISTANCE = re.compile(r"\d+ [^\W\d]")  # "2 hours ahead of London"
 DECORATION = re.compile(r"\W+$")
 OFFSET = re.compile(r"(?:utc|gmt|мск|msk)(?:[+-]\d{1,2})?|[+-]\d{1,2}")
@@ -49,11 +49,11 @@ OFFSET = re.compile(r"(?:utc|gmt|мск|msk)(?:[+-]\d{1,2})?|[+-]\d{1,2}")
 
 @dataclass(frozen=True)
 class ToldZone:
-    """What a message says of the user's own zone.
+    """Statement of a message about the user's own zone.
 
     Attributes:
-        zones: Those that may be meant; none where no such place is known.
-        rest: What else the message says.
+        zones: Possible zones; empty if no such place is known.
+        rest: The rest of the message.
     """
 
     zones: tuple[str, ...]
@@ -61,17 +61,17 @@ class ToldZone:
 
 
 def told_zone(text: str, own: str = "") -> ToldZone | None:
-    """The zone that a message tells or orders: "мой часовой пояс Киев"; None: it tells none.
+    """Return the zone that a message states or orders ("мой часовой пояс Киев"), or None.
 
     Args:
-        text: What the user wrote.
-        own: The zone that they told before; it may be told that it is another one.
+        text: The user's text.
+        own: The zone they stated before, which the message may correct.
     """
-    if own and (instead := _instead(text, own)):
+    if own and (instead := _corrected_zones(text, own)):
         return ToldZone(instead, "")
     if len(text) > MAX_TEXT or ("?" in text and ASKING.match(text) is None):
         return None
-    text = _joined(CORRECTED.sub(" ", ASKING.sub("", text).rstrip("?")))
+    text = _join_regions(CORRECTED.sub(" ", ASKING.sub("", text).rstrip("?")))
     clauses = [part.strip() for part in CLAUSES.split(text) if part.strip()][:MAX_CLAUSES]
     whole = [text.strip(" .,!;)\n")] if len(clauses) > 1 else []
     for clause in [*clauses, *whole]:
@@ -83,39 +83,39 @@ def told_zone(text: str, own: str = "") -> ToldZone | None:
     return None
 
 
-def _instead(text: str, own: str) -> tuple[str, ...]:
-    """The zones that a message tells instead of the user's own: "not Denver but Chicago"."""
+def _corrected_zones(text: str, own: str) -> tuple[str, ...]:
+    """Return the zones stated in place of the user's own: "not Denver but Chicago"."""
     folded = text[:MAX_TEXT].translate(FOLD).lower().rstrip(" .,!;)\n")
-    told = NOT_BUT.fullmatch(folded, OPENER.behind(folded))
-    if told is None or own not in find_time_zones(told["was"]):
+    match = NOT_BUT.fullmatch(folded, OPENER.behind(folded))
+    if match is None or own not in find_time_zones(match["was"]):
         return ()
-    return tuple(find_time_zones(told["place"]))
+    return tuple(find_time_zones(match["place"]))
 
 
 def home_zones(text: str) -> list[str]:
-    """The zones of where a message says that the user lives now: "moved to Lisbon"."""
+    """Return the zones of the place to which the user has moved: "moved to Lisbon"."""
     if len(text) > MAX_TEXT or "?" in text:
         return []
-    clauses = CLAUSES.split(_joined(text))[:MAX_CLAUSES]
+    clauses = CLAUSES.split(_join_regions(text))[:MAX_CLAUSES]
     return next((zones for clause in clauses if (zones := _zones_in("home", clause.strip()))), [])
 
 
-def _joined(text: str) -> str:
-    return REGION.sub(lambda found: f" {found[1]}" if is_region(found[1]) else found[0], text)
+def _join_regions(text: str) -> str:
+    return REGION.sub(lambda match: f" {match[1]}" if is_region(match[1]) else match[0], text)
 
 
 def _zones_in(kind: str, clause: str) -> list[str] | None:
-    """The zones of the place that a clause names; None: it is no such clause."""
+    """Return the zones of the place in a clause; None if it is no such clause."""
     folded = clause.translate(FOLD).lower()
-    begin = OPENER.behind(folded)
-    matches = (p.fullmatch(folded) or p.fullmatch(folded, begin) for p in _patterns(kind))
-    found = [_zones_of(match["place"]) for match in matches if match is not None]
-    return next(filter(None, found), found[0] if found else None)
+    start = OPENER.behind(folded)
+    matches = (p.fullmatch(folded) or p.fullmatch(folded, start) for p in _patterns(kind))
+    zones_of_matches = [_zones_of(match["place"]) for match in matches if match is not None]
+    return next(filter(None, zones_of_matches), zones_of_matches[0] if zones_of_matches else None)
 
 
 def _zones_of(place: str) -> list[str] | None:
-    """The zones of a place; None where it is denied, none where only its distance is said."""
-    if NOT.match(place):
+    """Return the zones of a place: None if it is negated, none if only a distance is given."""
+    if NEGATED.match(place):
         return None
     return [] if DISTANCE.match(place) else find_time_zones(DECORATION.sub("", place))
 
@@ -129,50 +129,48 @@ def _patterns(kind: str) -> list[re.Pattern[str]]:
 def zone_beside(
     folded: str, spans: Sequence[tuple[int, int]]
 ) -> tuple[int, int, str | None] | None:
-    """Where a text names the zone of its hour, and which: "в 9 по Киеву", "9 am London time".
+    """Return the position and zone of a zone beside an hour: "в 9 по Киеву", "9 am London time".
 
-    It is empty for the user's own ("local time"), and None where no such place is known.
+    The zone is empty for the user's own ("local time"), and None if no such place is known.
 
     Args:
         folded: The text, in lower case.
-        spans: Where in it a time, or the order to remind, stands.
+        spans: Positions of the times and of the order to remind.
     """
     starts, ends = {start for start, _ in spans}, {end for _, end in spans}
-    inside = {place for start, end in spans for place in range(start, end)}
+    taken = {position for start, end in spans for position in range(start, end)}
     unknown, letters = None, lexicon.values("settings.letters")
-    for begin, place, named in _candidates(folded, sorted(ends)):
-        for end, words in _names(folded, place):
-            if not inside.isdisjoint(range(place, end)):
+    for start, position, named in _zone_positions(folded, sorted(ends)):
+        for end, words in _one_to_three_words(folded, position):
+            if not taken.isdisjoint(range(position, end)):
                 break
-            suffix = TIME.match(folded, end)
+            suffix = TIME_WORD.match(folded, end)
             is_plain = bool(named or OFFSET.fullmatch(words) or words in letters)
-            behind = suffix.end() if suffix else end
-            is_before = suffix is not None and behind + 1 in starts
-            if not (is_before or begin in ends) or NEVER.match(words):
+            end_of_zone = suffix.end() if suffix else end
+            is_before = suffix is not None and end_of_zone + 1 in starts
+            if not (is_before or start in ends) or NO_ZONE.match(words):
                 continue
             if (suffix or is_plain) and (zones := find_time_zones(words)):
-                return begin, behind, zones[0]
-            says_time = suffix is not None and suffix["time"] and (named or words.isascii())
-            if (says_time or " " in named) and not USUAL.search(words):
-                unknown = unknown or (begin, behind, "" if OWN.search(words) else None)
+                return start, end_of_zone, zones[0]
+            is_time = suffix is not None and suffix["time"] and (named or words.isascii())
+            if (is_time or " " in named) and not USUAL_TIME.search(words):
+                unknown = unknown or (start, end_of_zone, "" if OWN_TIME.search(words) else None)
             if suffix:
                 break
     return unknown
 
 
-def _candidates(folded: str, ends: Sequence[int]) -> Iterator[tuple[int, int, str]]:
-    """Where a zone may stand: behind a preposition (and which), or right behind a time."""
-    named = [(max(0, m.start() - 1), m.end(), m[0].strip()) for m in BY.finditer(folded)]
-    yield from named[:MAX_CANDIDATES]
+def _zone_positions(folded: str, ends: Sequence[int]) -> Iterator[tuple[int, int, str]]:
+    """Yield (start, start of the name, preposition) after prepositions and right after times."""
+    after = [(max(0, m.start() - 1), m.end(), m[0].strip()) for m in BY_ZONE.finditer(folded)]
+    yield from after[:MAX_CANDIDATES]
     yield from [(end, end, "") for end in ends][:MAX_CANDIDATES]
 
 
-def _names(folded: str, place: int) -> Iterator[tuple[int, str]]:
-    """One, two and three words from a place on, with where they end."""
-    end, words = place, []
+def _one_to_three_words(folded: str, position: int) -> Iterator[tuple[int, str]]:
+    end, words = position, []
     for _ in range(NAME_WORDS):
-        match = WORD.match(folded, end)
-        if match is None:
+        if (match := WORD.match(folded, end)) is None:
             return
         words.append(match[1])
         end = match.end()

@@ -62,9 +62,9 @@ async def main():
         preparing = asyncio.create_task(core.prepare_readers())
         await asyncio.sleep(0)
         assert threading.active_count() == 1
-    assert times._reminder_spans.cache_info().currsize == 0
+    assert times._reminder_grammar.cache_info().currsize == 0
     await preparing
-    assert times._reminder_spans.cache_info().currsize == 1
+    assert times._reminder_grammar.cache_info().currsize == 1
 
 asyncio.run(main())
 """)

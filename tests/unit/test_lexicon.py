@@ -110,7 +110,7 @@ def test_importing_reads_no_words() -> None:
     script = (
         "import src.reading.reminder_phrases, src.memory.forget_matching, src.reading.gate\n"
         "from src.reading import lexicon\n"
-        "assert lexicon._files.cache_info().currsize == 0"
+        "assert lexicon._load_files.cache_info().currsize == 0"
     )
     subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=True)
 

@@ -1,9 +1,9 @@
-"""The words of each language, as data: ``ru.toml``, ``uk.toml``, ``en.toml`` in this folder.
+"""Words of each language, as data: ``ru.toml``, ``uk.toml``, ``en.toml`` in this folder.
 
 A file holds groups of words and phrases (``[forget] verbs = […]`` is ``forget.verbs``) in a
-notation that the top of ``en.toml`` explains. A group is what all languages together list in it,
-since people mix them; what a language lacks, it leaves out. The files are read when the first
-group is asked for, and each expression is compiled when it is first used.
+notation explained at the top of ``en.toml``. A group is the union of all languages, since people
+mix them; a language may omit a group. The files are read at the first use of a group, and each
+expression is compiled at its first use.
 """
 
 import re
@@ -14,24 +14,24 @@ from pathlib import Path
 from typing import Any, Self
 
 FOLDER = Path(__file__).parent
-FIRST = ("ru", "uk", "en")  # in this order their words are tried
-# Parts of the notation; ``/…/`` is a regular expression as it stands.
+FIRST = ("ru", "uk", "en")  # the order in which their words are tried
+# Parts of the notation; ``/…/`` is a verbatim regular expression.
 TOKEN = re.compile(
     r"/(?P<raw>[^/]+)/|<(?:(?P<part>\w+)=)?(?P<group>[\w.]+)>|(?P<sign>[*+{|}\[\]…])|(?P<text>.)"
 )
 SIGNS = {"*": r"\w*", "+": r"\w+", "{": "(?:", "|": "|", "}": ")", "[": "(?:", "]": ")?",
          "…": r"\b.{0,30}\b"}  # fmt: skip
 RAW = re.compile("/[^/]+/")
-# An apostrophe that people leave out as they type: "п'ять", "don't".
+# Apostrophes that are often omitted in typing: "п'ять", "don't".
 LEFT_OUT = re.compile(r"(?<=[а-яіїєґ])'(?=[а-яіїєґ{])|(?<=n)'(?=t\b)")
 PIECE = re.compile(r"(?<!\?P)<(\w+)>")
 ONE_LETTER = re.compile(r"\(\?:(\w(?:\|\w)+)\)")  # a choice of letters is quicker as a set
-# Of an expression to a group, of a table of numbers also to some of them: <numbers.ordinals:1-30>.
+# Reference to a group, or to a range of a table of numbers: <numbers.ordinals:1-30>.
 REFERENCE = re.compile(r"(?<!\?P)<(\w+(?:\.\w+)+)(?::(\d+)-(\d+))?>")
 
 
 class Expression:
-    """A regular expression with groups in it, ``<forget.verbs>``, compiled at its first use.
+    """Regular expression with groups in it, ``<forget.verbs>``, compiled at its first use.
 
     Its methods are those of ``re.Pattern``, and ``behind``.
     """
@@ -45,93 +45,93 @@ class Expression:
     split: Callable[..., list[str]]
 
     def __init__(self, source: str, flags: int = 0) -> None:
-        """Keep the expression; nothing is read or compiled yet.
+        """Store the expression without compiling it.
 
         Args:
-            source: As ``re`` has it, with names of groups.
-            flags: Of ``re``.
+            source: Source for ``re``, with names of groups.
+            flags: Flags for ``re``.
         """
         self.source, self.flags = source, flags
 
     @cached_property
     def compiled(self) -> re.Pattern[str]:
-        """The expression with the words of all languages."""
+        """Compiled expression with the words of all languages."""
         return re.compile(expanded(self.source), self.flags)
 
     def __getattr__(self, name: str) -> Any:
-        """A method of the compiled expression; found once, it is an attribute."""
-        found = getattr(self.compiled, name)
-        setattr(self, name, found)
-        return found
+        """Return a method of the compiled expression and cache it as an attribute."""
+        method = getattr(self.compiled, name)
+        setattr(self, name, method)
+        return method
 
-    def behind(self, text: str, place: int = 0) -> int:
-        """Where what it matches at a place ends; the place itself where it matches nothing."""
-        found = self.match(text, place)
-        return found.end() if found else place
+    def behind(self, text: str, position: int = 0) -> int:
+        """Return the end of the match at a position, or the position itself without a match."""
+        match = self.match(text, position)
+        return match.end() if match else position
 
 
 class AnyCase(Expression):
-    """An expression that takes capital letters for small ones."""
+    """Expression that ignores case."""
 
     def __init__(self, source: str) -> None:
-        """Keep the expression; ``source`` is as ``Expression`` has it."""
+        """Store the expression; ``source`` is as in ``Expression``."""
         super().__init__(source, re.IGNORECASE)
 
     @classmethod
     def each(cls, *sources: str) -> tuple[Self, ...]:
-        """An expression for each source, in their order."""
+        """Return an expression for each source, in order."""
         return tuple(map(cls, sources))
 
 
 def expanded(source: str) -> str:
-    """An expression with the groups that it names written out."""
+    """Return an expression with its references to groups replaced by their words."""
     return REFERENCE.sub(lambda name: either(name[1], name[2], name[3]), source)
 
 
 @cache
 def either(group: str, first: str | None = None, last: str | None = None) -> str:
-    """An expression for anything that a group lists; of what begins alike, the longer first.
+    """Return an expression for any entry of a group; longer entries are tried first.
 
     Args:
-        group: Its name.
-        first: Of a table of numbers, the least of those that are wanted.
-        last: The greatest.
+        group: Name of the group.
+        first: Least number, if the group is a table of numbers.
+        last: Greatest number.
     """
     if first is None or last is None:
         entries = list(_entries(group))
     else:
-        wanted = range(int(first), int(last) + 1)
-        entries = [entry for entry, number in numbers(group).items() if number in wanted]
-    longest_first = sorted(dict.fromkeys(entries), key=_length, reverse=True)
+        allowed = range(int(first), int(last) + 1)
+        entries = [entry for entry, number in numbers(group).items() if number in allowed]
+    longest_first = sorted(dict.fromkeys(entries), key=_literal_length, reverse=True)
     return f"(?:{'|'.join(map(pattern_of, longest_first))})"
 
 
-def _length(entry: str) -> int:
+def _literal_length(entry: str) -> int:
     return len(RAW.sub("", entry))
 
 
 def rules(group: str, pieces: Mapping[str, str]) -> dict[str, list[str]]:
-    """The rules of all languages by their kinds, as expressions.
+    """Return the rules of all languages by kind, as expressions.
 
     Args:
         group: A table of lists of entries.
         pieces: Expressions for the names without a dot in these entries: ``<number>``.
     """
-    found: dict[str, list[str]] = {}
+    rules_by_kind: dict[str, list[str]] = {}
     for _, table in by_language(group):
         for kind, entries in table.items():
             sources = (PIECE.sub(lambda name: pieces[name[1]], pattern_of(e)) for e in entries)
-            found.setdefault(kind, []).extend(map(expanded, sources))
-    return found
+            rules_by_kind.setdefault(kind, []).extend(map(expanded, sources))
+    return rules_by_kind
 
 
 def pattern_of(entry: str) -> str:
-    """An entry as a regular expression."""
-    source = "".join(map(_translated, TOKEN.finditer(LEFT_OUT.sub("[']", entry))))
+    """Return an entry as a regular expression."""
+    source = "".join(map(_translate, TOKEN.finditer(LEFT_OUT.sub("[']", entry))))
     return ONE_LETTER.sub(lambda letters: f"[{letters[1].replace('|', '')}]", source)
 
 
-def _translated(token: re.Match[str]) -> str:
+def _translate(token: re.Match[str]) -> str:
     if token["raw"]:
         return token["raw"]
     if token["sign"]:
@@ -145,32 +145,32 @@ def _translated(token: re.Match[str]) -> str:
 
 @cache
 def words(group: str) -> frozenset[str]:
-    """The words, or phrases, of a group as they stand."""
+    """Return the words or phrases of a group as written."""
     return frozenset(form for entry in _entries(group) for form in _spellings(entry))
 
 
 @cache
 def values(group: str) -> dict[str, str]:
-    """What the words of a table say: ``values("numbers.cardinals")["five"]`` is ``"5"``."""
+    """Return the value of each word of a table: ``values("numbers.cardinals")["five"] == "5"``."""
     return {
         form: key
         for _, table in by_language(group)
         for key, listed in table.items()
-        for word in _listed(listed)
+        for word in _as_list(listed)
         for form in _spellings(word)
     }
 
 
 @cache
 def numbers(group: str) -> dict[str, int]:
-    """The same of a table whose keys are numbers."""
+    """Return the same for a table with numeric keys."""
     return {word: int(key) for word, key in values(group).items()}
 
 
 @lru_cache(maxsize=4_000)
-def key_of(group: str, said: str) -> str | None:
-    """The key of a table under which stands what was said; None: under none."""
-    return next((key for key, one in _keys(group) if one.fullmatch(said)), None)
+def key_of(group: str, text: str) -> str | None:
+    """Return the key of the first entry of a table that matches, or None."""
+    return next((key for key, one in _keys(group) if one.fullmatch(text)), None)
 
 
 @cache
@@ -179,56 +179,53 @@ def _keys(group: str) -> list[tuple[str, re.Pattern[str]]]:
         (key, re.compile(pattern_of(entry)))
         for _, table in by_language(group)
         for key, listed in table.items()
-        for entry in _listed(listed)
+        for entry in _as_list(listed)
     ]
 
 
 def by_language(group: str) -> list[tuple[str, Any]]:
-    """What each language that has a group says in it, by the code of the language.
+    """Return what each language has in a group, with the language code.
 
     Raises:
         KeyError: No language has it.
     """
-    found: list[tuple[str, Any]] = list(_files().items())
+    contents: list[tuple[str, Any]] = list(_load_files().items())
     for name in group.split("."):
-        found = [(code, told[name]) for code, told in found if name in told]
-    if not found:
+        contents = [(code, content[name]) for code, content in contents if name in content]
+    if not contents:
         raise KeyError(f"no language has the group {group}")
-    return found
+    return contents
 
 
 def of_language(group: str, language: str, default: Any = None) -> Any:
-    """What one language says in a group; the default where it has none."""
+    """Return what one language has in a group, or the default."""
     return dict(by_language(group)).get(language, default)
 
 
 def _entries(group: str) -> Iterator[str]:
-    for _, told in by_language(group):
-        parts = told.values() if isinstance(told, dict) else [told]
+    for _, content in by_language(group):
+        parts = content.values() if isinstance(content, dict) else [content]
         for part in parts:
-            yield from _listed(part)
+            yield from _as_list(part)
 
 
 def _spellings(word: str) -> set[str]:
-    """A word as it is written, and as it is typed without its apostrophe."""
+    """Return a word as written and as typed without its apostrophe."""
     return {word, LEFT_OUT.sub("", word)}
 
 
-def _listed(told: str | list[str]) -> list[str]:
-    """A list of phrases, or the words of a text."""
-    return told.split() if isinstance(told, str) else told
+def _as_list(content: str | list[str]) -> list[str]:
+    return content.split() if isinstance(content, str) else content
 
 
 @cache
-def _files() -> dict[str, dict[str, Any]]:
-    """All languages, by their codes."""
+def _load_files() -> dict[str, dict[str, Any]]:
     return {
         path.stem: tomllib.loads(path.read_text(encoding="utf-8"))
-        for path in sorted(FOLDER.glob("*.toml"), key=_place)
+        for path in sorted(FOLDER.glob("*.toml"), key=_sort_key)
     }
 
 
-def _place(path: Path) -> tuple[int, str]:
-    """Those of ``FIRST`` in its order, others behind them."""
-    place = FIRST.index(path.stem) if path.stem in FIRST else len(FIRST)
-    return place, path.stem
+def _sort_key(path: Path) -> tuple[int, str]:
+    index = FIRST.index(path.stem) if path.stem in FIRST else len(FIRST)
+    return index, path.stem
