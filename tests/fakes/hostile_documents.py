@@ -1,4 +1,4 @@
-"""Files that are broken or mean harm: by kind, each with a name for it. More than 50 of a kind."""
+"""Broken and malicious files by kind and name, more than 50 of each kind."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ QUADRATIC = f'<!DOCTYPE x [<!ENTITY a "{"ha" * 50_000}">]>'
 
 
 def hostile_files(secret: str) -> dict[str, Files]:
-    """Hostile files by kind. Those that can name a file name ``secret``."""
+    """Return hostile files by kind; those that can reference a file reference ``secret``."""
     return {
         "pdf": pdf_files(),
         "docx": word_files(secret),
@@ -57,7 +57,7 @@ def hostile_files(secret: str) -> dict[str, Files]:
 
 
 def damaged(whole: bytes, *, cuts: int = 10, flips: int = 10) -> Files:
-    """A file cut off at many places, with bytes changed, and with a piece in the middle gone."""
+    """Return damaged copies of a file: truncated, with changed bytes, without its middle."""
     files = {f"cut at {n}/{cuts}": whole[: len(whole) * n // cuts] for n in range(cuts)}
     files["without its last byte"] = whole[:-1]
     for seed in range(flips):
@@ -74,7 +74,7 @@ def damaged(whole: bytes, *, cuts: int = 10, flips: int = 10) -> Files:
 
 
 def pdf_files() -> Files:
-    """PDFs that break, run, or go round in circles."""
+    """Return PDFs that are broken, active or cyclic."""
     whole = pdf_file([["Договор", "Їжак"], ["Second page"]])
     catalogue, pages = (
         b"<< /Type /Catalog /Pages 2 0 R >>",
@@ -163,7 +163,7 @@ def pdf_files() -> Files:
 
 
 def word_files(secret: str) -> Files:
-    """Word's and PowerPoint's files."""
+    """Return hostile Word and PowerPoint files."""
     whole = word_file(["Договор аренды", "Їжак і ґанок"], [["a", "b"], ["c", "d"]])
     slides = slides_file([["Слайд"], ["Другий"]])
     text = word_paragraph("text")
@@ -225,7 +225,7 @@ def word_files(secret: str) -> Files:
 
 
 def excel_files(secret: str) -> Files:
-    """Excel's files."""
+    """Return hostile Excel files."""
     whole = excel_file({"Лист": [["Сумма", 1.5], ["Їжак", "=1+1"]], "Другий": [["x"]]})
     entity = f'<!DOCTYPE x [<!ENTITY x SYSTEM "file://{secret}">]>'
     text = '<row r="1"><c r="A1" t="inlineStr"><is><t>{}</t></is></c></row>'
@@ -281,7 +281,7 @@ def excel_files(secret: str) -> Files:
 
 
 def text_files(secret: str) -> Files:
-    """Texts, tables and pages, and what is named so but is none."""
+    """Return hostile texts, tables and web pages, and binary files under such names."""
     chance = random.Random(6)
     page = "<!doctype html><title>т</title><p>Їжак<table><tr><td>1<td>2</table>".encode()
     laughs = f"<svg>&a11;{secret}</svg>"
@@ -335,7 +335,7 @@ def text_files(secret: str) -> Files:
 
 
 def archives() -> Files:
-    """Archives: bombs, liars, and those that are no Office file."""
+    """Return archives: bombs, ones with wrong headers, and ones that are no Office file."""
     word = word_file(["text"])
     text = word_xml(word_paragraph("text"))
     stored = archive({"a.txt": "text"}, zipfile.ZIP_STORED)

@@ -1,6 +1,6 @@
-"""What providers bill as cached, by their published rules; the loopback models report it.
+"""Prompt caches that bill by the providers' published rules, for the loopback models.
 
-Tokens are counted by a function of the text; whoever wants real ones passes a tokenizer.
+Tokens are counted by a function of the text; pass a tokenizer for real counts.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ Count = Callable[[str], int]
 
 
 def quarter(text: str) -> int:
-    """A token for every four characters."""
+    """Return one token per four characters, rounded up."""
     return -(-len(text) // 4)
 
 
 @dataclass(frozen=True)
 class Billed:
-    """The tokens of a prompt: read from the cache, written to it, and neither."""
+    """Tokens of a prompt: read from the cache, written to it, and uncached."""
 
     read: int
     written: int
@@ -31,16 +31,17 @@ class Billed:
 
     @property
     def total(self) -> int:
-        """All of them."""
+        """Sum of all tokens."""
         return self.read + self.written + self.fresh
 
 
 class AnthropicCache:
     """https://docs.anthropic.com/en/docs/build-with-claude/prompt-caching, as of 2026.
 
-    The prompt is a row of blocks: tools, system, messages. What stands before a mark is kept when
-    it has ``least`` tokens, for five minutes after its last use. A mark finds what was kept at
-    its own block and at the twenty before it. At most four marks, none on an empty text.
+    The prompt is a sequence of blocks: tools, system, messages. A prefix that ends at a mark is
+    cached for five minutes after its last use if it has ``least`` tokens. A mark matches prefixes
+    cached at its own block and at the twenty blocks before it. A request may have at most four
+    marks, none on an empty text.
     """
 
     LOOK_BACK = 20
@@ -56,7 +57,7 @@ class AnthropicCache:
         self._kept: dict[str, float] = {}
 
     def problem(self, request: Json) -> str:
-        """Why the API refuses the request; empty when it does not."""
+        """Return the error message for an invalid request, else an empty string."""
         marks = [block for _, block in anthropic_blocks(request) if "cache_control" in block]
         if len(marks) > self.MARKS:
             return f"A maximum of 4 blocks with cache_control may be provided. Found {len(marks)}."
@@ -67,7 +68,7 @@ class AnthropicCache:
         return ""
 
     def bill(self, request: Json) -> Billed:
-        """What the prompt costs, and from now on what it began with is kept."""
+        """Return the cost of a prompt, and cache its marked prefixes."""
         blocks = list(anthropic_blocks(request))
         hashes, lengths, digest, length = [], [], hashlib.sha256(), 0
         for place, block in blocks:
@@ -88,7 +89,7 @@ class AnthropicCache:
                     self._kept[hashes[place]] = now + self.LIFETIME
                     read = max(read, lengths[place])
                     break
-        for mark in marks:  # only now: a call finds what earlier ones have left
+        for mark in marks:  # after the lookup: a call only matches prefixes of earlier calls
             written = lengths[mark]
             self._kept[hashes[mark]] = now + self.LIFETIME
         written = max(0, written - read)
@@ -96,7 +97,7 @@ class AnthropicCache:
 
 
 def anthropic_blocks(request: Json) -> Iterator[tuple[str, Json]]:
-    """The blocks of a request in the order in which they are kept, each with where it stands."""
+    """Yield (place, block) of a request in the order of caching."""
     for tool in request.get("tools", ()):
         yield "tools", tool
     system = request.get("system") or ()
@@ -113,10 +114,10 @@ def anthropic_blocks(request: Json) -> Iterator[tuple[str, Json]]:
 
 
 class GoogleCache:
-    """https://ai.google.dev/gemini-api/docs/caching, as of 2026: contents under a name.
+    """https://ai.google.dev/gemini-api/docs/caching, as of 2026: named cached contents.
 
-    They hold system instruction, tools, and contents, at least ``least`` tokens of them, until
-    they expire. A request that names them must not have any of its own but contents.
+    They hold a system instruction, tools and contents, at least ``least`` tokens in total, until
+    they expire. A request that names them may only add contents.
     """
 
     def __init__(
@@ -128,7 +129,7 @@ class GoogleCache:
         self.kept: dict[str, Json] = {}
 
     def tokens(self, parts: Json) -> int:
-        """Of the fields of a request or of contents that are read by the model."""
+        """Count the tokens of a request or of cached contents that the model reads."""
         said = [
             readable(parts[name]) for name in ("systemInstruction", "contents") if name in parts
         ]
@@ -136,7 +137,7 @@ class GoogleCache:
         return sum(map(self._count, [*said, tools]))
 
     def create(self, body: Json) -> tuple[int, Json]:
-        """The status and the body of the answer to POST cachedContents."""
+        """Handle POST cachedContents; returns status and body of the response."""
         tokens = self.tokens(body)
         if tokens < self._least:
             text = f"Cached content is too small. total_token_count={tokens}, "
@@ -146,7 +147,7 @@ class GoogleCache:
         return 200, self.extend(name, body["ttl"])
 
     def extend(self, name: str, ttl: str) -> Json:
-        """Keep it for so long from now; what the API says about it."""
+        """Set the expiry of cached contents relative to now, and return their metadata."""
         kept = self.kept[name]
         kept["until"] = self.now() + float(ttl.removesuffix("s"))
         moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(kept["until"]))
@@ -158,12 +159,12 @@ class GoogleCache:
         }
 
     def find(self, name: str) -> Json | None:
-        """What is kept under a name and has not expired."""
+        """Return unexpired cached contents by name."""
         kept = self.kept.get(name)
         return kept if kept is not None and kept["until"] > self.now() else None
 
     def problem(self, request: Json) -> tuple[int, str]:
-        """Why the API refuses a request: status and text; 0 when it does not."""
+        """Return status and message for an invalid request; status 0 for a valid one."""
         if request["contents"][0].get("role", "user") != "user":
             return 400, "Please ensure that multiturn requests begin with a user turn."
         name = request.get("cachedContent")
@@ -179,20 +180,20 @@ class GoogleCache:
         return 0, ""
 
     def bill(self, request: Json) -> Billed:
-        """What the prompt costs; what is cached without being asked for is not in it."""
+        """Return the cost of a prompt; implicit caching is not modelled."""
         kept = self.find(request.get("cachedContent") or "")
         return Billed(kept["tokens"] if kept else 0, 0, self.tokens(request))
 
 
 def google_error(status: int, message: str) -> Json:
-    """An error as Google's APIs report it."""
+    """Return an error in Google's format."""
     names = {400: "INVALID_ARGUMENT", 403: "PERMISSION_DENIED", 404: "NOT_FOUND",
              429: "RESOURCE_EXHAUSTED", 500: "INTERNAL", 503: "UNAVAILABLE"}  # fmt: skip
     return {"error": {"code": status, "message": message, "status": names.get(status, "UNKNOWN")}}
 
 
 def readable(value: Any) -> str:
-    """All that a model reads of a part of a request."""
+    """Return all text in a part of a request that the model reads."""
     if isinstance(value, dict):
         fields = (v for k, v in value.items() if k != "cache_control")
         return " ".join(filter(None, map(readable, fields)))
