@@ -191,7 +191,7 @@ class Scene:
 
     def check(self) -> Counter[str]:
         """Return the number of violations by kind."""
-        wrong: Counter[str] = Counter()
+        violations: Counter[str] = Counter()
         facts: dict[int, set[int]] = {}
         for user, number, text, said_to in self.rig.rows(
             "SELECT f.telegram_user_id, f.id, f.text, c.telegram_user_id FROM facts f"
@@ -200,18 +200,18 @@ class Scene:
             " LEFT JOIN conversations c ON c.id = m.conversation_id"
         ):
             facts.setdefault(user, set()).add(number)
-            wrong["foreign"] += text != self.words(user) or said_to != user
+            violations["foreign"] += text != self.words(user) or said_to != user
         for user in self.users:
             user_facts = facts.get(user, set())
             expected = 0 if user in self.erased else 1
-            wrong["lost"] += len(user_facts) < expected
-            wrong["double"] += len(user_facts) > expected
-        wrong["waiting"] += len(
+            violations["lost"] += len(user_facts) < expected
+            violations["double"] += len(user_facts) > expected
+        violations["waiting"] += len(
             self.rig.rows("SELECT 1 FROM batch_requests WHERE status = 'waiting'")
         )
         for server in self.servers.values():
-            wrong["left at the provider"] += server.holds("Барсик")
-        return +wrong
+            violations["left at the provider"] += server.holds("Барсик")
+        return +violations
 
     def erase(self, user: int) -> None:
         """Erase a user."""
@@ -252,21 +252,21 @@ class Scene:
 
 def misfortunes(scene: Scene) -> None:
     """Inject random faults between two steps."""
-    dice = scene.random
+    rng = scene.random
     for name, server in scene.servers.items():
-        if dice.random() < scene.share:
-            method = dice.choice(["GET", "POST", "DELETE"])
+        if rng.random() < scene.share:
+            method = rng.choice(["GET", "POST", "DELETE"])
             part = "Batch" if name == "google" and method == "POST" else "batch"
-            failure = (method, part, dice.choice(STATUSES), dice.random() < 0.5)
+            failure = (method, part, rng.choice(STATUSES), rng.random() < 0.5)
             server.failures = [failure]
-    if dice.random() < scene.share:
-        scene.clock.left = dice.randrange(1, 200)
-    if dice.random() < scene.share:
-        name = dice.choice([*scene.servers, "immediate"])
+    if rng.random() < scene.share:
+        scene.clock.left = rng.randrange(1, 200)
+    if rng.random() < scene.share:
+        name = rng.choice([*scene.servers, "immediate"])
         scene.rig.set(memory_extraction_provider=name if name != "immediate" else "openai")
     left = [user for user in scene.users if user not in scene.erased]
-    if len(left) > 1 and dice.random() < scene.share:
-        scene.erase(dice.choice(left))
+    if len(left) > 1 and rng.random() < scene.share:
+        scene.erase(rng.choice(left))
 
 
 @asynccontextmanager

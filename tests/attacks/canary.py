@@ -78,13 +78,13 @@ class Result:
 
 def answer(request: ChatRequest) -> Reply | str:
     """Reply as a model that follows instructions and repeats what it reads."""
-    read = str(request.raw)
-    words = sorted({word for word in read.replace("\\", " ").split() if word.startswith(MARK)})
-    seen = " ".join(words[-3:])
+    prompt = str(request.raw)
+    words = sorted({word for word in prompt.replace("\\", " ").split() if word.startswith(MARK)})
+    newest = " ".join(words[-3:])
     choice = request.raw.get("tool_choice")
     if isinstance(choice, dict):
         quote = f"люблю {words[-1]}" if words else "люблю чай"
-        facts = [{"text": quote, "quote": quote}] if quote in read else []
+        facts = [{"text": quote, "quote": quote}] if quote in prompt else []
         return Reply(tool_calls=[(choice["function"]["name"], {"facts": facts})])
     text = request.last_user_text
     if request.messages[-1]["role"] == "user":
@@ -94,7 +94,7 @@ def answer(request: ChatRequest) -> Reply | str:
             return Reply(tool_calls=[("save_user_fact", saved)])
         if text.startswith("Найди: "):
             return Reply(tool_calls=[("search_memory", {"query": what})])
-    return f"Вот: {seen} [1]" if words else "Хорошо."
+    return f"Вот: {newest} [1]" if words else "Хорошо."
 
 
 @dataclass
@@ -364,14 +364,16 @@ async def erase_person(world: World, result: Result) -> None:
         await asyncio.sleep(0.05 * world.chance.random())
     await world.rig.client.run(ErasureRepository(world.rig.client).erase, ANNA)
     await asyncio.gather(*turns)
-    left = world.held()
+    remaining = world.held()
     for (row,) in query(world.dsn, "SELECT id FROM telegram_updates WHERE handled_at IS NULL"):
         await world.handle(row)
     await world.digest()
-    result.left += sorted(left | world.held())
+    result.left += sorted(remaining | world.held())
     spoken = {m["message_id"] for m in world.messages if is_own_of_boris(m)}
-    kept = query(world.dsn, "SELECT count(*) FROM messages WHERE content LIKE '%%qzb%%'")
-    result.lost += bool(spoken) and kept == [(0,)]
+    messages_of_others = query(
+        world.dsn, "SELECT count(*) FROM messages WHERE content LIKE '%%qzb%%'"
+    )
+    result.lost += bool(spoken) and messages_of_others == [(0,)]
 
 
 def is_own_of_boris(message: Json) -> bool:

@@ -39,21 +39,17 @@ FORMS = (
 )
 
 
-def make_password(luck: random.Random) -> str:
+def make_password(rng: random.Random) -> str:
     """Return a random password with special characters between its pieces."""
-    pieces = [
-        "".join(luck.choices(LETTERS, k=luck.randint(4, 9))) for _ in range(luck.randint(1, 4))
-    ]
-    return "".join(
-        piece + "".join(luck.choices(SPECIAL, k=luck.randint(0, 2))) for piece in pieces
-    )
+    pieces = ["".join(rng.choices(LETTERS, k=rng.randint(4, 9))) for _ in range(rng.randint(1, 4))]
+    return "".join(piece + "".join(rng.choices(SPECIAL, k=rng.randint(0, 2))) for piece in pieces)
 
 
-def make_url(luck: random.Random, password: str) -> str:
+def make_url(rng: random.Random, password: str) -> str:
     """Return a URL in a random form."""
-    odd = luck.choice([password, "requir", "require", "70000", "", "-c x=y", "%zz"])
-    user = luck.choice(["u", "pomni", password, ""])
-    return luck.choice(FORMS).format(user=user, password=password, odd=odd)
+    odd = rng.choice([password, "requir", "require", "70000", "", "-c x=y", "%zz"])
+    user = rng.choice(["u", "pomni", password, ""])
+    return rng.choice(FORMS).format(user=user, password=password, odd=odd)
 
 
 def leaked(password: str, output: str) -> str | None:
@@ -91,12 +87,12 @@ def alone(variables: dict[str, str]) -> Iterator[io.StringIO]:
 
 def attack(n: int, seed: int) -> dict[str, object]:
     """Start the bot with ``n`` URLs; returns the report."""
-    luck = random.Random(seed)
+    rng = random.Random(seed)
     statuses: dict[str, int] = {}
     leaks: list[str] = []
     for number in range(n):
-        password = make_password(luck)
-        url = make_url(luck, password)
+        password = make_password(rng)
+        url = make_url(rng, password)
         if "\0" in url:
             continue
         variables = {"DATABASE_URL": url, "LOG_LEVEL": "DEBUG"}

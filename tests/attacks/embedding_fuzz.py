@@ -69,51 +69,51 @@ def by_category() -> dict[str, str]:
 
 def one_of(kind: str) -> Draw:
     """Return a function that draws a character of a kind."""
-    return lambda dice: dice.choice(characters(kind))
+    return lambda rng: rng.choice(characters(kind))
 
 
-def any_character(dice: random.Random) -> str:
+def any_character(rng: random.Random) -> str:
     """Draw any code point, including surrogates."""
-    return chr(dice.randrange(sys.maxunicode + 1))
+    return chr(rng.randrange(sys.maxunicode + 1))
 
 
-def emoji(dice: random.Random) -> str:
+def emoji(rng: random.Random) -> str:
     """Draw a sequence of people, skin tones and flags with a random joiner."""
-    parts = [chr(dice.randrange(0x1F1E6, 0x1FAFF)) for _ in range(dice.randrange(1, 7))]
-    return dice.choice(("\u200d", "\ufe0f\u200d", "\ufe0f", "")).join(parts)
+    parts = [chr(rng.randrange(0x1F1E6, 0x1FAFF)) for _ in range(rng.randrange(1, 7))]
+    return rng.choice(("\u200d", "\ufe0f\u200d", "\ufe0f", "")).join(parts)
 
 
-def word(dice: random.Random) -> str:
+def word(rng: random.Random) -> str:
     """Draw an ordinary word."""
-    return dice.choice(("Привет ", "hello ", "їжак ", "где? ", "42 ", "\n"))
+    return rng.choice(("Привет ", "hello ", "їжак ", "где? ", "42 ", "\n"))
 
 
 DRAWS: Sequence[Draw] = (
-    any_character, emoji, word, lambda _dice: "\ufdfa", lambda _dice: "\x00",
+    any_character, emoji, word, lambda _rng: "\ufdfa", lambda _rng: "\x00",
     *map(one_of, ("expanding", "compatible", "right to left", "M", "Mn", "Cs", "Co", "Cn", "Cc",
                   "Cf", "L", "N", "S", "Z")),
 )  # fmt: skip
 
 
-def draw_text(dice: random.Random) -> str:
+def draw_text(rng: random.Random) -> str:
     """Draw a text of 1 to 5,000 characters, mostly short, of one or several kinds."""
-    length = round((LONGEST if dice.random() < LONG else SHORT) ** dice.random())
-    kinds = dice.choices(DRAWS, k=dice.choice((1, 1, 2, 3, 8)))
-    if dice.random() < 0.1:  # one drawn piece, repeated
-        return (dice.choice(kinds)(dice) * length)[:length]
-    return "".join(dice.choice(kinds)(dice) for _ in range(length))[:length]
+    length = round((LONGEST if rng.random() < LONG else SHORT) ** rng.random())
+    kinds = rng.choices(DRAWS, k=rng.choice((1, 1, 2, 3, 8)))
+    if rng.random() < 0.1:  # one drawn piece, repeated
+        return (rng.choice(kinds)(rng) * length)[:length]
+    return "".join(rng.choice(kinds)(rng) for _ in range(length))[:length]
 
 
 async def attack(count: int, *, seed: int = SEED) -> dict[str, Any]:
     """Embed ``count`` texts, half as queries and half as documents, concurrently."""
-    metrics, dice = Metrics(), random.Random(seed)
+    metrics, rng = Metrics(), random.Random(seed)
     environment = ENVIRONMENT | (CHECKED if is_checked() else {"MALLOC_PERTURB_": "165"})
     embedder = LocalEmbedder(
         metrics,
         queries=replace(QUERIES, deadline=60.0, environment=environment),  # checking takes longer
         documents=replace(DOCUMENTS, niceness=0, environment=environment),
     )
-    texts = [draw_text(dice) for _ in range(count)]
+    texts = [draw_text(rng) for _ in range(count)]
     start = time.monotonic()
     half = count // 2
     answers = await asyncio.gather(

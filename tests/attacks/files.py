@@ -69,23 +69,23 @@ class Seen:
 
 def all_files(secret: str) -> dict[str, Files]:
     """Return documents, pictures and sounds by kind."""
-    dice = random.Random(1)
-    begun = {f"begins as {mime} {n}": start + dice.randbytes(n * 997)
+    rng = random.Random(1)
+    with_signature = {f"begins as {mime} {n}": start + rng.randbytes(n * 997)
              for start, mime in PICTURES.items() for n in range(8)}  # fmt: skip
-    pictures = begun | damaged(b"\x89PNG\r\n\x1a\n" + dice.randbytes(4000))
+    pictures = with_signature | damaged(b"\x89PNG\r\n\x1a\n" + rng.randbytes(4000))
     pictures["of thirty megabytes"] = b"\xff\xd8\xff" + bytes(30 << 20)
     pictures["too large for a model"] = b"\xff\xd8\xff" + bytes(9 << 20)
     pictures["empty"] = b""
-    sounds = {f"noise of {n}": dice.randbytes(n * 301) for n in range(30)}
-    sounds |= damaged(b"OggS" + dice.randbytes(4000))
+    sounds = {f"noise of {n}": rng.randbytes(n * 301) for n in range(30)}
+    sounds |= damaged(b"OggS" + rng.randbytes(4000))
     sounds["of thirty megabytes"] = b"OggS" + bytes(30 << 20)
     return {**hostile_files(secret), "picture": pictures, "sound": sounds}
 
 
 def content(kind: str, file_id: str, size: int) -> dict[str, Any]:
     """Return the fields of a message with a file; half of them state its size."""
-    told = {"file_size": size} if size % 2 else {}
-    file = {"file_id": file_id, "file_unique_id": file_id, **told}
+    size_field = {"file_size": size} if size % 2 else {}
+    file = {"file_id": file_id, "file_unique_id": file_id, **size_field}
     if kind == "picture":
         return {"photo": [{**file, "width": 9, "height": 9}]}
     if kind == "sound":
@@ -127,7 +127,7 @@ async def memory_of(bot: BotProcess, seen: Seen) -> AsyncIterator[None]:
 async def send(world: World, files: dict[str, Files], seen: Seen) -> None:
     """Send each file from a separate user, and judge the answers."""
     places = asyncio.Semaphore(AT_A_TIME)
-    named = [(kind, name, data) for kind, of in files.items() for name, data in of.items()]
+    entries = [(kind, name, data) for kind, of in files.items() for name, data in of.items()]
 
     async def one(person: int, kind: str, name: str, data: bytes) -> None:
         async with places:
@@ -141,9 +141,9 @@ async def send(world: World, files: dict[str, Files], seen: Seen) -> None:
         seen.violations += judge(f"{kind}: {name}", world.answers(person))
         seen.read[kind] += world.answers(person)[:1] == [ANSWER]
 
-    await asyncio.gather(*(one(FIRST_PERSON + n, *file) for n, file in enumerate(named)))
+    await asyncio.gather(*(one(FIRST_PERSON + n, *file) for n, file in enumerate(entries)))
     await world.settled(120)
-    for number, (kind, name, _) in enumerate(named):
+    for number, (kind, name, _) in enumerate(entries):
         if len(world.answers(FIRST_PERSON + number)) > 1:
             seen.violations.append(f"{kind}: {name}: several messages")
 

@@ -114,17 +114,17 @@ def everything(rng: random.Random, *, typed: bool = True) -> list[Stored]:
         typed: False for facts as careless models store them: without a relation, with the whole
             text as object, and possibly with the object as subject.
     """
-    found = []
+    facts = []
     for kind in KINDS:
         for value, form in kind.values:
             text = kind.told.format(value)
-            told = Told(text, kind.subject, kind.relation, value)
+            fact = Told(text, kind.subject, kind.relation, value)
             if not typed:
                 subject = value if kind.subject == "user" else kind.subject
-                told = Told(text, rng.choice([kind.subject, subject]), "other", text)
+                fact = Told(text, rng.choice([kind.subject, subject]), "other", text)
             request = rng.choice(kind.requests).format(value, form)
-            found.append(Stored(told, request))
-    return found
+            facts.append(Stored(fact, request))
+    return facts
 
 
 def attack(

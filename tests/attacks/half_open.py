@@ -51,13 +51,13 @@ async def attack(world: World, *, n: int, descriptors: int, seconds: float) -> d
                     _, writer = await asyncio.open_connection("127.0.0.1", port)
                     writer.write(STARTS[number % len(STARTS)])
                     writers.append(writer)
-            began = time.monotonic()
+            start = time.monotonic()
             try:
                 response = await http.get("/healthz", headers={"Connection": "close"}, timeout=30)
                 refused += response.status_code != 200
             except httpx.HTTPError:
                 refused += 1
-            answers.append(time.monotonic() - began)
+            answers.append(time.monotonic() - start)
             most_descriptors = max(most_descriptors, process.num_fds())
             if len(writers) >= n:
                 await asyncio.sleep(0.2)
@@ -100,9 +100,9 @@ def main() -> int:
     parser.add_argument("--n", type=int, default=1100)
     parser.add_argument("--descriptors", type=int, default=1024)
     parser.add_argument("--seconds", type=float, default=15)
-    found = asyncio.run(run(parser.parse_args()))
-    print(json.dumps(found))
-    return 1 if found["refused"] or found["status"] else 0
+    report = asyncio.run(run(parser.parse_args()))
+    print(json.dumps(report))
+    return 1 if report["refused"] or report["status"] else 0
 
 
 if __name__ == "__main__":

@@ -99,9 +99,9 @@ def quoted_by_a_fact(text: str) -> object:
 
 def streamed(text: str) -> object:
     """Read an answer streamed in pieces of eight characters."""
-    reply, shown = Reply(), LabelFilter()
+    reply, labels = Reply(), LabelFilter()
     for start in range(0, len(text), 8):
-        shown.feed(reply.feed(AIMessageChunk(content=text[start : start + 8])))
+        labels.feed(reply.feed(AIMessageChunk(content=text[start : start + 8])))
     reply.flush()
     return reply.message()
 
@@ -117,10 +117,10 @@ def extracted(text: str) -> object:
 
 def repeated(text: str) -> object:
     """Check an answer that repeats a private message of the same length."""
-    told = HistoryMessage(
+    message = HistoryMessage(
         id=1, role="user", content=text, position=1, voice=Voice(is_private=True)
     )
-    return repeats_private(text, [told])
+    return repeats_private(text, [message])
 
 
 def said(text: str) -> object:
@@ -248,15 +248,15 @@ def measure(
 ) -> Growth:
     """Find the costliest texts of a length, and measure their growth up to ``long``."""
     reader("разогрев, 5 мая")
-    found = sorted(
+    costs = sorted(
         ((cost(reader, fill(length)), name) for name, fill in ways.items()), reverse=True
     )
     growths = [
         (power(reader, ways[name](long // 4), ways[name](long)), name)
-        for _, name in found[:suspects]
+        for _, name in costs[:suspects]
     ]
     worst, grows = max(growths)
-    costliest = found[0][1]
+    costliest = costs[0][1]
     milliseconds = cost(reader, ways[costliest](length), tries=3)
     return Growth(costliest, round(milliseconds, 2), round(worst, 2), grows)
 
@@ -272,8 +272,8 @@ def power(reader: Reader, text: str, longer: str) -> float:
         if after < NOISE:
             return 0.0
         before = cost(reader, text, tries=tries + 1)
-        grown = math.log(after / max(before, 0.01)) / math.log(len(longer) / len(text))
-        figure = min(figure, grown)
+        exponent = math.log(after / max(before, 0.01)) / math.log(len(longer) / len(text))
+        figure = min(figure, exponent)
         if figure <= LIMIT:
             break
     return figure

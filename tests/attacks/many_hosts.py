@@ -54,8 +54,8 @@ class Balancer(Webhook):
 
     async def _post(self, session: ClientSession, entry: Queued) -> int:
         path = urlsplit(self.url).path
-        wanted = 2 if self.numbers.random() < TWICE else 1
-        chosen = self.numbers.sample(self.hosts, min(wanted, len(self.hosts)))
+        count = 2 if self.numbers.random() < TWICE else 1
+        chosen = self.numbers.sample(self.hosts, min(count, len(self.hosts)))
         whole, statuses = self.url, [0]
         for host in chosen:
             self.url = f"{host}{path}"
@@ -121,16 +121,17 @@ async def talk(world: World, person: int, enough: asyncio.Event, waits: list[flo
     answers = world.telegram.state.sent_by_chat[person]
     while not enough.is_set():
         sent += 1
-        begun = time.monotonic()
+        start = time.monotonic()
         await world.telegram.send_text(person, f"№{sent}")
-        wanted = f"эхо: №{sent}"
+        expected = f"эхо: №{sent}"
         try:
             await world.telegram.wait_for(
-                lambda wanted=wanted: any(m.text == wanted for m in answers[-5:]), ANSWER_SECONDS
+                lambda expected=expected: any(m.text == expected for m in answers[-5:]),
+                ANSWER_SECONDS,
             )
         except AssertionError:
             break  # lost; ``judge`` counts it
-        waits.append(time.monotonic() - begun)
+        waits.append(time.monotonic() - start)
         await asyncio.sleep(0.3)
     return sent
 
@@ -148,7 +149,7 @@ async def run_hosts(
     seed: int = 1,
 ) -> tuple[Result, Waits]:
     """Let users write while processes die; returns the counts and the waits."""
-    begun = time.monotonic()
+    start = time.monotonic()
     numbers = random.Random(seed)
     balancer = world.telegram.webhook
     assert isinstance(balancer, Balancer)
@@ -177,10 +178,10 @@ async def run_hosts(
     with contextlib.suppress(AssertionError):
         await world.settled(60)
     counts = dict(zip(persons, sent, strict=True))
-    result = judge(world, hosts.ended_at, counts, seconds=time.monotonic() - begun)
+    result = judge(world, hosts.ended_at, counts, seconds=time.monotonic() - start)
     waits.sort()
-    named = (waits[len(waits) // 2], waits[int(len(waits) * 0.99)], waits[-1])
-    return result, Waits(*(round(seconds, 2) for seconds in named))
+    quantiles = (waits[len(waits) // 2], waits[int(len(waits) * 0.99)], waits[-1])
+    return result, Waits(*(round(seconds, 2) for seconds in quantiles))
 
 
 @contextlib.asynccontextmanager

@@ -72,8 +72,8 @@ def hostile_texts(number: int, seed: int) -> Iterator[str]:
             piece = numbers.choice(NESTED)
             yield (piece * (length // len(piece) + 1))[:length]
             continue
-        few = numbers.sample(PIECES, numbers.choice((1, 2, 3, 5, 9)))
-        text = "".join(numbers.choice(few) for _ in range(length // 2))
+        pieces = numbers.sample(PIECES, numbers.choice((1, 2, 3, 5, 9)))
+        text = "".join(numbers.choice(pieces) for _ in range(length // 2))
         if numbers.random() < 0.3:
             middle = numbers.choice(PIECES) * numbers.randrange(1, length)
             text = text[: length // 3] + middle[: length // 3] + text[length // 3 :]
@@ -109,11 +109,11 @@ async def attack(number: int, seed: int) -> Result:
         except Exception:  # noqa: BLE001  (the bot then sends plain text)
             formatted = ""
         try:
-            wrong = list(judge(text, parts, formatted))
+            problems = list(judge(text, parts, formatted))
         except Exception as error:  # noqa: BLE001  (Telegram's refusal)
-            wrong = [str(error)]
+            problems = [str(error)]
         result.texts += 1
-        result.violations += [f"{what}: {text[:60]!r}" for what in wrong]
+        result.violations += [f"{what}: {text[:60]!r}" for what in problems]
         result.most_parts = max(result.most_parts, len(parts))
         result.longest_growth = max(result.longest_growth, round(len(formatted) / len(text), 1))
         if milliseconds > result.slowest_ms:

@@ -50,14 +50,14 @@ class Script:
     def stream(self) -> bytes:
         """Return the reply as server-sent events."""
         first = [delta({"role": "assistant", "content": "", **self.extra})]
-        said = [delta({"content": text}) for text in self.texts]
-        called = [
+        texts = [delta({"content": text}) for text in self.texts]
+        calls = [
             delta({"tool_calls": [{"index": n, **call} if isinstance(call, dict) else call]})
             for n, call in enumerate(self.calls)
         ]
         end = [delta({}, self.finish), {"choices": [], "usage": self.usage}]
-        half = len(said) // 2
-        records = [*self.before, *first, *said[:half], *self.middle, *said[half:], *called]
+        half = len(texts) // 2
+        records = [*self.before, *first, *texts[:half], *self.middle, *texts[half:], *calls]
         return self.encoded([*records, *end, *self.after])
 
     def encoded(self, records: list[Any]) -> bytes:
@@ -248,21 +248,21 @@ def stream_rows() -> Iterator[Row]:
     yield Row("cut off", cut_off, outcome="bad", stream_only=True)
     for error in (ERROR, CANARY, {"code": 503}, {"code": "429"}, {"code": {}}, [1], True):
         record = {"error": error}
-        shown = json.dumps(error)[:20]
+        label = json.dumps(error)[:20]
         yield Row(
-            f"error first {shown}",
+            f"error first {label}",
             lambda s, r=record: s.before.append(r),
             outcome="bad",
             stream_only=True,
         )
         yield Row(
-            f"error in the middle {shown}",
+            f"error in the middle {label}",
             lambda s, r=record: s.middle.append(r),
             outcome="bad",
             stream_only=True,
         )
         yield Row(
-            f"error after the end {shown}", lambda s, r=record: s.after.append(r), stream_only=True
+            f"error after the end {label}", lambda s, r=record: s.after.append(r), stream_only=True
         )
     for code in ("content_filter", "insufficient_quota", "rate_limit_exceeded", 401, 400):
         record = {"error": {**ERROR, "code": code}}
@@ -393,14 +393,14 @@ def http_rows() -> Iterator[Row]:
             raw = Raw(body, status=f"{status} Odd", headers=JSON)
             yield Row(f"HTTP {status} {body[:12]!r}", raw=raw, outcome="bad")
     for status in (301, 302, 307, 308):
-        for place in (
+        for location in (
             "/v1/chat/completions",
             "/elsewhere",
             f"//{'x' * 300}/",
             "",
             CANARY.encode(),
         ):
-            where = place if isinstance(place, str) else place.decode("latin-1")
+            where = location if isinstance(location, str) else location.decode("latin-1")
             headers = (*JSON, ("Location", where))
             raw = Raw(b"", status=f"{status} Moved", headers=headers)
             yield Row(f"HTTP {status} to {where[:20]!r}", raw=raw, outcome="bad")

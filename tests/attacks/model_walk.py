@@ -220,8 +220,8 @@ class Walk:
             finally:
                 count = self._rig.model.request_count - before
                 self._expect(count <= MAX_CALLS, f"{count} calls in one digest")
-            read = person.rows(DIGESTED)
-            self._expect(read == [(20, 15)], f"done without {read}")
+            positions = person.rows(DIGESTED)
+            self._expect(positions == [(20, 15)], f"done without {positions}")
             return
         self._note("asks for ever")
 
@@ -235,8 +235,8 @@ class Walk:
                 self._expect(bool(answer.text), "no answer afterwards")
             else:
                 await self._rig.core.memory.digest.digest(person.conversation())
-                read = person.rows(DIGESTED)
-                self._expect(read == [(20, 15)], f"afterwards {read}")
+                positions = person.rows(DIGESTED)
+                self._expect(positions == [(20, 15)], f"afterwards {positions}")
         except Exception as error:  # noqa: BLE001
             self._note(f"afterwards {type(error).__name__}: {error}"[:300])
 

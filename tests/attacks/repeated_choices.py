@@ -37,7 +37,7 @@ def expressions() -> dict[str, re.Pattern[str]]:
         found.extend(vars(importlib.import_module(module.name)).values())
     gc.unfreeze()  # frozen objects are not listed
     patterns = [value for value in found if isinstance(value, re.Pattern)]
-    patterns += [held.compiled for held in gc.get_objects() if isinstance(held, Expression)]
+    patterns += [value.compiled for value in gc.get_objects() if isinstance(value, Expression)]
     return {one.pattern: one for one in patterns if isinstance(one.pattern, str)}
 
 
@@ -98,8 +98,8 @@ def _text_of(name: Any, value: Any) -> list[str]:
         return [_member(value)]
     if name in (*REPEATS, op.POSSESSIVE_REPEAT):
         least, _, inner = value
-        once = _texts(inner) or [""]
-        return [text * max(least, 1) for text in once] + ([""] if least == 0 else [])
+        texts = _texts(inner) or [""]
+        return [text * max(least, 1) for text in texts] + ([""] if least == 0 else [])
     inner = [text for sequence in _inner(name, value) for text in _texts(sequence) or [""]]
     return inner or [""]
 

@@ -49,23 +49,23 @@ async def time_an_end(messages: int, *, cold: bool = False) -> tuple[float, list
                 start = time.monotonic()
                 bot.ask_to_stop()
                 status = await bot.wait_end(60)
-                took = time.monotonic() - start
+                seconds = time.monotonic() - start
             finally:
                 await world.close()
             assert status == 0, bot.logs()
-            return took, [json.dumps(line, ensure_ascii=False) for line in bot.lines[-60:]]
+            return seconds, [json.dumps(line, ensure_ascii=False) for line in bot.lines[-60:]]
 
 
 async def main(rounds: int, messages: int, *, cold: bool) -> int:
     """Print the figures and return the exit status."""
     ends = []
     for _ in range(rounds):
-        took, lines = await time_an_end(messages, cold=cold)
-        ends.append(round(took, 2))
-        print(f"{took:.2f}", file=sys.stderr)
-        if took > BOUND:
+        seconds, lines = await time_an_end(messages, cold=cold)
+        ends.append(round(seconds, 2))
+        print(f"{seconds:.2f}", file=sys.stderr)
+        if seconds > BOUND:
             print("\n".join(lines), file=sys.stderr)
-    late = sum(took > BOUND for took in ends)
+    late = sum(seconds > BOUND for seconds in ends)
     print(json.dumps({"rounds": rounds, "late": late, "seconds": ends}))
     return int(late > 0)
 

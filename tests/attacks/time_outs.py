@@ -50,13 +50,13 @@ class Crowd:
     def check(self) -> dict[str, int]:
         """Count the answers that are missing, doubled or out of order."""
         expected = [f"эхо: №{number}" for number in range(MESSAGES)]
-        found = {"lost": 0, "twice": 0, "unordered": 0}
+        counts = {"lost": 0, "twice": 0, "unordered": 0}
         for person in self.people:
             answers = self.world.answers(person)
-            found["lost"] += len(set(expected) - set(answers))
-            found["twice"] += len(answers) - len(set(answers))
-            found["unordered"] += list(dict.fromkeys(answers)) != expected
-        return found
+            counts["lost"] += len(set(expected) - set(answers))
+            counts["twice"] += len(answers) - len(set(answers))
+            counts["unordered"] += list(dict.fromkeys(answers)) != expected
+        return counts
 
 
 async def fail_over(world: World, proxy: SwallowingProxy, *, people: int, silence: float) -> Any:
@@ -68,9 +68,9 @@ async def fail_over(world: World, proxy: SwallowingProxy, *, people: int, silenc
     proxy.swallow()
     await asyncio.sleep(silence)
     proxy.fail_over()
-    began = time.monotonic()
+    start = time.monotonic()
     await talking
-    seconds = time.monotonic() - began
+    seconds = time.monotonic() - start
     return await conclude(crowd, seconds, await bot.terminate())
 
 
@@ -79,15 +79,15 @@ async def kill_server(world: World, data_dir: Path, *, people: int, kills: int) 
     bot = await world.start(DATABASE_URL="", DATA_DIR=str(data_dir))
     crowd = Crowd(world, people)
     talking = asyncio.ensure_future(crowd.talk())
-    back = time.monotonic()
+    recovered_at = time.monotonic()
     for number in range(kills):
         share = people * MESSAGES * (number + 1) // (kills + 1)
         await world.telegram.wait_for(lambda n=share: len(world.telegram.sent) >= n, timeout=150)
         await asyncio.to_thread(kill_postmaster, data_dir)
         await eventually(lambda: is_reachable(world.dsn), "the server", 120)
-        back = time.monotonic()
+        recovered_at = time.monotonic()
     await talking
-    return await conclude(crowd, time.monotonic() - back, await bot.terminate())
+    return await conclude(crowd, time.monotonic() - recovered_at, await bot.terminate())
 
 
 async def conclude(crowd: Crowd, seconds: float, status: int) -> dict[str, Any]:
@@ -123,9 +123,9 @@ def main() -> int:
     parser.add_argument("--people", type=int, default=20)
     parser.add_argument("--silence", type=float, default=10)
     parser.add_argument("--kill", type=int, default=0, help="how often, instead of the silence")
-    found = asyncio.run(run(parser.parse_args()))
-    print(json.dumps(found))
-    return 1 if found["lost"] or found["unordered"] or found["status"] else 0
+    report = asyncio.run(run(parser.parse_args()))
+    print(json.dumps(report))
+    return 1 if report["lost"] or report["unordered"] or report["status"] else 0
 
 
 if __name__ == "__main__":

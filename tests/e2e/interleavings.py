@@ -178,11 +178,11 @@ async def edit(world: World, person: Person, action: str) -> None:
     """Edit the last message or a random one."""
     if not person.messages:
         return
-    place = -1 if action == "edit" else person.numbers.randrange(len(person.messages))
-    message, old = person.messages[place]
+    index = -1 if action == "edit" else person.numbers.randrange(len(person.messages))
+    message, old = person.messages[index]
     person.open.discard(old)
-    person.messages[place] = (message, person.word())
-    await world.telegram.edit_text(person.id, message, person.messages[place][1])
+    person.messages[index] = (message, person.word())
+    await world.telegram.edit_text(person.id, message, person.messages[index][1])
 
 
 async def press(world: World, person: Person, *, is_forged: bool) -> None:
@@ -193,9 +193,9 @@ async def press(world: World, person: Person, *, is_forged: bool) -> None:
         return
     message = person.numbers.choice(sent)
     rows = (message.reply_markup or {}).get("inline_keyboard", [])
-    found = [button["callback_data"] for row in rows for button in row]
+    existing = [button["callback_data"] for row in rows for button in row]
     # Erasing would end the interleaving; other attacks cover it.
-    data = [one for one in found if not one.startswith(("delete", "erase", "wipe"))]
+    data = [one for one in existing if not one.startswith(("delete", "erase", "wipe"))]
     chosen = person.numbers.choice(FORGED if is_forged or not data else data)
     await world.telegram.press_button(person.id, message.message_id, chosen)
 
@@ -340,14 +340,14 @@ def faults_of(world: World, person: Person) -> dict[str, int]:
     texts = [message.text for message in sent]
     # A press can replace an earlier answer by another screen.
     said = " ".join(text for message in sent for text in message.shown)
-    echoes = [(place, text) for place, text in enumerate(texts) if text.startswith(ECHO)]
+    echoes = [(index, text) for index, text in enumerate(texts) if text.startswith(ECHO)]
     stale = 0
-    news = [place for place, text in enumerate(texts) if any(text.startswith(n) for n in NEWS)]
-    for place, before in zip(news, person.before_new, strict=False):
+    news = [index for index, text in enumerate(texts) if any(text.startswith(n) for n in NEWS)]
+    for index, before in zip(news, person.before_new, strict=False):
         stale += sum(
             any(match[0] in before for match in WORD.finditer(text))
             for later, text in echoes
-            if later > place
+            if later > index
         )
     return {
         "lost": sum(word not in said for word in person.open),

@@ -88,13 +88,13 @@ class Forked:
         else:
             files.append(os.dup(1))
         self.stderr = await _reading_end(files)
-        fate = await _reading_end(files)
+        status_pipe = await _reading_end(files)
         nursery().ask({"argv": argv, "cwd": cwd, "env": env}, files)
-        self.pid = int(await fate.readline())
-        self._ending = asyncio.create_task(self._end(fate))
+        self.pid = int(await status_pipe.readline())
+        self._ending = asyncio.create_task(self._end(status_pipe))
 
-    async def _end(self, fate: asyncio.StreamReader) -> int:
-        self.returncode = os.waitstatus_to_exitcode(int(await fate.read()))
+    async def _end(self, status_pipe: asyncio.StreamReader) -> int:
+        self.returncode = os.waitstatus_to_exitcode(int(await status_pipe.read()))
         return self.returncode
 
     async def wait(self) -> int:
@@ -257,16 +257,16 @@ def _prepare() -> None:
 
 def _guard(order: Mapping[str, Any], files: list[int]) -> None:
     """Fork the program, and write its pid and, after its end, its wait status to the pipe."""
-    *standard, fate = files
+    *standard, status_pipe = files
     pid = os.fork()
     if pid == 0:
-        os.close(fate)
+        os.close(status_pipe)
         _be_program(order, standard)
         return
     _close(0, *standard)
-    os.write(fate, f"{pid}\n".encode())
+    os.write(status_pipe, f"{pid}\n".encode())
     _, status = os.waitpid(pid, 0)
-    os.write(fate, str(status).encode())
+    os.write(status_pipe, str(status).encode())
     os._exit(0)
 
 
@@ -276,12 +276,12 @@ def _be_program(order: Mapping[str, Any], standard: list[int]) -> None:
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         os.dup2(standard[number], number)
         os.close(standard[number])
-        was = getattr(sys, name)  # its mode and encoding are those of the nursery's own file
-        new = open(  # noqa: SIM115  (for as long as the process lives)
-            number, was.mode, buffering=1 if number == 2 else -1, closefd=False,
-            encoding=encoding or was.encoding, errors=errors or was.errors,
+        original = getattr(sys, name)  # its mode and encoding are those of the nursery's own file
+        stream = open(  # noqa: SIM115  (for as long as the process lives)
+            number, original.mode, buffering=1 if number == 2 else -1, closefd=False,
+            encoding=encoding or original.encoding, errors=errors or original.errors,
         )  # fmt: skip
-        setattr(sys, name, new)
+        setattr(sys, name, stream)
     os.chdir(order["cwd"])
     os.environ.clear()
     os.environ.update(order["env"])

@@ -302,9 +302,9 @@ class AdminTour:
         assert (await download.value).suggested_filename.endswith(".csv")
         await press("Prices of the models", role="link")
         await page.get_by_label("Model", exact=True).fill("openai:other")
-        new = page.get_by_role("group", name="One more model")
+        new_model = page.get_by_role("group", name="One more model")
         for kind in ("Prompt", "Cached", "Completion"):
-            await new.get_by_label(kind).fill("0,5")
+            await new_model.get_by_label(kind).fill("0,5")
         await press("Save")
         await page.get_by_text("Saved. Prompt of openai:other: no price → 0.5.").wait_for()
         other = page.get_by_role("group", name="openai:other")

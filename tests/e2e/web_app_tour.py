@@ -119,7 +119,7 @@ async def open_phone(
     version: str = "8.0",
 ) -> AsyncIterator[Page]:
     """Open the page as Telegram does for a user."""
-    given = {
+    parameters = {
         "initData": signed(token, user, opened or datetime.now(UTC), language_code=language_code),
         "themes": THEMES,
         "scheme": scheme,
@@ -131,7 +131,7 @@ async def open_phone(
     )  # fmt: skip
 
     async def answer(route: Route) -> None:
-        await route.fulfill(content_type="text/javascript", body=STUB % json.dumps(given))
+        await route.fulfill(content_type="text/javascript", body=STUB % json.dumps(parameters))
 
     await context.route(f"{TELEGRAM_SCRIPT}*", answer)
     await context.add_init_script(WATCH)

@@ -132,8 +132,8 @@ class BatchServer(LoopbackServer):
 
     def holds(self, text: str) -> bool:
         """Return True if anything stored on the server contains a text."""
-        kept = [(batch.requests, batch.results) for batch in self.batches.values()]
-        return text in json.dumps(kept, ensure_ascii=False)
+        stored = [(batch.requests, batch.results) for batch in self.batches.values()]
+        return text in json.dumps(stored, ensure_ascii=False)
 
     def _results(self, requests: list[tuple[str, Json]]) -> Iterator[Json]:
         for custom_id, payload in requests:

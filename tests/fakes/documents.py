@@ -125,10 +125,10 @@ def archive(files: Mapping[str, str | bytes], method: int = zipfile.ZIP_DEFLATED
 def patched(packed: bytes, at: int, change: bytes, *, is_local: bool = False) -> bytes:
     """Overwrite bytes at an offset of every directory entry, or of every local header."""
     mark = b"PK\x03\x04" if is_local else b"PK\x01\x02"
-    result, place = bytearray(packed), packed.find(mark)
-    while place >= 0:
-        result[place + at : place + at + len(change)] = change
-        place = packed.find(mark, place + 4)
+    result, position = bytearray(packed), packed.find(mark)
+    while position >= 0:
+        result[position + at : position + at + len(change)] = change
+        position = packed.find(mark, position + 4)
     return bytes(result)
 
 
@@ -191,8 +191,10 @@ def pdf_page(content: int) -> bytes:
 
 
 def pdf_lines(lines: Iterable[str]) -> bytes:
-    shown = b" T* ".join(b"<%s> Tj" % line.encode("utf-16-be").hex().encode() for line in lines)
-    return b"BT /F 11 Tf 50 800 Td 14 TL " + shown + b" ET"
+    operators = b" T* ".join(
+        b"<%s> Tj" % line.encode("utf-16-be").hex().encode() for line in lines
+    )
+    return b"BT /F 11 Tf 50 800 Td 14 TL " + operators + b" ET"
 
 
 def pdf_stream(content: bytes, entries: bytes = b"", *, packed: bool = False) -> bytes:
@@ -204,11 +206,11 @@ def pdf_stream(content: bytes, entries: bytes = b"", *, packed: bool = False) ->
 
 def pdf_of(objects: Sequence[bytes], trailer: bytes = b"") -> bytes:
     """Return a PDF of these objects; the first is the catalogue."""
-    result, places = b"%PDF-1.7\n", []
+    result, offsets = b"%PDF-1.7\n", []
     for number, content in enumerate(objects, 1):
-        places.append(len(result))
+        offsets.append(len(result))
         result += b"%d 0 obj\n" % number + content + b"\nendobj\n"
-    table = b"".join(b"%010d 00000 n \n" % place for place in places)
+    table = b"".join(b"%010d 00000 n \n" % offset for offset in offsets)
     return (
         result + b"xref\n0 %d\n0000000000 65535 f \n" % (len(objects) + 1) + table
         + b"trailer\n<< /Size %d /Root 1 0 R %s >>\n" % (len(objects) + 1, trailer)

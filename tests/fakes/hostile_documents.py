@@ -61,9 +61,9 @@ def damaged(whole: bytes, *, cuts: int = 10, flips: int = 10) -> Files:
     files = {f"cut at {n}/{cuts}": whole[: len(whole) * n // cuts] for n in range(cuts)}
     files["without its last byte"] = whole[:-1]
     for seed in range(flips):
-        chance, bytes_ = random.Random(seed), bytearray(whole)
+        rng, bytes_ = random.Random(seed), bytearray(whole)
         for _ in range(1 + seed * 3):
-            bytes_[chance.randrange(len(bytes_))] = chance.randrange(256)
+            bytes_[rng.randrange(len(bytes_))] = rng.randrange(256)
         files[f"flipped with seed {seed}"] = bytes(bytes_)
     third = len(whole) // 3
     files["without its middle"] = whole[:third] + whole[2 * third :]
@@ -282,7 +282,7 @@ def excel_files(secret: str) -> Files:
 
 def text_files(secret: str) -> Files:
     """Return hostile texts, tables and web pages, and binary files under such names."""
-    chance = random.Random(6)
+    rng = random.Random(6)
     page = "<!doctype html><title>т</title><p>Їжак<table><tr><td>1<td>2</table>".encode()
     laughs = f"<svg>&a11;{secret}</svg>"
     return damaged(page, cuts=3, flips=4) | {
@@ -298,11 +298,11 @@ def text_files(secret: str) -> Files:
         "overlong UTF-8": b"\xc0\x80\xe0\x80\xaf text " * 50,
         "NUL between": b"a\0b\0\0c text of some length" * 30,
         "coloured": b"\x1b[31mred\x1b[0m\n" * 1000,
-        "random": chance.randbytes(50_000),
-        "a picture": b"\x89PNG\r\n\x1a\n" + chance.randbytes(5000),
-        "a photo": b"\xff\xd8\xff\xe0" + chance.randbytes(5000),
-        "a program": b"\x7fELF\x02\x01\x01" + chance.randbytes(5000),
-        "music": b"ID3\x04" + chance.randbytes(5000),
+        "random": rng.randbytes(50_000),
+        "a picture": b"\x89PNG\r\n\x1a\n" + rng.randbytes(5000),
+        "a photo": b"\xff\xd8\xff\xe0" + rng.randbytes(5000),
+        "a program": b"\x7fELF\x02\x01\x01" + rng.randbytes(5000),
+        "music": b"ID3\x04" + rng.randbytes(5000),
         "rich text": b"{\\rtf1\\ansi text}",
         "packed": gzip.compress(b"text" * 1000),
         "a million columns": b",".join([b"1"] * 1_000_000),

@@ -408,8 +408,8 @@ class FakeOpenAI(LoopbackServer):
         return web.json_response({"object": "list", "data": data})
 
     def _check_key(self, request: web.Request) -> web.Response | None:
-        given = request.headers.get("Authorization")
-        if self.api_key is None or given == f"Bearer {self.api_key}":
+        authorization = request.headers.get("Authorization")
+        if self.api_key is None or authorization == f"Bearer {self.api_key}":
             return None
         return error_response(Reply(status=401, error="Incorrect API key provided"))
 

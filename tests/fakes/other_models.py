@@ -99,8 +99,8 @@ class FakeOtherModels(LoopbackServer):
         if self.cache_status != 200:
             error = google_error(self.cache_status, "no")
             return web.json_response(error, status=self.cache_status)
-        status, made = self.google_cache.create(body)
-        return web.json_response(made, status=status)
+        status, answer = self.google_cache.create(body)
+        return web.json_response(answer, status=status)
 
     async def _extend(self, request: web.Request) -> web.Response:
         name = f"cachedContents/{request.match_info['id']}"
@@ -151,8 +151,8 @@ def as_chat_request(body: Json) -> ChatRequest:
             for content in body["contents"]
         ]
     else:
-        tools, said = body.get("tools") or [], body.get("system") or ""
-        system = said if isinstance(said, str) else "".join(block["text"] for block in said)
+        tools, field = body.get("tools") or [], body.get("system") or ""
+        system = field if isinstance(field, str) else "".join(block["text"] for block in field)
         turns = [
             {
                 "role": "tool" if "tool_result" in str(message["content"]) else message["role"],

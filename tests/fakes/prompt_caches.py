@@ -54,7 +54,7 @@ class AnthropicCache:
         self._least = least
         self._count = count
         self._now = now
-        self._kept: dict[str, float] = {}
+        self._expires_at: dict[str, float] = {}
 
     def problem(self, request: Json) -> str:
         """Return the error message for an invalid request, else an empty string."""
@@ -85,13 +85,13 @@ class AnthropicCache:
         now, read, written = self._now(), 0, 0
         for mark in marks:
             for place in range(mark, max(-1, mark - self.LOOK_BACK - 1), -1):
-                if self._kept.get(hashes[place], now - 1) >= now:
-                    self._kept[hashes[place]] = now + self.LIFETIME
+                if self._expires_at.get(hashes[place], now - 1) >= now:
+                    self._expires_at[hashes[place]] = now + self.LIFETIME
                     read = max(read, lengths[place])
                     break
         for mark in marks:  # after the lookup: a call only matches prefixes of earlier calls
             written = lengths[mark]
-            self._kept[hashes[mark]] = now + self.LIFETIME
+            self._expires_at[hashes[mark]] = now + self.LIFETIME
         written = max(0, written - read)
         return Billed(read, written, length - read - written)
 
@@ -130,11 +130,11 @@ class GoogleCache:
 
     def tokens(self, parts: Json) -> int:
         """Count the tokens of a request or of cached contents that the model reads."""
-        said = [
+        texts = [
             readable(parts[name]) for name in ("systemInstruction", "contents") if name in parts
         ]
         tools = json.dumps(parts.get("tools") or "", ensure_ascii=False)  # with names of arguments
-        return sum(map(self._count, [*said, tools]))
+        return sum(map(self._count, [*texts, tools]))
 
     def create(self, body: Json) -> tuple[int, Json]:
         """Handle POST cachedContents; returns status and body of the response."""
@@ -148,20 +148,20 @@ class GoogleCache:
 
     def extend(self, name: str, ttl: str) -> Json:
         """Set the expiry of cached contents relative to now, and return their metadata."""
-        kept = self.kept[name]
-        kept["until"] = self.now() + float(ttl.removesuffix("s"))
-        moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(kept["until"]))
+        contents = self.kept[name]
+        contents["until"] = self.now() + float(ttl.removesuffix("s"))
+        moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(contents["until"]))
         return {
             "name": name,
-            "model": kept["model"],
+            "model": contents["model"],
             "expireTime": moment,
-            "usageMetadata": {"totalTokenCount": kept["tokens"]},
+            "usageMetadata": {"totalTokenCount": contents["tokens"]},
         }
 
     def find(self, name: str) -> Json | None:
         """Return unexpired cached contents by name."""
-        kept = self.kept.get(name)
-        return kept if kept is not None and kept["until"] > self.now() else None
+        contents = self.kept.get(name)
+        return contents if contents is not None and contents["until"] > self.now() else None
 
     def problem(self, request: Json) -> tuple[int, str]:
         """Return status and message for an invalid request; status 0 for a valid one."""
@@ -181,8 +181,8 @@ class GoogleCache:
 
     def bill(self, request: Json) -> Billed:
         """Return the cost of a prompt; implicit caching is not modelled."""
-        kept = self.find(request.get("cachedContent") or "")
-        return Billed(kept["tokens"] if kept else 0, 0, self.tokens(request))
+        contents = self.find(request.get("cachedContent") or "")
+        return Billed(contents["tokens"] if contents else 0, 0, self.tokens(request))
 
 
 def google_error(status: int, message: str) -> Json:

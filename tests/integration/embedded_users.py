@@ -135,15 +135,15 @@ def kill_postmaster(data_dir: Path) -> None:
 @contextmanager
 def borrowed(cluster: Path, name: str | None = None) -> Iterator[Path]:
     """Provide the data folder, optionally moved; afterwards moves it back without a server."""
-    place = cluster.parent / name if name else cluster
-    place.parent.mkdir(parents=True, exist_ok=True)
-    cluster.rename(place)
+    location = cluster.parent / name if name else cluster
+    location.parent.mkdir(parents=True, exist_ok=True)
+    cluster.rename(location)
     try:
-        yield place
+        yield location
     finally:
         with suppress(OSError, ValueError, AssertionError, psutil.Error):
-            kill_postmaster(place)  # still running if a test failed
-        place.rename(cluster)
+            kill_postmaster(location)  # still running if a test failed
+        location.rename(cluster)
         inode = (cluster / "postgres").stat().st_ino
         for folder in Path("/tmp").glob(f"pomni-*-{inode}"):
             shutil.rmtree(folder)  # folder of the socket
