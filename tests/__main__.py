@@ -20,9 +20,9 @@ CACHE = Path(__file__).resolve().parents[1] / ".pytest_cache"
 FAILED = CACHE / "v/cache/lastfailed"
 SECOND_TRIES = CACHE / "second_tries.json"  # consecutive runs with a retry, by test
 WORKERS = 6  # for two cores, since many tests wait
-MANNER = ("--dist", "loadfile", "--no-loadscope-reorder", "--durations", "10")
-ALONE = ("--last-failed", "--last-failed-no-failures", "none", "-p", "no:xdist")
-MAY_NEED_IT = 2  # consecutive runs in which a test may need its retry
+OPTIONS = ("--dist", "loadfile", "--no-loadscope-reorder", "--durations", "10")
+RETRY_OPTIONS = ("--last-failed", "--last-failed-no-failures", "none", "-p", "no:xdist")
+MAX_RUNS_WITH_RETRY = 2  # consecutive, per test
 
 
 def main(arguments: list[str]) -> int:
@@ -33,12 +33,12 @@ def main(arguments: list[str]) -> int:
     """
     FAILED.unlink(missing_ok=True)
     with forking(arguments) as worker:
-        status = run("--tx", f"{WORKERS}*{worker}", *MANNER, *arguments)
+        status = run("--tx", f"{WORKERS}*{worker}", *OPTIONS, *arguments)
     if status not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
         return status
     failed = read(FAILED)
     if failed:
-        status = run(*ALONE, *arguments)
+        status = run(*RETRY_OPTIONS, *arguments)
     return max(status, report({test for test in failed if test not in read(FAILED)}))
 
 
@@ -55,8 +55,11 @@ def report(second: set[str]) -> int:
     SECOND_TRIES.write_text(json.dumps(tries))
     print(f"{len(tries)} passed only at their second, lone try")
     for test, runs in tries.items():
-        print(f"  {test}" + (f": {runs} runs in a row, mend it" if runs > MAY_NEED_IT else ""))
-    return int(any(runs > MAY_NEED_IT for runs in tries.values()))
+        print(
+            f"  {test}"
+            + (f": {runs} runs in a row, mend it" if runs > MAX_RUNS_WITH_RETRY else "")
+        )
+    return int(any(runs > MAX_RUNS_WITH_RETRY for runs in tries.values()))
 
 
 def read(file: Path) -> dict[str, int]:

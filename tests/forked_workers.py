@@ -36,7 +36,7 @@ def forking(arguments: Sequence[str]) -> Iterator[str]:
         child = os.fork()
         if child == 0:
             os.close(life)
-            _fork_for(listening, lives, arguments)
+            _serve_forks(listening, lives, arguments)
             os._exit(0)
     os.close(lives)
     try:
@@ -46,7 +46,7 @@ def forking(arguments: Sequence[str]) -> Iterator[str]:
         os.waitpid(child, 0)
 
 
-def _fork_for(listening: socket.socket, lives: int, arguments: Sequence[str]) -> None:
+def _serve_forks(listening: socket.socket, lives: int, arguments: Sequence[str]) -> None:
     """Import the selected tests, then fork one worker per connection until ``lives`` is closed.
 
     Returns in each worker too, when its work is done.
@@ -60,7 +60,7 @@ def _fork_for(listening: socket.socket, lives: int, arguments: Sequence[str]) ->
             os.close(lives)
             listening.close()
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            _work(data.decode(), files)
+            _run_worker(data.decode(), files)
             return
         connection.close()
         for file in files:
@@ -84,7 +84,7 @@ def _import_tests(arguments: Sequence[str]) -> None:
             os.close(file)
 
 
-def _work(line: str, files: Sequence[int]) -> None:
+def _run_worker(line: str, files: Sequence[int]) -> None:
     for number, (name, file) in enumerate(zip(("stdin", "stdout", "stderr"), files, strict=True)):
         os.dup2(file, number)
         os.close(file)

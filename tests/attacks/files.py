@@ -68,7 +68,7 @@ class Seen:
 
 
 def all_files(secret: str) -> dict[str, Files]:
-    """Return documents, pictures and sounds by kind."""
+    """Return documents, pictures and sounds by kind, at least fifty of each."""
     rng = random.Random(1)
     with_signature = {f"begins as {mime} {n}": start + rng.randbytes(n * 997)
              for start, mime in PICTURES.items() for n in range(8)}  # fmt: skip

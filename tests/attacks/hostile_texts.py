@@ -28,7 +28,7 @@ BEGINNINGS = (
     "@pomni_bot", "[1", "[Текущее время:", "/start", "в марте ", "5", "у меня ", "always ",
     "если ",    "Анна ", "`",
 )  # fmt: skip
-SENTENCE = 480  # characters; readers can skip longer sentences
+SENTENCE = 480  # characters, below the length from which readers skip a sentence
 ENDINGS = ("x", "!", " мая", "]")
 
 Kind = Callable[[int], str]

@@ -43,7 +43,7 @@ def expressions() -> dict[str, re.Pattern[str]]:
 
 def slow_text(pattern: re.Pattern[str]) -> str | None:
     """Return a short text for which a pattern is slow, or None."""
-    for beginning, choice in _repeated(parser.parse(pattern.pattern, pattern.flags), ""):
+    for beginning, choice in _repeated_parts(parser.parse(pattern.pattern, pattern.flags), ""):
         for places in PLACES:
             text = f"{beginning}{choice * places}\0"
             start = time.thread_time()
@@ -54,17 +54,17 @@ def slow_text(pattern: re.Pattern[str]) -> str | None:
     return None
 
 
-def _repeated(tokens: Any, before: str) -> Iterator[tuple[str, str]]:
+def _repeated_parts(tokens: Any, before: str) -> Iterator[tuple[str, str]]:
     """Yield (text before, text) for each text that a repeated part of a pattern matches."""
     for name, value in tokens:
         if name in REPEATS and value[1] > MANY:
-            yield from ((before, text) for text in _texts(value[2]))
-        for inner in _inner(name, value):
-            yield from _repeated(inner, before)
-        before += _text_of(name, value)[0]
+            yield from ((before, text) for text in _texts_of_sequence(value[2]))
+        for inner in _subpatterns(name, value):
+            yield from _repeated_parts(inner, before)
+        before += _texts_of_part(name, value)[0]
 
 
-def _inner(name: Any, value: Any) -> list[Any]:
+def _subpatterns(name: Any, value: Any) -> list[Any]:
     if name is op.BRANCH:
         return list(value[1])
     if name in (*REPEATS, op.POSSESSIVE_REPEAT):
@@ -74,9 +74,9 @@ def _inner(name: Any, value: Any) -> list[Any]:
     return [value] if name is op.ATOMIC_GROUP else []
 
 
-def _texts(tokens: Any) -> list[str]:
+def _texts_of_sequence(tokens: Any) -> list[str]:
     """Return texts that a sequence matches: all texts of each part, with the others' first."""
-    parts = [_text_of(name, value) for name, value in tokens]
+    parts = [_texts_of_part(name, value) for name, value in tokens]
     firsts = [part[0] for part in parts]
     varied = (
         "".join([*firsts[:at], text, *firsts[at + 1 :]])
@@ -86,7 +86,7 @@ def _texts(tokens: Any) -> list[str]:
     return list(dict.fromkeys(varied))
 
 
-def _text_of(name: Any, value: Any) -> list[str]:
+def _texts_of_part(name: Any, value: Any) -> list[str]:
     """Return texts that a part of a pattern matches; never an empty list."""
     if name is op.LITERAL:
         return [chr(value)]
@@ -95,16 +95,20 @@ def _text_of(name: Any, value: Any) -> list[str]:
     if name is op.ANY:
         return ["w"]
     if name is op.IN:
-        return [_member(value)]
+        return [_member_of(value)]
     if name in (*REPEATS, op.POSSESSIVE_REPEAT):
         least, _, inner = value
-        texts = _texts(inner) or [""]
+        texts = _texts_of_sequence(inner) or [""]
         return [text * max(least, 1) for text in texts] + ([""] if least == 0 else [])
-    inner = [text for sequence in _inner(name, value) for text in _texts(sequence) or [""]]
+    inner = [
+        text
+        for sequence in _subpatterns(name, value)
+        for text in _texts_of_sequence(sequence) or [""]
+    ]
     return inner or [""]
 
 
-def _member(members: Any) -> str:
+def _member_of(members: Any) -> str:
     """Return a character that a set matches."""
     if members[0][0] is op.NEGATE:
         excluded = {chr(value) for name, value in members if name is op.LITERAL}

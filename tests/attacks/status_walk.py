@@ -61,12 +61,12 @@ def refusal(status: int, **fields: Any) -> bytes:
     return json.dumps({key: value for key, value in body.items() if value is not ...}).encode()
 
 
-def _parameters(parameters: Any) -> Callable[[int], bytes]:
+def _with_parameters(parameters: Any) -> Callable[[int], bytes]:
     return lambda status: refusal(status, parameters=parameters)
 
 
-def _retry(seconds: Any) -> Callable[[int], bytes]:
-    return _parameters({"retry_after": seconds})
+def _with_retry_after(seconds: Any) -> Callable[[int], bytes]:
+    return _with_parameters({"retry_after": seconds})
 
 
 FORMS: dict[str, Callable[[int], bytes]] = {
@@ -77,16 +77,16 @@ FORMS: dict[str, Callable[[int], bytes]] = {
     "wrong code": lambda _status: refusal(10**9, result={}),
     "entities": lambda status: refusal(status, description="Bad Request: can't parse entities"),
     "not found": lambda status: refusal(status, description="Not Found"),
-    "retry 1": _retry(1),
-    "retry 0": _retry(0),
-    "retry -5": _retry(-5),
-    "retry 1.5": _retry(1.5),
-    "retry text": _retry("soon"),
-    "retry list": _retry([3]),
-    "retry null": _retry(None),
-    "retry nan": _retry(float("nan")),
-    "migrate": _parameters({"migrate_to_chat_id": 5}),
-    "migrate text": _parameters({"migrate_to_chat_id": "x"}),
+    "retry 1": _with_retry_after(1),
+    "retry 0": _with_retry_after(0),
+    "retry -5": _with_retry_after(-5),
+    "retry 1.5": _with_retry_after(1.5),
+    "retry text": _with_retry_after("soon"),
+    "retry list": _with_retry_after([3]),
+    "retry null": _with_retry_after(None),
+    "retry nan": _with_retry_after(float("nan")),
+    "migrate": _with_parameters({"migrate_to_chat_id": 5}),
+    "migrate text": _with_parameters({"migrate_to_chat_id": "x"}),
     "html": lambda status: f"<html><h1>{status}</h1></html>".encode(),
     "empty": lambda _status: b"",
     "no utf-8": lambda _status: b'{"ok": false, "description": "\xff\xfe\xc3"}',
@@ -102,9 +102,9 @@ FORMS: dict[str, Callable[[int], bytes]] = {
 }
 # The bot waits the maximum, a day.
 ENDLESS: dict[str, Callable[[int], bytes]] = {
-    "retry 10^12": _retry(10**12),
-    "retry 10^400": _retry(10**400),
-    "retry inf": _retry(float("inf")),
+    "retry 10^12": _with_retry_after(10**12),
+    "retry 10^400": _with_retry_after(10**400),
+    "retry inf": _with_retry_after(float("inf")),
 }
 
 

@@ -136,12 +136,12 @@ class BotProcess:
         assert self._process is not None
         with contextlib.suppress(ProcessLookupError):
             self._process.kill()
-        await self._ended()
+        await self._wait_end()
 
     async def terminate(self) -> int:
         """Send SIGTERM, and return the exit status."""
         self.ask_to_stop()
-        return await self._ended()
+        return await self._wait_end()
 
     def ask_to_stop(self) -> None:
         """Send SIGTERM without waiting."""
@@ -150,9 +150,9 @@ class BotProcess:
 
     async def wait_end(self, timeout: float | None = STOP_SECONDS) -> int:
         """Wait for the end, and return the exit status."""
-        return await self._ended(timeout)
+        return await self._wait_end(timeout)
 
-    async def _ended(self, timeout: float | None = STOP_SECONDS) -> int:
+    async def _wait_end(self, timeout: float | None = STOP_SECONDS) -> int:
         process, reader = self._process, self._reader
         assert process is not None and reader is not None
         async with asyncio.timeout(timeout):

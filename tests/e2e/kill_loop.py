@@ -62,7 +62,8 @@ class Result:
         rows_wrong: Deviation of the stored messages from one user row and one answer each. A
             quarantined message has neither. If the third kill hit while its answer was being
             sent, the user has already written the next message and takes the apology for its
-            answer; that message is merged into the one after it and has no own answer either.
+            answer; that message is answered together with the one after it, so it has no answer
+            row either.
     """
 
     kills: int

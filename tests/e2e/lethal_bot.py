@@ -1,4 +1,4 @@
-"""``bot.py`` with tools that kill their process: in a thread, or on the event loop.
+"""``bot.py`` with tools that kill their process, in a thread or on the event loop.
 
 The file LETHAL contains the way to die, so that a test can change it while the bot runs. Each call
 appends a line to the file of the same name with the suffix ``.log``.

@@ -143,7 +143,7 @@ class Nursery:
 
     def __init__(self) -> None:
         """Connect to the process; the first client starts it."""
-        self._guard = threading.Lock()
+        self._lock = threading.Lock()
         run = os.environ.get("PYTEST_XDIST_TESTRUNUID") or os.getpid()
         address = f"\0pomni-nursery-{run}"  # abstract socket: it disappears with the process
         while (connection := _connect(address)) is None:
@@ -155,7 +155,7 @@ class Nursery:
     def ask(self, order: Mapping[str, Any], files: Sequence[int]) -> None:
         """Request a process with these files: stdin, stdout, stderr, and a pipe for its status."""
         data = json.dumps(order).encode()
-        with self._guard:
+        with self._lock:
             socket.send_fds(self._socket, [LENGTH.pack(len(data))], files)
             self._socket.sendall(data)
         _close(*files)
@@ -189,7 +189,7 @@ def _start(address: str) -> None:
 def main() -> None:
     """Serve fork requests on connections to the socket at stdin until all have closed."""
     gc.disable()
-    _prepare()
+    _warm_up()
     gc.collect()
     gc.freeze()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -206,7 +206,7 @@ def main() -> None:
                 users.remove(ready)
             elif os.fork() == 0:
                 _close(listening, *users)
-                _guard(*order)
+                _supervise(*order)
                 return
             else:
                 _close(*order[1])
@@ -231,7 +231,7 @@ def _receive(user: socket.socket) -> tuple[dict[str, Any], list[int]] | None:
     return json.loads(user.recv(LENGTH.unpack(head)[0], socket.MSG_WAITALL)), files
 
 
-def _prepare() -> None:
+def _warm_up() -> None:
     """Import and load what a bot imports and loads at its start."""
     for module in MODULES:
         importlib.import_module(module)
@@ -255,13 +255,13 @@ def _prepare() -> None:
         say("start", language)
 
 
-def _guard(order: Mapping[str, Any], files: list[int]) -> None:
+def _supervise(order: Mapping[str, Any], files: list[int]) -> None:
     """Fork the program, and write its pid and, after its end, its wait status to the pipe."""
     *standard, status_pipe = files
     pid = os.fork()
     if pid == 0:
         os.close(status_pipe)
-        _be_program(order, standard)
+        _run_program(order, standard)
         return
     _close(0, *standard)
     os.write(status_pipe, f"{pid}\n".encode())
@@ -270,7 +270,7 @@ def _guard(order: Mapping[str, Any], files: list[int]) -> None:
     os._exit(0)
 
 
-def _be_program(order: Mapping[str, Any], standard: list[int]) -> None:
+def _run_program(order: Mapping[str, Any], standard: list[int]) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     encoding, _, errors = order["env"].get("PYTHONIOENCODING", "").partition(":")
     for number, name in enumerate(("stdin", "stdout", "stderr")):

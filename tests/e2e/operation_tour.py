@@ -157,8 +157,8 @@ FROM conversations WHERE telegram_user_id = 503;
 """
 
 
-# Facts of the user who talked: one that replaced another, one that is pinned and contradicted
-# another, and rejected ones.
+# Facts of the user who talked: one that replaced another, a pinned one with two sources that
+# contradicted another, and rejected ones.
 FACTS = """
 INSERT INTO memories (owner_id, memory_type, text, language, subject, relation, object,
                       importance, pinned, origin, content_hash, valid_from)

@@ -197,9 +197,9 @@ class FakeOpenAI(LoopbackServer):
         self.models = ["fake-model"]
         self.active = 0
         self.abandoned = 0
-        self._forget(reply)
+        self._reset(reply)
 
-    def _forget(self, reply: Callable[[ChatRequest], Reply | str]) -> None:
+    def _reset(self, reply: Callable[[ChatRequest], Reply | str]) -> None:
         self.reply = reply
         self.requests: list[ChatRequest] = []
         self.keeps_connections = False
@@ -221,7 +221,7 @@ class FakeOpenAI(LoopbackServer):
         self.cut()
         await self.wait_for(lambda: not self.active)
         self.abandoned = 0
-        self._forget(echo)
+        self._reset(echo)
 
     @property
     def url(self) -> str:

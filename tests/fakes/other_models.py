@@ -62,10 +62,10 @@ class FakeOtherModels(LoopbackServer):
         ]
 
     async def _anthropic(self, request: web.Request) -> web.StreamResponse:
-        body = await self._take(request, "x-api-key")
+        body = await self._record_request(request, "x-api-key")
         if problem := self.anthropic_cache.problem(body):
             return web.json_response(anthropic_error(400, problem), status=400)
-        reply = self._next(body)
+        reply = self._next_reply(body)
         if reply.status != 200:
             error = anthropic_error(reply.status, str(reply.error))
             return web.json_response(error, status=reply.status, headers=reply.headers)
@@ -81,9 +81,9 @@ class FakeOtherModels(LoopbackServer):
 
     async def _google(self, request: web.Request) -> web.StreamResponse:
         assert request.match_info["call"].endswith(":streamGenerateContent")
-        body = await self._take(request, "x-goog-api-key")
+        body = await self._record_request(request, "x-goog-api-key")
         status, problem = self.google_cache.problem(body)
-        reply = self._next(body) if not status else Reply(status=status, error=problem)
+        reply = self._next_reply(body) if not status else Reply(status=status, error=problem)
         if reply.status != 200:
             error = google_error(reply.status, str(reply.error))
             return web.json_response(error, status=reply.status, headers=reply.headers)
@@ -110,14 +110,14 @@ class FakeOtherModels(LoopbackServer):
         body = await request.json()
         return web.json_response(self.google_cache.extend(name, body["ttl"]))
 
-    async def _take(self, request: web.Request, header: str) -> Json:
+    async def _record_request(self, request: web.Request, header: str) -> Json:
         body: Json = await request.json()
         self.requests.append(body)
         bearer = request.headers.get("Authorization", "").removeprefix("Bearer ")
         self.keys.append(request.headers.get(header, bearer))
         return body
 
-    def _next(self, body: Json) -> Reply:
+    def _next_reply(self, body: Json) -> Reply:
         return self._queued.popleft() if self._queued else self.reply(body)
 
     async def _stream(

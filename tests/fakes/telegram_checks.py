@@ -32,7 +32,7 @@ def check_text(params: Params, *, may_be_empty: bool = False) -> str:
         raise bad_request("message text is empty")
     if len(text.encode("utf-8", "surrogatepass")) > MAX_TEXT_BYTES:
         raise bad_request("message is too long")
-    if utf16_length(_visible(text, params.get("parse_mode"))) > MAX_TEXT_UNITS:
+    if utf16_length(_visible_text(text, params.get("parse_mode"))) > MAX_TEXT_UNITS:
         raise bad_request("message is too long")
     check_entities(text, params.get("entities"))
     return text
@@ -41,7 +41,7 @@ def check_text(params: Params, *, may_be_empty: bool = False) -> str:
 def check_caption(params: Params) -> str:
     """Return the caption of a media message after checking its size and its entities."""
     caption = str(params.get("caption") or "")
-    if utf16_length(_visible(caption, params.get("parse_mode"))) > MAX_CAPTION_UNITS:
+    if utf16_length(_visible_text(caption, params.get("parse_mode"))) > MAX_CAPTION_UNITS:
         raise bad_request("message caption is too long")
     check_entities(caption, params.get("caption_entities"))
     return caption
@@ -132,7 +132,7 @@ def check_commands(commands: Any) -> list[Json]:
     return commands
 
 
-def _visible(text: str, parse_mode: Any) -> str:
+def _visible_text(text: str, parse_mode: Any) -> str:
     """Return approximately the text that remains after parsing its entities."""
     if str(parse_mode).lower() == "html":
         return html.unescape(_TAG.sub("", text))

@@ -154,7 +154,7 @@ class People:
     async def push_raw(self, update: Any) -> None:
         """Queue any object unchanged, even garbage without an update_id."""
         if isinstance(update, dict):
-            self._learn(update)
+            self._store_raw(update)
         self.queue.add_raw(update)
 
     async def redeliver(self, update_id: int) -> None:
@@ -211,7 +211,7 @@ class People:
         member: Json = {"status": status, "user": self.state.bot}
         return member | {"until_date": 0} if status == "kicked" else member
 
-    def _learn(self, update: Json) -> None:
+    def _store_raw(self, update: Json) -> None:
         """Store the message and the callback id of a raw update for later calls."""
         message = update.get("message")
         if _is_whole(message):

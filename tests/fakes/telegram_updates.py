@@ -97,7 +97,7 @@ class UpdateQueue:
     def apply_offset(self, offset: int) -> None:
         """Remove the updates that the offset confirms."""
         if offset < 0:
-            self._forget(len(self._queue) + offset)
+            self._remove_first(len(self._queue) + offset)
         elif offset <= self.next_update_id + FUTURE_SLACK:
             self._confirm_below(offset)
 
@@ -142,7 +142,7 @@ class UpdateQueue:
         self._queue = remaining
         self._changes.notify()
 
-    def _forget(self, count: int) -> None:
+    def _remove_first(self, count: int) -> None:
         if count <= 0:
             return
         ids = [entry.update_id for entry in self._queue[:count] if entry.update_id is not None]

@@ -78,7 +78,7 @@ new_user = itertools.count(2**41 + 2**30).__next__
 
 
 def edit(client: PgClient, owner: int, origin: TelegramOrigin, text: str) -> What:
-    """Edit the text of a message, and return the kind of the edited message."""
+    """Edit the text of a message; returns which one it was, such as ``last``."""
     return take_edit(client, Owner(owner), origin, text, is_own=True).what
 
 

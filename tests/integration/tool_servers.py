@@ -102,10 +102,10 @@ def is_ready(person: Person, name: str) -> Callable[[], bool]:
 
 def living(folder: Path) -> list[int]:
     """Return the ids of the running processes that are noted in a folder."""
-    return [int(path.name) for path in folder.iterdir() if _lives(int(path.name))]
+    return [int(path.name) for path in folder.iterdir() if _is_running(int(path.name))]
 
 
-def _lives(pid: int) -> bool:
+def _is_running(pid: int) -> bool:
     try:
         return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:
