@@ -1,7 +1,8 @@
-"""``make test``: the suite on all cores, then once more, alone, whatever failed in it.
+"""``make test``: run the suite on all cores, then retry failed tests alone.
 
-Many tests start processes, and a busy machine is no defect. But how many passed only at their
-second try is told, and a test that needed it three runs in a row is one.
+Many tests start processes and can fail because the machine is busy, which is no defect. Tests
+that passed only at the retry are reported; a test that needed it three runs in a row fails the
+run.
 """
 
 from __future__ import annotations
@@ -17,49 +18,52 @@ from tests.forked_workers import forking
 
 CACHE = Path(__file__).resolve().parents[1] / ".pytest_cache"
 FAILED = CACHE / "v/cache/lastfailed"
-SECOND_TRIES = CACHE / "second_tries.json"  # by test: in how many runs in a row
-WORKERS = 6  # on two cores: many tests wait
-MANNER = ("--dist", "loadfile", "--no-loadscope-reorder", "--durations", "10")
-ALONE = ("--last-failed", "--last-failed-no-failures", "none", "-p", "no:xdist")
-MAY_NEED_IT = 2  # runs in a row
+SECOND_TRIES = CACHE / "second_tries.json"  # consecutive runs with a retry, by test
+WORKERS = 6  # for two cores, since many tests wait
+OPTIONS = ("--dist", "loadfile", "--no-loadscope-reorder", "--durations", "10")
+RETRY_OPTIONS = ("--last-failed", "--last-failed-no-failures", "none", "-p", "no:xdist")
+MAX_RUNS_WITH_RETRY = 2  # consecutive, per test
 
 
 def main(arguments: list[str]) -> int:
-    """Run the suite; returns the exit status.
+    """Run the suite and return the exit status.
 
     Args:
-        arguments: More of them for pytest.
+        arguments: Additional arguments for pytest.
     """
     FAILED.unlink(missing_ok=True)
     with forking(arguments) as worker:
-        status = run("--tx", f"{WORKERS}*{worker}", *MANNER, *arguments)
+        status = run("--tx", f"{WORKERS}*{worker}", *OPTIONS, *arguments)
     if status not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
         return status
     failed = read(FAILED)
     if failed:
-        status = run(*ALONE, *arguments)
+        status = run(*RETRY_OPTIONS, *arguments)
     return max(status, report({test for test in failed if test not in read(FAILED)}))
 
 
 def run(*arguments: str) -> int:
-    """Run pytest as a process of its own."""
+    """Run pytest in a subprocess and return its exit status."""
     return subprocess.run([sys.executable, "-m", "pytest", *arguments], check=False).returncode
 
 
 def report(second: set[str]) -> int:
-    """Tell which tests passed at their second try; 1 when one of them needs it again and again."""
+    """Print the tests that passed at their retry; return 1 if one of them needs it repeatedly."""
     before = read(SECOND_TRIES)
     tries = {test: before.get(test, 0) + 1 for test in sorted(second)}
     CACHE.mkdir(exist_ok=True)
     SECOND_TRIES.write_text(json.dumps(tries))
     print(f"{len(tries)} passed only at their second, lone try")
     for test, runs in tries.items():
-        print(f"  {test}" + (f": {runs} runs in a row, mend it" if runs > MAY_NEED_IT else ""))
-    return int(any(runs > MAY_NEED_IT for runs in tries.values()))
+        print(
+            f"  {test}"
+            + (f": {runs} runs in a row, mend it" if runs > MAX_RUNS_WITH_RETRY else "")
+        )
+    return int(any(runs > MAX_RUNS_WITH_RETRY for runs in tries.values()))
 
 
 def read(file: Path) -> dict[str, int]:
-    """What a file of the cache holds; nothing when there is none."""
+    """Return the content of a cache file; empty if it does not exist."""
     found: dict[str, int] = json.loads(file.read_text()) if file.exists() else {}
     return found
 

@@ -1,4 +1,4 @@
-"""Tables of cases that are one test, of which all that fail are reported; random values."""
+"""Table-driven tests that report all failing rows, and property-based tests."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Test = Callable[..., Any]
 
 
 class Failures:
-    """The failures of checks that do not depend on each other."""
+    """Failures of independent checks."""
 
     def __init__(self) -> None:
         self._found: list[tuple[str, BaseException]] = []
@@ -24,7 +24,7 @@ class Failures:
 
     @contextlib.contextmanager
     def of(self, name: str) -> Iterator[None]:
-        """Run a check, and keep its failure."""
+        """Run a check and record its failure."""
         self._checks += 1
         try:
             yield
@@ -32,10 +32,10 @@ class Failures:
             self._found.append((name, error))
 
     def report(self) -> None:
-        """Fail if a check did, or if there was none.
+        """Raise if a check failed or if no check was run.
 
         Raises:
-            AssertionError: With the name and the failure of each, and the traceback of the first.
+            AssertionError: With the name and failure of each check, and the first one's traceback.
         """
         assert self._checks, "there is nothing to check"
         if self._found:
@@ -45,9 +45,10 @@ class Failures:
 
 
 def for_each(names: str | tuple[str, ...], rows: Iterable[Any]) -> Callable[[Test], Test]:
-    """As ``pytest.mark.parametrize``, in one test: collecting thousands takes longer than they.
+    """Run a test for each row, as ``pytest.mark.parametrize`` does, but within one test.
 
-    Fixtures are made once for all rows. Two of these are a product.
+    Collecting thousands of parametrized tests takes longer than running them. Fixtures are created
+    once for all rows. Two of these decorators form a product.
     """
     fields = [name.strip() for name in names.split(",")] if isinstance(names, str) else [*names]
     table = [(row,) if len(fields) == 1 and isinstance(names, str) else (*row,) for row in rows]
@@ -69,11 +70,11 @@ def for_each(names: str | tuple[str, ...], rows: Iterable[Any]) -> Callable[[Tes
                     await test(**fixtures, **dict(zip(fields, row, strict=True)))
             failures.report()
 
-        made = run_async if inspect.iscoroutinefunction(test) else run
+        wrapper = run_async if inspect.iscoroutinefunction(test) else run
         signature = inspect.signature(test)
-        left = [p for name, p in signature.parameters.items() if name not in fields]
-        made.__signature__ = signature.replace(parameters=left)  # type: ignore[attr-defined]
-        return made
+        fixture_parameters = [p for name, p in signature.parameters.items() if name not in fields]
+        wrapper.__signature__ = signature.replace(parameters=fixture_parameters)  # type: ignore[attr-defined]
+        return wrapper
 
     return decorate
 
@@ -81,7 +82,7 @@ def for_each(names: str | tuple[str, ...], rows: Iterable[Any]) -> Callable[[Tes
 def for_random(
     *values: SearchStrategy[Any], few: int, many: int
 ) -> Callable[[Test], Callable[[int], None]]:
-    """A test of random values: ``few`` of them in ``make test``, ``many`` in ``make proof``."""
+    """Run a test with random values: ``few`` in ``make test``, ``many`` in ``make proof``."""
 
     def decorate(test: Test) -> Callable[[int], None]:
         @pytest.mark.parametrize("tries", [few, pytest.param(many, marks=pytest.mark.proof)])

@@ -1,4 +1,4 @@
-"""Fixtures of every test: a real PostgreSQL, and a database of one's own in it."""
+"""Fixtures for all tests: a real PostgreSQL server and a database per test."""
 
 from __future__ import annotations
 
@@ -40,55 +40,55 @@ TEMPLATE, UNFINISHED = "pomni_template", "pomni_unfinished"
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Tests see no settings of the machine: neither its environment nor its .env."""
+    """Isolate tests from the settings of the machine: its environment and its .env."""
     if not hasattr(config, "workerinput"):  # the name that pytest-xdist gives its workers
         config.option.testrunuid = os.environ[RUN] = uuid.uuid4().hex
     fields = {name.upper() for name in Settings.model_fields}
     for name in [name for name in os.environ if name.upper() in fields]:
         del os.environ[name]
-    if (memory := fast_folder()) is not None:  # there, what a database syncs costs nothing
+    if (memory := fast_folder()) is not None:  # fsync is free there
         tempfile.tempdir = str(memory)
-    # No test speaks TLS, and every client reads all certificates, for 20 ms and more.
+    # No test uses TLS, but every HTTP client would load all certificates (20 ms or more).
     ssl.create_default_context = functools.cache(ssl.create_default_context)
 
 
 def pytest_collection_finish() -> None:
-    """Spare the collector what all imports have left, which is there to stay."""
+    """Exclude the objects that imports created from garbage collection."""
     gc.collect()
     gc.freeze()
 
 
 def database_url(server: str, name: str) -> str:
-    """The address of another database on the same server."""
+    """Return the URL of another database on the same server."""
     return server.replace("/postgres?", f"/{name}?")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """How long proofs may be begun."""
+    """Add the option that limits how long proofs are started."""
     parser.addoption("--proof-minutes", type=float, default=float("inf"))
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Begin no proof when the time for all of them is over."""
+    """Skip a proof when the time for all of them is over."""
     minutes = item.config.getoption("--proof-minutes")
     if item.get_closest_marker("proof") and time.monotonic() - STARTED > 60 * minutes:
         pytest.skip(f"the {minutes:g} minutes for proofs are over")
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """The last process of a run takes the databases away."""
+    """Delete the databases of the run, in its main process only."""
     if not hasattr(config, "workerinput"):
         shutil.rmtree(run_folder(), ignore_errors=True)
 
 
 def run_folder() -> Path:
-    """The folder of this run, which the workers of pytest-xdist share."""
+    """Return the folder of this run, which all pytest-xdist workers share."""
     return (fast_folder() or Path(tempfile.gettempdir())) / f"pomni-test-{os.environ[RUN]}"
 
 
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[str]:
-    """The address of the run's PostgreSQL, with a template in which a bot has started before."""
+    """Start the run's PostgreSQL; its template database is as a bot leaves it after a start."""
     server = EmbeddedPostgres(run_folder())
     run_folder().mkdir(exist_ok=True)
     with (run_folder() / "template.lock").open("w") as lock:
@@ -98,26 +98,26 @@ def postgres_server() -> Iterator[str]:
             address = prepare(server, address)
     yield address
     server.stop()
-    for child in embedded._STARTED:  # other workers may use it, and Python would warn of it
+    for child in embedded._STARTED:  # other workers may still use it; avoid Python's warning
         child.returncode = child.poll() or 0
 
 
 def prepare(server: EmbeddedPostgres, address: str) -> str:
-    """Set up a new server, and make the template; returns its address."""
+    """Configure a new server, create the template database, and return the server's URL."""
     execute(address, "ALTER SYSTEM SET fsync = off", "ALTER SYSTEM SET max_connections = 500")
     server.stop()
     address = server.start()
     execute(address, f"CREATE DATABASE {UNFINISHED}")
     unfinished = database_url(address, UNFINISHED)
     migrate(unfinished)
-    with ThreadPoolExecutor(1) as threads:  # away from the tests' event loop
+    with ThreadPoolExecutor(1) as threads:  # outside the tests' event loop
         threads.submit(asyncio.run, register_embeddings(unfinished)).result()
     execute(address, f"ALTER DATABASE {UNFINISHED} RENAME TO {TEMPLATE}")
     return address
 
 
 async def register_embeddings(address: str) -> None:
-    """Let a database know the local embedding model."""
+    """Register the local embedding model in a database."""
     client = PgClient(address)
     client.open()
     space = EmbeddingSpace(LocalEmbedder(Metrics()), client, EmbeddingRepository(client))
@@ -128,7 +128,7 @@ async def register_embeddings(address: str) -> None:
 
 @functools.cache
 def fast_folder() -> Path | None:
-    """A folder in memory with room for the databases, else the usual one."""
+    """Return a writable in-memory folder with 2 GB free, or None."""
     memory = Path("/dev/shm")
     roomy = memory.is_dir() and shutil.disk_usage(memory).free > 2 * 1024**3
     return memory if roomy and os.access(memory, os.W_OK) else None
@@ -136,24 +136,24 @@ def fast_folder() -> Path | None:
 
 @pytest.fixture
 def empty_dsn(postgres_server: str) -> Iterator[str]:
-    """The address of a new database without any tables."""
+    """URL of a new database without tables."""
     yield from new_database(postgres_server, "template0")
 
 
 @pytest.fixture
 def dsn(postgres_server: str) -> Iterator[str]:
-    """The address of a new, migrated database."""
+    """URL of a new, migrated database."""
     yield from new_database(postgres_server, TEMPLATE)
 
 
 @pytest.fixture
 def client(dsn: str) -> Iterator[PgClient]:
-    """An open client on a new, migrated database."""
+    """Open client of a new, migrated database."""
     yield from open_client(dsn)
 
 
 def open_client(dsn: str) -> Iterator[PgClient]:
-    """A client, closed afterwards."""
+    """Open a client of a database, and close it afterwards."""
     opened = PgClient(dsn)
     opened.open()
     yield opened
@@ -161,64 +161,64 @@ def open_client(dsn: str) -> Iterator[PgClient]:
 
 
 def new_client(server: str) -> Iterator[PgClient]:
-    """A client on a new, migrated database."""
+    """Create a migrated database, and open a client of it."""
     for dsn in new_database(server, TEMPLATE):
         yield from open_client(dsn)
 
 
 def new_database(server: str, template: str) -> Iterator[str]:
-    """Make a database, and drop it afterwards."""
+    """Create a database from a template, and drop it afterwards."""
     name = f"test_{uuid.uuid4().hex}"
-    # Without fsync the copying of files takes half as long as the usual way through the log.
+    # Without fsync, copying files takes half as long as the default strategy (WAL_LOG).
     execute(server, f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY FILE_COPY")
     address = database_url(server, name)
-    _KEPT[address] = {}
+    _IDLE_CONNECTIONS[address] = {}
     yield address
-    for connection in _KEPT.pop(address).values():
+    for connection in _IDLE_CONNECTIONS.pop(address).values():
         connection.close()
     execute(server, f"DROP DATABASE {name} WITH (FORCE)")
 
 
-# Connections that look into the databases of the tests, by thread: to open one, and to learn the
-# tables again, costs PostgreSQL more than most statements do.
-_KEPT: dict[str, dict[int, Any]] = {}
+# Idle connections to the databases of running tests, by URL and thread. Opening a connection and
+# filling its catalog caches costs PostgreSQL more than most statements do.
+_IDLE_CONNECTIONS: dict[str, dict[int, Any]] = {}
 
 
 @contextmanager
 def connected(address: str) -> Iterator[Any]:
-    """A connection outside transactions: the thread's to a database of a test, else a new one."""
-    kept = _KEPT.get(address, {})
+    """Provide an autocommit connection, cached by thread while the test database exists."""
+    idle = _IDLE_CONNECTIONS.get(address, {})
     thread = threading.get_ident()
-    connection = kept.pop(thread, None)
+    connection = idle.pop(thread, None)
     if connection is None or not is_alive(connection):
         connection = psycopg2.connect(address)
         connection.autocommit = True
     else:
         with connection.cursor() as cursor:
-            cursor.execute("DISCARD ALL")  # a dump, for one, changes where tables are looked for
+            cursor.execute("DISCARD ALL")  # a dump changes the search path, for example
     try:
         yield connection
     finally:
-        if address in _KEPT and not connection.closed:
-            kept[thread] = connection
+        if address in _IDLE_CONNECTIONS and not connection.closed:
+            idle[thread] = connection
         else:
             connection.close()
 
 
 def is_alive(connection: Any) -> bool:
-    """Whether the server has neither ended it nor told it anything else."""
+    """Return True if the connection is open and the server has sent nothing unread."""
     return not connection.closed and not select.select([connection], [], [], 0)[0]
 
 
 def execute(address: str, *statements: str) -> None:
-    """Run statements outside a transaction."""
+    """Execute statements outside a transaction."""
     with connected(address) as connection, connection.cursor() as cursor:
         for statement in statements:
             cursor.execute(statement)
 
 
 def query(dsn: str, sql: str, *parameters: Any) -> list[tuple[Any, ...]]:
-    """Rows of one statement outside a transaction, as a person would ask in psql."""
+    """Execute one statement outside a transaction, and return its rows."""
     with connected(dsn) as connection, connection.cursor() as cursor:
         cursor.execute(sql, parameters or None)
         return cursor.fetchall() if cursor.description else []

@@ -1,8 +1,8 @@
-"""Workers of pytest-xdist that are forked from one process, which has imported every test.
+"""pytest-xdist workers that are forked from one process which has imported all tests.
 
-Else each of them would import everything itself, for five seconds of a processor. pytest-xdist
-starts a worker as ``python … -c LINE``; here that is this program, which hands its files to the
-process that forks, and ends with the worker.
+Otherwise each worker would import everything itself (five seconds of CPU time). pytest-xdist
+starts a worker as ``python … -c LINE``; here that is this program. It passes its standard streams
+to the forking process and exits with the worker.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-# What tests of several files import at last; the first alone takes seconds of a processor.
+# Modules that tests import late; the first one alone takes seconds of CPU time.
 LATER = ("langchain_anthropic", "langchain_google_genai", "langchain_openai", "alembic.command")
 
 
 @contextmanager
 def forking(arguments: Sequence[str]) -> Iterator[str]:
-    """The command that starts a worker, in the way of pytest-xdist's ``--tx``.
+    """Start the forking process; yields a pytest-xdist ``--tx`` specification of its workers.
 
     Args:
-        arguments: Of pytest, which say what will be collected.
+        arguments: Arguments of pytest, which select the tests to import.
     """
     address = f"pomni-workers-{os.getpid()}"
     lives, life = os.pipe()
     with socket.socket(socket.AF_UNIX) as listening:
-        listening.bind(f"\0{address}")  # in no folder: it vanishes with the process
+        listening.bind(f"\0{address}")  # abstract socket: it disappears with the process
         listening.listen()
         child = os.fork()
         if child == 0:
             os.close(life)
-            _fork_for(listening, lives, arguments)
+            _serve_forks(listening, lives, arguments)
             os._exit(0)
     os.close(lives)
     try:
@@ -46,13 +46,13 @@ def forking(arguments: Sequence[str]) -> Iterator[str]:
         os.waitpid(child, 0)
 
 
-def _fork_for(listening: socket.socket, lives: int, arguments: Sequence[str]) -> None:
-    """Import what is collected; then fork a worker a connection, until nobody wants any more.
+def _serve_forks(listening: socket.socket, lives: int, arguments: Sequence[str]) -> None:
+    """Import the selected tests, then fork one worker per connection until ``lives`` is closed.
 
-    Returns in each worker, too, when it has ended.
+    Returns in each worker too, when its work is done.
     """
     _import_tests(arguments)
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for them
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # reap workers automatically
     while lives not in select.select([listening, lives], [], [])[0]:
         connection, _ = listening.accept()
         data, files, _, _ = socket.recv_fds(connection, 65_536, 3)
@@ -60,7 +60,7 @@ def _fork_for(listening: socket.socket, lives: int, arguments: Sequence[str]) ->
             os.close(lives)
             listening.close()
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            _work(data.decode(), files)
+            _run_worker(data.decode(), files)
             return
         connection.close()
         for file in files:
@@ -71,21 +71,20 @@ def _import_tests(arguments: Sequence[str]) -> None:
     import pytest
 
     with open(os.devnull, "r+b") as nowhere:
-        kept = [os.dup(number) for number in range(2)]
+        saved = [os.dup(number) for number in range(2)]
         for number in range(2):
             os.dup2(nowhere.fileno(), number)
         pytest.main(["--collect-only", "-p", "no:xdist", "-p", "no:cacheprovider", *arguments])
-        gc.disable()  # nothing of it is garbage
+        gc.disable()  # imports create no garbage
         for name in LATER:
             importlib.import_module(name)
         gc.enable()
-        for number, file in enumerate(kept):
+        for number, file in enumerate(saved):
             os.dup2(file, number)
             os.close(file)
 
 
-def _work(line: str, files: Sequence[int]) -> None:
-    """Be the worker that was asked for."""
+def _run_worker(line: str, files: Sequence[int]) -> None:
     for number, (name, file) in enumerate(zip(("stdin", "stdout", "stderr"), files, strict=True)):
         os.dup2(file, number)
         os.close(file)
@@ -96,7 +95,7 @@ def _work(line: str, files: Sequence[int]) -> None:
 
 
 def main() -> None:
-    """Have a worker forked, and end with it."""
+    """Request a worker and exit when it does."""
     address, *_, line = sys.argv[1:]
     with socket.socket(socket.AF_UNIX) as connection:
         connection.connect(f"\0{address}")

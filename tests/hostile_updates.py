@@ -1,4 +1,4 @@
-"""Hostile updates: valid ones, and everything that can be done to them.
+"""Hostile Telegram updates: mutations of valid ones.
 
 ``mutate`` is a pure function of its choices, so that hypothesis can shrink them and a seeded
 generator can draw them.
@@ -19,7 +19,7 @@ USER = 2**41 + 7
 GROUP = -1_001_234_567_890
 
 REMOVE = object()
-"""As a new value: the field goes."""
+"""Marker among new values: delete the field."""
 
 
 def person(user_id: int = USER, **fields: Any) -> Json:
@@ -101,7 +101,7 @@ def mutate(base: Json, changes: Sequence[tuple[int, int]]) -> Any:
 
     Args:
         base: The update.
-        changes: (which place, which of ``ODD_VALUES``), both taken modulo what there is.
+        changes: Pairs (index of a place, index into ``ODD_VALUES``), both modulo the count.
     """
     changed = copy.deepcopy(base)
     for where, what in changes:
@@ -118,7 +118,7 @@ def mutate(base: Json, changes: Sequence[tuple[int, int]]) -> Any:
 
 
 def hostile_update(random_numbers: random.Random) -> Any:
-    """Draw one update: mostly a mutation, sometimes anything else."""
+    """Draw one update: usually a mutation, sometimes an arbitrary value."""
     if random_numbers.random() < 0.05:
         value = random_numbers.choice(ODD_VALUES)
         return None if value is REMOVE else value
@@ -130,7 +130,7 @@ def hostile_update(random_numbers: random.Random) -> Any:
 
 
 def _places(value: Any, depth: int = 0) -> Iterator[tuple[Any, Any]]:
-    """Yield every (container, key) within a value, down to a reasonable depth."""
+    """Yield every (container, key) within a value, down to depth 8."""
     if depth > 8:
         return
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""The languages of our users, whose sentences are all written; others may be begun."""
+"""Languages with complete translations; others can be incomplete."""
 
 from __future__ import annotations
 

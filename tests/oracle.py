@@ -1,4 +1,4 @@
-"""How many tokens a text really has: OpenAI's vocabularies, which the bot only estimates."""
+"""Exact token counts with OpenAI's vocabularies, which the bot only estimates."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ OLD_MODELS = ("openai:gpt-3", "openai:gpt-4")
 
 
 class Oracle(TokenCounter):
-    """Counts texts with the tokenizer: the model's own, or OpenAI's times the family's factor."""
+    """Token counter with the model's own tokenizer, or OpenAI's times the family's factor."""
 
     def __init__(self, model: str) -> None:
         super().__init__(model)
@@ -21,7 +21,7 @@ class Oracle(TokenCounter):
         self._part = 100 if is_old else percent_of(model)
 
     def count(self, text: str) -> int:
-        # Half characters (lone surrogates) count as replacement characters, as in tiktoken.
+        # Lone surrogates count as replacement characters, as in tiktoken.
         sound = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
         tokens = toktok.batch_count([sound], self._encoding, threads=1)[0]
         return math.ceil(tokens * self._part / 100)

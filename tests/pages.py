@@ -1,4 +1,4 @@
-"""README.md and ``docs/*.md`` as the tests read them: blocks, commands, links, anchors."""
+"""Parsed README.md and ``docs/*.md``: blocks, commands, links, anchors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)|<img [^>]*src=\"([^\"]+)\"")
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 VARIABLES = re.compile(r"^(?:[A-Z_]+=\S+ )+")
 
-# What an inline `command` begins with; a span of another beginning, or of one word, is none.
+# First words of inline `commands`. A span with another first word, or of one word, is none.
 PROGRAMS = frozenset((
     "make", "python", ".venv/bin/python", "bot.py", "docker", "psql", "git", "cp", "chmod", "sudo",
     "echo", "openssl", "gpg", "age", "age-keygen", "shred", "ollama", "llama-server", "vllm",
@@ -24,10 +24,10 @@ PROGRAMS = frozenset((
 
 @dataclass(frozen=True)
 class Block:
-    """What stands between two fences.
+    """Fenced code block.
 
     Attributes:
-        kind: ``sh`` (commands), ``console`` (commands behind ``$``, and what they print),
+        kind: ``sh`` (commands), ``console`` (commands after ``$``, and their output),
             ``dotenv``, ``sql``, ``json``, or ``text``.
     """
 
@@ -35,7 +35,7 @@ class Block:
     text: str
 
     def commands(self) -> Iterator[str]:
-        """Each command, without the comment behind it."""
+        """Yield each command without its trailing comment."""
         lines = self.text.replace("\\\n", "").splitlines()
         for line in lines:
             if self.kind == "console" and line.startswith("$ "):
@@ -52,45 +52,45 @@ class Page:
 
     @property
     def name(self) -> str:
-        """Its path in the project."""
+        """Path relative to the project root."""
         return self.path.relative_to(ROOT).as_posix()
 
     @cached_property
     def text(self) -> str:
-        """All of it."""
+        """Whole content of the file."""
         return self.path.read_text(encoding="utf-8")
 
     @cached_property
     def blocks(self) -> list[Block]:
-        """What is fenced."""
+        """All fenced blocks."""
         return [Block(kind, text) for kind, text in FENCE.findall(self.text)]
 
     @cached_property
     def prose(self) -> str:
-        """What is not."""
+        """Text outside the fenced blocks."""
         return FENCE.sub("", self.text)
 
     @property
     def spans(self) -> list[str]:
-        """What stands between backticks in the prose."""
+        """Inline code in the prose."""
         return [span.replace(r"\|", "|") for span in SPAN.findall(self.prose)]
 
     @property
     def links(self) -> list[str]:
-        """The targets of links and pictures that lead to no other site."""
+        """Targets of links and pictures within the project."""
         targets = [first or second for first, second in LINK.findall(self.prose)]
         return [target for target in targets if not target.startswith(("http://", "https://"))]
 
     @property
     def anchors(self) -> set[str]:
-        """The names that GitHub gives to the headings."""
+        """Anchors that GitHub generates for the headings."""
         headings = [
             re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", h) for h in HEADING.findall(self.prose)
         ]
         return {re.sub(r"[^\w\- ]", "", h.lower()).strip().replace(" ", "-") for h in headings}
 
     def commands(self) -> Iterator[str]:
-        """Every command: of ``sh`` and ``console`` blocks, and spans that begin with a program."""
+        """Yield the commands of ``sh`` and ``console`` blocks and of spans that name a program."""
         for block in self.blocks:
             yield from block.commands()
         for span in self.spans:
@@ -99,7 +99,7 @@ class Page:
                 yield span
 
     def section(self, heading: str) -> str:
-        """What stands under a heading, up to the next one."""
+        """Return the text under a heading, up to the next one."""
         rest = self.text.partition(f"# {heading}\n")[2]
         assert rest, f"{self.name} has no heading {heading!r}"
         return re.split(r"^#", rest, maxsplit=1, flags=re.MULTILINE)[0]
@@ -110,12 +110,12 @@ PAGES = [README, *map(Page, sorted((ROOT / "docs").glob("*.md")))]
 
 
 def page(name: str) -> Page:
-    """A page of ``docs``."""
+    """Return a page of ``docs``."""
     return Page(ROOT / "docs" / name)
 
 
 def rows(text: str) -> list[list[str]]:
-    """The cells of the tables in a text, without their heads."""
+    """Return the cells of all tables in a text, without their header rows."""
     found = []
     for line in text.splitlines():
         if line.startswith("|") and not line.startswith("|---"):

@@ -1,4 +1,4 @@
-"""The database as text: every row of an owner, and every column in which a word stands."""
+"""Database content for assertions: an owner's rows, and columns that contain a word."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from src.base.owners import Owner
 from tests.conftest import execute, query
 
-# Which rows of a table are an owner's.
+# Conditions that select an owner's rows, by table.
 _OWNERS = "telegram_user_id = %(owner)s AND thread_id = %(thread)s"
 _OWN = f"owner_id IN (SELECT id FROM owners WHERE {_OWNERS})"
 _OF_CHAT = _OWN.replace("%(thread)s", "0")
@@ -55,13 +55,13 @@ ROWS_OF_OWNER = {
     "daily_messages": _OF_CHAT,
     "user_settings": _OF_CHAT,
 }
-# What only a turn that asks fills.
+# Tables that only a turn with a question fills.
 OF_QUESTIONS = frozenset(
     {"open_questions", "question_facts", "checkpoints", "checkpoint_blobs", "checkpoint_writes"}
 )
-# What the topics of a group have in common.
+# Tables that the topics of a group share.
 OF_ALL_TOPICS = frozenset({"daily_messages", "user_settings"})
-# Tables that hold nothing of anybody's.
+# Tables without data of an owner.
 NOBODYS = frozenset(
     {
         "alembic_version",
@@ -81,13 +81,14 @@ NOBODYS = frozenset(
     }
 )
 
-# What a process that died leaves of an owner's newest update, whatever was to be done with it.
+# The record that a process leaves when it died while handling an owner's newest update.
 DEATH = """
 INSERT INTO job_deaths (work, task, queue, update_id)
 SELECT 'job of update ' || max(id), 'handle_update', 'turns', max(id)
 FROM telegram_updates WHERE chat_id = %s AND thread_id = %s HAVING max(id) IS NOT NULL
 """
 
+# A running batch job with one request of an owner.
 BATCH = """
 WITH job AS (
     INSERT INTO batch_jobs (provider, model, requests) VALUES ('openai', 'm', 1) RETURNING id
@@ -97,7 +98,7 @@ SELECT gen_random_uuid(), job.id, c.id, 1, 2 FROM job, conversations c
 WHERE c.telegram_user_id = %s AND c.thread_id = %s RETURNING id
 """
 
-# A question that waits for an answer: of a message, else of the newest.
+# An open question about a message; by default the newest.
 QUESTION = """
 INSERT INTO open_questions (thread_id, message_id, language)
 SELECT c.id || ':' || max(m.id), max(m.id), 'ru'
@@ -106,6 +107,7 @@ WHERE c.telegram_user_id = %s AND c.thread_id = %s AND m.role = 'user'
   AND m.id = coalesce(%s, m.id)
 GROUP BY c.id RETURNING thread_id
 """
+# The checkpoint of the graph that waits for the answer to an open question.
 PAUSE = """
 WITH asked AS (
     INSERT INTO question_facts (thread_id, message_id, memory_id)
@@ -125,29 +127,34 @@ SELECT asked.thread_id, '1', '1', 0, '__interrupt__', convert_to(f.text, 'UTF8')
 FROM asked JOIN memories f ON f.id = asked.memory_id RETURNING thread_id
 """
 
+# A failure of the model during a turn of an owner.
 FAILED = """
 INSERT INTO failures (failed_at, part, event, reason, owner_id)
 VALUES (now(), 'model', 'will try again', 'the model is unavailable', add_owner(%s, %s))
 RETURNING id
 """
 
+# One message of an owner today.
 DAY = """
 INSERT INTO daily_messages (day, owner_id, messages) VALUES (current_date, add_owner(%s, 0), 1)
 ON CONFLICT DO NOTHING RETURNING day
 """
 
+# The newest fact of an owner was consolidated as a duplicate of the oldest.
 NIGHT = """
 INSERT INTO consolidations (kind, memory_id, kept_memory_id)
 SELECT 'duplicate', max(id), min(id) FROM memories
 WHERE owner_id = add_owner(%s, %s) HAVING max(id) IS NOT NULL RETURNING id
 """
 
+# The newest document of an owner was given up by the newest embedding model.
 FAILURE = """
 INSERT INTO embedding_failures (document_id, model_id, failures, retry_at)
 SELECT max(d.id), max(m.id), 1, 'infinity' FROM search_documents d, embedding_models m
 WHERE d.owner_id = add_owner(%s, %s) HAVING max(d.id) IS NOT NULL
 """
 
+# The newest user message of an owner as a parting message.
 PARTING = """
 INSERT INTO parting_messages (message_id, owner_id, position, content, said_at)
 SELECT m.id, c.owner_id, m.position, m.content, m.created_at
@@ -156,12 +163,13 @@ WHERE c.telegram_user_id = %s AND c.thread_id = %s AND m.role = 'user'
 ORDER BY m.id DESC LIMIT 1
 """
 
+# All tables.
 TABLES = """
 SELECT table_name FROM information_schema.tables
 WHERE table_schema = 'public' AND table_type = 'BASE TABLE'
 """
-# Every column of every table that is not the server's own, in whatever schema; to ask the views of
-# information_schema takes fifty times as long.
+# All columns of all tables in all schemas except the server's own. The views of
+# information_schema take fifty times as long.
 COLUMNS = """
 SELECT n.nspname, c.relname, a.attname, format_type(a.atttypid, NULL)
 FROM pg_attribute a
@@ -173,41 +181,41 @@ WHERE c.relkind IN ('r', 'p') AND a.attnum > 0 AND NOT a.attisdropped
 
 
 def count_death(dsn: str, owner: Owner) -> None:
-    """A process died over the owner's newest update, after a failure."""
+    """Record a failure and a process death during the owner's newest update."""
     query(dsn, FAILED, owner.telegram_user_id, owner.thread_id)
     query(dsn, DEATH, owner.telegram_user_id, owner.thread_id)
 
 
 def send_batch(dsn: str, owner: Owner) -> None:
-    """A batch waits for what the owner said; he wrote once today, and was looked through."""
+    """Record a pending batch of the owner, a nightly consolidation, and one message today."""
     query(dsn, BATCH, owner.telegram_user_id, owner.thread_id)
     query(dsn, NIGHT, owner.telegram_user_id, owner.thread_id)
     query(dsn, DAY, owner.telegram_user_id)
 
 
 def open_question(dsn: str, owner: Owner, message: int | None = None) -> None:
-    """The bot asked about a message, else the owner's newest, and his newest fact; it waits."""
+    """Record an open question about a message (by default the newest) and the newest fact."""
     [(thread,)] = query(dsn, QUESTION, owner.telegram_user_id, owner.thread_id, message)
     assert query(dsn, PAUSE, thread, owner.telegram_user_id, owner.thread_id)
 
 
 def fail_embedding(dsn: str, owner: Owner) -> None:
-    """The embedding model did not take the owner's newest document."""
+    """Record an embedding failure of the owner's newest document."""
     query(dsn, FAILURE, owner.telegram_user_id, owner.thread_id)
 
 
 def part(dsn: str, owner: Owner) -> None:
-    """The owner's newest message, as /new leaves it that nobody has read for facts."""
+    """Store the owner's newest message as /new does before facts were extracted from it."""
     query(dsn, PARTING, owner.telegram_user_id, owner.thread_id)
 
 
 def tables(dsn: str) -> set[str]:
-    """Every table of the schema."""
+    """Return all tables of the schema ``public``."""
     return {name for (name,) in query(dsn, TABLES)}
 
 
 def rows_of(dsn: str, owner: Owner, *, without: Iterable[str] = ()) -> list[tuple[str, str]]:
-    """Table and row of everything that is an owner's, but for the tables ``without``."""
+    """Return (table, row) of all rows of an owner, except in the tables ``without``."""
     left_out = frozenset(without)
     parts = [
         f"SELECT '{table}', to_jsonb(t)::text FROM {table} t WHERE {condition}"
@@ -220,17 +228,17 @@ def rows_of(dsn: str, owner: Owner, *, without: Iterable[str] = ()) -> list[tupl
 
 
 def dump(dsn: str, *names: str, without: Iterable[str] = ("updated_at",)) -> list[tuple[str, str]]:
-    """Table and row of everything in these tables, but for the columns ``without``."""
+    """Return (table, row) of all rows of these tables, except the columns ``without``."""
     columns = "".join(f" - '{column}'" for column in without)
     parts = [f"SELECT '{name}', (to_jsonb(t){columns})::text FROM {name} t" for name in names]
     return query(dsn, " UNION ALL ".join(parts) + " ORDER BY 1, 2")
 
 
 def columns_that_hold(dsn: str, *words: str) -> set[str]:
-    """``table.column`` of every column in which one of the words stands, in any case.
+    """Return ``table.column`` of every column that contains one of the words, ignoring case.
 
-    All columns of all tables are cast to text, so also JSON, arrays, numbers and bytes; but for
-    times, and what an embedding model is known by, whose digits may hold any number.
+    All columns are cast to text, including JSON, arrays, numbers and bytes. Timestamps and
+    ``embedding_means`` are skipped, since their digits can match any number.
     """
     parts = []
     for schema, table, column, kind in query(dsn, COLUMNS):
@@ -247,7 +255,7 @@ def columns_that_hold(dsn: str, *words: str) -> set[str]:
 
 
 def remind(dsn: str, owner: Owner) -> None:
-    """Let the owner be reminded of something, in a year."""
+    """Store a reminder of the owner that is due in a year."""
     query(
         dsn,
         "INSERT INTO reminders (owner_id, text, due_at, time_zone, language)"
@@ -258,8 +266,8 @@ def remind(dsn: str, owner: Owner) -> None:
     )
 
 
-# Every row of every table of ours but what a start of the bot makes, without asking foreign keys.
-# What has grown is truncated, since rows that are deleted take their space until a vacuum.
+# Delete all rows except those that a start of the bot creates, without checking foreign keys.
+# Large tables are truncated, since deleted rows occupy their space until a vacuum.
 EMPTY = """
 DO $$
 DECLARE
@@ -288,10 +296,10 @@ END $$
 
 
 def empty_database(dsn: str) -> None:
-    """Forget everybody and everything, as if the bot had just started for the first time."""
+    """Reset the database to its state after the bot's first start."""
     execute(dsn, EMPTY)
 
 
 def nodes_of(plan: dict[str, Any]) -> list[dict[str, Any]]:
-    """A node of a query plan and those under it."""
+    """Return a node of a query plan and all its descendants."""
     return [plan, *(node for below in plan.get("Plans", []) for node in nodes_of(below))]

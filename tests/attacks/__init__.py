@@ -1,1 +1,1 @@
-"""Attacks on the bot: long as commands, ``python -m tests.attacks.<name>``; short as tests."""
+"""Attacks on the bot: long runs as commands ``python -m tests.attacks.<name>``, short as tests."""

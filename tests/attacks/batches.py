@@ -1,12 +1,12 @@
-"""Windows of many users through the batch APIs of three providers, with every fault mixed in.
+"""Batch extraction for many users with three providers under all faults.
 
     python -m tests.attacks.batches [--windows 1000] [--faults 0.2] [--seed 1]
 
-Results come shuffled, twice, for strangers, swapped, malformed, not at all; batches fail, expire
-and are cancelled; calls end in 429 and 500, also after they were done; the process dies between
-any two steps; users are erased meanwhile; the provider is changed in mid-flight. Prints one JSON
-line; ends with status 1 when a window was not read exactly once in effect, a fact is of a foreign
-window, or a text stayed with a provider.
+Results are shuffled, doubled, foreign, swapped, malformed or missing. Batches fail, expire and are
+cancelled. Calls end in 429 and 500, also after they took effect. The process dies between any two
+steps. Users are erased and the provider is changed in the meantime. Prints one JSON line. The exit
+status is 1 when a window was not effectively read exactly once, a fact came from a foreign window,
+or a text remained with a provider.
 """
 
 from __future__ import annotations
@@ -55,11 +55,11 @@ HARMLESS = ("ok", "twice", "foreign", "text")
 
 
 class Death(BaseException):
-    """The process is killed."""
+    """Death of the process."""
 
 
 class Mortal:
-    """Something whose n-th awaited call kills the process: before it is done, or after."""
+    """Wrapper whose awaited calls tick a clock before and after; a tick can kill the process."""
 
     def __init__(self, inner: Any, clock: Clock) -> None:
         self._inner = inner
@@ -80,14 +80,18 @@ class Mortal:
 
 
 class Clock:
-    """Counts the steps that are left to live; negative: for ever."""
+    """Countdown of steps until the process dies; negative: never."""
 
     def __init__(self) -> None:
         self.left = -1
         self.steps = 0
 
     def tick(self) -> None:
-        """One step more."""
+        """Count one step.
+
+        Raises:
+            Death: No steps are left.
+        """
         self.steps += 1
         if self.left == 0:
             self.left = -1
@@ -96,7 +100,7 @@ class Clock:
 
 
 def read(words: str) -> dict[str, Any]:
-    """What a good model reads in a window: each of the user's sentences is a fact."""
+    """Extract the facts of a window as a good model does: each user message is a fact."""
     block = words.partition("<messages>\n")[2].partition("\n</messages>")[0]
     said = [json.loads(line) for line in block.splitlines()]
     return {
@@ -109,7 +113,7 @@ def read(words: str) -> dict[str, Any]:
 
 
 class Scene:
-    """Users who each told one thing, and the services that are to read it."""
+    """Users with one message each, and the services that extract its fact."""
 
     def __init__(self, rig: Rig, servers: dict[str, BatchServer], *, seed: int) -> None:
         self.rig = rig
@@ -127,7 +131,7 @@ class Scene:
             server.fault_of = self._fault
 
     def tell(self, count: int, first: int = 0) -> None:
-        """So many users say what pet they have."""
+        """Store one message about a pet for each of ``count`` users."""
         for number in range(first, first + count):
             user = FIRST_USER + number
             self.users[user] = self.rig.conversation(user)
@@ -137,14 +141,14 @@ class Scene:
         self.rig.client.execute("UPDATE messages SET created_at = now() - interval '2 hours'")
 
     def words(self, user: int) -> str:
-        """What a user said."""
+        """Return the message of a user."""
         return f"У меня кот по имени Барсик{user - FIRST_USER}"
 
     async def run(self, act: Callable[[], None] = lambda: None) -> None:
-        """Go on until nothing is left to read.
+        """Run steps until nothing is left to extract.
 
         Raises:
-            AssertionError: There is no end.
+            AssertionError: Work was left after ``MAX_ROUNDS`` rounds.
         """
         for _round in range(MAX_ROUNDS):
             act()
@@ -162,7 +166,7 @@ class Scene:
         )
 
     async def step(self) -> None:
-        """What the periodic job does, and what reads the windows that failed too often."""
+        """Run the periodic job once, and extract online the windows that failed too often."""
         try:
             await self.service.poll()
             await self.service.gather()
@@ -175,7 +179,7 @@ class Scene:
             self.service = self._build()
 
     def is_over(self) -> bool:
-        """Whether everything was read, and every batch is over."""
+        """Return True if all windows were extracted and no batch is open."""
         [(unread,)] = self.rig.rows(
             "SELECT count(*) FROM conversations c JOIN messages m ON m.conversation_id = c.id"
             " WHERE m.position > c.extracted_position"
@@ -186,8 +190,8 @@ class Scene:
         return not unread and not open_jobs
 
     def check(self) -> Counter[str]:
-        """What is wrong, counted."""
-        wrong: Counter[str] = Counter()
+        """Return the number of violations by kind."""
+        violations: Counter[str] = Counter()
         facts: dict[int, set[int]] = {}
         for user, number, text, said_to in self.rig.rows(
             "SELECT f.telegram_user_id, f.id, f.text, c.telegram_user_id FROM facts f"
@@ -196,21 +200,21 @@ class Scene:
             " LEFT JOIN conversations c ON c.id = m.conversation_id"
         ):
             facts.setdefault(user, set()).add(number)
-            wrong["foreign"] += text != self.words(user) or said_to != user
+            violations["foreign"] += text != self.words(user) or said_to != user
         for user in self.users:
-            told = facts.get(user, set())
+            user_facts = facts.get(user, set())
             expected = 0 if user in self.erased else 1
-            wrong["lost"] += len(told) < expected
-            wrong["double"] += len(told) > expected
-        wrong["waiting"] += len(
+            violations["lost"] += len(user_facts) < expected
+            violations["double"] += len(user_facts) > expected
+        violations["waiting"] += len(
             self.rig.rows("SELECT 1 FROM batch_requests WHERE status = 'waiting'")
         )
         for server in self.servers.values():
-            wrong["left at the provider"] += server.holds("Барсик")
-        return +wrong
+            violations["left at the provider"] += server.holds("Барсик")
+        return +violations
 
     def erase(self, user: int) -> None:
-        """A user is deleted with everything."""
+        """Erase a user."""
         self.erased.add(user)
         ErasureRepository(self.rig.client).erase(user)
 
@@ -219,7 +223,7 @@ class Scene:
             await provider.close()
 
     def _build(self) -> BatchExtractionService:
-        """The services, as a process that has just started has them."""
+        """Build the services as a new process does."""
         client: Any = Mortal(self.rig.client, self.clock)
         core = self.rig.core
         stored = core.memory.settings
@@ -247,27 +251,27 @@ class Scene:
 
 
 def misfortunes(scene: Scene) -> None:
-    """What happens between two steps of a bad day."""
-    dice = scene.random
+    """Inject random faults between two steps."""
+    rng = scene.random
     for name, server in scene.servers.items():
-        if dice.random() < scene.share:
-            method = dice.choice(["GET", "POST", "DELETE"])
+        if rng.random() < scene.share:
+            method = rng.choice(["GET", "POST", "DELETE"])
             part = "Batch" if name == "google" and method == "POST" else "batch"
-            failure = (method, part, dice.choice(STATUSES), dice.random() < 0.5)
+            failure = (method, part, rng.choice(STATUSES), rng.random() < 0.5)
             server.failures = [failure]
-    if dice.random() < scene.share:
-        scene.clock.left = dice.randrange(1, 200)
-    if dice.random() < scene.share:
-        name = dice.choice([*scene.servers, "immediate"])
+    if rng.random() < scene.share:
+        scene.clock.left = rng.randrange(1, 200)
+    if rng.random() < scene.share:
+        name = rng.choice([*scene.servers, "immediate"])
         scene.rig.set(memory_extraction_provider=name if name != "immediate" else "openai")
     left = [user for user in scene.users if user not in scene.erased]
-    if len(left) > 1 and dice.random() < scene.share:
-        scene.erase(dice.choice(left))
+    if len(left) > 1 and rng.random() < scene.share:
+        scene.erase(rng.choice(left))
 
 
 @asynccontextmanager
 async def open_scene(client: PgClient, *, seed: int, share: float) -> AsyncIterator[Scene]:
-    """Three providers, a database, and nobody in it."""
+    """Open a scene with three providers and without users."""
     async with AsyncExitStack() as stack:
         rig = await stack.enter_async_context(open_rig(client, embedding_model=FAKE_EMBEDDINGS))
         servers = {
@@ -281,7 +285,7 @@ async def open_scene(client: PgClient, *, seed: int, share: float) -> AsyncItera
 
 
 async def attack(client: PgClient, windows: int, faults: float, seed: int) -> dict[str, Any]:
-    """Everything at once; what came of it."""
+    """Run extraction with all faults; returns the report."""
     async with open_scene(client, seed=seed, share=faults) as scene:
         scene.tell(windows)
         await scene.run(lambda: misfortunes(scene))
@@ -296,7 +300,7 @@ async def attack(client: PgClient, windows: int, faults: float, seed: int) -> di
 
 
 def main() -> int:
-    """Run it on a server of its own."""
+    """Run the attack on its own PostgreSQL, print the report, and return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--windows", type=int, default=1000)
     parser.add_argument("--faults", type=float, default=0.2)

@@ -1,9 +1,9 @@
-"""A canary: a person's words, brought in by every way there is, are nowhere after an erasure.
+"""Canary test of erasure: no word of an erased user remains, whichever way it came in.
 
-``python -m tests.attacks.canary --n 100`` lives that many random worlds, each with a person whose
-every word and name begins with ``qza``, erases him (or his group), and looks into every column of
-every table of every schema, and into the files beside them. It prints one JSON line, and ends
-with status 1 when a word was found, or when words of others were lost.
+``python -m tests.attacks.canary --n 100`` runs that many random worlds, each with a user whose
+words and names all begin with ``qza``. It erases the user (or the group), and searches every
+column of every table of every schema and the files of the data folder. It prints one JSON line;
+the exit status is 1 when a word was found or when words of others were lost.
 """
 
 from __future__ import annotations
@@ -48,24 +48,24 @@ Json = dict[str, Any]
 ANNA, BORIS, BOT = 2**41 + 901, 2**41 + 902, 42
 OLD_GROUP, GROUP, TOPIC = -901, -1_000_000_000_901, 9
 NAME = "@pomni_test_bot"
-MARK = "qza"  # every word of the person begins with it, the way the index keeps it whole
-OTHERS = "qzb"  # and every word of the others' own
-STEPS = 45  # messages of a world
+MARK = "qza"  # prefix of the erased user's words, which the index keeps unchanged
+OTHERS = "qzb"  # prefix of the others' words
+STEPS = 45  # messages per world
 FILES_OF_TABLES = ("postgres/base/", "postgres/pg_wal/")  # see docs/security.md
 
 
 @dataclass
 class Result:
-    """What was seen.
+    """Result of a run.
 
     Attributes:
-        worlds: How many were lived.
-        updates: Updates that came in.
-        brought: Ways by which words came into the database, with how often they stood there.
-        left: ``table.column`` or file in which a word stood after the erasure.
-        lost: Worlds in which something of others was lost.
-        table_files: Files of the server's tables and log that still hold a word: the places of
-            deleted rows, until something is written over them.
+        worlds: Number of worlds.
+        updates: Number of received updates.
+        brought: Number of worlds in which a ``table.column`` contained words before the erasure.
+        left: ``table.column`` or file that contained a word after the erasure.
+        lost: Number of worlds in which data of others was lost.
+        table_files: Number of the server's table and log files that still contain a word, in the
+            space of deleted rows until it is overwritten.
     """
 
     worlds: int = 0
@@ -77,14 +77,14 @@ class Result:
 
 
 def answer(request: ChatRequest) -> Reply | str:
-    """A model that does as it is told, and repeats what it reads."""
-    read = str(request.raw)
-    words = sorted({word for word in read.replace("\\", " ").split() if word.startswith(MARK)})
-    seen = " ".join(words[-3:])
+    """Reply as a model that follows instructions and repeats what it reads."""
+    prompt = str(request.raw)
+    words = sorted({word for word in prompt.replace("\\", " ").split() if word.startswith(MARK)})
+    newest = " ".join(words[-3:])
     choice = request.raw.get("tool_choice")
     if isinstance(choice, dict):
         quote = f"люблю {words[-1]}" if words else "люблю чай"
-        facts = [{"text": quote, "quote": quote}] if quote in read else []
+        facts = [{"text": quote, "quote": quote}] if quote in prompt else []
         return Reply(tool_calls=[(choice["function"]["name"], {"facts": facts})])
     text = request.last_user_text
     if request.messages[-1]["role"] == "user":
@@ -94,12 +94,12 @@ def answer(request: ChatRequest) -> Reply | str:
             return Reply(tool_calls=[("save_user_fact", saved)])
         if text.startswith("Найди: "):
             return Reply(tool_calls=[("search_memory", {"query": what})])
-    return f"Вот: {seen} [1]" if words else "Хорошо."
+    return f"Вот: {newest} [1]" if words else "Хорошо."
 
 
 @dataclass
 class World:
-    """A person, somebody else, their chats, and the whole bot except the queue."""
+    """The user to erase, another user, their chats, and the bot without its queue."""
 
     rig: Rig
     bot: Bot
@@ -115,10 +115,10 @@ class World:
         return self.rig.core.dsn
 
     def word(self, whose: str = MARK) -> str:
-        """One that nobody has said yet."""
+        """Return a new word with a prefix."""
         number = next(self.words)
         letters = chr(97 + number // 26 % 26) + chr(97 + number % 26)
-        return f"{whose}{letters}{self.chance.randrange(10**6)}"  # unlike others at its beginning
+        return f"{whose}{letters}{self.chance.randrange(10**6)}"  # its beginning is unique, too
 
     def person(self, id_: int) -> Json:
         mark = MARK if id_ == ANNA else OTHERS
@@ -131,7 +131,7 @@ class World:
         } | names
 
     def message(self, sender: int, place: Owner | None, **content: Any) -> Json:
-        """A message of a chat as Telegram sends it."""
+        """Return a message as Telegram sends it."""
         number = next(self.numbers)
         chat: Json = {"id": sender, "type": "private", **self.person(sender)} | {"id": sender}
         if place is not None:
@@ -145,7 +145,7 @@ class World:
         return made
 
     async def take(self, handled: bool = True, **update: Any) -> int:
-        """Receive an update, and handle it unless it shall wait; returns its number."""
+        """Receive an update and, if ``handled``, handle it; returns its id."""
         number: int = next(self.numbers)
         await build_intake(self.rig.client).store([{"update_id": number, **update}])
         if handled:
@@ -155,7 +155,7 @@ class World:
         return number
 
     async def handle(self, row: int) -> None:
-        """What the worker does; an error of ours ends the update too."""
+        """Handle an update as the worker does; an ``AppError`` also finishes it."""
         stored = self.rig.core.updates.find_waiting(row)
         if stored is None:
             return
@@ -167,7 +167,7 @@ class World:
         self.rig.core.updates.mark_handled(stored.id, str(outcome))
 
     async def digest(self) -> None:
-        """What the background does."""
+        """Run the background work: index, digest, embed."""
         turns = self.rig.core.memory.digest
         await turns.index_pending()
         for (conversation,) in query(self.dsn, "SELECT id::text FROM conversations"):
@@ -175,7 +175,7 @@ class World:
         await turns.indexer.embed_pending()
 
     def held(self) -> set[str]:
-        """Where words of the person stand now."""
+        """Return the columns that contain words of the user to erase."""
         return columns_that_hold(self.dsn, MARK)
 
 
@@ -183,7 +183,7 @@ Step = Callable[[World, bool], Any]
 
 
 def place_of(world: World) -> Owner | None:
-    """A private chat, the group, or a topic of it."""
+    """Choose a private chat (None), the group, or a topic of it."""
     return world.chance.choice([None, Owner(GROUP), Owner(GROUP, TOPIC)])
 
 
@@ -210,7 +210,7 @@ async def edits(world: World, handled: bool) -> None:
 
 
 async def shows(world: World, handled: bool) -> None:
-    """Media with captions, albums, contacts, places, polls."""
+    """Send a captioned album picture, a contact or a captioned picture."""
     photo = [{"file_id": world.word(), "file_unique_id": "1", "width": 1, "height": 1}]
     contact = {"phone_number": world.word(), "first_name": world.word(), "user_id": ANNA}
     content = world.chance.choice(
@@ -223,7 +223,7 @@ async def shows(world: World, handled: bool) -> None:
 
 
 async def blocks(world: World, handled: bool) -> None:
-    """And comes back, or presses a button, or the Stop button."""
+    """Unblock the bot, or press a button."""
     user = {"id": BOT, "is_bot": True, "first_name": "Помни"}
     change = {
         "chat": world.message(ANNA, None)["chat"], "from": world.person(ANNA), "date": 1,
@@ -238,12 +238,12 @@ async def blocks(world: World, handled: bool) -> None:
 
 
 async def is_answered(world: World, handled: bool) -> None:
-    """Somebody replies to the person, or to what the bot told him."""
+    """Reply, as the other user, to a message of the user or to the bot's answer."""
     place = Owner(GROUP, TOPIC)
     hers = world.message(ANNA, place, text=world.word())
-    told = world.message(ANNA, place, text=world.word())
-    told["from"] = {"id": BOT, "is_bot": True, "first_name": "Помни"}
-    reply = world.chance.choice([hers, told])
+    bots = world.message(ANNA, place, text=world.word())
+    bots["from"] = {"id": BOT, "is_bot": True, "first_name": "Помни"}
+    reply = world.chance.choice([hers, bots])
     quote = {"text": world.word(), "position": 0}
     message = world.message(
         BORIS, place, text=f"{NAME} и что {world.word(OTHERS)}", reply_to_message=reply,
@@ -262,7 +262,10 @@ async def is_mentioned(world: World, handled: bool) -> None:
 
 
 async def is_called(world: World, _handled: bool) -> None:
-    """By the user name, from another chat, hidden: it is known only while the update waits."""
+    """Refer to the user by user name, external reply, hidden forward or ``via_bot``.
+
+    Such a reference can be resolved only while the update is pending.
+    """
     at = {"type": "mention", "offset": len(NAME) + 1, "length": len(MARK) + 5}
     origin = {"type": "user", "date": 1, "sender_user": world.person(ANNA)}
     hidden = {"type": "hidden_user", "date": 1, "sender_user_name": f"{MARK}First {MARK}Last"}
@@ -278,7 +281,7 @@ async def is_called(world: World, _handled: bool) -> None:
 
 
 async def is_forwarded(world: World, handled: bool) -> None:
-    """By somebody else, into his private chat or the group."""
+    """Forward, as the other user, a message of the user to their private chat or the group."""
     origin = {"type": "user", "date": 1, "sender_user": world.person(ANNA)}
     place = place_of(world)
     text = addressed(f"Запомни: люблю {world.word()}", place)
@@ -294,7 +297,7 @@ async def others_talk(world: World, handled: bool) -> None:
 
 
 async def forgets(world: World, _handled: bool) -> None:
-    """Has the person forget a message; sometimes its time is over."""
+    """Forget a message of the user; sometimes purge it immediately."""
     own = query(
         world.dsn,
         "SELECT m.id FROM messages m JOIN conversations c ON c.id = m.conversation_id"
@@ -320,7 +323,7 @@ WAYS: tuple[tuple[Step, int], ...] = (
 
 @asynccontextmanager
 async def open_world(server: str, seed: int) -> AsyncIterator[World]:
-    """A database, a Telegram and a model of its own."""
+    """Open a world with its own database, Telegram and model."""
     for client in new_client(server):
         async with FakeTelegram() as fake, open_bot(fake) as bot:
             settings = {"embedding_model": "openai:fake-embedding"}
@@ -336,12 +339,12 @@ async def _never(_old: int, _new: int) -> None:
 
 
 async def live(world: World, result: Result) -> None:
-    """A random life; the last updates wait when the erasure comes."""
+    """Run random steps; the updates of the last ones stay pending."""
     steps, weights = zip(*WAYS, strict=True)
     for number in range(STEPS):
         [step] = world.chance.choices(steps, weights)
         await step(world, number < STEPS - 8)
-    await says(world, False)  # by which it is known what the person is called
+    await says(world, False)  # so that the names of the user are known
     execute(world.dsn, "UPDATE telegram_updates SET handled_at = now(), outcome = 'put aside'"
             " WHERE handled_at IS NULL AND id % 4 = 0")  # fmt: skip
     for name in world.held():
@@ -349,7 +352,7 @@ async def live(world: World, result: Result) -> None:
 
 
 async def erase_person(world: World, result: Result) -> None:
-    """While a turn of theirs, and one of somebody else in the group, may be under way."""
+    """Erase the user, possibly while turns are running."""
     waiting = query(
         world.dsn,
         "SELECT id FROM telegram_updates WHERE handled_at IS NULL AND update_id <> ALL(%s)"
@@ -361,23 +364,25 @@ async def erase_person(world: World, result: Result) -> None:
         await asyncio.sleep(0.05 * world.chance.random())
     await world.rig.client.run(ErasureRepository(world.rig.client).erase, ANNA)
     await asyncio.gather(*turns)
-    left = world.held()
+    remaining = world.held()
     for (row,) in query(world.dsn, "SELECT id FROM telegram_updates WHERE handled_at IS NULL"):
         await world.handle(row)
     await world.digest()
-    result.left += sorted(left | world.held())
+    result.left += sorted(remaining | world.held())
     spoken = {m["message_id"] for m in world.messages if is_own_of_boris(m)}
-    kept = query(world.dsn, "SELECT count(*) FROM messages WHERE content LIKE '%%qzb%%'")
-    result.lost += bool(spoken) and kept == [(0,)]
+    messages_of_others = query(
+        world.dsn, "SELECT count(*) FROM messages WHERE content LIKE '%%qzb%%'"
+    )
+    result.lost += bool(spoken) and messages_of_others == [(0,)]
 
 
 def is_own_of_boris(message: Json) -> bool:
-    """Whether it is a message of Boris's in his own words."""
+    """Return True for a message of the other user in their own words."""
     return message["from"]["id"] == BORIS and OTHERS in str(message.get("text"))
 
 
 async def erase_group(world: World, result: Result) -> None:
-    """The whole group under the id that it had before it moved; private chats stay."""
+    """Erase the group by its id from before a move; private chats must stay."""
     private = "SELECT count(*) FROM conversations WHERE telegram_user_id > 0"
     before = query(world.dsn, private)
     GroupMoveRepository(world.rig.client).migrate_owner(OLD_GROUP, GROUP)
@@ -389,7 +394,7 @@ async def erase_group(world: World, result: Result) -> None:
 
 
 def files_that_hold(folder: Path, mark: str) -> list[str]:
-    """Files below the folder in which a word stands, by their place in it."""
+    """Return the files below a folder that contain a word, relative to it."""
     return [
         str(path.relative_to(folder))
         for path in folder.rglob("*")
@@ -398,7 +403,7 @@ def files_that_hold(folder: Path, mark: str) -> list[str]:
 
 
 async def run(n: int, seed: int = 1, *, groups_every: int = 4) -> Result:
-    """Live ``n`` worlds on a server of their own; in some of them the group is erased."""
+    """Run ``n`` worlds on their own server; every ``groups_every``-th erases the group."""
     result = Result()
     with tempfile.TemporaryDirectory(prefix="pomni-canary-") as folder:
         server = EmbeddedPostgres(Path(folder))
@@ -424,7 +429,7 @@ async def run(n: int, seed: int = 1, *, groups_every: int = 4) -> Result:
 
 
 def note_files(folder: Path, result: Result) -> None:
-    """Files in which a word stands: ours, and those of the server's tables."""
+    """Record the files that contain a word: those of tables and log, and others."""
     for name in files_that_hold(folder, MARK):
         if name.startswith(FILES_OF_TABLES):
             result.table_files += 1

@@ -1,4 +1,4 @@
-"""Addresses with a canary for a password: no piece of it may be printed.
+"""Database URLs with a canary password, no piece of which may be printed.
 
 python -m tests.attacks.database_urls --n 5000
 """
@@ -21,7 +21,7 @@ from pathlib import Path
 
 from bot import main as run_bot
 
-PIECE = 4  # characters that give a secret away
+PIECE = 4  # characters; shorter pieces are no leak
 LETTERS = string.ascii_letters + string.digits
 SPECIAL = "@@@##//??::%%&=+,;[]{}|\\^`'\"<>~!$()* \tйї€"
 FORMS = (
@@ -39,25 +39,21 @@ FORMS = (
 )
 
 
-def make_password(luck: random.Random) -> str:
-    """A canary with special characters between its pieces."""
-    pieces = [
-        "".join(luck.choices(LETTERS, k=luck.randint(4, 9))) for _ in range(luck.randint(1, 4))
-    ]
-    return "".join(
-        piece + "".join(luck.choices(SPECIAL, k=luck.randint(0, 2))) for piece in pieces
-    )
+def make_password(rng: random.Random) -> str:
+    """Return a random password with special characters between its pieces."""
+    pieces = ["".join(rng.choices(LETTERS, k=rng.randint(4, 9))) for _ in range(rng.randint(1, 4))]
+    return "".join(piece + "".join(rng.choices(SPECIAL, k=rng.randint(0, 2))) for piece in pieces)
 
 
-def make_url(luck: random.Random, password: str) -> str:
-    """An address in one of many forms."""
-    odd = luck.choice([password, "requir", "require", "70000", "", "-c x=y", "%zz"])
-    user = luck.choice(["u", "pomni", password, ""])
-    return luck.choice(FORMS).format(user=user, password=password, odd=odd)
+def make_url(rng: random.Random, password: str) -> str:
+    """Return a URL in a random form."""
+    odd = rng.choice([password, "requir", "require", "70000", "", "-c x=y", "%zz"])
+    user = rng.choice(["u", "pomni", password, ""])
+    return rng.choice(FORMS).format(user=user, password=password, odd=odd)
 
 
 def leaked(password: str, output: str) -> str | None:
-    """The first piece of the password that is in the output."""
+    """Return the first piece of the password that occurs in the output."""
     for start in range(len(password) - PIECE + 1):
         piece = password[start : start + PIECE]
         if piece in output and not piece.isspace():
@@ -67,8 +63,8 @@ def leaked(password: str, output: str) -> str | None:
 
 @contextlib.contextmanager
 def alone(variables: dict[str, str]) -> Iterator[io.StringIO]:
-    """An empty folder, only these variables, and what is printed and logged meanwhile."""
-    environment, place = dict(os.environ), Path.cwd()
+    """Enter an empty folder with these environment variables; yields all output and logs."""
+    environment, former_folder = dict(os.environ), Path.cwd()
     root = logging.getLogger()
     handlers, level = root.handlers, root.level
     output = io.StringIO()
@@ -82,7 +78,7 @@ def alone(variables: dict[str, str]) -> Iterator[io.StringIO]:
         try:
             yield output
         finally:
-            os.chdir(place)
+            os.chdir(former_folder)
             os.environ.clear()
             os.environ.update(environment)
             root.handlers, root.level = handlers, level
@@ -90,27 +86,27 @@ def alone(variables: dict[str, str]) -> Iterator[io.StringIO]:
 
 
 def attack(n: int, seed: int) -> dict[str, object]:
-    """Try ``n`` addresses; returns what was found."""
-    luck = random.Random(seed)
+    """Start the bot with ``n`` URLs; returns the report."""
+    rng = random.Random(seed)
     statuses: dict[str, int] = {}
     leaks: list[str] = []
     for number in range(n):
-        password = make_password(luck)
-        url = make_url(luck, password)
+        password = make_password(rng)
+        url = make_url(rng, password)
         if "\0" in url:
             continue
         variables = {"DATABASE_URL": url, "LOG_LEVEL": "DEBUG"}
         with alone(variables) as output:
             status = run_bot(["migrate"] if number % 10 else ["erase", "--user-id", "1"])
         statuses[str(status)] = statuses.get(str(status), 0) + 1
-        told = output.getvalue()
-        if leaked(password, told) or "Traceback" in told or status not in (1, 2):
-            leaks.append(f"{status} {url!r}: {told[:300]}")
+        printed = output.getvalue()
+        if leaked(password, printed) or "Traceback" in printed or status not in (1, 2):
+            leaks.append(f"{status} {url!r}: {printed[:300]}")
     return {"addresses": n, "statuses": statuses, "leaks": leaks[:5], "leaked": len(leaks)}
 
 
 def main() -> int:
-    """The command."""
+    """Run the attack, print the report, and return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--n", type=int, default=5000)
     parser.add_argument("--seed", type=int, default=8)

@@ -1,9 +1,9 @@
-"""Texts from all of Unicode for the local embedder, whose engine runs under a checking malloc.
+"""Fuzz test of the local embedder with all of Unicode, under a checking malloc.
 
     python -m tests.attacks.embedding_fuzz --n 20000
 
-Prints one JSON line: how many texts, deaths of the engine, queries answered, poison, seconds; and
-ends with status 1 when the engine died or a text got no vector.
+Prints one JSON line: texts, deaths of the engine, answered queries, poison texts, seconds. The
+exit status is 1 when the engine died or a text got no vector.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from src.base.metrics import Metrics
 from src.llm.embeddings import DOCUMENTS, ENVIRONMENT, QUERIES, LocalEmbedder
 
 LONGEST, SHORT = 5000, 64  # characters
-LONG = 0.05  # of the texts are of any length; 1,500 characters take half a second
+LONG = 0.05  # share of texts of up to LONGEST; 1,500 characters take half a second
 SEED = 8
-# Since glibc 2.34 MALLOC_CHECK_ is deaf without this library (mallopt(3)). With it, each free and
-# realloc checks the block's last byte; MALLOC_PERTURB_ overwrites what is freed or not yet filled.
+# Since glibc 2.34 MALLOC_CHECK_ has no effect without this library (mallopt(3)). With it, each
+# free and realloc checks the block's last byte. MALLOC_PERTURB_ overwrites freed and new memory.
 CHECKER = "libc_malloc_debug.so.0"
 CHECKED = {"MALLOC_CHECK_": "3", "MALLOC_PERTURB_": "165", "LD_PRELOAD": CHECKER}
 LIBRARIES = (Path("/lib"), Path("/usr/lib"), Path("/lib64"), Path("/usr/lib64"))
@@ -40,16 +40,16 @@ Draw = Callable[[random.Random], str]
 
 
 def is_checked() -> bool:
-    """Whether this system has the library that checks each block of memory."""
+    """Return True if the checking malloc library is installed."""
     folders = [folder for base in LIBRARIES for folder in (base, *base.glob("*-linux-gnu*"))]
     return any((folder / CHECKER).exists() for folder in folders)
 
 
 @cache
 def characters(kind: str) -> str:
-    """All characters of a kind: expanding, or a general category such as ``Mn`` or ``M``."""
+    """Return all characters of a kind, such as a general category (``Mn``) or class (``M``)."""
     every = map(chr, range(sys.maxunicode + 1))
-    if kind == "expanding":  # to at least three
+    if kind == "expanding":  # to at least three characters
         return "".join(c for c in every if len(unicodedata.normalize("NFKC", c)) >= 3)
     if kind == "compatible":
         return "".join(c for c in every if unicodedata.decomposition(c))
@@ -60,7 +60,7 @@ def characters(kind: str) -> str:
 
 @cache
 def by_category() -> dict[str, str]:
-    """All characters of each general category."""
+    """Return all characters by general category."""
     found: dict[str, list[str]] = {}
     for character in map(chr, range(sys.maxunicode + 1)):
         found.setdefault(unicodedata.category(character), []).append(character)
@@ -68,52 +68,52 @@ def by_category() -> dict[str, str]:
 
 
 def one_of(kind: str) -> Draw:
-    """Draws any character of a kind."""
-    return lambda dice: dice.choice(characters(kind))
+    """Return a function that draws a character of a kind."""
+    return lambda rng: rng.choice(characters(kind))
 
 
-def any_character(dice: random.Random) -> str:
-    """Draws any code point, surrogates among them."""
-    return chr(dice.randrange(sys.maxunicode + 1))
+def any_character(rng: random.Random) -> str:
+    """Draw any code point, including surrogates."""
+    return chr(rng.randrange(sys.maxunicode + 1))
 
 
-def emoji(dice: random.Random) -> str:
-    """Draws people, skin tones and flags, joined."""
-    parts = [chr(dice.randrange(0x1F1E6, 0x1FAFF)) for _ in range(dice.randrange(1, 7))]
-    return dice.choice(("\u200d", "\ufe0f\u200d", "\ufe0f", "")).join(parts)
+def emoji(rng: random.Random) -> str:
+    """Draw a sequence of people, skin tones and flags with a random joiner."""
+    parts = [chr(rng.randrange(0x1F1E6, 0x1FAFF)) for _ in range(rng.randrange(1, 7))]
+    return rng.choice(("\u200d", "\ufe0f\u200d", "\ufe0f", "")).join(parts)
 
 
-def word(dice: random.Random) -> str:
-    """Draws an ordinary word."""
-    return dice.choice(("Привет ", "hello ", "їжак ", "где? ", "42 ", "\n"))
+def word(rng: random.Random) -> str:
+    """Draw an ordinary word."""
+    return rng.choice(("Привет ", "hello ", "їжак ", "где? ", "42 ", "\n"))
 
 
 DRAWS: Sequence[Draw] = (
-    any_character, emoji, word, lambda _dice: "\ufdfa", lambda _dice: "\x00",
+    any_character, emoji, word, lambda _rng: "\ufdfa", lambda _rng: "\x00",
     *map(one_of, ("expanding", "compatible", "right to left", "M", "Mn", "Cs", "Co", "Cn", "Cc",
                   "Cf", "L", "N", "S", "Z")),
 )  # fmt: skip
 
 
-def draw_text(dice: random.Random) -> str:
-    """A text of 1 to 5,000 characters, mostly a short one: one kind only, or a mixture."""
-    length = round((LONGEST if dice.random() < LONG else SHORT) ** dice.random())
-    kinds = dice.choices(DRAWS, k=dice.choice((1, 1, 2, 3, 8)))
-    if dice.random() < 0.1:  # one character over and over
-        return (dice.choice(kinds)(dice) * length)[:length]
-    return "".join(dice.choice(kinds)(dice) for _ in range(length))[:length]
+def draw_text(rng: random.Random) -> str:
+    """Draw a text of 1 to 5,000 characters, mostly short, of one or several kinds."""
+    length = round((LONGEST if rng.random() < LONG else SHORT) ** rng.random())
+    kinds = rng.choices(DRAWS, k=rng.choice((1, 1, 2, 3, 8)))
+    if rng.random() < 0.1:  # one drawn piece, repeated
+        return (rng.choice(kinds)(rng) * length)[:length]
+    return "".join(rng.choice(kinds)(rng) for _ in range(length))[:length]
 
 
 async def attack(count: int, *, seed: int = SEED) -> dict[str, Any]:
-    """Embed ``count`` texts, one half as queries and one half as documents, side by side."""
-    metrics, dice = Metrics(), random.Random(seed)
+    """Embed ``count`` texts, half as queries and half as documents, concurrently."""
+    metrics, rng = Metrics(), random.Random(seed)
     environment = ENVIRONMENT | (CHECKED if is_checked() else {"MALLOC_PERTURB_": "165"})
     embedder = LocalEmbedder(
         metrics,
         queries=replace(QUERIES, deadline=60.0, environment=environment),  # checking takes longer
         documents=replace(DOCUMENTS, niceness=0, environment=environment),
     )
-    texts = [draw_text(dice) for _ in range(count)]
+    texts = [draw_text(rng) for _ in range(count)]
     start = time.monotonic()
     half = count // 2
     answers = await asyncio.gather(
@@ -135,7 +135,7 @@ async def attack(count: int, *, seed: int = SEED) -> dict[str, Any]:
 
 
 async def _embed_all(texts: Sequence[str], embed: Callable[[str], Any]) -> int:
-    """How many of the texts got a vector of finite numbers."""
+    """Return the number of texts that got a vector of finite numbers."""
     answered = 0
     for text in texts:
         try:
@@ -147,13 +147,13 @@ async def _embed_all(texts: Sequence[str], embed: Callable[[str], Any]) -> int:
 
 
 def is_unharmed(figures: dict[str, Any]) -> bool:
-    """Whether the engine lived, and every text got its vector."""
+    """Return True if the engine never died and every text got a vector."""
     answered = figures["queries_answered"] + figures["documents_answered"]
     return not figures["deaths"] and not figures["poison"] and answered == figures["texts"]
 
 
 def main() -> int:
-    """Attack, and say how it went."""
+    """Run the attack, print the figures, and return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--n", type=int, default=20_000, help="how many texts")
     parser.add_argument("--seed", type=int, default=SEED, help="of the dice")

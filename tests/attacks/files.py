@@ -1,13 +1,12 @@
-"""Fifty broken or hostile files of each kind, sent to the bot: a sentence each, and nothing else.
+"""Fifty broken or hostile files of each kind, each of which must get exactly one sentence.
 
     python -m tests.attacks.files
 
-runs the bot as a process against loopback fakes, sends it every file from a person of its own,
-and prints one JSON line: how many files of each kind there were, how many were read and how many
-got a sentence instead, the memory that the bot and its children took at most beyond what it has
-when it is idle, in MB, and what went wrong. It ends with status 1 when a file got no message or
-several, was answered with something else, when the memory grew by more than MAX_GROWTH, or when a
-file's name or content stands in the log.
+runs the bot as a process against loopback fakes, sends each file from a separate user, and prints
+one JSON line: the number of files sent and read by kind, the peak memory of the bot and its
+children beyond the idle bot's in MB, and the violations. The exit status is 1 when a file got no
+message, several messages or an unexpected one, when memory grew by more than MAX_GROWTH, or when a
+file's name or content is in the log.
 """
 
 from __future__ import annotations
@@ -38,11 +37,11 @@ from tests.fakes.hostile_documents import Files, damaged, hostile_files
 from tests.fakes.openai_server import ChatRequest, FakeOpenAI, Reply
 from tests.fakes.telegram_server import FakeTelegram
 
-CANARY = "zolotaya-kanareyka"  # in the name of every file, and in a file beside the bot
+CANARY = "zolotaya-kanareyka"  # in the name of every document, and in a secret file on disk
 ANSWER = "Прочитано."
 FIRST_PERSON = 2**41
-AT_A_TIME = 20  # files that are under way together
-MAX_GROWTH = AT_ONCE * MAX_MEMORY + (256 << 20)  # bytes; what the bot itself holds of them is 256
+AT_A_TIME = 20  # files sent concurrently
+MAX_GROWTH = AT_ONCE * MAX_MEMORY + (256 << 20)  # bytes; 256 MB for the bot's own process
 SENTENCES = (
     "error_document_broken", "error_document_kind", "error_document_protected",
     "error_document_too_full", "error_document_too_large", "error_document_too_slow",
@@ -53,13 +52,13 @@ SENTENCES = (
 
 @dataclass
 class Seen:
-    """What came of the files.
+    """Result of a run.
 
     Attributes:
-        sent: Files of each kind.
-        read: Those that were answered.
-        growth: The most memory beyond an idle bot's, in MB.
-        violations: What must not be.
+        sent: Number of files by kind.
+        read: Number of files that were read and answered, by kind.
+        growth: Peak memory beyond the idle bot's, in MB.
+        violations: Descriptions of violations.
     """
 
     sent: Counter[str] = field(default_factory=Counter)
@@ -69,24 +68,24 @@ class Seen:
 
 
 def all_files(secret: str) -> dict[str, Files]:
-    """Documents, pictures and sounds by kind, fifty of each at least."""
-    dice = random.Random(1)
-    begun = {f"begins as {mime} {n}": start + dice.randbytes(n * 997)
+    """Return documents, pictures and sounds by kind, at least fifty of each."""
+    rng = random.Random(1)
+    with_signature = {f"begins as {mime} {n}": start + rng.randbytes(n * 997)
              for start, mime in PICTURES.items() for n in range(8)}  # fmt: skip
-    pictures = begun | damaged(b"\x89PNG\r\n\x1a\n" + dice.randbytes(4000))
+    pictures = with_signature | damaged(b"\x89PNG\r\n\x1a\n" + rng.randbytes(4000))
     pictures["of thirty megabytes"] = b"\xff\xd8\xff" + bytes(30 << 20)
     pictures["too large for a model"] = b"\xff\xd8\xff" + bytes(9 << 20)
     pictures["empty"] = b""
-    sounds = {f"noise of {n}": dice.randbytes(n * 301) for n in range(30)}
-    sounds |= damaged(b"OggS" + dice.randbytes(4000))
+    sounds = {f"noise of {n}": rng.randbytes(n * 301) for n in range(30)}
+    sounds |= damaged(b"OggS" + rng.randbytes(4000))
     sounds["of thirty megabytes"] = b"OggS" + bytes(30 << 20)
     return {**hostile_files(secret), "picture": pictures, "sound": sounds}
 
 
 def content(kind: str, file_id: str, size: int) -> dict[str, Any]:
-    """The part of a Telegram message that brings a file; Telegram tells the size of most."""
-    told = {"file_size": size} if size % 2 else {}
-    file = {"file_id": file_id, "file_unique_id": file_id, **told}
+    """Return the fields of a message with a file; half of them state its size."""
+    size_field = {"file_size": size} if size % 2 else {}
+    file = {"file_id": file_id, "file_unique_id": file_id, **size_field}
     if kind == "picture":
         return {"photo": [{**file, "width": 9, "height": 9}]}
     if kind == "sound":
@@ -96,7 +95,7 @@ def content(kind: str, file_id: str, size: int) -> dict[str, Any]:
 
 
 def reply(request: ChatRequest) -> Reply:
-    """An answer; no model sees such pictures."""
+    """Answer texts and reject pictures."""
     if "image_url" in json.dumps(request.messages[-1]):
         return Reply(status=400, error="unsupported image")
     return Reply(text=ANSWER)
@@ -104,7 +103,7 @@ def reply(request: ChatRequest) -> Reply:
 
 @asynccontextmanager
 async def memory_of(bot: BotProcess, seen: Seen) -> AsyncIterator[None]:
-    """Watch how much the bot and its children take meanwhile."""
+    """Record the peak memory of the bot and its children during the context."""
     parent = psutil.Process(bot.pid)
 
     def taken() -> int:
@@ -126,9 +125,9 @@ async def memory_of(bot: BotProcess, seen: Seen) -> AsyncIterator[None]:
 
 
 async def send(world: World, files: dict[str, Files], seen: Seen) -> None:
-    """Each file from somebody else; what he got."""
+    """Send each file from a separate user, and judge the answers."""
     places = asyncio.Semaphore(AT_A_TIME)
-    named = [(kind, name, data) for kind, of in files.items() for name, data in of.items()]
+    entries = [(kind, name, data) for kind, of in files.items() for name, data in of.items()]
 
     async def one(person: int, kind: str, name: str, data: bytes) -> None:
         async with places:
@@ -142,15 +141,15 @@ async def send(world: World, files: dict[str, Files], seen: Seen) -> None:
         seen.violations += judge(f"{kind}: {name}", world.answers(person))
         seen.read[kind] += world.answers(person)[:1] == [ANSWER]
 
-    await asyncio.gather(*(one(FIRST_PERSON + n, *file) for n, file in enumerate(named)))
+    await asyncio.gather(*(one(FIRST_PERSON + n, *file) for n, file in enumerate(entries)))
     await world.settled(120)
-    for number, (kind, name, _) in enumerate(named):
+    for number, (kind, name, _) in enumerate(entries):
         if len(world.answers(FIRST_PERSON + number)) > 1:
             seen.violations.append(f"{kind}: {name}: several messages")
 
 
 def judge(name: str, answers: list[str]) -> Iterator[str]:
-    """What is wrong with what came of a file."""
+    """Yield violations in the answers to a file."""
     allowed = [ANSWER, *(say(key, "ru") for key in SENTENCES)]
     if not answers:
         yield f"{name}: no answer"
@@ -159,13 +158,13 @@ def judge(name: str, answers: list[str]) -> Iterator[str]:
 
 
 async def attack(world: World, secret: Path) -> Seen:
-    """Every file against a bot that has just started."""
+    """Send all files to a new bot."""
     seen = Seen()
     world.model.reply = reply
     world.model.transcription_status = 400
     bot = await world.start(TRANSCRIPTION_MODEL="whisper-1")
     await world.telegram.send_text(FIRST_PERSON - 1, "привет")
-    await world.telegram.wait_sent(FIRST_PERSON - 1, timeout=60)  # it is warm
+    await world.telegram.wait_sent(FIRST_PERSON - 1, timeout=60)  # warm up
     async with memory_of(bot, seen):
         await send(world, all_files(str(secret)), seen)
     if seen.growth << 20 > MAX_GROWTH:
@@ -178,7 +177,7 @@ async def attack(world: World, secret: Path) -> Seen:
 
 
 async def main() -> Seen:
-    """A world of its own, and every file in it."""
+    """Run the attack on its own PostgreSQL."""
     with tempfile.TemporaryDirectory(prefix="pomni-files-", dir=fast_folder()) as folder:
         secret = Path(folder) / "secret.txt"
         secret.write_text(CANARY)

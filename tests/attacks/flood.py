@@ -1,14 +1,14 @@
-"""Floods of one person, and forty slow chats: how long the others wait, and what it costs.
+"""Floods of one user and forty slow chats: the waits of other users and the cost.
 
     python -m tests.attacks.flood --n 1000 --slow 40
 
-runs the bot as a process against loopback fakes, once for each kind of flood, and prints one JSON
-line: seconds (p50, p99, max) that other people, each writing to the bot for the first time, waited
-for the reply to a command and to a plain message meanwhile, and how many model calls the flood
-cost. "quiet" is the same without a flood. It ends with status 1 when a command waited longer than
-a second, the flood of messages cost more than MAX_CALLS, or others' messages waited more than
-MAX_RATIO times as long as in the quiet (p99) while somebody wrote twenty messages a second. A
-thousand at once are worse for the first half second: they stand before all others at Telegram.
+runs the bot as a process against loopback fakes, once per kind of flood, and prints one JSON line:
+the seconds (p50, p99, max) that other users, each writing for the first time, wait for the reply
+to a command and to a plain message during the flood, and the number of model calls. "quiet" is the
+same without a flood. The exit status is 1 when a command waited longer than a second (p99), the
+flood of messages cost more than MAX_CALLS, or messages of others waited more than MAX_RATIO times
+as long (p99) as in "quiet" while one user wrote twenty messages per second. A thousand at once are
+worse for the first half second, since they precede all others in Telegram's queue.
 """
 
 from __future__ import annotations
@@ -36,21 +36,22 @@ from tests.fakes.openai_server import ChatRequest, FakeOpenAI, Reply
 from tests.fakes.telegram_people import Sender
 from tests.fakes.telegram_server import FakeTelegram
 
-MAX_COMMAND_SECONDS = 1.0  # the bar: what others may wait for a command, 99 times of 100
-MAX_CALLS = 40  # model calls for a flood of a thousand messages; 223 before
+MAX_COMMAND_SECONDS = 1.0  # limit of others' p99 wait for a command
+MAX_CALLS = 40  # model calls for a flood of a thousand messages
 MAX_RATIO = 1.5
 QUIET_SECONDS = 40.0
-PER_SECOND = 20  # messages of a flood that does not come at once: faster than anybody types
-WARM_SECONDS = 0.5  # what the reply to a message takes at most, once the embedder answers
+PER_SECOND = 20  # messages per second of a steady flood, faster than a person types
+WARM_SECONDS = 0.5  # upper bound of a reply's time once the embedder is ready
 FLOODER = 2**41
 FIRST_SLOW = 2**41 + 1_000
 FIRST_OTHER = 2**41 + 100_000
 GROUP = -1_002_000_000_000
-SLOW = "медленно"  # what a slow answer is asked for with
-SLOW_SECONDS = 5.0  # such an answer takes
+SLOW = "медленно"  # start of a message that gets a slow answer
+SLOW_SECONDS = 5.0  # duration of a slow answer
 SLOW_PIECES = 10
 PROBE_PAUSE = 0.15  # seconds between two probes of the same kind
 MIN_PROBES = 50
+# Jobs due within a minute, except the periodic ones.
 WORK_LEFT = """
 SELECT count(*) FROM procrastinate_jobs
 WHERE task_name NOT IN ('recover_jobs', 'prune', 'remember_missed', 'delete_unused_vectors')
@@ -62,17 +63,17 @@ Flood = Callable[[World, int], Awaitable[None]]
 
 @dataclass
 class Waits:
-    """Seconds that people waited for a reply."""
+    """Waits for replies, in seconds."""
 
     seconds: list[float] = field(default_factory=list)
 
     def share(self, share: float) -> float:
-        """The wait that so many of a hundred people stayed below."""
+        """Return a quantile of the waits; ``share`` is from 0 to 1."""
         ordered = sorted(self.seconds)
         return round(ordered[min(len(ordered) - 1, int(share * len(ordered)))], 3)
 
     def summary(self) -> dict[str, float]:
-        """For the report."""
+        """Return the figures of the report."""
         return {
             "n": len(self.seconds),
             "p50": self.share(0.5),
@@ -82,16 +83,15 @@ class Waits:
 
 
 class Others:
-    """People who write to the bot while somebody floods it, one after the other."""
+    """Other users who write to the bot during a flood."""
 
     def __init__(self, world: World) -> None:
-        """In ``world``; nobody has written yet."""
         self._world = world
         self._people = itertools.count(FIRST_OTHER)
         self.waits = {"command": Waits(), "message": Waits()}
 
     async def write(self, kind: str, text: str, over: asyncio.Event) -> None:
-        """Write ``text`` again and again, each time as somebody new, until it is ``over``."""
+        """Write ``text`` repeatedly, each time as a new user, until ``over`` is set."""
         waits = self.waits[kind]
         pending: set[asyncio.Task[None]] = set()
         while not over.is_set() or len(waits.seconds) + len(pending) < MIN_PROBES:
@@ -109,14 +109,14 @@ class Others:
 
 
 def purpose(request: ChatRequest) -> str:
-    """What a model call is for."""
+    """Return the purpose of a model call."""
     if any(tool["function"]["name"] == "ExtractedFacts" for tool in request.tools):
         return "extractions"
     return "answers" if "You are Pomni" in request.system_text else "summaries"
 
 
 def reply(request: ChatRequest) -> Reply:
-    """An echo, slow where it was asked for; a summary; no facts."""
+    """Answer with an echo (slowly if asked), a summary, or no facts."""
     kind = purpose(request)
     if kind == "extractions":
         return Reply(tool_calls=[("ExtractedFacts", {"facts": []})])
@@ -130,26 +130,26 @@ def reply(request: ChatRequest) -> Reply:
 
 
 async def flood_messages(world: World, count: int) -> None:
-    """One person writes so many messages at once."""
+    """Write all messages at once."""
     for number in range(count):
         await world.telegram.send_text(FLOODER, f"сообщение номер {number} о всяком разном")
 
 
 async def flood_stream(world: World, count: int) -> None:
-    """The same, at the speed of a program rather than of an outage that ends."""
+    """Write PER_SECOND messages per second."""
     for number in range(count):
         await world.telegram.send_text(FLOODER, f"сообщение номер {number} о всяком разном")
         await asyncio.sleep(1 / PER_SECOND)
 
 
 async def flood_commands(world: World, count: int) -> None:
-    """Commands: some keep their order, some need none."""
+    """Send commands, of which some must keep their order."""
     for _, text in zip(range(count), itertools.cycle(("/help", "/mode", "/stop", "/new"))):
         await world.telegram.send_text(FLOODER, text)
 
 
 async def flood_buttons(world: World, count: int) -> None:
-    """Presses of a button under an old answer."""
+    """Press a button of an old answer."""
     await world.telegram.send_text(FLOODER, "/help")
     [message] = await world.telegram.wait_sent(FLOODER)
     for _ in range(count):
@@ -157,7 +157,7 @@ async def flood_buttons(world: World, count: int) -> None:
 
 
 async def flood_edits(world: World, count: int) -> None:
-    """Edits of one message."""
+    """Edit one message repeatedly."""
     message = await world.telegram.send_text(FLOODER, "черновик")
     await world.telegram.wait_sent(FLOODER)
     for number in range(count):
@@ -165,14 +165,14 @@ async def flood_edits(world: World, count: int) -> None:
 
 
 async def flood_group(world: World, count: int) -> None:
-    """One member writes to the bot in a group."""
+    """Write to the bot in a group."""
     place = Sender(chat_id=GROUP, chat_type="supergroup")
     for number in range(count):
         await world.telegram.send_text(FLOODER, f"@pomni_test_bot вопрос {number}", **place)
 
 
 async def flood_groups(world: World, count: int) -> None:
-    """One person wants slow answers, and commands, in forty groups at once."""
+    """Request slow answers and send commands in forty groups at once."""
     for number in range(count):
         place = Sender(chat_id=GROUP - 1 - number % 40, chat_type="supergroup")
         text = f"/mode@{world.telegram.state.username}" if number % 2 else "@pomni_test_bot "
@@ -180,28 +180,28 @@ async def flood_groups(world: World, count: int) -> None:
 
 
 async def no_flood(_world: World, _count: int) -> None:
-    """Nobody floods."""
+    """Do nothing."""
 
 
 async def quiet(_world: World, _count: int) -> None:
-    """Nobody floods, for as long as it takes to measure that."""
+    """Do nothing for QUIET_SECONDS."""
     await asyncio.sleep(QUIET_SECONDS)
 
 
 @asynccontextmanager
 async def slow_chats(world: World, count: int) -> AsyncIterator[None]:
-    """So many people who ask for a slow answer, and for another when they have it."""
+    """Run ``count`` users who request one slow answer after another."""
 
     async def talk(number: int) -> None:
         person = FIRST_SLOW + number
-        await asyncio.sleep(SLOW_SECONDS * number / count)  # people do not write in step
+        await asyncio.sleep(SLOW_SECONDS * number / count)  # spread the starts
         for asked in itertools.count(1):
             await world.telegram.send_text(person, f"{SLOW} {asked}")
             await world.telegram.wait_sent(person, asked, timeout=300)
 
     people = [asyncio.create_task(talk(number)) for number in range(count)]
     if people:
-        await asyncio.sleep(SLOW_SECONDS)  # until they hold every place
+        await asyncio.sleep(SLOW_SECONDS)  # until they occupy all slots
     yield
     for person in people:
         person.cancel()
@@ -209,7 +209,7 @@ async def slow_chats(world: World, count: int) -> AsyncIterator[None]:
 
 
 async def attack(world: World, flood: Flood, *, count: int, slow: int) -> dict[str, Any]:
-    """One kind of flood, with so many slow chats beside it; what others noticed."""
+    """Run one kind of flood beside ``slow`` slow chats; returns the figures of others."""
     start = time.monotonic()
     before = Counter(map(purpose, world.model.requests))
     others, over = Others(world), asyncio.Event()
@@ -236,7 +236,7 @@ async def attack(world: World, flood: Flood, *, count: int, slow: int) -> dict[s
 
 
 def waiting_of(world: World, person: int) -> int:
-    """How many updates of a person are not handled yet; those at Telegram included."""
+    """Return the number of a user's unhandled updates plus all pending ones at Telegram."""
     sql = "SELECT count(*) FROM telegram_updates WHERE handled_at IS NULL AND user_id = %s"
     return len(world.telegram.pending_updates) + int(world.query(sql, person)[0][0])
 
@@ -256,7 +256,7 @@ FLOODS: dict[str, tuple[Flood, bool]] = {
 
 
 async def measure(world: World, kinds: list[str], *, count: int, slow: int) -> dict[str, Any]:
-    """Every kind of flood, each on a bot that has just started; what was seen."""
+    """Run floods, each on a new bot; returns the figures by kind."""
     world.model.reply = reply
     seen: dict[str, Any] = {}
     for kind in kinds:
@@ -271,7 +271,7 @@ async def measure(world: World, kinds: list[str], *, count: int, slow: int) -> d
 
 
 async def warm_up(world: World) -> None:
-    """Write until the embedder works, which takes seconds on a new database."""
+    """Write until the embedder is ready, which takes seconds on a new database."""
     for number in itertools.count(1):
         start = time.monotonic()
         await world.telegram.send_text(FIRST_OTHER - 1, "привет")
@@ -281,14 +281,14 @@ async def warm_up(world: World) -> None:
 
 
 def clear(world: World) -> None:
-    """Nobody has ever written."""
+    """Delete all conversations and recorded requests."""
     world.query("TRUNCATE telegram_updates, conversations, model_usage, user_settings CASCADE")
     world.model.requests.clear()
     world.telegram.state.sent_by_chat.clear()
 
 
 def violations(seen: dict[str, Any]) -> Iterator[str]:
-    """What misses its bar."""
+    """Yield the limits that were exceeded."""
     for kind, result in seen.items():
         if result["command"]["p99"] >= MAX_COMMAND_SECONDS:
             yield f"{kind}: a command waited {result['command']['p99']} s"
@@ -303,7 +303,7 @@ def violations(seen: dict[str, Any]) -> Iterator[str]:
 
 
 async def main(n: int, slow: int, kinds: list[str]) -> dict[str, Any]:
-    """A world of its own, and every flood in it."""
+    """Run the floods on their own PostgreSQL."""
     with tempfile.TemporaryDirectory(prefix="pomni-flood-", dir=fast_folder()) as folder:
         server = EmbeddedPostgres(Path(folder))
         dsn = await asyncio.to_thread(server.start)

@@ -1,11 +1,11 @@
-"""Random requests to forget over thirty stored facts each: no wrong fact may be destroyed.
+"""Random requests to forget, over thirty stored facts each, that must delete no wrong fact.
 
     python -m tests.attacks.forgetting [--n 200] [--seed 1] [--untyped]
 
-Half of the requests mean a stored fact, in other words than it was told where the table has some;
-half mean what was never told, often beside a fact that shares a word with it. Prints one JSON line
-{"requests", "destroyed", "missed", "asked"}; ends with status 1 when a wrong fact was destroyed,
-or one of ten that were meant was not forgotten.
+Half of the requests mean a stored fact, with other words where the table has some. The other half
+mean a fact that was never stored, often beside one that shares a word with it. Prints one JSON
+line {"requests", "destroyed", "missed", "asked"}. The exit status is 1 when a wrong fact was
+deleted or more than a tenth of the meant facts were not forgotten.
 """
 
 from __future__ import annotations
@@ -19,15 +19,16 @@ from dataclasses import dataclass
 
 from src.memory.forget_matching import Candidate, choose_best, is_meant, read_request
 
-FACTS = 30  # stored at a time
-MISSES = 0.1  # of what was meant that may stay
+FACTS = 30  # stored facts per request
+MISSES = 0.1  # share of meant facts that need not be forgotten
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of fact: how it is told, how it is asked to be forgotten, and its values.
+    """A kind of fact: its sentence, requests to forget it, and its values.
 
-    ``{}`` stands for the value as told, ``{0}`` for the form in a request.
+    Values are pairs (``told`` form, request form). In ``requests``, ``{0}`` is the told form and
+    ``{1}`` the request form.
     """
 
     told: str
@@ -38,7 +39,7 @@ class Kind:
 
 
 def same(*values: str) -> tuple[tuple[str, str], ...]:
-    """Values that look alike in both places."""
+    """Return values with equal forms in fact and request."""
     return tuple((value, value) for value in values)
 
 
@@ -99,31 +100,31 @@ KINDS = (
 
 @dataclass(frozen=True)
 class Stored:
-    """A fact that was told, and one request that means it."""
+    """A stored fact and a request that means it."""
 
     told: Candidate
     request: str
 
 
 def everything(rng: random.Random, *, typed: bool = True) -> list[Stored]:
-    """Every fact of the table, each with one of its requests.
+    """Return all facts of the table, each with one of its requests.
 
     Args:
         rng: Chooses the requests.
-        typed: Whether their relations are known; else each stands as it was told, and what is
-            only spoken of may be taken for whom it is about, as sloppy models do.
+        typed: False for facts as careless models store them: without a relation, with the whole
+            text as object, and possibly with the object as subject.
     """
-    found = []
+    facts = []
     for kind in KINDS:
         for value, form in kind.values:
             text = kind.told.format(value)
-            told = Candidate(text, kind.subject, kind.relation, value)
+            fact = Candidate(text, kind.subject, kind.relation, value)
             if not typed:
                 subject = value if kind.subject == "user" else kind.subject
-                told = Candidate(text, rng.choice([kind.subject, subject]), "other", text)
+                fact = Candidate(text, rng.choice([kind.subject, subject]), "other", text)
             request = rng.choice(kind.requests).format(value, form)
-            found.append(Stored(told, request))
-    return found
+            facts.append(Stored(fact, request))
+    return facts
 
 
 def attack(
@@ -133,13 +134,13 @@ def attack(
     *,
     typed: bool = True,
 ) -> dict[str, object]:
-    """Ask ``n`` times; half of the requests mean what is among the facts.
+    """Make ``n`` requests, half of which mean a stored fact; returns the report.
 
     Args:
-        n: Requests.
-        seed: Of the choice.
-        typed: Whether the facts have relations; see ``everything``.
-        chosen: The numbers of the facts that a request surely means.
+        n: Number of requests.
+        seed: Seed of the random choices.
+        chosen: Returns the indexes of the facts that a request certainly means.
+        typed: See ``everything``.
     """
     rng = random.Random(seed)
     destroyed: list[str] = []
@@ -165,19 +166,19 @@ def attack(
 
 
 def _without_rivals(pool: Sequence[Stored], meant: Stored) -> list[Stored]:
-    """The others, without those of the same words as the one that is meant."""
+    """Return the facts whose request differs from that of ``meant``."""
     return [stored for stored in pool if stored.request != meant.request]
 
 
 def by_rules(request: str, facts: Sequence[Candidate]) -> list[int]:
-    """What ``Forgetter.forget_about`` would choose among living facts."""
+    """Choose facts as ``Forgetter.forget_about`` does among current facts."""
     read = read_request(request)
     chosen = choose_best(read, [fact for fact in facts if is_meant(read, fact)])
     return [number for number, fact in enumerate(facts) if fact in chosen]
 
 
 def main() -> int:
-    """Run it, print the line; the status."""
+    """Run the attack, print the report, and return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--n", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)

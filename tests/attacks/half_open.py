@@ -1,4 +1,4 @@
-"""Half-open HTTP connections against a real bot process whose descriptors are few.
+"""Half-open HTTP connections against a bot process with few file descriptors.
 
 python -m tests.attacks.half_open --n 1100 --descriptors 1024 --seconds 15
 """
@@ -33,7 +33,7 @@ STARTS = (
 
 
 async def attack(world: World, *, n: int, descriptors: int, seconds: float) -> dict[str, Any]:
-    """Open ``n`` connections that never finish, and ask for ``/healthz`` meanwhile."""
+    """Open ``n`` connections that send no complete request, and poll ``/healthz``."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 4 * n + 1000), hard))
     bot = await world.start()
@@ -41,7 +41,7 @@ async def attack(world: World, *, n: int, descriptors: int, seconds: float) -> d
     resource.prlimit(bot.pid, resource.RLIMIT_NOFILE, (descriptors, descriptors))
     port = int(bot.http.rpartition(":")[2])
     answers: list[float] = []
-    refused = most = 0
+    refused = most_descriptors = 0
     writers = []
     deadline = time.monotonic() + seconds
     async with httpx.AsyncClient(base_url=bot.http) as http:
@@ -51,14 +51,14 @@ async def attack(world: World, *, n: int, descriptors: int, seconds: float) -> d
                     _, writer = await asyncio.open_connection("127.0.0.1", port)
                     writer.write(STARTS[number % len(STARTS)])
                     writers.append(writer)
-            began = time.monotonic()
+            start = time.monotonic()
             try:
                 response = await http.get("/healthz", headers={"Connection": "close"}, timeout=30)
                 refused += response.status_code != 200
             except httpx.HTTPError:
                 refused += 1
-            answers.append(time.monotonic() - began)
-            most = max(most, process.num_fds())
+            answers.append(time.monotonic() - start)
+            most_descriptors = max(most_descriptors, process.num_fds())
             if len(writers) >= n:
                 await asyncio.sleep(0.2)
         await world.telegram.send_text(2**41 + 1, "привет")
@@ -71,13 +71,13 @@ async def attack(world: World, *, n: int, descriptors: int, seconds: float) -> d
         "healthz": len(answers),
         "refused": refused,
         "slowest_s": round(max(answers), 2),
-        "most_descriptors": most,
+        "most_descriptors": most_descriptors,
         "status": status,
     }
 
 
 async def run(arguments: argparse.Namespace) -> dict[str, Any]:
-    """The attack in a world of its own."""
+    """Run the attack on its own PostgreSQL."""
     with tempfile.TemporaryDirectory(prefix="pomni-attack-") as folder:
         server = EmbeddedPostgres(Path(folder))
         dsn = await asyncio.to_thread(server.start)
@@ -95,14 +95,14 @@ async def run(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def main() -> int:
-    """The command."""
+    """Run the attack, print the report, and return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--n", type=int, default=1100)
     parser.add_argument("--descriptors", type=int, default=1024)
     parser.add_argument("--seconds", type=float, default=15)
-    found = asyncio.run(run(parser.parse_args()))
-    print(json.dumps(found))
-    return 1 if found["refused"] or found["status"] else 0
+    report = asyncio.run(run(parser.parse_args()))
+    print(json.dumps(report))
+    return 1 if report["refused"] or report["status"] else 0
 
 
 if __name__ == "__main__":

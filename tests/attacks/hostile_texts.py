@@ -1,11 +1,11 @@
-"""Texts that make bad patterns slow: repetitions of what our patterns look for, of any length."""
+"""Texts of any length that make bad patterns slow: repetitions of what the patterns match."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
 
-# Character classes, and the words and signs that the patterns of this project begin with.
+# Members of character classes, and the words and signs with which the bot's patterns begin.
 TOKENS = (
     " ", "\t", "\n", "\r\n", "\u00a0", "\u200b", ".", ",", "!", "?", "-", "—", ":", ";", "'", '"',
     "«", "(", ")", "[", "]", "{", "}", "<", ">", "/", "\\", "@", "#", "*", "_", "`", "~", "=", "+",
@@ -22,23 +22,23 @@ TOKENS = (
     "отвечай ", "http://", "a@", "a.", "a-b ", "x_", "i g n ", "ы-", "(((", ")))", "/start ",
     "двадцать пять тысяч ", "first ", "т.д. ", "г. ", "where ", "где ", "…", "—", "1 000 ", "C++",
 )  # fmt: skip
-# What a text may begin with before it repeats something.
+# Beginnings of texts before the repetition.
 BEGINNINGS = (
     "", "я ", "забудь ", "запомни, что ", "меня зовут ", "мой любимый ", "пароль от ",
     "@pomni_bot", "[1", "[Текущее время:", "/start", "в марте ", "5", "у меня ", "always ",
     "если ",    "Анна ", "`",
 )  # fmt: skip
-SENTENCE = 480  # characters; of longer ones a reader may say that they are none
+SENTENCE = 480  # characters, below the length from which readers skip a sentence
 ENDINGS = ("x", "!", " мая", "]")
 
 Kind = Callable[[int], str]
 
 
 def kinds(*, thorough: bool = True) -> dict[str, Kind]:
-    """Ways to fill a text of any length, by name.
+    """Return functions that build a text of a given length, by name.
 
     Args:
-        thorough: Every beginning before every repetition; else the repetitions alone.
+        thorough: Combine all beginnings, endings and pairs of tokens; else only a few.
     """
     found: dict[str, Kind] = {}
     for token in TOKENS:
@@ -61,11 +61,11 @@ def kinds(*, thorough: bool = True) -> dict[str, Kind]:
 
 
 def repeated(length: int, token: str, beginning: str = "", ending: str = "") -> str:
-    """The token as often as there is room."""
+    """Repeat the token between beginning and ending up to the length."""
     room = length - len(beginning) - len(ending)
     return beginning + (token * (room // len(token) + 1))[:room] + ending
 
 
 def halves(length: int, first: str, second: str) -> str:
-    """Half of the one, half of the other."""
+    """Repeat one token in the first half and another in the second."""
     return repeated(length // 2, first) + repeated(length - length // 2, second)

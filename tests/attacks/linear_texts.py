@@ -1,11 +1,11 @@
-"""How the cost of reading a text grows with its length, for everything that reads texts.
+"""Growth of the cost of reading a text with its length, for all readers of texts.
 
     python -m tests.attacks.linear_texts
 
-prints one JSON line: for each reader its costliest text of 4,096 characters, its milliseconds of
-processor time, and by what power of the length its cost grows up to 100,000 characters (1 is
-linear, 2 quadratic). It ends with status 1 when one takes more than 20 ms or grows like more than
-LIMIT. Milliseconds depend on the machine, the power hardly: the test looks at the power alone.
+prints one JSON line: for each reader its costliest text of 4,096 characters, the milliseconds of
+CPU time, and the power of the length with which the cost grows up to 100,000 characters (1 is
+linear, 2 quadratic). The exit status is 1 when a reader takes more than 20 ms or its power exceeds
+LIMIT. Milliseconds depend on the machine, the power hardly does; the test checks only the power.
 """
 
 from __future__ import annotations
@@ -63,25 +63,25 @@ from tests.attacks.hostile_texts import Kind, kinds
 
 NOW = datetime(2026, 11, 21, 9, 5, tzinfo=UTC)
 BOT = BotIdentity(42, "pomni_bot", "Помни")
-MESSAGE = 4096  # characters, the longest of Telegram
-LONG = 100_000  # characters: a long paste, or a long answer
-BUDGET = 20.0  # milliseconds that a message may take in one reader
-LIMIT = 1.5  # the power of the length with which a cost may grow
-NOISE = 2.0  # milliseconds; what costs less at LONG tells nothing
+MESSAGE = 4096  # characters; Telegram's limit
+LONG = 100_000  # characters of a long paste or answer
+BUDGET = 20.0  # milliseconds per message and reader
+LIMIT = 1.5  # highest allowed power of the length
+NOISE = 2.0  # milliseconds at LONG; lower costs are not significant
 COUNTER = TokenCounter("openai:gpt-5-mini")
 
 Reader = Callable[[str], object]
 
 
 def received(text: str, kind: str = "group") -> object:
-    """The update as the receiver classifies it."""
+    """Classify an update as the receiver does."""
     sender = {"id": 1, "is_bot": False, "first_name": text[:60]}
     message = {"message_id": 1, "date": 0, "chat": {"id": 1, "type": kind}, "from": sender}
     return classify({"update_id": 1, "message": {**message, "text": text}}, BOT, Access())
 
 
 def gated(text: str) -> object:
-    """A fact of which the text is everything, at most as long as facts are."""
+    """Gate a fact whose fields are all the text, cut to their limits."""
     fact = Fact(
         text=text[:400], quote=text[:1000],
         subject=text[:100], relation=text[:60], object=text[:400],
@@ -90,7 +90,7 @@ def gated(text: str) -> object:
 
 
 def quoted_by_a_fact(text: str) -> object:
-    """A fact of which the message is long."""
+    """Gate a short fact quoted from a long message."""
     fact = Fact(
         text="Люблю чай", quote=text[:8], relation="likes", object="чай",
     )  # fmt: skip
@@ -98,10 +98,10 @@ def quoted_by_a_fact(text: str) -> object:
 
 
 def streamed(text: str) -> object:
-    """An answer that comes in pieces of eight characters."""
-    reply, shown = ModelReply(), LabelFilter()
+    """Read an answer streamed in pieces of eight characters."""
+    reply, labels = ModelReply(), LabelFilter()
     for start in range(0, len(text), 8):
-        shown.feed(reply.feed(AIMessageChunk(content=text[start : start + 8])))
+        labels.feed(reply.feed(AIMessageChunk(content=text[start : start + 8])))
     reply.flush()
     return reply.message()
 
@@ -116,11 +116,11 @@ def extracted(text: str) -> object:
 
 
 def repeated(text: str) -> object:
-    """An answer as long as the private message that it repeats."""
-    told = HistoryMessage(
+    """Check an answer that repeats a private message of the same length."""
+    message = HistoryMessage(
         id=1, role="user", content=text, position=1, voice=Voice(is_private=True)
     )
-    return repeats_private(text, [told])
+    return repeats_private(text, [message])
 
 
 def said(text: str) -> object:
@@ -207,20 +207,19 @@ READERS: dict[str, Reader] = {
 }
 
 
-# What reads no more than a fact has, and takes long for it: it cannot grow, so a test leaves it
-# out.
+# Slow readers of at most a fact's length. Their cost cannot grow, so the test omits them.
 BOUNDED = frozenset({"gate.refuse"})
 
 
 @dataclass(frozen=True)
 class Growth:
-    """What a reader's costliest text costs.
+    """Costs of a reader.
 
     Attributes:
-        text: What it consists of.
-        milliseconds: Of processor time, at MESSAGE characters.
-        power: Of the length, with which the cost grows up to LONG characters.
-        grows: The text for which it grows most.
+        text: Name of its costliest text at MESSAGE characters.
+        milliseconds: CPU time for that text.
+        power: Highest power of the length with which a cost grows up to LONG characters.
+        grows: Name of the text with that power.
     """
 
     text: str
@@ -230,12 +229,12 @@ class Growth:
 
     @property
     def is_linear(self) -> bool:
-        """Whether it grows no faster than it may."""
+        """True if the power is within LIMIT."""
         return self.power <= LIMIT
 
 
 def cost(reader: Reader, text: str, *, tries: int = 1) -> float:
-    """The least milliseconds of processor time that reading the text takes."""
+    """Return the minimum CPU time for reading the text, in milliseconds."""
     least = math.inf
     for _ in range(tries):
         start = time.thread_time()
@@ -247,25 +246,25 @@ def cost(reader: Reader, text: str, *, tries: int = 1) -> float:
 def measure(
     reader: Reader, ways: Mapping[str, Kind], *, long: int, suspects: int, length: int = MESSAGE
 ) -> Growth:
-    """Find the costliest texts of a length; then see how they grow up to ``long``."""
+    """Find the costliest texts of a length, and measure their growth up to ``long``."""
     reader("разогрев, 5 мая")
-    found = sorted(
+    costs = sorted(
         ((cost(reader, fill(length)), name) for name, fill in ways.items()), reverse=True
     )
     growths = [
         (power(reader, ways[name](long // 4), ways[name](long)), name)
-        for _, name in found[:suspects]
+        for _, name in costs[:suspects]
     ]
     worst, grows = max(growths)
-    costliest = found[0][1]
+    costliest = costs[0][1]
     milliseconds = cost(reader, ways[costliest](length), tries=3)
     return Growth(costliest, round(milliseconds, 2), round(worst, 2), grows)
 
 
 def power(reader: Reader, text: str, longer: str) -> float:
-    """By what power of the length the cost grows, from one text to a longer one of its kind.
+    """Return the power of the length with which the cost grows between two texts of a kind.
 
-    Another look is taken before a high figure is believed: a busy machine makes one, too.
+    A high figure is measured again, since a busy machine causes one, too.
     """
     figure = math.inf
     for tries in (1, 2, 4):
@@ -273,22 +272,22 @@ def power(reader: Reader, text: str, longer: str) -> float:
         if after < NOISE:
             return 0.0
         before = cost(reader, text, tries=tries + 1)
-        grown = math.log(after / max(before, 0.01)) / math.log(len(longer) / len(text))
-        figure = min(figure, grown)
+        exponent = math.log(after / max(before, 0.01)) / math.log(len(longer) / len(text))
+        figure = min(figure, exponent)
         if figure <= LIMIT:
             break
     return figure
 
 
 def main(only: str, long: int, suspects: int) -> Iterator[tuple[str, Growth]]:
-    """Measure every reader whose name has these words."""
+    """Measure all readers whose name contains ``only``."""
     for name, reader in READERS.items():
         if only in name:
             yield name, measure(reader, kinds(), long=long, suspects=suspects)
 
 
 def violations(found: Sequence[tuple[str, Growth]]) -> list[str]:
-    """The readers that are too slow, or would be with longer texts."""
+    """Return the readers that are too slow or grow too fast."""
     return [name for name, growth in found if not growth.is_linear or growth.milliseconds > BUDGET]
 
 

@@ -1,12 +1,11 @@
-"""Receivers and workers as processes on one PostgreSQL, of which one dies every few seconds.
+"""Several receiver and worker processes on one PostgreSQL, one of which dies every few seconds.
 
     python -m tests.attacks.many_hosts --receivers 2 --workers 3 --kills 20 --every 3 --seed 1
 
-Updates come by webhook: each to either receiver, some to both, and again until one takes it.
-People write on as soon as they are answered. One process in turn is killed and started again, or
-paused for longer than a heartbeat may be late (``--pauses``); PostgreSQL is restarted once in the
-middle.
-Prints one JSON line: what ``tests.e2e.kill_loop`` counts, and how long people waited.
+Updates arrive by webhook at one receiver, some at two, and again until one accepts them. Users
+write again as soon as they are answered. A random process is killed and restarted, or paused for
+longer than a heartbeat can be late (``--pauses``). PostgreSQL is restarted once in the middle.
+Prints one JSON line: the counts of ``tests.e2e.kill_loop``, and the users' waits.
 """
 
 from __future__ import annotations
@@ -43,20 +42,20 @@ HOOK = {
     "TELEGRAM_WEBHOOK_SECRET": "a-secret-of-the-webhook",
 }
 ANSWER_SECONDS = 120.0
-TWICE = 0.05  # of the updates go to two receivers
-PAUSE = DEAD_AFTER + 4.0  # seconds that a paused process stands still: others take over
+TWICE = 0.05  # share of updates that go to two receivers
+PAUSE = DEAD_AFTER + 4.0  # seconds of a pause, long enough for others to take over
 
 
 class Balancer(Webhook):
-    """Delivers each update to one receiver or two; one that is dead refuses it."""
+    """Webhook that delivers each update to one or two receivers."""
 
     hosts: list[str]
     numbers: random.Random
 
     async def _post(self, session: ClientSession, entry: Queued) -> int:
         path = urlsplit(self.url).path
-        wanted = 2 if self.numbers.random() < TWICE else 1
-        chosen = self.numbers.sample(self.hosts, min(wanted, len(self.hosts)))
+        count = 2 if self.numbers.random() < TWICE else 1
+        chosen = self.numbers.sample(self.hosts, min(count, len(self.hosts)))
         whole, statuses = self.url, [0]
         for host in chosen:
             self.url = f"{host}{path}"
@@ -68,13 +67,13 @@ class Balancer(Webhook):
 
 
 def answer(request: ChatRequest) -> Reply:
-    """An echo of what people write; the background's long prompts get a word."""
+    """Echo short messages slowly; answer the background's long prompts with a word."""
     return slow_echo(request) if len(request.last_user_text) < 100 else Reply(text="хорошо")
 
 
 @dataclass
 class Waits:
-    """How long people waited for an answer, in seconds."""
+    """Waits for an answer, in seconds."""
 
     p50: float
     p99: float
@@ -82,10 +81,9 @@ class Waits:
 
 
 class Hosts:
-    """The processes, and whoever ends them."""
+    """The processes and their faults."""
 
     def __init__(self, world: World, balancer: Balancer, numbers: random.Random) -> None:
-        """Nothing runs yet."""
         self.world = world
         self.balancer = balancer
         self.numbers = numbers
@@ -93,14 +91,14 @@ class Hosts:
         self.ended_at: list[float] = []
 
     async def start(self, command: str) -> None:
-        """One more process; a receiver is known to the balancer from then on."""
+        """Start a process; a receiver is registered with the balancer."""
         process = await self.world.start(command, **HOOK)
         self.running.append((command, process))
         if command == "run":
             self.balancer.hosts.append(process.http)
 
     async def end_one(self, *, paused: bool) -> None:
-        """Kill one of them and start another, or let it stand still for a while."""
+        """Kill and replace a random process, or pause it for ``PAUSE``."""
         command, process = self.running.pop(self.numbers.randrange(len(self.running)))
         self.ended_at.append(time.monotonic())
         if paused:
@@ -118,21 +116,22 @@ class Hosts:
 
 
 async def talk(world: World, person: int, enough: asyncio.Event, waits: list[float]) -> int:
-    """Write, wait for the answer, write again; returns how many messages it wrote."""
+    """Write messages one after another until ``enough``; returns their number."""
     sent = 0
     answers = world.telegram.state.sent_by_chat[person]
     while not enough.is_set():
         sent += 1
-        begun = time.monotonic()
+        start = time.monotonic()
         await world.telegram.send_text(person, f"№{sent}")
-        wanted = f"эхо: №{sent}"
+        expected = f"эхо: №{sent}"
         try:
             await world.telegram.wait_for(
-                lambda wanted=wanted: any(m.text == wanted for m in answers[-5:]), ANSWER_SECONDS
+                lambda expected=expected: any(m.text == expected for m in answers[-5:]),
+                ANSWER_SECONDS,
             )
         except AssertionError:
-            break  # lost: ``judge`` will count it
-        waits.append(time.monotonic() - begun)
+            break  # lost; ``judge`` counts it
+        waits.append(time.monotonic() - start)
         await asyncio.sleep(0.3)
     return sent
 
@@ -149,8 +148,8 @@ async def run_hosts(
     pauses: int = 0,
     seed: int = 1,
 ) -> tuple[Result, Waits]:
-    """Let people write while processes die; return what they noticed."""
-    begun = time.monotonic()
+    """Let users write while processes die; returns the counts and the waits."""
+    start = time.monotonic()
     numbers = random.Random(seed)
     balancer = world.telegram.webhook
     assert isinstance(balancer, Balancer)
@@ -179,15 +178,15 @@ async def run_hosts(
     with contextlib.suppress(AssertionError):
         await world.settled(60)
     counts = dict(zip(persons, sent, strict=True))
-    result = judge(world, hosts.ended_at, counts, seconds=time.monotonic() - begun)
+    result = judge(world, hosts.ended_at, counts, seconds=time.monotonic() - start)
     waits.sort()
-    named = (waits[len(waits) // 2], waits[int(len(waits) * 0.99)], waits[-1])
-    return result, Waits(*(round(seconds, 2) for seconds in named))
+    quantiles = (waits[len(waits) // 2], waits[int(len(waits) * 0.99)], waits[-1])
+    return result, Waits(*(round(seconds, 2) for seconds in quantiles))
 
 
 @contextlib.asynccontextmanager
 async def open_hosts(dsn: str):  # type: ignore[no-untyped-def]
-    """A world whose Telegram delivers to several receivers."""
+    """Open a world whose Telegram delivers to several receivers."""
     async with FakeTelegram() as telegram, FakeOpenAI() as model:
         await telegram.webhook.stop()
         telegram.webhook = Balancer(telegram.queue, telegram.changes)
@@ -200,7 +199,7 @@ async def open_hosts(dsn: str):  # type: ignore[no-untyped-def]
 
 
 async def main(**options: int | float) -> dict[str, object]:
-    """Run it on a PostgreSQL of its own."""
+    """Run the attack on its own PostgreSQL."""
     with tempfile.TemporaryDirectory(prefix="pomni-hosts-") as folder:
         server = EmbeddedPostgres(Path(folder))
         dsn = await asyncio.to_thread(server.start)

@@ -1,11 +1,11 @@
-"""Formats hostile Markdown, and looks for texts that cost too much or lose their bounds.
+"""Hostile Markdown that must not be slow to format nor exceed Telegram's limits.
 
     python -m tests.attacks.markdown --n 20000
 
-prints one JSON line: {"texts", "violations", "slowest_ms", "slowest", ...}. A text is made of
-pieces that Markdown, its tables, its formulas or its spoilers react to, repeated, nested, mixed.
-What has come out of the formatting must be short beside what went in, fit into Telegram's
-messages, and hold no stand-in. Status 1 when one does not.
+prints one JSON line: {"texts", "violations", "slowest_ms", "slowest", ...}. Texts consist of
+pieces with a meaning in Markdown, tables, formulas or spoilers, repeated, nested and mixed. The
+formatted text must not be much longer than its source, must fit into Telegram's messages, and must
+contain no stand-in. The exit status is 1 on a violation.
 """
 
 from __future__ import annotations
@@ -43,17 +43,17 @@ PIECES = (
     *("\n> ", "\n>", "\n> > ", "\n- ", "\n  - ", "\n|a|b|", "$1 ", "https://a.b/c", "\x00",
      "\x0b"),
 )  # fmt: skip
-# Texts that did harm, or would: each is one piece, repeated to the length asked for.
+# Pieces that are known to be harmful when repeated to a whole text.
 NESTED = (
     "> - ", "+ + + ", "1. - ", "> ", "- > 1. ", "||a\n> ", "\\sqrt{", "$\\overline ", "*a **b ",
 )  # fmt: skip
-LENGTHS = (40, 400, 4096, 12_000, 30_000)  # characters; the last is the longest answer
-GROWTH = 40  # what is formatted may be so many times longer, by formulas and nested lists
+LENGTHS = (40, 400, 4096, 12_000, 30_000)  # characters; the last is that of the longest answer
+GROWTH = 40  # highest ratio of formatted to source length, due to formulas and nested lists
 
 
 @dataclass
 class Result:
-    """What came of it; the milliseconds are of processor time."""
+    """Result of a run; milliseconds are CPU time."""
 
     texts: int = 0
     violations: list[str] = field(default_factory=list)
@@ -64,7 +64,7 @@ class Result:
 
 
 def hostile_texts(number: int, seed: int) -> Iterator[str]:
-    """So many texts; the same ones for the same seed."""
+    """Yield ``number`` texts, determined by the seed."""
     numbers = random.Random(seed)
     for _ in range(number):
         length = numbers.choice(LENGTHS)
@@ -72,8 +72,8 @@ def hostile_texts(number: int, seed: int) -> Iterator[str]:
             piece = numbers.choice(NESTED)
             yield (piece * (length // len(piece) + 1))[:length]
             continue
-        few = numbers.sample(PIECES, numbers.choice((1, 2, 3, 5, 9)))
-        text = "".join(numbers.choice(few) for _ in range(length // 2))
+        pieces = numbers.sample(PIECES, numbers.choice((1, 2, 3, 5, 9)))
+        text = "".join(numbers.choice(pieces) for _ in range(length // 2))
         if numbers.random() < 0.3:
             middle = numbers.choice(PIECES) * numbers.randrange(1, length)
             text = text[: length // 3] + middle[: length // 3] + text[length // 3 :]
@@ -81,7 +81,7 @@ def hostile_texts(number: int, seed: int) -> Iterator[str]:
 
 
 def judge(text: str, parts: list[Part], formatted: str) -> Iterator[str]:
-    """What is wrong with the messages of a text."""
+    """Yield violations in the messages of a text."""
     if len(parts) > MAX_PARTS:
         yield f"{len(parts)} messages"
     if len(formatted) > GROWTH * len(text) + MAX_UTF16:
@@ -97,7 +97,7 @@ def judge(text: str, parts: list[Part], formatted: str) -> Iterator[str]:
 
 
 async def attack(number: int, seed: int) -> Result:
-    """Format so many hostile texts."""
+    """Format ``number`` hostile texts."""
     result = Result()
     renderer = Renderer(seconds=60)
     for text in hostile_texts(number, seed):
@@ -106,14 +106,14 @@ async def attack(number: int, seed: int) -> Result:
         milliseconds = (time.process_time() - start) * 1000
         try:
             formatted, _ = convert(shield(text))
-        except Exception:  # noqa: BLE001  (then it is shown as plain text)
+        except Exception:  # noqa: BLE001  (the bot then sends plain text)
             formatted = ""
         try:
-            wrong = list(judge(text, parts, formatted))
-        except Exception as error:  # noqa: BLE001  (Telegram's own refusal)
-            wrong = [str(error)]
+            problems = list(judge(text, parts, formatted))
+        except Exception as error:  # noqa: BLE001  (Telegram's refusal)
+            problems = [str(error)]
         result.texts += 1
-        result.violations += [f"{what}: {text[:60]!r}" for what in wrong]
+        result.violations += [f"{what}: {text[:60]!r}" for what in problems]
         result.most_parts = max(result.most_parts, len(parts))
         result.longest_growth = max(result.longest_growth, round(len(formatted) / len(text), 1))
         if milliseconds > result.slowest_ms:

@@ -1,7 +1,7 @@
-"""Replies of a model as no documentation has them: a table that ``model_walk`` goes through.
+"""Table of undocumented and broken model replies, for ``model_walk``.
 
-A row either bends a good reply (its texts, calls, usage, ending), and is then sent as a stream and
-as one JSON object, or stands for a whole HTTP response.
+A row either bends a good reply (its texts, calls, usage or end), which is sent as a stream and as
+one JSON object, or is a whole HTTP response.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ Json = dict[str, Any]
 Form = Literal["stream", "plain"]
 
 CANARY = "Канарейка-7261"
-"""Stands wherever a reply has words of its own; no log may hold it."""
+"""Marks the model's own words; must not occur in logs."""
 
 
 @dataclass
 class Script:
-    """A reply that can be bent.
+    """A reply that rows can bend.
 
     Attributes:
-        texts: The contents of the deltas, of any type.
-        calls: Tool calls as the API has them; ``function.arguments`` of any type.
+        texts: Contents of the deltas, of any type.
+        calls: Tool calls in the API's format; ``function.arguments`` can have any type.
         usage: Any JSON value.
-        finish: Why it ended, any JSON value; None leaves it out.
+        finish: The finish reason, any JSON value.
         before: Records before everything else.
-        middle: Records in the middle.
+        middle: Records in the middle of the texts.
         after: Records after the end.
-        extra: Fields of the message besides.
-        done: Whether the stream ends as it should.
+        extra: Additional fields of the message.
+        done: True if the stream ends with ``[DONE]``.
     """
 
     texts: list[Any]
@@ -48,25 +48,25 @@ class Script:
     done: bool = True
 
     def stream(self) -> bytes:
-        """As server-sent events."""
+        """Return the reply as server-sent events."""
         first = [delta({"role": "assistant", "content": "", **self.extra})]
-        said = [delta({"content": text}) for text in self.texts]
-        called = [
+        texts = [delta({"content": text}) for text in self.texts]
+        calls = [
             delta({"tool_calls": [{"index": n, **call} if isinstance(call, dict) else call]})
             for n, call in enumerate(self.calls)
         ]
         end = [delta({}, self.finish), {"choices": [], "usage": self.usage}]
-        half = len(said) // 2
-        records = [*self.before, *first, *said[:half], *self.middle, *said[half:], *called]
+        half = len(texts) // 2
+        records = [*self.before, *first, *texts[:half], *self.middle, *texts[half:], *calls]
         return self.encoded([*records, *end, *self.after])
 
     def encoded(self, records: list[Any]) -> bytes:
-        """Bytes stand for themselves."""
+        """Encode records as events; bytes are kept unchanged."""
         parts = [record if isinstance(record, bytes) else event_of(record) for record in records]
         return b"".join([*parts, b"data: [DONE]\n\n" if self.done else b""])
 
     def plain(self) -> bytes:
-        """As one completion."""
+        """Return the reply as one completion."""
         whole = all(isinstance(text, str) for text in self.texts)
         content = "".join(self.texts) if whole else next(iter(self.texts), None)
         message = {"role": "assistant", "content": content, "tool_calls": self.calls, **self.extra}
@@ -75,17 +75,17 @@ class Script:
 
 
 def delta(said: Any, finish: Any = None) -> Json:
-    """A chunk of a stream."""
+    """Return a chunk of a stream."""
     return {"id": "x", "choices": [{"index": 0, "delta": said, "finish_reason": finish}]}
 
 
 def event_of(record: Any) -> bytes:
-    """One event; halves of characters are escaped."""
+    """Encode one event; lone surrogates are escaped."""
     return f"data: {json.dumps(record)}\n\n".encode()
 
 
 def script_of(chat: ChatRequest, good: Reply) -> Script:
-    """A good reply, ready to be bent."""
+    """Convert a good reply to a script."""
     calls = [
         tool_call(n, name, json.dumps(arguments, ensure_ascii=False))
         for n, (name, arguments) in enumerate(good.tool_calls)
@@ -100,14 +100,14 @@ UpdateOutcome = Literal["good", "bad", "any"]
 
 @dataclass(frozen=True)
 class Row:
-    """One way in which a model replies.
+    """One kind of reply.
 
     Attributes:
-        name: What is odd about it.
-        bend: Changes a good reply; None when ``raw`` is the reply.
+        name: Description of the oddity.
+        bend: Changes a good reply; None if ``raw`` is the reply.
         raw: A whole HTTP response.
-        outcome: Whether the reply is understood all the same, is none, or may be either.
-        stream_only: There is no such thing in a reply that comes as a whole.
+        outcome: "good" if the reply must be understood, "bad" if it must be an error, or "any".
+        stream_only: True if the oddity exists only in streams.
     """
 
     name: str
@@ -117,7 +117,7 @@ class Row:
     stream_only: bool = False
 
     def reply(self, chat: ChatRequest, good: Reply, form: Form) -> Reply:
-        """What the server sends to a request whose good reply is known."""
+        """Return the odd version of a good reply to a request."""
         if self.raw is not None:
             return Reply(raw=self.raw)
         script = script_of(chat, good)
@@ -136,7 +136,7 @@ ODD_VALUES = (None, 7, True, [], {}, [None], "", "x", {"x": CANARY})
 
 
 def rows() -> Iterator[Row]:
-    """The table."""
+    """Yield all rows."""
     yield from usage_rows()
     yield from text_rows()
     yield from stream_rows()
@@ -145,7 +145,7 @@ def rows() -> Iterator[Row]:
 
 
 def usage_rows() -> Iterator[Row]:
-    """Odd token counts."""
+    """Yield rows with odd token counts."""
     for number in ODD_NUMBERS:
         for name in ("prompt_tokens", "completion_tokens", "total_tokens"):
             yield Row(f"{name} {number!r}", lambda s, n=name, v=number: s.usage.update({n: v}))
@@ -161,7 +161,7 @@ def usage_rows() -> Iterator[Row]:
 
 
 def add_text(text: Any, *, count: int = 1) -> Bend:
-    """More text in the middle of that which is there; calls stay as they are."""
+    """Insert text in the middle of the texts; calls stay unchanged."""
 
     def bend(script: Script) -> None:
         half = len(script.texts) // 2
@@ -171,7 +171,7 @@ def add_text(text: Any, *, count: int = 1) -> Bend:
 
 
 def text_rows() -> Iterator[Row]:
-    """Odd texts."""
+    """Yield rows with odd texts."""
     odd = {
         "lone high surrogate": "\ud83d",
         "lone low surrogate": "\ude00",
@@ -206,7 +206,7 @@ def text_rows() -> Iterator[Row]:
 
 
 def empty_with(finish: Any) -> Bend:
-    """Nothing at all, and this end."""
+    """Return a bend to an empty reply with a finish reason."""
 
     def bend(script: Script) -> None:
         script.texts, script.calls, script.finish = [], [], finish
@@ -215,12 +215,12 @@ def empty_with(finish: Any) -> Bend:
 
 
 def refuse(script: Script) -> None:
-    """The model refuses, as structured outputs do."""
+    """Replace the reply by a refusal, as with structured outputs."""
     script.texts, script.calls, script.extra = [], [], {"refusal": "Этого я не скажу."}
 
 
 def stream_rows() -> Iterator[Row]:
-    """What goes wrong between the chunks."""
+    """Yield rows with faults between chunks."""
     for value in ODD_VALUES:
         for name, record in (
             ("chunk", value),
@@ -248,21 +248,21 @@ def stream_rows() -> Iterator[Row]:
     yield Row("cut off", cut_off, outcome="bad", stream_only=True)
     for error in (ERROR, CANARY, {"code": 503}, {"code": "429"}, {"code": {}}, [1], True):
         record = {"error": error}
-        shown = json.dumps(error)[:20]
+        label = json.dumps(error)[:20]
         yield Row(
-            f"error first {shown}",
+            f"error first {label}",
             lambda s, r=record: s.before.append(r),
             outcome="bad",
             stream_only=True,
         )
         yield Row(
-            f"error in the middle {shown}",
+            f"error in the middle {label}",
             lambda s, r=record: s.middle.append(r),
             outcome="bad",
             stream_only=True,
         )
         yield Row(
-            f"error after the end {shown}", lambda s, r=record: s.after.append(r), stream_only=True
+            f"error after the end {label}", lambda s, r=record: s.after.append(r), stream_only=True
         )
     for code in ("content_filter", "insufficient_quota", "rate_limit_exceeded", 401, 400):
         record = {"error": {**ERROR, "code": code}}
@@ -275,12 +275,12 @@ def stream_rows() -> Iterator[Row]:
 
 
 def cut_off(script: Script) -> None:
-    """It ends without an end."""
+    """End the stream prematurely."""
     script.done, script.finish, script.usage = False, None, None
 
 
 def call_rows() -> Iterator[Row]:
-    """Odd calls of tools: the one that is wanted, else one that nobody asked for."""
+    """Yield rows with odd tool calls: the expected one, else an unrequested one."""
     deep = "[" * 5000 + "]" * 5000
     for name, arguments in (
         ("NUL", json.dumps({"query": "a\x00b", "time_zone": "\x00"})),
@@ -317,7 +317,7 @@ def call_rows() -> Iterator[Row]:
 
 
 def a_call(script: Script) -> Json:
-    """The call of the reply; one that nobody asked for, if there is none."""
+    """Return the reply's first tool call; add an unrequested one if there is none."""
     if not script.calls:
         script.calls.append(tool_call(0, "current_time", "{}"))
     return script.calls[0]
@@ -351,7 +351,7 @@ def equal_ids(script: Script) -> None:
 
 
 def http_rows() -> Iterator[Row]:
-    """Whole responses."""
+    """Yield rows with whole HTTP responses."""
     good = Script([CANARY], [], None, "stop")
     half = Script([CANARY] * 50, [], None, "stop").stream()
     long = (("Content-Type", "text/event-stream"), ("Content-Length", str(len(half) + 100)))
@@ -393,18 +393,18 @@ def http_rows() -> Iterator[Row]:
             raw = Raw(body, status=f"{status} Odd", headers=JSON)
             yield Row(f"HTTP {status} {body[:12]!r}", raw=raw, outcome="bad")
     for status in (301, 302, 307, 308):
-        for place in (
+        for location in (
             "/v1/chat/completions",
             "/elsewhere",
             f"//{'x' * 300}/",
             "",
             CANARY.encode(),
         ):
-            where = place if isinstance(place, str) else place.decode("latin-1")
+            where = location if isinstance(location, str) else location.decode("latin-1")
             headers = (*JSON, ("Location", where))
             raw = Raw(b"", status=f"{status} Moved", headers=headers)
             yield Row(f"HTTP {status} to {where[:20]!r}", raw=raw, outcome="bad")
 
 
 STREAM = Script(["Хорошо."], [], {"prompt_tokens": 1, "completion_tokens": 1}, "stop").stream()
-"""A good reply in text, whatever was asked for."""
+"""A good text reply, independent of the request."""

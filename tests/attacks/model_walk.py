@@ -1,11 +1,11 @@
-"""Every caller of a model meets every reply of the table: a stream, and one JSON object.
+"""Every reply of the table for every caller of a model, as a stream and as one JSON object.
 
     python -m tests.attacks.model_walk
 
-prints one JSON line, {"replies", "callers", "runs", "calls", "violations"}, and ends with status 1
-on a violation: an error that is none of ours, a turn without end, an answer that cannot be stored
-or sent, a good reply that was not understood, a log line with the model's words, a bot that does
-not go on afterwards.
+prints one JSON line, {"replies", "callers", "runs", "calls", "violations"}. The exit status is 1
+on a violation: an error other than ``AppError``, an endless turn, an answer that cannot be stored
+or sent, a good reply that was not understood, a log line with the model's words, or a bot that
+does not work afterwards.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ from tests.integration.person import (
 from tests.integration.turns import answer_turn
 
 KNOWN = "Каждую субботу я хожу на рынок за яблоками"
-MAX_CALLS = 9  # of one attempt at a turn: eight rounds of tools, and the answer without
-MAX_DIGESTS = 9  # then the three windows are digested, or the model counts as away
+MAX_CALLS = 9  # per attempt at a turn: eight rounds of tools, and an answer without tools
+MAX_DIGESTS = 9  # until three windows are digested or the model counts as unavailable
 BACKGROUND = {"summary_model": "openai:summaries", "extraction_model": "openai:extraction"}
 TALK = [("user" if number % 2 else "assistant", f"сообщение {number}") for number in range(1, 29)]
 
@@ -61,14 +61,14 @@ Good = dict[Purpose, Reply | str]
 
 @dataclass(frozen=True)
 class Caller:
-    """Somebody who asks the model.
+    """A part of the bot that calls the model.
 
     Attributes:
-        text: What the user writes.
-        target: Which of the requests gets the odd reply.
-        good: What the model replies otherwise, by purpose.
-        mode: The user's.
-        tells: Whether a bad reply ends the turn; else it goes on without it.
+        text: The user's message; empty for background work.
+        target: Purpose of the request that gets the odd reply.
+        good: The model's replies to other requests, by purpose.
+        mode: The user's mode.
+        tells: True if a bad reply ends the turn; else the turn continues without it.
     """
 
     text: str
@@ -114,7 +114,7 @@ CALLERS = {
 
 
 def purpose_of(request: ChatRequest) -> Purpose:
-    """What a request is for."""
+    """Return the purpose of a request."""
     if request.model in ("summaries", "extraction"):
         return request.model
     [form] = forms([request])
@@ -125,7 +125,7 @@ def purpose_of(request: ChatRequest) -> Purpose:
 
 @dataclass
 class Result:
-    """What the walk saw."""
+    """Result of a walk."""
 
     replies: int = 0
     callers: int = 0
@@ -135,7 +135,7 @@ class Result:
 
 
 class Walk:
-    """Goes through the table on one database."""
+    """Walk through rows on one database."""
 
     def __init__(self, rig: Rig) -> None:
         self._rig = rig
@@ -143,7 +143,7 @@ class Walk:
         self._where = ""
 
     async def run(self, row: Row, name: str, form: Form) -> None:
-        """One caller meets one reply, again and again; afterwards all is well again."""
+        """Give one caller one reply repeatedly; then check that it recovers."""
         caller = CALLERS[name]
         person = Person(self._rig, new_user(), mode=caller.mode)
         self._where = f"{name} / {row.name} / {form}"
@@ -157,7 +157,7 @@ class Walk:
             work = self._digest(person) if background else self._turn(person, caller, row)
             try:
                 await work
-            except Exception as error:  # noqa: BLE001  (whatever it is, it is a finding)
+            except Exception as error:  # noqa: BLE001  (any error is a violation)
                 self._note(f"raised {type(error).__name__}: {error}"[:300])
             self._reply_with(caller, None, form)
             await self._afterwards(person, caller)
@@ -176,7 +176,7 @@ class Walk:
         self._rig.model.reply = reply
 
     async def _turn(self, person: Person, caller: Caller, row: Row) -> None:
-        """Two attempts, as the queue makes them: the first one's error may be a passing one."""
+        """Make up to two attempts, as the queue does, since the first error can be temporary."""
         turn = await person.begin(caller.text)
         shown: list[str] = []
         for _attempt in range(2):
@@ -202,12 +202,12 @@ class Walk:
     def _check_answer(self, text: str, shown: str, caller: Caller, row: Row) -> None:
         self._expect(bool(text.strip()), "an empty answer")
         for kind, words in (("stored", text), ("shown", shown)):
-            words.encode()  # it could not be sent
+            words.encode()  # fails for text that cannot be sent
             self._expect("\x00" not in words, f"NUL was {kind}")
         self._expect(row.outcome != "bad" or not caller.tells, f"took it for an answer: {text!r}")
 
     async def _digest(self, person: Person) -> None:
-        """Digest a conversation until it is done, or the model counts as away."""
+        """Digest a conversation until it is done or the model counts as unavailable."""
         self._rig.fill(person.conversation(), *TALK)
         for _attempt in range(MAX_DIGESTS):
             before = self._rig.model.request_count
@@ -216,17 +216,17 @@ class Walk:
             except ModelReplyError:
                 continue
             except (ModelUnavailableError, ModelSetupError):
-                return  # away: it is asked again for as long as it takes
+                return  # unavailable: retried without limit
             finally:
                 count = self._rig.model.request_count - before
                 self._expect(count <= MAX_CALLS, f"{count} calls in one digest")
-            read = person.rows(DIGESTED)
-            self._expect(read == [(20, 15)], f"done without {read}")
+            positions = person.rows(DIGESTED)
+            self._expect(positions == [(20, 15)], f"done without {positions}")
             return
         self._note("asks for ever")
 
     async def _afterwards(self, person: Person, caller: Caller) -> None:
-        """The model is well again: the next message is answered, what waited is digested."""
+        """Check that the next message is answered, or pending windows are digested."""
         try:
             if caller.text:
                 person.mode = "assistant"
@@ -235,8 +235,8 @@ class Walk:
                 self._expect(bool(answer.text), "no answer afterwards")
             else:
                 await self._rig.core.memory.digest.digest(person.conversation())
-                read = person.rows(DIGESTED)
-                self._expect(read == [(20, 15)], f"afterwards {read}")
+                positions = person.rows(DIGESTED)
+                self._expect(positions == [(20, 15)], f"afterwards {positions}")
         except Exception as error:  # noqa: BLE001
             self._note(f"afterwards {type(error).__name__}: {error}"[:300])
 
@@ -249,10 +249,12 @@ class Walk:
         print(self.result.violations[-1][:300], file=sys.__stderr__, flush=True)
 
 
+# An answer to the user exists.
 ANSWERED = """
 SELECT 1 FROM messages a JOIN conversations c ON c.id = a.conversation_id
 WHERE c.telegram_user_id = %(user)s AND a.role = 'assistant'
 """
+# Positions up to which facts were extracted and summaries were made.
 DIGESTED = """
 SELECT c.extracted_position, (SELECT coalesce(max(s.last_position), 0)
                               FROM conversation_summaries s WHERE s.conversation_id = c.id)
@@ -261,14 +263,14 @@ FROM conversations c WHERE c.telegram_user_id = %(user)s
 
 
 def usage_rows(person: Person) -> int:
-    """How many calls of the person's are on record."""
+    """Return the number of the user's recorded model calls."""
     rows = person.rows("SELECT count(*) FROM model_usage WHERE owner_id = %(owner)s")
     return int(rows[0][0])
 
 
 @contextmanager
 def logged() -> Iterator[Callable[[], str]]:
-    """What the bot logs meanwhile, as its operator reads it."""
+    """Capture the bot's log in its final format."""
     root = logging.getLogger()
     before, level = root.handlers, root.level
     with redirect_stderr(io.StringIO()) as written:
@@ -281,7 +283,7 @@ def logged() -> Iterator[Callable[[], str]]:
 
 
 async def walk(rig: Rig, chosen_rows: list[tuple[Row, str, Form]]) -> Result:
-    """Walk through these."""
+    """Walk through these rows, callers and forms."""
     going = Walk(rig)
     for row, caller, form in chosen_rows:
         await going.run(row, caller, form)
@@ -291,7 +293,7 @@ async def walk(rig: Rig, chosen_rows: list[tuple[Row, str, Form]]) -> Result:
 
 
 def everything() -> list[tuple[Row, str, Form]]:
-    """The whole table."""
+    """Return all combinations of rows, callers and forms."""
     return [
         (row, caller, form)
         for row in rows()
@@ -301,7 +303,7 @@ def everything() -> list[tuple[Row, str, Form]]:
 
 
 def some(step: int) -> list[tuple[Row, str, Form]]:
-    """Every so many of the table's rows, each with the next caller and the other form."""
+    """Return every ``step``-th row, with alternating callers and forms."""
     names, picked = list(CALLERS), list(rows())[::step]
     forms_of: list[tuple[Form, ...]] = [
         ("stream",) if row.raw or row.stream_only else ("stream", "plain") for row in picked
@@ -313,7 +315,7 @@ def some(step: int) -> list[tuple[Row, str, Form]]:
 
 
 async def main(only: str) -> Result:
-    """Walk on a PostgreSQL of its own."""
+    """Run the walk on its own PostgreSQL."""
     chosen_rows = [entry for entry in everything() if only in f"{entry[1]} / {entry[0].name}"]
     with tempfile.TemporaryDirectory(prefix="pomni-walk-") as folder:
         server = EmbeddedPostgres(Path(folder))

@@ -1,10 +1,10 @@
-"""Lets a tool kill its own process in every way, and looks whether anybody notices too much.
+"""Tool calls that kill the bot's process in various ways, and their effect on other users.
 
     python -m tests.attacks.poison --n 2
 
-prints one JSON line: how many messages killed their process, and what went wrong; ends with status
-1 if anything did. Each is one person's message beside three others' slow turns, on a database of
-its own; the bot is started again whenever it ends.
+prints one JSON line: the number of messages that killed their process, and the violations. The
+exit status is 1 on a violation. Each poison is a message of one user beside slow turns of three
+others, on its own database; the bot is restarted whenever it ends.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ WAYS = ("kill", "exit", "abort", "segv", "sys.exit")
 
 
 async def main(n: int) -> dict[str, object]:
-    """Every way ``n`` times; returns what to print."""
+    """Try every way ``n`` times; returns the report."""
     start, wrong = time.monotonic(), []
     with tempfile.TemporaryDirectory(prefix="pomni-poison-") as folder:
         server = EmbeddedPostgres(Path(folder) / "data")
@@ -44,7 +44,7 @@ async def main(n: int) -> dict[str, object]:
 
 
 async def try_way(address: str, way: str, folder: str) -> list[str]:
-    """One poison; returns what went wrong."""
+    """Try one way; returns the violations."""
     for dsn in new_database(address, TEMPLATE):
         async with open_world(dsn) as world:
             service = Service(world, Path(folder) / f"order-{time.monotonic_ns()}")

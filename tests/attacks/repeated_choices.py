@@ -1,7 +1,7 @@
-"""Texts that an expression can read in two ways at each of many places.
+"""Texts that cause exponential backtracking in regular expressions.
 
-``(?:so|and|so then)*`` behind which nothing fits tries each way of each place: a short message of
-"so so so so …" would take longer than anyone lives. ``(?>…)`` keeps to the first way.
+If ``(?:so |so so )*`` is followed by a mismatch, all combinations of choices are tried, so a short
+message of "so so so so …" takes practically for ever. ``(?>…)`` keeps the first choice.
 """
 
 from __future__ import annotations
@@ -20,30 +20,30 @@ import src
 from src.reading.lexicon import Expression
 
 REPEATS = (op.MAX_REPEAT, op.MIN_REPEAT)
-MANY = 4  # times; what repeats less often cannot take long
-PLACES = (5, 10, 15, 20)  # each doubles what is exponential 32 times
-LONG = 20  # milliseconds of processor time; what is linear takes a hundredth of one
+MANY = 4  # repetitions; fewer cannot take long
+PLACES = (5, 10, 15, 20)  # each step multiplies an exponential time by 32
+LONG = 20  # milliseconds of CPU time; linear expressions take a hundredth of one
 CATEGORY = {
     op.CATEGORY_SPACE: " ", op.CATEGORY_NOT_WORD: " ",
     op.CATEGORY_DIGIT: "1", op.CATEGORY_WORD: "w",
 }  # fmt: skip
-OTHER = "w 1.\n"  # one of these is no member of a negated set
+OTHER = "w 1.\n"  # candidates for a member of a negated set
 
 
 def expressions() -> dict[str, re.Pattern[str]]:
-    """All that the bot's modules hold, by their sources."""
+    """Return all compiled patterns of the bot's modules by their source."""
     found: list[Any] = []
     for module in pkgutil.walk_packages(src.__path__, "src."):
         found.extend(vars(importlib.import_module(module.name)).values())
-    gc.unfreeze()  # what pytest froze is not listed
+    gc.unfreeze()  # frozen objects are not listed
     patterns = [value for value in found if isinstance(value, re.Pattern)]
-    patterns += [held.compiled for held in gc.get_objects() if isinstance(held, Expression)]
+    patterns += [value.compiled for value in gc.get_objects() if isinstance(value, Expression)]
     return {one.pattern: one for one in patterns if isinstance(one.pattern, str)}
 
 
 def slow_text(pattern: re.Pattern[str]) -> str | None:
-    """A text of few words that takes an expression long; None: there is none."""
-    for beginning, choice in _repeated(parser.parse(pattern.pattern, pattern.flags), ""):
+    """Return a short text for which a pattern is slow, or None."""
+    for beginning, choice in _repeated_parts(parser.parse(pattern.pattern, pattern.flags), ""):
         for places in PLACES:
             text = f"{beginning}{choice * places}\0"
             start = time.thread_time()
@@ -54,17 +54,17 @@ def slow_text(pattern: re.Pattern[str]) -> str | None:
     return None
 
 
-def _repeated(tokens: Any, before: str) -> Iterator[tuple[str, str]]:
-    """What stands before each repeated piece of an expression, and each text of that piece."""
+def _repeated_parts(tokens: Any, before: str) -> Iterator[tuple[str, str]]:
+    """Yield (text before, text) for each text that a repeated part of a pattern matches."""
     for name, value in tokens:
         if name in REPEATS and value[1] > MANY:
-            yield from ((before, text) for text in _texts(value[2]))
-        for inner in _inner(name, value):
-            yield from _repeated(inner, before)
-        before += _text_of(name, value)[0]
+            yield from ((before, text) for text in _texts_of_sequence(value[2]))
+        for inner in _subpatterns(name, value):
+            yield from _repeated_parts(inner, before)
+        before += _texts_of_part(name, value)[0]
 
 
-def _inner(name: Any, value: Any) -> list[Any]:
+def _subpatterns(name: Any, value: Any) -> list[Any]:
     if name is op.BRANCH:
         return list(value[1])
     if name in (*REPEATS, op.POSSESSIVE_REPEAT):
@@ -74,9 +74,9 @@ def _inner(name: Any, value: Any) -> list[Any]:
     return [value] if name is op.ATOMIC_GROUP else []
 
 
-def _texts(tokens: Any) -> list[str]:
-    """Texts that a sequence reads: each part's ones, among the first ones of the others."""
-    parts = [_text_of(name, value) for name, value in tokens]
+def _texts_of_sequence(tokens: Any) -> list[str]:
+    """Return texts that a sequence matches: all texts of each part, with the others' first."""
+    parts = [_texts_of_part(name, value) for name, value in tokens]
     firsts = [part[0] for part in parts]
     varied = (
         "".join([*firsts[:at], text, *firsts[at + 1 :]])
@@ -86,8 +86,8 @@ def _texts(tokens: Any) -> list[str]:
     return list(dict.fromkeys(varied))
 
 
-def _text_of(name: Any, value: Any) -> list[str]:
-    """Texts that a part of an expression reads."""
+def _texts_of_part(name: Any, value: Any) -> list[str]:
+    """Return texts that a part of a pattern matches; never an empty list."""
     if name is op.LITERAL:
         return [chr(value)]
     if name is op.NOT_LITERAL:
@@ -95,17 +95,21 @@ def _text_of(name: Any, value: Any) -> list[str]:
     if name is op.ANY:
         return ["w"]
     if name is op.IN:
-        return [_member(value)]
+        return [_member_of(value)]
     if name in (*REPEATS, op.POSSESSIVE_REPEAT):
         least, _, inner = value
-        once = _texts(inner) or [""]
-        return [text * max(least, 1) for text in once] + ([""] if least == 0 else [])
-    inner = [text for sequence in _inner(name, value) for text in _texts(sequence) or [""]]
+        texts = _texts_of_sequence(inner) or [""]
+        return [text * max(least, 1) for text in texts] + ([""] if least == 0 else [])
+    inner = [
+        text
+        for sequence in _subpatterns(name, value)
+        for text in _texts_of_sequence(sequence) or [""]
+    ]
     return inner or [""]
 
 
-def _member(members: Any) -> str:
-    """A sign of a set."""
+def _member_of(members: Any) -> str:
+    """Return a character that a set matches."""
     if members[0][0] is op.NEGATE:
         excluded = {chr(value) for name, value in members if name is op.LITERAL}
         kinds = {CATEGORY.get(value) for name, value in members if name is op.CATEGORY}

@@ -1,12 +1,12 @@
-"""Walks every HTTP status and form of body through every method of the Bot API that the bot calls.
+"""Every HTTP status and form of body as an answer to every Bot API method that the bot calls.
 
     python -m tests.attacks.status_walk
 
-prints one JSON line: {"cases", "violations", "answered", "given_up", ...}. Each case is a chat of
-its own: a person writes, one method meets the case's answer, once (``passing``) or as often as
-exhausts every second chance (``lasting``). Afterwards every update has an outcome, every passing
-fault has cost nobody the answer, and nobody got it twice, unless a fault left open whether the
-message had arrived. ``--share 0.1`` walks a tenth. Status 1 when a promise was broken.
+prints one JSON line: {"cases", "violations", "answered", "given_up", ...}. Each case has its own
+chat: a user writes, and one method gets the case's answer, once (``passing``) or until all retries
+are exhausted (``lasting``). Afterwards every update must have an outcome, no passing fault may
+have lost an answer, and no answer may have arrived twice, unless a fault left its delivery
+unknown. ``--share 0.1`` runs a tenth of the cases. The exit status is 1 on a violation.
 """
 
 from __future__ import annotations
@@ -45,28 +45,28 @@ STATUSES = (
     *(200, 201, 204, 206, 301, 302, 304, 307, 308, 400, 401, 402, 403, 404, 405, 406, 408, 409),
     *(410, 413, 414, 418, 422, 429, 431, 451, 499, 500, 501, 502, 503, 504, 520, 599),
 )
-# Times; enough for the quick retries of what is down, and for both chances of what is refused.
+# Number of faults, enough for the quick retries in an outage and both attempts at refused calls.
 LASTING = 4
-WAVE = 400  # chats that write at once
-OUTCOME_SECONDS = 300.0  # until a wave has its outcomes; most of it is the pauses between tries
-A_DAY = 86_400 * 1.1  # seconds; with the jitter
+WAVE = 400  # chats that write concurrently
+OUTCOME_SECONDS = 300.0  # timeout of a wave; mostly pauses between retries
+A_DAY = 86_400 * 1.1  # seconds, including jitter
 SLOWLY = "медленно "
 BEST_EFFORT = ("sendMessageDraft", "sendChatAction")
 GOES_ON = "SELECT chat_id FROM telegram_updates WHERE handled_at IS NULL"
 
 
 def refusal(status: int, **fields: Any) -> bytes:
-    """A refusal as the Bot API writes it, with whatever else is wanted."""
+    """Return an error body of the Bot API; ``fields`` replace or, with ``...``, remove fields."""
     body = {"ok": False, "error_code": status, "description": "Something else", **fields}
     return json.dumps({key: value for key, value in body.items() if value is not ...}).encode()
 
 
-def _parameters(parameters: Any) -> Callable[[int], bytes]:
+def _with_parameters(parameters: Any) -> Callable[[int], bytes]:
     return lambda status: refusal(status, parameters=parameters)
 
 
-def _retry(seconds: Any) -> Callable[[int], bytes]:
-    return _parameters({"retry_after": seconds})
+def _with_retry_after(seconds: Any) -> Callable[[int], bytes]:
+    return _with_parameters({"retry_after": seconds})
 
 
 FORMS: dict[str, Callable[[int], bytes]] = {
@@ -77,16 +77,16 @@ FORMS: dict[str, Callable[[int], bytes]] = {
     "wrong code": lambda _status: refusal(10**9, result={}),
     "entities": lambda status: refusal(status, description="Bad Request: can't parse entities"),
     "not found": lambda status: refusal(status, description="Not Found"),
-    "retry 1": _retry(1),
-    "retry 0": _retry(0),
-    "retry -5": _retry(-5),
-    "retry 1.5": _retry(1.5),
-    "retry text": _retry("soon"),
-    "retry list": _retry([3]),
-    "retry null": _retry(None),
-    "retry nan": _retry(float("nan")),
-    "migrate": _parameters({"migrate_to_chat_id": 5}),
-    "migrate text": _parameters({"migrate_to_chat_id": "x"}),
+    "retry 1": _with_retry_after(1),
+    "retry 0": _with_retry_after(0),
+    "retry -5": _with_retry_after(-5),
+    "retry 1.5": _with_retry_after(1.5),
+    "retry text": _with_retry_after("soon"),
+    "retry list": _with_retry_after([3]),
+    "retry null": _with_retry_after(None),
+    "retry nan": _with_retry_after(float("nan")),
+    "migrate": _with_parameters({"migrate_to_chat_id": 5}),
+    "migrate text": _with_parameters({"migrate_to_chat_id": "x"}),
     "html": lambda status: f"<html><h1>{status}</h1></html>".encode(),
     "empty": lambda _status: b"",
     "no utf-8": lambda _status: b'{"ok": false, "description": "\xff\xfe\xc3"}',
@@ -100,17 +100,17 @@ FORMS: dict[str, Callable[[int], bytes]] = {
     "ok with text": lambda _status: b'{"ok": true, "result": "x"}',
     "ok with list": lambda _status: b'{"ok": true, "result": [{"message_id": "x"}]}',
 }
-# These make the bot wait for as long as it would for anybody: a day.
+# The bot waits the maximum, a day.
 ENDLESS: dict[str, Callable[[int], bytes]] = {
-    "retry 10^12": _retry(10**12),
-    "retry 10^400": _retry(10**400),
-    "retry inf": _retry(float("inf")),
+    "retry 10^12": _with_retry_after(10**12),
+    "retry 10^400": _with_retry_after(10**400),
+    "retry inf": _with_retry_after(float("inf")),
 }
 
 
 @dataclass(frozen=True)
 class Case:
-    """One status and body, for one method, in one chat."""
+    """One status and body for one method, in its own chat."""
 
     number: int
     method: str
@@ -120,39 +120,39 @@ class Case:
 
     @property
     def name(self) -> str:
-        """For whoever looks at a violation."""
+        """Description for violations."""
         return f"{self.method} {self.status} {self.form} {'lasting' if self.lasts else 'passing'}"
 
     @property
     def text(self) -> str:
-        """What the person writes; what only a growing answer calls needs one that grows."""
+        """Message of the user; methods that only a growing answer calls need a slow one."""
         return f"{'' if self.method == 'sendMessage' else SLOWLY}№{self.number}"
 
     @property
     def is_taken(self) -> bool:
-        """Whether Telegram says that it has done what was asked."""
+        """True if the answer reports success."""
         return self.status < 300 and self.form.startswith("ok")
 
     @property
     def is_endless(self) -> bool:
-        """Whether Telegram asks for a wait beyond the walk."""
+        """True if the answer demands a wait beyond the run."""
         return self.form in ENDLESS and self.status == 429 and self.method == "sendMessage"
 
     @property
     def chat_id(self) -> int:
-        """Edits happen in groups, everything else in private chats."""
+        """Chat of the case: edits happen in groups, everything else in private chats."""
         is_group = self.method == "editMessageText"
         return FIRST_GROUP - self.number if is_group else FIRST_PERSON + self.number
 
 
 @dataclass
 class Result:
-    """What became of it.
+    """Result of a run.
 
     Attributes:
-        answered: Cases whose person got the answer.
-        given_up: Cases that ended without one, with a recorded outcome.
-        waiting: Cases that wait for a day at most, as Telegram asked.
+        answered: Number of cases with an answer.
+        given_up: Number of cases without an answer but with a recorded outcome.
+        waiting: Number of cases that wait for at most a day, as Telegram demanded.
     """
 
     cases: int = 0
@@ -164,7 +164,7 @@ class Result:
 
 
 def raw(status: int, form: str) -> RawAnswer:
-    """The answer of a case."""
+    """Return the HTTP answer of a case."""
     content_type = "text/html" if form == "html" else "application/json"
     location = (("Location", "/elsewhere"),) if 300 <= status < 400 else ()
     body = {**FORMS, **ENDLESS}[form](status)
@@ -172,7 +172,7 @@ def raw(status: int, form: str) -> RawAnswer:
 
 
 def list_cases(share: float, seed: int) -> list[Case]:
-    """The table, or a random share of it."""
+    """Return a random share of all cases."""
     numbers = random.Random(seed)
     table = [
         (method, status, form, lasts)
@@ -187,7 +187,7 @@ def list_cases(share: float, seed: int) -> list[Case]:
 
 
 async def walk_chats(world: World, cases: list[Case]) -> Result:
-    """Let each case's person write to a running bot; judge when all has an outcome."""
+    """Let the user of each case write to a running bot, and judge all outcomes."""
     result = Result(cases=len(cases))
     telegram = world.telegram
     for case in cases:
@@ -198,7 +198,7 @@ async def walk_chats(world: World, cases: list[Case]) -> Result:
         )  # fmt: skip
         await write(world, case)
     now = {case.chat_id for case in cases if not case.is_endless}
-    with contextlib.suppress(AssertionError):  # those that have none are told below
+    with contextlib.suppress(AssertionError):  # missing outcomes are reported below
         await eventually(
             lambda: (
                 not telegram.pending_updates and not now & {row[0] for row in world.query(GOES_ON)}
@@ -212,7 +212,7 @@ async def walk_chats(world: World, cases: list[Case]) -> Result:
 
 
 def slow_or_not(request: ChatRequest) -> Reply:
-    """An echo; one that takes its time where the growing answer is what is looked at."""
+    """Answer with an echo, slowly if the message asks for it."""
     text = request.last_user_text
     if text.startswith(SLOWLY):
         return Reply(text=f"эхо: {text}", chunk_size=6, chunk_delay=0.6)
@@ -220,7 +220,7 @@ def slow_or_not(request: ChatRequest) -> Reply:
 
 
 async def write(world: World, case: Case) -> None:
-    """The person's message."""
+    """Send the user's message."""
     text = case.text
     if case.chat_id > 0:
         await world.telegram.send_text(case.chat_id, text)
@@ -230,9 +230,9 @@ async def write(world: World, case: Case) -> None:
 
 
 def judge(world: World, case: Case, result: Result) -> Iterator[str]:
-    """What is wrong with the end of a case."""
+    """Yield violations in the outcome of a case."""
     answer = f"эхо: {case.text}"
-    # An edit that is refused leaves the beginning of the answer, which may be all of it.
+    # A refused edit leaves the beginning of the answer, which can be all of it.
     most = 2 if case.method == "editMessageText" else 1
     answers = [text for text in world.answers(case.chat_id) if text == answer]
     [(handled, outcome, seconds)] = world.query(
@@ -258,7 +258,7 @@ def judge(world: World, case: Case, result: Result) -> Iterator[str]:
 
 
 async def walk_buttons(world: World, share: float, seed: int) -> Result:
-    """Buttons whose press Telegram does not let us confirm are handled all the same."""
+    """Check that button presses are handled although their confirmation fails."""
     numbers = random.Random(seed)
     table = [(status, form) for status in STATUSES for form in FORMS]
     chosen = [case for case in table if numbers.random() < share]
@@ -276,7 +276,7 @@ async def walk_buttons(world: World, share: float, seed: int) -> Result:
 
 
 async def walk_polling(fake: FakeTelegram, client: PgClient, share: float, seed: int) -> Result:
-    """The poller takes the next message after each odd answer to getUpdates."""
+    """Check that the poller receives the next message after odd answers to getUpdates."""
     numbers = random.Random(seed)
     result = Result()
     timing = replace(QUICK, unauthorized=60)
@@ -299,7 +299,7 @@ async def walk_polling(fake: FakeTelegram, client: PgClient, share: float, seed:
 
 
 async def walk_start(fake: FakeTelegram, share: float, seed: int) -> Result:
-    """What is asked at the start succeeds, or fails with an error that is waited out."""
+    """Check that each request of the start succeeds or fails with a retryable error."""
     numbers = random.Random(seed)
     result = Result()
     values: dict[str, Any] = {"telegram_bot_token": fake.token, "telegram_api_base": fake.url}
@@ -326,7 +326,7 @@ async def walk_start(fake: FakeTelegram, share: float, seed: int) -> Result:
 
 
 async def begin(start: Callable[[], Any], case: str, result: Result) -> None:
-    """One such request, and what came of it."""
+    """Make one request of the start, and record its outcome."""
     result.cases += 1
     try:
         await start()
@@ -336,14 +336,14 @@ async def begin(start: Callable[[], Any], case: str, result: Result) -> None:
         result.given_up += 1
         if not case.startswith("getMe 401"):
             result.violations.append(f"{case}: a wrong token?")
-    except Exception as error:  # noqa: BLE001  (that is what is looked for)
+    except Exception as error:  # noqa: BLE001  (any other error is a violation)
         result.violations.append(f"{case}: {error!r}")
     else:
         result.answered += 1
 
 
 async def announce_or_tell(bot: Any, settings: Settings) -> None:
-    """``announce``, whose caller waits out every error of aiogram's."""
+    """Call ``announce``, and convert aiogram's errors, which its caller retries."""
     from aiogram.exceptions import AiogramError
 
     try:
@@ -353,7 +353,7 @@ async def announce_or_tell(bot: Any, settings: Settings) -> None:
 
 
 async def main(share: float, seed: int) -> Result:
-    """Walk on a PostgreSQL of its own."""
+    """Run all walks on their own PostgreSQL."""
     start = time.monotonic()
     whole = Result()
     with tempfile.TemporaryDirectory(prefix="pomni-walk-") as folder:
@@ -388,7 +388,7 @@ async def main(share: float, seed: int) -> Result:
 
 
 def add(whole: Result, part: Result) -> None:
-    """Add up."""
+    """Add the figures of a part to the whole."""
     whole.cases += part.cases
     whole.violations += part.violations
     whole.answered += part.answered

@@ -1,7 +1,7 @@
-"""SIGTERM right after the last of twenty answers, on a fresh folder, again and again.
+"""SIGTERM right after the last of twenty answers, repeatedly, each time with a new data folder.
 
-``python -m tests.attacks.stops --rounds 20`` prints how many seconds each end took, and has the
-status 1 when one took longer than three.
+``python -m tests.attacks.stops --rounds 20`` prints the seconds until each process ended. The exit
+status is 1 when one took longer than three.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ SAID = (
 
 
 def _new_folder() -> tempfile.TemporaryDirectory[str]:
-    """The server may still be at its last checkpoint when it is to be removed."""
+    """Create a folder whose removal tolerates a server still writing its last checkpoint."""
     return tempfile.TemporaryDirectory(prefix="pomni-stops-", ignore_cleanup_errors=True)
 
 
 async def time_an_end(messages: int, *, cold: bool = False) -> tuple[float, list[str]]:
-    """How many seconds a fresh bot takes to end, and its last log lines.
+    """Return the seconds that a new bot takes to end, and its last log lines.
 
     Args:
-        messages: How many are answered before.
-        cold: Whether the process imports everything itself.
+        messages: Number of messages answered before.
+        cold: True if the process imports everything itself.
     """
     async with FakeTelegram() as telegram, FakeOpenAI() as model:
         world = World("", telegram, model)
@@ -49,23 +49,23 @@ async def time_an_end(messages: int, *, cold: bool = False) -> tuple[float, list
                 start = time.monotonic()
                 bot.ask_to_stop()
                 status = await bot.wait_end(60)
-                took = time.monotonic() - start
+                seconds = time.monotonic() - start
             finally:
                 await world.close()
             assert status == 0, bot.logs()
-            return took, [json.dumps(line, ensure_ascii=False) for line in bot.lines[-60:]]
+            return seconds, [json.dumps(line, ensure_ascii=False) for line in bot.lines[-60:]]
 
 
 async def main(rounds: int, messages: int, *, cold: bool) -> int:
-    """Print the figures; 1 when an end was late."""
+    """Print the figures and return the exit status."""
     ends = []
     for _ in range(rounds):
-        took, lines = await time_an_end(messages, cold=cold)
-        ends.append(round(took, 2))
-        print(f"{took:.2f}", file=sys.stderr)
-        if took > BOUND:
+        seconds, lines = await time_an_end(messages, cold=cold)
+        ends.append(round(seconds, 2))
+        print(f"{seconds:.2f}", file=sys.stderr)
+        if seconds > BOUND:
             print("\n".join(lines), file=sys.stderr)
-    late = sum(took > BOUND for took in ends)
+    late = sum(seconds > BOUND for seconds in ends)
     print(json.dumps({"rounds": rounds, "late": late, "seconds": ends}))
     return int(late > 0)
 

@@ -1,4 +1,4 @@
-"""A database that stops answering in the middle of work: a fail-over, or kill -9 of its server.
+"""A database that stops answering during work: a fail-over, or SIGKILL to its server.
 
 python -m tests.attacks.time_outs --people 20 --silence 10
 python -m tests.attacks.time_outs --people 20 --kill 3
@@ -25,11 +25,11 @@ from tests.fakes.tcp_proxy import SwallowingProxy
 from tests.integration.embedded_users import is_reachable, kill_postmaster
 
 FIRST = 2**41 + 100
-MESSAGES = 3  # of each person, each after the answer to the one before
+MESSAGES = 3  # per user, each after the answer to the previous one
 
 
 class Crowd:
-    """People who write, wait for the answer, and write again."""
+    """Users who write, wait for the answer, and write again."""
 
     def __init__(self, world: World, people: int) -> None:
         self.world = world
@@ -39,7 +39,7 @@ class Crowd:
         )
 
     async def talk(self) -> None:
-        """Return when everybody has all his answers."""
+        """Return when all users have all answers."""
         await asyncio.gather(*map(self._talk, self.people))
 
     async def _talk(self, person: int) -> None:
@@ -48,19 +48,19 @@ class Crowd:
             await self.world.telegram.wait_sent(person, number + 1, timeout=150)
 
     def check(self) -> dict[str, int]:
-        """How many answers are missing, doubled, or in another order than the messages."""
+        """Count the answers that are missing, doubled or out of order."""
         expected = [f"эхо: №{number}" for number in range(MESSAGES)]
-        found = {"lost": 0, "twice": 0, "unordered": 0}
+        counts = {"lost": 0, "twice": 0, "unordered": 0}
         for person in self.people:
             answers = self.world.answers(person)
-            found["lost"] += len(set(expected) - set(answers))
-            found["twice"] += len(answers) - len(set(answers))
-            found["unordered"] += list(dict.fromkeys(answers)) != expected
-        return found
+            counts["lost"] += len(set(expected) - set(answers))
+            counts["twice"] += len(answers) - len(set(answers))
+            counts["unordered"] += list(dict.fromkeys(answers)) != expected
+        return counts
 
 
 async def fail_over(world: World, proxy: SwallowingProxy, *, people: int, silence: float) -> Any:
-    """Everything is swallowed for ``silence`` seconds; then only new connections work."""
+    """Drop all bytes for ``silence`` seconds; then only new connections work."""
     bot = await world.start(DATABASE_URL=proxy.dsn)
     crowd = Crowd(world, people)
     talking = asyncio.ensure_future(crowd.talk())
@@ -68,36 +68,36 @@ async def fail_over(world: World, proxy: SwallowingProxy, *, people: int, silenc
     proxy.swallow()
     await asyncio.sleep(silence)
     proxy.fail_over()
-    began = time.monotonic()
+    start = time.monotonic()
     await talking
-    seconds = time.monotonic() - began
+    seconds = time.monotonic() - start
     return await conclude(crowd, seconds, await bot.terminate())
 
 
 async def kill_server(world: World, data_dir: Path, *, people: int, kills: int) -> Any:
-    """``kill -9`` of the embedded server's process, while the bot looks after it."""
+    """Kill the process of the embedded server, which the bot supervises."""
     bot = await world.start(DATABASE_URL="", DATA_DIR=str(data_dir))
     crowd = Crowd(world, people)
     talking = asyncio.ensure_future(crowd.talk())
-    back = time.monotonic()
+    recovered_at = time.monotonic()
     for number in range(kills):
         share = people * MESSAGES * (number + 1) // (kills + 1)
         await world.telegram.wait_for(lambda n=share: len(world.telegram.sent) >= n, timeout=150)
         await asyncio.to_thread(kill_postmaster, data_dir)
         await eventually(lambda: is_reachable(world.dsn), "the server", 120)
-        back = time.monotonic()
+        recovered_at = time.monotonic()
     await talking
-    return await conclude(crowd, time.monotonic() - back, await bot.terminate())
+    return await conclude(crowd, time.monotonic() - recovered_at, await bot.terminate())
 
 
 async def conclude(crowd: Crowd, seconds: float, status: int) -> dict[str, Any]:
-    """What was found."""
+    """Return the report."""
     turns = len(crowd.people) * MESSAGES
     return {"turns": turns, **crowd.check(), "seconds_after": round(seconds, 1), "status": status}
 
 
 async def run(arguments: argparse.Namespace) -> Any:
-    """The attack in a world of its own."""
+    """Run the attack on its own PostgreSQL."""
     with tempfile.TemporaryDirectory(prefix="pomni-attack-") as folder:
         server = EmbeddedPostgres(Path(folder))
         dsn = await asyncio.to_thread(server.start)
@@ -118,14 +118,14 @@ async def run(arguments: argparse.Namespace) -> Any:
 
 
 def main() -> int:
-    """The command."""
+    """Run the attack, print the report, and return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--people", type=int, default=20)
     parser.add_argument("--silence", type=float, default=10)
     parser.add_argument("--kill", type=int, default=0, help="how often, instead of the silence")
-    found = asyncio.run(run(parser.parse_args()))
-    print(json.dumps(found))
-    return 1 if found["lost"] or found["unordered"] or found["status"] else 0
+    report = asyncio.run(run(parser.parse_args()))
+    print(json.dumps(report))
+    return 1 if report["lost"] or report["unordered"] or report["status"] else 0
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""A browser on the admin page: what the tests look at, and the pictures for docs/.
+"""Browser tour of the admin pages, which also takes the pictures for docs/.
 
-The page in Telegram is photographed in the same tour (``web_app_tour``).
+The web app is photographed in the same tour (``web_app_tour``).
 
     python -m tests.e2e.admin_tour docs
 
-starts a bot on a database of its own, lets somebody talk with it, and writes the pictures.
+starts a bot on its own database, lets a user talk to it, and writes the pictures.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tests.e2e.operation_tour import USER, AdminTour, fill_operation, keep_facts
 from tests.fakes.openai_server import FakeOpenAI, Reply
 from tests.fakes.telegram_server import FakeTelegram
 
-# Without its windows it takes two thirds of the time.
+# The headless shell takes two thirds of the time.
 CHROMIUM = shutil.which("chromium-headless-shell") or shutil.which("chromium")
 PASSWORD = "a password for the tour"
 QUIET = (
@@ -37,7 +37,7 @@ QUIET = (
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
 )  # fmt: skip
 PHONE = {"width": 390, "height": 844}
-# What docs/ shows, by what the tour calls it.
+# Names of the pictures in docs/, and their names in the tour.
 PICTURES = {
     "overview": "overview_1280_light", "failures": "failures_1280_light",
     "usage": "usage_1280_light", "conversation": "talk_1280_light", "facts": "facts_1280_light",
@@ -55,7 +55,7 @@ TALK = (
 
 @asynccontextmanager
 async def open_browser() -> AsyncIterator[Browser]:
-    """Debian's Chromium, which asks nobody for anything."""
+    """Open Debian's Chromium without background network requests."""
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=[*QUIET])
         yield browser
@@ -63,7 +63,7 @@ async def open_browser() -> AsyncIterator[Browser]:
 
 
 async def log_in(page: Page, address: str) -> None:
-    """From the login to the overview."""
+    """Log in, and wait for the overview."""
     await page.goto(f"{address}/admin/")
     await page.get_by_label("Password").fill(PASSWORD)
     await page.get_by_role("button", name="Log in").click()
@@ -71,7 +71,7 @@ async def log_in(page: Page, address: str) -> None:
 
 
 async def talk(world: World) -> None:
-    """Somebody talks with the bot, and it keeps a few facts."""
+    """Hold a short conversation with the bot."""
     for number, (said, answer) in enumerate(TALK, 1):
         world.model.queue(Reply(text=answer))
         await world.telegram.send_text(USER, said)
@@ -80,27 +80,27 @@ async def talk(world: World) -> None:
 
 
 async def photograph(world: World, folder: Path) -> list[Path]:
-    """The pages as pictures, on a desk and on a phone; nothing on them is wrong."""
+    """Tour all pages, and return the pictures in desktop and phone size."""
     bot = await world.start(ADMIN_PASSWORD=PASSWORD, **web_app_tour.PUBLIC)
     await talk(world)
     keep_facts(world)
     async with open_browser() as browser:
         user = web_app_tour.USER
-        made = (await web_app_tour.tour_page(world, bot, browser, user, folder)).made
+        pictures = (await web_app_tour.tour_page(world, bot, browser, user, folder)).made
         fill_operation(world)
-        with TemporaryDirectory() as place:
-            tour = AdminTour(bot, Path(place), is_whole=True)
+        with TemporaryDirectory() as temporary:
+            tour = AdminTour(bot, Path(temporary), is_whole=True)
             await tour.take(browser, PASSWORD)
             slowest = max(tour.painted, key=lambda one: tour.painted[one])
             print(f"slowest first paint, CPU x4: {slowest}, {tour.painted[slowest]:.0f} ms")
             for name, picture in PICTURES.items():
-                made.append(folder / f"admin_{name}.png")
-                shutil.copy(Path(place) / f"admin_{picture}.png", made[-1])
-    return made
+                pictures.append(folder / f"admin_{name}.png")
+                shutil.copy(Path(temporary) / f"admin_{picture}.png", pictures[-1])
+    return pictures
 
 
 async def tour(folder: Path, dsn: str) -> None:
-    """Write the pictures into a folder."""
+    """Write the pictures to a folder."""
     async with FakeTelegram() as telegram, FakeOpenAI() as model:
         world = World(dsn, telegram, model)
         try:
@@ -111,13 +111,13 @@ async def tour(folder: Path, dsn: str) -> None:
 
 
 def main() -> int:
-    """Start a database, and take the tour."""
+    """Start a database, run the tour, and return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     folder: Path = parser.parse_args().folder
     folder.mkdir(exist_ok=True)
-    with TemporaryDirectory(prefix="pomni-tour-", dir=fast_folder()) as place:
-        server = EmbeddedPostgres(Path(place))
+    with TemporaryDirectory(prefix="pomni-tour-", dir=fast_folder()) as temporary:
+        server = EmbeddedPostgres(Path(temporary))
         dsn = server.start()
         try:
             migrate(dsn)

@@ -1,4 +1,4 @@
-"""``python bot.py ...`` as a real process with nothing of this machine's environment."""
+"""``python bot.py ...`` as a real process, isolated from the machine's environment."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from pathlib import Path
 from tests.e2e.nursery import Forked, start_program
 
 BOT = Path(__file__).resolve().parents[2] / "bot.py"
-TIMEOUT = 60  # seconds; a process takes about one
+TIMEOUT = 60  # seconds; a process usually takes about one
 
 
 @dataclass(frozen=True)
 class Finished:
-    """A process that has ended."""
+    """Result of a finished process."""
 
     status: int
     stdout: str
@@ -23,18 +23,18 @@ class Finished:
 
     @property
     def replies(self) -> list[str]:
-        """The lines of stdout that say something."""
+        """Non-empty lines of stdout."""
         return [line for line in self.stdout.splitlines() if line]
 
 
 @dataclass(frozen=True)
 class Machine:
-    """A folder to run in, without a .env, and the variables that are set there.
+    """Environment of processes: a folder without a .env, and variables.
 
     Attributes:
-        folder: To run in.
-        variables: The environment, but for PATH.
-        cold: Whether processes import everything themselves (see ``nursery``).
+        folder: Working directory.
+        variables: The whole environment except PATH.
+        cold: True if processes import everything themselves (see ``nursery``).
     """
 
     folder: Path
@@ -42,15 +42,15 @@ class Machine:
     cold: bool = False
 
     def with_variables(self, **variables: str) -> Machine:
-        """The same machine with more variables."""
+        """Return a copy with additional variables."""
         return replace(self, variables={**self.variables, **variables})
 
     def run(self, *arguments: str, stdin: str | bytes = "") -> Finished:
-        """Run a command to its end."""
+        """Run a command and return its result."""
         return asyncio.run(self.run_beside(*arguments, stdin=stdin))
 
     async def run_beside(self, *arguments: str, stdin: str | bytes = "") -> Finished:
-        """Run a command to its end while this process serves its fakes."""
+        """Run a command in an event loop that also serves its fakes."""
         process = await self.start(*arguments)
         data = stdin.encode() if isinstance(stdin, str) else stdin
         async with asyncio.timeout(TIMEOUT):
@@ -59,7 +59,7 @@ class Machine:
         return Finished(process.returncode, out.decode(), err.decode())
 
     async def start(self, *arguments: str) -> asyncio.subprocess.Process | Forked:
-        """Start a command to talk with."""
+        """Start an interactive command."""
         return await start_program(
             BOT, *arguments, cwd=self.folder, env=self._environment(), cold=self.cold
         )
@@ -69,7 +69,7 @@ class Machine:
 
 
 async def say_to(process: asyncio.subprocess.Process | Forked, text: str) -> str:
-    """Write one line and return the first line of the reply."""
+    """Write a line and return the first line of the reply."""
     assert process.stdin is not None and process.stdout is not None
     process.stdin.write(f"{text}\n".encode())
     await process.stdin.drain()

@@ -1,4 +1,4 @@
-"""``python bot.py`` as a process of its own, started, killed and looked at by tests."""
+"""``python bot.py`` as a process that tests start, observe and kill."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class BotProcess:
     """One process of the bot.
 
     Attributes:
-        lines: Its log so far, one object a line; what is no JSON is ``{"event": line}``.
+        lines: Log lines so far; a line that is no JSON object becomes ``{"event": line}``.
     """
 
     def __init__(
@@ -41,13 +41,13 @@ class BotProcess:
         *,
         cold: bool = False,
     ) -> None:
-        """Nothing starts yet.
+        """Prepare a process without starting it.
 
         Args:
-            settings: Its whole environment, but for PATH.
-            command: Of ``bot.py``.
-            program: ``bot.py``, or a script that wraps it.
-            cold: Whether it imports everything itself (see ``nursery``).
+            settings: The whole environment except PATH.
+            command: Command of ``bot.py``.
+            program: ``bot.py`` or a script that wraps it.
+            cold: True if it imports everything itself (see ``nursery``).
         """
         self.lines: list[Json] = []
         self._settings = dict(settings)
@@ -60,16 +60,16 @@ class BotProcess:
         self._folder: tempfile.TemporaryDirectory[str]
 
     async def start(self) -> BotProcess:
-        """Start it, and wait until it says that it works."""
+        """Start the process, and wait until it logs ``started``."""
         await self.spawn()
         await self.wait_started()
         return self
 
     async def spawn(self) -> None:
-        """Start it in an empty folder, with no environment but its settings."""
+        """Start the process in an empty folder with only its settings as environment."""
         assert self._process is None, "it runs already"
         self.lines = []
-        self._folder = tempfile.TemporaryDirectory(prefix="pomni-e2e-")  # one without a .env
+        self._folder = tempfile.TemporaryDirectory(prefix="pomni-e2e-")  # without a .env
         self._process = await start_program(
             self._program,
             self._command,
@@ -83,20 +83,20 @@ class BotProcess:
         self._reader = asyncio.create_task(self._read(self._process.stderr))
 
     async def wait_started(self) -> None:
-        """Return once it works."""
+        """Return once the process has logged ``started``."""
         await self.wait_event("started")
 
     async def wait_event(self, event: str, timeout: float = START_SECONDS) -> Json:
-        """Return the first log line of this event, as soon as there is one."""
+        """Return the first log line with this event, waiting for it if necessary."""
         return await self.wait_log(
             lambda line: line.get("event") == event, what=f"{event!r}", timeout=timeout
         )
 
     async def wait_log(self, wanted: Any, *, what: str, timeout: float = START_SECONDS) -> Json:
-        """Return the first log line that ``wanted`` accepts.
+        """Return the first log line for which ``wanted`` is true.
 
         Raises:
-            AssertionError: None came in time, or the process ended.
+            AssertionError: The timeout passed or the process ended before.
         """
 
         def found() -> Json | None:
@@ -112,47 +112,47 @@ class BotProcess:
 
     @property
     def http(self) -> str:
-        """The address of its HTTP server."""
+        """URL of the process's HTTP server."""
         [port] = [line["http_port"] for line in self.lines if line.get("event") == "started"]
         return f"http://127.0.0.1:{port}"
 
     @property
     def pid(self) -> int:
-        """Its number, while it runs."""
+        """Process id; fails if the process has ended."""
         assert self._process is not None and self._process.returncode is None, "it has ended"
         return self._process.pid
 
     @property
     def running(self) -> bool:
-        """Whether it was started and not ended by us."""
+        """True if the process was started, and neither killed nor awaited."""
         return self._process is not None
 
     def logs(self) -> str:
-        """The end of its log."""
+        """Return the end of the log."""
         return "\n".join(json.dumps(line, ensure_ascii=False) for line in self.lines[-40:])
 
     async def kill(self) -> None:
-        """SIGKILL: no time to say good-bye."""
+        """Send SIGKILL, and wait for the end."""
         assert self._process is not None
         with contextlib.suppress(ProcessLookupError):
             self._process.kill()
-        await self._ended()
+        await self._wait_end()
 
     async def terminate(self) -> int:
-        """SIGTERM; returns the exit status."""
+        """Send SIGTERM, and return the exit status."""
         self.ask_to_stop()
-        return await self._ended()
+        return await self._wait_end()
 
     def ask_to_stop(self) -> None:
-        """SIGTERM, without waiting."""
+        """Send SIGTERM without waiting."""
         assert self._process is not None
         self._process.terminate()
 
     async def wait_end(self, timeout: float | None = STOP_SECONDS) -> int:
-        """Return the exit status once it has ended."""
-        return await self._ended(timeout)
+        """Wait for the end, and return the exit status."""
+        return await self._wait_end(timeout)
 
-    async def _ended(self, timeout: float | None = STOP_SECONDS) -> int:
+    async def _wait_end(self, timeout: float | None = STOP_SECONDS) -> int:
         process, reader = self._process, self._reader
         assert process is not None and reader is not None
         async with asyncio.timeout(timeout):
@@ -171,11 +171,11 @@ class BotProcess:
             text = line.decode(errors="replace").rstrip()
             self.lines.append(entry if isinstance(entry, dict) else {"event": text})
             self._changes.notify()
-        asyncio.get_running_loop().call_soon(self._changes.notify)  # when this task is done
+        asyncio.get_running_loop().call_soon(self._changes.notify)  # after this task is done
 
 
 class World:
-    """A database, a Telegram, a model, and the processes of the bot between them."""
+    """A database, a Telegram, a model, and the bot's processes that use them."""
 
     def __init__(self, dsn: str, telegram: FakeTelegram, model: FakeOpenAI) -> None:
         self.dsn = dsn
@@ -185,7 +185,7 @@ class World:
         self._connection: psycopg2.extensions.connection | None = None
 
     def settings(self) -> dict[str, str]:
-        """The settings of a bot in this world."""
+        """Return the settings of a bot in this world."""
         return {
             "TELEGRAM_BOT_TOKEN": self.telegram.token,
             "TELEGRAM_API_BASE": self.telegram.url,
@@ -200,24 +200,24 @@ class World:
     def process(
         self, command: str = "run", *, program: Path = PROGRAM, cold: bool = False, **settings: str
     ) -> BotProcess:
-        """A process that is not started yet."""
-        made = BotProcess({**self.settings(), **settings}, command, program, cold=cold)
-        self.processes.append(made)
-        return made
+        """Create a process without starting it."""
+        process = BotProcess({**self.settings(), **settings}, command, program, cold=cold)
+        self.processes.append(process)
+        return process
 
     async def start(self, command: str = "run", **settings: str) -> BotProcess:
-        """A process that works."""
+        """Create and start a process."""
         return await self.process(command, **settings).start()
 
     async def close(self) -> None:
-        """End every process that still runs."""
+        """Kill all running processes."""
         for process in self.processes:
             if process.running:
                 await process.kill()
         self._disconnect()
 
     def query(self, sql: str, *parameters: Any) -> list[tuple[Any, ...]]:
-        """Rows of one statement, on a connection that is kept for as long as the server lives."""
+        """Execute a statement on a cached connection, reconnecting once; returns the rows."""
         try:
             return self._query(sql, *parameters)
         except (psycopg2.OperationalError, psycopg2.InterfaceError):
@@ -238,7 +238,7 @@ class World:
         self._connection = None
 
     def history(self, owner: int, thread_id: int = 0) -> list[tuple[str, str]]:
-        """(role, text) of an owner's messages, oldest first."""
+        """Return (role, text) of an owner's messages, oldest first."""
         return [
             (role, text)
             for role, text in self.query(
@@ -252,14 +252,14 @@ class World:
         ]
 
     def answers(self, chat_id: int) -> list[str]:
-        """What the bot said in a chat, oldest first."""
+        """Return the texts of the bot's messages in a chat, oldest first."""
         return [message.text for message in self.telegram.sent_to(chat_id)]
 
     async def settled(self, timeout: float = 20) -> None:
         """Return once every stored update is handled and no job is left.
 
         Raises:
-            AssertionError: Something still waits.
+            AssertionError: Updates or jobs are left after the timeout.
         """
         waiting = "SELECT kind, chat_id, update_id FROM telegram_updates WHERE handled_at IS NULL"
         jobs = (
@@ -273,11 +273,11 @@ class World:
         )
 
     def workers(self) -> list[int]:
-        """Ids of the workers that are known: several a process."""
+        """Return the ids of all registered workers, several per process."""
         return [number for (number,) in self.query(WORKERS)]
 
     def presume_dead(self, workers: list[int]) -> None:
-        """Make their last heartbeats old: else it takes ten seconds more."""
+        """Backdate the heartbeats of workers, which saves a wait of ten seconds."""
         self.query(
             "UPDATE procrastinate_workers SET last_heartbeat = last_heartbeat "
             "- interval '1 minute' WHERE id = ANY(%s)",
@@ -285,21 +285,21 @@ class World:
         )
 
     def undelivered(self) -> list[tuple[Any, ...]]:
-        """Answers that the tables say nobody got."""
+        """Return the stored answers that are not marked as delivered."""
         return self.query(
             "SELECT id FROM messages WHERE role = 'assistant' AND delivered_at IS NULL"
         )
 
 
 async def eventually(condition: Any, what: Any, timeout: float = 15) -> Any:
-    """Return the condition's first true value; for what nobody announces.
+    """Poll a condition, and return its first true value.
 
     Raises:
-        AssertionError: It did not become true in time; ``what`` is a text or makes one.
+        AssertionError: It did not become true in time; ``what`` is a description or returns one.
     """
     try:
         async with asyncio.timeout(timeout):
-            while not (value := condition()):  # noqa: ASYNC110  (nobody would set an event)
+            while not (value := condition()):  # noqa: ASYNC110  (there is no event to wait for)
                 await asyncio.sleep(0.03)
             return value
     except TimeoutError:

@@ -1,4 +1,4 @@
-"""What a chat looks like on a phone, as a picture: drawn by a browser from what was shown."""
+"""Screenshots of chats as on a phone, drawn by a browser."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ Shown = SentMessage | str
 
 
 def draw(shown: Sequence[Shown]) -> str:
-    """The page: what the person wrote on the right, the bot's messages with their buttons."""
+    """Return the HTML of a chat: the user's texts (on the right) and the bot's messages."""
     rows = "".join(_bot_row(m) if isinstance(m, SentMessage) else _own_row(m) for m in shown)
     return f"<!doctype html><meta charset=utf-8><style>{STYLE}</style><body>{rows}</body>"
 
 
 async def take_picture(browser: Browser, shown: Sequence[Shown], path: Path) -> None:
-    """The end of the chat on a phone's screen, as a PNG."""
+    """Save the end of the chat on a phone's screen as a PNG."""
     page = await browser.new_page(viewport=PHONE)
     await page.set_content(draw(shown))
     await page.evaluate("window.scrollTo(0, document.body.scrollHeight)")

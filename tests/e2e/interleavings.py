@@ -1,19 +1,19 @@
-"""Random interleavings of everything that people do in Telegram, with the bot's death among it.
+"""Random interleavings of user actions in Telegram and deaths of the bot.
 
     python -m tests.e2e.interleavings --n 10000 --seed 1
 
-Each of ``n`` people does a few things, one after the other or without waiting: writes, edits,
-presses buttons (of the newest message, of an old one, forged ones), sends pictures and broken
-files, /new, /stop, /remember, and Telegram delivers an update twice. Meanwhile the bot is killed
-and started again and again. Every word that a person writes is his own, so what is said and stored
-tells where it came from. It prints one JSON line and ends with status 1 when anything was wrong:
+Each of ``n`` users performs a few actions, with or without waiting in between: writes, edits,
+presses buttons (of new and old messages, and forged ones), sends pictures, broken files, /new,
+/stop and /remember; Telegram delivers some updates twice. Meanwhile the bot is killed and
+restarted repeatedly. Every user writes unique words, so the origin of all sent and stored text is
+known. It prints one JSON line; the exit status is 1 on a violation:
 
 lost: a message was neither answered nor deliberately dropped (by /new, /stop, or an edit of it);
-stale: after /new something was answered that was said before it;
-foreign: a chat shows, or a conversation holds, words of somebody else;
-together: two turns of one chat asked the model at the same time.
+stale: after /new, a message from before it was answered;
+foreign: a chat or a conversation contains words of another user;
+together: two turns of one chat called the model at the same time.
 
-A person's whole behaviour follows from the seed and his number, which ``wrong`` names.
+A user's behaviour is determined by the seed and the user's number, which ``wrong`` contains.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ from tests.fakes.telegram_server import FakeTelegram
 from tests.fakes.telegram_types import Json
 
 FIRST_PERSON = 2**41 + 1
-AT_ONCE = 24  # people who act at the same time
-ACTIONS = (4, 9)  # of each person, at least and at most
-ANSWER_SECONDS = 20.0  # how long somebody waits who waits for an answer
-LIFE_ACTIONS = (60, 180)  # of all people together between two kills
-SETTLE_SECONDS = 180  # without anything done
+AT_ONCE = 24  # concurrent users
+ACTIONS = (4, 9)  # minimum and maximum per user
+ANSWER_SECONDS = 20.0  # timeout of the action "wait"
+LIFE_ACTIONS = (60, 180)  # minimum and maximum actions of all users between two kills
+SETTLE_SECONDS = 180  # without progress
 WORD = re.compile(r"w(\d+)n\d+")
 ECHO = "эхо:"
 NEWS = frozenset(say("new_done", language) for language in LANGUAGES)
@@ -62,11 +62,11 @@ WEIGHTS = {
 
 @dataclass
 class Person:
-    """Somebody, what he has done so far, and what has to come of it.
+    """A user, their actions so far, and the expected answers.
 
     Attributes:
-        open: Words that somebody has to answer: nothing of his has excused it so far.
-        before_new: Words that he wrote before each of his /new, by the number of that.
+        open: Words that must be answered unless a later action excuses it.
+        before_new: Words written before each /new, in order.
     """
 
     number: int
@@ -83,7 +83,7 @@ class Person:
         return FIRST_PERSON + self.number
 
     def word(self) -> str:
-        """A word that nobody else uses."""
+        """Return a new word, unique among all users."""
         self.words += 1
         self.written.append(f"w{self.number}n{self.words}")
         return self.written[-1]
@@ -91,7 +91,7 @@ class Person:
 
 @dataclass
 class Result:
-    """What went wrong, and how much there was."""
+    """Figures and violations of a run."""
 
     seed: int
     people: int
@@ -108,7 +108,7 @@ class Result:
 
 
 class Echo(FakeOpenAI):
-    """Answers with the words of the newest messages, and sees how many turns a chat has."""
+    """Model that echoes the newest words, and counts concurrent turns of a chat."""
 
     def __init__(self) -> None:
         super().__init__(reply=self.echo, keep_requests=False)
@@ -140,7 +140,7 @@ class Echo(FakeOpenAI):
 
 
 async def act(world: World, person: Person, action: str) -> None:
-    """Do one thing, and note what has to come of it."""
+    """Perform one action, and record the expected answer."""
     if action in ("write", "burst", "remember", "twice"):
         for _ in range(2 if action == "burst" else 1):
             await write(world, person, action)
@@ -163,7 +163,7 @@ async def act(world: World, person: Person, action: str) -> None:
 
 
 async def write(world: World, person: Person, action: str) -> None:
-    """Write a word, or have one remembered; or one that Telegram delivers twice."""
+    """Write a word, plainly, with /remember, or delivered twice."""
     word = person.word()
     text = f"/remember Код {word}" if action == "remember" else word
     message = await world.telegram.send_text(person.id, text)
@@ -175,33 +175,33 @@ async def write(world: World, person: Person, action: str) -> None:
 
 
 async def edit(world: World, person: Person, action: str) -> None:
-    """Change the last message, or any."""
+    """Edit the last message or a random one."""
     if not person.messages:
         return
-    place = -1 if action == "edit" else person.numbers.randrange(len(person.messages))
-    message, old = person.messages[place]
+    index = -1 if action == "edit" else person.numbers.randrange(len(person.messages))
+    message, old = person.messages[index]
     person.open.discard(old)
-    person.messages[place] = (message, person.word())
-    await world.telegram.edit_text(person.id, message, person.messages[place][1])
+    person.messages[index] = (message, person.word())
+    await world.telegram.edit_text(person.id, message, person.messages[index][1])
 
 
 async def press(world: World, person: Person, *, is_forged: bool) -> None:
-    """Press a button of a message of the bot's, or one that never was there."""
+    """Press a button of a message of the bot, or a forged one."""
     sent = [m for m in world.telegram.sent_to(person.id) if m.reply_markup or is_forged]
     if not sent:
         await world.telegram.send_text(person.id, "/memory")
         return
     message = person.numbers.choice(sent)
     rows = (message.reply_markup or {}).get("inline_keyboard", [])
-    found = [button["callback_data"] for row in rows for button in row]
-    # Erasing is no interleaving of its own: it ends everything, and has attacks of its own.
-    data = [one for one in found if not one.startswith(("delete", "erase", "wipe"))]
+    existing = [button["callback_data"] for row in rows for button in row]
+    # Erasing would end the interleaving; other attacks cover it.
+    data = [one for one in existing if not one.startswith(("delete", "erase", "wipe"))]
     chosen = person.numbers.choice(FORGED if is_forged or not data else data)
     await world.telegram.press_button(person.id, message.message_id, chosen)
 
 
 async def wait(world: World, person: Person) -> None:
-    """Wait for the answer to everything, for a while."""
+    """Wait until all open words are answered, at most ANSWER_SECONDS."""
     sent = world.telegram.state.sent_by_chat[person.id]
 
     def is_answered() -> bool:
@@ -215,7 +215,7 @@ async def wait(world: World, person: Person) -> None:
 
 
 async def live(world: World, person: Person, actions: asyncio.Semaphore) -> None:
-    """Do a few things at random, each of which releases ``actions``."""
+    """Perform random actions, each of which releases ``actions``."""
     names, weights = list(WEIGHTS), list(WEIGHTS.values())
     for _ in range(person.numbers.randint(*ACTIONS)):
         [action] = person.numbers.choices(names, weights)
@@ -234,7 +234,7 @@ async def haunt(
     troubles: list[Json],
     life: tuple[int, int],
 ) -> int:
-    """Kill the bot after some actions, until it is enough; it lives afterwards."""
+    """Kill and restart the bot after some actions until ``enough``; returns the kills."""
     bot, kills = await world.start(), 0
     while True:
         for _ in range(numbers.randint(*life)):
@@ -248,14 +248,14 @@ async def haunt(
 
 
 def troubles_of(bot: BotProcess) -> list[Json]:
-    """What a process logged as an error, or as worth a warning."""
+    """Return a process's log lines of levels warning and error."""
     return [line for line in bot.lines if line.get("level") in ("warning", "error")]
 
 
 async def run(
     world: World, model: Echo, *, n: int, seed: int, life: tuple[int, int] = LIFE_ACTIONS
 ) -> Result:
-    """Let ``n`` people act; then see what came of it."""
+    """Let ``n`` users act, and return the result."""
     start = time.monotonic()
     world.telegram.keep_calls = False
     world.telegram.state.files["photo"] = b"\xff\xd8\xff\xe0"
@@ -283,11 +283,11 @@ async def run(
 
 
 async def settle(world: World) -> int:
-    """Wait until everything is handled; how many updates are not, all the same.
+    """Wait until all updates are handled; returns the number of unhandled ones.
 
-    Some may still be at Telegram, when the bot has just begun again. A job that was stopped when
-    it died has failed; a minute later its update gets another. Thousands of people leave some
-    work behind, so it ends when nothing has been done for a while.
+    Some can still be at Telegram when the bot has just restarted. A job that died with its process
+    has failed, and its update gets another job a minute later. Thousands of users leave much work,
+    so the wait ends when there is no progress for SETTLE_SECONDS.
     """
     waiting = "SELECT count(*) FROM telegram_updates WHERE handled_at IS NULL"
 
@@ -303,7 +303,7 @@ async def settle(world: World) -> int:
 
 
 def judge(world: World, people: list[Person], model: Echo, *, seed: int, seconds: float) -> Result:
-    """Compare what everybody did with what everybody got, and with what is stored."""
+    """Compare the actions of all users with their chats and the database."""
     counts: Counter[str] = Counter()
     wrong: list[str] = []
     for person in people:
@@ -335,19 +335,19 @@ def judge(world: World, people: list[Person], model: Echo, *, seed: int, seconds
 
 
 def faults_of(world: World, person: Person) -> dict[str, int]:
-    """What went wrong with one person."""
+    """Return the violations of one user by kind."""
     sent = world.telegram.sent_to(person.id)
     texts = [message.text for message in sent]
-    # A press may put a screen in the place of an answer that was read before.
+    # A press can replace an earlier answer by another screen.
     said = " ".join(text for message in sent for text in message.shown)
-    echoes = [(place, text) for place, text in enumerate(texts) if text.startswith(ECHO)]
+    echoes = [(index, text) for index, text in enumerate(texts) if text.startswith(ECHO)]
     stale = 0
-    news = [place for place, text in enumerate(texts) if any(text.startswith(n) for n in NEWS)]
-    for place, before in zip(news, person.before_new, strict=False):
+    news = [index for index, text in enumerate(texts) if any(text.startswith(n) for n in NEWS)]
+    for index, before in zip(news, person.before_new, strict=False):
         stale += sum(
             any(match[0] in before for match in WORD.finditer(text))
             for later, text in echoes
-            if later > place
+            if later > index
         )
     return {
         "lost": sum(word not in said for word in person.open),
@@ -357,7 +357,7 @@ def faults_of(world: World, person: Person) -> dict[str, int]:
 
 
 async def main(n: int, seed: int, life: tuple[int, int] = LIFE_ACTIONS) -> Result:
-    """Run it on a PostgreSQL of its own."""
+    """Run it on its own PostgreSQL."""
     with tempfile.TemporaryDirectory(prefix="pomni-interleavings-") as folder:
         server = EmbeddedPostgres(Path(folder))
         dsn = await asyncio.to_thread(server.start)

@@ -1,18 +1,19 @@
-"""Kills the bot at random moments under load, and counts what its users notice.
+"""Kills of the bot at random moments under load, and their effects on users.
 
     python -m tests.e2e.kill_loop --kills 200
 
-prints one JSON line: {"kills", "messages", "lost", "out_of_order", "duplicates", ...}. Every
-person sends the next message as soon as the last one is answered, or with ``--think 4`` four
-seconds later on average; the model echoes, so that each answer names its message.
+prints one JSON line: {"kills", "messages", "lost", "out_of_order", "duplicates", ...}. Each user
+sends the next message as soon as the last one is answered or, with ``--think 4``, four seconds
+later on average. The model echoes, so that each answer identifies its message.
 
-A kill between Telegram's taking an answer and our noting that it did cannot be told from a kill
-before, so that answer comes again: a duplicate. One whose first copy was sent longer before a
-kill than WINDOW has no such excuse. (At 30 answers a second, 100 kills gave 15 of them, each
-sent within 12 ms of a kill.)
+A kill after Telegram accepted an answer but before the bot recorded it cannot be distinguished
+from an earlier kill, so the answer is sent again: a duplicate. It is unexcused if its first copy
+was sent longer than WINDOW before a kill. (At 30 answers per second, 100 kills caused 15
+duplicates, each first sent within 12 ms of a kill.)
 
-A message that was in hand at two kills runs alone; when the third one meets it there, it is put
-aside, as a text that kills would be, and its person is told. That is not lost, but it is rare.
+A message that was being handled at two kills is then handled alone. If a third kill hits it, it is
+quarantined like a message that kills its process, and the user gets an apology. Such a message is
+not lost; this is rare.
 """
 
 from __future__ import annotations
@@ -40,28 +41,29 @@ from tests.fakes.telegram_server import FakeTelegram
 
 SORRY = {say("error_put_aside", language) for language in LANGUAGES}
 FIRST_PERSON = 2**41 + 1
-ANSWER_SECONDS = 120.0  # how long a person waits before the message counts as lost
-START_SECONDS = 0.5  # about what a forked start takes: some kills come during one
-WINDOW = 0.25  # seconds from Telegram's taking an answer to our commit, on a busy machine
-AFTERWARDS = 0.05  # a request that was on its way when the bot was killed takes effect after it
-WORK_SECONDS = 3.0  # the longest life after a start; it takes half a second to warm up
+ANSWER_SECONDS = 120.0  # timeout after which a message counts as lost
+START_SECONDS = 0.5  # approximate time of a forked start, during which some kills happen
+WINDOW = 0.25  # seconds from Telegram's acceptance of an answer to the commit, on a busy machine
+AFTERWARDS = 0.05  # seconds after a kill in which a request already sent can take effect
+WORK_SECONDS = 3.0  # longest life after a start; the warm-up takes half a second
 
 
 @dataclass
 class Result:
-    """What the people noticed, and what the tables say afterwards.
+    """Counts of what users noticed, and of the database afterwards.
 
     Attributes:
-        lost: Messages without an answer, and without an apology.
+        lost: Messages without an answer or an apology.
         put_aside: Messages with an apology.
         out_of_order: Answers that came after the answer to a later message.
         duplicates: Answers that came more than once.
-        unexcused: Those of them that no kill explains.
-        unhandled: Updates or jobs left, and answers marked as not delivered.
-        rows_wrong: How far the stored messages are from one user row and one answer each. What is
-            put aside has neither. Where the third kill met its answer on the way, the person has
-            written on meanwhile and takes the apology for the end of that: it is left to the
-            message after it, and has no answer of its own either.
+        unexcused: Duplicates that no kill explains.
+        unhandled: Remaining updates and jobs, and answers not marked as delivered.
+        rows_wrong: Deviation of the stored messages from one user row and one answer each. A
+            quarantined message has neither. If the third kill hit while its answer was being
+            sent, the user has already written the next message and takes the apology for its
+            answer; that message is answered together with the one after it, so it has no answer
+            row either.
     """
 
     kills: int
@@ -79,7 +81,7 @@ class Result:
 async def run_loop(
     world: World, *, kills: int, people: int, seed: int, think: float = 0.0
 ) -> Result:
-    """Kill the bot so many times while so many people write; return what they noticed."""
+    """Kill the bot ``kills`` times while ``people`` users write; returns the counts."""
     start = time.monotonic()
     numbers = random.Random(seed)
     world.model.reply = slow_echo
@@ -102,7 +104,11 @@ async def run_loop(
 
 
 async def one_life(world: World, numbers: random.Random) -> float:
-    """Start the bot, kill it at a random moment (one time in five at its start); return when."""
+    """Start the bot and kill it at a random moment, one time in five during its start.
+
+    Returns:
+        `time.monotonic()` of the kill.
+    """
     bot = world.process()
     await bot.spawn()
     if numbers.random() < 0.2:
@@ -119,7 +125,7 @@ async def one_life(world: World, numbers: random.Random) -> float:
 async def talk(
     world: World, person: int, enough: asyncio.Event, numbers: random.Random, think: float
 ) -> int:
-    """Write, wait for the answer, think, write again (twice or more); returns how often."""
+    """Write at least two messages, each after the last answer; returns their number."""
     sent = 0
     answers = world.telegram.state.sent_by_chat[person]
     while sent < 2 or not enough.is_set():
@@ -132,7 +138,7 @@ async def talk(
                 ANSWER_SECONDS,
             )
         except AssertionError:
-            break  # lost: ``judge`` will count it
+            break  # lost; ``judge`` counts it
         if think:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(enough.wait(), numbers.expovariate(1 / think))
@@ -140,21 +146,21 @@ async def talk(
 
 
 def slow_echo(request: ChatRequest) -> Reply:
-    """An echo that takes a moment, so that kills meet streams."""
+    """Echo slowly, so that kills can hit streams."""
     return Reply(text=f"эхо: {request.last_user_text}", chunk_size=2, chunk_delay=0.03)
 
 
 def judge(world: World, killed_at: list[float], sent: dict[int, int], *, seconds: float) -> Result:
-    """Count, from what arrived in the chats and from the tables."""
+    """Compute the result from the chats and the database."""
     messages = sum(sent.values())
     lost = out_of_order = duplicates = unexcused = put_aside = 0
     for person, count in sent.items():
         moments: dict[int, list[float]] = defaultdict(list)
-        told = [answer for answer in world.telegram.sent_to(person) if answer.text not in SORRY]
-        for answer in told:
+        echoes = [answer for answer in world.telegram.sent_to(person) if answer.text not in SORRY]
+        for answer in echoes:
             moments[int(answer.text.rpartition("№")[2])].append(answer.at)
         apologies = sum(text in SORRY for text in world.answers(person))
-        answers = [int(answer.text.rpartition("№")[2]) for answer in told]
+        answers = [int(answer.text.rpartition("№")[2]) for answer in echoes]
         lost += max(0, sum(n not in moments for n in range(1, count + 1)) - apologies)
         put_aside += apologies
         out_of_order += sum(later < earlier for earlier, later in pairwise(answers))
@@ -181,7 +187,7 @@ def judge(world: World, killed_at: list[float], sent: dict[int, int], *, seconds
 
 
 def left_over(world: World) -> int:
-    """Updates and jobs that still wait, and answers that the tables say nobody got."""
+    """Return the number of pending updates and jobs, and of undelivered answers."""
     [(updates, jobs, undelivered)] = world.query(
         "SELECT (SELECT count(*) FROM telegram_updates WHERE handled_at IS NULL),"
         "(SELECT count(*) FROM procrastinate_jobs"
@@ -192,7 +198,7 @@ def left_over(world: World) -> int:
 
 
 async def main(kills: int, people: int, seed: int, think: float) -> Result:
-    """Run the loop on a PostgreSQL of its own."""
+    """Run the loop on its own PostgreSQL."""
     with tempfile.TemporaryDirectory(prefix="pomni-kill-") as folder:
         server = EmbeddedPostgres(Path(folder))
         dsn = await asyncio.to_thread(server.start)

@@ -1,7 +1,7 @@
-"""People who stand at different points when the bot is killed, and what each sees afterwards.
+"""Users at different points of their turns when the bot is killed, and the expected outcomes.
 
-Each is an async generator: it brings one person to a point, yields ``DEAD`` when something has to
-be done before the restart, yields ``ALIVE``, and checks what came of it.
+Each point is an async generator: it brings one user to the point, yields ``DEAD`` if something
+must be done before the restart, yields ``ALIVE``, and checks the outcome.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ KYIV, LVIV = (
 BROTHER = "Мій брат живе в Одесі"
 HOUSE = "Будинок із червоним дахом."
 OF_USER = "JOIN conversations c ON c.id = m.conversation_id WHERE c.telegram_user_id = %s"
+# Defers the job that expires questions.
 EXPIRE = """
 SELECT procrastinate_defer_jobs_v1(ARRAY[ROW(
     'housekeeping', 'expire_questions', 0, NULL, NULL, '{"timestamp": 0}', NULL
@@ -39,7 +40,7 @@ SELECT procrastinate_defer_jobs_v1(ARRAY[ROW(
 
 
 class Script:
-    """What the model replies: by what was said last, else an echo."""
+    """Replies of the model by the last user text; an echo by default."""
 
     def __init__(self) -> None:
         self.replies: dict[str, deque[Reply | str]] = defaultdict(deque)
@@ -59,7 +60,7 @@ class Script:
 
 
 class Someone:
-    """One person of the matrix, and what is known of them."""
+    """One user of the matrix."""
 
     def __init__(self, world: World, script: Script, user: int) -> None:
         self.world = world
@@ -70,25 +71,25 @@ class Someone:
         self.group = -1_001_000_000_000 - user % 1000
 
     async def says(self, text: str, *replies: Reply | str, **sender: Any) -> int:
-        """Write; the model will reply with these. Returns the id of the message."""
+        """Write a message that gets these model replies; returns the message id."""
         self.script.replies[text.removeprefix("@pomni_test_bot ")].extend(replies)
         return await self.telegram.send_text(self.id, text, language_code="uk", **sender)
 
     async def write(self, text: str, count: int, **sender: Any) -> SentMessage:
-        """Write, and wait for the message that makes ``count`` of the bot's."""
+        """Write a message, and return the bot's last message once it has sent ``count``."""
         await self.says(text, **sender)
         await self.telegram.wait_sent(self.id, count, timeout=60)
         await self.is_handled()
         return self.sent[-1]
 
     async def press(self, message: SentMessage, data: str) -> None:
-        """Press a button, and wait for all that comes of it."""
+        """Press a button, and wait until the press is handled."""
         update = await self.telegram.press_button(self.id, message.message_id, data)
         await self.telegram.wait_confirmed(update)
         await self.is_handled()
 
     async def is_handled(self) -> None:
-        """Return once nothing of the person's waits."""
+        """Return once no update of the user is pending."""
         waiting = "SELECT 1 FROM telegram_updates WHERE user_id = %s AND handled_at IS NULL"
         await eventually(
             lambda: not self.telegram.pending_updates and not self.world.query(waiting, self.id),
@@ -96,11 +97,11 @@ class Someone:
         )  # fmt: skip
 
     async def meets(self, call: str, **fault: Any) -> None:
-        """Let a call in the person's chat hang, and wait until it does."""
+        """Let the next such call in the user's chat hang."""
         self.telegram.hang_next(call, chat_id=self.id, **fault)
 
     async def hangs(self, call: str) -> None:
-        """Return once such a call in the person's chat hangs."""
+        """Return once such a call in the user's chat hangs."""
         await self.telegram.wait_for(
             lambda: any(
                 made.error == "hang" and made.params.get("chat_id") == self.id
@@ -125,7 +126,7 @@ class Someone:
         return [text for (text,) in self.world.query(sql, self.id)]
 
     def count(self, sql: str, owner: int | None = None) -> int:
-        """How many rows of the person a query finds; ``%s`` is who."""
+        """Return the number of rows that a query finds for an owner (``%s``)."""
         return len(self.world.query(sql, owner or self.id))
 
     def undelivered(self) -> int:
@@ -134,19 +135,19 @@ class Someone:
         )
 
     def asked(self, text: str) -> int:
-        """How often the model was asked when this was said last."""
+        """Return the number of model requests with this last user text."""
         return sum(request.last_user_text == text for request in self.model.requests)
 
 
 def data_of(message: SentMessage, key: str) -> str:
-    """The data of the button with a label of the texts."""
+    """Return the data of the button whose label has this text key."""
     rows = (message.reply_markup or {})["inline_keyboard"]
     [data] = [b["callback_data"] for row in rows for b in row if b["text"] == say(key, "uk")]
     return str(data)
 
 
 def locked(world: World, table: str) -> psycopg2.extensions.connection:
-    """Let nobody write into a table, until the connection is closed."""
+    """Block writes to a table until the returned connection is closed."""
     blocker = psycopg2.connect(world.dsn)
     with blocker.cursor() as cursor:
         cursor.execute(f"LOCK TABLE {table} IN SHARE MODE")
@@ -204,7 +205,7 @@ async def before_the_answer_was_sent(one: Someone, when: str = "before") -> Life
     await one.hangs("sendMessage")
     assert one.undelivered() == 1, "it was stored before it was sent"
     yield ALIVE
-    sent = 2 if when == "after" else 1  # what may have arrived is sent again: never none
+    sent = 2 if when == "after" else 1  # an answer that may not have arrived is sent again
     assert one.answers == [f"эхо: {text}"] * sent
     assert one.world.history(one.id) == [("user", text), ("assistant", f"эхо: {text}")]
     assert one.asked(text) == 1, "the model is not asked again"
@@ -242,7 +243,7 @@ async def while_a_message_shows_the_growing_answer_in_a_group(one: Someone) -> L
 async def while_a_message_shows_the_growing_answer_without_drafts(one: Someone) -> Life:
     one.telegram.disable_method("sendMessageDraft")
     learns = Reply(text="Первый ответ", chunk_size=3, chunk_delay=0.3)
-    await one.says("раз, без чернеток", learns)  # it learns that there are no drafts
+    await one.says("раз, без чернеток", learns)  # the bot detects that drafts are unavailable
     await one.telegram.wait_sent(one.id, timeout=30)
     await one.is_handled()
     before = len(one.sent)
@@ -259,28 +260,28 @@ async def while_a_message_shows_the_growing_answer_without_drafts(one: Someone) 
 
 
 async def ask(one: Someone) -> SentMessage:
-    """Teach a city, pin it, teach another; the bot asks."""
+    """Teach a city, pin it, and teach another; returns the bot's question."""
     await one.write("/mode strict", 1)
     await one.write(KYIV["text"], 2)
     one.world.query("UPDATE memories SET pinned = true WHERE owner_id = add_owner(%s, 0)", one.id)
     question = await one.write(LVIV["text"], 3)
-    told = say("conflict_pinned", "uk", old=KYIV["text"], new=LVIV["text"])
-    assert question.text == f"{told}\n{say('conflict_ask', 'uk')}"
+    expected = say("conflict_pinned", "uk", old=KYIV["text"], new=LVIV["text"])
+    assert question.text == f"{expected}\n{say('conflict_ask', 'uk')}"
     assert one.facts == [KYIV["text"]]
     return question
 
 
 def check_replaced(one: Someone, question: SentMessage) -> None:
-    """The new fact stands once, the message says so, and the question waits no more."""
-    told = say("taught_update", "uk", text=LVIV["text"], old=KYIV["text"])
-    assert question.text.endswith(told) and one.facts == [LVIV["text"]]
+    """Check that the new fact replaced the old one and that the question is closed."""
+    expected = say("taught_update", "uk", text=LVIV["text"], old=KYIV["text"])
+    assert question.text.endswith(expected) and one.facts == [LVIV["text"]]
     assert one.count("SELECT 1 FROM facts WHERE telegram_user_id = %s") == 2
     check_closed(one)
     assert len(one.sent) == 3, "it stands where the question stood"
 
 
 def check_closed(one: Someone) -> None:
-    """Nothing of a question waits any more."""
+    """Check that no question of the user is open."""
     waits = f"SELECT 1 FROM open_questions q JOIN messages m ON m.id = q.message_id {OF_USER}"
     assert one.count(waits) == 0
 
@@ -455,7 +456,7 @@ async def with_a_memory_in_hand(one: Someone) -> Life:
     assert one.asked(right) == 0, "no model was asked for any of it"
 
 
-# What shuts others out comes last, one after the other.
+# Points that block other users run last, one after another.
 LAST: tuple[Callable[[Someone], Life], ...] = (
     while_a_message_shows_the_growing_answer_without_drafts,
     while_a_press_is_at_work,

@@ -1,7 +1,7 @@
-"""``bot.py`` with two more tools: one that kills its process, and one that takes its time.
+"""``bot.py`` with tools that kill their process, in a thread or on the event loop.
 
-How the first one dies stands in the file that LETHAL names, so that a test can change it while
-the bot runs; what it does is written to the file of the same name with ``.log``, a line a call.
+The file LETHAL contains the way to die, so that a test can change it while the bot runs. Each call
+appends a line to the file of the same name with the suffix ``.log``.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ async def lethal_soon() -> str:
 
 
 def die(way: str) -> None:
-    """End this process, unless ``way`` is none of these."""
+    """End this process in the given way; unknown ways do nothing."""
     if way == "kill":
         os.kill(os.getpid(), signal.SIGKILL)
         time.sleep(60)

@@ -1,9 +1,9 @@
-"""Processes of the bot that begin where the imports of ``python bot.py`` end.
+"""Processes of the bot that are forked after the imports of ``python bot.py``.
 
-A start takes two and a half seconds of a processor, of which two are imports. One process a run of
-tests has imported everything and does nothing but fork: what it forks is ``python bot.py``, with
-the folder, the environment and the files that it would have, and dies by itself. Some starts stay
-whole (``cold``): where a test is about the start.
+A start takes two and a half seconds of CPU time, two of them for imports. One process per test run
+has imported everything and only forks. Each forked process is an independent ``python bot.py``
+with its own folder, environment and files. Tests of the start itself use complete starts
+(``cold``).
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ async def start_program(
     stdout: int | None = subprocess.PIPE,
     cold: bool = False,
 ) -> asyncio.subprocess.Process | Forked:
-    """Start a program that imports the bot, with stderr to be read; a forked one if possible."""
+    """Start a program that imports the bot, with piped stderr, forked if possible."""
     if cold or "PYTHONPATH" in env:
         return await asyncio.create_subprocess_exec(
             sys.executable, str(program), *arguments, cwd=cwd, env=dict(env),
@@ -58,11 +58,11 @@ async def start_program(
 
 
 class Forked:
-    """What ``asyncio.subprocess.Process`` is, for a process that the nursery forked.
+    """Counterpart of ``asyncio.subprocess.Process`` for a forked process.
 
     Attributes:
-        pid: Its number.
-        returncode: Its exit status, negative for a signal; None while it runs.
+        pid: Process id.
+        returncode: Exit status, negative for a signal; None while it runs.
     """
 
     def __init__(self) -> None:
@@ -75,7 +75,7 @@ class Forked:
     async def start(
         self, argv: list[str], cwd: str, env: dict[str, str], stdin: int, stdout: int | None
     ) -> None:
-        """Have it forked."""
+        """Request the process from the nursery."""
         files: list[int] = []
         if stdin == subprocess.PIPE:
             ours, its = socket.socketpair()
@@ -88,24 +88,24 @@ class Forked:
         else:
             files.append(os.dup(1))
         self.stderr = await _reading_end(files)
-        fate = await _reading_end(files)
+        status_pipe = await _reading_end(files)
         nursery().ask({"argv": argv, "cwd": cwd, "env": env}, files)
-        self.pid = int(await fate.readline())
-        self._ending = asyncio.create_task(self._end(fate))
+        self.pid = int(await status_pipe.readline())
+        self._ending = asyncio.create_task(self._end(status_pipe))
 
-    async def _end(self, fate: asyncio.StreamReader) -> int:
-        self.returncode = os.waitstatus_to_exitcode(int(await fate.read()))
+    async def _end(self, status_pipe: asyncio.StreamReader) -> int:
+        self.returncode = os.waitstatus_to_exitcode(int(await status_pipe.read()))
         return self.returncode
 
     async def wait(self) -> int:
-        """Its exit status, once it has ended."""
+        """Wait for the end, and return the exit status."""
         status = await asyncio.shield(self._ending)
         if self.stdin is not None:
             self.stdin.close()
         return status
 
     async def communicate(self, data: bytes = b"") -> tuple[bytes, bytes]:
-        """Write the rest of stdin; return what comes on stdout and stderr until the end."""
+        """Write the rest of stdin, wait for the end, and return stdout and stderr."""
         assert self.stdin is not None and self.stdout is not None and self.stderr is not None
         if not self.stdin.is_closing():
             self.stdin.write(data)
@@ -114,21 +114,21 @@ class Forked:
         return out, err
 
     def send_signal(self, number: int) -> None:
-        """As ``kill -number``; nothing, once it has ended."""
+        """Send a signal unless the process has ended."""
         if self.returncode is None:
             os.kill(self.pid, number)
 
     def terminate(self) -> None:
-        """SIGTERM."""
+        """Send SIGTERM."""
         self.send_signal(signal.SIGTERM)
 
     def kill(self) -> None:
-        """SIGKILL."""
+        """Send SIGKILL."""
         self.send_signal(signal.SIGKILL)
 
 
 async def _reading_end(files: list[int]) -> asyncio.StreamReader:
-    """A new pipe; its other end comes to ``files``."""
+    """Create a pipe, append its writing end to ``files``, and return its reader."""
     ours, its = os.pipe()
     files.append(its)
     reader = asyncio.StreamReader(limit=2**20)
@@ -139,23 +139,23 @@ async def _reading_end(files: list[int]) -> asyncio.StreamReader:
 
 
 class Nursery:
-    """The process that forks, as one of its users sees it: the workers of a run share it."""
+    """Client of the forking process, which all workers of a test run share."""
 
     def __init__(self) -> None:
-        """Connect to it; the first user starts it, in as bare an environment as the bot gets."""
-        self._guard = threading.Lock()
+        """Connect to the process; the first client starts it."""
+        self._lock = threading.Lock()
         run = os.environ.get("PYTEST_XDIST_TESTRUNUID") or os.getpid()
-        address = f"\0pomni-nursery-{run}"  # in no folder: it vanishes with the process
+        address = f"\0pomni-nursery-{run}"  # abstract socket: it disappears with the process
         while (connection := _connect(address)) is None:
-            with contextlib.suppress(OSError):  # another user is just starting it
+            with contextlib.suppress(OSError):  # another client is starting it
                 _start(address)
         self._socket = connection
         atexit.register(connection.close)
 
     def ask(self, order: Mapping[str, Any], files: Sequence[int]) -> None:
-        """Have a process forked with these files: stdin, stdout, stderr, and for its fate."""
+        """Request a process with these files: stdin, stdout, stderr, and a pipe for its status."""
         data = json.dumps(order).encode()
-        with self._guard:
+        with self._lock:
             socket.send_fds(self._socket, [LENGTH.pack(len(data))], files)
             self._socket.sendall(data)
         _close(*files)
@@ -165,7 +165,7 @@ nursery = functools.cache(Nursery)
 
 
 def _connect(address: str) -> socket.socket | None:
-    """A connection to the process; None when there is none, or it is just ending."""
+    """Connect to the process; None if it does not run or is just ending."""
     connection = socket.socket(socket.AF_UNIX)
     with contextlib.suppress(OSError):
         connection.connect(address)
@@ -176,7 +176,7 @@ def _connect(address: str) -> socket.socket | None:
 
 
 def _start(address: str) -> None:
-    """Start the process, which listens there."""
+    """Start the forking process, listening at the address, in a bare environment."""
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(address)
         listening.listen()
@@ -187,9 +187,9 @@ def _start(address: str) -> None:
 
 
 def main() -> None:
-    """Fork what is asked for on connections to stdin, until the last of them has ended."""
+    """Serve fork requests on connections to the socket at stdin until all have closed."""
     gc.disable()
-    _prepare()
+    _warm_up()
     gc.collect()
     gc.freeze()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -206,7 +206,7 @@ def main() -> None:
                 users.remove(ready)
             elif os.fork() == 0:
                 _close(listening, *users)
-                _guard(*order)
+                _supervise(*order)
                 return
             else:
                 _close(*order[1])
@@ -224,15 +224,15 @@ def _accept(listening: socket.socket) -> socket.socket:
 
 
 def _receive(user: socket.socket) -> tuple[dict[str, Any], list[int]] | None:
-    """What a user asks for, with the files that come along; None at its end."""
+    """Read a request and its files; None if the client has closed the connection."""
     head, files, _, _ = socket.recv_fds(user, LENGTH.size, 4)
     if not head:
         return None
     return json.loads(user.recv(LENGTH.unpack(head)[0], socket.MSG_WAITALL)), files
 
 
-def _prepare() -> None:
-    """Import what a bot imports, and load what it loads at its start."""
+def _warm_up() -> None:
+    """Import and load what a bot imports and loads at its start."""
     for module in MODULES:
         importlib.import_module(module)
     from aiogram.types import Message, User
@@ -255,33 +255,33 @@ def _prepare() -> None:
         say("start", language)
 
 
-def _guard(order: Mapping[str, Any], files: list[int]) -> None:
-    """Fork once more; tell who it is, and how it ends."""
-    *standard, fate = files
+def _supervise(order: Mapping[str, Any], files: list[int]) -> None:
+    """Fork the program, and write its pid and, after its end, its wait status to the pipe."""
+    *standard, status_pipe = files
     pid = os.fork()
     if pid == 0:
-        os.close(fate)
-        _be_program(order, standard)
+        os.close(status_pipe)
+        _run_program(order, standard)
         return
     _close(0, *standard)
-    os.write(fate, f"{pid}\n".encode())
+    os.write(status_pipe, f"{pid}\n".encode())
     _, status = os.waitpid(pid, 0)
-    os.write(fate, str(status).encode())
+    os.write(status_pipe, str(status).encode())
     os._exit(0)
 
 
-def _be_program(order: Mapping[str, Any], standard: list[int]) -> None:
+def _run_program(order: Mapping[str, Any], standard: list[int]) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     encoding, _, errors = order["env"].get("PYTHONIOENCODING", "").partition(":")
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         os.dup2(standard[number], number)
         os.close(standard[number])
-        was = getattr(sys, name)  # it remembers what kind of file it stood on
-        new = open(  # noqa: SIM115  (for as long as the process lives)
-            number, was.mode, buffering=1 if number == 2 else -1, closefd=False,
-            encoding=encoding or was.encoding, errors=errors or was.errors,
+        original = getattr(sys, name)  # its mode and encoding are those of the nursery's own file
+        stream = open(  # noqa: SIM115  (for as long as the process lives)
+            number, original.mode, buffering=1 if number == 2 else -1, closefd=False,
+            encoding=encoding or original.encoding, errors=errors or original.errors,
         )  # fmt: skip
-        setattr(sys, name, new)
+        setattr(sys, name, stream)
     os.chdir(order["cwd"])
     os.environ.clear()
     os.environ.update(order["env"])

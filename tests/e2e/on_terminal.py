@@ -1,6 +1,6 @@
-"""``bot.py`` with the terminal named by TERMINAL as its stdin and stdout.
+"""``bot.py`` with the terminal TERMINAL as its stdin and stdout.
 
-It leads a session of its own, so that the terminal which it opens is the one that controls it.
+It starts its own session, so that the terminal that it opens becomes its controlling terminal.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A visit to the admin pages: every control pressed once, nobody kept out, nothing heavy.
+"""Visit to the admin pages that checks accessibility and weight and presses every control.
 
-Each page is looked at on a desk and on a phone, light and dark: axe-core finds nothing, nothing is
-wider than the screen, the header takes one line, and all of it is 60 kB at most.
+Each page is checked in desktop and phone size, light and dark: axe-core finds no violation,
+nothing is wider than the screen, the header takes one line, and the page weighs at most 60 kB.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ PAGES = {
     "prices": "prices?model=openai:gpt-5-micro", "audit": "audit",
     "guesses": "audit?of=guesses", "missing": "nowhere",
 }  # fmt: skip
-MAX_BYTES = 60_000  # of a page with its style sheet
+MAX_BYTES = 60_000  # per page with its style sheet
 WEIGHT = """performance.getEntriesByType("navigation")
     .concat(performance.getEntriesByType("resource"))
     .reduce((sum, one) => sum + one.decodedBodySize, 0)"""
 PAINT = """new Promise((found) => new PerformanceObserver(
     (list) => found(list.getEntries()[0].startTime)).observe({type: "paint", buffered: true}))"""
-# What was pressed, and what there is to press: a control by what it says, the same in each row.
+# Records pressed controls and lists existing ones, by a label that is equal in all rows.
 WATCH = """
 window.nameOf = (node) => (node.getAttribute("aria-label") || node.textContent || node.name)
     .replace(/[0-9]+|openai:\\S+/g, "#").trim();
@@ -53,7 +53,7 @@ CONTROLS = """[...document.querySelectorAll(
     "main button, main summary, main .button, header button")]
     .filter((node) => node.checkVisibility()).map(nameOf)"""
 
-# Two days of a small bot: messages, an outage of the model, jobs that failed, a batch.
+# Two days of a small bot: messages, an outage of the model, failed jobs, a batch.
 FILL = """
 INSERT INTO telegram_updates (bot_id, update_id, kind, chat_id, user_id, payload, received_at,
                               first_word_at, handled_at, outcome)
@@ -102,7 +102,7 @@ VALUES ('openai', 'gpt-5-nano', 'completed', 'batch-1', 40, 38, 2);
 UPDATE global_settings SET daily_tokens = 3000000;
 """
 
-# A talk of two days: Markdown, a tool that found and one that failed, sources, a failed answer.
+# A conversation of two days: Markdown, tool calls (one failed), sources, a failed turn.
 TALK = """
 INSERT INTO conversations (owner_id, telegram_user_id) VALUES (add_owner(503, 0), 503);
 INSERT INTO messages (id, conversation_id, role, content, position, created_at, delivered_at)
@@ -157,8 +157,8 @@ FROM conversations WHERE telegram_user_id = 503;
 """
 
 
-# What is known of the user who talked: a fact that replaced another, one that is pinned and was
-# told twice, and what was refused.
+# Facts of the user who talked: one that replaced another, a pinned one with two sources that
+# contradicted another, and rejected ones.
 FACTS = """
 INSERT INTO memories (owner_id, memory_type, text, language, subject, relation, object,
                       importance, pinned, origin, content_hash, valid_from)
@@ -192,12 +192,12 @@ SELECT 'contradiction', id, superseded_by, '{}' FROM memories WHERE object = 'М
 
 
 def keep_facts(world: World) -> None:
-    """Facts of the user who talked."""
+    """Store facts of the user who talked."""
     execute(world.dsn, FACTS.replace("{user}", str(USER)))
 
 
 def fill_operation(world: World) -> None:
-    """Something to be seen on each page."""
+    """Fill the database so that no page is empty."""
     execute(world.dsn, FILL + TALK)
 
 
@@ -206,17 +206,23 @@ async def _press(page: Page, name: str, *, role: Literal["button", "link"] = "bu
 
 
 class AdminTour:
-    """Looks at each page and presses what is there.
+    """Visit that checks each page and presses its controls.
 
     Attributes:
-        seen: The controls that were on a page, by name.
-        pressed: Those that were pressed.
-        looked: How often a page was looked at.
-        painted: Milliseconds to the first paint, with a processor slowed down four times.
+        seen: Names of the controls that were on a page.
+        pressed: Names of the controls that were pressed.
+        looked: Number of page checks.
+        painted: Milliseconds to the first paint by page, with the CPU slowed down four times.
     """
 
     def __init__(self, bot: BotProcess, folder: Path | None = None, *, is_whole: bool) -> None:
-        """Take pictures into ``folder``; ``is_whole``: in all schemes, with the clock."""
+        """Prepare a visit.
+
+        Args:
+            bot: The bot to visit.
+            folder: Folder for pictures of all pages, or None.
+            is_whole: True for all sizes and schemes with paint times; else dark phone only.
+        """
         self._address = f"{bot.http}/admin"
         self._folder = folder
         self._is_whole = is_whole
@@ -226,7 +232,7 @@ class AdminTour:
         self.painted: dict[str, float] = {}
 
     async def take(self, browser: Browser, password: str) -> None:
-        """The whole visit."""
+        """Run the visit."""
         for width, height in SIZES:
             for scheme in SCHEMES:
                 if not self._is_whole and (width, scheme) != (390, "dark"):
@@ -272,14 +278,13 @@ class AdminTour:
             await page.screenshot(path=self._folder / f"admin_{name}_{variant}.png")
 
     async def _press_everything(self, page: Page) -> None:
-        """Every button and form, and every link of the tabs and of the menu."""
         await self._press_figures(page)
         await self._press_people(page)
         await self._press_facts(page)
         await self._press_the_rest(page)
 
     async def _press_figures(self, page: Page) -> None:
-        """The queue, usage with its prices, failures."""
+        """Use the queue, usage with its prices, and failures."""
         press = partial(_press, page)
         await page.goto(f"{self._address}/queue")
         await press("Retry job")
@@ -292,14 +297,14 @@ class AdminTour:
         for choice in ("Today", "30 days", "By purpose", "By person", "By day"):
             await press(choice, role="link")
             await page.locator(f"[aria-current]:text-is('{choice}')").wait_for()
-        async with page.expect_download() as told:
+        async with page.expect_download() as download:
             await press("Download CSV", role="link")
-        assert (await told.value).suggested_filename.endswith(".csv")
+        assert (await download.value).suggested_filename.endswith(".csv")
         await press("Prices of the models", role="link")
         await page.get_by_label("Model", exact=True).fill("openai:other")
-        new = page.get_by_role("group", name="One more model")
+        new_model = page.get_by_role("group", name="One more model")
         for kind in ("Prompt", "Cached", "Completion"):
-            await new.get_by_label(kind).fill("0,5")
+            await new_model.get_by_label(kind).fill("0,5")
         await press("Save")
         await page.get_by_text("Saved. Prompt of openai:other: no price → 0.5.").wait_for()
         other = page.get_by_role("group", name="openai:other")
@@ -310,7 +315,7 @@ class AdminTour:
             await press(choice, role="link")
 
     async def _press_people(self, page: Page) -> None:
-        """The list, a person, their talk, and the end of all of it."""
+        """Use the list, one person's pages and conversation, and the erasure."""
         press = partial(_press, page)
         await page.goto(f"{self._address}/users")
         await page.get_by_label("Name, @username").fill("user503")
@@ -322,9 +327,9 @@ class AdminTour:
         for name in ("Block", "Unblock"):
             await page.get_by_role("button", name=name, exact=True).click()
         for name, end in (("to read", ".md"), ("for programs", ".json")):
-            async with page.expect_download() as told:
+            async with page.expect_download() as download:
                 await press(name)
-            assert (await told.value).suggested_filename.endswith(end)
+            assert (await download.value).suggested_filename.endswith(end)
         await page.get_by_label("What would be recalled").fill("cats")
         await press("Recall")
         await page.get_by_text("The prompt that would be sent").wait_for()
@@ -347,7 +352,7 @@ class AdminTour:
         await page.get_by_text("erase everything").wait_for()
 
     async def _press_the_rest(self, page: Page) -> None:
-        """Settings, recall, batches, the menu and its end."""
+        """Use settings, recall, batches, the menu, and log out."""
         press = partial(_press, page)
         await page.goto(f"{self._address}/settings")
         for group in await page.locator("main summary").all():
@@ -372,12 +377,11 @@ class AdminTour:
         await page.get_by_role("button", name="Log in").wait_for()
 
     async def _press_facts(self, page: Page) -> None:
-        """Pin, unpin, take apart, undo, forget and take back."""
         await page.goto(f"{self._address}/{OF_USER}/facts")
 
-        async def press(name: str, told: str) -> None:
+        async def press(name: str, status: str) -> None:
             await page.get_by_role("button", name=re.compile(name)).first.click()
-            await page.get_by_role("status").get_by_text(told).wait_for()
+            await page.get_by_role("status").get_by_text(status).wait_for()
 
         await page.get_by_label("Kind").select_option("event")
         await page.get_by_role("button", name="Search").click()

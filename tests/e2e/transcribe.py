@@ -1,15 +1,13 @@
-"""Sixty turns in each language, as they come from the bot over the fake Telegram server.
+"""Transcripts of chats with the bot over the fake Telegram server, sixty turns per language.
 
     python -m tests.e2e.transcribe [NAME ...]
 
 runs ``python bot.py`` without a language model against the fake, plays ``transcripts/<name>.txt``
-line by line, and writes what both sides showed to ``docs/transcripts/<name>.md``: all of
-``SCRIPTS``, or those that are named. A line is a message, or one of: ``tap KEY`` (a button of the
-newest message with buttons, by the key of its label, or the label), ``edit TEXT`` (of the last
-message), ``reply TEXT`` (to the newest message),
-``photo CAPTION``, ``file NAME|TEXT``, ``voice``, ``sticker EMOJI``; and ``picture NAME``, which is
-no turn: the screen as it is then, drawn by a browser into
-``docs/transcripts/<script>_<picture>.png``.
+line by line, and writes both sides of the chat to ``docs/transcripts/<name>.md``, by default for
+all of ``SCRIPTS``. A line is a message or one of: ``tap KEY`` (press the newest button with this
+label or text key), ``edit TEXT`` (of the last message), ``reply TEXT`` (to the newest message),
+``photo CAPTION``, ``file NAME|TEXT``, ``voice``, ``sticker EMOJI``. ``picture NAME`` is no turn:
+it writes a screenshot to ``docs/transcripts/<script>_<picture>.png``.
 """
 
 from __future__ import annotations
@@ -36,13 +34,13 @@ from tests.fakes.telegram_types import SentMessage
 
 HERE = Path(__file__).parent
 DOCS = HERE.parents[1] / "docs" / "transcripts"
-# The language of each script; the last one is the short chat of which README.md shows the screen.
+# Language of each script; the last one is the short chat whose screenshot is in README.md.
 SCRIPTS: Mapping[str, Language] = {**{name: name for name in LANGUAGES}, "readme": "en"}
 PHOTO = [{"file_id": "photo", "file_unique_id": "p", "width": 1280, "height": 900}]
 STICKER = {"file_id": "s", "file_unique_id": "s", "type": "regular", "width": 512, "height": 512,
            "is_animated": False, "is_video": False}  # fmt: skip
 
-# What the search does not know yet.
+# Messages and documents that are not indexed yet.
 BEHIND = """
 SELECT 1 FROM unindexed_messages
 UNION ALL SELECT 1 FROM search_documents WHERE model_id IS NULL
@@ -51,7 +49,7 @@ UNION ALL SELECT 1 FROM search_documents WHERE model_id IS NULL
 
 @dataclass
 class Chat:
-    """A person's chat with the bot, and what it looks like."""
+    """A user's chat with the bot, and its transcript."""
 
     world: World
     user: int
@@ -70,7 +68,7 @@ class Chat:
         return self.world.telegram.sent_to(self.user)
 
     async def play(self, line: str) -> None:
-        """One line of the script, and everything that the bot shows for it."""
+        """Play one line of the script, and record everything that the bot shows."""
         before = {id(m): (m.text, str(m.reply_markup)) for m in self.sent}
         verb, _, rest = line.partition(" ")
         await getattr(self, f"do_{verb}", self.write)(
@@ -78,7 +76,7 @@ class Chat:
         )
         await self.world.telegram.wait_for(lambda: not self.world.telegram.pending_updates)
         await self.world.settled(60)
-        await eventually(lambda: not self.world.query(BEHIND), "the index", 60)  # a person reads
+        await eventually(lambda: not self.world.query(BEHIND), "the index", 60)
         for message in self.sent:
             if before.get(id(message)) != (message.text, str(message.reply_markup)):
                 self.show_message(message, is_edit=id(message) in before)
@@ -132,7 +130,7 @@ class Chat:
         self.page.append(f"\n![{name}]({file})\n")
 
     def find_button(self, label: str) -> tuple[SentMessage, str]:
-        """The newest button with this label."""
+        """Return the message and data of the newest button with this label."""
         for message in reversed(self.sent):
             for row in (message.reply_markup or {}).get("inline_keyboard", []):
                 for button in row:
@@ -161,7 +159,7 @@ class Chat:
 
 
 async def transcribe(world: World, name: str, user: int, browser: Browser) -> str:
-    """What the chat of this script looks like."""
+    """Play a script, and return its transcript."""
     chat = Chat(world, user, name, browser)
     script = (HERE / "transcripts" / f"{name}.txt").read_text(encoding="utf-8")
     for line in script.splitlines():
@@ -176,7 +174,7 @@ async def transcribe(world: World, name: str, user: int, browser: Browser) -> st
 
 
 async def main(names: Sequence[str]) -> None:
-    """Write these."""
+    """Write the transcripts of these scripts."""
     with tempfile.TemporaryDirectory(prefix="pomni-transcripts-") as folder:
         server = EmbeddedPostgres(Path(folder))
         dsn = await asyncio.to_thread(server.start)

@@ -1,7 +1,7 @@
-"""A phone on the page in Telegram: what the tests look at, and the pictures for docs/.
+"""Tour of the web app as on a phone, which also takes the pictures for docs/.
 
-Telegram's script is answered from here, so that nobody is asked for anything; ``admin_tour``
-takes the pictures.
+Telegram's script is replaced by a stub, so that there are no external requests. ``admin_tour``
+runs the tour for the pictures.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from tests.fakes.openai_server import Reply
 USER = 2**41 + 15
 PHONE: Any = {"width": 390, "height": 844}
 NARROW: Any = {"width": 320, "height": 568}
-PUBLIC: Any = {"PUBLIC_URL": "http://127.0.0.1:1"}  # Telegram would open it; the tests do here
-# What Telegram's applications for Android tell a page, in its usual light and dark theme.
+PUBLIC: Any = {"PUBLIC_URL": "http://127.0.0.1:1"}  # never opened; tests use the local address
+# Theme parameters of Telegram for Android in its default light and dark theme.
 THEMES = {
     "light": {
         "bg-color": "#ffffff", "secondary-bg-color": "#f0f0f0", "text-color": "#000000",
@@ -98,7 +98,7 @@ TAUGHT = (
     "Я живу в Одессе", "Я живу во Львове", "У меня аллергия на орехи", "У меня есть кот Барсик",
     "Я люблю зелёный чай без сахара", "Хочу выучить польский до лета",
 )  # fmt: skip
-# Without a model all that is taught is of one kind.
+# Without a model all facts are of one kind.
 KIND = """
 UPDATE memories SET memory_type = 'preference'
 WHERE owner_id = add_owner(%s, 0) AND text LIKE '%%чай%%' RETURNING id
@@ -118,8 +118,8 @@ async def open_phone(
     opened: datetime | None = None,
     version: str = "8.0",
 ) -> AsyncIterator[Page]:
-    """The page as Telegram opens it for somebody; the addresses asked are in ``page.asked``."""
-    given = {
+    """Open the page as Telegram does for a user."""
+    parameters = {
         "initData": signed(token, user, opened or datetime.now(UTC), language_code=language_code),
         "themes": THEMES,
         "scheme": scheme,
@@ -131,7 +131,7 @@ async def open_phone(
     )  # fmt: skip
 
     async def answer(route: Route) -> None:
-        await route.fulfill(content_type="text/javascript", body=STUB % json.dumps(given))
+        await route.fulfill(content_type="text/javascript", body=STUB % json.dumps(parameters))
 
     await context.route(f"{TELEGRAM_SCRIPT}*", answer)
     await context.add_init_script(WATCH)
@@ -144,7 +144,7 @@ async def open_phone(
 
 
 async def talk(world: World, user: int = USER) -> None:
-    """Somebody tells the bot a few things, and talks with it."""
+    """Teach the bot a few facts, and hold a short conversation."""
     sent = 0
     for text in TAUGHT:
         sent += 1
@@ -160,12 +160,12 @@ async def talk(world: World, user: int = USER) -> None:
 
 
 async def open_tab(page: Page, name: str) -> None:
-    """Go to a section by its button."""
+    """Open a section by its navigation button."""
     await page.get_by_role("navigation").get_by_role("button", name=name).click()
     await page.get_by_role("heading", level=1, name=name).wait_for()
 
 
-# Notes which controls were used; what stands for many alike (lines, kinds, numbers) has one name.
+# Records the used controls; similar ones (lines, kinds, numbers) share a name.
 WATCH = """
 window.nameOf = (node) => node.closest(".chips") ? "a kind"
   : node.matches(".row:not(.way) > .head[aria-expanded], .row .head:has(.quiet)") ? "a line"
@@ -180,7 +180,7 @@ for (const kind of ["click", "change", "input"])
 """
 CONTROLS = """[...document.querySelectorAll("button, input, textarea, select")]
   .filter((node) => node.checkVisibility() && node.id !== "telegram-main-button").map(nameOf)"""
-# What axe-core finds in a scheme; Telegram's own button is none of ours.
+# Violations that axe-core finds in a scheme, without Telegram's own button.
 VIOLATIONS = """async (scheme) => {
   Telegram.WebApp.repaint(scheme);
   const {violations} = await axe.run({exclude: ["#telegram-main-button"]});
@@ -189,15 +189,15 @@ VIOLATIONS = """async (scheme) => {
 
 
 class Tour:
-    """A visit that looks at each screen, in one or both schemes, and uses every control.
+    """Visit that checks each screen in one or both schemes, and uses every control.
 
-    Nobody is kept out (axe-core finds nothing), and nothing is cut.
+    Screens must be accessible (axe-core) and fit the width.
 
     Attributes:
         page: The page.
-        seen: The names of the controls that were on a screen.
-        made: The pictures.
-        exports: What it took along, by the ending of the file.
+        seen: Names of all controls that were on a screen.
+        made: Files of the pictures.
+        exports: Contents of the exports, by file extension.
     """
 
     def __init__(self, page: Page, folder: Path, schemes: Sequence[str]) -> None:
@@ -209,7 +209,7 @@ class Tour:
         self._folder = folder
 
     async def look(self, picture: str = "") -> None:
-        """What is on the screen now; as pictures where it has a name."""
+        """Check the current screen, and take pictures of it if ``picture`` names it."""
         page = self.page
         await page.locator("[aria-busy], [aria-disabled]").first.wait_for(state="detached")
         width = await page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
@@ -226,32 +226,32 @@ class Tour:
                 self.made.append(file)
 
     async def press(self, name: str, *, exact: bool = True) -> None:
-        """A button, by its name."""
+        """Click a button by its name."""
         await self.page.get_by_role("button", name=name, exact=exact).first.click()
 
     async def save(self) -> None:
-        """Telegram's own button below the page."""
+        """Click Telegram's main button below the page."""
         await self.page.locator("#telegram-main-button").click()
 
     async def back(self) -> None:
-        """Telegram's own button above the page."""
+        """Press Telegram's back button above the page."""
         await self.page.evaluate("Telegram.WebApp.back()")
 
     async def said(self, text: str) -> None:
-        """The note below says this."""
+        """Wait until the note at the bottom contains a text."""
         await self.page.locator("#note").get_by_text(text).wait_for()
 
     def line(self, text: str) -> Locator:
-        """The head of the first line with a text."""
+        """Return the head of the first line that contains a text."""
         return self.page.locator(".row", has_text=text).first.locator(".head")
 
     async def undo(self) -> None:
-        """What the note below tells, until the next one tells that it is undone."""
+        """Undo the change in the note at the bottom, and wait until it is undone."""
         await self.press("Вернуть")
         await self.page.locator("#note button").first.wait_for(state="detached")
 
     async def facts(self) -> None:
-        """Find, sort, open, pin, correct, take back, forget; and where it was said."""
+        """Search, sort, open, pin, locate, correct, undo and forget facts."""
         page = self.page
         await page.get_by_text("У меня аллергия на орехи").wait_for()
         await self.look("facts")
@@ -285,7 +285,7 @@ class Tour:
         await page.get_by_label("Найти среди фактов").fill("")
 
     async def talk(self) -> None:
-        """Read, jump to a day and back, search, and go to what was found."""
+        """Read the conversation, jump to a day and back, search, and open a result."""
         page = self.page
         await open_tab(page, "Переписка")
         await page.get_by_text("Поезд в 7:40.").wait_for()
@@ -306,7 +306,7 @@ class Tour:
         await self.back()
 
     async def reminders(self) -> None:
-        """Set one, take it back, set others, put off, move, cancel."""
+        """Create, undo, postpone, move and cancel reminders."""
         page = self.page
         await open_tab(page, "Напоминания")
         await page.get_by_text("Напоминаний впереди нет").wait_for()
@@ -336,7 +336,7 @@ class Tour:
         await self.line("10:30").wait_for()
 
     async def menu(self) -> None:
-        """Choose every setting, read what is kept, take all along, and erase it."""
+        """Choose every setting, read the stored data and usage, and export everything."""
         page = self.page
         await open_tab(page, "Факты")
         await open_tab(page, "Ещё")
@@ -380,7 +380,7 @@ class Tour:
         await self.back()
 
     async def erase(self) -> None:
-        """No; then yes, and yes again."""
+        """Decline the erasure, then confirm it twice."""
         page = self.page
         await self.press("Стереть всё обо мне", exact=False)
         await self.look()
@@ -393,7 +393,7 @@ class Tour:
         await self.look()
 
     async def unused(self) -> set[str]:
-        """What was on a screen, and not used."""
+        """Return the controls that were on a screen but not used."""
         return self.seen - set(await self.page.evaluate("[...window.used]"))
 
 
@@ -407,7 +407,7 @@ async def tour_page(
     width: int = 390,
     schemes: Sequence[str] = tuple(THEMES),
 ) -> Tour:
-    """Somebody talks with the bot, and goes everywhere; the pictures are in the folder."""
+    """Talk to the bot, tour all screens, and write the pictures to the folder."""
     await talk(world, user)
     size = {**PHONE, "width": width}
     async with open_phone(browser, bot, world.telegram.token, user=user, size=size) as page:

@@ -1,4 +1,4 @@
-"""Loopback fakes of the two services that the bot talks to, and what they share."""
+"""Loopback fakes of the services that the bot uses, and their common base."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import Any, NoReturn, Self, TypeGuard
 from aiohttp import web
 
 MAX_BODY_BYTES = 60 * 1024 * 1024
-"""Larger than the 50 MB that the Bot API takes in one upload."""
+"""More than the 50 MB that the Bot API accepts in one upload."""
 
 
 class Changes:
-    """Wakes everybody who waits for a condition on a fake's state."""
+    """Notifies waiters about changes of a fake's state."""
 
     def __init__(self) -> None:
         self._waiters: list[asyncio.Future[None]] = []
 
     def notify(self) -> None:
-        """Make every waiter look at its condition again."""
+        """Wake all waiters."""
         waiters, self._waiters = self._waiters, []
         for waiter in waiters:
             if not waiter.done():
@@ -53,9 +53,9 @@ class Changes:
 
 
 class LoopbackServer:
-    """An aiohttp server on 127.0.0.1 that can stop and come back on the same port.
+    """An aiohttp server on 127.0.0.1 that can be restarted on the same port.
 
-    Handlers are cancelled when their client goes away, so a killed bot leaves nothing waiting.
+    Handlers are cancelled when their client disconnects, so a killed bot leaves none waiting.
     """
 
     def __init__(self, port: int = 0) -> None:
@@ -68,7 +68,7 @@ class LoopbackServer:
         raise NotImplementedError
 
     def failure(self, what: str, timeout: float) -> str:
-        """What to say when it was waited in vain."""
+        """Return the message for a condition that did not become true in time."""
         raise NotImplementedError
 
     async def wait_for(
@@ -77,17 +77,17 @@ class LoopbackServer:
         timeout: float = 10,
         what: str = "the expected condition",
     ) -> None:
-        """Return once the predicate, looked at after every change, is true.
+        """Return once the predicate, evaluated after every change, is true.
 
         Raises:
-            AssertionError: With `what` and the last calls, after `timeout` seconds.
+            AssertionError: After `timeout` seconds, with the text of `failure`.
         """
         await self.changes.until(
             lambda: bool(predicate()), timeout, lambda: self.failure(what, timeout)
         )
 
     async def start(self) -> None:
-        """Listen; with port 0 the port is chosen once and kept over restarts."""
+        """Listen; with port 0 the port is chosen once and kept across restarts."""
         app = web.Application(client_max_size=MAX_BODY_BYTES)
         app.add_routes(self.routes())
         self._runner = web.AppRunner(
@@ -98,7 +98,7 @@ class LoopbackServer:
         self.port = int(self._runner.addresses[0][1])
 
     async def stop(self) -> None:
-        """Close the listener and every connection at once; the state stays."""
+        """Close the listener and all connections immediately; the state is kept."""
         runner, self._runner = self._runner, None
         if runner is None:
             return
@@ -108,7 +108,7 @@ class LoopbackServer:
         await runner.cleanup()
 
     def cut(self) -> None:
-        """Close every connection at once; the listener stays."""
+        """Close all connections immediately, but not the listener."""
         assert self._runner is not None
         self._cut(self._runner)
 
@@ -126,18 +126,18 @@ class LoopbackServer:
 
 
 async def wait_for_client_to_leave() -> NoReturn:
-    """Answer nothing; ends by cancellation, when the client or the server closes."""
+    """Never answer; ends by cancellation when the client or the server closes."""
     await asyncio.get_running_loop().create_future()
     raise AssertionError("nobody resolves this future")
 
 
 async def drop_connection(request: web.Request) -> NoReturn:
-    """Close the request's connection abruptly, with nothing more written to it."""
+    """Abort the request's connection without writing anything more."""
     if request.transport is not None:
         request.transport.abort()
     await wait_for_client_to_leave()
 
 
 def is_integer(value: Any) -> TypeGuard[int]:
-    """Tell whether the value is an int and not a bool."""
+    """Return True if the value is an int and not a bool."""
     return isinstance(value, int) and not isinstance(value, bool)

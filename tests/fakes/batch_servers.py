@@ -15,7 +15,7 @@ from aiohttp import web
 from tests.fakes import LoopbackServer
 
 Json = dict[str, Any]
-# What becomes of one request of a batch.
+# Outcome of one request of a batch.
 Fault = Literal[
     "ok",
     "missing",
@@ -28,14 +28,14 @@ Fault = Literal[
     "empty",
     "swapped",
 ]
-# What a whole batch ends as.
+# Final state of a whole batch.
 Ending = Literal["completed", "failed", "expired", "cancelled"]
 FOREIGN = "00000000-0000-4000-8000-000000000000"
 
 
 @dataclass
 class Batch:
-    """What the server keeps of a batch."""
+    """A batch on the server."""
 
     id: str
     requests: list[tuple[str, Json]]
@@ -47,15 +47,15 @@ class Batch:
 
 
 class BatchServer(LoopbackServer):
-    """What the three have in common.
+    """Common part of the batch APIs of all providers.
 
     Attributes:
-        reply: What a model answers to the words of a request: the arguments of the call.
-        fault_of: What becomes of a request, by its words.
-        batches: By their ids, oldest first; deleted ones are gone.
-        submitted: How many batches were ever made.
-        failures: ``(method, part of the path, status, is_done)`` of calls that are to fail, each
-            once; ``is_done``: after it was done all the same.
+        reply: Returns the arguments of the model's tool call for a request's text.
+        fault_of: Returns the outcome of a request for its text.
+        batches: Batches that were not deleted, by id, oldest first.
+        submitted: Number of batches ever created.
+        failures: ``(method, part of the path, status, is_done)`` of calls that fail, each once;
+            with ``is_done`` the call has its effect nevertheless.
     """
 
     def __init__(self, seed: int = 0) -> None:
@@ -72,7 +72,7 @@ class BatchServer(LoopbackServer):
         return f"no {what} within {timeout} s; batches: {list(self.batches)}"
 
     def handler(self, function: Callable[[web.Request], Any]) -> Callable[[web.Request], Any]:
-        """Fail when the script says so."""
+        """Wrap a handler so that it fails as ``failures`` demands."""
 
         async def handle(request: web.Request) -> web.StreamResponse:
             self.calls.append((request.method, request.path))
@@ -90,23 +90,23 @@ class BatchServer(LoopbackServer):
         return handle
 
     def error(self, status: int) -> Json:
-        """The body of an error."""
+        """Return the body of an error response."""
         raise NotImplementedError
 
     def words_of(self, payload: Json) -> str:
-        """What a request asks."""
+        """Return the last message of a request."""
         raise NotImplementedError
 
     def success(self, custom_id: str, reply: Json | str) -> Json:
-        """A result, in the wire format."""
+        """Return a successful result in the wire format."""
         raise NotImplementedError
 
     def problem(self, custom_id: str, kind: str) -> Json:
-        """A failed result, in the wire format."""
+        """Return a failed result in the wire format."""
         raise NotImplementedError
 
     def add(self, requests: list[tuple[str, Json]], label: str = "") -> Batch:
-        """Take a batch."""
+        """Accept a batch."""
         self.submitted += 1
         batch = Batch(self.new_id(), requests, datetime.now(UTC), label)
         self.batches[batch.id] = batch
@@ -116,7 +116,7 @@ class BatchServer(LoopbackServer):
         return f"batch_{self.submitted}"
 
     def finish(self, batch: Batch | None = None, ending: Ending = "completed") -> None:
-        """End a batch (by default every one that runs), with the results that its faults leave."""
+        """End a batch (by default all running ones) with the results that its faults produce."""
         running = [entry for entry in self.batches.values() if entry.ending is None]
         for entry in [batch] if batch else running:
             done = entry.requests
@@ -128,12 +128,12 @@ class BatchServer(LoopbackServer):
             self.on_finished(entry)
 
     def on_finished(self, batch: Batch) -> None:
-        """Where results go when they are not kept with the batch."""
+        """Hook for providers that do not keep results with the batch."""
 
     def holds(self, text: str) -> bool:
-        """Whether anything that is left on the server holds a text."""
-        kept = [(batch.requests, batch.results) for batch in self.batches.values()]
-        return text in json.dumps(kept, ensure_ascii=False)
+        """Return True if anything stored on the server contains a text."""
+        stored = [(batch.requests, batch.results) for batch in self.batches.values()]
+        return text in json.dumps(stored, ensure_ascii=False)
 
     def _results(self, requests: list[tuple[str, Json]]) -> Iterator[Json]:
         for custom_id, payload in requests:

@@ -1,4 +1,4 @@
-"""Files that people send: real ones, made on the spot, and the pieces that hostile ones are of."""
+"""Builders of the files that users send, and of the parts of hostile ones."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ Rows = Sequence[Sequence[object]]
 
 
 def word_file(paragraphs: Iterable[str], table: Rows = ()) -> bytes:
-    """What Word saves: a heading, paragraphs, and a table."""
+    """Return a Word file with a heading, paragraphs and a table."""
     document = docx.Document()
     for number, text in enumerate(paragraphs):
         document.add_paragraph(text, style="Heading 1" if not number else None)
     if table:
-        made = document.add_table(len(table), len(table[0]))
-        for cells, values in zip(made.rows, table, strict=True):
+        word_table = document.add_table(len(table), len(table[0]))
+        for cells, values in zip(word_table.rows, table, strict=True):
             for cell, value in zip(cells.cells, values, strict=True):
                 cell.text = str(value)
     return saved(document.save)
 
 
 def excel_file(sheets: Mapping[str, Rows]) -> bytes:
-    """What Excel saves; a text that begins with ``=`` is a formula that came to 42."""
+    """Return an Excel file; a text that begins with ``=`` is a formula with the result 42."""
     buffer = io.BytesIO()
     with xlsxwriter.Workbook(buffer, {"default_date_format": "yyyy-mm-dd"}) as book:
         for name, rows in sheets.items():
@@ -47,7 +47,7 @@ def excel_file(sheets: Mapping[str, Rows]) -> bytes:
 
 
 def slides_file(slides: Sequence[Sequence[str]], notes: Mapping[int, str] | None = None) -> bytes:
-    """A presentation of those parts alone that hold text; ``notes`` by a slide's number."""
+    """Return a presentation of the parts with text only; ``notes`` are by slide number."""
     files = {"ppt/presentation.xml": "<presentation/>"}
     for number, texts in enumerate(slides, 1):
         files[f"ppt/slides/slide{number}.xml"] = drawing(texts)
@@ -66,7 +66,7 @@ def drawing(texts: Iterable[str]) -> str:
 
 
 def word_xml(body: str, before: str = "") -> str:
-    """The main part of a Word file; ``before`` stands before its first tag."""
+    """Return the main part of a Word file; ``before`` precedes its first tag."""
     namespaces = (
         f'xmlns:w="{WORD}" xmlns:mc="http://schemas.openxmlformats.org/markup-compatibility/2006"'
     )
@@ -81,12 +81,12 @@ def word_paragraph(text: str) -> str:
 
 
 def raw_word_file(document: str | bytes, more: Mapping[str, str | bytes] | None = None) -> bytes:
-    """A Word file of one part, as it is, and whatever else."""
+    """Return a Word file with this main part, unescaped, and additional parts."""
     return office_file({"word/document.xml": document, **(more or {})})
 
 
 def raw_excel_file(rows: str, before: str = "", workbook: str | None = None) -> bytes:
-    """An Excel file whose one sheet has these rows in XML."""
+    """Return an Excel file whose only sheet has these rows in XML."""
     main = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
     relations = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
     kinds = "http://schemas.openxmlformats.org/package/2006/relationships"
@@ -110,30 +110,30 @@ def cell(place: str, value: object, row: int = 1) -> str:
 
 
 def office_file(files: Mapping[str, str | bytes]) -> bytes:
-    """An archive with what every Office file has."""
+    """Return an archive with these files and the part that every Office file has."""
     return archive({"[Content_Types].xml": PLAIN_TYPES, **files})
 
 
 def archive(files: Mapping[str, str | bytes], method: int = zipfile.ZIP_DEFLATED) -> bytes:
     buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", method) as made:
+    with zipfile.ZipFile(buffer, "w", method) as target:
         for name, content in files.items():
-            made.writestr(name, content)
+            target.writestr(name, content)
     return buffer.getvalue()
 
 
 def patched(packed: bytes, at: int, change: bytes, *, is_local: bool = False) -> bytes:
-    """An archive with ``change`` at an offset of every directory entry, or every local header."""
+    """Overwrite bytes at an offset of every directory entry, or of every local header."""
     mark = b"PK\x03\x04" if is_local else b"PK\x01\x02"
-    result, place = bytearray(packed), packed.find(mark)
-    while place >= 0:
-        result[place + at : place + at + len(change)] = change
-        place = packed.find(mark, place + 4)
+    result, position = bytearray(packed), packed.find(mark)
+    while position >= 0:
+        result[position + at : position + at + len(change)] = change
+        position = packed.find(mark, position + 4)
     return bytes(result)
 
 
 def overlapping_archive(names: Sequence[str], content: bytes) -> bytes:
-    """An archive all of whose entries are the same bytes."""
+    """Return an archive in which all entries share the same bytes."""
     packer = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS)
     body = packer.compress(content) + packer.flush()
     sizes = struct.pack("<III", zlib.crc32(content), len(body), len(content))
@@ -153,12 +153,12 @@ def overlapping_archive(names: Sequence[str], content: bytes) -> bytes:
 def pdf_file(
     pages: Sequence[Sequence[str]], catalog: str = "", more: Sequence[bytes] = ()
 ) -> bytes:
-    """A PDF whose pages have these lines.
+    """Return a PDF whose pages have these lines.
 
     Args:
-        pages: Lines of each.
-        catalog: More entries of the catalogue.
-        more: More objects; the first has number 6.
+        pages: Lines of each page.
+        catalog: Additional entries of the catalogue.
+        more: Additional objects; the first has number 6.
     """
     first = 6 + len(more)
     numbers = [first + 2 * index for index in range(len(pages))]
@@ -191,8 +191,10 @@ def pdf_page(content: int) -> bytes:
 
 
 def pdf_lines(lines: Iterable[str]) -> bytes:
-    shown = b" T* ".join(b"<%s> Tj" % line.encode("utf-16-be").hex().encode() for line in lines)
-    return b"BT /F 11 Tf 50 800 Td 14 TL " + shown + b" ET"
+    operators = b" T* ".join(
+        b"<%s> Tj" % line.encode("utf-16-be").hex().encode() for line in lines
+    )
+    return b"BT /F 11 Tf 50 800 Td 14 TL " + operators + b" ET"
 
 
 def pdf_stream(content: bytes, entries: bytes = b"", *, packed: bool = False) -> bytes:
@@ -203,12 +205,12 @@ def pdf_stream(content: bytes, entries: bytes = b"", *, packed: bool = False) ->
 
 
 def pdf_of(objects: Sequence[bytes], trailer: bytes = b"") -> bytes:
-    """A PDF of these objects, the first of which is its catalogue."""
-    result, places = b"%PDF-1.7\n", []
+    """Return a PDF of these objects; the first is the catalogue."""
+    result, offsets = b"%PDF-1.7\n", []
     for number, content in enumerate(objects, 1):
-        places.append(len(result))
+        offsets.append(len(result))
         result += b"%d 0 obj\n" % number + content + b"\nendobj\n"
-    table = b"".join(b"%010d 00000 n \n" % place for place in places)
+    table = b"".join(b"%010d 00000 n \n" % offset for offset in offsets)
     return (
         result + b"xref\n0 %d\n0000000000 65535 f \n" % (len(objects) + 1) + table
         + b"trailer\n<< /Size %d /Root 1 0 R %s >>\n" % (len(objects) + 1, trailer)
@@ -217,7 +219,7 @@ def pdf_of(objects: Sequence[bytes], trailer: bytes = b"") -> bytes:
 
 
 def scanned_pdf() -> bytes:
-    """A PDF whose page is a picture."""
+    """Return a PDF whose only page is a picture."""
     picture = pdf_stream(
         b"\0" * 12,
         b"/Type /XObject /Subtype /Image /Width 2 /Height 2 /BitsPerComponent 8 "
@@ -233,7 +235,7 @@ def scanned_pdf() -> bytes:
 
 
 def locked_pdf(plain: bytes, algorithm: str, *, is_open: bool = False) -> bytes:
-    """A PDF with a password: to open it, or, with ``is_open``, only to change it."""
+    """Return a PDF with a password for opening or, with ``is_open``, only for changing it."""
     writer = pypdf.PdfWriter(clone_from=io.BytesIO(plain))
     password = "" if is_open else "opens it"
     writer.encrypt(user_password=password, owner_password="changes it", algorithm=algorithm)
@@ -241,7 +243,7 @@ def locked_pdf(plain: bytes, algorithm: str, *, is_open: bool = False) -> bytes:
 
 
 def locked_office_file() -> bytes:
-    """The beginning of what Office saves with a password: an OLE file with these two streams."""
+    """Return the start of an encrypted Office file: OLE with the two streams of such files."""
     head = (
         b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\0" * 16 + struct.pack("<HHHH", 62, 3, 0xFFFE, 9)
     )
@@ -252,7 +254,7 @@ def locked_office_file() -> bytes:
 
 
 def saved(save: Callable[[io.BytesIO], object]) -> bytes:
-    """What a function writes into the file that it is given."""
+    """Return the bytes that a function writes to its file argument."""
     buffer = io.BytesIO()
     save(buffer)
     return buffer.getvalue()

@@ -1,6 +1,6 @@
-"""An MCP server on the official SDK: on stdin and stdout, or at [PORT [TRANSPORT]].
+"""A well-behaved MCP server on the official SDK: on stdio, or at [PORT [TRANSPORT]].
 
-The transport ``resumable`` is streamable-http whose events have ids.
+The transport ``resumable`` is streamable-http with event ids.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from mcp.types import EmbeddedResource, TextResourceContents
 
 
 class Store(EventStore):
-    """It numbers events, and has none to tell again."""
+    """Event store that numbers events and replays none."""
 
     async def store_event(self, stream_id: str, message: Any) -> str:
         return os.urandom(4).hex()

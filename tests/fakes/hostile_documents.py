@@ -1,4 +1,4 @@
-"""Files that are broken or mean harm: by kind, each with a name for it. More than 50 of a kind."""
+"""Broken and malicious files by kind and name, more than 50 of each kind."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ QUADRATIC = f'<!DOCTYPE x [<!ENTITY a "{"ha" * 50_000}">]>'
 
 
 def hostile_files(secret: str) -> dict[str, Files]:
-    """Hostile files by kind. Those that can name a file name ``secret``."""
+    """Return hostile files by kind; those that can reference a file reference ``secret``."""
     return {
         "pdf": pdf_files(),
         "docx": word_files(secret),
@@ -57,13 +57,13 @@ def hostile_files(secret: str) -> dict[str, Files]:
 
 
 def damaged(whole: bytes, *, cuts: int = 10, flips: int = 10) -> Files:
-    """A file cut off at many places, with bytes changed, and with a piece in the middle gone."""
+    """Return damaged copies of a file: truncated, with changed bytes, without its middle."""
     files = {f"cut at {n}/{cuts}": whole[: len(whole) * n // cuts] for n in range(cuts)}
     files["without its last byte"] = whole[:-1]
     for seed in range(flips):
-        chance, bytes_ = random.Random(seed), bytearray(whole)
+        rng, bytes_ = random.Random(seed), bytearray(whole)
         for _ in range(1 + seed * 3):
-            bytes_[chance.randrange(len(bytes_))] = chance.randrange(256)
+            bytes_[rng.randrange(len(bytes_))] = rng.randrange(256)
         files[f"flipped with seed {seed}"] = bytes(bytes_)
     third = len(whole) // 3
     files["without its middle"] = whole[:third] + whole[2 * third :]
@@ -74,7 +74,7 @@ def damaged(whole: bytes, *, cuts: int = 10, flips: int = 10) -> Files:
 
 
 def pdf_files() -> Files:
-    """PDFs that break, run, or go round in circles."""
+    """Return PDFs that are broken, active or cyclic."""
     whole = pdf_file([["Договор", "Їжак"], ["Second page"]])
     catalogue, pages = (
         b"<< /Type /Catalog /Pages 2 0 R >>",
@@ -163,7 +163,7 @@ def pdf_files() -> Files:
 
 
 def word_files(secret: str) -> Files:
-    """Word's and PowerPoint's files."""
+    """Return hostile Word and PowerPoint files."""
     whole = word_file(["Договор аренды", "Їжак і ґанок"], [["a", "b"], ["c", "d"]])
     slides = slides_file([["Слайд"], ["Другий"]])
     text = word_paragraph("text")
@@ -225,7 +225,7 @@ def word_files(secret: str) -> Files:
 
 
 def excel_files(secret: str) -> Files:
-    """Excel's files."""
+    """Return hostile Excel files."""
     whole = excel_file({"Лист": [["Сумма", 1.5], ["Їжак", "=1+1"]], "Другий": [["x"]]})
     entity = f'<!DOCTYPE x [<!ENTITY x SYSTEM "file://{secret}">]>'
     text = '<row r="1"><c r="A1" t="inlineStr"><is><t>{}</t></is></c></row>'
@@ -281,8 +281,8 @@ def excel_files(secret: str) -> Files:
 
 
 def text_files(secret: str) -> Files:
-    """Texts, tables and pages, and what is named so but is none."""
-    chance = random.Random(6)
+    """Return hostile texts, tables and web pages, and binary files under such names."""
+    rng = random.Random(6)
     page = "<!doctype html><title>т</title><p>Їжак<table><tr><td>1<td>2</table>".encode()
     laughs = f"<svg>&a11;{secret}</svg>"
     return damaged(page, cuts=3, flips=4) | {
@@ -298,11 +298,11 @@ def text_files(secret: str) -> Files:
         "overlong UTF-8": b"\xc0\x80\xe0\x80\xaf text " * 50,
         "NUL between": b"a\0b\0\0c text of some length" * 30,
         "coloured": b"\x1b[31mred\x1b[0m\n" * 1000,
-        "random": chance.randbytes(50_000),
-        "a picture": b"\x89PNG\r\n\x1a\n" + chance.randbytes(5000),
-        "a photo": b"\xff\xd8\xff\xe0" + chance.randbytes(5000),
-        "a program": b"\x7fELF\x02\x01\x01" + chance.randbytes(5000),
-        "music": b"ID3\x04" + chance.randbytes(5000),
+        "random": rng.randbytes(50_000),
+        "a picture": b"\x89PNG\r\n\x1a\n" + rng.randbytes(5000),
+        "a photo": b"\xff\xd8\xff\xe0" + rng.randbytes(5000),
+        "a program": b"\x7fELF\x02\x01\x01" + rng.randbytes(5000),
+        "music": b"ID3\x04" + rng.randbytes(5000),
         "rich text": b"{\\rtf1\\ansi text}",
         "packed": gzip.compress(b"text" * 1000),
         "a million columns": b",".join([b"1"] * 1_000_000),
@@ -335,7 +335,7 @@ def text_files(secret: str) -> Files:
 
 
 def archives() -> Files:
-    """Archives: bombs, liars, and those that are no Office file."""
+    """Return archives: bombs, ones with wrong headers, and ones that are no Office file."""
     word = word_file(["text"])
     text = word_xml(word_paragraph("text"))
     stored = archive({"a.txt": "text"}, zipfile.ZIP_STORED)

@@ -1,4 +1,4 @@
-"""``initData`` as Telegram hands it to a page: who opened it, signed with the bot's token."""
+"""``initData`` as Telegram passes it to a web app: the user, signed with the bot's token."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from urllib.parse import quote, unquote
 def signed(
     token: str, user_id: int, moment: datetime, *, language_code: str = "ru", **fields: str
 ) -> str:
-    """Somebody opens the page of the bot of ``token``; ``fields`` go beside or instead."""
+    """Return the signed initData of a user; ``fields`` add to or replace the usual ones."""
     user = {
         "id": user_id, "first_name": "Аня 😀", "last_name": "", "language_code": language_code,
         "allows_write_to_pm": True, "photo_url": "https://t.me/i/userpic/320/x.svg",
@@ -30,7 +30,7 @@ def signed(
 
 
 def sign(raw: Mapping[str, str], token: str) -> str:
-    """The sum of percent-encoded fields."""
-    told = "\n".join(f"{name}={unquote(value)}" for name, value in sorted(raw.items()))
+    """Return the signature of percent-encoded fields."""
+    check_string = "\n".join(f"{name}={unquote(value)}" for name, value in sorted(raw.items()))
     key = hmac.new(b"WebAppData", token.encode(), hashlib.sha256).digest()
-    return hmac.new(key, told.encode(), hashlib.sha256).hexdigest()
+    return hmac.new(key, check_string.encode(), hashlib.sha256).hexdigest()

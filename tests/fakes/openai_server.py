@@ -27,9 +27,9 @@ Json = dict[str, Any]
 
 DEFAULT_DIMENSION = 256
 TOKEN_CHARACTERS = 4
-"""Characters a token, for usage numbers that a reply does not set."""
+"""Characters per token, for usage numbers that a reply does not set."""
 
-# The label of a message, and the marks that say whose words it holds.
+# The time label of a message, and the marks of its author.
 _TIME_PREFIX = re.compile(
     r"^\[Текущее время: \d{4}-\d{2}-\d{2} \d{2}:\d{2}\] "
     r"(?:\[(?:пишет|пише|written by|в ответ на|у відповідь на|in reply to)\b[^\]\n]*\] )*",
@@ -56,9 +56,9 @@ class ChatRequest:
 
     @property
     def last_user_text(self) -> str:
-        """What the user wrote last, without the prefix that tells the time.
+        """Last text of the user, without its time label.
 
-        Messages that came together stand in one, each behind its own prefix.
+        Messages that arrived together are joined into one, each after its own label.
         """
         for message in reversed(self.messages):
             if message.get("role") == "user":
@@ -67,7 +67,7 @@ class ChatRequest:
 
     @property
     def system_text(self) -> str:
-        """The texts of all system messages, joined by newlines."""
+        """Texts of all system messages, joined by newlines."""
         roles = {"system", "developer"}
         texts = [text_of(m.get("content")) for m in self.messages if m.get("role") in roles]
         return "\n".join(texts)
@@ -75,14 +75,14 @@ class ChatRequest:
 
 @dataclass(frozen=True)
 class Raw:
-    """An HTTP response byte by byte, for what no library would send.
+    """A literal HTTP response, for responses that no library would send.
 
     Attributes:
-        body: What follows the headers.
-        status: The number and the words of the first line.
-        headers: Content-Length is added unless it is here, or Transfer-Encoding is.
-        before: What is sent before the first line: a 1xx response.
-        abort: Cut the connection after it instead of closing it.
+        body: Bytes after the headers.
+        status: Status code and reason of the first line.
+        headers: Content-Length is added unless it or Transfer-Encoding is among them.
+        before: Bytes before the first line, such as a 1xx response.
+        abort: Abort the connection afterwards instead of closing it.
     """
 
     body: bytes = b""
@@ -92,7 +92,7 @@ class Raw:
     abort: bool = False
 
     def encoded(self) -> bytes:
-        """The response as it goes over the line."""
+        """Return the bytes of the response."""
         names = {name.lower() for name, _ in self.headers}
         headers = [*self.headers, ("Connection", "close")]
         if not names & {"content-length", "transfer-encoding"}:
@@ -103,7 +103,7 @@ class Raw:
 
 @dataclass
 class Reply:
-    """What the model answers, and how badly.
+    """An answer of the model, with its faults.
 
     Attributes:
         text: The answer.
@@ -114,10 +114,10 @@ class Reply:
         status: HTTP status; anything but 200 is sent as an OpenAI error.
         error: The error's message, or its whole object.
         headers: Extra response headers, such as Retry-After.
-        cut_after_chunks: Drop the connection after so many chunks.
+        cut_after_chunks: Number of chunks after which the connection is dropped.
         hang: Never answer.
-        prompt_tokens: For usage; None estimates it from the text, as for completion_tokens.
-        raw: Sent as it stands, instead of everything else.
+        prompt_tokens: For usage; None estimates it from the text, as with completion_tokens.
+        raw: Sent literally instead of everything else.
         gate: The answer pauses after `gate_after_chunks` chunks until this is set.
     """
 
@@ -146,7 +146,7 @@ class Reply:
 
 
 def call_text(name: str, form: str = "json", /, **arguments: Any) -> str:
-    """A tool call as small models write it: in a block (``json``), bare, or in ``<tool_call>``."""
+    """Return a tool call as small models write it: fenced (``json``), bare or in a tag."""
     key = "parameters" if form == "bare" else "arguments"
     call = json.dumps({"name": name, key: arguments}, ensure_ascii=False)
     forms = {"json": f"```json\n{call}\n```", "bare": call}
@@ -154,31 +154,31 @@ def call_text(name: str, form: str = "json", /, **arguments: Any) -> str:
 
 
 def echo(request: ChatRequest) -> Reply:
-    """Answer with the user's own words."""
+    """Repeat the user's text."""
     return Reply(text=f"эхо: {request.last_user_text}")
 
 
 class FakeOpenAI(LoopbackServer):
-    """The model's server.
+    """Server of an OpenAI-compatible model.
 
     Attributes:
-        reply: Builds the answer when nothing is queued; a plain string is a text.
+        reply: Builds the answer when the queue is empty; a plain string is a text.
         api_key: When set, other keys get 401.
-        requests: Every chat request, unless `keep_requests` is off.
-        keeps_connections: Whether a streamed answer leaves its connection open.
-        peers: The connections over which chat requests came, by the port at the other end.
-        request_count: Chat requests so far, counted always.
-        read_ahead: Requests for one token, which only have a prompt read; they are answered at
-            once, count for nothing else, and take nothing that is queued.
-        active: Chat requests being answered now.
-        waiting_at_gate: Answers that wait for their gate now.
-        abandoned: Answers that their client left or the server's stop cut.
+        requests: All chat requests, unless `keep_requests` is off.
+        keeps_connections: True to keep the connection open after a streamed answer.
+        peers: Remote ports of the connections that chat requests used.
+        request_count: Number of chat requests, even when they are not kept.
+        read_ahead: Requests for one token, which only warm the prompt cache; they are answered
+            immediately, are not counted, and take nothing from the queue.
+        active: Number of chat requests being answered.
+        waiting_at_gate: Number of answers waiting for their gate.
+        abandoned: Number of answers that the client or a stop of the server cut off.
         embedding_requests: The inputs of each embeddings request.
-        embeddings_error: When set, what every embeddings request is answered.
-        spoil_embeddings: When set, makes what is sent of a right reply to these texts; a string
-            is sent as it is, anything else as JSON.
-        takes_queued: Which requests are answered with what is queued; all are by default.
-        kills: When it accepts a request's body, the process that sent it is killed.
+        embeddings_error: When set, the answer to every embeddings request.
+        spoil_embeddings: When set, maps a correct reply and its texts to what is sent; a string
+            is sent literally, anything else as JSON.
+        takes_queued: Predicate of the requests that take queued replies; by default all.
+        kills: When it returns True for a request's body, the sending process is killed.
     """
 
     def __init__(
@@ -197,9 +197,9 @@ class FakeOpenAI(LoopbackServer):
         self.models = ["fake-model"]
         self.active = 0
         self.abandoned = 0
-        self._forget(reply)
+        self._reset(reply)
 
-    def _forget(self, reply: Callable[[ChatRequest], Reply | str]) -> None:
+    def _reset(self, reply: Callable[[ChatRequest], Reply | str]) -> None:
         self.reply = reply
         self.requests: list[ChatRequest] = []
         self.keeps_connections = False
@@ -217,19 +217,18 @@ class FakeOpenAI(LoopbackServer):
         self._queued: deque[Reply] = deque()
 
     async def renew(self) -> None:
-        """Cut what is under way, and be as new."""
+        """Abort active requests and reset all state."""
         self.cut()
         await self.wait_for(lambda: not self.active)
         self.abandoned = 0
-        self._forget(echo)
+        self._reset(echo)
 
     @property
     def url(self) -> str:
-        """The base URL for clients; it ends with /v1."""
+        """Base URL for clients, ending with /v1."""
         return f"http://127.0.0.1:{self.port}/v1"
 
     def routes(self) -> list[web.RouteDef]:
-        """Serve the endpoints."""
         return [
             web.post("/v1/chat/completions", self._chat),
             web.post("/v1/embeddings", self._embeddings),
@@ -238,11 +237,11 @@ class FakeOpenAI(LoopbackServer):
         ]
 
     def queue(self, *replies: Reply | str) -> None:
-        """Answer the next requests with these, in order, before `reply` is asked."""
+        """Answer the next requests with these replies, in order, before using `reply`."""
         self._queued.extend(as_reply(reply) for reply in replies)
 
     async def wait_requests(self, count: int, timeout: float = 10) -> list[ChatRequest]:
-        """Return the requests once at least `count` chat requests have come."""
+        """Return the requests once at least `count` chat requests have arrived."""
         await self.wait_for(lambda: self.request_count >= count, timeout, f"{count} request(s)")
         return list(self.requests)
 
@@ -320,7 +319,7 @@ class FakeOpenAI(LoopbackServer):
     ) -> web.StreamResponse:
         response = web.StreamResponse(headers=reply.headers)
         if not self.keeps_connections:
-            response.force_close()  # as after embeddings: nobody closes the client of a model
+            response.force_close()  # as after embeddings: no one closes the client of a model
         response.content_type = "text/event-stream"
         await response.prepare(request)
         await response.write(event(chunk(chat, {"role": "assistant", "content": ""})))
@@ -383,11 +382,11 @@ class FakeOpenAI(LoopbackServer):
             reply = self.spoil_embeddings(reply, inputs)
         text = reply if isinstance(reply, str) else json.dumps(reply)
         response = web.Response(text=text, content_type="application/json")
-        response.force_close()  # the embedder, which nobody closes, keeps no open socket
+        response.force_close()  # no one closes the embedder, so leave it no open socket
         return response
 
     async def _transcriptions(self, request: web.Request) -> web.StreamResponse:
-        """What is said in a sound: the bytes of the file as text, so that a test can speak."""
+        """Transcribe a file to its bytes decoded as text, so that a test controls the result."""
         form = await request.post()
         sound = form["file"]
         assert isinstance(sound, web.FileField)
@@ -409,14 +408,14 @@ class FakeOpenAI(LoopbackServer):
         return web.json_response({"object": "list", "data": data})
 
     def _check_key(self, request: web.Request) -> web.Response | None:
-        given = request.headers.get("Authorization")
-        if self.api_key is None or given == f"Bearer {self.api_key}":
+        authorization = request.headers.get("Authorization")
+        if self.api_key is None or authorization == f"Bearer {self.api_key}":
             return None
         return error_response(Reply(status=401, error="Incorrect API key provided"))
 
 
 def kill_sender(request: web.Request) -> None:
-    """SIGKILL to the process at the other end of the connection."""
+    """Send SIGKILL to the process at the other end of the connection."""
     peer = request.transport.get_extra_info("peername")[1] if request.transport else None
     for connection in psutil.net_connections("tcp"):
         if connection.laddr and connection.laddr.port == peer and connection.pid:
@@ -426,24 +425,24 @@ def kill_sender(request: web.Request) -> None:
 
 
 async def send_raw(request: web.Request, raw: Raw) -> NoReturn:
-    """Write a response to the bare connection, and end it."""
+    """Write a literal response to the connection and close it."""
     transport = request.transport
     assert transport is not None
     transport.write(raw.encoded())
     if not raw.abort:
-        transport.close()  # when everything is written
+        transport.close()  # after everything is written
         await wait_for_client_to_leave()
-    transport.write_eof()  # a cut in mid-body: the other side sees the end too early
+    transport.write_eof()  # truncates the body: the client sees a premature end
     await drop_connection(request)
 
 
 def as_reply(reply: Reply | str) -> Reply:
-    """Return a reply; a string is its text."""
+    """Convert a string to a reply with this text."""
     return Reply(text=reply) if isinstance(reply, str) else reply
 
 
 def parse_chat(body: Json) -> ChatRequest:
-    """Read the body of a chat request."""
+    """Parse the body of a chat request."""
     return ChatRequest(
         model=body.get("model", ""),
         messages=body.get("messages", []),
@@ -455,7 +454,7 @@ def parse_chat(body: Json) -> ChatRequest:
 
 
 def text_of(content: Any) -> str:
-    """Return a message content's text, be it a string or a list of parts."""
+    """Return the text of a message's content, which is a string or a list of parts."""
     if isinstance(content, list):
         return "".join(part.get("text", "") for part in content if isinstance(part, dict))
     return content or ""
@@ -475,7 +474,7 @@ def error_response(reply: Reply) -> web.Response:
 
 
 def completion(chat: ChatRequest, reply: Reply) -> Json:
-    """Build the answer to a request without streaming."""
+    """Build the response to a request without streaming."""
     message: Json = {"role": "assistant", "content": reply.text or None, "refusal": None}
     if reply.tool_calls:
         message["tool_calls"] = [
@@ -496,7 +495,7 @@ def completion(chat: ChatRequest, reply: Reply) -> Json:
 
 
 def chunk(chat: ChatRequest, delta: Json | None, finish: str | None = None) -> Json:
-    """Build a streamed chunk; without a delta it has no choices, as the usage chunk."""
+    """Build a streamed chunk; without a delta it has no choices, like the usage chunk."""
     choices = [] if delta is None else [{"index": 0, "delta": delta, "finish_reason": finish}]
     return {
         "id": "chatcmpl-fake",
@@ -529,18 +528,16 @@ def pieces(text: str, size: int) -> Iterator[str]:
 
 
 def tool_call(index: int, name: str, arguments: str) -> Json:
-    """Build one tool call."""
     function = {"name": name, "arguments": arguments}
     return {"id": f"call_{index}_{name}", "type": "function", "function": function}
 
 
 def finish_reason(reply: Reply) -> str:
-    """Return why the answer ended."""
     return reply.finish_reason or ("tool_calls" if reply.tool_calls else "stop")
 
 
 def usage(chat: ChatRequest, reply: Reply) -> Json:
-    """Return the numbers of tokens."""
+    """Return the token counts of a request and its answer."""
     prompt = reply.prompt_tokens
     if prompt is None:
         prompt = sum(count_tokens(text_of(m.get("content"))) for m in chat.messages)
@@ -556,12 +553,11 @@ def usage(chat: ChatRequest, reply: Reply) -> Json:
 
 
 def count_tokens(text: str) -> int:
-    """Estimate the number of tokens."""
     return max(1, len(text) // TOKEN_CHARACTERS)
 
 
 def texts_to_embed(value: Any) -> list[str]:
-    """Return the inputs as texts; lists of token numbers become their spelling."""
+    """Return the inputs as texts; lists of token ids become space-separated numbers."""
     if isinstance(value, str):
         return [value]
     if value and isinstance(value[0], int):
@@ -570,7 +566,7 @@ def texts_to_embed(value: Any) -> list[str]:
 
 
 def embed(text: str, dimension: int) -> list[float]:
-    """Return a unit vector: every word adds its hash, so shared words bring texts closer."""
+    """Return a unit vector of hashed words, so that texts with common words are similar."""
     vector = [0.0] * dimension
     for word in _WORD.findall(text.casefold()) or [text]:
         digest = hashlib.blake2b(word.encode(), digest_size=16).digest()

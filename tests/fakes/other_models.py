@@ -1,4 +1,4 @@
-"""Loopback servers that speak as Anthropic's and Google's do: streams, tools, caches, errors."""
+"""Loopback chat APIs of Anthropic and Google: streams, tools, caches, errors."""
 
 from __future__ import annotations
 
@@ -18,19 +18,20 @@ Json = dict[str, Any]
 
 
 class FakeOtherModels(LoopbackServer):
-    """Answers every message with ``text``, or with what is queued.
+    """Server of both APIs; answers with queued replies, else with ``reply``.
 
     Attributes:
-        reply: Builds the answer when nothing is queued, from the body of a request.
-        requests: The bodies of what was asked.
-        keys: The keys that came with them.
-        billed: What the prompts cost by the provider's rules.
-        anthropic_cache: Anthropic's cache.
-        google_cache: Google's; ``cache_status`` answers what creates contents when it is no 200.
+        reply: Builds the answer from a request's body when the queue is empty.
+        requests: Bodies of the requests.
+        keys: API keys of the requests.
+        billed: Costs of the prompts by the provider's rules.
+        anthropic_cache: Anthropic's prompt cache.
+        google_cache: Google's prompt cache; creating contents fails with ``cache_status`` unless
+            that is 200.
     """
 
     def __init__(self, text: str = "", *, least: int = 1024) -> None:
-        """Answer with ``text``; cached is what has ``least`` tokens."""
+        """Answer with ``text``; prompts of at least ``least`` tokens are cached."""
         super().__init__()
         self.reply: Callable[[Json], Reply] = lambda _request: Reply(text=text)
         self.requests: list[Json] = []
@@ -43,16 +44,16 @@ class FakeOtherModels(LoopbackServer):
         self._queued: deque[Reply] = deque()
 
     def queue(self, *replies: Reply) -> None:
-        """Answer the next requests with these."""
+        """Answer the next requests with these replies."""
         self._queued.extend(replies)
 
     @property
     def url(self) -> str:
-        """What ``ANTHROPIC_BASE_URL`` and ``GOOGLE_BASE_URL`` are set to."""
+        """Value of ``ANTHROPIC_BASE_URL`` and ``GOOGLE_BASE_URL``."""
         return f"http://127.0.0.1:{self.port}"
 
     def routes(self) -> list[web.RouteDef]:
-        """The calls of each that a chat needs."""
+        """Return the routes of both APIs that a chat needs."""
         return [
             web.post("/v1/messages", self._anthropic),
             web.post("/v1beta/models/{call}", self._google),
@@ -61,10 +62,10 @@ class FakeOtherModels(LoopbackServer):
         ]
 
     async def _anthropic(self, request: web.Request) -> web.StreamResponse:
-        body = await self._take(request, "x-api-key")
+        body = await self._record_request(request, "x-api-key")
         if problem := self.anthropic_cache.problem(body):
             return web.json_response(anthropic_error(400, problem), status=400)
-        reply = self._next(body)
+        reply = self._next_reply(body)
         if reply.status != 200:
             error = anthropic_error(reply.status, str(reply.error))
             return web.json_response(error, status=reply.status, headers=reply.headers)
@@ -80,9 +81,9 @@ class FakeOtherModels(LoopbackServer):
 
     async def _google(self, request: web.Request) -> web.StreamResponse:
         assert request.match_info["call"].endswith(":streamGenerateContent")
-        body = await self._take(request, "x-goog-api-key")
+        body = await self._record_request(request, "x-goog-api-key")
         status, problem = self.google_cache.problem(body)
-        reply = self._next(body) if not status else Reply(status=status, error=problem)
+        reply = self._next_reply(body) if not status else Reply(status=status, error=problem)
         if reply.status != 200:
             error = google_error(reply.status, str(reply.error))
             return web.json_response(error, status=reply.status, headers=reply.headers)
@@ -98,8 +99,8 @@ class FakeOtherModels(LoopbackServer):
         if self.cache_status != 200:
             error = google_error(self.cache_status, "no")
             return web.json_response(error, status=self.cache_status)
-        status, made = self.google_cache.create(body)
-        return web.json_response(made, status=status)
+        status, answer = self.google_cache.create(body)
+        return web.json_response(answer, status=status)
 
     async def _extend(self, request: web.Request) -> web.Response:
         name = f"cachedContents/{request.match_info['id']}"
@@ -109,14 +110,14 @@ class FakeOtherModels(LoopbackServer):
         body = await request.json()
         return web.json_response(self.google_cache.extend(name, body["ttl"]))
 
-    async def _take(self, request: web.Request, header: str) -> Json:
+    async def _record_request(self, request: web.Request, header: str) -> Json:
         body: Json = await request.json()
         self.requests.append(body)
         bearer = request.headers.get("Authorization", "").removeprefix("Bearer ")
         self.keys.append(request.headers.get(header, bearer))
         return body
 
-    def _next(self, body: Json) -> Reply:
+    def _next_reply(self, body: Json) -> Reply:
         return self._queued.popleft() if self._queued else self.reply(body)
 
     async def _stream(
@@ -134,7 +135,7 @@ class FakeOtherModels(LoopbackServer):
 
 
 def as_chat_request(body: Json) -> ChatRequest:
-    """A request of either, as OpenAI's would be: for whoever builds an answer from it."""
+    """Convert a request of either API to OpenAI's form, for functions that build replies."""
     if "contents" in body:
         tools = [f for t in body.get("tools") or () for f in t.get("functionDeclarations", ())]
         system = "".join(
@@ -150,8 +151,8 @@ def as_chat_request(body: Json) -> ChatRequest:
             for content in body["contents"]
         ]
     else:
-        tools, said = body.get("tools") or [], body.get("system") or ""
-        system = said if isinstance(said, str) else "".join(block["text"] for block in said)
+        tools, field = body.get("tools") or [], body.get("system") or ""
+        system = field if isinstance(field, str) else "".join(block["text"] for block in field)
         turns = [
             {
                 "role": "tool" if "tool_result" in str(message["content"]) else message["role"],
@@ -159,20 +160,20 @@ def as_chat_request(body: Json) -> ChatRequest:
             }
             for message in body["messages"]
         ]
-    named = [{"type": "function", "function": {"name": tool["name"]}} for tool in tools]
+    functions = [{"type": "function", "function": {"name": tool["name"]}} for tool in tools]
     messages = [{"role": "system", "content": system}, *turns]
     return ChatRequest(
-        str(body.get("model", "")), messages, named, stream=True, raw=body, at=time.monotonic()
+        str(body.get("model", "")), messages, functions, stream=True, raw=body, at=time.monotonic()
     )
 
 
 def role_of(content: Json) -> str:
-    """Google's role as OpenAI calls it."""
+    """Convert Google's role to OpenAI's."""
     return "assistant" if content.get("role") == "model" else "user"
 
 
 def anthropic_error(status: int, message: str) -> Json:
-    """An error as Anthropic's API reports it; https://docs.anthropic.com/en/api/errors."""
+    """Return an error in Anthropic's format; https://docs.anthropic.com/en/api/errors."""
     kinds = {400: "invalid_request_error", 401: "authentication_error", 403: "permission_error",
              404: "not_found_error", 413: "request_too_large", 429: "rate_limit_error",
              529: "overloaded_error"}  # fmt: skip
@@ -181,13 +182,13 @@ def anthropic_error(status: int, message: str) -> Json:
 
 
 def pieces_of(text: str) -> list[str]:
-    """The text in two pieces; none of an empty one."""
+    """Return the non-empty halves of a text."""
     middle = len(text) // 2
     return [piece for piece in (text[:middle], text[middle:]) if piece]
 
 
 def anthropic_events(reply: Reply, billed: Billed) -> Iterator[Json]:
-    """One answer; see https://docs.anthropic.com/en/api/messages-streaming."""
+    """Yield the events of one answer; https://docs.anthropic.com/en/api/messages-streaming."""
     usage = {
         "input_tokens": billed.fresh,
         "cache_read_input_tokens": billed.read,
@@ -220,7 +221,7 @@ def anthropic_events(reply: Reply, billed: Billed) -> Iterator[Json]:
 
 
 def google_chunks(reply: Reply, billed: Billed) -> Iterator[Json]:
-    """One answer; see https://ai.google.dev/api/generate-content."""
+    """Yield the chunks of one answer; https://ai.google.dev/api/generate-content."""
     parts: list[Json] = [{"text": piece} for piece in pieces_of(reply.text)]
     calls = ({"functionCall": {"name": n, "args": a}} for n, a in reply.tool_calls)
     parts += calls

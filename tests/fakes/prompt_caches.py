@@ -1,6 +1,6 @@
-"""What providers bill as cached, by their published rules; the loopback models report it.
+"""Prompt caches that bill by the providers' published rules, for the loopback models.
 
-Tokens are counted by a function of the text; whoever wants real ones passes a tokenizer.
+Tokens are counted by a function of the text; pass a tokenizer for real counts.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ Count = Callable[[str], int]
 
 
 def quarter(text: str) -> int:
-    """A token for every four characters."""
+    """Return one token per four characters, rounded up."""
     return -(-len(text) // 4)
 
 
 @dataclass(frozen=True)
 class Billed:
-    """The tokens of a prompt: read from the cache, written to it, and neither."""
+    """Tokens of a prompt: read from the cache, written to it, and uncached."""
 
     read: int
     written: int
@@ -31,16 +31,17 @@ class Billed:
 
     @property
     def total(self) -> int:
-        """All of them."""
+        """Sum of all tokens."""
         return self.read + self.written + self.fresh
 
 
 class AnthropicCache:
     """https://docs.anthropic.com/en/docs/build-with-claude/prompt-caching, as of 2026.
 
-    The prompt is a row of blocks: tools, system, messages. What stands before a mark is kept when
-    it has ``least`` tokens, for five minutes after its last use. A mark finds what was kept at
-    its own block and at the twenty before it. At most four marks, none on an empty text.
+    The prompt is a sequence of blocks: tools, system, messages. A prefix that ends at a mark is
+    cached for five minutes after its last use if it has ``least`` tokens. A mark matches prefixes
+    cached at its own block and at the twenty blocks before it. A request may have at most four
+    marks, none on an empty text.
     """
 
     LOOK_BACK = 20
@@ -53,10 +54,10 @@ class AnthropicCache:
         self._least = least
         self._count = count
         self._now = now
-        self._kept: dict[str, float] = {}
+        self._expires_at: dict[str, float] = {}
 
     def problem(self, request: Json) -> str:
-        """Why the API refuses the request; empty when it does not."""
+        """Return the error message for an invalid request, else an empty string."""
         marks = [block for _, block in anthropic_blocks(request) if "cache_control" in block]
         if len(marks) > self.MARKS:
             return f"A maximum of 4 blocks with cache_control may be provided. Found {len(marks)}."
@@ -67,7 +68,7 @@ class AnthropicCache:
         return ""
 
     def bill(self, request: Json) -> Billed:
-        """What the prompt costs, and from now on what it began with is kept."""
+        """Return the cost of a prompt, and cache its marked prefixes."""
         blocks = list(anthropic_blocks(request))
         hashes, lengths, digest, length = [], [], hashlib.sha256(), 0
         for place, block in blocks:
@@ -84,19 +85,19 @@ class AnthropicCache:
         now, read, written = self._now(), 0, 0
         for mark in marks:
             for place in range(mark, max(-1, mark - self.LOOK_BACK - 1), -1):
-                if self._kept.get(hashes[place], now - 1) >= now:
-                    self._kept[hashes[place]] = now + self.LIFETIME
+                if self._expires_at.get(hashes[place], now - 1) >= now:
+                    self._expires_at[hashes[place]] = now + self.LIFETIME
                     read = max(read, lengths[place])
                     break
-        for mark in marks:  # only now: a call finds what earlier ones have left
+        for mark in marks:  # after the lookup: a call only matches prefixes of earlier calls
             written = lengths[mark]
-            self._kept[hashes[mark]] = now + self.LIFETIME
+            self._expires_at[hashes[mark]] = now + self.LIFETIME
         written = max(0, written - read)
         return Billed(read, written, length - read - written)
 
 
 def anthropic_blocks(request: Json) -> Iterator[tuple[str, Json]]:
-    """The blocks of a request in the order in which they are kept, each with where it stands."""
+    """Yield (place, block) of a request in the order of caching."""
     for tool in request.get("tools", ()):
         yield "tools", tool
     system = request.get("system") or ()
@@ -113,10 +114,10 @@ def anthropic_blocks(request: Json) -> Iterator[tuple[str, Json]]:
 
 
 class GoogleCache:
-    """https://ai.google.dev/gemini-api/docs/caching, as of 2026: contents under a name.
+    """https://ai.google.dev/gemini-api/docs/caching, as of 2026: named cached contents.
 
-    They hold system instruction, tools, and contents, at least ``least`` tokens of them, until
-    they expire. A request that names them must not have any of its own but contents.
+    They hold a system instruction, tools and contents, at least ``least`` tokens in total, until
+    they expire. A request that names them may only add contents.
     """
 
     def __init__(
@@ -128,15 +129,15 @@ class GoogleCache:
         self.kept: dict[str, Json] = {}
 
     def tokens(self, parts: Json) -> int:
-        """Of the fields of a request or of contents that are read by the model."""
-        said = [
+        """Count the tokens of a request or of cached contents that the model reads."""
+        texts = [
             readable(parts[name]) for name in ("systemInstruction", "contents") if name in parts
         ]
         tools = json.dumps(parts.get("tools") or "", ensure_ascii=False)  # with names of arguments
-        return sum(map(self._count, [*said, tools]))
+        return sum(map(self._count, [*texts, tools]))
 
     def create(self, body: Json) -> tuple[int, Json]:
-        """The status and the body of the answer to POST cachedContents."""
+        """Handle POST cachedContents; returns status and body of the response."""
         tokens = self.tokens(body)
         if tokens < self._least:
             text = f"Cached content is too small. total_token_count={tokens}, "
@@ -146,24 +147,24 @@ class GoogleCache:
         return 200, self.extend(name, body["ttl"])
 
     def extend(self, name: str, ttl: str) -> Json:
-        """Keep it for so long from now; what the API says about it."""
-        kept = self.kept[name]
-        kept["until"] = self.now() + float(ttl.removesuffix("s"))
-        moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(kept["until"]))
+        """Set the expiry of cached contents relative to now, and return their metadata."""
+        contents = self.kept[name]
+        contents["until"] = self.now() + float(ttl.removesuffix("s"))
+        moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(contents["until"]))
         return {
             "name": name,
-            "model": kept["model"],
+            "model": contents["model"],
             "expireTime": moment,
-            "usageMetadata": {"totalTokenCount": kept["tokens"]},
+            "usageMetadata": {"totalTokenCount": contents["tokens"]},
         }
 
     def find(self, name: str) -> Json | None:
-        """What is kept under a name and has not expired."""
-        kept = self.kept.get(name)
-        return kept if kept is not None and kept["until"] > self.now() else None
+        """Return unexpired cached contents by name."""
+        contents = self.kept.get(name)
+        return contents if contents is not None and contents["until"] > self.now() else None
 
     def problem(self, request: Json) -> tuple[int, str]:
-        """Why the API refuses a request: status and text; 0 when it does not."""
+        """Return status and message for an invalid request; status 0 for a valid one."""
         if request["contents"][0].get("role", "user") != "user":
             return 400, "Please ensure that multiturn requests begin with a user turn."
         name = request.get("cachedContent")
@@ -179,20 +180,20 @@ class GoogleCache:
         return 0, ""
 
     def bill(self, request: Json) -> Billed:
-        """What the prompt costs; what is cached without being asked for is not in it."""
-        kept = self.find(request.get("cachedContent") or "")
-        return Billed(kept["tokens"] if kept else 0, 0, self.tokens(request))
+        """Return the cost of a prompt; implicit caching is not modelled."""
+        contents = self.find(request.get("cachedContent") or "")
+        return Billed(contents["tokens"] if contents else 0, 0, self.tokens(request))
 
 
 def google_error(status: int, message: str) -> Json:
-    """An error as Google's APIs report it."""
+    """Return an error in Google's format."""
     names = {400: "INVALID_ARGUMENT", 403: "PERMISSION_DENIED", 404: "NOT_FOUND",
              429: "RESOURCE_EXHAUSTED", 500: "INTERNAL", 503: "UNAVAILABLE"}  # fmt: skip
     return {"error": {"code": status, "message": message, "status": names.get(status, "UNKNOWN")}}
 
 
 def readable(value: Any) -> str:
-    """All that a model reads of a part of a request."""
+    """Return all text in a part of a request that the model reads."""
     if isinstance(value, dict):
         fields = (v for k, v in value.items() if k != "cache_control")
         return " ".join(filter(None, map(readable, fields)))

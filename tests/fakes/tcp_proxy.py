@@ -1,4 +1,4 @@
-"""A loopback TCP proxy before PostgreSQL's socket, which can swallow everything: a fail-over."""
+"""A loopback TCP proxy for PostgreSQL's socket that can drop all bytes, as in a fail-over."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from contextlib import suppress
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
-GOOD_BYE = b"X\0\0\0\4"  # what a client says when it closes a connection
+GOOD_BYE = b"X\0\0\0\4"  # PostgreSQL's Terminate message
 
 
 class SwallowingProxy:
-    """Forwards bytes, in a thread of its own, until told to swallow them.
+    """Proxy that forwards bytes in a thread until `swallow` is called.
 
-    What was swallowed once stays so: after a fail-over the old connections lead nowhere.
+    A connection that has lost bytes stays dead: after a fail-over only new connections work.
 
     Attributes:
-        swallowed: Pieces that got lost so far, without good-byes.
-        port: Where it listens.
+        swallowed: Number of dropped chunks, without Terminate messages.
+        port: Port of the listener.
     """
 
     def __init__(self, dsn: str) -> None:
-        """Before the server of ``dsn``, which names its socket's folder."""
+        """Create a proxy for the server of ``dsn``, which contains its socket's folder."""
         parts = urlsplit(dsn)
         self._server = str(Path(parse_qs(parts.query)["host"][0]) / ".s.PGSQL.5432")
         self._database = parts.path.lstrip("/")
@@ -38,15 +38,15 @@ class SwallowingProxy:
 
     @property
     def dsn(self) -> str:
-        """The address of the database through this proxy."""
+        """URL of the database through this proxy."""
         return f"postgresql://postgres@127.0.0.1:{self.port}/{self._database}"
 
     def swallow(self) -> None:
-        """From now on nothing gets through, in either direction, on old and new connections."""
+        """Drop all bytes in both directions, on existing and new connections."""
         self._is_silent = True
 
     def fail_over(self) -> None:
-        """New connections work; the old ones stay silent for ever."""
+        """Let new connections work; existing ones stay silent for ever."""
         self._lost.update(self._peers)
         self._is_silent = False
 
@@ -93,7 +93,7 @@ class SwallowingProxy:
         if self._is_silent or end in self._lost:
             self._lost |= {end, self._peers[end]}
             self.swallowed += bool(data) and data != GOOD_BYE
-            if not data:  # the other end never hears of it
+            if not data:  # the close is not forwarded to the other end
                 self._selector.unregister(end)
             return
         with suppress(OSError):

@@ -1,4 +1,4 @@
-"""The checks that Telegram makes on what a bot sends."""
+"""Telegram's validation of a bot's requests."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ def utf16_length(text: str) -> int:
 
 
 def check_text(params: Params, *, may_be_empty: bool = False) -> str:
-    """Return the message's text after the checks of its size and of its entities."""
+    """Return the message's text after checking its size and its entities."""
     text = str(params.get("text") or "")
     if not text.strip() and not may_be_empty:
         raise bad_request("message text is empty")
     if len(text.encode("utf-8", "surrogatepass")) > MAX_TEXT_BYTES:
         raise bad_request("message is too long")
-    if utf16_length(_visible(text, params.get("parse_mode"))) > MAX_TEXT_UNITS:
+    if utf16_length(_visible_text(text, params.get("parse_mode"))) > MAX_TEXT_UNITS:
         raise bad_request("message is too long")
     check_entities(text, params.get("entities"))
     return text
 
 
 def check_caption(params: Params) -> str:
-    """Return the caption of a media message after the checks."""
+    """Return the caption of a media message after checking its size and its entities."""
     caption = str(params.get("caption") or "")
-    if utf16_length(_visible(caption, params.get("parse_mode"))) > MAX_CAPTION_UNITS:
+    if utf16_length(_visible_text(caption, params.get("parse_mode"))) > MAX_CAPTION_UNITS:
         raise bad_request("message caption is too long")
     check_entities(caption, params.get("caption_entities"))
     return caption
@@ -51,12 +51,12 @@ def rich_text(rich_message: Any) -> str:
     """Return the source of a rich message: its Markdown, its HTML or its blocks."""
     if not isinstance(rich_message, dict):
         raise bad_request("rich message must be specified")
-    given = [name for name in ("html", "markdown", "blocks") if rich_message.get(name)]
-    if len(given) > 1:
+    sources = [name for name in ("html", "markdown", "blocks") if rich_message.get(name)]
+    if len(sources) > 1:
         raise bad_request("exactly one of html, markdown and blocks must be specified")
-    if not given:
+    if not sources:
         return ""
-    text = str(rich_message[given[0]])
+    text = str(rich_message[sources[0]])
     if len(text) > MAX_RICH_CHARACTERS:
         raise bad_request("message is too long")
     return text
@@ -89,7 +89,7 @@ def _check_entity(units: memoryview, entity: Any) -> None:
 
 
 def check_markup(markup: Any) -> Json | None:
-    """Return the reply markup after the checks of its buttons."""
+    """Return the reply markup after checking its buttons."""
     if not markup:
         return None
     if not isinstance(markup, dict):
@@ -111,14 +111,14 @@ def _check_button(button: Json) -> None:
 
 
 def check_web_app(button: Json) -> None:
-    """Refuse a button that opens no page of the web; on this machine any will do."""
+    """Refuse a button without an https URL; plain http is allowed for 127.0.0.1."""
     url = str((button.get("web_app") or {}).get("url", ""))
     if not button.get("text") or not url.startswith(("https://", "http://127.0.0.1")):
         raise bad_request("BUTTON_URL_INVALID")
 
 
 def check_commands(commands: Any) -> list[Json]:
-    """Return the commands, without their slashes, after checks of names and descriptions."""
+    """Return the commands, without their slashes, after checking names and descriptions."""
     if not isinstance(commands, list):
         raise bad_request("can't parse commands JSON object")
     if len(commands) > MAX_COMMANDS:
@@ -132,8 +132,8 @@ def check_commands(commands: Any) -> list[Json]:
     return commands
 
 
-def _visible(text: str, parse_mode: Any) -> str:
-    """Return about what is left of the text after its entities were parsed."""
+def _visible_text(text: str, parse_mode: Any) -> str:
+    """Return approximately the text that remains after parsing its entities."""
     if str(parse_mode).lower() == "html":
         return html.unescape(_TAG.sub("", text))
     return text

@@ -1,4 +1,4 @@
-"""Faults and limits that a test switches on in the fake Bot API."""
+"""Faults and rate limits of the fake Bot API."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ DRAFT_METHODS = frozenset({"sendMessageDraft", "sendRichMessageDraft"})
 
 @dataclass(frozen=True)
 class RawAnswer:
-    """Any HTTP answer at all.
+    """An arbitrary HTTP answer.
 
     Attributes:
-        body: Its bytes.
-        promised: Bytes by which Content-Length exceeds the body; the connection is cut then.
+        body: Bytes of the body.
+        promised: Bytes by which Content-Length exceeds the body; the connection is then cut.
     """
 
     status: int
@@ -34,11 +34,11 @@ class RawAnswer:
 
 @dataclass(frozen=True)
 class Fault:
-    """What happens to one request instead of a proper answer.
+    """A fault that replaces the proper answer to one request.
 
     Attributes:
-        chat_id: Only requests for this chat meet it.
-        text: Only requests whose text has this in it do.
+        chat_id: If set, only requests for this chat are affected.
+        text: Only requests whose text contains this are affected.
     """
 
     kind: Literal["fail", "drop", "hang", "garbage", "answer"]
@@ -49,25 +49,25 @@ class Fault:
     text: str = ""
 
     def is_for(self, params: Params) -> bool:
-        """Tell whether a request with these parameters meets it."""
+        """Return True if a request with these parameters is affected."""
         in_chat = self.chat_id in (None, params.get("chat_id"))
         return in_chat and self.text in str(params.get("text", ""))
 
 
 @dataclass
 class Faults:
-    """Scripted faults, one queue a method, and lasting delays and refusals."""
+    """Scripted faults, one queue per method, and lasting delays and refusals."""
 
     scripted: dict[str, deque[Fault]] = field(default_factory=lambda: defaultdict(deque))
     delays: dict[str, tuple[float, When]] = field(default_factory=dict)
     disabled: dict[str, ApiError] = field(default_factory=dict)
 
     def add(self, method: str, fault: Fault, times: int) -> None:
-        """Make the next `times` calls of the method meet the fault."""
+        """Apply the fault to the next `times` matching calls of the method."""
         self.scripted[method].extend([fault] * times)
 
     def take(self, method: str, params: Params) -> Fault | None:
-        """Return the fault that the method's current call has to meet."""
+        """Remove and return the first fault that affects this call, if any."""
         faults = self.scripted.get(method, ())
         for fault in faults:
             if fault.is_for(params):
@@ -76,13 +76,13 @@ class Faults:
         return None
 
     def delay_of(self, method: str, when: When) -> float:
-        """Return the seconds to wait before, or after, the request takes effect."""
+        """Return the delay in seconds before or after the request takes effect."""
         seconds, set_for = self.delays.get(method, (0.0, when))
         return seconds if set_for == when else 0.0
 
 
 class FloodControl:
-    """Sliding windows over what was sent; inactive until given a rate."""
+    """Sliding windows over sent messages; inactive unless given a rate."""
 
     def __init__(
         self,
@@ -131,7 +131,7 @@ class FloodControl:
 
 
 class _Window:
-    """A count of requests over one second, or over 1/rate seconds for a rate below one."""
+    """Requests within one second, or within 1/rate seconds for a rate below one."""
 
     def __init__(self, rate: float) -> None:
         self.limit = max(1, int(rate))
@@ -139,7 +139,7 @@ class _Window:
         self.sent: deque[float] = deque()
 
     def wait(self, now: float) -> float:
-        """Return the seconds until one more request is allowed; 0 when it is now."""
+        """Return the seconds until one more request is allowed; 0 if it is now."""
         while self.sent and self.sent[0] <= now - self.seconds:
             self.sent.popleft()
         if len(self.sent) < self.limit:
@@ -148,13 +148,13 @@ class _Window:
 
 
 def flood_error(retry_after: int) -> ApiError:
-    """Return the 429 that Telegram gives on flooding."""
+    """Return Telegram's 429 error."""
     parameters: Json = {"retry_after": retry_after}
     return ApiError(429, f"Too Many Requests: retry after {retry_after}", parameters)
 
 
 async def send_raw(request: web.Request, answer: RawAnswer) -> web.StreamResponse:
-    """Send the answer as it is; cut the connection when less comes than was promised."""
+    """Send the answer literally; cut the connection if Content-Length exceeds the body."""
     headers = {"Content-Type": answer.content_type, **dict(answer.headers)}
     if answer.promised:
         response = web.StreamResponse(status=answer.status, headers=headers)

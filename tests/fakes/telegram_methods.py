@@ -1,4 +1,4 @@
-"""What each Bot API method does in the fake."""
+"""Effects and results of the Bot API methods in the fake."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ PROFILE_FIELDS = {
 
 
 class BotMethods:
-    """The methods that change or read the state, by name."""
+    """Bot API methods that read or change the state, by name."""
 
     def __init__(self, state: TelegramState) -> None:
         self.state = state
@@ -62,10 +62,10 @@ class BotMethods:
         }
 
     def call(self, method: str, params: Params) -> Any:
-        """Perform a method and return its result; a method without a handler returns True.
+        """Execute a method and return its result; a method without a handler returns True.
 
         Raises:
-            ApiError: Telegram would refuse.
+            ApiError: Telegram would refuse the call.
         """
         self._check_chat(params)
         handler = self._handlers.get(method)
@@ -124,7 +124,7 @@ class BotMethods:
         )
 
     def _get_member(self, params: Params) -> Json:
-        """Who is an admin says ``TelegramState.admins``; everybody else is a member."""
+        """Return "creator" for users in ``TelegramState.admins``, else "member"."""
         user_id = params["user_id"]
         person = {"id": user_id, "is_bot": False, "first_name": "Анна"}
         if user_id not in self.state.admins.get(params["chat_id"], ()):

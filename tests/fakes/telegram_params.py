@@ -1,4 +1,4 @@
-"""Reads a Bot API request: its method's name and its parameters, whatever the encoding."""
+"""Parser of Bot API requests in all encodings: method name and parameters."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ METHODS = {
     for method in (getattr(methods, name) for name in methods.__all__)
     if isinstance(getattr(method, "__api_method__", None), str)
 }
-"""Every method that aiogram knows; the Bot API ignores the case of a method's name."""
+"""Names of all methods that aiogram knows, by lower-case name (the Bot API ignores case)."""
 
 JSON_FIELDS = frozenset(
     [
@@ -51,7 +51,7 @@ async def read_params(request: web.Request) -> Params:
 
 
 def parse_value(name: str, value: Any) -> Any:
-    """Turn a form value into what the parameter means.
+    """Convert a form value to the type of its parameter.
 
     Raises:
         ApiError: 400, when the value has the wrong type.
@@ -72,7 +72,6 @@ def parse_value(name: str, value: Any) -> Any:
 
 
 def _parse_body(body: str) -> Params:
-    """Read a JSON body, which has to be an object."""
     try:
         params = json.loads(body)
     except ValueError as exc:

@@ -1,4 +1,4 @@
-"""What a test does as a person in Telegram: write, edit, press, block."""
+"""Actions of Telegram users in tests: write, edit, press, block."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _COMMAND = re.compile(r"/[A-Za-z0-9_]{1,64}(@[A-Za-z0-9_]+)?")
 
 
 class Sender(TypedDict, total=False):
-    """Who writes, and where.
+    """Sender and place of a message.
 
     Attributes:
-        chat_id: By default the private chat with the user.
+        chat_id: The private chat with the user by default.
         chat_type: "private" (default), "group", "supergroup" or "channel".
-        thread_id: The forum topic or the private thread.
+        thread_id: The forum topic or the thread in a private chat.
         language_code: "ru" by default.
         reply_to: Id of the message replied to.
         first_name: The user's name.
@@ -36,14 +36,14 @@ class Sender(TypedDict, total=False):
 
 
 class People:
-    """Queues the updates that people's actions cause; every method here is awaited."""
+    """Queues the updates that user actions cause."""
 
     state: TelegramState
     queue: UpdateQueue
 
     def __init__(self) -> None:
         self._update_ids: dict[int, int] = {}
-        self._languages: dict[int, str] = {}  # of the last message of each person
+        self._languages: dict[int, str] = {}  # language of each user's last message
 
     async def send_text(
         self,
@@ -61,12 +61,12 @@ class People:
         return self._write(user_id, sender, fields)
 
     async def send_message(self, user_id: int, **fields: Any) -> int:
-        """Send any content. Returns message_id.
+        """Send a message with any content. Returns message_id.
 
         Args:
-            user_id: The person.
-            **fields: Those of `Sender`, and the Message fields to carry, such as `photo`,
-                `voice`, `sticker`, `caption`, `media_group_id`.
+            user_id: The author.
+            **fields: The keys of `Sender`, and fields of Message such as `photo`, `voice`,
+                `sticker`, `caption`, `media_group_id`.
         """
         sender = Sender()
         for name in Sender.__annotations__:
@@ -77,7 +77,7 @@ class People:
     async def edit_text(
         self, user_id: int, message_id: int, text: str, *, chat_id: int | None = None
     ) -> int:
-        """Edit an earlier message of the person. Returns update_id."""
+        """Edit an earlier message of the user. Returns update_id."""
         message = self._message(chat_id or user_id, message_id)
         edited = {name: value for name, value in message.items() if name != "entities"}
         edited |= {"text": text, "edit_date": int(time.time())}
@@ -118,7 +118,7 @@ class People:
     async def react(
         self, user_id: int, message_id: int, emoji: str | None, *, chat_id: int | None = None
     ) -> int:
-        """Put a reaction on a message, or take it away. Returns update_id."""
+        """Set the reaction to a message, or remove it. Returns update_id."""
         message = self._message(chat_id or user_id, message_id)
         new = [{"type": "emoji", "emoji": emoji}] if emoji else []
         payload = {
@@ -134,9 +134,9 @@ class People:
     async def change_bot_membership(
         self, user_id: int, status: str, *, chat_id: int | None = None
     ) -> int:
-        """Queue my_chat_member: "kicked" blocks the bot, "member" unblocks it.
+        """Block the bot (status "kicked") or unblock it ("member").
 
-        Returns update_id. A private chat's `block` state follows.
+        Queues my_chat_member, updates the chat's `block` state, and returns update_id.
         """
         chat = self.state.chat(chat_id or user_id)
         old = "kicked" if chat["id"] in self.state.blocked else "member"
@@ -152,17 +152,17 @@ class People:
         return self.queue.add("my_chat_member", payload)
 
     async def push_raw(self, update: Any) -> None:
-        """Queue anything as it is, even garbage without an update_id."""
+        """Queue any object unchanged, even garbage without an update_id."""
         if isinstance(update, dict):
-            self._learn(update)
+            self._store_raw(update)
         self.queue.add_raw(update)
 
     async def redeliver(self, update_id: int) -> None:
-        """Hand an old update out once more, whatever offset the bot has reached."""
+        """Deliver an old update once more, regardless of the offset that the bot has confirmed."""
         self.queue.redeliver(update_id)
 
     def update_id_of(self, message_id: int) -> int:
-        """Return the update that brought a person's message."""
+        """Return the id of the update that contained a user's message."""
         return self._update_ids[message_id]
 
     def _write(self, user_id: int, sender: Sender, fields: Json) -> int:
@@ -211,8 +211,8 @@ class People:
         member: Json = {"status": status, "user": self.state.bot}
         return member | {"until_date": 0} if status == "kicked" else member
 
-    def _learn(self, update: Json) -> None:
-        """Make a raw update's message and callback known to later calls."""
+    def _store_raw(self, update: Json) -> None:
+        """Store the message and the callback id of a raw update for later calls."""
         message = update.get("message")
         if _is_whole(message):
             self.state.remember(message)
@@ -224,14 +224,14 @@ class People:
 
 
 def _is_whole(message: Any) -> TypeGuard[Json]:
-    """Tell whether a raw message names its chat and itself."""
+    """Return True if a raw message has valid chat and message ids."""
     if not isinstance(message, dict) or not isinstance(message.get("chat"), dict):
         return False
     return is_integer(message["chat"].get("id")) and is_integer(message.get("message_id"))
 
 
 def user(user_id: int, first_name: str | None = None, language_code: str = "ru") -> Json:
-    """Return a person as a User."""
+    """Return a User."""
     return {
         "id": user_id,
         "is_bot": False,
@@ -241,7 +241,7 @@ def user(user_id: int, first_name: str | None = None, language_code: str = "ru")
 
 
 def command_entities(text: str) -> list[Json]:
-    """Return the entity of the command that the text begins with, if any."""
+    """Return the entity of a command at the start of the text, if any."""
     found = _COMMAND.match(text)
     if found is None:
         return []

@@ -1,4 +1,4 @@
-"""A loopback Telegram Bot API with the true semantics of updates, messages and refusals.
+"""A loopback Telegram Bot API with the real semantics of updates, messages and errors.
 
 A real aiogram Bot talks to it through
 `AiohttpSession(api=TelegramAPIServer.from_base(fake.url))`.
@@ -46,10 +46,10 @@ CALLS_SHOWN = 15
 
 
 class FakeTelegram(LoopbackServer, People):
-    """One bot's Bot API server.
+    """Bot API server of one bot.
 
-    Actions of people (`send_text`, `press_button`, `push_raw`...) are awaited; settings and
-    faults are plain calls.
+    User actions (`send_text`, `press_button`, `push_raw`...) are coroutines; settings and faults
+    are plain methods.
     """
 
     def __init__(
@@ -78,40 +78,40 @@ class FakeTelegram(LoopbackServer, People):
         self._poll_number = 0
         self._poll_conflict = OTHER_POLL
 
-    # Life
+    # Lifecycle
 
     @property
     def url(self) -> str:
-        """The base for `TelegramAPIServer.from_base`."""
+        """Base URL for `TelegramAPIServer.from_base`."""
         return f"http://127.0.0.1:{self.port}"
 
     def routes(self) -> list[web.RouteDef]:
-        """Serve every method under the bot's token."""
+        """Return the routes of all methods and files under the bot's token."""
         return [
             web.route("*", "/bot{token:[^/]+}/{method}", self._handle),
             web.get("/file/bot{token:[^/]+}/{path:.+}", self._send_file),
         ]
 
     async def start(self) -> None:
-        """Listen, and go on delivering to the webhook if one is set."""
+        """Listen, and resume delivering to the webhook if one is set."""
         await super().start()
         self.webhook.start()
 
     async def stop(self) -> None:
-        """Close the listener; updates and messages stay for the next start."""
+        """Close the listener; updates and messages are kept for the next start."""
         await self.webhook.stop()
         await super().stop()
 
-    # Observing
+    # Observation
 
     @property
     def sent(self) -> list[SentMessage]:
-        """Every message of the bot, oldest first, with its current text."""
+        """All messages of the bot, oldest first, with their current texts."""
         return self.state.sent
 
     @property
     def drafts(self) -> list[Draft]:
-        """Every draft frame, oldest first."""
+        """All draft frames, oldest first."""
         return self.state.drafts
 
     @property
@@ -121,17 +121,17 @@ class FakeTelegram(LoopbackServer, People):
 
     @property
     def menu_button(self) -> Json:
-        """The button beside the text field, as everybody sees it."""
+        """The default menu button."""
         return self.state.menu_button
 
     @property
     def pending_updates(self) -> list[Json]:
-        """Updates that the bot has not confirmed."""
+        """Updates that the bot has not confirmed yet."""
         return self.queue.pending
 
     @property
     def confirmed_offset(self) -> int:
-        """The last offset that the bot confirmed by; 0 before the first."""
+        """The last offset that confirmed updates; 0 before the first."""
         return self.queue.confirmed_offset
 
     @property
@@ -144,7 +144,7 @@ class FakeTelegram(LoopbackServer, People):
         return list(self.state.sent_by_chat.get(chat_id, ()))
 
     def visible_drafts(self, chat_id: int) -> list[Draft]:
-        """Return the drafts that the person sees now (sending or 30 s end them)."""
+        """Return the drafts that are visible now (until the bot sends a message, at most 30 s)."""
         return self.state.visible_drafts(chat_id)
 
     def calls_of(self, method: str) -> list[Call]:
@@ -166,7 +166,7 @@ class FakeTelegram(LoopbackServer, People):
         await self.wait_for(lambda: self.queue.is_confirmed(update_id), timeout, what)
 
     async def wait_polling(self, timeout: float = 10) -> None:
-        """Return once a getUpdates waits here."""
+        """Return once a getUpdates waits for updates."""
         await self.wait_for(lambda: self.polling, timeout, "a waiting getUpdates")
 
     # Faults and limits
@@ -178,7 +178,7 @@ class FakeTelegram(LoopbackServer, People):
         *,
         count_drafts: bool = False,
     ) -> None:
-        """Answer 429 to sends and edits above the rates; None lifts a limit."""
+        """Answer 429 to sends and edits above the rates; None removes a limit."""
         self.flood = FloodControl(per_chat_per_second, total_per_second, count_drafts)
 
     def fail_next(
@@ -190,12 +190,12 @@ class FakeTelegram(LoopbackServer, People):
         description: str = "Internal Server Error",
         parameters: Json | None = None,
     ) -> None:
-        """Refuse the next calls, which then have no effect."""
+        """Refuse the next calls without effect."""
         error = ApiError(status, description, parameters)
         self.faults.add(method, Fault("fail", error=error), times)
 
     def drop_next(self, method: str, times: int = 1, when: When = "before") -> None:
-        """Close the connection with no answer, before or after the call took effect."""
+        """Close the connection without an answer, before or after the call takes effect."""
         self.faults.add(method, Fault("drop", when), times)
 
     def hang_next(
@@ -207,11 +207,11 @@ class FakeTelegram(LoopbackServer, People):
         chat_id: int | None = None,
         text: str = "",
     ) -> None:
-        """Never answer (in one chat, or a text with this in it); effect only with "after"."""
+        """Never answer the next calls (of a chat or text, if given); "after": with effect."""
         self.faults.add(method, Fault("hang", when, chat_id=chat_id, text=text), times)
 
     def garbage_next(self, method: str, times: int = 1) -> None:
-        """Answer 200 with HTML, without effect."""
+        """Answer the next calls with status 200 and HTML, without effect."""
         self.faults.add(method, Fault("garbage"), times)
 
     def answer_next(
@@ -223,12 +223,12 @@ class FakeTelegram(LoopbackServer, People):
         chat_id: int | None = None,
         when: When = "before",
     ) -> None:
-        """Answer the next calls (in one chat, if given) like this; "before": without effect."""
+        """Answer the next calls (of a chat, if given) literally; "before": without effect."""
         fault = Fault("answer", when, answer=answer, chat_id=chat_id)
         self.faults.add(method, fault, times)
 
     def delay(self, method: str, seconds: float, when: When = "after") -> None:
-        """Answer every call late, until set to 0; the effect comes at once by default."""
+        """Delay all answers until set to 0; by default the effect is immediate."""
         self.faults.delays[method] = (seconds, when)
 
     def block(self, chat_id: int) -> None:
@@ -240,7 +240,7 @@ class FakeTelegram(LoopbackServer, People):
         self.state.blocked.discard(chat_id)
 
     def disable_method(self, method: str, style: str = "not_found") -> None:
-        """Behave like an older server without the method (style "bad_request": a 400)."""
+        """Behave like an older server without the method: 404, or 400 with "bad_request"."""
         bad = style == "bad_request"
         prefix = "Bad Request" if bad else "Not Found"
         error = ApiError(400 if bad else 404, f"{prefix}: {METHOD_NOT_FOUND}")
@@ -266,7 +266,6 @@ class FakeTelegram(LoopbackServer, People):
             return error.response()
 
     async def _send_file(self, request: web.Request) -> web.Response:
-        """The bytes that a test put there; see ``TelegramState.files``."""
         file_id = request.match_info["path"].removeprefix("files/")
         if request.match_info["token"] != self.token or file_id not in self.state.files:
             return web.Response(status=404)
@@ -344,7 +343,7 @@ class FakeTelegram(LoopbackServer, People):
             self.changes.notify()
 
     def _interrupt_poll(self, conflict: str) -> int:
-        """End the getUpdates that waits now, and return the number of the one to come."""
+        """End the waiting getUpdates, and return the number of the next one."""
         self._poll_number += 1
         self._poll_conflict = conflict
         self.changes.notify()

@@ -1,4 +1,4 @@
-"""Chats and messages as the fake Telegram keeps them."""
+"""Chats and messages of the fake Telegram."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Any
 from tests.fakes.telegram_types import Draft, Json, SentMessage, bad_request
 
 DRAFT_SECONDS = 30.0
-"""A draft disappears that long after its last frame."""
+"""Time after its last frame at which a draft disappears."""
 
 
 @dataclass
 class TelegramState:
-    """Everything that survives a restart of the listener."""
+    """State that survives a restart of the listener."""
 
     bot_id: int
     username: str
@@ -50,7 +50,7 @@ class TelegramState:
         }
 
     def new_message_id(self) -> int:
-        """Return the next message id; ids grow over all chats of the bot."""
+        """Return the next message id; ids increase across all chats of the bot."""
         message_id = self.next_message_id
         self.next_message_id += 1
         return message_id
@@ -59,7 +59,7 @@ class TelegramState:
         """Return the chat.
 
         Raises:
-            ApiError: 400 for no such chat (any integer is a chat unless `strict_chats`).
+            ApiError: 400 for an unknown chat (unless `strict_chats`, any integer is a chat).
         """
         known = self.chats.get(chat_id) if isinstance(chat_id, int) else None
         if known is not None:
@@ -70,13 +70,13 @@ class TelegramState:
         return self.chats[chat_id]
 
     def remember(self, message: Json) -> None:
-        """Keep a message so that it can be replied to, edited or pressed."""
+        """Store a message so that it can be replied to, edited or pressed."""
         chat = message["chat"]
         self.chats.setdefault(chat["id"], chat)
         self.messages[chat["id"], message["message_id"]] = message
 
     def add_sent(self, message: SentMessage) -> Json:
-        """Store a message of the bot, end the chat's drafts, and return it as JSON."""
+        """Store a message of the bot, remove the chat's drafts, and return it as JSON."""
         self.sent.append(message)
         self.on_shown(message)
         self.sent_by_chat[message.chat_id].append(message)
@@ -86,7 +86,7 @@ class TelegramState:
         return self.store_json(message)
 
     def store_json(self, sent: SentMessage) -> Json:
-        """Build the Message of what the bot sent, and keep it."""
+        """Build the Message of a message of the bot, and store it."""
         message: Json = {
             "message_id": sent.message_id,
             "date": int(time.time()),
@@ -113,7 +113,7 @@ class TelegramState:
         return message
 
     def reply_of(self, chat_id: int, message_id: int | None) -> Json | None:
-        """Return the message replied to, without what it replied to itself."""
+        """Return the replied-to message, without its own reply."""
         if message_id is None:
             return None
         message = self.messages.get((chat_id, message_id))
@@ -122,19 +122,19 @@ class TelegramState:
         return {name: value for name, value in message.items() if name != "reply_to_message"}
 
     def delete(self, chat_id: int, message_id: int) -> bool:
-        """Delete a message; False when there is none."""
+        """Delete a message; return False if it does not exist."""
         sent = self.sent_by_key.get((chat_id, message_id))
         if sent is not None:
             sent.deleted = True
         return self.messages.pop((chat_id, message_id), None) is not None
 
     def add_draft(self, draft: Draft) -> None:
-        """Record a frame and show it in place of the one before."""
+        """Record a frame and show it instead of the previous one."""
         self.drafts.append(draft)
         self.shown_drafts[draft.chat_id, draft.thread_id] = draft
 
     def visible_drafts(self, chat_id: int) -> list[Draft]:
-        """Return the drafts that the person sees now."""
+        """Return the drafts that are visible now."""
         oldest = time.monotonic() - DRAFT_SECONDS
         return [
             draft
@@ -157,5 +157,5 @@ def _type_of(chat_id: int) -> str:
 
 
 def _inline_only(markup: Json | None) -> Json | None:
-    """Return the markup if a Message carries it, which holds for inline keyboards alone."""
+    """Return the markup if it is part of the Message, as only inline keyboards are."""
     return markup if markup and "inline_keyboard" in markup else None

@@ -1,4 +1,4 @@
-"""What the fake Bot API records, and how it refuses."""
+"""Records and errors of the fake Bot API."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class Call:
         method: The Bot API method, spelled as documented.
         params: Parsed parameters; files appear as their names.
         at: `time.monotonic()` when the answer was ready.
-        ok: True when the bot was answered `"ok": true`.
-        status: HTTP status of the answer; 0 when none was given.
-        error: Description of the refusal, or empty.
+        ok: True if the answer was `"ok": true`.
+        status: HTTP status of the answer; 0 without an answer.
+        error: Description of the error, or empty.
     """
 
     method: str
@@ -36,12 +36,12 @@ class Call:
 
 @dataclass(eq=False)
 class SentMessage:
-    """A message of the bot as its chat shows it now.
+    """A message of the bot in its current state.
 
     Attributes:
         text: The current text (a media message's caption, a rich message's source).
-        edits: Every text that an edit has set, oldest first.
-        first: The text with which it was sent.
+        edits: Texts set by edits, oldest first.
+        first: The original text.
         at: `time.monotonic()` when it was sent.
     """
 
@@ -65,7 +65,7 @@ class SentMessage:
 
     @property
     def shown(self) -> list[str]:
-        """Every text that it has had."""
+        """All texts that the message has had, oldest first."""
         return [self.first, *self.edits]
 
 
@@ -87,7 +87,7 @@ class Draft:
 
 @dataclass(frozen=True)
 class WebhookDelivery:
-    """One attempt to post an update; status 0 means that no answer came."""
+    """One attempt to post an update; status 0 means no answer."""
 
     update_id: int | None
     status: int
@@ -95,7 +95,7 @@ class WebhookDelivery:
 
 
 class ApiError(Exception):
-    """A refusal of the Bot API."""
+    """An error response of the Bot API."""
 
     def __init__(self, status: int, description: str, parameters: Json | None = None) -> None:
         super().__init__(description)
@@ -104,7 +104,6 @@ class ApiError(Exception):
         self.parameters = parameters
 
     def response(self) -> web.Response:
-        """Build the HTTP answer."""
         body: Json = {"ok": False, "error_code": self.status, "description": self.description}
         if self.parameters is not None:
             body["parameters"] = self.parameters
@@ -112,12 +111,11 @@ class ApiError(Exception):
 
 
 def bad_request(reason: str) -> ApiError:
-    """Return a 400 with the usual prefix."""
+    """Return a 400 error with the usual prefix."""
     return ApiError(400, f"Bad Request: {reason}")
 
 
 def json_response(body: Any, status: int = 200) -> web.Response:
-    """Build a JSON answer."""
     return web.Response(
         text=json.dumps(body, ensure_ascii=False), status=status, content_type="application/json"
     )

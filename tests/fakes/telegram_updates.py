@@ -1,4 +1,4 @@
-"""The bot's queue of updates, with the offset rules of the Bot API server."""
+"""Queue of a bot's updates, with the offset rules of the Bot API server."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from tests.fakes.telegram_types import Json
 
 MAX_BATCH = 100
 FUTURE_SLACK = 10
-"""An offset further than this past the queue's tail is ignored (TQueue::get of tdlib)."""
+"""Offsets more than this beyond the queue's tail are ignored (TQueue::get in tdlib)."""
 
 OFF_BY_DEFAULT = frozenset({"chat_member", "message_reaction", "message_reaction_count"})
-"""Kinds that Telegram sends only when allowed_updates names them."""
+"""Kinds that Telegram sends only if allowed_updates names them."""
 
 
 @dataclass(eq=False)
@@ -21,8 +21,8 @@ class Queued:
     """An update in the queue.
 
     Attributes:
-        update_id: None for garbage, which is handed out once and never confirmed.
-        redelivered: True until handed out again; an offset does not forget it before that.
+        update_id: None for garbage, which is delivered once and never confirmed.
+        redelivered: True until delivered again; an offset does not remove it before that.
     """
 
     update_id: int | None
@@ -44,28 +44,28 @@ class UpdateQueue:
 
     @property
     def pending(self) -> list[Json]:
-        """The updates with an id that nobody confirmed."""
+        """Unconfirmed updates with an id."""
         return [entry.body for entry in self._queue if entry.update_id is not None]
 
     @property
     def head(self) -> Queued | None:
-        """The oldest entry, garbage included."""
+        """The oldest entry, including garbage."""
         return self._queue[0] if self._queue else None
 
     def is_confirmed(self, update_id: int) -> bool:
-        """Tell whether the update was queued once and is pending no more."""
+        """Return True if the update was queued and is no longer pending."""
         waiting = any(entry.update_id == update_id for entry in self._queue)
         return update_id in self._log and not waiting
 
     def allow(self, kinds: list[str] | None) -> None:
-        """Remember allowed_updates; None keeps the last list, empty means the default."""
+        """Set allowed_updates; None keeps the last list, an empty one means the default."""
         if kinds is not None:
             self._allowed = frozenset(kinds)
 
     def add(self, kind: str, payload: Json) -> int:
         """Queue an update under the next id and return the id.
 
-        A kind that the bot did not ask for goes to `filtered` instead, as Telegram drops it.
+        A kind that the bot did not allow goes to `filtered` instead; Telegram drops it.
         """
         update_id = self.next_update_id
         self.next_update_id += 1
@@ -78,7 +78,7 @@ class UpdateQueue:
         return update_id
 
     def add_raw(self, update: Any) -> None:
-        """Queue anything as it is."""
+        """Queue any object unchanged."""
         update_id = update.get("update_id") if isinstance(update, dict) else None
         if not is_integer(update_id):
             self._append(Queued(None, update))
@@ -87,7 +87,7 @@ class UpdateQueue:
         self._append(Queued(update_id, update))
 
     def redeliver(self, update_id: int) -> None:
-        """Queue an old update again; it is handed out once more whatever the offset.
+        """Queue an old update again; it is delivered once more regardless of the offset.
 
         Raises:
             KeyError: No such update was ever queued.
@@ -95,14 +95,14 @@ class UpdateQueue:
         self._append(Queued(update_id, self._log[update_id], redelivered=True))
 
     def apply_offset(self, offset: int) -> None:
-        """Forget what the offset confirms."""
+        """Remove the updates that the offset confirms."""
         if offset < 0:
-            self._forget(len(self._queue) + offset)
+            self._remove_first(len(self._queue) + offset)
         elif offset <= self.next_update_id + FUTURE_SLACK:
             self._confirm_below(offset)
 
     def take(self, limit: int) -> list[Any]:
-        """Hand out up to `limit` updates, then all garbage, which is forgotten thereby."""
+        """Return up to `limit` updates, then all garbage, which is removed thereby."""
         batch = [entry for entry in self._queue if entry.update_id is not None]
         batch = batch[: limit if 1 <= limit <= MAX_BATCH else MAX_BATCH]
         for entry in batch:
@@ -113,7 +113,7 @@ class UpdateQueue:
         return [entry.body for entry in batch + garbage]
 
     def confirm(self, entry: Queued) -> None:
-        """Forget one entry, as a webhook's 2xx does."""
+        """Remove one entry, as a webhook's 2xx does."""
         if entry in self._queue:
             self._queue.remove(entry)
         if entry.update_id is not None:
@@ -121,7 +121,7 @@ class UpdateQueue:
         self._changes.notify()
 
     def clear(self) -> None:
-        """Drop everything (drop_pending_updates)."""
+        """Remove all entries (drop_pending_updates)."""
         self._queue.clear()
         self._changes.notify()
 
@@ -132,17 +132,17 @@ class UpdateQueue:
         self._changes.notify()
 
     def _confirm_below(self, offset: int) -> None:
-        kept = [
+        remaining = [
             entry
             for entry in self._queue
             if entry.update_id is None or entry.update_id >= offset or entry.redelivered
         ]
         if offset > 0:
             self.confirmed_offset = offset
-        self._queue = kept
+        self._queue = remaining
         self._changes.notify()
 
-    def _forget(self, count: int) -> None:
+    def _remove_first(self, count: int) -> None:
         if count <= 0:
             return
         ids = [entry.update_id for entry in self._queue[:count] if entry.update_id is not None]

@@ -1,4 +1,4 @@
-"""Posts queued updates to the bot's webhook."""
+"""Delivery of queued updates to the bot's webhook."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MAX_BACKOFF = 0.5
 
 
 class Webhook:
-    """The webhook's settings and its deliveries: one at a time, each until a 2xx."""
+    """Webhook settings and deliveries: one update at a time, retried until a 2xx."""
 
     def __init__(self, queue: UpdateQueue, changes: Changes) -> None:
         self.url = ""
@@ -40,18 +40,18 @@ class Webhook:
         return info
 
     def set(self, url: str, secret_token: str = "") -> None:
-        """Switch the webhook on, or off with an empty URL."""
+        """Enable the webhook, or disable it with an empty URL."""
         self.url = url
         self.secret_token = secret_token
         self.last_error = ""
         self._changes.notify()
 
     def start(self) -> None:
-        """Begin to deliver in the background."""
+        """Start delivering in the background."""
         self._task = asyncio.create_task(self._run())
 
     async def stop(self) -> None:
-        """Stop delivering; the settings stay."""
+        """Stop delivering; the settings are kept."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)

@@ -1,7 +1,7 @@
-"""MCP servers that nobody would wish for: ``python tests/fakes/tool_server.py KIND``.
+"""Misbehaving MCP servers: ``python tests/fakes/tool_server.py KIND``.
 
-They speak the protocol by hand, since the SDK would not let them be what they are. In the folder
-PIDS each process notes its number, in the file SEEN what it is asked.
+They implement the protocol by hand, since the SDK would not let them misbehave. Each process
+creates a file named after its pid in the folder PIDS, and appends its requests to the file SEEN.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ def send(message: Json) -> None:
 
 
 def tool(name: Any, description: str = "", schema: Any = None) -> Json:
-    shown = NO_SCHEMA if schema is None else schema
-    return {"name": name, "description": description, "inputSchema": shown}
+    input_schema = NO_SCHEMA if schema is None else schema
+    return {"name": name, "description": description, "inputSchema": input_schema}
 
 
 def text(said: str, **more: Any) -> Json:
@@ -42,7 +42,7 @@ def text(said: str, **more: Any) -> Json:
 
 
 def by_hand(tools: list[Any], call: Callable[[Json], Json | None]) -> None:
-    """Answer on stdin and stdout; ``call`` returns a result, or None for no answer."""
+    """Serve on stdin and stdout; ``call`` returns a result, or None for no answer."""
     for line in sys.stdin:
         request = json.loads(line)
         method, number = request.get("method"), request.get("id")
@@ -70,7 +70,7 @@ def silent() -> None:
 
 
 def mute() -> None:
-    """It does not even begin, nor end when it should."""
+    """Neither answer nor react to SIGTERM."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     while True:
         time.sleep(60)
@@ -94,7 +94,7 @@ def mortal() -> None:
 
 
 def orphan() -> None:
-    """It dies, and a child of it keeps its stdout open."""
+    """Die while a child process keeps stdout open."""
 
     def die(_call: Json) -> None:
         subprocess.Popen([sys.executable, __file__, "mute"], stdin=subprocess.DEVNULL)
@@ -153,7 +153,7 @@ def preacher() -> None:
 
 
 def parent() -> None:
-    """It has a child that hears no signal, and both go on when stdin ends."""
+    """Start a child that ignores SIGTERM, and keep both running after stdin ends."""
     child = subprocess.Popen([sys.executable, __file__, "mute"], stdin=subprocess.DEVNULL)
     note(child.pid)
     by_hand([tool("hello")], lambda _call: text("hello"))
@@ -161,13 +161,13 @@ def parent() -> None:
 
 
 def deaf() -> None:
-    """It writes without end, and reads nothing."""
+    """Write endlessly and read nothing."""
     while True:
         sys.stdout.write("x" * 65_536)
 
 
 def chatty() -> None:
-    """It begins well, and then tells and asks without end."""
+    """Start properly, then send notifications endlessly."""
     by_hand([tool("hello")], lambda _call: chat())  # type: ignore[func-returns-value]
 
 
@@ -179,7 +179,7 @@ def chat() -> None:
 
 
 def busy() -> None:
-    """It does one thing at a time, and takes its time."""
+    """Serve calls one at a time, each for a second."""
 
     def call(_call: Json) -> Json:
         time.sleep(1)
@@ -189,7 +189,7 @@ def busy() -> None:
 
 
 def frozen() -> None:
-    """It begins well, and is never heard of again."""
+    """Start properly, then hang at the first call."""
 
     def call(_call: Json) -> None:
         mute()
@@ -205,8 +205,8 @@ def nonsense() -> None:
 
 
 KINDS: dict[str, Callable[[], None]] = {
-    made.__name__: made
-    for made in (
+    function.__name__: function
+    for function in (
         silent, mute, late, mortal, orphan, huge, garbage, crowd, odd, preacher, parent, deaf,
         nonsense, chatty, busy, frozen,
     )

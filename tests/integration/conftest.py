@@ -1,6 +1,6 @@
-"""A fake Telegram with the real aiogram talking to it; the agent, and somebody who talks to it.
+"""Fixtures of integration tests: a fake Telegram with a real aiogram bot, agents and users.
 
-The tests of a worker share a database, a model server and, for each set of settings, an agent.
+The tests of a worker share a database, a model server and one agent per set of settings.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tests.tables import empty_database
 
 @pytest.fixture(scope="session", autouse=True)
 def patience() -> Iterator[None]:
-    """On a busy machine the embedder of a question may take longer than a person would wait."""
+    """Raise the embedding deadlines, which a busy machine would exceed."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(retriever, "EMBED_DEADLINE", 10.0)
         patch.setattr(writer, "EMBED_DEADLINE", 30.0)
@@ -44,14 +44,14 @@ async def bot(fake: FakeTelegram) -> AsyncIterator[Bot]:
 
 @pytest.fixture(scope="session")
 def shared(postgres_server: str) -> Iterator[PgClient]:
-    """The worker's database, in which every test may talk as somebody new."""
+    """Client of the worker's database, in which every test can use a new user."""
     for address in new_database(postgres_server, TEMPLATE):
         yield from open_client(address)
 
 
 @pytest.fixture
 def dsn(request: pytest.FixtureRequest) -> Iterator[str]:
-    """Its address, with nothing of anybody in it; a new one for whom ``own_database`` marks."""
+    """URL of the emptied shared database, or of a new one with the mark ``own_database``."""
     if request.node.get_closest_marker("own_database"):
         yield from new_database(request.getfixturevalue("postgres_server"), TEMPLATE)
         return
@@ -62,7 +62,7 @@ def dsn(request: pytest.FixtureRequest) -> Iterator[str]:
 
 @pytest.fixture
 def client(request: pytest.FixtureRequest, dsn: str) -> Iterator[PgClient]:
-    """An open client on it."""
+    """Open client of the database ``dsn``."""
     if request.node.get_closest_marker("own_database"):
         yield from open_client(dsn)
         return
@@ -79,7 +79,7 @@ async def agents(shared: PgClient) -> AsyncIterator[Agents]:
 
 @pytest.fixture
 def core_settings(request: pytest.FixtureRequest) -> dict[str, Any]:
-    """What ``pytest.mark.core`` says of a test or a file."""
+    """Settings from ``pytest.mark.core`` of a test or a file."""
     mark = request.node.get_closest_marker("core")
     return dict(mark.kwargs) if mark else {}
 
@@ -91,7 +91,7 @@ async def rig(
     agents: Agents,
     core_settings: dict[str, Any],
 ) -> AsyncIterator[Rig]:
-    """An agent that nobody has ever written to; with a database of its own, a new one."""
+    """Agent with a reset model; a separate one with the mark ``own_database``."""
     if request.node.get_closest_marker("own_database"):
         async with open_rig(client, **core_settings) as opened:
             yield opened
@@ -101,5 +101,5 @@ async def rig(
 
 @pytest.fixture
 async def person(agents: Agents, core_settings: dict[str, Any]) -> Person:
-    """Somebody whom the bot has never met."""
+    """New user of the agent."""
     return await agents.person(**core_settings)

@@ -1,4 +1,4 @@
-"""Processes that use an embedded PostgreSQL, for its tests."""
+"""Processes that use an embedded PostgreSQL."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from src.pg.embedded_folder import SYSTEM_USER
 
 PROJECT = Path(__file__).resolve().parents[2]
 
-# Starts (or joins) the server, says where it is, and leaves at a word.
+# Starts or joins the server, prints its URL, and leaves when stdin has a line.
 SCRIPT = """
 import sys
 from pathlib import Path
@@ -32,7 +32,7 @@ print("left", flush=True)
 
 
 class ServerUser:
-    """A process that uses the server of a data folder; killed at the end of a with block."""
+    """Process that uses the server of a data folder; killed at the end of a with block."""
 
     def __init__(self, data_dir: Path) -> None:
         self._process = subprocess.Popen(
@@ -50,20 +50,20 @@ class ServerUser:
         self.kill()
 
     def address(self) -> str:
-        """Where the server is; waits until the process has started or joined it."""
+        """Return the server's URL once the process has started or joined it."""
         assert self._process.stdout is not None
         address = self._process.stdout.readline().strip()
         assert address.startswith("postgresql://")
         return address
 
     def leave(self) -> None:
-        """Let the process stop using the server and end."""
+        """Let the process stop using the server, and wait for its end."""
         output, _ = self._process.communicate("go\n", timeout=60)
         assert output == "left\n"
         assert self._process.returncode == 0
 
     def kill(self) -> None:
-        """End the process with SIGKILL; nothing happens when it has ended."""
+        """Send SIGKILL unless the process has ended, and wait for its end."""
         self._process.kill()
         self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout):
@@ -72,7 +72,7 @@ class ServerUser:
 
 
 class Stranger:
-    """A process of the server's system user that is no server."""
+    """Process of the server's system user that is no server."""
 
     def __init__(self) -> None:
         user = SYSTEM_USER if os.geteuid() == 0 else None
@@ -87,12 +87,12 @@ class Stranger:
         self._process.wait()
 
     def is_alive(self) -> bool:
-        """Whether nobody has ended it."""
+        """Return True while the process runs."""
         return self._process.poll() is None
 
 
 def ask(address: str, sql: str) -> str:
-    """The first value that a statement returns, as text."""
+    """Execute a statement, and return its first value as text."""
     with closing(psycopg2.connect(address)) as connection, connection.cursor() as cursor:
         cursor.execute(sql)
         answer = str(cursor.fetchone()[0]) if cursor.description else ""
@@ -101,7 +101,7 @@ def ask(address: str, sql: str) -> str:
 
 
 def is_reachable(address: str) -> bool:
-    """Whether the server answers."""
+    """Return True if the server answers."""
     try:
         return ask(address, "SELECT 1") == "1"
     except psycopg2.OperationalError:
@@ -109,12 +109,12 @@ def is_reachable(address: str) -> bool:
 
 
 def started_at(address: str) -> str:
-    """When the server was started."""
+    """Return the server's start time."""
     return ask(address, "SELECT pg_postmaster_start_time()")
 
 
 def find_postmaster(data_dir: Path) -> psutil.Process:
-    """The server process of a data folder."""
+    """Return the server process of a data folder."""
     lines = (data_dir / "postgres" / "postmaster.pid").read_text().splitlines()
     postmaster = psutil.Process(int(lines[0]))
     assert postmaster.name().startswith("postgres")
@@ -123,27 +123,27 @@ def find_postmaster(data_dir: Path) -> psutil.Process:
 
 
 def freeze_postmaster(data_dir: Path) -> None:
-    """Let the server of a data folder answer nobody."""
+    """Suspend the server of a data folder."""
     find_postmaster(data_dir).suspend()
 
 
 def kill_postmaster(data_dir: Path) -> None:
-    """End the server of a data folder with SIGKILL."""
+    """Send SIGKILL to the server of a data folder."""
     find_postmaster(data_dir).kill()
 
 
 @contextmanager
 def borrowed(cluster: Path, name: str | None = None) -> Iterator[Path]:
-    """The data folder, perhaps in another place; afterwards it is back, without a server."""
-    place = cluster.parent / name if name else cluster
-    place.parent.mkdir(parents=True, exist_ok=True)
-    cluster.rename(place)
+    """Provide the data folder, optionally moved; afterwards moves it back without a server."""
+    location = cluster.parent / name if name else cluster
+    location.parent.mkdir(parents=True, exist_ok=True)
+    cluster.rename(location)
     try:
-        yield place
+        yield location
     finally:
         with suppress(OSError, ValueError, AssertionError, psutil.Error):
-            kill_postmaster(place)  # left over when a test failed
-        place.rename(cluster)
+            kill_postmaster(location)  # still running if a test failed
+        location.rename(cluster)
         inode = (cluster / "postgres").stat().st_ino
         for folder in Path("/tmp").glob(f"pomni-*-{inode}"):
-            shutil.rmtree(folder)  # where the socket was
+            shutil.rmtree(folder)  # folder of the socket

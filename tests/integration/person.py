@@ -1,7 +1,7 @@
-"""Somebody who talks to the agent, which has a real database and a fake model server.
+"""Users who talk to the agent with a real database and a fake model server.
 
-A database takes longer to make than most of these tests, so they share one, and every test talks
-as somebody else. The embedder is the local one, unless the settings name another.
+Creating a database takes longer than most of these tests, so they share one, and every test uses a
+new user. The embedder is the local one unless the settings name another.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ MORNING = datetime(2026, 11, 20, 6, 0, tzinfo=UTC)  # 9:00 in Moscow, a Friday
 SATURDAY = datetime(2026, 11, 21, 12, 5, tzinfo=ZoneInfo("Europe/Moscow"))
 TWO_YEARS_AGO = datetime(2024, 11, 20, 6, 0, tzinfo=UTC)
 FAKE_EMBEDDINGS = "openai:fake-embedding"
-# What writing facts fills; a replay may change none of it.
+# Tables that writing facts fills; a replay must not change them.
 WRITTEN = (
     "memories", "memory_sources", "entities", "memory_entities", "rejected_facts",
     "search_documents", "search_postings", "document_embeddings", "search_owners",
 )  # fmt: skip
-# What an operator's row begins with, and nobody notes the change.
+# Restores the default global settings without recording the change.
 USUAL_SETTINGS = """
 DO $$
 BEGIN
@@ -63,8 +63,8 @@ BEGIN
     INSERT INTO global_settings DEFAULT VALUES;
 END $$
 """
-# What a test has left that others would search by, or would have to index before their own words:
-# documents of another embedding model (the local one is the first of a database), or hundreds.
+# Leftovers of a test that would disturb others: documents of another embedding model (the local
+# one is the first of a database), or hundreds of unindexed messages or documents.
 BURDEN = """
 SELECT 1
 WHERE EXISTS (SELECT FROM search_documents
@@ -73,36 +73,36 @@ WHERE EXISTS (SELECT FROM search_documents
    OR (SELECT count(*) FROM (SELECT FROM search_documents WHERE model_id IS NULL LIMIT 500) d)
       = 500
 """
-# Far from whom tests name by number, who may have left something in the shared database.
+# Far from the fixed user ids in tests, which may have left rows in the shared database.
 new_user = itertools.count(2**41 + 2**30).__next__
 
 
 def edit(client: PgClient, owner: int, origin: TelegramOrigin, text: str) -> EditKind:
-    """Let a message say something else; what that was about."""
+    """Edit the text of a message; returns which one it was, such as ``last``."""
     return take_edit(client, Owner(owner), origin, text, is_own=True).what
 
 
 @dataclass
 class Rig:
-    """A core with its fake model, and whoever talks to it."""
+    """A core with its fake model, and the actions of users."""
 
     core: Core
     model: FakeOpenAI
     client: PgClient
 
     async def begin(self, text: str, user: int = USER, **changes: Any) -> Turn:
-        """Store a message."""
+        """Begin a turn: store a message."""
         return await begin_turn(self.core.agent, incoming(text, user, **changes))
 
     async def ask(self, text: str, user: int = USER, **changes: Any) -> StoredAnswer:
-        """A whole turn, delivered."""
+        """Run a whole turn, marked as delivered."""
         turn = await self.begin(text, user, **changes)
         answer = await answer_turn(self.core.agent, turn)
         await mark_turn(self.core.agent, turn, answer)
         return answer
 
     async def tell(self, text: str, user: int = USER, **changes: Any) -> StoredAnswer:
-        """A whole turn, and what the background makes of it."""
+        """Run a whole turn and the background work after it."""
         answer = await self.ask(text, user, **changes)
         await self.core.memory.digest.remember_turn(self.conversation(user))
         return answer
@@ -110,20 +110,20 @@ class Rig:
     async def run_command(
         self, name: str, user: int = USER, *, language: Language = "ru", **called: Any
     ) -> replies.Reply:
-        """Give a command, named without its slash."""
+        """Run a command, named without its slash."""
         return await self.core.commands.run(name, self.called(user, language, **called))
 
     async def command(
         self, name: str, user: int = USER, *, language: Language = "ru", argument: str = ""
     ) -> str:
-        """Give a command, and read the text of the reply."""
+        """Run a command, and return the text of the reply."""
         reply = await self.run_command(name, user, language=language, argument=argument)
         return reply.text
 
     async def press(
         self, button: Button, user: int = USER, *, language: Language = "ru", **called: Any
     ) -> replies.Reply:
-        """Press a button, whose data goes to Telegram and back."""
+        """Press a button; its data is packed and unpacked as by Telegram."""
         action = Action.unpack(button.action.pack())
         assert action == button.action
         reply = await self.core.commands.press(action, self.called(user, language, **called))
@@ -131,22 +131,22 @@ class Rig:
         return reply
 
     def called(self, user: int, language: Language, **called: Any) -> Called:
-        """Who calls, now."""
+        """Return the context of a command."""
         usual: Json = {"moment": NOON, "time_zone": "Europe/Moscow", "member": user}
         return Called(Owner(user), language, **(usual | called))
 
     def conversation(self, user: int = USER, thread: int = 0) -> UUID:
-        """The conversation of somebody."""
+        """Return the id of a user's conversation."""
         return self.core.conversations.get_or_create_conversation(user, thread_id=thread)
 
     def rows(self, sql: str, **params: Any) -> list[tuple[Any, ...]]:
-        """Look into the database; ``%(owner)s`` is the owner's id of ``user`` (or ``group``)."""
+        """Query the database; ``%(owner)s`` is the owner id of ``user`` or ``group``."""
         chat = params.get("user", params.get("group"))
         owner = Owner(chat).columns() if chat is not None else {}
         return self.client.fetch_all(sql, {**owner, **params})
 
     def stored(self, user: int = USER) -> list[tuple[str, str]]:
-        """Role and content of every message of a user, oldest first."""
+        """Return (role, content) of all messages of a user, oldest first."""
         sql = (
             "SELECT m.role, m.content FROM messages m"
             " JOIN conversations c ON c.id = m.conversation_id"
@@ -155,22 +155,22 @@ class Rig:
         return [(role, content) for role, content in self.rows(sql, user=user)]
 
     def prompt(self, number: int = -1) -> list[tuple[str, str]]:
-        """Role and text of each message of one request to the model."""
+        """Return (role, text) of each message of one request to the model."""
         request = self.model.requests[number]
         return [(m["role"], text_of(m.get("content"))) for m in request.messages]
 
     def block(self, name: str, number: int = -1) -> str:
-        """The system message of that name in one request; empty when there is none."""
+        """Return the system message of this name in one request, or an empty string."""
         messages = self.model.requests[number].messages
         return "\n".join(str(m["content"]) for m in messages if m.get("name") == name)
 
     def fill(self, conversation_id: UUID, *messages: tuple[str, str]) -> None:
-        """Put messages into a conversation."""
+        """Append messages to a conversation."""
         for role, content in messages:
             self.core.conversations.append_message(conversation_id, role, content)  # type: ignore[arg-type]
 
     def set(self, **settings: Any) -> None:
-        """What an operator writes into global_settings."""
+        """Change global settings, as an operator does."""
         for name, value in settings.items():
             self.client.execute(f"UPDATE global_settings SET {name} = %(v)s", {"v": value})
         self.core.memory.settings.refresh()
@@ -178,7 +178,7 @@ class Rig:
 
 @dataclass(frozen=True)
 class Told:
-    """A fact as it was handed to the memory."""
+    """Arguments with which a fact was written."""
 
     candidate: Fact
     said: Said
@@ -188,10 +188,10 @@ class Told:
 
 @dataclass
 class Person:
-    """Somebody who talks to the bot, a message a minute, or tells it facts without a model.
+    """A user who writes a message a minute, or writes facts without a model.
 
     Attributes:
-        told: Every fact that was handed straight to the memory, in order.
+        told: All facts that were written without a model, in order.
     """
 
     rig: Rig
@@ -222,31 +222,31 @@ class Person:
 
     @property
     def requests(self) -> list[ChatRequest]:
-        """What the model was asked, by anybody."""
+        """All requests to the model, of all users."""
         return self.model.requests
 
     def manner(self, changes: Json) -> Json:
-        """How the next message comes."""
+        """Advance the time, and return the arguments of the next message."""
         self.moment += self.pace
         usual = {"language": self.language, "time_zone": self.time_zone, "mode": self.mode}
         return {"moment": self.moment, **usual, **changes}
 
     async def begin(self, text: str, **changes: Any) -> Turn:
-        """Write a message."""
+        """Begin a turn: store a message."""
         return await self.rig.begin(text, self.user, **self.manner(changes))
 
     async def say(self, text: str, *replies: Reply | str, **changes: Any) -> StoredAnswer:
-        """A whole turn, in which the model replies with these."""
+        """Run a whole turn with these model replies."""
         self.model.queue(*replies)
         return await self.rig.ask(text, self.user, **self.manner(changes))
 
     async def index(self) -> None:
-        """Take what was said into the index, as the background does after a turn."""
+        """Index and embed the conversation, as the background does after a turn."""
         await self.core.memory.indexer.index_conversation(self.conversation())
         await self.core.memory.indexer.embed_pending()
 
     def write(self, text: str, *, at: datetime | None = None, voice: Voice = TYPED) -> Said:
-        """Store a message to which nobody answers."""
+        """Store a message without a turn."""
         if at is None:
             self.moment += self.pace
         said_at = at or self.moment
@@ -257,7 +257,7 @@ class Person:
         return Said(stored.id, text, said_at)
 
     async def remember(self, known: Json) -> Outcome:
-        """Know a fact, which was said in a message of its own two years ago."""
+        """Write a fact from a separate message two years ago."""
         said = self.write(known["text"], at=local_time(TWO_YEARS_AGO, self.time_zone))
         return await self.repeat(Told(Fact.model_validate(known), said, "tool"))
 
@@ -270,40 +270,40 @@ class Person:
         origin: Origin = "teach",
         **fact: Any,
     ) -> Outcome:
-        """Hand a fact to the memory; by default a message says it in just these words."""
+        """Write a fact, by default from a new message with the same text."""
         told = Told(Fact(text=text, **fact), said or self.write(text), origin, contradicts)
         self.told.append(told)
         return await self.repeat(told)
 
     async def repeat(self, told: Told) -> Outcome:
-        """Hand it over once more, as after a crash."""
+        """Write a fact again, as after a crash."""
         return await self.core.memory.memories.writer.remember(
             self.owner, told.candidate, told.said, origin=told.origin, contradicts=told.contradicts
         )
 
     async def find(self, text: str, **query: Any) -> list[Hit]:
-        """Search for something, a year later."""
+        """Search the memory, a year later."""
         asked = Query(self.owner, text, self.moment + timedelta(days=365))
         return await self.core.memory.retriever.search(replace(asked, **query))
 
     async def living(self) -> list[Memory]:
-        """The facts that hold, oldest first."""
+        """Return the current facts, oldest first."""
         found = self.core.memory.memories.facts.list_facts(self.owner)
         return sorted(found, key=lambda memory: memory.id)
 
     async def texts(self) -> list[str]:
-        """Their texts."""
+        """Return the texts of the current facts, oldest first."""
         return [memory.text for memory in await self.living()]
 
     def written(self) -> list[tuple[str, str]]:
-        """Every row that writing facts makes, of everybody."""
+        """Return all rows of the tables that writing facts fills, of all owners."""
         return dump(self.core.dsn, *WRITTEN)
 
     def conversation(self) -> UUID:
         return self.rig.conversation(self.user, self.thread)
 
     def facts(self) -> list[str]:
-        """The facts that hold, oldest first."""
+        """Return the texts of the current facts, read with SQL, oldest first."""
         sql = (
             "SELECT text FROM facts WHERE telegram_user_id = %(user)s"
             " AND retired_at IS NULL ORDER BY id"
@@ -311,12 +311,12 @@ class Person:
         return [text for (text,) in self.rows(sql)]
 
     def rows(self, sql: str, **params: Any) -> list[tuple[Any, ...]]:
-        """Look into the database; ``%(user)s`` is the person, ``%(owner)s`` the id as owner."""
+        """Query the database; ``%(user)s`` is the user's id, ``%(owner)s`` the owner's."""
         return self.rig.rows(sql, user=self.user, **params)
 
 
 def teller_of(rig: Rig, owner: Owner = ME) -> Person:
-    """Somebody whose messages come an hour after each other."""
+    """Return a user whose messages are an hour apart."""
     place = (owner.telegram_user_id, owner.thread_id)
     return Person(rig, *place, moment=SATURDAY, pace=timedelta(hours=1))
 
@@ -332,17 +332,17 @@ def incoming(
     origin: TelegramOrigin | None = None,
     **changes: Any,
 ) -> IncomingMessage:
-    """A message as Telegram or the console hands it to the agent."""
+    """Return a message as Telegram or the console passes it to the agent."""
     message = IncomingMessage(Owner(user), text, moment, language, time_zone, mode)
     return replace(message, origin=origin, **changes)
 
 
 class Agents:
-    """Agents on one database, each built once for its settings and warm as a bot that has started.
+    """Agents on one database, one per set of settings, warmed up as in a started bot.
 
     Attributes:
-        client: Of the database.
-        model: The model that they all ask.
+        client: Client of the database.
+        model: The model server that all agents use.
     """
 
     def __init__(self, client: PgClient, model: FakeOpenAI) -> None:
@@ -351,9 +351,9 @@ class Agents:
         self._cores: dict[str, Core] = {}
 
     async def get(self, **settings: Any) -> Rig:
-        """The agent of these settings; its model has been asked nothing yet.
+        """Return the agent for these settings, with a reset model.
 
-        What the test before wrote into ``global_settings`` is taken back.
+        Changes of ``global_settings`` by the previous test are reverted.
         """
         await self.model.renew()
         if "embedding_model" not in settings and query(self.client.dsn, BURDEN):
@@ -368,22 +368,22 @@ class Agents:
         return Rig(core, self.model, self.client)
 
     async def person(self, **settings: Any) -> Person:
-        """Somebody whom the bot has never met."""
+        """Return a new user."""
         return Person(await self.get(**settings), new_user())
 
     async def teller(self, **settings: Any) -> Person:
-        """Somebody who tells the bot facts, an hour after each other."""
+        """Return a user whose messages are an hour apart."""
         return teller_of(await self.get(**settings))
 
     async def close(self) -> None:
-        """Close all of them."""
+        """Close all agents."""
         for core in self._cores.values():
             await core.close()
         set_conversation_repo_factory(None)
 
 
 async def build_warm_core(client: PgClient, model: FakeOpenAI, settings: Json) -> Core:
-    """The core on a model that echoes, warm as in a bot that has started."""
+    """Build a core on the fake model, warmed up as in a started bot."""
     usual = {"llm_model": "openai:fake-model", "openai_base_url": model.url}
     core = Core(Settings(**{**usual, "llm_timeout": 10, **settings}), client)
     await core.warm_up()
@@ -392,7 +392,7 @@ async def build_warm_core(client: PgClient, model: FakeOpenAI, settings: Json) -
 
 @asynccontextmanager
 async def open_rig(client: PgClient, **settings: Any) -> AsyncIterator[Rig]:
-    """An agent and a model of the test's own."""
+    """Open a separate agent with its own model server."""
     async with FakeOpenAI() as model:
         core = await build_warm_core(client, model, settings)
         yield Rig(core, model, client)
@@ -402,20 +402,20 @@ async def open_rig(client: PgClient, **settings: Any) -> AsyncIterator[Rig]:
 
 @asynccontextmanager
 async def open_person(client: PgClient, **settings: Any) -> AsyncIterator[Person]:
-    """Somebody whom the bot has never met."""
+    """Open a separate agent with a new user."""
     async with open_rig(client, **settings) as rig:
         yield Person(rig, new_user())
 
 
 @asynccontextmanager
 async def open_teller(client: PgClient, **settings: Any) -> AsyncIterator[Person]:
-    """Somebody who tells the bot facts, an hour after each other."""
+    """Open a separate agent with a user whose messages are an hour apart."""
     async with open_rig(client, **settings) as rig:
         yield teller_of(rig)
 
 
 class Watcher:
-    """Collects what is shown, and can stop the turn in the middle of it."""
+    """Collects the shown text, and can stop the turn at a given text."""
 
     def __init__(self, stop_at: str | None = None) -> None:
         self.text = ""
@@ -429,53 +429,53 @@ class Watcher:
 
 
 def fact(text: str, **changes: Any) -> Json:
-    """A fact as a model writes it down, by default quoted as it stands."""
+    """Return a fact as a model writes it, by default with the whole text as quote."""
     return {"text": text, "quote": text, "object": text, **changes}
 
 
 def saved(*facts: Json) -> Reply:
-    """The model saves facts with its tool."""
+    """Return a reply in which the model saves facts with its tool."""
     return Reply(tool_calls=[("save_user_fact", one) for one in facts])
 
 
 def called(tool: str, **arguments: Any) -> Reply:
-    """The model calls a tool."""
+    """Return a reply in which the model calls a tool."""
     return Reply(tool_calls=[(tool, arguments)])
 
 
 def taught(*facts: Json) -> Reply:
-    """Strict mode: the message teaches these facts."""
+    """Return a strict-mode reply: the message teaches these facts."""
     return called("Understanding", intent="teach", facts=list(facts))
 
 
 def solved(answer: str, query: str = "") -> Reply:
-    """Strict mode: the message asks something, and this is the answer."""
+    """Return a strict-mode reply: the message is a question with this answer."""
     return called("Understanding", intent="solve", answer=answer, query=query)
 
 
 def asked(query: str = "") -> Reply:
-    """Strict mode: it asks something that is to be searched first, or that nobody knows."""
+    """Return a strict-mode reply: the question needs a search or has no known answer."""
     return solved("", query)
 
 
 def forgetting(query: str = "") -> Reply:
-    """Strict mode: the message wants something forgotten."""
+    """Return a strict-mode reply: the message asks to forget something."""
     return called("Understanding", intent="forget", query=query)
 
 
 def chosen(*uids: str) -> Reply:
-    """Strict mode: the quotes that are meant."""
+    """Return a strict-mode reply: the quotes to forget."""
     return called("Forgetting", uids=list(uids))
 
 
 def denied(*pairs: tuple[int, int], confidence: float = 0.9) -> Reply:
-    """Strict mode: new facts, by number, that deny known ones, by id."""
+    """Return a strict-mode reply: new facts, by number, that contradict known ones, by id."""
     conflicts = [{"new": new, "known": known, "confidence": confidence} for new, known in pairs]
     return called("Conflicts", conflicts=conflicts)
 
 
 def forms(requests: list[ChatRequest]) -> list[str]:
-    """What each request demanded: the name of its form, or ``text``."""
+    """Return the name of the form that each request demands, or ``text``."""
     return [
         request.raw["tool_choice"]["function"]["name"]
         if isinstance(request.raw.get("tool_choice"), dict)
@@ -485,7 +485,7 @@ def forms(requests: list[ChatRequest]) -> list[str]:
 
 
 def named(request: ChatRequest) -> list[tuple[str, str]]:
-    """Name (else role) and text of each message of a prompt."""
+    """Return (name or role, text) of each message of a prompt."""
     return [
         (message.get("name") or message["role"], text_of(message.get("content")))
         for message in request.messages
@@ -493,12 +493,12 @@ def named(request: ChatRequest) -> list[tuple[str, str]]:
 
 
 def results(request: ChatRequest) -> list[str]:
-    """What the tools answered, as the model sees it."""
+    """Return the tool results in a prompt."""
     return [text for name, text in named(request) if name == "tool"]
 
 
 def records(request: ChatRequest, tag: str) -> list[Json]:
-    """The lines of a block in the last message of a prompt."""
+    """Return the JSON lines of a block in the last message of a prompt."""
     text = text_of(request.messages[-1]["content"])
     inside = text.partition(f"<{tag}>\n")[2].partition(f"</{tag}>")[0]
     return [json.loads(line) for line in inside.splitlines()]

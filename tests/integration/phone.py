@@ -1,4 +1,4 @@
-"""Telegram in a person's hand, and behind it the whole bot except the queue."""
+"""A user's Telegram, connected to the whole bot except the queue."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from tests.integration.polling import build_intake
 USER, STRANGER = 2**41 + 7, 2**41 + 8
 PRIVATE = Sender(chat_id=USER)
 NOW = datetime(2026, 11, 21, 9, 5, tzinfo=UTC)
-LATE = datetime(2026, 3, 2, 22, 30, tzinfo=UTC)  # already the third of March in Moscow
+LATE = datetime(2026, 3, 2, 22, 30, tzinfo=UTC)  # 3 March in Moscow
 
 
 @dataclass
 class Phone:
-    """Telegram in a person's hand, and behind it the whole bot except the queue."""
+    """A user's Telegram, connected to the whole bot except the queue."""
 
     fake: FakeTelegram
     bot: Bot
@@ -52,7 +52,7 @@ class Phone:
 
     @property
     def told(self) -> str:
-        """What the person read last: the bot's newest message, or a pop-up after it."""
+        """Text of the bot's newest message, or of a pop-up after it."""
         calls = [
             call for call in self.fake.calls
             if call.method in ("sendMessage", "editMessageText") or call.params.get("show_alert")
@@ -62,12 +62,12 @@ class Phone:
 
     @property
     def popups(self) -> list[str]:
-        """What every tap was answered with."""
+        """Answers to all button presses."""
         calls = self.fake.calls_of("answerCallbackQuery")
         return [str(call.params.get("text", "")) for call in calls]
 
     async def work(self) -> list[str]:
-        """Receive and handle what waits, in order; how each update ended."""
+        """Receive and handle pending updates in order; returns their outcomes."""
         method = GetRawUpdates(offset=self.offset, timeout=0, allowed_updates=ALLOWED_UPDATES)
         raw = await self.bot(method)
         self.offset = max([self.offset, *(update["update_id"] + 1 for update in raw)])
@@ -84,19 +84,19 @@ class Phone:
         return outcome
 
     async def write(self, text: str) -> int:
-        """Write to the bot and let it answer; the message's id in Telegram."""
+        """Write to the bot, and let it answer; returns the Telegram message id."""
         message_id = await self.fake.send_text(USER, text, **self.place)
         await self.work()
         return message_id
 
     async def press(self, data: str, *, under: SentMessage | None = None) -> list[str]:
-        """Press a button, whether there is such a one or not."""
+        """Press a button, existing or not; returns the outcomes."""
         message = under or self.last
         await self.fake.press_button(USER, message.message_id, data, chat_id=message.chat_id)
         return await self.work()
 
     async def tap(self, label: str, *, under: SentMessage | None = None) -> SentMessage:
-        """Press the button whose label has this in it; the bot's newest message afterwards."""
+        """Press the button whose label contains a text; returns the bot's newest message."""
         message = under or self.last
         rows = buttons(message)
         [data] = [data for row in rows for text, data in row if label in text]
@@ -104,7 +104,7 @@ class Phone:
         return self.last
 
     async def said(self, text: str, said_at: datetime = LATE) -> tuple[int, int]:
-        """Something that the owner wrote: its id in Telegram, and in the database."""
+        """Store a message of the owner; returns its ids in Telegram and in the database."""
         message_id = await self.fake.send_text(USER, text, **self.place)
         chat, thread = self.owner
         conversations = self.rig.core.conversations
@@ -118,7 +118,7 @@ class Phone:
         return message_id, stored
 
     async def remember(self, city: str) -> Outcome:
-        """What comes of ``Я живу …`` in the owner's memory."""
+        """Write the fact ``Я живу в городе …``; returns the outcome."""
         _, message = await self.said(f"Я живу в городе {city}", NOW)
         text = f"Я живу в городе {city}"
         fact = Fact(text=text, importance=7, relation="lives_in", object=city)
@@ -127,7 +127,7 @@ class Phone:
         return await memories.writer.remember(self.owner, fact, said, origin="teach")
 
     def facts(self) -> list[str]:
-        """What is believed of the owner."""
+        """Return the texts of the owner's current facts."""
         return [
             text
             for (text,) in self.rig.rows(
@@ -139,7 +139,7 @@ class Phone:
 
 
 async def open_phone(agents: Agents, fake: FakeTelegram, bot: Bot, **settings: Any) -> Phone:
-    """A phone whose owner has never written to the bot of these settings."""
+    """Return a phone connected to the agent for these settings."""
     rig = await agents.get(timezone="Europe/Moscow", **settings)
     identity = BotIdentity(42, "pomni_test_bot", "Помни")
     dispatcher = build_dispatcher(rig.core, Delivery(bot, never), identity)
@@ -151,7 +151,7 @@ async def never(_old: int, _new: int) -> None:
 
 
 def buttons(message: SentMessage) -> list[list[tuple[str, str]]]:
-    """Label and data of the buttons under a message, row by row."""
+    """Return (label, data) of a message's buttons by row."""
     markup = message.reply_markup or {"inline_keyboard": []}
     return [
         [(button["text"], button["callback_data"]) for button in row]

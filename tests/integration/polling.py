@@ -1,4 +1,4 @@
-"""Pollers with short pauses, and looks into what they did."""
+"""Pollers with short pauses, and checks of their effects."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ QUICK = PollTiming(
 
 @contextlib.asynccontextmanager
 async def open_bot(fake: FakeTelegram, token: str | None = None) -> AsyncIterator[Bot]:
-    """A real bot that talks to the fake."""
+    """Open a real aiogram bot that is connected to the fake."""
     session = TelegramSession(api=TelegramAPIServer.from_base(fake.url))
     yield Bot(token or fake.token, session=session)
-    # aiogram's own close waits a quarter of a second for TLS, which nobody speaks here.
+    # aiogram's close waits a quarter of a second for TLS connections, of which there are none.
     await (await session.create_session()).close()
 
 
 def build_intake(client: PgClient, access: Access | None = None) -> UpdateIntake:
-    """What stores the updates of the fake's bot."""
+    """Build the intake of the fake's bot."""
     return UpdateIntake(
         client,
         UpdateRepository(client),
@@ -53,14 +53,14 @@ def build_intake(client: PgClient, access: Access | None = None) -> UpdateIntake
 
 
 def build_poller(bot: Bot, client: PgClient, timing: PollTiming = QUICK) -> Poller:
-    """A poller of the bot on the client's database."""
+    """Build a poller of the bot on the client's database."""
     lock = AdvisoryLock(client.dsn, POLLER_LOCK, bot.id)
     return Poller(bot, build_intake(client), lock, timing)
 
 
 @contextlib.asynccontextmanager
 async def running(poller: Poller) -> AsyncIterator[asyncio.Task[None]]:
-    """The poller at work; an error of it is the test's."""
+    """Run the poller during the context; its errors fail the test."""
     task = asyncio.create_task(poller.run())
     try:
         yield task
@@ -73,14 +73,14 @@ async def running(poller: Poller) -> AsyncIterator[asyncio.Task[None]]:
 async def eventually(
     condition: Callable[[], Any], what: str = "the condition", timeout: float = 15
 ) -> Any:
-    """Return the condition's first true value; for what nobody announces.
+    """Poll a condition, and return its first true value.
 
     Raises:
         AssertionError: It did not become true in time.
     """
     try:
         async with asyncio.timeout(timeout):
-            while not (value := condition()):  # noqa: ASYNC110  (nobody would set an event)
+            while not (value := condition()):  # noqa: ASYNC110  (there is no event to wait for)
                 await asyncio.sleep(0.02)
             return value
     except TimeoutError:
@@ -88,6 +88,6 @@ async def eventually(
 
 
 def texts(dsn: str) -> list[str]:
-    """The stored messages' texts, in order of arrival."""
+    """Return the texts of stored messages in order of arrival."""
     sql = "SELECT payload->'message'->>'text' FROM telegram_updates ORDER BY id"
     return [row[0] for row in query(dsn, sql)]

@@ -1,4 +1,4 @@
-"""A core with MCP servers, and what tests look at of them."""
+"""A core with MCP servers, and checks of their state."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Json = dict[str, Any]
 
 
 def fake(kind: str, *arguments: str, **more: Any) -> Json:
-    """The entry of a server of ``tests.fakes.tool_server``."""
+    """Return the entry of a server of ``tests.fakes.tool_server``."""
     return {
         "command": sys.executable,
         "args": [str(ROOT / "tests/fakes/tool_server.py"), kind, *arguments],
@@ -39,12 +39,12 @@ def fake(kind: str, *arguments: str, **more: Any) -> Json:
 
 
 def good() -> Json:
-    """The entry of ``tests.fakes.good_tool_server`` as a process."""
+    """Return the entry of ``tests.fakes.good_tool_server`` on stdio."""
     return {**fake(""), "args": [GOOD]}
 
 
 def file_of(folder: Path, **servers: Json) -> Path:
-    """The file that MCP_SERVERS names."""
+    """Write the file that MCP_SERVERS names, and return its path."""
     path = folder / "servers.json"
     path.write_text(json.dumps({"mcpServers": servers}))
     return path
@@ -54,7 +54,10 @@ def file_of(folder: Path, **servers: Json) -> Path:
 async def open_with_servers(
     client: PgClient, folder: Path, *, settled: bool = True, **servers: Json
 ) -> AsyncIterator[Person]:
-    """Somebody whose bot has these servers; they have arrived, or failed for the first time."""
+    """Open a new user's agent with these servers.
+
+    With ``settled``, each server is ready or has failed for the first time.
+    """
     read, problems = read_servers(file_of(folder, **servers), os.environ)
     assert problems == []
     async with FakeOpenAI() as model:
@@ -77,7 +80,7 @@ async def open_with_servers(
 
 
 async def until(condition: Callable[[], object], what: str, seconds: float = 15) -> None:
-    """Return once it holds; nobody announces it."""
+    """Poll a condition until it is true."""
     try:
         async with asyncio.timeout(seconds):
             while not condition():  # noqa: ASYNC110
@@ -87,22 +90,22 @@ async def until(condition: Callable[[], object], what: str, seconds: float = 15)
 
 
 def state_of(person: Person, name: str) -> ServerState:
-    """How a server is."""
+    """Return the state of a server."""
     [state] = [state for state in person.core.servers.states() if state.name == name]
     return state
 
 
 def is_ready(person: Person, name: str) -> Callable[[], bool]:
-    """Whether a server's tools are there."""
+    """Return a condition that is true when a server's tools are available."""
     return lambda: state_of(person, name).is_ready
 
 
 def living(folder: Path) -> list[int]:
-    """The processes that have noted themselves in a folder and live."""
-    return [int(path.name) for path in folder.iterdir() if _lives(int(path.name))]
+    """Return the ids of the running processes that are noted in a folder."""
+    return [int(path.name) for path in folder.iterdir() if _is_running(int(path.name))]
 
 
-def _lives(pid: int) -> bool:
+def _is_running(pid: int) -> bool:
     try:
         return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:

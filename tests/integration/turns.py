@@ -1,4 +1,4 @@
-"""A turn in pieces, for what happens between them: it is stored, answered, marked as delivered."""
+"""Steps of a turn for tests of the states in between: stored, answered, delivered."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from src.talk.turn_state import AnswerView, IncomingMessage, Turn, TurnControl
 
 
 class WatchedView(AnswerView):
-    """Passes the pieces of an answer on, and shows it to nobody."""
+    """View that passes the pieces of an answer to a callback."""
 
     def __init__(self, on_text: Callable[[str], None]) -> None:
         super().__init__()
@@ -22,7 +22,7 @@ class WatchedView(AnswerView):
 
 
 async def begin_turn(agent: AgentService, incoming: IncomingMessage) -> Turn:
-    """The first step alone."""
+    """Run the first step: store the message."""
     turn = Turn(incoming)
     await agent.steps[0](turn)
     return turn
@@ -35,7 +35,7 @@ async def answer_turn(
     control: TurnControl | None = None,
     on_text: Callable[[str], None] = lambda _text: None,
 ) -> StoredAnswer:
-    """The steps from a begun turn, which stays as it is, to its stored answer."""
+    """Run the steps from a begun turn, which is not modified, to its stored answer."""
     own = replace(turn, view=WatchedView(on_text), control=control or TurnControl())
     for step in agent.steps[3:-2]:
         await step(own)
@@ -44,5 +44,5 @@ async def answer_turn(
 
 
 async def mark_turn(agent: AgentService, turn: Turn, answer: StoredAnswer) -> None:
-    """The last step alone."""
+    """Run the last step: mark the answer as delivered."""
     await agent.steps[-1](replace(turn, answer=answer))
