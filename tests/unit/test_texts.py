@@ -96,6 +96,7 @@ KEYS_OF_FILE = {
     "attachments.py": {
         "sound_locked", "sound_refused", "picture_unseen", "sound_unheard", "sound_silent",
     },
+    "app_api.py": {"app_unavailable", "app_not_here"},
     "app_gate.py": {
         "app_bad_request", "app_empty_text", "app_too_long", "memory_gone", "undo_nothing",
         "app_message_gone", "app_not_here", "reminder_no_time", "tap_unknown",
