@@ -563,7 +563,8 @@ def _languages_by_letters(letters: str) -> frozenset[str]:
 
 def _main_script(text: str) -> str | None:
     scripts = Counter(unicodedata.name(c, "?").split()[0] for c in text if c.isalpha())
-    return max(scripts, key=lambda script: scripts[script], default=None)
+    # Sorted, because the words come from sets: a tie must not depend on the process.
+    return max(sorted(scripts), key=lambda script: scripts[script], default=None)
 
 
 def _numbers_in(text: str) -> set[str]:
