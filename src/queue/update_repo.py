@@ -431,15 +431,11 @@ class UpdateRepository(Repository):
 
     def find_waiting(self, update: int) -> WaitingUpdate | None:
         """Return the update with row id ``update``, or None if it is handled (or pruned)."""
-        return self._find_update(SELECT_WAITING, update)
+        return self._first(WaitingUpdate, SELECT_WAITING, NEWER_KINDS, update=update)
 
     def find_quarantined(self, update: int) -> WaitingUpdate | None:
         """Return the update with row id ``update`` if it is quarantined, else None."""
-        return self._find_update(SELECT_QUARANTINED, update)
-
-    def _find_update(self, sql: str, update: int) -> WaitingUpdate | None:
-        row = self._client.fetch_one(sql, NEWER_KINDS, update=update)
-        return WaitingUpdate(*row) if row else None
+        return self._first(WaitingUpdate, SELECT_QUARANTINED, NEWER_KINDS, update=update)
 
     def find_newer(
         self, update: int, *, kinds: Sequence[UpdateKind] = SUPERSEDING
@@ -494,8 +490,7 @@ class UpdateRepository(Repository):
 
     def count_refusal(self, update: int) -> int:
         """Count one more refusal of the reply by Telegram and return the total."""
-        row = self._client.fetch_one(COUNT_REFUSAL, update=update)
-        return int(row[0]) if row else 0
+        return self._first(int, COUNT_REFUSAL, update=update) or 0
 
     def mark_chat_handled(self, bot_id: int, chat_id: int, outcome: UpdateOutcome) -> int:
         """Mark all unhandled updates of a chat as handled and return their number."""
