@@ -317,8 +317,7 @@ def _quarantine(transaction: Transaction, job_ids: list[int], failed: list[int])
         return []
     for statement in (FAIL_JOBS, CLOSE_UPDATES):
         transaction.execute(statement, jobs=failed)
-    quarantined = [PutAside(*row) for row in transaction.fetch_all(SELECT_QUARANTINED)]
-    return [job for job in quarantined if job.job_id in job_ids]
+    return [job for job in JobDeathRepository(transaction).list_all() if job.job_id in job_ids]
 
 
 class DeadJobs:

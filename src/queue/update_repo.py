@@ -327,7 +327,7 @@ RETURNING refusals
 
 # Close all unhandled updates of a chat to which nothing can be sent (the user blocked the bot).
 UPDATE_CHAT_HANDLED = """
-UPDATE telegram_updates SET handled_at = now(), outcome = %(outcome)s, payload = '{}'
+UPDATE telegram_updates SET handled_at = now(), outcome = 'chat unavailable', payload = '{}'
 WHERE bot_id = %(bot_id)s AND chat_id = %(chat_id)s AND handled_at IS NULL
   AND kind NOT IN ('member', 'refused')
 """
@@ -492,11 +492,9 @@ class UpdateRepository(Repository):
         """Count one more refusal of the reply by Telegram and return the total."""
         return self._first(int, COUNT_REFUSAL, update=update) or 0
 
-    def mark_chat_handled(self, bot_id: int, chat_id: int, outcome: UpdateOutcome) -> int:
-        """Mark all unhandled updates of a chat as handled and return their number."""
-        return self._client.execute(
-            UPDATE_CHAT_HANDLED, bot_id=bot_id, chat_id=chat_id, outcome=outcome
-        )
+    def close_chat(self, bot_id: int, chat_id: int) -> int:
+        """Mark all unhandled updates of an unavailable chat as handled; return their number."""
+        return self._client.execute(UPDATE_CHAT_HANDLED, bot_id=bot_id, chat_id=chat_id)
 
     def was_refused_lately(self, update: WaitingUpdate) -> bool:
         """Return True if this stranger was told within a day that the bot is private."""

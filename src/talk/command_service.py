@@ -23,7 +23,7 @@ from src.outside.servers import McpServers, ServerState
 from src.pg.client import PgClient
 from src.pg.user_settings_repo import Mode
 from src.privacy.export import ExportService
-from src.queue.job_repo import MemoryJobRepository
+from src.queue.job_repo import JobRepository
 from src.queue.update_repo import UpdateKind
 from src.reading import lexicon
 from src.reading.gate import redact
@@ -367,8 +367,8 @@ class CommandService:
             teaching=Teaching(corrects=memory_id),
         ))  # fmt: skip
         await self._agent.run_turn(turn)
-        jobs = MemoryJobRepository(self._client)
-        await self._client.run(jobs.defer_indexing)  # else an update brings that about
+        # No update of Telegram brings that about here.
+        await self._client.run(JobRepository(self._client).defer_indexing)
         return turn.answer
 
     async def undo(self, called: Called, memory_id: int | None = None) -> Reply:
