@@ -164,9 +164,7 @@ WHERE c.id = %(conversation_id)s
 
 # The answer with what it cost; a message has one, so a second attempt finds the first one's row.
 # A message that is to be forgotten, or private, is answered, and so is the answer.
-INSERT_ANSWER = PreparedStatement(
-    "insert_answer",
-    f"""
+INSERT_ANSWER = PreparedStatement(f"""
 WITH answer AS (
     INSERT INTO messages (conversation_id, role, content, reply_to_id, is_forgotten, forgotten_at,
                           is_private, asks, changes, mode, position)
@@ -182,8 +180,7 @@ WITH answer AS (
     INSERT INTO unindexed_messages SELECT conversation_id, id FROM answer WHERE NOT is_hidden
 ), usage AS ({INSERT_USAGE} AND EXISTS (SELECT 1 FROM answer))
 SELECT id FROM answer
-""",  # noqa: S608  (it holds a constant of ours)
-)
+""")  # noqa: S608  (it holds a constant of ours)
 
 # Whether a message that left its conversation is elsewhere, or the conversation is still there.
 SELECT_MOVED = """
@@ -257,7 +254,7 @@ WHERE id = %(update)s
 
 # The same, and the memory is asked to take the turn in.
 UPDATE_DELIVERED_AND_INDEX = PreparedStatement(
-    "update_delivered", UPDATE_DELIVERED + "RETURNING (" + DEFER_INDEXING + ")"
+    UPDATE_DELIVERED + "RETURNING (" + DEFER_INDEXING + ")"
 )
 
 # The user stopped the delivery of the answer to a stored update's message: what has arrived of it
