@@ -158,8 +158,7 @@ WITH incoming AS (
     FROM incoming ORDER BY position
     ON CONFLICT ON CONSTRAINT telegram_updates_once DO NOTHING
     RETURNING id, update_id, kind IN ('message', 'media', 'edit') AS is_turn, served_as,
-              chat_id, thread_id,
-              ARRAY[chat_id, thread_id] AS place, message_id
+              chat_id, thread_id, ARRAY[chat_id, thread_id] AS place, message_id
 ), wanted AS (
     SELECT s.*, i.at_once, i.interrupts, i.draft_id,
            CASE WHEN s.chat_id IS NULL THEN NULL
