@@ -182,7 +182,6 @@ SELECT id, conversation_id FROM stored
 
 # Store a message in the owner's current conversation, locked until the transaction ends.
 INSERT_IN_CURRENT = PreparedStatement(
-    "insert_message",
     INSERT_MESSAGE.replace(
         "FROM conversations c\n    WHERE c.id = %(conversation_id)s",
         f"FROM conversations c JOIN ({HOLD_CONVERSATION}) AS held ON held.id = c.id",
@@ -218,9 +217,7 @@ ORDER BY m.position DESC, m.id DESC LIMIT 1
 """
 
 # The newest messages of a conversation, without forgotten ones.
-SELECT_LAST_MESSAGES = PreparedStatement(
-    "select_last_messages",
-    """
+SELECT_LAST_MESSAGES = PreparedStatement("""
 SELECT id, role, content, position,
        CASE WHEN asks = 'conflict'  -- which waits for days
               OR created_at > now() - make_interval(mins => %(asked_minutes)s) THEN asks END,
@@ -229,8 +226,7 @@ SELECT id, role, content, position,
 FROM messages
 WHERE conversation_id = %(conversation_id)s AND NOT is_forgotten
 ORDER BY created_at DESC, id DESC LIMIT %(limit)s
-""",
-)
+""")
 
 # The position of the newest message.
 SELECT_LAST_POSITION = """

@@ -163,9 +163,7 @@ WHERE c.id = %(conversation_id)s
 
 # Store the answer and its usage. A message has one answer, so a second attempt returns no row.
 # The answer to a forgotten or private message is forgotten or private too.
-INSERT_ANSWER = PreparedStatement(
-    "insert_answer",
-    f"""
+INSERT_ANSWER = PreparedStatement(f"""
 WITH answer AS (
     INSERT INTO messages (conversation_id, role, content, reply_to_id, is_forgotten, forgotten_at,
                           is_private, asks, changes, mode, position)
@@ -181,8 +179,7 @@ WITH answer AS (
     INSERT INTO unindexed_messages SELECT conversation_id, id FROM answer WHERE NOT is_hidden
 ), usage AS ({INSERT_USAGE} AND EXISTS (SELECT 1 FROM answer))
 SELECT id FROM answer
-""",  # noqa: S608  (it holds a constant of ours)
-)
+""")  # noqa: S608  (it holds a constant of ours)
 
 # A row if the conversation exists, or the message in another one.
 SELECT_MOVED = """
@@ -256,7 +253,7 @@ WHERE id = %(update)s
 
 # UPDATE_DELIVERED, and defer the indexing job of the memory.
 UPDATE_DELIVERED_AND_INDEX = PreparedStatement(
-    "update_delivered", UPDATE_DELIVERED + "RETURNING (" + DEFER_INDEXING + ")"
+    UPDATE_DELIVERED + "RETURNING (" + DEFER_INDEXING + ")"
 )
 
 # Mark the answer to a stored update's message as stopped and delivered: no more parts are sent.

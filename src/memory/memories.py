@@ -17,7 +17,7 @@ from src.memory.writer import MemoryWriter
 from src.pg.client import PgClient, Transaction
 from src.pg.global_settings_repo import GlobalSettings, GlobalSettingsRepository
 from src.pg.locks import lock_history
-from src.queue.job_repo import MemoryJobRepository
+from src.queue.job_repo import JobRepository
 from src.reading.facts import WISH, fact_uid
 from src.reading.words import speaks_of
 
@@ -179,7 +179,7 @@ class Memories:
         """Undo, and queue the indexing of restored messages, even if no turn follows."""
         undone = await self._in_transaction(work)
         if undone is not None:
-            await self._client.run(MemoryJobRepository(self._client).defer_indexing)
+            await self._client.run(JobRepository(self._client).defer_indexing)
         return undone
 
     async def _in_transaction(self, work: Callable[[Transaction], T]) -> T:

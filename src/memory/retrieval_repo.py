@@ -148,9 +148,7 @@ def hit_of(fact: Memory) -> Hit:
 # those. Wishes about answers matter to every question; they are a channel of their own, so that
 # nearer facts do not displace them. The indexes leave out the bot's messages unless they are
 # requested.
-SEARCH = PreparedStatement(
-    "search_memory",
-    """
+SEARCH = PreparedStatement("""
 WITH query AS MATERIALIZED (
     SELECT %(vector)s::halfvec AS vector, binary_quantize(%(vector)s::halfvec) AS outline
 ), me AS MATERIALIZED (
@@ -316,17 +314,14 @@ WHERE (%(with_assistant)s OR d.speaker <> 'assistant' AND NOT coalesce(was_taken
       WHERE seen.id = f.message_id
         AND seen.conversation_id = %(conversation_id)s::uuid
         AND seen.position >= %(before_position)s))
-""",
-)
+""")
 
 
 # True if ``SEARCH`` can find anything that a prompt with the whole conversation does not show. It
 # follows the rules by which ``SEARCH`` leaves documents out. Such documents are messages of other
 # or deleted conversations, facts told there, private facts (stored with their secret), and
 # summaries. A prompt never shows as many as the 1,000 documents examined.
-SELECT_BEYOND = PreparedStatement(
-    "select_beyond",
-    """
+SELECT_BEYOND = PreparedStatement("""
 WITH oldest AS MATERIALIZED (
     SELECT message_id, memory_id FROM search_documents
     WHERE owner_id = %(owner)s ORDER BY position LIMIT 1000
@@ -344,8 +339,7 @@ SELECT EXISTS (
     ) AS said ON true
     WHERE said.conversation_id IS DISTINCT FROM %(conversation_id)s
        OR told.memory_type = 'private')
-""",
-)
+""")
 
 # Private facts with their secrets.
 SELECT_PRIVATE = """

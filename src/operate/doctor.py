@@ -114,7 +114,7 @@ def _examine_database(settings: Settings, dsn: str) -> list[CheckResult]:
 def _examine_jobs(client: PgClient) -> list[CheckResult]:
     count = dead_jobs.JobDeathRepository(client).count()
     waiting, oldest = update_repo.UpdateRepository(client).count_waiting()
-    heartbeat = job_repo.WorkerRepository(client).seconds_since_heartbeat()
+    heartbeat = job_repo.JobRepository(client).seconds_since_heartbeat()
     mend = "python bot.py jobs lists what kills its process; --retry gives it back to the queue"
     return [
         CheckResult("jobs", f"{count or 'none'} put aside", mend if count else None),

@@ -205,7 +205,5 @@ class McpServers:
     async def settled(self) -> None:
         """Wait until each server has connected or failed, or the time for that is over."""
         self.start()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(limits.CONNECT_SECONDS + 2 * limits.END_SECONDS):
-                for connection in self._connections:
-                    await connection.settled.wait()
+        seconds = limits.CONNECT_SECONDS + 2 * limits.END_SECONDS
+        await asyncio.gather(*(_wait_for(one.settled, seconds) for one in self._connections))

@@ -1,6 +1,7 @@
 """PostgreSQL client: a bounded pool, transactions, base repositories, the bridge to asyncio."""
 
 import asyncio
+import hashlib
 import re
 import threading
 import time
@@ -86,7 +87,7 @@ class PreparedStatement(str):
     The plan is made without the parameters, so the choice of an index must not depend on them.
 
     Attributes:
-        name: Name of the statement on the server.
+        name: Name of the statement on the server, derived from its SQL.
         prepare: SQL that prepares it.
         run: SQL that executes it, with the same parameters.
     """
@@ -95,18 +96,18 @@ class PreparedStatement(str):
     prepare: str
     run: str
 
-    def __new__(cls, name: str, sql: str) -> Self:
+    def __new__(cls, sql: str) -> Self:
         """Build both SQL texts from ``sql``; PostgreSQL infers the types of its parameters."""
         self = super().__new__(cls, sql)
+        self.name = f"pomni_{hashlib.blake2b(sql.encode(), digest_size=8).hexdigest()}"
         sql = sql.replace("%(owner)s", OWNER_ID)  # EXECUTE takes no subquery as a parameter
         names = dict.fromkeys(PARAMETER.findall(sql))
         places = {parameter: f"${number}" for number, parameter in enumerate(names, start=1)}
         values = ", ".join(f"%({parameter})s" for parameter in names)
-        self.name = name
         self.prepare = (
-            f"SET plan_cache_mode = force_generic_plan; PREPARE {name} AS {sql % places}"
+            f"SET plan_cache_mode = force_generic_plan; PREPARE {self.name} AS {sql % places}"
         )
-        self.run = f"EXECUTE {name} ({values})"
+        self.run = f"EXECUTE {self.name} ({values})"
         return self
 
 

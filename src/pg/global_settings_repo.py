@@ -84,9 +84,7 @@ class GlobalSettings(BaseModel):
 NAMES = tuple(GlobalSettings.model_fields)
 
 # The settings row; its columns have the names of the fields.
-SELECT_SETTINGS = "SELECT {columns} FROM global_settings WHERE id = 1".replace(
-    "{columns}", ", ".join(NAMES)
-)
+SELECT_SETTINGS = f"SELECT {', '.join(NAMES)} FROM global_settings WHERE id = 1"  # noqa: S608
 
 # The same, locked.
 LOCK_SETTINGS = SELECT_SETTINGS + " FOR UPDATE"

@@ -31,9 +31,7 @@ from src.pg.connection import PgConnection, connect
 LOCK_MOVES = "SELECT pg_advisory_xact_lock(hashtextextended('chat_moves', 0))"
 
 # Lock the facts of an owner.
-LOCK_FACTS = """
-SELECT pg_advisory_xact_lock(hashtextextended('memories:' || %(owner)s, 0))
-"""
+LOCK_FACTS = "SELECT pg_advisory_xact_lock(hashtextextended('memories:' || %(owner)s, 0))"
 
 # Lock the facts of all topics of two chats, ordered by owner.
 LOCK_FACTS_OF_CHATS = """
@@ -48,19 +46,13 @@ SELECT pg_advisory_xact_lock(
 """
 
 # Share the owner's conversations, so that nothing of them is forgotten or erased meanwhile.
-SHARE_CONVERSATION = """
-SELECT id FROM conversations
-WHERE owner_id = %(owner)s FOR SHARE
-"""
+SHARE_CONVERSATION = "SELECT id FROM conversations WHERE owner_id = %(owner)s FOR SHARE"
 
 # Keep the owner of a conversation (against moves of groups and erasures).
-KEEP_CONVERSATION = PreparedStatement(
-    "keep_conversation",
-    """
+KEEP_CONVERSATION = PreparedStatement("""
 SELECT id FROM conversations WHERE id = %(conversation_id)s
   AND owner_id = %(owner)s FOR KEY SHARE
-""",
-)
+""")
 
 # Lock the conversations of an owner against new facts and summaries; without a topic, those of
 # all topics of a group.
@@ -102,26 +94,20 @@ ORDER BY id FOR UPDATE
 
 # Lock the messages of a conversation that are to be indexed, and select whether each is
 # searchable; wait for transactions that hide, show or edit them.
-LOCK_MESSAGES = PreparedStatement(
-    "lock_messages",
-    """
+LOCK_MESSAGES = PreparedStatement("""
 SELECT m.id, NOT m.is_forgotten AND NOT m.is_private
 FROM messages m JOIN conversations c ON c.id = m.conversation_id
 WHERE m.id = ANY(%(ids)s) AND m.conversation_id = %(conversation_id)s AND c.owner_id = %(owner)s
 ORDER BY m.id FOR UPDATE OF m
-""",
-)
+""")
 
 # Delete pending messages, also those that no longer exist, and return those that this worker got.
-TAKE_UNINDEXED = PreparedStatement(
-    "take_unindexed",
-    """
+TAKE_UNINDEXED = PreparedStatement("""
 DELETE FROM unindexed_messages w USING conversations c
 WHERE w.conversation_id = %(conversation_id)s AND w.message_id = ANY(%(ids)s)
   AND c.id = w.conversation_id AND c.owner_id = %(owner)s
 RETURNING w.message_id
-""",
-)
+""")
 
 
 def lock_facts(transaction: Transaction, owner: Owner) -> None:
@@ -272,15 +258,9 @@ class AdvisoryLock:
                 self.release()
                 self._connection = self._connect()
             assert self._connection is not None
-            try:
-                with wrapped_errors(), self._connection.cursor() as cursor:
-                    cursor.execute(sql, self._keys)
-                    row = cursor.fetchone()
-            except StorageTimeoutError:
-                raise
-            except StorageUnavailableError:
-                self.release()
-                raise
+            with wrapped_errors(), self._connection.cursor() as cursor:
+                cursor.execute(sql, self._keys)
+                row = cursor.fetchone()
         return bool(row and row[0])
 
     def _connect(self) -> PgConnection:

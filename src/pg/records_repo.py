@@ -50,9 +50,7 @@ ON CONFLICT DO NOTHING
 COUNT_GROWTH = """
 INSERT INTO growth_days (day, people, messages, facts, bytes)
 SELECT (now() AT TIME ZONE %(zone)s)::date, (SELECT count(*) FROM owners),
-       (SELECT count(*) FROM messages),
-       %(facts)s,
-       pg_database_size(current_database())
+       (SELECT count(*) FROM messages), %(facts)s, pg_database_size(current_database())
 ON CONFLICT (day) DO UPDATE
 SET counted_at = now(), people = EXCLUDED.people, messages = EXCLUDED.messages,
     facts = EXCLUDED.facts, bytes = EXCLUDED.bytes

@@ -8,7 +8,7 @@ killed the process. A job that ran at two deaths is a suspect. Suspects run befo
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -272,21 +272,6 @@ class JobDeathRepository(Repository):
         row = self._client.fetch_one(COUNT_SUSPECTS, TRIAL)
         return (row[0], row[1]) if row else (0, 0)
 
-    def send_heartbeat(self, workers: Sequence[int], *, dead_after: float) -> tuple[bool, bool]:
-        """Record a heartbeat of living workers and look for dead ones.
-
-        Args:
-            workers: Ids of the living workers.
-            dead_after: Seconds without a heartbeat.
-
-        Returns:
-            True if a suspect is pending, and True if there are jobs to ``recover``.
-        """
-        row = self._client.fetch_one(
-            SEND_HEARTBEAT, TRIAL, workers=list(workers), dead_after=dead_after
-        )
-        return (row[0], row[1]) if row else (False, False)
-
     def acquit(self, job: int | None = None) -> int:
         """Return suspects to their original queues.
 
@@ -332,8 +317,7 @@ def _quarantine(transaction: Transaction, job_ids: list[int], failed: list[int])
         return []
     for statement in (FAIL_JOBS, CLOSE_UPDATES):
         transaction.execute(statement, jobs=failed)
-    quarantined = [PutAside(*row) for row in transaction.fetch_all(SELECT_QUARANTINED)]
-    return [job for job in quarantined if job.job_id in job_ids]
+    return [job for job in JobDeathRepository(transaction).list_all() if job.job_id in job_ids]
 
 
 class DeadJobs:
@@ -366,7 +350,7 @@ class DeadJobs:
             logger.error("put aside what kills its process: see bot.py jobs", extra=ids)
         return found
 
-    async def send_heartbeat(self, workers: Sequence[int], *, dead_after: float) -> Recovery:
+    async def send_heartbeat(self, workers: list[int], *, dead_after: float) -> Recovery:
         """Record a heartbeat of our workers and requeue the jobs of dead ones.
 
         Args:
@@ -379,8 +363,9 @@ class DeadJobs:
         Raises:
             StorageError: The database is unavailable.
         """
-        beat = self._deaths.send_heartbeat
-        has_suspects, is_stalled = await self._client.run(beat, workers, dead_after=dead_after)
+        [(has_suspects, is_stalled)] = await self._client.run(
+            self._client.fetch_all, SEND_HEARTBEAT, TRIAL, workers=workers, dead_after=dead_after
+        )
         found = await self.recover(dead_after=dead_after) if is_stalled else Recovery()
         return replace(found, suspects=found.suspects + has_suspects)
 

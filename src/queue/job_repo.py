@@ -30,9 +30,14 @@ WHERE NOT EXISTS (SELECT 1 FROM procrastinate_jobs
                   WHERE queueing_lock = %(task)s AND status = 'todo')
 """
 
+# Seconds since the latest heartbeat of any worker; NULL without workers.
+SELECT_HEARTBEAT = """
+SELECT extract(epoch FROM now() - max(last_heartbeat))::float8 FROM procrastinate_workers
+"""
 
-class MemoryJobRepository(Repository):
-    """Defers the memory's jobs; the method blocks (see ``PgClient.run``)."""
+
+class JobRepository(Repository):
+    """Reads and writes procrastinate's tables; its methods block (see ``PgClient.run``)."""
 
     def defer_indexing(self) -> None:
         """Have new messages indexed within about two seconds."""
@@ -41,16 +46,6 @@ class MemoryJobRepository(Repository):
         except StorageRejectedError as error:
             if error.sqlstate != UNIQUE_VIOLATION:  # else a concurrent turn has deferred it
                 raise
-
-
-# Seconds since the latest heartbeat of any worker; NULL without workers.
-SELECT_HEARTBEAT = """
-SELECT extract(epoch FROM now() - max(last_heartbeat))::float8 FROM procrastinate_workers
-"""
-
-
-class WorkerRepository(Repository):
-    """Reads procrastinate's tables; the method blocks (see ``PgClient.run``)."""
 
     def seconds_since_heartbeat(self) -> float | None:
         """Return the age of the latest heartbeat, or None without workers."""

@@ -142,9 +142,7 @@ class Behind:
 # Every round ends, so no user starves. The round is the job's (negative) priority, and never
 # smaller than the round of an earlier job under the same lock, as procrastinate would otherwise
 # take the later job first.
-INSERT_UPDATES = PreparedStatement(
-    "insert_updates",
-    """
+INSERT_UPDATES = PreparedStatement("""
 WITH incoming AS (
     SELECT * FROM jsonb_to_recordset(%(updates)s::jsonb) AS u (
         position int, update_id bigint, kind text, chat_id bigint, thread_id bigint,
@@ -160,8 +158,7 @@ WITH incoming AS (
     FROM incoming ORDER BY position
     ON CONFLICT ON CONSTRAINT telegram_updates_once DO NOTHING
     RETURNING id, update_id, kind IN ('message', 'media', 'edit') AS is_turn, served_as,
-              chat_id, thread_id,
-              ARRAY[chat_id, thread_id] AS place, message_id
+              chat_id, thread_id, ARRAY[chat_id, thread_id] AS place, message_id
 ), wanted AS (
     SELECT s.*, i.at_once, i.interrupts, i.draft_id,
            CASE WHEN s.chat_id IS NULL THEN NULL
@@ -227,8 +224,7 @@ WITH incoming AS (
     FROM jobs
 )
 SELECT (SELECT count(*) FROM stored), (SELECT count(*) FROM deferred)
-""",
-)
+""")
 
 # An unhandled update with its owner's settings and the kind of the next update of its chat: in a
 # flood, an answer is prepared for the last message only.
@@ -288,9 +284,7 @@ ORDER BY n.id LIMIT 1
 
 # Lock an update that is being handled against erasures until the transaction ends (waiting for an
 # erasure in progress), and return its revision and the updates that follow it in its chat.
-HOLD_UPDATE = PreparedStatement(
-    "hold_update",
-    """
+HOLD_UPDATE = PreparedStatement("""
 SELECT u.revision, CASE WHEN behind.kinds[1] = ANY(%(answered)s) THEN behind.kinds[1] END,
        behind.kinds && ARRAY['new', 'stop']
 FROM telegram_updates u CROSS JOIN LATERAL (
@@ -298,8 +292,7 @@ FROM telegram_updates u CROSS JOIN LATERAL (
     WHERE n.bot_id = u.bot_id AND n.chat_id = u.chat_id AND n.thread_id = u.thread_id
       AND n.id > u.id AND n.handled_at IS NULL AND n.kind = ANY(%(kinds)s)) AS behind
 WHERE u.id = %(update)s AND u.handled_at IS NULL FOR SHARE OF u
-""",
-)
+""")
 
 # Finish a job in the transaction that marks its update as handled; this unlocks its chat.
 FINISH_JOB = "DELETE FROM procrastinate_jobs WHERE id = %(job)s AND status = 'doing'"
@@ -327,7 +320,7 @@ RETURNING refusals
 
 # Close all unhandled updates of a chat to which nothing can be sent (the user blocked the bot).
 UPDATE_CHAT_HANDLED = """
-UPDATE telegram_updates SET handled_at = now(), outcome = %(outcome)s, payload = '{}'
+UPDATE telegram_updates SET handled_at = now(), outcome = 'chat unavailable', payload = '{}'
 WHERE bot_id = %(bot_id)s AND chat_id = %(chat_id)s AND handled_at IS NULL
   AND kind NOT IN ('member', 'refused')
 """
@@ -431,15 +424,11 @@ class UpdateRepository(Repository):
 
     def find_waiting(self, update: int) -> WaitingUpdate | None:
         """Return the update with row id ``update``, or None if it is handled (or pruned)."""
-        return self._find_update(SELECT_WAITING, update)
+        return self._first(WaitingUpdate, SELECT_WAITING, NEWER_KINDS, update=update)
 
     def find_quarantined(self, update: int) -> WaitingUpdate | None:
         """Return the update with row id ``update`` if it is quarantined, else None."""
-        return self._find_update(SELECT_QUARANTINED, update)
-
-    def _find_update(self, sql: str, update: int) -> WaitingUpdate | None:
-        row = self._client.fetch_one(sql, NEWER_KINDS, update=update)
-        return WaitingUpdate(*row) if row else None
+        return self._first(WaitingUpdate, SELECT_QUARANTINED, NEWER_KINDS, update=update)
 
     def find_newer(
         self, update: int, *, kinds: Sequence[UpdateKind] = SUPERSEDING
@@ -494,14 +483,11 @@ class UpdateRepository(Repository):
 
     def count_refusal(self, update: int) -> int:
         """Count one more refusal of the reply by Telegram and return the total."""
-        row = self._client.fetch_one(COUNT_REFUSAL, update=update)
-        return int(row[0]) if row else 0
+        return self._first(int, COUNT_REFUSAL, update=update) or 0
 
-    def mark_chat_handled(self, bot_id: int, chat_id: int, outcome: UpdateOutcome) -> int:
-        """Mark all unhandled updates of a chat as handled and return their number."""
-        return self._client.execute(
-            UPDATE_CHAT_HANDLED, bot_id=bot_id, chat_id=chat_id, outcome=outcome
-        )
+    def close_chat(self, bot_id: int, chat_id: int) -> int:
+        """Mark all unhandled updates of an unavailable chat as handled; return their number."""
+        return self._client.execute(UPDATE_CHAT_HANDLED, bot_id=bot_id, chat_id=chat_id)
 
     def was_refused_lately(self, update: WaitingUpdate) -> bool:
         """Return True if this stranger was told within a day that the bot is private."""

@@ -29,6 +29,7 @@ class AnnouncedJobs(JobManager):
     """Job manager that queries the database only while announced jobs are expected.
 
     Attributes:
+        expected: Number of jobs that may be available.
         is_blocked: True if an announced job was not available: another job may hold its lock.
         waiting: Updates that were fetched with jobs, by the ids of the jobs.
     """
@@ -36,22 +37,13 @@ class AnnouncedJobs(JobManager):
     def __init__(self, connector: BaseConnector) -> None:
         """Expect an unknown number of jobs at first."""
         super().__init__(connector)
-        self._expected = UNKNOWN_NUMBER
+        self.expected = UNKNOWN_NUMBER
         self.is_blocked = False
         self.waiting: dict[int, dict[str, Any]] = {}
 
-    @property
-    def expects_any(self) -> bool:
-        """True if a job may be available."""
-        return self._expected > 0
-
-    def announce(self, jobs: int) -> None:
-        """Expect ``jobs`` more jobs."""
-        self._expected += jobs
-
     async def fetch_job(self, queues: Iterable[str] | None, worker_id: int) -> Job | None:
         """Fetch a job with its update if one is expected; see ``JobManager``."""
-        expected = self._expected
+        expected = self.expected
         if not expected:
             return None
         row = await self.connector.execute_query_one_async(
@@ -60,7 +52,7 @@ class AnnouncedJobs(JobManager):
         job = None if row["id"] is None else Job.from_row(row)
         if row["waiting"] is not None:
             self.waiting[row["id"]] = row["waiting"]
-        self._expected -= 1 if job else expected
+        self.expected -= 1 if job else expected
         self.is_blocked = job is None and expected < UNKNOWN_NUMBER
         return job
 
@@ -87,7 +79,7 @@ class WokenWorker(Worker):
 
     def wake(self, jobs: int = UNKNOWN_NUMBER) -> None:
         """Fetch jobs now, or once more if a fetch is in progress."""
-        self._jobs.announce(jobs)
+        self._jobs.expected += jobs
         self._new_job_event.set()
 
     def handle_notification(self, notification: Notification) -> None:
@@ -104,7 +96,7 @@ class WokenWorker(Worker):
 
     async def _fetch_and_process_jobs(self) -> None:
         """Repeat when woken in between: procrastinate would forget the wake-up."""
-        while self._jobs.expects_any and not self._stop_event.is_set():
+        while self._jobs.expected and not self._stop_event.is_set():
             await super()._fetch_and_process_jobs()  # type: ignore[no-untyped-call]
 
     async def _persist_job_status(self, *args: Any, **kwargs: Any) -> None:

@@ -7,6 +7,7 @@ import math
 import random
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from datetime import timedelta
 from itertools import chain
 
@@ -73,7 +74,7 @@ def every(
     app.periodic(cron=cron)(task(run))
 
 
-# Number of jobs by queue that can run now, and the seconds until the next one is due.
+# Number of jobs by queue that can run now, and the seconds until the next check at the latest.
 SELECT_DUE = """
 SELECT (SELECT coalesce(json_object_agg(queue, jobs), '{}')
         FROM unnest(%(queues)s::text[]) AS q (queue) CROSS JOIN LATERAL (
@@ -85,7 +86,8 @@ SELECT (SELECT coalesce(json_object_agg(queue, jobs), '{}')
                                   WHERE d.lock = j.lock AND d.status = 'doing')
                 LIMIT %(most)s) AS due) AS counted
         WHERE jobs > 0) AS due,
-       (SELECT extract(epoch FROM min(scheduled_at) - now())::float FROM procrastinate_jobs
+       (SELECT least(extract(epoch FROM min(scheduled_at) - now())::float, %(longest)s)
+        FROM procrastinate_jobs
         WHERE status = 'todo' AND scheduled_at > now()) AS seconds
 """
 MAX_COUNTED = 100  # due jobs per queue; the next check finds the others
@@ -130,37 +132,30 @@ def build_queue(dsn: str) -> App:
     return App(connector=connector)
 
 
+@dataclass(eq=False, repr=False)
 class Workers:
-    """Runs jobs until stopped; a lost database connection costs a pause, not the process."""
+    """Runs jobs until stopped; a lost database connection costs a pause, not the process.
 
-    def __init__(
-        self,
-        app: App,
-        alive: AdvisoryLock,
-        trial: AdvisoryLock,
-        dead_jobs: DeadJobs,
-        *,
-        concurrency: int,
-        shutdown_timeout: float,
-    ) -> None:
-        """Run the jobs of ``app``.
+    Attributes:
+        app: The queue, opened.
+        alive: Lock shared by all processes with workers. A process that gets it exclusively knows
+            that every running job is an orphan.
+        trial: Held while this process closes its queues to try suspects, so that other processes
+            keep theirs open.
+        dead_jobs: Recovers orphans and tries suspects.
+        concurrency: Number of turns that run concurrently; commands have slots of their own.
+        shutdown_timeout: Seconds that running jobs get to finish; background jobs get less.
+    """
 
-        Args:
-            app: The queue, opened.
-            alive: Lock shared by all processes with workers. A process that gets it exclusively
-                knows that every running job is an orphan.
-            trial: Held while this process closes its queues to try suspects, so that other
-                processes keep theirs open.
-            dead_jobs: Recovers orphans and tries suspects.
-            concurrency: Number of turns that run concurrently; commands have slots of their own.
-            shutdown_timeout: Seconds that running jobs get to finish; background jobs get less.
-        """
-        self._app = app
-        self._alive = alive
-        self._trial = trial
-        self._dead_jobs = dead_jobs
-        self._concurrency = concurrency
-        self._shutdown_timeout = shutdown_timeout
+    app: App
+    alive: AdvisoryLock
+    trial: AdvisoryLock
+    dead_jobs: DeadJobs
+    concurrency: int
+    shutdown_timeout: float
+
+    def __post_init__(self) -> None:
+        """Close the queues until ``run`` opens them."""
         self.opened = asyncio.Event()  # set when the queues open for the first time
         self._stopping = asyncio.Event()
         self._closing = asyncio.Event()  # set while the queues are closed or closing
@@ -185,7 +180,7 @@ class Workers:
         side_tasks = {asyncio.ensure_future(work()) for work in works}
         while not self._stopping.is_set():
             await self._try_all_suspects()
-            await asyncio.to_thread(self._trial.release)
+            await asyncio.to_thread(self.trial.release)
             if not self._stopping.is_set():
                 self._closing.clear()
                 self.opened.set()
@@ -196,12 +191,12 @@ class Workers:
             # Cancel repeatedly, as Python 3.11 may swallow a cancel.
             await asyncio.wait(unfinished, timeout=RESTART_PAUSE)
         await asyncio.gather(*side_tasks, *self._late_trials, return_exceptions=True)
-        await asyncio.to_thread(self._alive.release)
+        await asyncio.to_thread(self.alive.release)
 
     async def _run_workers(self) -> None:
-        beside_slots = max(1, self._concurrency // TURNS_PER_BESIDE_SLOT)
+        beside_slots = max(1, self.concurrency // TURNS_PER_BESIDE_SLOT)
         turns, others = TURN_QUEUES
-        limits = {(turns,): self._concurrency, (others,): beside_slots, **CONCURRENCY}
+        limits = {(turns,): self.concurrency, (others,): beside_slots, **CONCURRENCY}
         await asyncio.gather(
             *(self._supervise(list(queues), limit) for queues, limit in limits.items())
         )
@@ -215,7 +210,7 @@ class Workers:
 
     async def _try_suspects(self) -> bool:
         """Return True if every suspect has had its trial."""
-        concurrency = await self._dead_jobs.begin_trial()
+        concurrency = await self.dead_jobs.begin_trial()
         if not concurrency:
             return True
         result = await self._run_worker([job_repo.TRIAL_QUEUE], concurrency, until=self._stopping)
@@ -223,7 +218,7 @@ class Workers:
             logger.warning("suspects have to wait", exc_info=result)
             return False
         if not self._stopping.is_set():
-            await self._dead_jobs.acquit()  # those blocked by another job of their chat
+            await self.dead_jobs.acquit()  # those blocked by another job of their chat
         return True
 
     async def announce(self) -> None:
@@ -232,20 +227,20 @@ class Workers:
         Raises:
             StorageError: The database is unavailable.
         """
-        is_alone = await asyncio.to_thread(self._alive.try_exclusive)
+        is_alone = await asyncio.to_thread(self.alive.try_exclusive)
         if is_alone:
-            await self._dead_jobs.recover(dead_after=0)
-        await asyncio.to_thread(self._alive.take_shared)
+            await self.dead_jobs.recover(dead_after=0)
+        await asyncio.to_thread(self.alive.take_shared)
         if is_alone:
-            await asyncio.to_thread(self._alive.leave_exclusive)
+            await asyncio.to_thread(self.alive.leave_exclusive)
 
     async def _hold_alive_lock(self) -> None:
         while not self._stopping.is_set():
-            if self._alive.needs_proof():
-                await asyncio.to_thread(self._alive.prove)
-            if not self._alive.is_connected():
+            if self.alive.needs_proof():
+                await asyncio.to_thread(self.alive.prove)
+            if not self.alive.is_connected():
                 try:
-                    await asyncio.to_thread(self._alive.try_shared)
+                    await asyncio.to_thread(self.alive.try_shared)
                 except errors.StorageError:
                     logger.warning("the database is away; the workers wait for it")
             await self._pause(RESTART_PAUSE)
@@ -254,7 +249,7 @@ class Workers:
         queues = [*TURN_QUEUES, job_repo.TRIAL_QUEUE, *chain.from_iterable(CONCURRENCY)]
         while not self._stopping.is_set():
             try:
-                await self._app.job_manager.listen_for_jobs(
+                await self.app.job_manager.listen_for_jobs(
                     on_notification=self._forward_notification, queues=queues
                 )
             except ConnectorException as error:
@@ -288,21 +283,19 @@ class Workers:
                     worker.wake(jobs)
             await self._pause(MIN_CHECK_SECONDS)
             with contextlib.suppress(TimeoutError):
-                rest = max(0.0, min(seconds, MAX_CHECK_SECONDS) - MIN_CHECK_SECONDS)
-                async with asyncio.timeout(rest):
+                async with asyncio.timeout(max(0.0, seconds - MIN_CHECK_SECONDS)):
                     await self._due_changed.wait()
 
     async def _count_due_jobs(self) -> tuple[dict[str, int], float]:
         queues = [queue for worker in self._workers for queue in worker.queues or ()]
         try:
-            row = await self._app.connector.execute_query_one_async(
-                SELECT_DUE, queues=queues, most=MAX_COUNTED
+            row = await self.app.connector.execute_query_one_async(
+                SELECT_DUE, queues=queues, most=MAX_COUNTED, longest=MAX_CHECK_SECONDS
             )
         except ConnectorException as error:
             logger.debug("cannot look for due jobs", exc_info=error)
             return {}, MAX_CHECK_SECONDS
-        seconds = row["seconds"]
-        return row["due"], MAX_CHECK_SECONDS if seconds is None else seconds
+        return row["due"], row["seconds"]
 
     async def _send_heartbeats(self) -> None:
         """Send heartbeats and recover the jobs of dead workers.
@@ -319,7 +312,7 @@ class Workers:
                 is_steady = now - steady_since >= DEAD_AFTER + HEARTBEAT_SECONDS
                 after = DEAD_AFTER if is_steady else NEVER
                 ids = [one.worker_id for one in self._workers if one.worker_id is not None]
-                found = await self._dead_jobs.send_heartbeat(ids, dead_after=after)
+                found = await self.dead_jobs.send_heartbeat(ids, dead_after=after)
                 last_answer = now
                 if found.jobs:
                     self._due_changed.set()
@@ -336,10 +329,10 @@ class Workers:
         """
         if self._closing.is_set():
             return
-        if await asyncio.to_thread(self._trial.try_exclusive):
+        if await asyncio.to_thread(self.trial.try_exclusive):
             self._closing.set()
         else:
-            await asyncio.to_thread(self._trial.release)
+            await asyncio.to_thread(self.trial.release)
 
     async def _supervise(self, queues: list[str], concurrency: int) -> None:
         has_ended = False
@@ -381,11 +374,11 @@ class Workers:
     async def _process_queues(self, queues: list[str], concurrency: int) -> None:
         """The worker of the trial queue ends when it is empty."""
         is_trial = queues == [job_repo.TRIAL_QUEUE]
-        shutdown_timeout = self._shutdown_timeout
+        shutdown_timeout = self.shutdown_timeout
         if queues[0] in BACKGROUND:
             shutdown_timeout = min(shutdown_timeout, BACKGROUND_SECONDS)
         worker = WokenWorker(
-            self._app,
+            self.app,
             queues=queues,
             name=f"pomni-{queues[0]}",
             concurrency=concurrency,
@@ -397,7 +390,7 @@ class Workers:
             shutdown_graceful_timeout=shutdown_timeout,
             update_heartbeat_interval=NEVER,
             stalled_worker_timeout=FORGET_WORKER_SECONDS,
-            worker_middleware=[self._dead_jobs.try_alone] if is_trial else [],
+            worker_middleware=[self.dead_jobs.try_alone] if is_trial else [],
             delete_jobs="successful",
             install_signal_handlers=False,
         )
@@ -418,9 +411,9 @@ class Workers:
         """
         try:
             for worker_id in sorted(self._ended_ids):
-                await self._app.job_manager.unregister_worker(worker_id)
+                await self.app.job_manager.unregister_worker(worker_id)
                 self._ended_ids.discard(worker_id)
-            await self._dead_jobs.recover(dead_after=NEVER, counts=False)
+            await self.dead_jobs.recover(dead_after=NEVER, counts=False)
         except (ConnectorException, OperationalError, errors.StorageError):
             return False
         return True

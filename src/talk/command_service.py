@@ -355,7 +355,7 @@ class CommandService:
             teaching=Teaching(corrects=memory_id),
         ))  # fmt: skip
         await self._agent.run_turn(turn)
-        jobs = job_repo.MemoryJobRepository(self._client)
+        jobs = job_repo.JobRepository(self._client)
         await self._client.run(jobs.defer_indexing)  # there is no update that would defer it
         return turn.answer
 

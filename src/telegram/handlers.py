@@ -10,7 +10,7 @@ from src.base.owners import Called
 from src.core import Core
 from src.memory.group_moves import GroupMoveRepository
 from src.memory.memory_repo import SourceMessage
-from src.queue.job_repo import MemoryJobRepository
+from src.queue.job_repo import JobRepository
 from src.queue.update_repo import UpdateOutcome, WaitingUpdate
 from src.talk.command_service import COMMANDS, FOR_ADMINS, Command, parse_command
 from src.talk.settings import asks_for_zone, names_place
@@ -94,7 +94,7 @@ class Handlers:
             called = await self._check_rights(context.stored, called)
         reply = await self._core.commands.run(command.name, called)
         if kind == "new":  # a job extracts facts from the deleted messages
-            await self._run(MemoryJobRepository(self._core.client).defer_indexing)
+            await self._run(JobRepository(self._core.client).defer_indexing)
         await self._reply(called, reply)
         return "asked for zone" if asks_for_zone(reply.text) else "done"
 

@@ -90,12 +90,12 @@ class Content:
     Attributes:
         text: The sender's words: a caption, or the text for a location, contact, poll or sticker.
         attachment: The file to read, if any.
-        problem: Key of the sentence about content that cannot be read.
+        problem: Sentence about content that cannot be read.
     """
 
     text: str = ""
     attachment: Attachment | None = None
-    problem: str | None = None
+    problem: str = ""
 
 
 def read_content(message: types.Message, language: Language) -> Content:
@@ -105,7 +105,7 @@ def read_content(message: types.Message, language: Language) -> Content:
         return Content(caption, attachment)
     if description := _describe_in_words(message, language):
         return Content("\n".join(filter(None, (caption, description))))
-    return Content(caption, problem="cannot_read")
+    return Content(caption, problem=say("cannot_read", language))
 
 
 def _find_attachment(message: types.Message) -> Attachment | None:

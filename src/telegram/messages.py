@@ -20,7 +20,7 @@ from src.base.errors import AppError
 from src.core import Core
 from src.history.conversation_repo import TelegramOrigin
 from src.history.turn_repo import StoredAnswer
-from src.media.attachments import Attachment, Heard
+from src.media.attachments import Heard
 from src.memory.screens import corrected_by
 from src.pg.client import storable
 from src.queue.update_repo import UpdateOutcome, WaitingUpdate
@@ -93,13 +93,10 @@ class AnswerStream(AnswerView):
             on_message: Awaited with the id of the edited message as soon as it is known.
         """
         self._on_message, self.message_id = on_message, turn.shown_in
-        self._tasks = [
-            asyncio.create_task(self._show_typing()),
-            asyncio.create_task(self._show_frames()),
-        ]
+        works = [self._show_typing(), self._show_frames()]
         if self._is_slow:
-            line = say("model_slow", turn.incoming.language)
-            self._tasks.append(asyncio.create_task(self._show_slow_line(line)))
+            works.append(self._show_slow_line(say("model_slow", turn.incoming.language)))
+        self._tasks = [asyncio.create_task(work) for work in works]
 
     def feed(self, text: str) -> None:
         """Append the next piece of the answer."""
@@ -240,10 +237,14 @@ class TurnHandler:
         incoming = _build_incoming(message, text, context)
         find = self.core.conversations.find_text
         stored_text = await self.core.client.run(find, incoming.owner, incoming.origin)
-        language = context.called.language
-        heard = Heard(problem=say(content.problem, language) if content.problem else "")
+        heard = Heard(problem=content.problem)
         if content.attachment is not None and stored_text is None:
-            heard = await self._read_attachment(content.attachment, incoming)
+            heard = await self.core.attachments.read(
+                content.attachment,
+                caption=redact(incoming.text),
+                language=incoming.language,
+                conversation_id=await self.core.agent.conversation_of(incoming.owner),
+            )
         if context.stored.media_group_id is not None and context.stored.newer is None:
             await asyncio.sleep(SETTLE_SECONDS)
         text = stored_text or "\n".join(filter(None, (text, heard.spoken)))
@@ -278,14 +279,6 @@ class TurnHandler:
             chat_id = incoming.owner.telegram_user_id
             await delivery.best_effort(self.delivery.bot.delete_messages(chat_id, leftover))
         return await self._run_turn(incoming, context)
-
-    async def _read_attachment(self, attachment: Attachment, incoming: IncomingMessage) -> Heard:
-        return await self.core.attachments.read(
-            attachment,
-            caption=redact(incoming.text),
-            language=incoming.language,
-            conversation_id=await self.core.agent.conversation_of(incoming.owner),
-        )
 
     async def _run_turn(self, incoming: IncomingMessage, context: Context) -> UpdateOutcome:
         """In groups the answer replies to the message, unless that stayed in a migrated chat."""

@@ -30,6 +30,7 @@ logger = logging.getLogger(__name__)
 
 BATCH = 100  # updates per getUpdates, Telegram's maximum
 UNAUTHORIZED = 3  # consecutive 401s before the token counts as wrong
+UNKNOWN_TOKEN = "TELEGRAM_BOT_TOKEN: Telegram does not know this token. Copy it from @BotFather"
 MAX_BODY = 4 * 1024 * 1024  # bytes of a webhook call; a genuine one has a few kilobytes
 
 
@@ -216,9 +217,7 @@ class Poller:
         self._unauthorized.append(now)
         is_lasting = now - self._unauthorized[0] >= self._timing.unauthorized
         if is_lasting and len(self._unauthorized) >= UNAUTHORIZED:
-            raise ConfigError(
-                ["TELEGRAM_BOT_TOKEN: Telegram does not know this token. Copy it from @BotFather"]
-            ) from error
+            raise ConfigError([UNKNOWN_TOKEN]) from error
 
     def _log_once(self, message: str) -> None:
         if message != self._last_message:

@@ -24,6 +24,7 @@ from src.talk.command_service import COMMANDS
 from src.talk.turn_state import wait_unless_stopped
 from src.telegram.delivery import UNKNOWN_ID, Delivery
 from src.telegram.handlers import Handlers
+from src.telegram.receiver import UNKNOWN_TOKEN
 from src.telegram.updates import ALLOWED_UPDATES, BotIdentity
 from src.texts import LANGUAGES, say
 
@@ -213,9 +214,7 @@ async def get_identity(bot: Bot) -> BotIdentity:
     try:
         me = await bot.get_me(request_timeout=STARTUP_TIMEOUT)
     except exceptions.TelegramUnauthorizedError as error:
-        raise ConfigError(
-            ["TELEGRAM_BOT_TOKEN: Telegram does not know this token. Copy it from @BotFather"]
-        ) from error
+        raise ConfigError([UNKNOWN_TOKEN]) from error
     except exceptions.AiogramError as error:
         raise DeliveryError(f"Telegram did not answer getMe ({type(error).__name__})") from error
     return BotIdentity(

@@ -52,11 +52,9 @@ class UpdateTasks:
             ("handle_update", job_repo.TURNS_QUEUE, self.handle_update),
             ("interrupt_turn", job_repo.CONTROL_QUEUE, self.interrupt_turn),
             ("apologise", job_repo.CONTROL_QUEUE, self.apologise),
+            (SHOW_ENDING, job_repo.COMMANDS_QUEUE, self.show_ending),
         ):
             app.task(name=name, queue=queue, pass_context=True, retry=BackOff())(work)
-        app.task(name=SHOW_ENDING, queue=job_repo.COMMANDS_QUEUE, retry=BackOff())(
-            self.show_ending
-        )
 
     async def handle_update(
         self,
@@ -131,12 +129,13 @@ class UpdateTasks:
         if stored.kind in (*APOLOGY_KINDS, "callback"):
             await self._apologise(stored, errors.PutAsideError.text_key)
 
-    async def show_ending(self, answer: int) -> None:
+    async def show_ending(self, context: JobContext, answer: int) -> None:  # noqa: ARG002
         """Show a question as it is stored now: decided by words, or expired after a week.
 
         Its buttons are removed; if Telegram refuses the edit, the message stays as it is.
 
         Args:
+            context: Context of the job.
             answer: Id of the answer that asks.
 
         Raises:
@@ -261,9 +260,7 @@ class UpdateTasks:
     async def _close_unavailable_chat(self, stored: WaitingUpdate) -> UpdateOutcome:
         if stored.chat_id is not None:
             await self._run(self._core.user_settings.mark_inactive, stored.chat_id)
-            await self._run(
-                self._updates.mark_chat_handled, stored.bot_id, stored.chat_id, "chat unavailable"
-            )
+            await self._run(self._updates.close_chat, stored.bot_id, stored.chat_id)
         return "chat unavailable"
 
 

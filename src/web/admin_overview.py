@@ -14,7 +14,7 @@ from src.base.config import OFFLINE_MODEL
 from src.pg.client import Record
 from src.pg.failure_log import Part
 from src.pg.records_repo import COST, SUMS
-from src.queue.job_repo import WorkerRepository
+from src.queue.job_repo import JobRepository
 from src.web.admin_failures import SELECT_REASONS
 from src.web.admin_site import AdminSite
 from src.web.admin_words import build_chart, count, seconds, size
@@ -169,7 +169,7 @@ def _examine_receiver(site: AdminSite, last: Record | None) -> Health:
 
 async def _examine_queue(site: AdminSite, last: Record | None, put_aside: int) -> Health:
     waiting, oldest = await site.run(site.core.updates.count_waiting)
-    age = await site.run(WorkerRepository(site.core.client).seconds_since_heartbeat)
+    age = await site.run(JobRepository(site.core.client).seconds_since_heartbeat)
     troubles = []
     if age is None or age > HEARTBEAT_SECONDS:
         troubles.append("no worker is running: start the bot, or python bot.py worker")

@@ -21,7 +21,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from src.base.errors import ConfigError, StorageError
 from src.core import Core
 from src.pg.embedded_folder import find_shortage
-from src.queue.job_repo import WorkerRepository
+from src.queue.job_repo import JobRepository
 from src.texts.reply import ReplyFile
 
 RECEIVE_SECONDS = 10.0  # for a whole request, since its first byte or the connection's start
@@ -183,7 +183,7 @@ def readiness_checks(
         return f"no answer to getUpdates for {silence:.0f} s" if silence > POLL_SECONDS else None
 
     async def worker() -> str | None:
-        age = await core.client.run(WorkerRepository(core.client).seconds_since_heartbeat)
+        age = await core.client.run(JobRepository(core.client).seconds_since_heartbeat)
         if age is None:
             return "no worker is running"
         return f"no heartbeat of a worker for {age:.0f} s" if age > HEARTBEAT_SECONDS else None

@@ -1029,7 +1029,7 @@ def test_a_page_of_100_000_messages_reads_only_a_page_of_rows(
 
 
 PREPARED = {
-    statement.name: statement
+    name: statement
     for module in (
         conversation_repo,
         locks,
@@ -1038,7 +1038,7 @@ PREPARED = {
         turn_repo,
         update_repo,
     )
-    for statement in vars(module).values()
+    for name, statement in vars(module).items()
     if isinstance(statement, PreparedStatement)
 }
 

@@ -16,7 +16,7 @@ from src.base.owners import Owner
 from src.memory.search_index_repo import Scale
 from src.memory.tasks import MemoryTasks
 from src.queue.dead_jobs import JobDeathRepository
-from src.queue.job_repo import DIGEST_QUEUE, MEMORY_QUEUE, MemoryJobRepository
+from src.queue.job_repo import DIGEST_QUEUE, MEMORY_QUEUE, JobRepository
 from src.queue.workers import build_queue
 from tests.fakes.openai_server import ChatRequest, Reply
 from tests.integration.person import FAKE_EMBEDDINGS, USER, Rig
@@ -146,7 +146,7 @@ async def test_a_delivered_turn_asks_for_indexing_two_seconds_later(works: Works
 async def test_many_turns_at_once_leave_one_job(works: Works) -> None:
     await asyncio.gather(*(works.turn(f"привет {n}", USER + n) for n in range(25)))
     assert works.jobs() == [("index_messages", "todo")]
-    jobs = MemoryJobRepository(works.rig.client)
+    jobs = JobRepository(works.rig.client)
     await asyncio.gather(*(works.rig.client.run(jobs.defer_indexing) for _ in range(25)))
     assert works.jobs() == [("index_messages", "todo")]
 

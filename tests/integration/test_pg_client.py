@@ -137,7 +137,7 @@ def test_statements_and_transactions_are_counted(client: PgClient) -> None:
     assert (client.statements, client.transactions) == (6, 4)
 
 
-SUM = PreparedStatement("add", "SELECT %(a)s + %(b)s::int, '100 %%'")
+SUM = PreparedStatement("SELECT %(a)s + %(b)s::int, '100 %%'")
 
 
 def test_parameters_are_a_mapping_or_an_owner_and_names(client: PgClient) -> None:
@@ -158,7 +158,7 @@ def test_a_prepared_statement_is_planned_once_per_connection(client: PgClient) -
         assert transaction.fetch_one(SUM, a=2, b=2) == (4, "100 %")
     assert client.statements == 4
     listed = "SELECT name, generic_plans, custom_plans FROM pg_prepared_statements"
-    assert client.fetch_all(listed) == [("add", 4, 0)]
+    assert client.fetch_all(listed) == [(SUM.name, 4, 0)]
 
 
 def test_a_prepared_statement_finds_the_owner(client: PgClient) -> None:
@@ -166,7 +166,7 @@ def test_a_prepared_statement_finds_the_owner(client: PgClient) -> None:
     row = client.fetch_one("SELECT add_owner(7, 0), add_owner(-8, 3)")
     assert row is not None
     whose = "SELECT %(owner)s, %(user)s::bigint, %(thread_id)s::bigint"
-    for number, statement in enumerate((whose, PreparedStatement("whose", whose))):
+    for number, statement in enumerate((whose, PreparedStatement(whose))):
         assert client.fetch_one(statement, Owner(7, 9)) == (row[0], 7, 9), number
         assert client.fetch_one(statement, Owner(-8, 3)) == (row[1], -8, 3), number
         assert client.fetch_one(statement, Owner(1)) == (None, 1, 0), number

@@ -118,8 +118,8 @@ def test_blocking_the_bot_closes_what_waits_in_that_chat_only(
     closed = [inbox.put(), inbox.put(thread_id=3), inbox.put("callback")]
     kept = [inbox.put("member"), inbox.put("refused"), inbox.put(chat_id=CHAT + 1)]
     kept.append(inbox.put(bot=BOT + 1))
-    assert updates.mark_chat_handled(BOT, CHAT, "blocked") == 3
-    assert [outcome(client, row_id) for row_id in closed] == ["blocked"] * 3
+    assert updates.close_chat(BOT, CHAT) == 3
+    assert [outcome(client, row_id) for row_id in closed] == ["chat unavailable"] * 3
     assert [outcome(client, row_id) for row_id in kept] == [None] * 4
     assert outcome(client, done) == "done"
 
@@ -198,7 +198,7 @@ def test_a_handled_update_keeps_its_numbers_and_none_of_its_words(
     conversation = ConversationRepository(client).get_or_create_conversation(CHAT)
     TurnRepository(client).mark_delivered(conversation, 1, update=rows[1])
     assert words_left(client) == [(rows[2], WORDS), (rows[3], WORDS)], "those that wait keep them"
-    assert updates.mark_chat_handled(BOT, CHAT, "blocked") == 2
+    assert updates.close_chat(BOT, CHAT) == 2
     assert words_left(client) == []
     kept = client.fetch_all("SELECT update_id, kind, message_id FROM telegram_updates ORDER BY id")
     assert kept == [(number, "message", number) for number in (1, 2, 3, 4)]
