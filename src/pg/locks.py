@@ -258,9 +258,15 @@ class AdvisoryLock:
                 self.release()
                 self._connection = self._connect()
             assert self._connection is not None
-            with wrapped_errors(), self._connection.cursor() as cursor:
-                cursor.execute(sql, self._keys)
-                row = cursor.fetchone()
+            try:
+                with wrapped_errors(), self._connection.cursor() as cursor:
+                    cursor.execute(sql, self._keys)
+                    row = cursor.fetchone()
+            except StorageTimeoutError:
+                raise
+            except StorageUnavailableError:
+                self.release()
+                raise
         return bool(row and row[0])
 
     def _connect(self) -> PgConnection:
