@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import accumulate
-from typing import Any, Literal, Self
+from typing import Literal
 from uuid import UUID
 
 from src.base.errors import StorageError
@@ -15,7 +15,6 @@ from src.pg.client import PreparedStatement, Repository, Transaction
 from src.pg.connection import PATIENT
 from src.pg.locks import take_unindexed
 
-Form = Literal["statement", "question"]
 # Vectors (``[...]``) by document id and start of the passage in characters.
 Vectors = Mapping[tuple[int, int], str]
 
@@ -25,25 +24,15 @@ class Scale:
     """Means that centre a model's vectors, and the range of its cosines.
 
     Attributes:
-        means: Mean vectors of generic texts, by language and form, which are subtracted.
+        means: Mean vectors of generic texts, which are subtracted, by language and form
+            (``uk statement``); with six digits, as many as ``real`` holds.
         unrelated_median: Median of the centred cosines of two generic texts.
         unrelated_high: Their 95th percentile.
     """
 
-    means: Mapping[tuple[str, Form], tuple[float, ...]]
+    means: Mapping[str, Sequence[float]]
     unrelated_median: float
     unrelated_high: float
-
-    @classmethod
-    def of(cls, means: Mapping[str, Sequence[float]], *columns: Any) -> Self:
-        """Build a scale from its columns: means by ``language form``, then the others."""
-        by_form: Any = {tuple(key.split()): tuple(mean) for key, mean in means.items()}
-        return cls(by_form, *columns)
-
-    def columns(self) -> dict[str, Any]:
-        """Return the stored form; the means have six digits, as many as ``real`` holds."""
-        means = {" ".join(key): [round(v, 6) for v in mean] for key, mean in self.means.items()}
-        return {**vars(self), "means": means}
 
 
 @dataclass(frozen=True)
@@ -232,15 +221,14 @@ class EmbeddingRepository(Repository):
 
     def find_model(self, name: str) -> EmbeddingModel | None:
         """Return the model of this name; None if it is new to this database."""
-        return self._first(EmbeddingModel.of, SELECT_MODEL, name=name)
+        return self._first(EmbeddingModel, SELECT_MODEL, name=name)
 
     def add_model(self, name: str, scale: Scale) -> EmbeddingModel:
         """Store a model unless another process did; return the stored one."""
-        columns = scale.columns()
         dimensions = len(next(iter(scale.means.values())))
-        means = json.dumps(columns.pop("means"))
+        columns = {**vars(scale), "means": json.dumps(scale.means)}
         self._client.execute(
-            INSERT_MODEL, columns, name=name, dimensions=dimensions, means=means, limits=PATIENT
+            INSERT_MODEL, columns, name=name, dimensions=dimensions, limits=PATIENT
         )
         model = self.find_model(name)
         if model is None:
