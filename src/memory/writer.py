@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
-from typing import Literal, Self
+from typing import Literal
 
 from src.base.owners import Owner
 from src.memory import cutting, memory_repo
@@ -102,12 +102,6 @@ class _Comparison:
         """The rivals that it replaces."""
         return [rival for rival in self.rivals if rival.said_at <= self.memory.source.said_at]
 
-    def without_important(self) -> Self:
-        """Return the comparison without important rivals, except those expected by the caller."""
-        expected = self.memory.contradicts
-        rivals = [r for r in self.rivals if r.id in expected or not is_important(r)]
-        return replace(self, rivals=rivals)
-
 
 @dataclass(eq=False, repr=False)
 class MemoryWriter:
@@ -150,7 +144,7 @@ class MemoryWriter:
         if reason is not None:
             return await self._refuse(owner, fact, said, origin, reason)
         new = await self._build_row(resolved, said, origin, contradicts)
-        outcome = await self._write(owner, new, spares_important=spares_important)
+        outcome = await self._write(owner, replace(new, spares_important=spares_important))
         if outcome.reason == OTHERS_WORDS:
             return await self._refuse(owner, fact, said, origin, OTHERS_WORDS)
         return outcome
@@ -186,17 +180,12 @@ class MemoryWriter:
         )
         return await self._write(owner, private)
 
-    async def _write(
-        self, owner: Owner, memory: NewMemory, *, spares_important: bool = False
-    ) -> Outcome:
-
+    async def _write(self, owner: Owner, memory: NewMemory) -> Outcome:
         def work(transaction: Transaction) -> Outcome:
             lock_facts(transaction, owner)
             stored = StoredFacts(transaction, owner)
             found = self._compare_stored(stored, memory)
-            if isinstance(found, Outcome):
-                return found
-            return self._store(stored, found.without_important() if spares_important else found)
+            return found if isinstance(found, Outcome) else self._store(stored, found)
 
         return await self._client.run(self._client.in_transaction, work)
 
@@ -378,6 +367,8 @@ def _is_rival(memory: NewMemory, other: Similar) -> bool:
         return False
     if other.id in memory.contradicts:
         return True
+    if memory.spares_important and is_important(other):
+        return False
     kinds = {memory.fact.memory_type, other.memory_type}
     if facts.PRIVATE in kinds:
         return len(kinds) == 1 and facts.normalise(memory.fact.text) == facts.normalise(other.text)
