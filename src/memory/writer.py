@@ -28,8 +28,6 @@ WITHOUT_VECTOR = "a fact is stored without a vector for now"
 MAX_ENTITY = 60  # characters; longer objects are sentences, not names
 # Relations of the user whose facts have at least their relation's importance, for the prompt.
 ALWAYS_KEY = frozenset({facts.WISH, "name", "nickname", "native_language"})
-# Reasons of refusals whose text must not be stored.
-UNKEEPABLE = frozenset({"secret"})
 OTHERS_WORDS = "others_words"  # reason of a refusal: the user did not type the message
 DISPUTED = "disputed"  # or: the sender was asked about it, so the background does not decide
 IMPORTANT = 8  # importance of name, family, health (see ``prompts/extraction.py``)
@@ -288,7 +286,7 @@ class MemoryWriter:
     async def _refuse(
         self, owner: Owner, fact: Fact, said: Said, origin: Origin, reason: str
     ) -> Outcome:
-        text = None if reason in UNKEEPABLE else fact.text[:400]
+        text = None if reason == "secret" else fact.text[:400]
         add = partial(self._memories.add_rejected, reason=reason, text=text, origin=origin)
         await self._client.run(add, owner, said.message_id)
         logger.info("a fact was refused", extra={"reason": reason, "origin": origin})
