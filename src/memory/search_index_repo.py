@@ -506,12 +506,8 @@ def add_documents(
         for position, document in zip(positions, documents, strict=True)
     ]  # fmt: skip
     rows = transaction.fetch_all(INSERT_DOCUMENTS, owner, documents=json.dumps(records))
-    postings = [
-        (term, position, count)
-        for document, position in zip(documents, positions, strict=True)
-        for term, count in Counter(document.terms).items()
-    ]
-    _insert_postings(transaction, owner, postings)
+    terms = [document.terms for document in documents]
+    _insert_postings(transaction, owner, dict(zip(positions, terms, strict=True)))
     ids = {position: int(id_) for id_, position in rows}
     for position, document in zip(positions, documents, strict=True):
         if document.vector is not None and document.model_id is not None:
@@ -524,8 +520,7 @@ def reword(transaction: Transaction, owner: Owner, message_id: int, terms: Seque
     transaction.execute(DELETE_POSTINGS, owner, message_id=message_id)
     params = {"message_id": message_id, "length": len(terms)}
     for (position,) in transaction.fetch_all(UPDATE_LENGTH, owner, **params):
-        postings = [(term, position, count) for term, count in Counter(terms).items()]
-        _insert_postings(transaction, owner, postings)
+        _insert_postings(transaction, owner, {position: terms})
 
 
 def reset_vectors(transaction: Transaction, owner: Owner, message_ids: Sequence[int]) -> None:
@@ -534,11 +529,15 @@ def reset_vectors(transaction: Transaction, owner: Owner, message_ids: Sequence[
 
 
 def _insert_postings(
-    transaction: Transaction, owner: Owner, postings: Sequence[tuple[str, int, int]]
+    transaction: Transaction, owner: Owner, terms: Mapping[int, Sequence[str]]
 ) -> None:
-    """Insert postings: (term, position, count)."""
+    """Insert the terms of documents, by the documents' positions."""
+    postings = [
+        (term, position, min(count, 32767))
+        for position, occurring in terms.items()
+        for term, count in Counter(occurring).items()
+    ]
     if postings:
-        terms, positions, counts = zip(*postings, strict=True)
-        frequencies = [min(count, 32767) for count in counts]
-        columns = {"terms": [*terms], "term_positions": [*positions], "frequencies": frequencies}
+        words, positions, counts = map(list, zip(*postings, strict=True))
+        columns = {"terms": words, "term_positions": positions, "frequencies": counts}
         transaction.execute(INSERT_POSTINGS, owner, **columns)
