@@ -606,12 +606,7 @@ class StoredFacts(OwnerSteps):
         self._run(TOUCH_MEMORY, **vars(fact), memory_id=memory_id)
 
     def retire(
-        self,
-        ids: Sequence[int],
-        *,
-        successor: int | None,
-        reason: str,
-        until: datetime | None = None,
+        self, ids: Sequence[int], successor: int | None, reason: str, until: datetime | None = None
     ) -> int:
         """Retire facts that ended at ``until``; return how many were current."""
         return self._run(RETIRE, ids=list(ids), successor=successor, reason=reason, until=until)

@@ -113,10 +113,7 @@ class MemoryTasks:
 
 
 async def _run(
-    work: Callable[..., Awaitable[None]],
-    context: JobContext,
-    attempts: int = 0,
-    **arguments: Any,
+    work: Callable[..., Awaitable[None]], context: JobContext, attempts: int = 0, **arguments: Any
 ) -> None:
     """Do a job; retry it after a pause if the database, a model or an endpoint is away.
 
