@@ -44,10 +44,11 @@ async def measure_scale(embedder: Embedder) -> Scale:
     """
     means: dict[str, list[float]] = {}
     cosines: list[float] = []
-    for form in ("statement", "question"):
-        for language, texts in lexicon.by_language(f"generic.{form}"):
+    for group in ("generic.statement", "generic.question"):
+        for language, texts in lexicon.by_language(group):
             vectors = await embedder.embed_documents(texts)
             mean = vectors.mean(axis=0)
+            form = group.removeprefix("generic.")
             means[f"{language} {form}"] = [round(value, 6) for value in mean.tolist()]
             centred = unit(vectors - mean)
             cosines += (centred @ centred.T)[np.triu_indices(len(texts), 1)].tolist()
