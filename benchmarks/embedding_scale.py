@@ -24,4 +24,4 @@ async def measure() -> Scale:
 
 
 if __name__ == "__main__":
-    LOCAL_SCALE.write_text(json.dumps(asyncio.run(measure()).columns()) + "\n")
+    LOCAL_SCALE.write_text(json.dumps(vars(asyncio.run(measure()))) + "\n")

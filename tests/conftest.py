@@ -28,7 +28,6 @@ from src.base.config import Settings
 from src.base.metrics import Metrics
 from src.llm.embeddings import LocalEmbedder
 from src.memory.embedding_space import EmbeddingSpace
-from src.memory.search_index_repo import EmbeddingRepository
 from src.pg import embedded
 from src.pg.client import PgClient
 from src.pg.embedded import EmbeddedPostgres
@@ -120,7 +119,7 @@ async def register_embeddings(address: str) -> None:
     """Register the local embedding model in a database."""
     client = PgClient(address)
     client.open()
-    space = EmbeddingSpace(LocalEmbedder(Metrics()), client, EmbeddingRepository(client))
+    space = EmbeddingSpace(LocalEmbedder(Metrics()), client)
     await space.model()
     await space.embedder.close()
     client.close()

@@ -22,7 +22,7 @@ from typing import Any
 from src.base.config import Settings
 from src.base.owners import Owner
 from src.core import Core, open_core
-from src.memory.ranking import LEXICAL_WEIGHT, RankedQuery, rank
+from src.memory.ranking import LEXICAL_WEIGHT, rank
 from src.memory.retrieval_repo import Hit
 from src.memory.retriever import Query
 from src.operate.evaluation import (
@@ -33,6 +33,7 @@ from src.operate.evaluation import (
     load_conversations,
     store_conversation,
 )
+from src.reading.time_expressions import TimeQuery
 from src.texts.morphology import stem_english
 
 FACTS = Path(__file__).parent / "personal_facts.json"
@@ -40,7 +41,7 @@ FULL = "full (with priors, as the bot)"
 FOUND = 20  # hits of each ranking that count
 HIT_RATES = ("hit@1", "hit@3", "hit@10")
 TURN_LEVEL = ("questions", "recall@5", "recall@10", "any@10", "all@10")
-Ranking = Callable[[Sequence[Hit], RankedQuery], list[str]]
+Ranking = Callable[[Sequence[Hit], str, TimeQuery], list[str]]
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,8 @@ class Asked:
     """
 
     candidates: Sequence[Hit]
-    query: RankedQuery
+    text: str
+    time: TimeQuery
     right: frozenset[str]
     kind: str = ""
     question: LocomoQuestion | None = None
@@ -61,16 +63,16 @@ class Asked:
 def by(score: Callable[[Hit], float]) -> Ranking:
     """A ranking by one number."""
 
-    def order(documents: Sequence[Hit], _query: RankedQuery) -> list[str]:
+    def order(documents: Sequence[Hit], _text: str, _time: TimeQuery) -> list[str]:
         best_first = sorted(documents, key=lambda d: (-score(d), d.uid))
         return [document.uid for document in best_first]
 
     return order
 
 
-def full(documents: Sequence[Hit], query: RankedQuery) -> list[str]:
+def full(documents: Sequence[Hit], text: str, time: TimeQuery) -> list[str]:
     """What the bot does."""
-    return [entry.uid for entry in rank(documents, query)]
+    return [entry.uid for entry in rank(documents, text, time)]
 
 
 RANKINGS: dict[str, Ranking] = {
@@ -117,8 +119,8 @@ async def ask_personal(core: Core) -> list[Asked]:
     asked: list[Asked] = []
     async for question in personal_questions(core):
         query = Query(question.owner, question.text, question.now)
-        candidates, understood = await core.memory.retriever.find_candidates(query)
-        asked.append(Asked(candidates, understood, question.right, question.kind))
+        candidates, time = await core.memory.retriever.find_candidates(query)
+        asked.append(Asked(candidates, query.text, time, question.right, question.kind))
     return asked
 
 
@@ -134,10 +136,12 @@ async def ask_conversations(core: Core, path: Path) -> list[Asked]:
         orders = bm25_orders(conversation)
         for question, order in zip(conversation.questions, orders, strict=True):
             query = Query(owner, question.text, now)
-            candidates, understood = await core.memory.retriever.find_candidates(query)
+            candidates, time = await core.memory.retriever.find_candidates(query)
             right = frozenset(uids[dia_id] for dia_id in question.evidence)
             plain = [uids[dia_id] for dia_id in order]
-            asked.append(Asked(candidates, understood, right, question=question, plain=plain))
+            asked.append(
+                Asked(candidates, query.text, time, right, question=question, plain=plain)
+            )
     return asked
 
 
@@ -161,7 +165,7 @@ def hits(asked: Sequence[Asked], ranking: Ranking) -> dict[str, float]:
     """Percentages of questions with a right answer among the first 1, 3 and 10."""
     figures = dict.fromkeys(HIT_RATES, 0.0)
     for entry in asked:
-        order = ranking(entry.candidates, entry.query)
+        order = ranking(entry.candidates, entry.text, entry.time)
         for cut in (1, 3, 10):
             figures[f"hit@{cut}"] += bool(entry.right & set(order[:cut]))
     return {name: round(100 * value / max(len(asked), 1), 1) for name, value in figures.items()}
@@ -172,7 +176,7 @@ def report(asked: Sequence[Asked], ranking: Ranking | None) -> dict[str, Any]:
     figures = Report()
     for entry in asked:
         assert entry.question is not None
-        found = ranking(entry.candidates, entry.query) if ranking else entry.plain
+        found = ranking(entry.candidates, entry.text, entry.time) if ranking else entry.plain
         question = replace(entry.question, evidence=entry.right)
         figures.add(question, list(dict.fromkeys(found))[:FOUND])
     return figures.percentages()

@@ -287,10 +287,7 @@ class BackgroundModel:
         await self._ceilings.check_call(conversation_id)
         usage: list[ModelUsage] = []
         try:
-            try:
-                reply = await question(usage.append)
-            finally:
-                await self._client.run(self._turns.add_usage, conversation_id, tuple(usage))
+            reply = await question(usage.append)
         except ModelSetupError:
             raise
         except (ModelError, ModelReplyError) as error:  # only this window fails
@@ -298,6 +295,8 @@ class BackgroundModel:
                 raise
             logger.warning(self._refusal, exc_info=error)
             return None
+        finally:
+            await self._client.run(self._turns.add_usage, conversation_id, tuple(usage))
         self._invalid_replies.pop((conversation_id, *window), None)
         return reply
 

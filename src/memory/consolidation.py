@@ -306,20 +306,14 @@ class ConsolidationService:
         """
         limit = (await self._settings.fetch()).max_memories_per_user
         for owner in await self._client.run(self._repo.list_overfull, limit):
-            retired = await self._client.run(self._retire_surplus, owner, limit)
+            retire = partial(_retire_surplus, owner, limit)
+            retired = await self._client.run(self._client.in_transaction, retire)
             self._metrics.consolidated.labels("surplus").inc(retired)
         model = await self._space.model()
         due = await self._client.run(self._repo.list_due, limit=OWNERS)
         for entry in due:
             await self._client.run(self._consolidate, entry, model.id)
         return len(due) == OWNERS
-
-    def _retire_surplus(self, owner: Owner, limit: int) -> int:
-        def work(transaction: Transaction) -> int:
-            lock_facts(transaction, owner)
-            return StoredFacts(transaction, owner).retire_surplus(limit)
-
-        return self._client.in_transaction(work)
 
     def _consolidate(self, due: DueOwner, model_id: int) -> None:
         """Compare the changed facts of one owner; later changes wait for the next night."""
@@ -357,3 +351,8 @@ class ConsolidationService:
         for (older_id, older_name), (id_, name) in combinations(entities, 2):
             if same_name(older_name, name) and self._repo.link(owner, id_, older_id):
                 self._metrics.consolidated.labels("entity").inc()
+
+
+def _retire_surplus(owner: Owner, limit: int, transaction: Transaction) -> int:
+    lock_facts(transaction, owner)
+    return StoredFacts(transaction, owner).retire_surplus(limit)

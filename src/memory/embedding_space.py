@@ -14,7 +14,7 @@ import numpy as np
 from src.base.config import LOCAL_EMBEDDINGS
 from src.base.errors import AppError, BadVectorsError, ModelError, ModelUnavailableError
 from src.llm.embeddings import Embedder, Vectors, unit
-from src.memory.search_index_repo import EmbeddingModel, EmbeddingRepository, Form, Scale
+from src.memory.search_index_repo import EmbeddingModel, EmbeddingRepository, Scale
 from src.pg.client import PgClient
 from src.pg.global_settings_repo import GlobalSettingsRepository
 from src.reading import lexicon
@@ -31,9 +31,6 @@ logger = logging.getLogger(__name__)
 # rather than another question, and a Ukrainian question an English fact. The *scale* maps a
 # centred cosine to a similarity from 0 (unrelated texts) to 1 (the same text).
 
-FORMS: tuple[tuple[Form, str], ...] = (
-    ("statement", "generic.statement"), ("question", "generic.question"),
-)  # fmt: skip
 # Result of ``measure_scale`` for the local model, so that a first start need not embed a hundred
 # texts. ``python -m benchmarks.embedding_scale`` rewrites it; a test compares it.
 LOCAL_SCALE = Path(__file__).with_name("local_scale.json")
@@ -45,15 +42,16 @@ async def measure_scale(embedder: Embedder) -> Scale:
     Raises:
         ModelError: The endpoint is away, or its vectors differ in length.
     """
-    means: dict[tuple[str, Form], tuple[float, ...]] = {}
+    means: dict[str, list[float]] = {}
     cosines: list[float] = []
-    groups = [(form, *rest) for form, group in FORMS for rest in lexicon.by_language(group)]
-    for form, language, texts in groups:
-        vectors = await embedder.embed_documents(texts)
-        mean = vectors.mean(axis=0)
-        means[language, form] = tuple(mean.tolist())
-        centred = unit(vectors - mean)
-        cosines += (centred @ centred.T)[np.triu_indices(len(texts), 1)].tolist()
+    for group in ("generic.statement", "generic.question"):
+        for language, texts in lexicon.by_language(group):
+            vectors = await embedder.embed_documents(texts)
+            mean = vectors.mean(axis=0)
+            form = group.removeprefix("generic.")
+            means[f"{language} {form}"] = [round(value, 6) for value in mean.tolist()]
+            centred = unit(vectors - mean)
+            cosines += (centred @ centred.T)[np.triu_indices(len(texts), 1)].tolist()
     if len({len(mean) for mean in means.values()}) > 1:
         raise BadVectorsError(f"{embedder.name} returned vectors of many lengths")
     return Scale(means, float(np.median(cosines)), float(np.quantile(cosines, 0.95)))
@@ -74,15 +72,13 @@ class EmbeddingSpace:
         failures: Number of consecutive queries that failed or timed out.
     """
 
-    def __init__(
-        self, embedder: Embedder, client: PgClient, repository: EmbeddingRepository
-    ) -> None:
-        """Embed with ``embedder``; store its scale in ``repository``."""
+    def __init__(self, embedder: Embedder, client: PgClient) -> None:
+        """Embed with ``embedder``; store its scale through ``client``."""
         self.embedder = embedder
         self._client = client
-        self._repository = repository
+        self._repository = EmbeddingRepository(client)
         self.known: EmbeddingModel | None = None
-        self._means: dict[tuple[str, Form], Vectors] = {}
+        self._means: dict[str, Vectors] = {}
         self._model_lock = asyncio.Lock()
         self.failures = 0
 
@@ -123,7 +119,7 @@ class EmbeddingSpace:
             self.failures += 1
             raise
         self.failures = 0
-        form: Form = "question" if text.rstrip().endswith("?") else "statement"
+        form = "question" if text.rstrip().endswith("?") else "statement"
         return as_literal(self._centre(vectors, [text], form)[0])
 
     async def embed_documents(self, texts: Sequence[str]) -> list[str]:
@@ -160,8 +156,8 @@ class EmbeddingSpace:
         scale = (self.known.unrelated_median, self.known.unrelated_high, 1.0)
         return float(np.interp(cosine, scale, (0.0, RELATED, 1.0)))
 
-    def _centre(self, vectors: Vectors, texts: Sequence[str], form: Form) -> Vectors:
-        means = np.vstack([self._means[detect_language(text), form] for text in texts])
+    def _centre(self, vectors: Vectors, texts: Sequence[str], form: str) -> Vectors:
+        means = np.vstack([self._means[f"{detect_language(text)} {form}"] for text in texts])
         if vectors.shape != means.shape:
             raise ModelError(
                 f"{self.name} returned vectors of shape {vectors.shape}, not {means.shape}"
@@ -170,7 +166,7 @@ class EmbeddingSpace:
 
     async def _measure(self) -> EmbeddingModel:
         if self.name == LOCAL_EMBEDDINGS:
-            scale = Scale.of(*json.loads(LOCAL_SCALE.read_text()).values())
+            scale = Scale(*json.loads(LOCAL_SCALE.read_text()).values())
         else:
             scale = await measure_scale(self.embedder)
         return await self._client.run(self._repository.add_model, self.name, scale)
@@ -302,7 +298,7 @@ class ServingSpace:
 
     def _get_space(self, name: str) -> EmbeddingSpace:
         if name not in self._spaces:
-            self._spaces[name] = EmbeddingSpace(self._build(name), self._client, self._repository)
+            self._spaces[name] = EmbeddingSpace(self._build(name), self._client)
         return self._spaces[name]
 
     def _close_later(self, space: EmbeddingSpace) -> None:

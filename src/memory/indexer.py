@@ -9,7 +9,7 @@ from functools import partial
 from itertools import count, islice, pairwise
 from uuid import UUID
 
-from src.base.errors import BadVectorsError, ModelError, ModelSetupError, PoisonTextError
+from src.base import errors
 from src.memory import search_index_repo as index
 from src.memory.digest_repo import DigestState, ExtractionRepository
 from src.memory.embedding_space import EmbeddingSpace, ServingSpace
@@ -126,7 +126,7 @@ class Indexer:
 
         try:
             return await self.reembed(space, batches=REEMBED_BATCHES, on_progress=report)
-        except ModelError as error:
+        except errors.ModelError as error:
             self._refused_until = time.monotonic() + REFUSED_SECONDS
             log = {"model": space.name}
             logger.warning("it embeds nothing: the model before serves", extra=log, exc_info=error)
@@ -179,45 +179,40 @@ class Indexer:
 
         A text that the model refuses must not keep the others of its batch from being found.
         """
-        try:
-            await self._store_vectors(space, batch)
-        except ModelSetupError:
-            raise
-        except (ModelError, BadVectorsError) as error:
-            await space.probe()  # raises if the embedder is to blame, not a document
-            done = sum([await self._embed_alone(space, document) for document in batch])
-            log = {"documents": len(batch) - done}
-            logger.warning("found by words alone for now", extra=log, exc_info=error)
-            return done
-        return len(batch)
-
-    async def _embed_alone(
-        self, space: EmbeddingSpace, document: index.UnembeddedDocument
-    ) -> bool:
-        try:
-            await self._store_vectors(space, [document])
-        except ModelSetupError:
-            raise
-        except (ModelError, BadVectorsError) as error:
-            fail = partial(
-                self._embeddings.add_failure, is_hopeless=isinstance(error, PoisonTextError)
-            )
-            await self._client.run(fail, (await space.model()).id, document.id)
-            return False
-        return True
+        error = await self._store_vectors(space, batch)
+        if error is None:
+            return len(batch)
+        await space.probe()  # raises if the embedder is to blame, not a document
+        model_id, refused = (await space.model()).id, 0
+        for document in batch:
+            if refusal := await self._store_vectors(space, [document]):
+                refused += 1
+                is_poison = isinstance(refusal, errors.PoisonTextError)
+                add = self._embeddings.add_failure
+                await self._client.run(add, model_id, document.id, is_hopeless=is_poison)
+        log = {"documents": refused}
+        logger.warning("found by words alone for now", extra=log, exc_info=error)
+        return len(batch) - refused
 
     async def _store_vectors(
         self, space: EmbeddingSpace, batch: Sequence[index.UnembeddedDocument]
-    ) -> None:
+    ) -> errors.AppError | None:
+        """Embed a batch and store the vectors; return the model's refusal of a text, if any."""
         model_id = (await space.model()).id
         embedded = {document.id: embedded_texts(document) for document in batch}
         texts = {
             (id_, start): text for id_, parts in embedded.items() for start, text in parts.items()
         }
-        vectors = await space.embed_documents([*texts.values()])
+        try:
+            vectors = await space.embed_documents([*texts.values()])
+        except errors.ModelSetupError:
+            raise
+        except (errors.ModelError, errors.BadVectorsError) as error:
+            return error
         by_passage = dict(zip(texts, vectors, strict=True))
         without = [id_ for id_, parts in embedded.items() if not parts]
         await self._client.run(self._embeddings.add_vectors, model_id, by_passage, without)
+        return None
 
     async def delete_unused_vectors(self) -> int:
         """Delete models without documents; return how many.

@@ -140,13 +140,6 @@ class Memories:
 
         return await self._in_transaction(work)
 
-    async def pin(
-        self, owner: Owner, memory_id: int, *, pinned: bool, asker: int | None = None
-    ) -> bool:
-        """Pin or unpin a fact; False if it does not exist or is another member's."""
-        pin = self.facts.set_pinned
-        return await self._client.run(pin, owner, memory_id, pinned=pinned, asker=asker)
-
     async def keep_private(self, owner: Owner, message_id: int) -> None:
         """Keep a message, and the answer to it, out of all memory but the window."""
 

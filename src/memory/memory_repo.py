@@ -212,6 +212,7 @@ class NewMemory:
         vector: Its embedding, if there is one yet.
         model_id: The model of ``vector``, whose vectors it is compared with.
         contradicts: Ids of facts that it replaces, according to its proposer.
+        spares_important: True to keep other important facts that it contradicts.
         entities: (name, normalised name) of its subject and object.
         speaker_id: See ``Memory``.
         speaker: See ``Memory``.
@@ -227,6 +228,7 @@ class NewMemory:
     vector: str | None = None
     model_id: int | None = None
     contradicts: list[int] = field(default_factory=list)
+    spares_important: bool = False
     entities: Sequence[tuple[str, str]] = ()
     speaker_id: int | None = None
     speaker: str | None = None
@@ -604,12 +606,7 @@ class StoredFacts(OwnerSteps):
         self._run(TOUCH_MEMORY, **vars(fact), memory_id=memory_id)
 
     def retire(
-        self,
-        ids: Sequence[int],
-        *,
-        successor: int | None,
-        reason: str,
-        until: datetime | None = None,
+        self, ids: Sequence[int], successor: int | None, reason: str, until: datetime | None = None
     ) -> int:
         """Retire facts that ended at ``until``; return how many were current."""
         return self._run(RETIRE, ids=list(ids), successor=successor, reason=reason, until=until)

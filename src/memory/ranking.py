@@ -5,13 +5,14 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 
 from src.memory.retrieval_repo import Hit
 from src.memory.search_index_repo import UNNAMED_SPEAKERS
 from src.reading import lexicon, sentences
 from src.reading.time_expressions import Period, TimeQuery
+from src.texts.morphology import WORD
 
 LEXICAL_WEIGHT = 0.06  # of BM25F, relative to a cosine with weight 1
 WISH_BONUS = 0.2  # a wish about answers matters to every question
@@ -34,44 +35,38 @@ Scored = tuple[Hit, float]
 TIME_WORD = lexicon.AnyCase(r"\d|\b<find.time_word>\b")
 
 
-@dataclass(frozen=True)
-class RankedQuery:
-    """The parts of a query that the ranking uses.
+def rank(documents: Sequence[Hit], text: str, time: TimeQuery) -> list[Hit]:
+    """Return the documents with scores, best first; ties are ordered by uid.
 
-    Attributes:
-        words: Its words in lower case, for speakers' names.
-        time: Its periods, and whether it asks for a time or for the past.
+    Args:
+        documents: The candidates.
+        text: The query, which may name a speaker.
+        time: What it says of time.
     """
-
-    words: frozenset[str]
-    time: TimeQuery
-
-
-def rank(documents: Sequence[Hit], query: RankedQuery) -> list[Hit]:
-    """Return the documents with scores, best first; ties are ordered by uid."""
-    speakers = {d.speaker.lower() for d in documents} & query.words
+    words = {word.removesuffix("'s") for word in WORD.findall(text.lower())}
+    speakers = {d.speaker.lower() for d in documents} & words
     named = speakers.pop() if len(speakers) == 1 else None
     # A document with shared words but no vector counts as near as the nearest of those that share
     # none.
     near = max((d.cosine for d in documents if d.cosine is not None and not d.bm25), default=0.0)
     compared = [replace(d, cosine=near) if d.cosine is None and d.bm25 else d for d in documents]
-    scores = [_score(document, query, named=named) for document in compared]
+    scores = [_score(document, time, named=named) for document in compared]
     scored = list(zip(documents, scores, strict=True))
     return sorted(_add_session_scores(scored), key=lambda hit: (-hit.score, hit.uid))
 
 
-def _score(document: Hit, query: RankedQuery, *, named: str | None) -> float:
+def _score(document: Hit, time: TimeQuery, *, named: str | None) -> float:
     score = (document.cosine or 0.0) + LEXICAL_WEIGHT * document.bm25
     score += SPEAKER_BONUS * (named is not None and document.speaker.lower() == named)
-    score += PERIOD_BONUS * _matches_period(document, query.time.periods)
+    score += PERIOD_BONUS * _matches_period(document, time.periods)
     if document.hops is not None:
         score += LINK_BONUS[document.hops - 1]
     if document.kind == "message":
         score += FACT_BONUS * document.tells_fact
-        if document.retired_at is not None and not query.time.wants_history:
+        if document.retired_at is not None and not time.wants_history:
             score -= OUTDATED_PENALTY
         is_named = document.speaker not in UNNAMED_SPEAKERS
-        score += _prior_among_people(document, query) if is_named else _prior_of_user(document)
+        score += _prior_among_people(document, time) if is_named else _prior_of_user(document)
     return score
 
 
@@ -79,11 +74,11 @@ def _prior_of_user(document: Hit) -> float:
     return WISH_BONUS * sentences.is_wish(document.text[: sentences.MAX_SENTENCE])
 
 
-def _prior_among_people(document: Hit, query: RankedQuery) -> float:
+def _prior_among_people(document: Hit, time: TimeQuery) -> float:
     words = min(len(document.text.split()), LONG_WORDS)
     prior = LENGTH_BONUS * words / LONG_WORDS
     prior -= QUESTION_PENALTY * document.text.rstrip().endswith("?")
-    return prior + NUMBER_BONUS * (query.time.asks_when and bool(TIME_WORD.search(document.text)))
+    return prior + NUMBER_BONUS * (time.asks_when and bool(TIME_WORD.search(document.text)))
 
 
 def _matches_period(document: Hit, periods: Sequence[Period]) -> bool:

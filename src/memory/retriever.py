@@ -15,7 +15,7 @@ from src.base.metrics import Metrics
 from src.base.owners import Owner
 from src.llm.endpoints import Reranker
 from src.memory.embedding_space import RELATED, ServingSpace
-from src.memory.ranking import RankedQuery, rank
+from src.memory.ranking import rank
 from src.memory.retrieval_repo import MAX_HIT_TEXT, Hit, RetrievalRepository, SearchRequest
 from src.memory.search_index_repo import DocumentKind
 from src.pg.client import PgClient
@@ -168,8 +168,8 @@ class Retriever:
             logger.warning("nothing could be searched", exc_info=error)
             return []
 
-    async def find_candidates(self, query: Query) -> tuple[list[Hit], RankedQuery]:
-        """Return the unranked candidates of all channels, and the parsed query.
+    async def find_candidates(self, query: Query) -> tuple[list[Hit], TimeQuery]:
+        """Return the unranked candidates of all channels, and what the query says of time.
 
         Raises:
             StorageError: The database is away.
@@ -198,8 +198,7 @@ class Retriever:
                 with_retired=time.wants_history,
             ),
         )
-        words = frozenset(word.removesuffix("'s") for word in WORD.findall(text.lower()))
-        return candidates, RankedQuery(words, time)
+        return candidates, time
 
     async def _list_overview(self, query: Query, overview: Overview) -> list[Hit]:
         limit = max(query.limit, MIN_OVERVIEW)
@@ -220,9 +219,8 @@ class Retriever:
     async def _search_and_rank(self, query: Query) -> list[Hit]:
         if query.limit < 1 or query.is_all_shown:
             return []
-        candidates, parsed = await self.find_candidates(query)
-        time = parsed.time
-        ranked = rank(_drop_private(candidates, query.text), parsed)
+        candidates, time = await self.find_candidates(query)
+        ranked = rank(_drop_private(candidates, query.text), _query_text(query.text), time)
         relevant = [hit for hit in ranked if self._is_relevant(hit, query, time)]
         relevant.sort(key=lambda hit: hit.memory_type != PRIVATE)  # the user asked for it by name
         best = await self._select_best(query, relevant)

@@ -88,8 +88,8 @@ class MemoryScreens:
 
     async def pin(self, called: Called, memory_id: int, *back: int, pinned: bool = True) -> Reply:
         """Pin or unpin a fact."""
-        done = await self._memories.pin(called.owner, memory_id, pinned=pinned, asker=called.asker)
-        if not done:
+        pin, asker = self._memories.facts.set_pinned, called.asker
+        if not await self._client.run(pin, called.owner, memory_id, pinned=pinned, asker=asker):
             return await self._refusal_note(called, memory_id)
         popup = say("tap_pinned" if pinned else "tap_unpinned", called.language)
         return replace(await self.card(called, memory_id, *back), popup=popup)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import accumulate
-from typing import Any, Literal, Self
+from typing import Literal
 from uuid import UUID
 
 from src.base.errors import StorageError
@@ -15,7 +15,6 @@ from src.pg.client import PreparedStatement, Repository, Transaction
 from src.pg.connection import PATIENT
 from src.pg.locks import take_unindexed
 
-Form = Literal["statement", "question"]
 # Vectors (``[...]``) by document id and start of the passage in characters.
 Vectors = Mapping[tuple[int, int], str]
 
@@ -25,25 +24,15 @@ class Scale:
     """Means that centre a model's vectors, and the range of its cosines.
 
     Attributes:
-        means: Mean vectors of generic texts, by language and form, which are subtracted.
+        means: Mean vectors of generic texts, which are subtracted, by language and form
+            (``uk statement``); with six digits, as many as ``real`` holds.
         unrelated_median: Median of the centred cosines of two generic texts.
         unrelated_high: Their 95th percentile.
     """
 
-    means: Mapping[tuple[str, Form], tuple[float, ...]]
+    means: Mapping[str, Sequence[float]]
     unrelated_median: float
     unrelated_high: float
-
-    @classmethod
-    def of(cls, means: Mapping[str, Sequence[float]], *columns: Any) -> Self:
-        """Build a scale from its columns: means by ``language form``, then the others."""
-        by_form: Any = {tuple(key.split()): tuple(mean) for key, mean in means.items()}
-        return cls(by_form, *columns)
-
-    def columns(self) -> dict[str, Any]:
-        """Return the stored form; the means have six digits, as many as ``real`` holds."""
-        means = {" ".join(key): [round(v, 6) for v in mean] for key, mean in self.means.items()}
-        return {**vars(self), "means": means}
 
 
 @dataclass(frozen=True)
@@ -232,15 +221,14 @@ class EmbeddingRepository(Repository):
 
     def find_model(self, name: str) -> EmbeddingModel | None:
         """Return the model of this name; None if it is new to this database."""
-        return self._first(EmbeddingModel.of, SELECT_MODEL, name=name)
+        return self._first(EmbeddingModel, SELECT_MODEL, name=name)
 
     def add_model(self, name: str, scale: Scale) -> EmbeddingModel:
         """Store a model unless another process did; return the stored one."""
-        columns = scale.columns()
         dimensions = len(next(iter(scale.means.values())))
-        means = json.dumps(columns.pop("means"))
+        columns = {**vars(scale), "means": json.dumps(scale.means)}
         self._client.execute(
-            INSERT_MODEL, columns, name=name, dimensions=dimensions, means=means, limits=PATIENT
+            INSERT_MODEL, columns, name=name, dimensions=dimensions, limits=PATIENT
         )
         model = self.find_model(name)
         if model is None:
@@ -503,12 +491,8 @@ def add_documents(
         for position, document in zip(positions, documents, strict=True)
     ]  # fmt: skip
     rows = transaction.fetch_all(INSERT_DOCUMENTS, owner, documents=json.dumps(records))
-    postings = [
-        (term, position, count)
-        for document, position in zip(documents, positions, strict=True)
-        for term, count in Counter(document.terms).items()
-    ]
-    _insert_postings(transaction, owner, postings)
+    terms = [document.terms for document in documents]
+    _insert_postings(transaction, owner, dict(zip(positions, terms, strict=True)))
     ids = {position: int(id_) for id_, position in rows}
     for position, document in zip(positions, documents, strict=True):
         if document.vector is not None and document.model_id is not None:
@@ -521,8 +505,7 @@ def reword(transaction: Transaction, owner: Owner, message_id: int, terms: Seque
     transaction.execute(DELETE_POSTINGS, owner, message_id=message_id)
     params = {"message_id": message_id, "length": len(terms)}
     for (position,) in transaction.fetch_all(UPDATE_LENGTH, owner, **params):
-        postings = [(term, position, count) for term, count in Counter(terms).items()]
-        _insert_postings(transaction, owner, postings)
+        _insert_postings(transaction, owner, {position: terms})
 
 
 def reset_vectors(transaction: Transaction, owner: Owner, message_ids: Sequence[int]) -> None:
@@ -531,11 +514,15 @@ def reset_vectors(transaction: Transaction, owner: Owner, message_ids: Sequence[
 
 
 def _insert_postings(
-    transaction: Transaction, owner: Owner, postings: Sequence[tuple[str, int, int]]
+    transaction: Transaction, owner: Owner, terms: Mapping[int, Sequence[str]]
 ) -> None:
-    """Insert postings: (term, position, count)."""
+    """Insert the terms of documents, by the documents' positions."""
+    postings = [
+        (term, position, min(count, 32767))
+        for position, occurring in terms.items()
+        for term, count in Counter(occurring).items()
+    ]
     if postings:
-        terms, positions, counts = zip(*postings, strict=True)
-        frequencies = [min(count, 32767) for count in counts]
-        columns = {"terms": [*terms], "term_positions": [*positions], "frequencies": frequencies}
+        words, positions, counts = map(list, zip(*postings, strict=True))
+        columns = {"terms": words, "term_positions": positions, "frequencies": counts}
         transaction.execute(INSERT_POSTINGS, owner, **columns)

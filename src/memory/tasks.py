@@ -2,8 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -45,7 +45,8 @@ class MemoryTasks:
             (REEMBED, DIGEST_QUEUE, self.reembed),
             (CONSOLIDATE, DIGEST_QUEUE, self.consolidate),
         ):
-            app.task(name=name, queue=queue, pass_context=True, retry=BackOff())(work)
+            task = app.task(name=name, queue=queue, pass_context=True, retry=BackOff())
+            task(partial(_run, work))
         for name, cron, queue, periodic in (
             ("remember_missed", "* * * * *", MEMORY_QUEUE, partial(self.remember_missed, app)),
             ("read_batches", "* * * * *", DIGEST_QUEUE, self.read_batches),
@@ -54,41 +55,36 @@ class MemoryTasks:
         ):
             every(cron, app, queue, name, periodic)
 
-    async def index_messages(self, context: JobContext, attempts: int = 0) -> None:
+    async def index_messages(self, context: JobContext) -> None:
         """Index new messages of all conversations; turns queue it, and it serves several."""
-        async with _retry_later(context, attempts):
-            await self._memory.index_pending(partial(_defer, context.app, DIGEST_CONVERSATION))
-            await _defer(context.app, EMBED_DOCUMENTS)
+        await self._memory.index_pending(partial(_defer, context.app, DIGEST_CONVERSATION))
+        await _defer(context.app, EMBED_DOCUMENTS)
 
-    async def embed_documents(self, context: JobContext, attempts: int = 0) -> None:
+    async def embed_documents(self, context: JobContext) -> None:
         """Embed all documents without a vector, of all owners, in batches."""
-        async with _retry_later(context, attempts):
-            done = await self._memory.indexer.embed_pending()
-            if done:
-                logger.info("embedded", extra={"documents": done})
-            if await self._memory.indexer.find_coming():
-                await _defer(context.app, REEMBED)
+        done = await self._memory.indexer.embed_pending()
+        if done:
+            logger.info("embedded", extra={"documents": done})
+        if await self._memory.indexer.find_coming():
+            await _defer(context.app, REEMBED)
 
-    async def reembed(self, context: JobContext, attempts: int = 0) -> None:
+    async def reembed(self, context: JobContext) -> None:
         """Embed some documents with the model that the operator has chosen."""
-        async with _retry_later(context, attempts):
-            if await self._memory.indexer.change_model():
-                await _defer(context.app, REEMBED)
+        if await self._memory.indexer.change_model():
+            await _defer(context.app, REEMBED)
 
-    async def digest_conversation(
-        self, context: JobContext, conversation_id: str, attempts: int = 0
-    ) -> None:
+    async def digest_conversation(self, context: JobContext, conversation_id: str) -> None:
         """Fold messages that left the window into summaries; read closed windows for facts.
 
         The job waits, within limits, until a flood ends. The work of one job is bounded, so that
         conversations take turns.
         """
-        async with _retry_later(context, attempts):
-            if attempts < MAX_WAITS:
-                await self._memory.wait_for_quiet(UUID(conversation_id))
-            if await self._memory.digest(UUID(conversation_id)):
-                await _defer(context.app, DIGEST_CONVERSATION, conversation_id)
-            await _defer(context.app, EMBED_DOCUMENTS)  # of new facts and summaries
+        attempts: Any = context.job.task_kwargs.get("attempts", 0)
+        if attempts < MAX_WAITS:
+            await self._memory.wait_for_quiet(UUID(conversation_id))
+        if await self._memory.digest(UUID(conversation_id)):
+            await _defer(context.app, DIGEST_CONVERSATION, conversation_id)
+        await _defer(context.app, EMBED_DOCUMENTS)  # of new facts and summaries
 
     async def remember_missed(self, app: App) -> None:
         """Every minute: re-queue messages whose index job is gone, and silent conversations."""
@@ -104,11 +100,10 @@ class MemoryTasks:
         if windows := await self._batches.gather():
             logger.info("sent a batch", extra={"windows": windows})
 
-    async def consolidate(self, context: JobContext, attempts: int = 0) -> None:
+    async def consolidate(self, context: JobContext) -> None:
         """Consolidate changed facts of some owners."""
-        async with _retry_later(context, attempts):
-            if await self._consolidation.run():
-                await _defer(context.app, CONSOLIDATE)
+        if await self._consolidation.run():
+            await _defer(context.app, CONSOLIDATE)
 
     async def delete_unused_vectors(self) -> None:
         """Every hour: delete vectors of replaced embedding models."""
@@ -117,9 +112,10 @@ class MemoryTasks:
             logger.info("deleted the vectors of unused models", extra={"models": models})
 
 
-@asynccontextmanager
-async def _retry_later(context: JobContext, attempts: int) -> AsyncIterator[None]:
-    """Retry the job after a pause if the database, a model or an endpoint is away.
+async def _run(
+    work: Callable[..., Awaitable[None]], context: JobContext, attempts: int = 0, **arguments: Any
+) -> None:
+    """Do a job; retry it after a pause if the database, a model or an endpoint is away.
 
     Postponed work is retried as well, interrupted work at once after a shutdown.
 
@@ -127,21 +123,19 @@ async def _retry_later(context: JobContext, attempts: int) -> AsyncIterator[None
     have queued another one under the same queueing lock, which allows only one waiting job. The
     queue could not give this one back then, and it would block the other forever.
     """
+    task = context.job.task_name
     try:
-        yield
+        await work(context, **arguments)
     except asyncio.CancelledError:
-        again: dict[str, Any] = dict(context.job.task_kwargs)
-        await _defer(context.app, context.job.task_name, **again)
+        await _defer(context.app, task, attempts=attempts, **arguments)
     except TransientError as error:
-        job, seconds = context.job, pause(error, attempts)
-        log = {"task": job.task_name, "attempt": attempts, "seconds": round(seconds, 1)}
-        log |= {name: id_ for name, id_ in job.task_kwargs.items() if name == "conversation_id"}
+        seconds = pause(error, attempts)
+        log = {"task": task, "attempt": attempts, "seconds": round(seconds, 1), **arguments}
         if isinstance(error, PostponedError):
             logger.info("postponed: %s", error, extra=log)
         else:
             logger.warning("will try again", extra=log, exc_info=error)
-        kwargs: dict[str, Any] = {**job.task_kwargs, "attempts": attempts + 1}
-        await _defer(context.app, job.task_name, after=seconds, **kwargs)
+        await _defer(context.app, task, after=seconds, attempts=attempts + 1, **arguments)
 
 
 async def _defer(

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
-from typing import Literal, Self
+from typing import Literal
 
 from src.base.owners import Owner
 from src.memory import cutting, memory_repo
@@ -28,8 +28,6 @@ WITHOUT_VECTOR = "a fact is stored without a vector for now"
 MAX_ENTITY = 60  # characters; longer objects are sentences, not names
 # Relations of the user whose facts have at least their relation's importance, for the prompt.
 ALWAYS_KEY = frozenset({facts.WISH, "name", "nickname", "native_language"})
-# Reasons of refusals whose text must not be stored.
-UNKEEPABLE = frozenset({"secret"})
 OTHERS_WORDS = "others_words"  # reason of a refusal: the user did not type the message
 DISPUTED = "disputed"  # or: the sender was asked about it, so the background does not decide
 IMPORTANT = 8  # importance of name, family, health (see ``prompts/extraction.py``)
@@ -102,12 +100,6 @@ class _Comparison:
         """The rivals that it replaces."""
         return [rival for rival in self.rivals if rival.said_at <= self.memory.source.said_at]
 
-    def without_important(self) -> Self:
-        """Return the comparison without important rivals, except those expected by the caller."""
-        expected = self.memory.contradicts
-        rivals = [r for r in self.rivals if r.id in expected or not is_important(r)]
-        return replace(self, rivals=rivals)
-
 
 @dataclass(eq=False, repr=False)
 class MemoryWriter:
@@ -150,7 +142,7 @@ class MemoryWriter:
         if reason is not None:
             return await self._refuse(owner, fact, said, origin, reason)
         new = await self._build_row(resolved, said, origin, contradicts)
-        outcome = await self._write(owner, new, spares_important=spares_important)
+        outcome = await self._write(owner, replace(new, spares_important=spares_important))
         if outcome.reason == OTHERS_WORDS:
             return await self._refuse(owner, fact, said, origin, OTHERS_WORDS)
         return outcome
@@ -186,17 +178,12 @@ class MemoryWriter:
         )
         return await self._write(owner, private)
 
-    async def _write(
-        self, owner: Owner, memory: NewMemory, *, spares_important: bool = False
-    ) -> Outcome:
-
+    async def _write(self, owner: Owner, memory: NewMemory) -> Outcome:
         def work(transaction: Transaction) -> Outcome:
             lock_facts(transaction, owner)
             stored = StoredFacts(transaction, owner)
             found = self._compare_stored(stored, memory)
-            if isinstance(found, Outcome):
-                return found
-            return self._store(stored, found.without_important() if spares_important else found)
+            return found if isinstance(found, Outcome) else self._store(stored, found)
 
         return await self._client.run(self._client.in_transaction, work)
 
@@ -299,7 +286,7 @@ class MemoryWriter:
     async def _refuse(
         self, owner: Owner, fact: Fact, said: Said, origin: Origin, reason: str
     ) -> Outcome:
-        text = None if reason in UNKEEPABLE else fact.text[:400]
+        text = None if reason == "secret" else fact.text[:400]
         add = partial(self._memories.add_rejected, reason=reason, text=text, origin=origin)
         await self._client.run(add, owner, said.message_id)
         logger.info("a fact was refused", extra={"reason": reason, "origin": origin})
@@ -378,6 +365,8 @@ def _is_rival(memory: NewMemory, other: Similar) -> bool:
         return False
     if other.id in memory.contradicts:
         return True
+    if memory.spares_important and is_important(other):
+        return False
     kinds = {memory.fact.memory_type, other.memory_type}
     if facts.PRIVATE in kinds:
         return len(kinds) == 1 and facts.normalise(memory.fact.text) == facts.normalise(other.text)

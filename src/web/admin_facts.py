@@ -119,7 +119,8 @@ async def change_fact(site: AdminSite, request: Request, _form: Fields) -> str:
     owner, number = owner_of(request), int(request.path_params["fact"])
     action, memories = request.path_params["action"], site.core.memory.memories
     if action in ("pin", "unpin"):
-        is_done: Any = await memories.pin(owner, number, pinned=action == "pin")
+        pin, is_pinned = memories.facts.set_pinned, action == "pin"
+        is_done: Any = await site.run(pin, owner, number, pinned=is_pinned)
     elif action == "forget":
         is_done = (await memories.forget(owner, [fact_uid(number)])).texts
     elif action == "undo":

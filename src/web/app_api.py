@@ -141,8 +141,8 @@ class Api:
         pinned = call.body.get("pinned")
         if not isinstance(pinned, bool):
             raise call.refusal(400, "app_bad_request")
-        owner, fact = call.called.owner, call.number("fact")
-        if not await self._memories.pin(owner, fact, pinned=pinned):
+        pin, owner = self._memories.facts.set_pinned, call.called.owner
+        if not await self._run(pin, owner, call.number("fact"), pinned=pinned):
             raise call.refusal(404, "memory_gone")
         return {"pinned": pinned}
 

@@ -92,11 +92,11 @@ def shared(postgres_server: str) -> Iterator[PgClient]:
     """One database for the whole file; every test has owners of its own."""
     for opened in new_client(postgres_server):
         means = {
-            (language, form): (0.0, 0.0, 0.0)
+            f"{language} {form}": (0.0, 0.0, 0.0)
             for language in ("ru", "uk", "en")
             for form in ("statement", "question")
         }
-        EmbeddingRepository(opened).add_model("three numbers", Scale(means, 0.0, 0.3))  # type: ignore[arg-type]
+        EmbeddingRepository(opened).add_model("three numbers", Scale(means, 0.0, 0.3))
         yield opened
 
 
@@ -546,7 +546,7 @@ CASES: dict[str, Callable[[Stage], Any]] = {
     ),
     "EmbeddingRepository.find_model": lambda s: s.do.embeddings.find_model("three numbers"),
     "EmbeddingRepository.add_model": lambda s: s.do.embeddings.add_model(
-        "three numbers", Scale({("en", "question"): (0.5,)}, 0.0, 0.1)
+        "three numbers", Scale({"en question": (0.5,)}, 0.0, 0.1)
     ),
     "EmbeddingRepository.add_vectors": lambda s: s.do.embeddings.add_vectors(
         s.do.model, {(number, 0): "[0,1,0]" for number in s.me.documents}

@@ -49,7 +49,7 @@ async def embedder() -> AsyncIterator[LocalEmbedder]:
 
 async def test_the_shipped_scale_is_that_of_the_model(embedder: LocalEmbedder) -> None:
     """``python -m benchmarks.embedding_scale`` writes it anew."""
-    shipped = Scale.of(*json.loads(LOCAL_SCALE.read_text()).values())
+    shipped = Scale(*json.loads(LOCAL_SCALE.read_text()).values())
     measured = await measure_scale(embedder)
     assert shipped.means.keys() == measured.means.keys()
     for key, mean in measured.means.items():

@@ -7,12 +7,13 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from src.memory.ranking import RankedQuery, rank
+from src.memory.ranking import rank
 from src.memory.retrieval_repo import Hit
 from src.reading.time_expressions import read_time
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 LONG = "We went there together and saw the old harbour with all of its many little boats"
+ASKED = ("Where were we?", read_time("Where were we?", NOON))
 
 
 def said(number: int, text: str, speaker: str) -> Hit:
@@ -23,8 +24,8 @@ def said(number: int, text: str, speaker: str) -> Hit:
 
 def order(speaker: str, *texts: str, question: str = "Where were we?") -> list[str]:
     documents = [said(number, text, speaker) for number, text in enumerate(texts)]
-    query = RankedQuery(frozenset(), read_time(question, NOON))
-    return [entry.text for entry in rank(documents, query)]
+    ranked = rank(documents, question, read_time(question, NOON))
+    return [entry.text for entry in ranked]
 
 
 def test_among_people_long_turns_come_first_and_questions_last() -> None:
@@ -54,22 +55,19 @@ def test_a_wish_about_answers_comes_before_what_is_as_near(wish: str) -> None:
 
 def test_a_wish_that_was_taken_back_gains_nothing() -> None:
     wish = said(2, "Always answer in one sentence.", "user")
-    query = RankedQuery(frozenset(), read_time("Where were we?", NOON))
-    ranked = rank([said(1, LONG, "user"), replace(wish, retired_at=NOON)], query)
+    ranked = rank([said(1, LONG, "user"), replace(wish, retired_at=NOON)], *ASKED)
     assert ranked[0].text == LONG
 
 
 def test_a_message_from_which_a_fact_was_taken_comes_first() -> None:
-    query = RankedQuery(frozenset(), read_time("Where were we?", NOON))
     told = replace(said(2, "We were in Rome.", "user"), tells_fact=True)
-    assert rank([said(1, LONG, "user"), told], query)[0].text == told.text
+    assert rank([said(1, LONG, "user"), told], *ASKED)[0].text == told.text
 
 
 def test_what_shares_words_and_has_no_vector_comes_before_what_is_only_near() -> None:
     near, both = said(1, "Boats", "user"), replace(said(2, LONG, "user"), cosine=0.4, bm25=2.0)
     answered = replace(said(3, "Take a boat", "assistant"), cosine=None, bm25=0.5)
     far = replace(said(4, "Bye", "user"), cosine=None)
-    query = RankedQuery(frozenset(), read_time("Where were we?", NOON))
-    ranked = rank([far, near, answered, both], query)
+    ranked = rank([far, near, answered, both], *ASKED)
     assert [hit.source_id for hit in ranked] == [2, 3, 1, 4]
     assert ranked[1].cosine is None, "what is shown stays as it is"
