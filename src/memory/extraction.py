@@ -22,7 +22,7 @@ from src.memory.prompts import ExtractedFacts, extraction_messages
 from src.memory.retriever import Query
 from src.memory.writer import Said
 from src.pg.client import PgClient
-from src.pg.global_settings_repo import GlobalSettings, GlobalSettingsRepository
+from src.pg.global_settings_repo import GlobalSettings
 from src.reading.facts import Fact, normalise
 from src.reading.gate import holds_secret
 
@@ -70,7 +70,6 @@ class ExtractionService:
     """
 
     _client: PgClient
-    _settings: GlobalSettingsRepository
     _memories: Memories
     _callers: Callable[[str], ModelCaller]
     _ceilings: DailyCeilings
@@ -114,9 +113,8 @@ class ExtractionService:
             size = portion_size(unread, usual, far=FAR_BEHIND, most=MAX_WINDOW)
             window = await self._load(state, size, usual)
             if window.typed:
-                first, last = window.messages[0].position, window.messages[-1].position
-                load = self._conversations.list_messages
-                await self._extract(window, partial(load, conversation_id, first, last))
+                span = conversation_id, window.first, window.last
+                await self._extract(window, partial(self._conversations.list_messages, *span))
             await self.advance(window)
         return MAX_WINDOWS
 
@@ -268,7 +266,9 @@ class ExtractionService:
         async def call(on_usage: Callable[[ModelUsage], None]) -> ExtractedFacts:
             prompt, prompt_facts = await self.build_prompt(window)
             known.update(prompt_facts)
-            return await self._caller().structured(
+            # A name without a provider is for batches.
+            name = (await self._memories.settings()).memory_extraction_model
+            return await self._callers(name if ":" in name else "").structured(
                 prompt, ExtractedFacts, purpose="extract", on_usage=on_usage
             )
 
@@ -278,11 +278,6 @@ class ExtractionService:
             return
         messages = await self._client.run(reload)  # without messages forgotten meanwhile
         await self.store_facts(replace(window, messages=messages), extracted, known.keys())
-
-    def _caller(self) -> ModelCaller:
-        """Return the caller of the operator's model; a name without a provider is for batches."""
-        name = self._settings.last_known.memory_extraction_model
-        return self._callers(name if ":" in name else "")
 
     def _zone(self, window: Window) -> str:
         return window.state.time_zone or self._time_zone
