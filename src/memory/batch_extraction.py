@@ -193,7 +193,7 @@ class BatchExtractionService:
         if job.status == "intended":
             await self._recover(provider, job)
         elif job.status == "collected":
-            await self._delete_batch(provider, job)
+            await self._finish(provider, job)
         elif not job.waiting:  # all its users were erased, or deleted their conversations
             await provider.cancel_batch(job.batch_id or "")
             await self._finish(provider, job)
@@ -265,10 +265,8 @@ class BatchExtractionService:
         return None
 
     async def _finish(self, provider: LLMProvider, job: BatchJob) -> None:
+        """Delete the provider's copy; while that fails, ``poll`` retries."""
         await self._client.run(self._batches.set_status, job.id, "collected")
-        await self._delete_batch(provider, job)
-
-    async def _delete_batch(self, provider: LLMProvider, job: BatchJob) -> None:
         try:
             await provider.delete_batch(job.batch_id, job_id=str(job.id))
         except AppError as error:
