@@ -148,7 +148,7 @@ class UpdateTasks:
         is_one = len(ended.sent_message_ids) == len(split_text(ended.text)) == 1
         try:
             await self._delivery.try_to_change(
-                ended.owner.telegram_user_id,
+                ended.chat_id,
                 ended.sent_message_ids[-1],
                 ended.text if is_one else None,
             )
