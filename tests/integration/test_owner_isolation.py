@@ -757,7 +757,6 @@ FOR_EVERYBODY = {
     "ReminderRepository.defer_soon": "jobs for what is due, of all owners",
     "ReminderRepository.find_due": "for such a job, which names a reminder",
     "ReminderRepository.mark_delivered": "the same",
-    "ReminderRepository.mark_unreachable": "the same",
     "ReminderRepository.count_failure": "the same",
     "ReminderRepository.prune": "deletes what came long ago, of all owners",
     "ErasureRepository.vacuum": "frees the places of deleted rows, and reads none",
