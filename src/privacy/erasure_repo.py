@@ -183,20 +183,19 @@ WHERE %(user)s IN (m.sender_id, m.author_id) AND m.edited_at IS NOT NULL
 """
 
 # Results of tools in these conversations.
-DELETE_TOOL_RESULTS = """
-DELETE FROM tool_results WHERE conversation_id = ANY(%(rooms)s::uuid[])
-"""
+DELETE_TOOL_RESULTS = "DELETE FROM tool_results WHERE conversation_id = ANY(%(rooms)s::uuid[])"
 
-# Rejected facts of these conversations.
-DELETE_REJECTED = """
-DELETE FROM rejected_facts r USING conversations c
-WHERE c.id = ANY(%(rooms)s::uuid[]) AND r.owner_id = c.owner_id
-"""
+# Rejected facts, and undo data of forgettings, which may contain the person's words.
+DELETE_LEFTOVERS = tuple(
+    f"""
+DELETE FROM {table} t USING conversations c
+WHERE c.id = ANY(%(rooms)s::uuid[]) AND t.owner_id = c.owner_id
+"""  # noqa: S608
+    for table in ("rejected_facts", "forgettings")
+)
 
 # The person as a source of facts of groups that have other sources as well.
-DELETE_QUOTES_IN_GROUPS = """
-DELETE FROM memory_sources WHERE %(user)s IN (sender_id, author_id)
-"""
+DELETE_QUOTES_IN_GROUPS = "DELETE FROM memory_sources WHERE %(user)s IN (sender_id, author_id)"
 
 # Entities that no fact mentions any more.
 DELETE_ORPHANED_ENTITIES = """
@@ -216,12 +215,6 @@ WHERE m.conversation_id = ANY(%(rooms)s::uuid[])
 
 # Messages that mention the person leave the index, and return in their redacted text.
 DELETE_DOCUMENTS = "DELETE FROM search_documents WHERE message_id = ANY(%(mentioning)s)"
-
-# Undo data of forgettings in these conversations, which may contain the person's words.
-DELETE_FORGETTINGS_OF_GROUPS = """
-DELETE FROM forgettings f USING conversations c
-WHERE f.owner_id = c.owner_id AND c.id = ANY(%(rooms)s::uuid[])
-"""
 
 # Quotations of the person; in these conversations all, since others may repeat or name them.
 UPDATE_QUOTING = """
@@ -247,9 +240,7 @@ WHERE r.asker_id = %(user)s OR EXISTS (
 """
 
 # Messages that the person wrote, and forwarded ones of theirs; answers go by foreign keys.
-DELETE_MESSAGES_IN_GROUPS = """
-DELETE FROM messages WHERE %(user)s IN (sender_id, author_id)
-"""
+DELETE_MESSAGES_IN_GROUPS = "DELETE FROM messages WHERE %(user)s IN (sender_id, author_id)"
 
 # The owner in all topics, with all rows by foreign keys, and the former ids of a group.
 DELETE_OWN = (
@@ -354,10 +345,9 @@ class _Erasure:
             DELETE_ANSWERS_IN_THEIR_WORDS,
             DELETE_ANSWERS_BEFORE_EDITS,
             DELETE_TOOL_RESULTS,
-            DELETE_REJECTED,
+            *DELETE_LEFTOVERS,
             purge_repo.DELETE_FACTS_TOLD_IN_GROUPS,
             DELETE_QUOTES_IN_GROUPS,
-            DELETE_FORGETTINGS_OF_GROUPS,
             UPDATE_QUOTING,
             DELETE_PARTING,
             DELETE_REMINDERS_IN_GROUPS,
