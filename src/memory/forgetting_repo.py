@@ -497,5 +497,4 @@ class ForgettingRepository(OwnerSteps):
 
 
 def _escape_like(word: str) -> str:
-
     return storable(word).replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")

@@ -12,8 +12,7 @@ from uuid import UUID
 
 from src.base.errors import ConversationGoneError
 from src.base.owners import Owner
-from src.history.conversation_repo import HistoryMessage
-from src.history.turn_repo import NO_CHANGES, Changes
+from src.history import conversation_repo, turn_repo
 from src.memory.search_index_repo import DELETE_EDITED as DELETE_DOCUMENTS
 from src.pg.client import Repository, Transaction, storable
 from src.pg.locks import lock_history
@@ -174,7 +173,7 @@ class Question:
     is_expired: bool
     is_stale: bool
     is_over: bool
-    changes: Changes
+    changes: turn_repo.Changes
 
 
 @dataclass(frozen=True)
@@ -252,14 +251,14 @@ class QuestionRepository(Repository):
     def find(self, owner: Owner, answer_id: int) -> Question | None:
         """Return the question of an answer; None if the answer is gone, or asks nothing."""
         return self._first(
-            lambda *row: Question(*[*row[:-1], Changes.from_row(row[-1])]),
+            lambda *row: Question(*[*row[:-1], turn_repo.Changes.from_row(row[-1])]),
             SELECT_QUESTION, owner, answer_id=answer_id, days=EXPIRE_DAYS,
         )  # fmt: skip
 
-    def list_told(self, owner: Owner, thread: str) -> list[HistoryMessage]:
+    def list_told(self, owner: Owner, thread: str) -> list[conversation_repo.HistoryMessage]:
         """List the messages that deny known facts, oldest first."""
         rows = self._client.fetch_records(SELECT_DENYING, owner, thread=thread)
-        return cast("list[HistoryMessage]", rows)
+        return cast("list[conversation_repo.HistoryMessage]", rows)
 
     def close(
         self,
@@ -267,7 +266,7 @@ class QuestionRepository(Repository):
         thread: str,
         ending: str,
         *,
-        changes: Changes = NO_CHANGES,
+        changes: turn_repo.Changes = turn_repo.NO_CHANGES,
         keeps_both: bool = False,
         is_shown: bool = False,
     ) -> None:

@@ -6,12 +6,10 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from src.base.errors import StorageError
-from src.base.owners import Owner
+from src.base import errors, owners
 from src.memory import purge_repo
+from src.pg import connection, locks
 from src.pg.client import PgClient, Transaction
-from src.pg.connection import PATIENT
-from src.pg.locks import lock_history, lock_traces
 from src.privacy.payload_words import find_names, redact_person
 
 logger = logging.getLogger(__name__)
@@ -283,19 +281,19 @@ class ErasureRepository:
             The number of deleted and redacted rows, without those deleted by foreign keys.
         """
         rows = self._client.in_transaction(
-            lambda t: _Erasure(t, telegram_user_id).run(), limits=PATIENT
+            lambda t: _Erasure(t, telegram_user_id).run(), limits=connection.PATIENT
         )
         self._reset_statistics()
         return rows
 
-    def erase_facts(self, owner: Owner) -> int:
+    def erase_facts(self, owner: owners.Owner) -> int:
         """Delete every fact of an owner, current or retired; returns the number of rows.
 
         Messages stay in the conversation, and are not read for facts again.
         """
 
         def work(transaction: Transaction) -> int:
-            lock_history(transaction, *owner)
+            locks.lock_history(transaction, *owner)
             return sum(transaction.execute(sql, owner) for sql in purge_repo.DELETE_FACTS)
 
         rows = self._client.in_transaction(work)
@@ -305,8 +303,8 @@ class ErasureRepository:
     def vacuum(self) -> bool:
         """Free the space of deleted rows; False when the server cannot do it now."""
         try:
-            self._client.maintain(VACUUM, limits=PATIENT)
-        except StorageError as error:
+            self._client.maintain(VACUUM, limits=connection.PATIENT)
+        except errors.StorageError as error:
             logger.warning("the tables were not vacuumed", exc_info=error)
             return False
         return True
@@ -317,9 +315,9 @@ class ErasureRepository:
         Servers before PostgreSQL 18 keep the statistics of tables that are empty now.
         """
         try:
-            self._client.maintain(ANALYZE, limits=PATIENT)
-            self._client.maintain(CLEAR_STATISTICS, limits=PATIENT)
-        except StorageError as error:
+            self._client.maintain(ANALYZE, limits=connection.PATIENT)
+            self._client.maintain(CLEAR_STATISTICS, limits=connection.PATIENT)
+        except errors.StorageError as error:
             logger.warning("the statistics may still quote what was erased", exc_info=error)
 
 
@@ -334,7 +332,7 @@ class _Erasure:
     def run(self) -> int:
         """Run all steps, in the order in which running turns take their locks."""
         rows = self._erase_updates()
-        conversations = lock_traces(self._transaction, self._owner)
+        conversations = locks.lock_traces(self._transaction, self._owner)
         self._parameters["rooms"] = [id_ for id_, is_room in conversations if is_room]
         rows += self._redact_mentions()
         rows += self._execute(

@@ -15,9 +15,8 @@ from src.base.errors import StorageRejectedError
 from src.base.owners import Owner
 from src.base.zones import first_moment, local_time
 from src.memory.purge_repo import UNDO_SECONDS
+from src.pg import connection, locks
 from src.pg.client import Repository, Transaction
-from src.pg.connection import PATIENT
-from src.pg.locks import lock_reminders
 from src.queue.job_repo import REMINDERS_QUEUE, UNIQUE_VIOLATION
 from src.reading.recurrences import Recurrence, next_after
 from src.texts import Language, choose_language
@@ -308,7 +307,7 @@ class ReminderRepository(Repository):
         """
 
         def work(transaction: Transaction) -> Reminder | None:
-            lock_reminders(transaction, owner)
+            locks.lock_reminders(transaction, owner)
             steps = ReminderRepository(transaction)
             return steps._change(owner, SELECT_SAME, INSERT_REMINDER, now=now, **new.columns())
 
@@ -424,7 +423,7 @@ class ReminderRepository(Repository):
         A call makes at most BATCH; call again after a full batch.
         """
         try:
-            return self._client.in_transaction(lambda t: _defer(t, now), limits=PATIENT)
+            return self._client.in_transaction(lambda t: _defer(t, now), limits=connection.PATIENT)
         except StorageRejectedError as error:
             if error.sqlstate != UNIQUE_VIOLATION:
                 raise
@@ -473,7 +472,7 @@ class ReminderRepository(Repository):
 
     def prune(self, *, days: int) -> int:
         """Delete reminders finished that many days ago; return their number."""
-        return self._client.execute(DELETE_OLD, days=days, limits=PATIENT)
+        return self._client.execute(DELETE_OLD, days=days, limits=connection.PATIENT)
 
 
 def delete_of_message(transaction: Transaction, owner: Owner, message_id: int) -> None:
