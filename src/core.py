@@ -103,9 +103,7 @@ class MemoryRoom:
         self.summary_llm = build_caller(settings, settings.summary_model, metrics=metrics)
         self.compaction = CompactionService(client, stored, self.summary_llm, ceilings)
         callers = cache(partial(build_extraction_caller, settings, metrics))
-        extraction = ExtractionService(
-            client, stored, self.memories, callers, ceilings, settings.timezone
-        )
+        extraction = ExtractionService(client, self.memories, callers, ceilings, settings.timezone)
         self.digest = DigestService(
             client, stored, self.indexer, self.compaction, extraction, quiet
         )

@@ -12,18 +12,13 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID, uuid4
 
-from src.base.config import Settings
-from src.base.errors import AppError, ModelError, PostponedError, StorageError
-from src.base.metrics import Metrics
-from src.base.providers import Provider, ProviderSettings, find_batch_provider, find_provider
+from src.base import config, errors, metrics, providers
 from src.history.turn_repo import TurnRepository
+from src.llm import chat, reply
 from src.llm.batch import BatchRequest, BatchResult, LLMProvider, get_llm_provider
-from src.llm.chat import read_form
-from src.llm.reply import ModelUsage
-from src.memory.budget import DailyCeilings
+from src.memory import budget, prompts
 from src.memory.digest_repo import BatchJob, BatchRepository, BatchWindow, ExtractionRepository
 from src.memory.extraction import MAX_BATCH_TRIES, ExtractionService, Window
-from src.memory.prompts import ExtractedFacts
 from src.pg.client import PgClient
 from src.pg.global_settings_repo import GlobalSettings, GlobalSettingsRepository
 
@@ -49,10 +44,10 @@ class BatchExtractionService:
     _client: PgClient
     _stored: GlobalSettingsRepository
     _extraction: ExtractionService
-    _ceilings: DailyCeilings
-    _metrics: Metrics
-    _environment: Settings
-    get_provider: Callable[[str, ProviderSettings], LLMProvider] = get_llm_provider
+    _ceilings: budget.DailyCeilings
+    _metrics: metrics.Metrics
+    _environment: config.Settings
+    get_provider: Callable[[str, providers.ProviderSettings], LLMProvider] = get_llm_provider
 
     def __post_init__(self) -> None:
         """Build the repositories on the client."""
@@ -74,7 +69,7 @@ class BatchExtractionService:
             StorageError: The database is away.
         """
         settings = await self._client.run(self._stored.get)
-        chosen = find_batch_provider(settings.memory_extraction_provider)
+        chosen = providers.find_batch_provider(settings.memory_extraction_provider)
         if chosen is None or not settings.memory_extraction_enabled:
             return 0
         if not await self._client.run(
@@ -132,14 +127,14 @@ class BatchExtractionService:
             return False
         try:
             await self._ceilings.check_background(window.state.conversation_id)
-        except PostponedError:
+        except errors.PostponedError:
             return False
         return True
 
     async def _build_request(self, provider: LLMProvider, model: str, window: Window) -> _Request:
         request_id = uuid4()
         prompt, known = await self._extraction.build_prompt(window)
-        request = BatchRequest(str(request_id), prompt, ExtractedFacts)
+        request = BatchRequest(str(request_id), prompt, prompts.ExtractedFacts)
         span = window.state.conversation_id, window.first, window.last
         entry = BatchWindow(request_id, *span, list(known))
         return entry, provider.encode(request, model)
@@ -162,10 +157,10 @@ class BatchExtractionService:
         """Run a step of a batch; an error is stored with the batch, and ``poll`` retries."""
         try:
             await step
-        except StorageError:
+        except errors.StorageError:
             raise
-        except AppError as error:
-            if not isinstance(error, PostponedError):
+        except errors.AppError as error:
+            if not isinstance(error, errors.PostponedError):
                 logger.warning("a batch failed", extra={"job": str(job_id)}, exc_info=error)
             await self._client.run(self._batches.set_status, job_id, None, str(error))
 
@@ -179,7 +174,7 @@ class BatchExtractionService:
         """
         try:
             batch_id = await provider.submit_batch(requests, model, job_id=str(job_id))
-        except ModelError as error:  # refused: needs the operator
+        except errors.ModelError as error:  # refused: needs the operator
             await self._client.run(self._batches.set_status, job_id, "failed", str(error))
             await provider.delete_batch(None, job_id=str(job_id))
             raise
@@ -193,7 +188,7 @@ class BatchExtractionService:
         if job.status == "intended":
             await self._recover(provider, job)
         elif job.status == "collected":
-            await self._delete_batch(provider, job)
+            await self._finish(provider, job)
         elif not job.waiting:  # all its users were erased, or deleted their conversations
             await provider.cancel_batch(job.batch_id or "")
             await self._finish(provider, job)
@@ -249,8 +244,8 @@ class BatchExtractionService:
     ) -> str | None:
         """Store the facts of one result; returns an error code, or None."""
         try:
-            extracted = read_form(result.reply or "", ExtractedFacts)
-        except ModelError:
+            extracted = chat.read_form(result.reply or "", prompts.ExtractedFacts)
+        except errors.ModelError:
             return "malformed"
         window = await self._extraction.find_window_again(request)
         if window is None:  # its conversation was deleted meanwhile
@@ -259,19 +254,17 @@ class BatchExtractionService:
             return "foreign"
         await self._extraction.store_facts(window, extracted, request.known_ids)
         if await self._client.run(self._batches.settle, job.id, request.id):
-            spent = ModelUsage(PURPOSE, _usage_name(job), *result.tokens, 0)
+            spent = reply.ModelUsage(PURPOSE, _usage_name(job), *result.tokens, 0)
             spent.count(self._metrics)
             await self._client.run(self._turns.add_usage, request.conversation_id, (spent,))
         return None
 
     async def _finish(self, provider: LLMProvider, job: BatchJob) -> None:
+        """Delete the provider's copy; while that fails, ``poll`` retries."""
         await self._client.run(self._batches.set_status, job.id, "collected")
-        await self._delete_batch(provider, job)
-
-    async def _delete_batch(self, provider: LLMProvider, job: BatchJob) -> None:
         try:
             await provider.delete_batch(job.batch_id, job_id=str(job.id))
-        except AppError as error:
+        except errors.AppError as error:
             if job.age < MAX_DELETE_AGE:
                 raise
             logger.warning("a batch could not be deleted", exc_info=error)
@@ -287,7 +280,7 @@ class BatchExtractionService:
             self._providers[name] = self.get_provider(name, self._environment)
         return self._providers[name]
 
-    def _model(self, settings: GlobalSettings, provider: Provider) -> str:
+    def _model(self, settings: GlobalSettings, provider: providers.Provider) -> str:
         """Return the operator's model, or one of the environment for this provider."""
         names = (
             settings.memory_extraction_model,
@@ -297,7 +290,7 @@ class BatchExtractionService:
         for name in filter(None, names):
             if ":" not in name:
                 return name
-            if find_provider(name) == provider:
+            if providers.find_provider(name) == provider:
                 return name.partition(":")[2]
         return provider.default_model
 
@@ -307,11 +300,11 @@ class BatchExtractionService:
 
 def _usage_name(job: BatchJob) -> str:
     """Return the model as in ``model_usage``: ``provider:model``."""
-    provider = find_batch_provider(job.provider)
+    provider = providers.find_batch_provider(job.provider)
     return f"{provider.name if provider else job.provider}:{job.model}"
 
 
-def _is_foreign(extracted: ExtractedFacts, window: Window) -> bool:
+def _is_foreign(extracted: prompts.ExtractedFacts, window: Window) -> bool:
     """Return True if the facts name messages, and none of them is in the window."""
     uids = {fact.message for fact in extracted.facts if fact.message.startswith("msg-")}
     window_uids = {f"msg-{message.id}" for message in window.messages}

@@ -11,8 +11,7 @@ from langchain_core.messages import BaseMessage
 from src.base.errors import ModelReplyError
 from src.history.conversation_repo import ConversationRepository, PastMessage
 from src.history.new_messages import window_start
-from src.llm.chat import ModelCaller
-from src.llm.reply import ModelUsage
+from src.llm import chat, reply
 from src.memory.budget import BackgroundModel, DailyCeilings
 from src.memory.digest_repo import Summary, SummaryRepository
 from src.memory.prompts import MAX_SUMMARY, merge_messages, summary_messages
@@ -71,7 +70,7 @@ class CompactionService:
 
     _client: PgClient
     _settings: GlobalSettingsRepository
-    _caller: ModelCaller
+    _caller: chat.ModelCaller
     _ceilings: DailyCeilings
 
     def __post_init__(self) -> None:
@@ -197,7 +196,7 @@ class CompactionService:
     ) -> str | None:
         """Return the text of the model; None if it refuses."""
 
-        async def call(on_usage: Callable[[ModelUsage], None]) -> str:
+        async def call(on_usage: Callable[[reply.ModelUsage], None]) -> str:
             text = await self._caller.text(prompt, purpose="summary", on_usage=on_usage)
             if not text:
                 raise ModelReplyError("the model returned an empty summary")
@@ -213,8 +212,7 @@ def first_gap(summaries: Sequence[Summary], last: int) -> tuple[int, int] | None
         if summary.first_position > start:
             break
         start = max(start, summary.last_position + 1)
-    after = [s.first_position for s in summaries if s.first_position > start]
-    end = min([last, *(position - 1 for position in after)])
+    end = min([last, *(s.first_position - 1 for s in summaries if s.first_position > start)])
     return (start, end) if start <= end else None
 
 

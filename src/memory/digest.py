@@ -8,15 +8,11 @@ from uuid import UUID
 
 from src.base.errors import AppError, ModelError, ModelUnavailableError, PostponedError
 from src.llm.embeddings import MAX_WAIT, QuietMoments
-from src.memory.compaction import MAX_FOLDS, NEXT_TURN, CompactionService, start_of_window
-from src.memory.digest_repo import BatchRepository, DigestState, ExtractionRepository
-from src.memory.extraction import MAX_BATCH_TRIES, MAX_WINDOWS, ExtractionService
+from src.memory import compaction, digest_repo, extraction, purge_repo
 from src.memory.indexer import Indexer
-from src.memory.purge_repo import PurgeRepository
 from src.pg.client import PgClient
 from src.pg.global_settings_repo import GlobalSettings, GlobalSettingsRepository
 
-OnDigest = Callable[[UUID], Awaitable[None]]
 MOST_STATES = 200  # conversations of one page
 QUIET_SECONDS = 5.0  # without a new message, after which a flood counts as over
 STEP_SECONDS = 0.05  # between the starts of two steps, across all conversations
@@ -37,17 +33,17 @@ class DigestService:
     _client: PgClient
     _settings: GlobalSettingsRepository
     indexer: Indexer
-    _compaction: CompactionService
-    _extraction: ExtractionService
+    _compaction: compaction.CompactionService
+    _extraction: extraction.ExtractionService
     _quiet: QuietMoments
 
     def __post_init__(self) -> None:
         """Build the repositories on the client."""
-        self._states = ExtractionRepository(self._client)
-        self._batches = BatchRepository(self._client)
+        self._states = digest_repo.ExtractionRepository(self._client)
+        self._batches = digest_repo.BatchRepository(self._client)
         self._start_lock = asyncio.Lock()
 
-    async def index_pending(self, then: OnDigest = do_nothing) -> None:
+    async def index_pending(self, then: Callable[[UUID], Awaitable[None]] = do_nothing) -> None:
         """Index the new messages of every conversation.
 
         Args:
@@ -57,9 +53,9 @@ class DigestService:
             StorageError: The database is away; messages indexed so far stay indexed.
         """
         settings = await self._settings.fetch()
-        done, parting, is_full = set[UUID](), list[UUID](), True
+        done, is_full = set[UUID](), True
         while is_full:
-            found, parting = await self._client.run(self._states.list_to_index, MOST_STATES)
+            found = await self._client.run(self._states.list_to_index, MOST_STATES)
             # Newer messages of these conversations wait for the next job.
             pending = [state for state in found if state.conversation_id not in done]
             is_full = bool(pending) and len(found) == MOST_STATES
@@ -68,7 +64,7 @@ class DigestService:
                 if needs_digest(state, settings):
                     await then(state.conversation_id)
             await self.indexer.index_conversations(pending)
-        for conversation_id in parting:
+        for conversation_id in await self._client.run(self._states.list_with_parting):
             await then(conversation_id)
 
     async def read_parting(self) -> None:
@@ -113,9 +109,9 @@ class DigestService:
         failures: list[AppError] = []
         is_bounded = False
         for step, limit in (
-            (self._compaction.compact, MAX_FOLDS),
-            (self._extraction.extract, MAX_WINDOWS),
-            (self._extraction.read_parting, MAX_WINDOWS),
+            (self._compaction.compact, compaction.MAX_FOLDS),
+            (self._extraction.extract, extraction.MAX_WINDOWS),
+            (self._extraction.read_parting, extraction.MAX_WINDOWS),
         ):
             async with self._start_lock:
                 await asyncio.sleep(STEP_SECONDS)
@@ -141,7 +137,7 @@ class DigestService:
         if state is not None and needs_digest(state, settings):
             with suppress(PostponedError):  # a later turn retries
                 await self.digest(conversation_id)
-        await self._client.run(PurgeRepository(self._client).purge_forgotten)
+        await self._client.run(purge_repo.PurgeRepository(self._client).purge_forgotten)
 
     async def list_silent(self) -> list[UUID]:
         """List silent conversations with unread messages."""
@@ -149,7 +145,7 @@ class DigestService:
         if not settings.memory_extraction_enabled:
             return []
         if settings.memory_extraction_provider != "immediate":
-            return await self._client.run(self._batches.list_given_up, MAX_BATCH_TRIES)
+            return await self._client.run(self._batches.list_given_up, extraction.MAX_BATCH_TRIES)
         return await self._client.run(
             self._states.list_unread,
             window=settings.memory_extraction_window,
@@ -157,12 +153,12 @@ class DigestService:
         )
 
 
-def needs_digest(state: DigestState, settings: GlobalSettings) -> bool:
+def needs_digest(state: digest_repo.DigestState, settings: GlobalSettings) -> bool:
     """Return True if there are messages to summarise, summaries to merge, or a window to read."""
     last = state.last_position
-    last_outside = start_of_window(last + NEXT_TURN, settings) - 1
-    start = start_of_window(last + 1, settings)
-    moves = start > start_of_window(last + 1 - NEXT_TURN, settings)
+    last_outside = compaction.start_of_window(last + compaction.NEXT_TURN, settings) - 1
+    start = compaction.start_of_window(last + 1, settings)
+    moves = start > compaction.start_of_window(last + 1 - compaction.NEXT_TURN, settings)
     merges = moves and state.summaries > settings.summaries_kept
     is_full = last - state.extracted_position >= settings.memory_extraction_window
     is_closed = is_full and settings.memory_extraction_enabled

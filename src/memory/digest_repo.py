@@ -213,15 +213,13 @@ ORDER BY CASE WHEN %(after)s::uuid IS NULL THEN m.created_at END, c.id LIMIT %(l
 # Messages that /new left to be read, oldest first, in the shape of the conversation's messages.
 SELECT_PARTING = """
 SELECT message_id, position, 'user', message_text(content), said_at, 'typed', speaker
-FROM parting_messages
-WHERE owner_id = %(owner)s
+FROM parting_messages WHERE owner_id = %(owner)s
 ORDER BY message_id LIMIT %(limit)s
 """
 
 # Messages of /new that were read.
 DELETE_PARTING = """
-DELETE FROM parting_messages
-WHERE message_id = ANY(%(ids)s) AND owner_id = %(owner)s
+DELETE FROM parting_messages WHERE message_id = ANY(%(ids)s) AND owner_id = %(owner)s
 """
 
 # One conversation of each owner with messages that /new left to be read.
@@ -239,15 +237,9 @@ class ExtractionRepository(Repository):
         """Return the progress of a conversation; None when it is gone."""
         return self._first(DigestState.of, SELECT_STATE, conversation_id=conversation_id)
 
-    def list_to_index(self, limit: int = 200) -> tuple[list[DigestState], list[UUID]]:
-        """List conversations with messages to index, by id; and those of ``list_with_parting``."""
-
-        def work(transaction: Transaction) -> tuple[list[DigestState], list[UUID]]:
-            own = ExtractionRepository(transaction)
-            states = own._all(DigestState.of, SELECT_STATES_TO_INDEX, limit=limit)
-            return states, own.list_with_parting()
-
-        return self._client.in_transaction(work)
+    def list_to_index(self, limit: int = 200) -> list[DigestState]:
+        """List conversations with messages to index, by id."""
+        return self._all(DigestState.of, SELECT_STATES_TO_INDEX, limit=limit)
 
     def advance(self, conversation_id: UUID, *, first: int, last: int) -> bool:
         """Mark ``first`` to ``last`` as read; False when another worker has read them."""

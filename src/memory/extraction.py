@@ -8,21 +8,16 @@ from uuid import UUID
 
 from langchain_core.messages import BaseMessage
 
-from src.base.errors import StorageRejectedError
-from src.base.zones import local_time
+from src.base import errors, zones
 from src.history.conversation_repo import ConversationRepository, PastMessage
-from src.llm.chat import ModelCaller
-from src.llm.reply import ModelUsage
-from src.memory import digest_repo
+from src.llm import chat, reply
+from src.memory import compaction, digest_repo, prompts, writer
 from src.memory.budget import BackgroundModel, DailyCeilings
-from src.memory.compaction import fitting, portion_size
 from src.memory.memories import Memories
 from src.memory.memory_repo import FactQuery
-from src.memory.prompts import ExtractedFacts, extraction_messages
 from src.memory.retriever import Query
-from src.memory.writer import Said
 from src.pg.client import PgClient
-from src.pg.global_settings_repo import GlobalSettings, GlobalSettingsRepository
+from src.pg.global_settings_repo import GlobalSettings
 from src.reading.facts import Fact, normalise
 from src.reading.gate import holds_secret
 
@@ -70,9 +65,8 @@ class ExtractionService:
     """
 
     _client: PgClient
-    _settings: GlobalSettingsRepository
     _memories: Memories
-    _callers: Callable[[str], ModelCaller]
+    _callers: Callable[[str], chat.ModelCaller]
     _ceilings: DailyCeilings
     _time_zone: str
 
@@ -111,12 +105,11 @@ class ExtractionService:
                 return done
             if await self._is_left_to_batch(state, settings):
                 return done
-            size = portion_size(unread, usual, far=FAR_BEHIND, most=MAX_WINDOW)
+            size = compaction.portion_size(unread, usual, far=FAR_BEHIND, most=MAX_WINDOW)
             window = await self._load(state, size, usual)
             if window.typed:
-                first, last = window.messages[0].position, window.messages[-1].position
-                load = self._conversations.list_messages
-                await self._extract(window, partial(load, conversation_id, first, last))
+                span = conversation_id, window.first, window.last
+                await self._extract(window, partial(self._conversations.list_messages, *span))
             await self.advance(window)
         return MAX_WINDOWS
 
@@ -154,10 +147,10 @@ class ExtractionService:
         zone = self._zone(window)
         known = await self._load_known(window, zone)
         records = [_record(message, zone) for message in window.messages]
-        return extraction_messages(records, known), known
+        return prompts.extraction_messages(records, known), known
 
     async def store_facts(
-        self, window: Window, extracted: ExtractedFacts, known: Collection[int]
+        self, window: Window, extracted: prompts.ExtractedFacts, known: Collection[int]
     ) -> None:
         """Store the facts that a model extracted from a window; idempotent.
 
@@ -183,11 +176,11 @@ class ExtractionService:
                 await self._memories.writer.remember(
                     window.state.owner,
                     fact,
-                    Said(source.id, source.text, local_time(source.said_at, zone)),
+                    writer.Said(source.id, source.text, zones.local_time(source.said_at, zone)),
                     origin="extraction",
                     contradicts=fact.replaced_ids() & set(known),
                 )
-            except StorageRejectedError as error:  # a retry would fail as well
+            except errors.StorageRejectedError as error:  # a retry would fail as well
                 logger.warning("an extracted fact could not be stored", exc_info=error)
 
     async def advance(self, window: Window) -> None:
@@ -222,7 +215,7 @@ class ExtractionService:
             found = await self._client.run(list_parting)
             if not found:
                 return done
-            messages = fitting(found, least=1, longest=MAX_TEXT)
+            messages = compaction.fitting(found, least=1, longest=MAX_TEXT)
             if settings.memory_extraction_enabled and state.memory_on:
                 await self._extract(Window(state, 0, 0, messages), list_parting)
             ids = [message.id for message in messages]
@@ -248,7 +241,7 @@ class ExtractionService:
         last = min(state.last_position, first + size - 1)
         load = self._conversations.list_messages
         found = await self._client.run(load, state.conversation_id, first, last)
-        messages = fitting(found, least=least, longest=MAX_TEXT)
+        messages = compaction.fitting(found, least=least, longest=MAX_TEXT)
         if len(messages) < len(found):
             last = messages[-1].position
         return Window(state, first, last, messages)
@@ -265,11 +258,13 @@ class ExtractionService:
     async def _extract(self, window: Window, reload: Callable[[], list[PastMessage]]) -> None:
         known: dict[int, str] = {}
 
-        async def call(on_usage: Callable[[ModelUsage], None]) -> ExtractedFacts:
+        async def call(on_usage: Callable[[reply.ModelUsage], None]) -> prompts.ExtractedFacts:
             prompt, prompt_facts = await self.build_prompt(window)
             known.update(prompt_facts)
-            return await self._caller().structured(
-                prompt, ExtractedFacts, purpose="extract", on_usage=on_usage
+            # A name without a provider is for batches.
+            name = (await self._memories.settings()).memory_extraction_model
+            return await self._callers(name if ":" in name else "").structured(
+                prompt, prompts.ExtractedFacts, purpose="extract", on_usage=on_usage
             )
 
         positions = window.messages[0].position, window.messages[-1].position
@@ -278,11 +273,6 @@ class ExtractionService:
             return
         messages = await self._client.run(reload)  # without messages forgotten meanwhile
         await self.store_facts(replace(window, messages=messages), extracted, known.keys())
-
-    def _caller(self) -> ModelCaller:
-        """Return the caller of the operator's model; a name without a provider is for batches."""
-        name = self._settings.last_known.memory_extraction_model
-        return self._callers(name if ":" in name else "")
 
     def _zone(self, window: Window) -> str:
         return window.state.time_zone or self._time_zone
@@ -299,7 +289,7 @@ class ExtractionService:
         for message in window.typed:
             if holds_secret(message.text):
                 continue
-            moment = local_time(message.said_at, zone)
+            moment = zones.local_time(message.said_at, zone)
             near = Query(owner, message.text, moment, limit=NEIGHBOURS, kinds=("memory",))
             known |= {
                 hit.source_id: _with_speaker(hit.author, hit.text)
@@ -317,7 +307,7 @@ def _record(message: PastMessage, zone: str) -> dict[str, str]:
     return {
         "uid": f"msg-{message.id}",
         "role": message.role,
-        "said_at": f"{local_time(message.said_at, zone):%Y-%m-%d %H:%M}",
+        "said_at": f"{zones.local_time(message.said_at, zone):%Y-%m-%d %H:%M}",
         **message.voice.fields(),
         "text": message.text[:MAX_TEXT],
     }

@@ -11,12 +11,8 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import islice, pairwise
 
-from src.reading import lexicon
+from src.reading import facts, lexicon, requests, sentences
 from src.reading.contradictions import stance
-from src.reading.facts import canonical_subject
-from src.reading.requests import forget_request
-from src.reading.sentences import MAX_SENTENCES, sentences
-from src.reading.sentences import is_question as asks
 from src.reading.words import Word, content_words, lemmas_about, lemmas_in, lemmas_of, people
 from src.texts.plain_text import blank, flat, plain, without_yo
 
@@ -89,24 +85,23 @@ class Request:
 
 def read_request(text: str) -> Request:
     """Parse a request, with or without "forget" before it."""
-    parsed = forget_request(text)
+    parsed = requests.forget_request(text)
     about = parsed.about if parsed else text
     names = {without_yo(name.lower()) for name in NAME.findall(about)}
     bare = NOISE.sub(blank, flat(about))
-    has_thing = HAVING_THAT.search(bare)
     return Request(
         words=tuple(replace(w, is_name=w.text in names) for w in content_words(bare)),
         is_about_user=SUBJECT_PRONOUN.search(bare) is not None,
         is_own=OWN_PRONOUN.search(bare) is not None,
-        has_thing=has_thing is not None,
+        has_thing=HAVING_THAT.search(bare) is not None,
         is_negative=not stance(about).is_positive,
     )
 
 
 def is_question(text: str) -> bool:
     """Return True if all sentences (the first MAX_SENTENCES) are questions."""
-    found = list(islice(sentences(text), MAX_SENTENCES))
-    return bool(found) and all(map(asks, found))
+    found = list(islice(sentences.sentences(text), sentences.MAX_SENTENCES))
+    return bool(found) and all(map(sentences.is_question, found))
 
 
 def is_meant(request: Request, candidate: Candidate) -> bool:
@@ -195,7 +190,7 @@ def _is_about_user(candidate: Candidate) -> bool:
 
     A model may call the cat the subject of "у меня есть кот".
     """
-    subject = canonical_subject(candidate.subject)
+    subject = facts.canonical_subject(candidate.subject)
     if not candidate.is_fact or subject == "user":
         return True
     return subject not in _kin() and FIRST_PERSON.match(plain(candidate.text)) is not None
@@ -204,7 +199,7 @@ def _is_about_user(candidate: Candidate) -> bool:
 def _is_about_other(request: Request, candidate: Candidate) -> bool:
     lemmas = request.lemmas
     if candidate.is_fact:
-        subject = canonical_subject(candidate.subject)
+        subject = facts.canonical_subject(candidate.subject)
         is_person = subject in _kin()
         return is_person and f"@{subject}" not in lemmas and not _subject_lemmas(subject) & lemmas
     first = next(iter(content_words(candidate.text)), None)
@@ -245,7 +240,7 @@ def _relation_words(candidate: Candidate, known: frozenset[str]) -> frozenset[st
 
 
 def _subject_lemmas(subject: str) -> frozenset[str]:
-    canonical = canonical_subject(subject)
+    canonical = facts.canonical_subject(subject)
     if canonical == "user":
         return frozenset()
     return lemmas_of(subject) | ({f"@{canonical}"} if canonical in _kin() else frozenset())

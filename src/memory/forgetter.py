@@ -12,9 +12,8 @@ from src.memory.forgetting_repo import ForgettingRepository, OtherQuote, TextCha
 from src.memory.memory_repo import message_number
 from src.pg.client import Transaction
 from src.pg.locks import lock_history
-from src.reading import lexicon
+from src.reading import lexicon, requests
 from src.reading.facts import fact_number, fact_uid, holds_many
-from src.reading.requests import forget_request, without_plain_reason
 from src.reading.words import lemmas_of
 from src.texts.plain_text import plain
 
@@ -116,7 +115,7 @@ class Forgetter:
         listed = [fact for fact in meant if fact.is_current] or meant
         sentences = [Named(f"msg-{id_}", " ".join(s)) for id_, s in self._sentences.items()]
         matches = [*(Named(fact_uid(fact.id), fact.text) for fact in listed), *sentences]
-        if not matches and (thing := without_plain_reason(about)):
+        if not matches and (thing := requests.without_plain_reason(about)):
             return self.forget_about(thing, everything=everything)
         if not matches:
             return Forgotten(nearest=self._find_nearest(request))
@@ -293,7 +292,7 @@ def _find_parts(
 
 
 def _asks(text: str) -> bool:
-    return forget_matching.is_question(text) or forget_request(text) is not None
+    return forget_matching.is_question(text) or requests.forget_request(text) is not None
 
 
 def _asks_about(text: str, fact: Candidate) -> bool:

@@ -63,9 +63,7 @@ SELECT_FACTS = """
 SELECT f.text, f.subject, f.relation, f.object, true, f.id, f.retired_at IS NULL, f.superseded_by,
        coalesce((SELECT jsonb_object_agg(s.uid, s.quote) FROM memory_sources s
                  WHERE s.memory_id = f.id), '{}'), f.speaker_id
-FROM memories f
-WHERE f.owner_id = %(owner)s
-ORDER BY f.id
+FROM memories f WHERE f.owner_id = %(owner)s ORDER BY f.id
 """
 
 # Messages that may repeat the forgotten facts: their sources, answers to those, answers that cite
@@ -100,10 +98,7 @@ SELECT jsonb_build_object(
 """
 
 # The forgotten facts.
-DELETE_FACTS = """
-DELETE FROM memories
-WHERE id = ANY(%(facts)s) AND owner_id = %(owner)s
-"""
+DELETE_FACTS = "DELETE FROM memories WHERE id = ANY(%(facts)s) AND owner_id = %(owner)s"
 
 # Hide messages (and the answers to a request) from model and search until a job deletes them
 # (``PurgeRepository``), or show them again and queue them for the index.
@@ -155,8 +150,7 @@ WHERE m.id = ANY(%(ids)s) AND s.conversation_id = m.conversation_id
 
 # Rejected facts of these messages, which may repeat the forgotten ones.
 DELETE_REJECTED = """
-DELETE FROM rejected_facts
-WHERE message_id = ANY(%(ids)s) AND owner_id = %(owner)s
+DELETE FROM rejected_facts WHERE message_id = ANY(%(ids)s) AND owner_id = %(owner)s
 """
 
 # Entities that no fact mentions any more.
@@ -182,22 +176,19 @@ INSERT INTO forgettings (owner_id, kept) VALUES (%(owner)s, %(kept)s) RETURNING 
 """
 
 
-# A private message, the answers to it and the answers that cite it.
-SELECT_PRIVATE = """
-SELECT m.id FROM messages m JOIN conversations c ON c.id = m.conversation_id
+# Mark a message, the answers to it and the answers that cite it as private.
+MARK_PRIVATE = """
+UPDATE messages m SET is_private = true
+FROM conversations c
 WHERE (m.id = %(request)s OR m.reply_to_id = %(request)s
        OR EXISTS (SELECT 1 FROM answer_sources s
                   WHERE s.answer_id = m.id AND s.message_id = %(request)s))
-  AND c.owner_id = %(owner)s
+  AND c.id = m.conversation_id AND c.owner_id = %(owner)s
+RETURNING m.id
 """
 
-# Mark them as private, delete facts without another source, and empty the results of tools.
-MARK_PRIVATE = (
-    """
-UPDATE messages m SET is_private = true
-FROM conversations c
-WHERE m.id = ANY(%(ids)s) AND c.id = m.conversation_id AND c.owner_id = %(owner)s
-""",
+# Delete facts without another source, and empty the results of tools.
+CLEAR_PRIVATE = (
     """
 DELETE FROM memories f USING memory_sources s
 WHERE s.memory_id = f.id AND s.message_id = %(request)s AND f.owner_id = %(owner)s
@@ -405,10 +396,10 @@ class ForgettingRepository(OwnerSteps):
         Deletes facts without another source, documents, summaries, open questions; resets the
         vectors of the messages right after them, which are embedded together with them.
         """
-        ids = [int(row[0]) for row in self._rows(SELECT_PRIVATE, request=message_id)]
+        ids = [int(row[0]) for row in self._rows(MARK_PRIVATE, request=message_id)]
         reset_vectors(self._transaction, self._owner, ids)
         self._run(
-            *MARK_PRIVATE, DELETE_SOURCE, DELETE_REJECTED, DELETE_DOCUMENTS, DELETE_SUMMARIES,
+            *CLEAR_PRIVATE, DELETE_SOURCE, DELETE_REJECTED, DELETE_DOCUMENTS, DELETE_SUMMARIES,
             DELETE_QUESTIONS, request=message_id, ids=ids, message_id=message_id, memory_id=None,
         )  # fmt: skip
 
@@ -506,5 +497,4 @@ class ForgettingRepository(OwnerSteps):
 
 
 def _escape_like(word: str) -> str:
-
     return storable(word).replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")

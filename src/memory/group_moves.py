@@ -11,9 +11,7 @@ from src.pg.connection import PATIENT
 from src.pg.locks import lock_chats, lock_moves
 
 # A move in the opposite direction, which makes this one impossible.
-SELECT_REVERSED = """
-SELECT 1 FROM chat_moves WHERE old_chat_id = %(new)s AND new_chat_id = %(old)s
-"""
+SELECT_REVERSED = "SELECT 1 FROM chat_moves WHERE old_chat_id = %(new)s AND new_chat_id = %(old)s"
 
 # Map the old chat id, and the ids that it had before, to the new one.
 INSERT_MOVE = """
@@ -185,9 +183,7 @@ MERGE_OWNERS = (
 )
 
 # Give the owners of the old chat the new id; all other rows hang on them by foreign keys.
-UPDATE_OWNERS = """
-UPDATE owners SET telegram_user_id = %(new)s WHERE telegram_user_id = %(old)s
-"""
+UPDATE_OWNERS = "UPDATE owners SET telegram_user_id = %(new)s WHERE telegram_user_id = %(old)s"
 
 # Serialize pending updates of the old chat (``chat_moves`` maps them to the new one) with those of
 # the new chat.

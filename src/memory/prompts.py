@@ -233,5 +233,4 @@ def summary_messages(messages: list[dict[str, str]]) -> list[BaseMessage]:
 
 def merge_messages(summaries: list[str]) -> list[BaseMessage]:
     """Return the prompt for merging summaries into one."""
-    records = [{"summary": summary} for summary in summaries]
-    return prompt(MERGE_PROMPT, history_summary=records)
+    return prompt(MERGE_PROMPT, history_summary=[{"summary": text} for text in summaries])

@@ -60,9 +60,7 @@ WHERE f.id = s.memory_id AND s.message_id = ANY(%(ids)s)
 """
 
 # Forgotten messages; answers, tool results, rejected facts and documents go by foreign keys.
-DELETE_FORGOTTEN = """
-DELETE FROM messages WHERE id = ANY(%(ids)s) AND forgotten_at IS NOT NULL
-"""
+DELETE_FORGOTTEN = "DELETE FROM messages WHERE id = ANY(%(ids)s) AND forgotten_at IS NOT NULL"
 
 # Messages that /new left and that were not read in time, such as while the model was away.
 DELETE_PARTING = """

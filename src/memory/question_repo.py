@@ -7,13 +7,12 @@ messages and facts, so it is deleted with any of them.
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 from src.base.errors import ConversationGoneError
 from src.base.owners import Owner
-from src.history.conversation_repo import HistoryMessage
-from src.history.turn_repo import NO_CHANGES, Changes
+from src.history import conversation_repo, turn_repo
 from src.memory.search_index_repo import DELETE_EDITED as DELETE_DOCUMENTS
 from src.pg.client import Repository, Transaction, storable
 from src.pg.locks import lock_history
@@ -71,11 +70,10 @@ WHERE a.id = %(answer_id)s AND a.role = 'assistant'
 
 # The messages that deny known facts, in their current text.
 SELECT_DENYING = """
-SELECT m.id, m.content, m.position, m.sender_id
+SELECT m.id, m.role, m.content, m.position, m.sender_id
 FROM messages m JOIN conversations c ON c.id = m.conversation_id
 WHERE m.id IN (SELECT message_id FROM question_facts WHERE thread_id = %(thread)s)
-  AND c.owner_id = %(owner)s
-  AND m.role = 'user' AND NOT m.is_forgotten
+  AND c.owner_id = %(owner)s AND m.role = 'user' AND NOT m.is_forgotten
 ORDER BY m.position, m.id LIMIT 100
 """
 
@@ -104,7 +102,7 @@ FROM messages a WHERE a.id = %(answer_id)s AND cardinality(a.sent_message_ids) >
 
 # A closed question, and the Telegram messages that show it.
 SELECT_ENDING = """
-SELECT c.telegram_user_id, c.thread_id, a.content, a.sent_message_ids
+SELECT c.telegram_user_id, a.content, a.sent_message_ids
 FROM messages a JOIN conversations c ON c.id = a.conversation_id
 WHERE a.id = %(answer_id)s AND a.asks = 'conflict_over' AND NOT a.is_forgotten
   AND cardinality(a.sent_message_ids) > 0
@@ -175,7 +173,7 @@ class Question:
     is_expired: bool
     is_stale: bool
     is_over: bool
-    changes: Changes
+    changes: turn_repo.Changes
 
 
 @dataclass(frozen=True)
@@ -183,12 +181,12 @@ class EndedQuestion:
     """A closed question that Telegram shows.
 
     Attributes:
-        owner: The owner of the question.
+        chat_id: The chat that shows it.
         text: The question and its ending.
         sent_message_ids: The Telegram messages that show it; the last one has the buttons.
     """
 
-    owner: Owner
+    chat_id: int
     text: str
     sent_message_ids: Sequence[int]
 
@@ -240,33 +238,27 @@ class QuestionRepository(Repository):
             "memories": [memory for _, memory in pairs],
         }  # fmt: skip
 
-        def work(transaction: Transaction) -> int:
+        def work(transaction: Transaction) -> None:
             lock_history(transaction, *owner)
             transaction.execute(DELETE_QUESTIONS, parameters)
-            opened = transaction.execute(INSERT_QUESTION, parameters)
-            if opened:
-                transaction.execute(INSERT_FACTS, parameters)
-                transaction.execute(MARK_DISPUTED, parameters)
-            return opened
+            if not transaction.execute(INSERT_QUESTION, parameters):
+                raise ConversationGoneError("the message to ask about was deleted")
+            transaction.execute(INSERT_FACTS, parameters)
+            transaction.execute(MARK_DISPUTED, parameters)
 
-        if not self._client.in_transaction(work):
-            raise ConversationGoneError("the message to ask about was deleted")
+        self._client.in_transaction(work)
 
     def find(self, owner: Owner, answer_id: int) -> Question | None:
         """Return the question of an answer; None if the answer is gone, or asks nothing."""
         return self._first(
-            lambda *row: Question(*[*row[:-1], Changes.from_row(row[-1])]),
+            lambda *row: Question(*[*row[:-1], turn_repo.Changes.from_row(row[-1])]),
             SELECT_QUESTION, owner, answer_id=answer_id, days=EXPIRE_DAYS,
         )  # fmt: skip
 
-    def list_told(self, owner: Owner, thread: str) -> list[HistoryMessage]:
+    def list_told(self, owner: Owner, thread: str) -> list[conversation_repo.HistoryMessage]:
         """List the messages that deny known facts, oldest first."""
-        return self._all(
-            lambda *row: HistoryMessage(
-                id=row[0], role="user", content=row[1], position=row[2], sender_id=row[3]
-            ),
-            SELECT_DENYING, owner, thread=thread,
-        )  # fmt: skip
+        rows = self._client.fetch_records(SELECT_DENYING, owner, thread=thread)
+        return cast("list[conversation_repo.HistoryMessage]", rows)
 
     def close(
         self,
@@ -274,7 +266,7 @@ class QuestionRepository(Repository):
         thread: str,
         ending: str,
         *,
-        changes: Changes = NO_CHANGES,
+        changes: turn_repo.Changes = turn_repo.NO_CHANGES,
         keeps_both: bool = False,
         is_shown: bool = False,
     ) -> None:
@@ -309,10 +301,7 @@ class QuestionRepository(Repository):
 
     def find_ended(self, answer_id: int) -> EndedQuestion | None:
         """Return a closed question for the job that shows it; None without a Telegram message."""
-        return self._first(
-            lambda user, thread, *row: EndedQuestion(Owner(user, thread), *row),
-            SELECT_ENDING, answer_id=answer_id,
-        )  # fmt: skip
+        return self._first(EndedQuestion, SELECT_ENDING, answer_id=answer_id)
 
     def list_expired(self, *, limit: int = 100) -> list[ExpiredQuestion]:
         """List questions older than EXPIRE_DAYS, oldest first."""

@@ -6,12 +6,10 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from src.base.errors import StorageError
-from src.base.owners import Owner
+from src.base import errors, owners
 from src.memory import purge_repo
+from src.pg import connection, locks
 from src.pg.client import PgClient, Transaction
-from src.pg.connection import PATIENT
-from src.pg.locks import lock_history, lock_traces
 from src.privacy.payload_words import find_names, redact_person
 
 logger = logging.getLogger(__name__)
@@ -183,20 +181,19 @@ WHERE %(user)s IN (m.sender_id, m.author_id) AND m.edited_at IS NOT NULL
 """
 
 # Results of tools in these conversations.
-DELETE_TOOL_RESULTS = """
-DELETE FROM tool_results WHERE conversation_id = ANY(%(rooms)s::uuid[])
-"""
+DELETE_TOOL_RESULTS = "DELETE FROM tool_results WHERE conversation_id = ANY(%(rooms)s::uuid[])"
 
-# Rejected facts of these conversations.
-DELETE_REJECTED = """
-DELETE FROM rejected_facts r USING conversations c
-WHERE c.id = ANY(%(rooms)s::uuid[]) AND r.owner_id = c.owner_id
-"""
+# Rejected facts, and undo data of forgettings, which may contain the person's words.
+DELETE_LEFTOVERS = tuple(
+    f"""
+DELETE FROM {table} t USING conversations c
+WHERE c.id = ANY(%(rooms)s::uuid[]) AND t.owner_id = c.owner_id
+"""  # noqa: S608
+    for table in ("rejected_facts", "forgettings")
+)
 
 # The person as a source of facts of groups that have other sources as well.
-DELETE_QUOTES_IN_GROUPS = """
-DELETE FROM memory_sources WHERE %(user)s IN (sender_id, author_id)
-"""
+DELETE_QUOTES_IN_GROUPS = "DELETE FROM memory_sources WHERE %(user)s IN (sender_id, author_id)"
 
 # Entities that no fact mentions any more.
 DELETE_ORPHANED_ENTITIES = """
@@ -216,12 +213,6 @@ WHERE m.conversation_id = ANY(%(rooms)s::uuid[])
 
 # Messages that mention the person leave the index, and return in their redacted text.
 DELETE_DOCUMENTS = "DELETE FROM search_documents WHERE message_id = ANY(%(mentioning)s)"
-
-# Undo data of forgettings in these conversations, which may contain the person's words.
-DELETE_FORGETTINGS_OF_GROUPS = """
-DELETE FROM forgettings f USING conversations c
-WHERE f.owner_id = c.owner_id AND c.id = ANY(%(rooms)s::uuid[])
-"""
 
 # Quotations of the person; in these conversations all, since others may repeat or name them.
 UPDATE_QUOTING = """
@@ -247,9 +238,7 @@ WHERE r.asker_id = %(user)s OR EXISTS (
 """
 
 # Messages that the person wrote, and forwarded ones of theirs; answers go by foreign keys.
-DELETE_MESSAGES_IN_GROUPS = """
-DELETE FROM messages WHERE %(user)s IN (sender_id, author_id)
-"""
+DELETE_MESSAGES_IN_GROUPS = "DELETE FROM messages WHERE %(user)s IN (sender_id, author_id)"
 
 # The owner in all topics, with all rows by foreign keys, and the former ids of a group.
 DELETE_OWN = (
@@ -292,19 +281,19 @@ class ErasureRepository:
             The number of deleted and redacted rows, without those deleted by foreign keys.
         """
         rows = self._client.in_transaction(
-            lambda t: _Erasure(t, telegram_user_id).run(), limits=PATIENT
+            lambda t: _Erasure(t, telegram_user_id).run(), limits=connection.PATIENT
         )
         self._reset_statistics()
         return rows
 
-    def erase_facts(self, owner: Owner) -> int:
+    def erase_facts(self, owner: owners.Owner) -> int:
         """Delete every fact of an owner, current or retired; returns the number of rows.
 
         Messages stay in the conversation, and are not read for facts again.
         """
 
         def work(transaction: Transaction) -> int:
-            lock_history(transaction, *owner)
+            locks.lock_history(transaction, *owner)
             return sum(transaction.execute(sql, owner) for sql in purge_repo.DELETE_FACTS)
 
         rows = self._client.in_transaction(work)
@@ -314,8 +303,8 @@ class ErasureRepository:
     def vacuum(self) -> bool:
         """Free the space of deleted rows; False when the server cannot do it now."""
         try:
-            self._client.maintain(VACUUM, limits=PATIENT)
-        except StorageError as error:
+            self._client.maintain(VACUUM, limits=connection.PATIENT)
+        except errors.StorageError as error:
             logger.warning("the tables were not vacuumed", exc_info=error)
             return False
         return True
@@ -326,9 +315,9 @@ class ErasureRepository:
         Servers before PostgreSQL 18 keep the statistics of tables that are empty now.
         """
         try:
-            self._client.maintain(ANALYZE, limits=PATIENT)
-            self._client.maintain(CLEAR_STATISTICS, limits=PATIENT)
-        except StorageError as error:
+            self._client.maintain(ANALYZE, limits=connection.PATIENT)
+            self._client.maintain(CLEAR_STATISTICS, limits=connection.PATIENT)
+        except errors.StorageError as error:
             logger.warning("the statistics may still quote what was erased", exc_info=error)
 
 
@@ -343,7 +332,7 @@ class _Erasure:
     def run(self) -> int:
         """Run all steps, in the order in which running turns take their locks."""
         rows = self._erase_updates()
-        conversations = lock_traces(self._transaction, self._owner)
+        conversations = locks.lock_traces(self._transaction, self._owner)
         self._parameters["rooms"] = [id_ for id_, is_room in conversations if is_room]
         rows += self._redact_mentions()
         rows += self._execute(
@@ -354,10 +343,9 @@ class _Erasure:
             DELETE_ANSWERS_IN_THEIR_WORDS,
             DELETE_ANSWERS_BEFORE_EDITS,
             DELETE_TOOL_RESULTS,
-            DELETE_REJECTED,
+            *DELETE_LEFTOVERS,
             purge_repo.DELETE_FACTS_TOLD_IN_GROUPS,
             DELETE_QUOTES_IN_GROUPS,
-            DELETE_FORGETTINGS_OF_GROUPS,
             UPDATE_QUOTING,
             DELETE_PARTING,
             DELETE_REMINDERS_IN_GROUPS,

@@ -15,8 +15,7 @@ from src.base.owners import Called, Owner
 from src.base.zones import local_time, long_day
 from src.pg.client import Record, Repository
 from src.pg.connection import PATIENT
-from src.reading.facts import MEMORY_TYPES
-from src.reading.voices import words_of
+from src.reading import facts, voices
 from src.texts import Language, say
 from src.texts.reply import ReplyFile
 
@@ -214,7 +213,7 @@ class ExportService(ExportRepository):
         read = partial(self.read, telegram_user_id=owner.telegram_user_id, thread_id=_topic(owner))
         day = long_day(local_time(called.moment, zone), language)
         target.write(f"# {say('export_title', language, day=day)}\n")
-        for kind in MEMORY_TYPES:
+        for kind in facts.MEMORY_TYPES:
             current = (f for f in read("facts") if f["kind"] == kind and "retired_at" not in f)
             lines = (f"- {_one_line(fact['text'])} ({fact['saved_at'][:10]})" for fact in current)
             _write_section(target, say(f"kind_{kind}", language), lines)
@@ -254,7 +253,7 @@ def _speaker(message: Record, language: Language) -> str:
     if message["role"] == "assistant":
         return say("export_bot", language)
     speaker, name = message.get("speaker"), message.get("origin")
-    provenance = words_of(message.get("provenance", "typed"), name, language)
+    provenance = voices.words_of(message.get("provenance", "typed"), name, language)
     if provenance:
         return _one_line(f"{speaker}: {provenance}" if speaker else provenance)
     return _one_line(speaker or say("export_you", language))

@@ -7,7 +7,6 @@ lost their job. A job names a reminder and its due time. It does nothing if the 
 time, so moving a reminder needs no search for its job.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Self
@@ -16,9 +15,8 @@ from src.base.errors import StorageRejectedError
 from src.base.owners import Owner
 from src.base.zones import first_moment, local_time
 from src.memory.purge_repo import UNDO_SECONDS
-from src.pg.client import Repository, Row, Transaction
-from src.pg.connection import PATIENT
-from src.pg.locks import lock_reminders
+from src.pg import connection, locks
+from src.pg.client import Repository, Transaction
 from src.queue.job_repo import REMINDERS_QUEUE, UNIQUE_VIOLATION
 from src.reading.recurrences import Recurrence, next_after
 from src.texts import Language, choose_language
@@ -31,18 +29,15 @@ MAX_WAITING = 200  # pending reminders per owner
 
 # Columns of a reminder, in the order of ``Reminder.from_row``.
 COLUMNS = """r.id, (SELECT telegram_user_id FROM owners WHERE id = r.owner_id), r.thread_id,
-       r.asker_id, r.text, r.due_at, r.recurrence, r.time_zone, r.language, r.snooze_of,
-       r.is_waiting, r.cancelled_at"""
+       r.asker_id, r.text, r.due_at, r.recurrence, r.time_zone, r.language,
+       r.is_waiting, r.cancelled_at IS NOT NULL"""
 # Select an owner's reminders; the start of other statements.
 OWN = f"""
 SELECT {COLUMNS} FROM reminders r
 WHERE r.owner_id = %(owner)s"""  # noqa: S608  (it holds a constant of ours)
 
 # Count the owner's pending reminders.
-COUNT_WAITING = """
-SELECT count(*) FROM reminders
-WHERE owner_id = %(owner)s AND is_waiting
-"""
+COUNT_WAITING = "SELECT count(*) FROM reminders WHERE owner_id = %(owner)s AND is_waiting"
 
 # Select an identical pending reminder: a turn that was killed is retried.
 SELECT_SAME = f"""{OWN}
@@ -52,14 +47,16 @@ SELECT_SAME = f"""{OWN}
 ORDER BY r.id LIMIT 1
 """
 
-# Insert a reminder; its message is stored only if it still exists and is the owner's.
+# Insert a reminder, unless the owner has too many; its message is stored only if it still exists
+# and is the owner's.
 INSERT_REMINDER = f"""
 INSERT INTO reminders AS r (owner_id, thread_id, asker_id, text, due_at, recurrence, time_zone,
                             language, message_id)
-VALUES (%(owner)s, %(thread_id)s, %(asker_id)s, %(text)s, %(due_at)s, %(recurrence)s,
-        %(time_zone)s, %(language)s,
-        (SELECT m.id FROM messages m JOIN conversations c ON c.id = m.conversation_id
-         WHERE m.id = %(message_id)s AND c.owner_id = %(owner)s))
+SELECT %(owner)s, %(thread_id)s, %(asker_id)s, %(text)s, %(due_at)s, %(recurrence)s,
+       %(time_zone)s, %(language)s,
+       (SELECT m.id FROM messages m JOIN conversations c ON c.id = m.conversation_id
+        WHERE m.id = %(message_id)s AND c.owner_id = %(owner)s)
+WHERE ({COUNT_WAITING}) < {MAX_WAITING}
 RETURNING {COLUMNS}
 """  # noqa: S608  (it holds a constant of ours)
 
@@ -79,18 +76,18 @@ ORDER BY r.due_at DESC, r.id DESC LIMIT %(limit)s
 # Select one reminder of the owner, pending or not.
 SELECT_ONE = f"{OWN} AND r.id = %(id)s"
 
-# Cancel a pending reminder.
+# Cancel a pending reminder, if it is still due at a given time.
 UPDATE_CANCELLED = """
 UPDATE reminders SET is_waiting = false, cancelled_at = now()
 WHERE id = %(id)s AND owner_id = %(owner)s AND is_waiting
+  AND due_at = coalesce(%(due_at)s, due_at)
 """
 
 # Restore a reminder cancelled some seconds ago, if it is still due in the future.
 UPDATE_RESTORED = f"""
 UPDATE reminders r SET is_waiting = true, cancelled_at = NULL
 WHERE r.id = %(id)s AND r.owner_id = %(owner)s AND NOT r.is_waiting AND r.snooze_of IS NULL
-  AND r.cancelled_at > now() - make_interval(secs => %(seconds)s)
-  AND r.due_at > %(now)s
+  AND r.cancelled_at > now() - make_interval(secs => %(seconds)s) AND r.due_at > %(now)s
 RETURNING {COLUMNS}
 """  # noqa: S608  (it holds a constant of ours)
 
@@ -184,12 +181,6 @@ SET delivered_at = CASE WHEN %(is_sent)s THEN %(now)s ELSE delivered_at END, att
 WHERE id = %(id)s
 """
 
-# Cancel a reminder whose chat is unreachable.
-UPDATE_UNREACHABLE = """
-UPDATE reminders SET is_waiting = false, cancelled_at = now()
-WHERE id = %(id)s AND due_at = %(due_at)s AND is_waiting
-"""
-
 # Count a failed attempt to send a reminder.
 COUNT_FAILURE = """
 UPDATE reminders SET attempts = least(attempts + 1, 1000)
@@ -205,9 +196,7 @@ WHERE NOT is_waiting
 
 # Delete the pending reminders of an edited message, which is answered again.
 DELETE_OF_MESSAGE = """
-DELETE FROM reminders
-WHERE message_id = %(id)s AND owner_id = %(owner)s
-  AND is_waiting
+DELETE FROM reminders WHERE message_id = %(id)s AND owner_id = %(owner)s AND is_waiting
 """
 
 
@@ -233,10 +222,10 @@ class NewReminder:
     asker_id: int | None = None
     message_id: int | None = None
 
-    def columns(self, owner: Owner) -> dict[str, Any]:
+    def columns(self) -> dict[str, Any]:
         """Return the parameters of the statements that store it."""
         recurrence = self.repeats.to_text() if self.repeats else None
-        return {**owner.columns(), **vars(self), "repeats": None, "recurrence": recurrence}
+        return {**vars(self), "repeats": None, "recurrence": recurrence}
 
 
 @dataclass(frozen=True)
@@ -252,7 +241,6 @@ class Reminder:
         repeats: Recurrence, or None.
         time_zone: Zone of the clock it follows.
         language: Language of the request.
-        snooze_of: Recurring reminder of which this is a snoozed occurrence, or None.
         is_waiting: True if it is pending.
         is_cancelled: True if it was cancelled.
     """
@@ -265,7 +253,6 @@ class Reminder:
     repeats: Recurrence | None
     time_zone: str
     language: Language
-    snooze_of: int | None
     is_waiting: bool
     is_cancelled: bool
 
@@ -281,10 +268,9 @@ class Reminder:
     def from_row(cls, *row: Any) -> Self:
         """Build a reminder from a row of ``COLUMNS``."""
         id_, user, thread, asker, text, due, recurrence, zone, language, *state = row
-        snooze_of, is_waiting, cancelled_at = state
         return cls(
             id_, Owner(user, thread), asker, text, due.astimezone(UTC), _parse(recurrence), zone,
-            choose_language(language), snooze_of, is_waiting, cancelled_at is not None,
+            choose_language(language), *state,
         )  # fmt: skip
 
     @property
@@ -319,22 +305,17 @@ class ReminderRepository(Repository):
         Returns:
             The reminder, or an identical pending one; None if the owner has too many.
         """
-        values = new.columns(owner)
 
         def work(transaction: Transaction) -> Reminder | None:
-            lock_reminders(transaction, owner)
-            if (same := transaction.fetch_one(SELECT_SAME, values)) is not None:
-                return Reminder.from_row(*same)
-            if ReminderRepository(transaction).count(owner) >= MAX_WAITING:
-                return None
-            return _defer_row(transaction, transaction.fetch_one(INSERT_REMINDER, values), now)
+            locks.lock_reminders(transaction, owner)
+            steps = ReminderRepository(transaction)
+            return steps._change(owner, SELECT_SAME, INSERT_REMINDER, now=now, **new.columns())
 
         return self._client.in_transaction(work)
 
     def count(self, owner: Owner) -> int:
         """Return the number of pending reminders."""
-        row = self._client.fetch_one(COUNT_WAITING, owner)
-        return int(row[0]) if row else 0
+        return self._first(int, COUNT_WAITING, owner) or 0
 
     def list_waiting(self, owner: Owner, *, limit: int, offset: int = 0) -> list[Reminder]:
         """Return the pending reminders, the next one first."""
@@ -348,14 +329,13 @@ class ReminderRepository(Repository):
         """Return a reminder of the owner, pending or not, or None."""
         return self._first(Reminder.from_row, SELECT_ONE, owner, id=number)
 
-    def cancel(self, owner: Owner, number: int) -> bool:
-        """Cancel a reminder; return False if it is not pending."""
-        return self._client.execute(UPDATE_CANCELLED, owner, id=number) > 0
+    def cancel(self, owner: Owner, number: int, due_at: datetime | None = None) -> bool:
+        """Cancel a reminder; return False if it is not pending, or no more due at ``due_at``."""
+        return self._client.execute(UPDATE_CANCELLED, owner, id=number, due_at=due_at) > 0
 
     def restore(self, owner: Owner, number: int, *, now: datetime) -> Reminder | None:
         """Undo a cancellation; return None if it is too late, or there was none."""
-        values = {**owner.columns(), "id": number, "now": now, "seconds": UNDO_SECONDS}
-        return self._change(values, UPDATE_RESTORED, now=now)
+        return self._change(owner, UPDATE_RESTORED, now=now, id=number, seconds=UNDO_SECONDS)
 
     def finish(self, owner: Owner, number: int) -> None:
         """Finish a reminder; a recurring one goes on, but its snoozed occurrence is cancelled."""
@@ -376,26 +356,29 @@ class ReminderRepository(Repository):
         Returns:
             The snoozed reminder; None if there is none, or it was cancelled.
         """
-        values = {
-            **owner.columns(), "id": number, "due_at": due_at.replace(microsecond=0),
-            "time_zone": time_zone, "recurrence": None,
-        }  # fmt: skip
-        return self._change(values, UPSERT_SNOOZED, UPDATE_MOVED, now=now)
+        return self._change(
+            owner, UPSERT_SNOOZED, UPDATE_MOVED, now=now, id=number,
+            due_at=due_at.replace(microsecond=0), time_zone=time_zone, recurrence=None,
+        )  # fmt: skip
 
     def move(
         self, owner: Owner, number: int, new: NewReminder, *, now: datetime
     ) -> Reminder | None:
         """Move a reminder to the times of ``new``; return None if it was cancelled."""
-        return self._change({**new.columns(owner), "id": number}, UPDATE_MOVED, now=now)
+        return self._change(owner, UPDATE_MOVED, now=now, id=number, **new.columns())
 
     def _change(
-        self, values: Mapping[str, Any], *statements: str, now: datetime
+        self, owner: Owner, *statements: str, now: datetime, **values: Any
     ) -> Reminder | None:
         """Run statements until one returns a reminder, and make that one's job."""
 
         def work(transaction: Transaction) -> Reminder | None:
-            rows = (transaction.fetch_one(sql, values) for sql in statements)
-            return _defer_row(transaction, next(filter(None, rows), None), now)
+            for sql in statements:
+                if row := transaction.fetch_one(sql, owner, now=now, **values):
+                    reminder = Reminder.from_row(*row)
+                    _defer(transaction, now, reminder.id)
+                    return reminder
+            return None
 
         return self._client.in_transaction(work)
 
@@ -440,7 +423,7 @@ class ReminderRepository(Repository):
         A call makes at most BATCH; call again after a full batch.
         """
         try:
-            return self._client.in_transaction(lambda t: _defer(t, now), limits=PATIENT)
+            return self._client.in_transaction(lambda t: _defer(t, now), limits=connection.PATIENT)
         except StorageRejectedError as error:
             if error.sqlstate != UNIQUE_VIOLATION:
                 raise
@@ -483,31 +466,18 @@ class ReminderRepository(Repository):
 
         return self._client.in_transaction(work)
 
-    def mark_unreachable(self, number: int, due: int) -> None:
-        """Cancel a reminder whose chat is unreachable."""
-        self._client.execute(UPDATE_UNREACHABLE, _job_key(number, due))
-
     def count_failure(self, number: int, due: int) -> int:
         """Count a failed attempt to send it; return the number of attempts."""
-        row = self._client.fetch_one(COUNT_FAILURE, _job_key(number, due))
-        return int(row[0]) if row else 0
+        return self._first(int, COUNT_FAILURE, _job_key(number, due)) or 0
 
     def prune(self, *, days: int) -> int:
         """Delete reminders finished that many days ago; return their number."""
-        return self._client.execute(DELETE_OLD, days=days, limits=PATIENT)
+        return self._client.execute(DELETE_OLD, days=days, limits=connection.PATIENT)
 
 
 def delete_of_message(transaction: Transaction, owner: Owner, message_id: int) -> None:
     """Delete the pending reminders that an edited message asked for."""
     transaction.execute(DELETE_OF_MESSAGE, owner, id=message_id)
-
-
-def _defer_row(transaction: Transaction, row: Row | None, now: datetime) -> Reminder | None:
-    if row is None:
-        return None
-    reminder = Reminder.from_row(*row)
-    _defer(transaction, now, reminder.id)
-    return reminder
 
 
 def _defer(transaction: Transaction, now: datetime, number: int | None = None) -> int:

@@ -12,8 +12,7 @@ from babel.units import format_unit
 from src.base.owners import Called
 from src.base.zones import DAY, is_shown_twice, local_time, place_of_zone
 from src.pg.client import PgClient, storable
-from src.reading import lexicon
-from src.reading.facts import fact_number
+from src.reading import facts, lexicon
 from src.reading.recurrences import DAY_HOURS, Recurrence, next_after
 from src.reading.reminder_moments import WEEKEND, WORKDAYS, Problem, ReminderRequest
 from src.reading.words import shared
@@ -290,7 +289,7 @@ class ReminderService:
             self.rows.list_waiting, called.owner, limit=reminder_repo.MAX_WAITING
         )
         own = tuple(one for one in waiting if one.may_be_changed_by(called.asker))
-        number = fact_number(said, reminder_repo.REMINDER_UID)
+        number = facts.fact_number(said, reminder_repo.REMINDER_UID)
         if number is not None:
             found = next((one for one in waiting if one.id == number), None)
             refusal: Refusal = "gone" if found is None else "not_yours"

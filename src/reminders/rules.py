@@ -9,25 +9,20 @@ from typing import Any, Literal, cast, get_args
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from pydantic import Field
 
-from src.base.zone_names import find_time_zone
-from src.base.zones import first_moment, local_time
+from src.base import zone_names, zones
 from src.history.new_messages import strip_time_label
 from src.llm.quoting import Form
-from src.reading import lexicon, reminder_moments
+from src.reading import lexicon, reminder_moments, reminder_phrases, times
 from src.reading.recurrences import Recurrence
 from src.reading.reminder_moments import PART_HOURS, SHIFT, WORKDAYS, Part, ReminderRequest
-from src.reading.reminder_phrases import read_reminder
 from src.reading.requests import ALL_OF_THEM, ASKING, picked
 from src.reading.sentences import is_question
-from src.reading.times import find_reminder_spans, fold
 from src.reading.words import shared
 from src.texts import LANGUAGES, Language, say
 from src.texts.morphology import parts_of_speech, words
 
 Repeats = Literal["no", "hourly", "daily", "workdays", "weekly", "monthly", "yearly"]
-Weekday = Literal[
-    "monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"
-]  # fmt: skip
+Weekday = Literal["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
 
 MAX_TEXT = 1000  # characters; the limit of the column
 MAX_CHANGE = 150  # characters of a request to cancel or move a reminder
@@ -93,7 +88,7 @@ class ReminderOrder(Form):
         """
         if not self.time_zone.strip():
             return ""
-        if zone := find_time_zone(self.time_zone):
+        if zone := zone_names.find_time_zone(self.time_zone):
             return zone
         raise ValueError("time_zone: no such place; name a larger city, or leave it empty")
 
@@ -111,7 +106,7 @@ class ReminderOrder(Form):
             written = datetime.fromisoformat(self.when.strip())
             if written.tzinfo is not None:
                 return written.astimezone(UTC)
-            return first_moment(written, time_zone)
+            return zones.first_moment(written, time_zone)
         except (ValueError, OverflowError):
             raise ValueError("when: write it as 2026-11-24T09:00") from None
 
@@ -126,7 +121,7 @@ class ReminderOrder(Form):
         days = [WEEKDAYS.index(one) for one in self.weekdays]
         try:
             recurrence = Recurrence.of(
-                UNITS[self.repeats], local_time(first, time_zone), interval=self.every,
+                UNITS[self.repeats], zones.local_time(first, time_zone), interval=self.every,
                 hours=self.hours, weekdays=WORKDAYS if self.repeats == "workdays" else days,
                 date=(self.day, 0),
             )  # fmt: skip
@@ -241,7 +236,7 @@ BETWEEN_TIMES = lexicon.AnyCase(r"[ ,]*(?:(?:<move.to>|<cancel.and>) )?")
 
 def read_change(text: str) -> CancelOrder | ReminderOrder | None:
     """Return the order to cancel or move a reminder in a message, in its words, or None."""
-    folded = _without_polite(fold(text)).strip(" ,").rstrip(" .!?)")
+    folded = _without_polite(times.fold(text)).strip(" ,").rstrip(" .!?)")
     if len(text) > MAX_CHANGE or (is_question(text) and ASKING.match(folded) is None):
         return None
     ends = [end.end() for end in CLAUSE_END.finditer(folded)][-MAX_CLAUSES:]
@@ -269,7 +264,7 @@ def _read_clause(folded: str, before: str) -> CancelOrder | ReminderOrder | None
     rest, subject = folded[begin.end() :], OPENING.sub("", before).strip()
     orders = [_read_move(rest), _read_move(REASON.sub("", rest))]
     move = next((one for one in orders if one and one.when), None)
-    if move is None and (spans := find_reminder_spans(rest)):  # a reason without punctuation
+    if move is None and (spans := times.find_reminder_spans(rest)):  # a reason without punctuation
         end = spans[-1].end
         move, subject = _read_move(rest[:end]), rest[end:].strip() or subject
     if move is None:  # "нет, на 6 утра перенеси"
@@ -290,7 +285,7 @@ def _is_subject(text: str) -> bool:
 
 
 def _fold_start(text: str) -> str:
-    return fold(text[:MAX_CHANGE]).strip().rstrip(" .!?)")
+    return times.fold(text[:MAX_CHANGE]).strip().rstrip(" .!?)")
 
 
 def _cancels_alone(text: str, pattern: lexicon.Expression = BARE_CANCEL) -> CancelOrder | None:
@@ -329,7 +324,7 @@ def _read_move(text: str) -> ReminderOrder | None:
 def _split_time(text: str) -> tuple[str, str]:
     text = TO.sub(_as_time, text)
     start = len(text)
-    for span in reversed(find_reminder_spans(text)):
+    for span in reversed(times.find_reminder_spans(text)):
         if BETWEEN_TIMES.fullmatch(text, span.end, start) is None:
             break
         start = span.start
@@ -354,12 +349,12 @@ def names_reminder(text: str) -> bool:
 def read_words(said: str, now: datetime, time_zone: str) -> ReminderRequest | None:
     """Return the request in a phrase, with "remind me" in it or without, or None."""
     said = said.strip()
-    found = read_reminder(said, now, time_zone)
+    found = reminder_phrases.read_reminder(said, now, time_zone)
     if found is not None:
         return found
     # Prepend "remind me" to a phrase with only subject and time, as people write after /remind.
     for order in (order for _, orders in lexicon.by_language("cancel.remind") for order in orders):
-        request = read_reminder(f"{order}{said}", now, time_zone)
+        request = reminder_phrases.read_reminder(f"{order}{said}", now, time_zone)
         if request is not None and request.problem in (None, "no_text"):
             return request
         found = found or request
@@ -368,7 +363,7 @@ def read_words(said: str, now: datetime, time_zone: str) -> ReminderRequest | No
 
 def asks_for_reminder(text: str) -> bool:
     """Return True if a text asks for a reminder, at any time."""
-    return read_reminder(text, datetime.now(UTC), "UTC") is not None
+    return reminder_phrases.read_reminder(text, datetime.now(UTC), "UTC") is not None
 
 
 def asks_in_vain(text: str, tool_names: Sequence[str]) -> bool:
@@ -424,7 +419,7 @@ def reminder_calls(
         return [(SET_REMINDER, {"text": NO_TEXT})]
     start = _without_time(messages).rstrip(".! ")
     for phrase in (text, f"{start} {text}" if start else ""):
-        if request := read_reminder(phrase, datetime.now(UTC), "UTC"):
+        if request := reminder_phrases.read_reminder(phrase, datetime.now(UTC), "UTC"):
             what = request.what[:MAX_TEXT] or NO_TEXT
             return [(SET_REMINDER, {"text": what, "when": phrase[:MAX_TEXT]})]
     return []

@@ -4,15 +4,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from src.base.owners import Called
-from src.history.new_messages import last_answer, new_messages, own_words
-from src.history.turn_repo import Changes
+from src.history import new_messages, turn_repo
 from src.llm.quoting import NoArguments, Runtime
 from src.memory.turn_context import NOTHING, Finding, TurnContext
 from src.reminders.reminder_repo import MAX_WAITING
 from src.reminders.reminder_service import ReminderResult, ReminderService, payload, payloads
 from src.reminders.rules import CancelOrder, ReminderOrder
-from src.texts import detect_language
-from src.texts.plain_text import shortened
+from src.texts import detect_language, plain_text
 
 SET = """\
 Remind at a time, only when they ask. Tell the time returned, or why not. Without \
@@ -31,12 +29,12 @@ async def set_reminder(
     called = called_in(context)
     if not _is_typed(runtime):
         return _shorten(payload(ReminderResult(refusal="not_own"), called)), NOTHING
-    said_before = last_answer(runtime.state.get("history") or ())
+    said_before = new_messages.last_answer(runtime.state.get("history") or ())
     asked = await reminders.take(
         called, order, said_before=said_before, message_id=context.message_id
     )
     ids = () if asked.reminder is None else (asked.reminder.id,)
-    return _shorten(payload(asked, called)), Finding(changes=Changes(reminders=ids))
+    return _shorten(payload(asked, called)), Finding(changes=turn_repo.Changes(reminders=ids))
 
 
 def called_in(context: TurnContext) -> Called:
@@ -49,13 +47,13 @@ def called_in(context: TurnContext) -> Called:
 def _is_typed(runtime: Runtime) -> bool:
     """Return True if the user typed any of the new messages: forwarded words ask for nothing."""
     history = runtime.state.get("history") or ()
-    words = own_words(new_messages(history))
+    words = new_messages.own_words(new_messages.new_messages(history))
     return not history or any(one["is_asked"] and one["text"].strip() for one in words)
 
 
 def _shorten(found: Payload) -> Payload:
     listed = found.get("reminders", ())
-    short = [{**one, "text": shortened(one["text"], MAX_SHOWN)} for one in listed]
+    short = [{**one, "text": plain_text.shortened(one["text"], MAX_SHOWN)} for one in listed]
     return {**found, "reminders": short} if "reminders" in found else found
 
 
@@ -71,5 +69,5 @@ async def cancel_reminder(
 ) -> Payload:
     """Cancel the reminder that is meant, or say which may be."""
     called, history = called_in(runtime.context), runtime.state.get("history") or ()
-    asked = await reminders.take(called, order, said_before=last_answer(history))
+    asked = await reminders.take(called, order, said_before=new_messages.last_answer(history))
     return _shorten(payload(asked, called))

@@ -147,7 +147,7 @@ class UpdateTasks:
         is_one = len(ended.sent_message_ids) == len(split_text(ended.text)) == 1
         try:
             await self._delivery.try_to_change(
-                ended.owner.telegram_user_id,
+                ended.chat_id,
                 ended.sent_message_ids[-1],
                 ended.text if is_one else None,
             )
@@ -331,7 +331,7 @@ class ReminderTasks:
     async def _send_reminder(self, found: DueReminder, due: int, now: datetime) -> ReminderOutcome:
         reminder, mark = found.reminder, self._rows.mark_delivered
         if found.is_inactive:
-            await self._run(self._rows.mark_unreachable, reminder.id, due)
+            await self._run(self._rows.cancel, reminder.owner, reminder.id, reminder.due_at)
             return "unreachable"
         address = Address(*reminder.owner, reply_to=found.reply_to)
         try:
@@ -339,7 +339,7 @@ class ReminderTasks:
         except errors.ChatUnavailableError:
             chat_id = reminder.owner.telegram_user_id
             await self._run(self._core.user_settings.mark_inactive, chat_id)
-            await self._run(self._rows.mark_unreachable, reminder.id, due)
+            await self._run(self._rows.cancel, reminder.owner, reminder.id, reminder.due_at)
             return "unreachable"
         except Exception as error:
             if not await self._is_hopeless(error, reminder.id, due):

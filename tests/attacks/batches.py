@@ -228,7 +228,7 @@ class Scene:
         core = self.rig.core
         stored = core.memory.settings
         self.extraction = ExtractionService(
-            client, stored, core.memory.memories, lambda _name: build_caller(core.settings),
+            client, core.memory.memories, lambda _name: build_caller(core.settings),
             core.ceilings, "Europe/Moscow",
         )  # fmt: skip
         return BatchExtractionService(

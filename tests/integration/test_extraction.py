@@ -57,7 +57,6 @@ class Talk(Person):
         memories = Memories(client, core.memory.retriever, writer, settings)
         return ExtractionService(
             client,
-            settings,
             memories,
             lambda _name: build_caller(core.settings),
             core.ceilings,

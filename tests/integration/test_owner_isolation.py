@@ -574,7 +574,7 @@ CASES: dict[str, Callable[[Stage], Any]] = {
         )
         for merged in ([s.them.summary], [s.me.summary, s.them.summary], [s.me.summary])
     ],
-    "ExtractionRepository.list_to_index": lambda s: s.do.extraction.list_to_index()[0],
+    "ExtractionRepository.list_to_index": lambda s: s.do.extraction.list_to_index(),
     "ExtractionRepository.find_state": lambda s: s.do.extraction.find_state(s.me.conversation),
     "ExtractionRepository.advance": lambda s: s.do.extraction.advance(
         s.me.conversation, first=1, last=3
@@ -757,7 +757,6 @@ FOR_EVERYBODY = {
     "ReminderRepository.defer_soon": "jobs for what is due, of all owners",
     "ReminderRepository.find_due": "for such a job, which names a reminder",
     "ReminderRepository.mark_delivered": "the same",
-    "ReminderRepository.mark_unreachable": "the same",
     "ReminderRepository.count_failure": "the same",
     "ReminderRepository.prune": "deletes what came long ago, of all owners",
     "ErasureRepository.vacuum": "frees the places of deleted rows, and reads none",
