@@ -37,8 +37,7 @@ class Metrics:
         self.oldest = gauge("pomni_queue_oldest_seconds", "Age of the oldest of them")
         self.deaths = counter("pomni_job_deaths_total", "Jobs whose process died while they ran")
         self.put_aside = gauge(
-            "pomni_jobs_put_aside",
-            "Jobs, messages and documents that are not tried any more: bot.py jobs",
+            "pomni_jobs_put_aside", "Quarantined jobs, messages and documents: bot.py jobs"
         )
         self.ceilings = counter(
             "pomni_ceiling_refusals_total", "Messages refused by a ceiling of the day", ["ceiling"]
@@ -57,20 +56,16 @@ class Metrics:
         )
         self.batches = gauge("pomni_batches_open", "Batches that are not over yet")
         self.last_poll = gauge(
-            "pomni_last_receive_timestamp_seconds",
-            "When Telegram last answered getUpdates or called the webhook",
+            "pomni_last_receive_timestamp_seconds", "Time of Telegram's last answer or call"
         )
         self.searches_by_words = counter(
-            "pomni_searches_by_words_total",
-            "Searches that went by words alone, since the embedding was not there in time",
+            "pomni_searches_by_words_total", "Searches whose embedding was not there in time"
         )
         self.engine_deaths = counter(
-            "pomni_embedding_engine_deaths_total",
-            "How often the local embedding engine died or hung with a text in hand",
+            "pomni_embedding_engine_deaths_total", "Deaths and hangs of the local engine"
         )
         self.poison_texts = counter(
-            "pomni_poison_texts_total",
-            "Texts that the local embedding engine dies of; they are found by words alone",
+            "pomni_poison_texts_total", "Texts that the local embedding engine dies of"
         )
 
     def stage(self, name: str) -> AbstractContextManager[Any]:
