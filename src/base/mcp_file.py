@@ -8,6 +8,7 @@ replaced by an environment variable. Any value may be a secret.
 import json
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import parse_qsl, urlsplit
@@ -160,13 +161,9 @@ def read_servers(
 
 def find_references(path: Path) -> frozenset[str]:
     """Return the names referenced as ``${NAME}`` in a file, also by disabled servers."""
-    if not path.is_file():
-        return frozenset()
-    try:
-        with path.open(encoding="utf-8") as file:
-            return frozenset(REFERENCE.findall(file.read(MAX_FILE)))
-    except (OSError, ValueError):
-        return frozenset()  # ``read_servers`` reports the problem
+    with suppress(OSError, ValueError), path.open(encoding="utf-8") as file:
+        return frozenset(REFERENCE.findall(file.read(MAX_FILE)))
+    return frozenset()  # ``read_servers`` reports the problem
 
 
 def _read_entries(path: Path) -> dict[str, Any]:
