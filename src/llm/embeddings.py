@@ -320,19 +320,16 @@ class EmbeddingLane:
         if time.monotonic() < self._not_before:
             raise ModelUnavailableError("the local embedding model does not work")
         try:
-            engine = self._start_engine()
+            with self._lock:
+                if self._is_closed:
+                    raise ModelUnavailableError("the local embedding model is closed")
+                engine = EngineProcess(self._settings.niceness, self._settings.environment)
+                self._engine = engine
             engine.embed(WARM_UP, START_DEADLINE)
         except (OSError, EngineDiedError) as error:
             raise self._handle_failed_start(error) from error
         self._pause = 0.0
         return engine
-
-    def _start_engine(self) -> EngineProcess:
-        with self._lock:
-            if self._is_closed:
-                raise ModelUnavailableError("the local embedding model is closed")
-            self._engine = EngineProcess(self._settings.niceness, self._settings.environment)
-            return self._engine
 
     def _handle_failed_start(self, error: Exception) -> ModelUnavailableError:
         self._kill()
