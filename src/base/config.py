@@ -82,10 +82,8 @@ WebhookSecret = Annotated[
 ]
 AdminPassword = Annotated[SecretStr, _matching(".{10,}", "it is shorter than 10 characters")]
 HttpsUrl = Annotated[str, AfterValidator(_check_https_url)]
-ModelName = Annotated[
-    str,
-    _matching(f"{OFFLINE_MODEL}:?|({'|'.join(PROVIDERS)}):.+", "it is not provider:model"),
-]
+MODEL_NAME = f"{OFFLINE_MODEL}:?|({'|'.join(PROVIDERS)}):.+"
+ModelName = Annotated[str, _matching(MODEL_NAME, "it is not provider:model")]
 EmbeddingName = Annotated[
     str, _matching(f"{LOCAL_EMBEDDINGS}|openai:.+", "it is neither local nor openai:model")
 ]
