@@ -369,7 +369,7 @@ def build_caller(
     """
     name = name or settings.chat_model_name
     model = build_chat_model(settings, name, embed)
-    cache = None
+    cache = prompt_cache.PromptCache()
     if counter is not None and contents is not None:
         cache = build_prompt_cache(settings, model, counter, contents)
     return chat.ModelCaller(

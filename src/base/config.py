@@ -50,9 +50,9 @@ def _check_https_url(value: str) -> str:
     return address
 
 
-def _secret(find_problem: Callable[[str], str | None]) -> AfterValidator:
-    def check(value: SecretStr) -> SecretStr:
-        problem = find_problem(value.get_secret_value())
+def _checked(find_problem: Callable[[str], str | None]) -> AfterValidator:
+    def check(value: str | SecretStr) -> str | SecretStr:
+        problem = find_problem(value if isinstance(value, str) else value.get_secret_value())
         if problem is not None:
             raise ValueError(problem)
         return value
@@ -61,23 +61,7 @@ def _secret(find_problem: Callable[[str], str | None]) -> AfterValidator:
 
 
 def _matching(pattern: str, problem: str) -> AfterValidator:
-    return _secret(lambda value: None if re.fullmatch(pattern, value, re.DOTALL) else problem)
-
-
-def _check_model(value: str) -> str:
-    provider, _, name = value.partition(":")
-    if provider == OFFLINE_MODEL and not name:
-        return value
-    if provider not in PROVIDERS or not name:
-        raise ValueError("it is not provider:model")
-    return value
-
-
-def _check_embedding_model(value: str) -> str:
-    provider, _, name = value.partition(":")
-    if value == LOCAL_EMBEDDINGS or (provider == "openai" and name):
-        return value
-    raise ValueError("it is neither local nor openai:model")
+    return _checked(lambda value: None if re.fullmatch(pattern, value, re.DOTALL) else problem)
 
 
 def _split(value: Any) -> Any:
@@ -98,7 +82,11 @@ WebhookSecret = Annotated[
 ]
 AdminPassword = Annotated[SecretStr, _matching(".{10,}", "it is shorter than 10 characters")]
 HttpsUrl = Annotated[str, AfterValidator(_check_https_url)]
-ModelName = Annotated[str, AfterValidator(_check_model)]
+MODEL_NAME = f"{OFFLINE_MODEL}:?|({'|'.join(PROVIDERS)}):.+"
+ModelName = Annotated[str, _matching(MODEL_NAME, "it is not provider:model")]
+EmbeddingName = Annotated[
+    str, _matching(f"{LOCAL_EMBEDDINGS}|openai:.+", "it is neither local nor openai:model")
+]
 UserIds = Annotated[frozenset[int], NoDecode, BeforeValidator(_split)]
 Networks = Annotated[
     tuple[str, ...], NoDecode, BeforeValidator(_split), AfterValidator(_parse_networks)
@@ -143,7 +131,7 @@ class Settings(ProviderSettings, BaseSettings):
     allowed_user_ids: UserIds = frozenset()
     admin_user_ids: UserIds = frozenset()
 
-    database_url: Annotated[SecretStr, _secret(addresses.find_url_problem)] | None = None
+    database_url: Annotated[SecretStr, _checked(addresses.find_url_problem)] | None = None
     pg_host: str | None = None
     pg_port: Port | None = None
     pg_db: str | None = None
@@ -159,7 +147,7 @@ class Settings(ProviderSettings, BaseSettings):
     llm_context_size: Annotated[int, Field(ge=1024)] = 128_000
     llm_timeout: Annotated[float, Field(gt=0, le=3600)] = 60.0
     llm_first_token_timeout: Annotated[float, Field(gt=0, le=900)] | None = None
-    embedding_model: Annotated[str, AfterValidator(_check_embedding_model)] = LOCAL_EMBEDDINGS
+    embedding_model: EmbeddingName = LOCAL_EMBEDDINGS
     vision_model: ModelName | None = None
     transcription_model: str | None = None
     transcription_base_url: addresses.HttpUrl | None = None

@@ -129,11 +129,10 @@ def find_strays(names: Mapping[str, bool], settings: frozenset[str]) -> list[Str
     is_set = {name.upper() for name in names}
     strays = []
     for name, in_file in sorted(names.items()):
-        meant = (
-            None if name.upper() in settings else find_intended(name, settings, in_file=in_file)
-        )
-        if meant is not None and meant not in is_set:
-            strays.append(Stray(name, meant, in_file))
+        if name.upper() not in settings:
+            meant = find_intended(name, settings, in_file=in_file)
+            if meant is not None and meant not in is_set:
+                strays.append(Stray(name, meant, in_file))
     return strays
 
 

@@ -7,7 +7,8 @@ replaced by an environment variable. Any value may be a secret.
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import parse_qsl, urlsplit
@@ -96,26 +97,27 @@ class McpServer(pydantic.BaseModel):
         secrets: Values to redact in logs, the longest first.
     """
 
-    model_config = pydantic.ConfigDict(frozen=True, hide_input_in_errors=True)
+    # Strict: pydantic converts nothing. No value is shown, since any may be a secret.
+    model_config = pydantic.ConfigDict(frozen=True, strict=True, hide_input_in_errors=True)
 
     name: str
     transport: Annotated[
         Literal["stdio", "http", "sse"],
         pydantic.BeforeValidator(lambda kind: "http" if str(kind) in HTTP_NAMES else kind),
     ] = pydantic.Field(validation_alias=pydantic.AliasChoices("type", "transport"))
-    command: pydantic.StrictStr = pydantic.Field("", repr=False)
-    args: list[pydantic.StrictStr] = pydantic.Field([], repr=False)
-    env: dict[str, pydantic.StrictStr] = pydantic.Field({}, repr=False)
-    cwd: pydantic.StrictStr = pydantic.Field("", repr=False)
-    url: Annotated[pydantic.StrictStr, pydantic.AfterValidator(_check_address)] = pydantic.Field(
-        "", repr=False
-    )
-    headers: Annotated[dict[str, pydantic.StrictStr], pydantic.AfterValidator(_check_headers)] = (
-        pydantic.Field({}, repr=False)
-    )
-    timeout: Annotated[pydantic.StrictFloat, pydantic.Field(gt=0, le=MAX_CALL_SECONDS)] = 30.0
-    tools: frozenset[pydantic.StrictStr] | None = None
-    secrets: tuple[str, ...] = pydantic.Field((), repr=False)
+    command: str = ""
+    args: list[str] = []
+    env: dict[str, str] = {}
+    cwd: str = ""
+    url: Annotated[str, pydantic.AfterValidator(_check_address)] = ""
+    headers: Annotated[dict[str, str], pydantic.AfterValidator(_check_headers)] = {}
+    timeout: Annotated[float, pydantic.Field(gt=0, le=MAX_CALL_SECONDS)] = 30.0
+    tools: Annotated[frozenset[str], pydantic.Strict(False)] | None = None
+    secrets: tuple[str, ...] = ()
+
+    def __repr_args__(self) -> Iterable[tuple[str, str]]:
+        """Show its name only."""
+        return [("name", self.name)]
 
     @pydantic.model_validator(mode="after")
     def _check_transport(self) -> Self:
@@ -160,13 +162,9 @@ def read_servers(
 
 def find_references(path: Path) -> frozenset[str]:
     """Return the names referenced as ``${NAME}`` in a file, also by disabled servers."""
-    if not path.is_file():
-        return frozenset()
-    try:
-        with path.open(encoding="utf-8") as file:
-            return frozenset(REFERENCE.findall(file.read(MAX_FILE)))
-    except (OSError, ValueError):
-        return frozenset()  # ``read_servers`` reports the problem
+    with suppress(OSError, ValueError), path.open(encoding="utf-8") as file:
+        return frozenset(REFERENCE.findall(file.read(MAX_FILE)))
+    return frozenset()  # ``read_servers`` reports the problem
 
 
 def _read_entries(path: Path) -> dict[str, Any]:

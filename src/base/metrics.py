@@ -21,76 +21,51 @@ class Metrics:
         histogram = partial(Histogram, registry=self.registry, buckets=BUCKETS)
         self.updates = counter("pomni_updates_total", "Updates stored, by kind", ["kind"])
         self.turns = counter("pomni_turns_total", "Turns, by how they ended", ["outcome"])
-        self.stages = histogram(
-            "pomni_stage_seconds", "How long each stage of a turn took", ["stage"]
-        )
+        self.stages = histogram("pomni_stage_seconds", "Duration of a turn's stages", ["stage"])
         self.errors = counter("pomni_errors_total", "Errors, by kind", ["kind"])
         self.tokens = counter(
-            "pomni_tokens_total",
-            "Model tokens: prompt, cached (a part of prompt), completion",
-            ["model", "kind"],
+            "pomni_tokens_total", "Tokens; cached ones are prompt tokens too", ["model", "kind"]
         )
-        self.models = histogram(
-            "pomni_model_seconds",
-            "How long calls of models took, by what they were for",
-            ["purpose"],
-        )
+        self.models = histogram("pomni_model_seconds", "Duration of model calls", ["purpose"])
         self.requests = counter(
-            "pomni_telegram_requests_total",
-            "Requests to Telegram, by method and result",
-            ["method", "result"],
+            "pomni_telegram_requests_total", "Requests to Telegram", ["method", "result"]
         )
         self.reminders = counter(
-            "pomni_reminders_total",
-            "Reminders whose time came, by what became of them",
-            ["outcome"],
+            "pomni_reminders_total", "Reminders whose time came, by outcome", ["outcome"]
         )
         self.waiting = gauge("pomni_queue_waiting", "Updates not handled yet")
         self.oldest = gauge("pomni_queue_oldest_seconds", "Age of the oldest of them")
         self.deaths = counter("pomni_job_deaths_total", "Jobs whose process died while they ran")
         self.put_aside = gauge(
-            "pomni_jobs_put_aside",
-            "Jobs, messages and documents that are not tried any more: bot.py jobs",
+            "pomni_jobs_put_aside", "Quarantined jobs, messages and documents: bot.py jobs"
         )
         self.ceilings = counter(
-            "pomni_ceiling_refusals_total",
-            "Messages that were not answered since a ceiling of the day was reached",
-            ["ceiling"],
+            "pomni_ceiling_refusals_total", "Messages refused by a ceiling of the day", ["ceiling"]
         )
         self.tool_calls = counter(
-            "pomni_server_tool_calls_total",
-            "Calls of tools of MCP servers, by server and result",
-            ["server", "result"],
+            "pomni_server_tool_calls_total", "Calls of tools of MCP servers", ["server", "result"]
         )
         self.batch_requests = counter(
-            "pomni_batch_requests_total",
-            "Windows that a batch API was to read for facts, by what became of them",
-            ["provider", "outcome"],
+            "pomni_batch_requests_total", "Windows read by batch APIs", ["provider", "outcome"]
         )
         self.consolidated = counter(
-            "pomni_consolidated_total",
-            "What the nightly job put together or retired, by kind",
-            ["kind"],
+            "pomni_consolidated_total", "Facts merged or retired by the nightly job", ["kind"]
         )
         self.expired = counter(
             "pomni_messages_expired_total", "Messages deleted by message_retention_days"
         )
         self.batches = gauge("pomni_batches_open", "Batches that are not over yet")
         self.last_poll = gauge(
-            "pomni_last_receive_timestamp_seconds",
-            "When Telegram last answered getUpdates or called the webhook",
+            "pomni_last_receive_timestamp_seconds", "Time of Telegram's last answer or call"
         )
         self.searches_by_words = counter(
-            "pomni_searches_by_words_total",
-            "Searches that went by words alone, since the embedding was not there in time",
+            "pomni_searches_by_words_total", "Searches whose embedding was not there in time"
         )
         self.engine_deaths = counter(
-            "pomni_embedding_engine_deaths_total",
-            "How often the local embedding engine died or hung with a text in hand",
+            "pomni_embedding_engine_deaths_total", "Deaths and hangs of the local engine"
         )
         self.poison_texts = counter(
-            "pomni_poison_texts_total",
-            "Texts that the local embedding engine dies of; they are found by words alone",
+            "pomni_poison_texts_total", "Texts that the local embedding engine dies of"
         )
 
     def stage(self, name: str) -> AbstractContextManager[Any]:

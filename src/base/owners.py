@@ -35,33 +35,15 @@ class Owner(NamedTuple):
     def columns(self) -> dict[str, object]:
         """Return the parameters that every statement on users' data takes.
 
-        ``owner`` is the id in ``owners``, NULL if there is no row; ``owner_user`` and
-        ``owner_thread`` are that row's key, for prepared statements; ``user`` and ``thread_id``
-        identify the conversation.
+        ``owner_user`` and ``owner_thread`` are the key of the row in ``owners``, from which a
+        statement resolves ``owner``, the row's id (NULL if there is no row); ``user`` and
+        ``thread_id`` identify the conversation.
         """
         user, thread = self.row
         return {
-            "owner": _OwnerId(user, thread), "owner_user": user, "owner_thread": thread,
+            "owner_user": user, "owner_thread": thread,
             "user": self.telegram_user_id, "thread_id": self.thread_id,
         }  # fmt: skip
-
-
-class _OwnerId:
-    """Query parameter that resolves the id within the statement, to save a round trip."""
-
-    def __init__(self, telegram_user_id: int, thread_id: int) -> None:
-        self._user, self._thread = int(telegram_user_id), int(thread_id)
-
-    def __conform__(self, _protocol: object) -> Self:
-        """Return the object itself: psycopg2's protocol for SQL literals."""
-        return self
-
-    def getquoted(self) -> bytes:
-        """Return the SQL, whose only variable parts are two integers."""
-        return (
-            b"(SELECT id FROM owners WHERE telegram_user_id = %d AND thread_id = %d)"
-            % (self._user, self._thread)
-        )  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -29,14 +29,19 @@ DONE = b"\0"
 
 
 class Shutdown:
-    """Handler of SIGINT and SIGTERM; a process has one."""
+    """Handler of SIGINT and SIGTERM; a process has one.
+
+    Attributes:
+        signal: Number of the first signal; None before it.
+        last_calls: Functions to call before a forced exit; they must not block.
+    """
 
     def __init__(self) -> None:
         """Install nothing; ``run`` does."""
         self.signal: int | None = None
         self._seconds = 0.0
         self._status = STATUS_FORCED
-        self._last_calls: list[Callable[[], None]] = []
+        self.last_calls: list[Callable[[], None]] = []
         self._drain: asyncio.Event | None = None
         self._loop: asyncio.AbstractEventLoop
         self._task: asyncio.Task[Any]
@@ -48,10 +53,6 @@ class Shutdown:
         if self.signal is not None:
             self._drain.set()
         return self._drain
-
-    def at_worst(self, last_call: Callable[[], None]) -> None:
-        """Register a function to call before a forced exit; it must not block."""
-        self._last_calls.append(last_call)
 
     async def run(self, command: Coroutine[Any, Any, int], *, seconds: float) -> int:
         """Run a command; a signal ends it within ``seconds`` and EXTRA_SECONDS.
@@ -126,7 +127,7 @@ class Shutdown:
         os._exit(self._status if is_done else STATUS_FORCED)
 
     def _make_last_calls(self) -> None:
-        for last_call in self._last_calls:
+        for last_call in self.last_calls:
             with suppress(OSError):
                 last_call()
         logger.error("it did not stop in order within its time, and is ended by force")

@@ -5,7 +5,7 @@ A provider stores user text until told to delete it. ``delete_batch`` does that,
 
 import json
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Literal, Protocol
@@ -17,6 +17,7 @@ from pydantic import BaseModel
 
 from src.base.errors import ModelSetupError, ModelUnavailableError, PostponedError
 from src.base.providers import ProviderSettings, find_batch_provider
+from src.llm.completion_stream import parse_record
 from src.llm.errors import model_error
 from src.llm.reply import at
 
@@ -260,8 +261,9 @@ class OpenAIProvider(LLMProvider):
 
     async def _read_results(self, batch: Any) -> AsyncIterator[BatchResult]:
         for file in filter(None, (batch.output_file_id, batch.error_file_id)):
-            for entry in _parse_json_lines((await self._client.files.content(file)).text):
-                yield _read_openai(entry)
+            for line in (await self._client.files.content(file)).content.split(b"\n"):
+                if (entry := parse_record(line)) is not None:
+                    yield _read_openai(entry)
 
     async def _delete(self, batch_id: str | None, job_id: str) -> None:
         """Delete the files; of the batch itself only ids and counts remain."""
@@ -424,7 +426,7 @@ def _batch_name(job_id: str) -> str:
     return f"pomni-{job_id}"
 
 
-def _read_openai(entry: dict[str, Any]) -> BatchResult:
+def _read_openai(entry: Mapping[str, Any]) -> BatchResult:
     body, status = at(entry, "response", "body"), at(entry, "response", "status_code")
     error, problem = at(entry, "error", "code") or at(body, "error", "code"), None
     if status != 200:
@@ -470,7 +472,7 @@ def _mapped_errors(*ignored: int, later: Sequence[int] = ()) -> Iterator[None]:
     """Map the SDK's errors to ours.
 
     Args:
-        passed: HTTP statuses to ignore.
+        ignored: HTTP statuses to ignore.
         later: HTTP statuses of what will be possible later.
     """
     try:
@@ -505,14 +507,6 @@ def _build_result(
     )
     error = None if reply is not None else "no_reply"
     return BatchResult(str(custom_id), reply, error, (prompt, cached, completion))
-
-
-def _parse_json_lines(text: str) -> list[dict[str, Any]]:
-    entries = []
-    for line in text.split("\n"):
-        with suppress(ValueError):
-            entries.append(json.loads(line))
-    return [entry for entry in entries if isinstance(entry, dict)]
 
 
 def _checked_code(value: Any, fallback: str) -> str:

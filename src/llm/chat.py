@@ -6,7 +6,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar, cast
 from uuid import UUID
@@ -96,41 +96,26 @@ class PlainCompletions:
         )
 
 
-@dataclass
-class _Attempt:
-    call: Call
-    reply: ModelReply
-    first_ms: int = 0
-
-
+@dataclass(eq=False, repr=False)
 class ModelCaller:
-    """Calls a chat model: streams, enforces timeouts, maps errors, records token usage."""
+    """Calls a chat model: streams, enforces timeouts, maps errors, records token usage.
 
-    def __init__(  # noqa: PLR0913  (two timeouts)
-        self,
-        model: BaseChatModel,
-        name: str,
-        *,
-        timeout: float,
-        first_timeout: float | None = None,
-        counter: TokenCounter | None = None,
-        metrics: Metrics | None = None,
-        cache: PromptCache | None = None,
-    ) -> None:
-        """Call ``model``, known as ``name`` in ``model_usage``, within ``timeout`` seconds.
+    Attributes:
+        name: Name of the model in ``model_usage``.
+        timeout: Seconds to wait for each chunk; a long reply that keeps coming may take longer.
+        first_timeout: Seconds to wait for the first chunk; by default ``timeout``.
+        counter: Learns from the reported usage.
+        metrics: Counts the reported usage.
+        cache: Makes the provider cache the start of prompts.
+    """
 
-        The timeout limits the wait for each chunk; ``first_timeout``, if given, limits the wait
-        for the first one. A long reply that keeps coming may take longer in total. ``counter`` and
-        ``metrics`` receive the reported usage; ``cache`` makes the provider cache the start of
-        prompts.
-        """
-        self._model = model
-        self.name = name
-        self._timeout = timeout
-        self._first_timeout = timeout if first_timeout is None else first_timeout
-        self._counter = counter
-        self._metrics = metrics
-        self._cache = cache or PromptCache()
+    _model: BaseChatModel
+    name: str
+    timeout: float
+    first_timeout: float | None = None
+    counter: TokenCounter | None = None
+    metrics: Metrics | None = None
+    cache: PromptCache = field(default_factory=PromptCache)
 
     def with_tools(self, tools: Sequence[Any], *, may_call: bool = True) -> ChatRunnable:
         """Bind tools to the model; with ``may_call`` off, forbid calls of them.
@@ -166,51 +151,44 @@ class ModelCaller:
             ModelError: The request was refused, or is malformed for the provider.
         """
         start = time.perf_counter()
-        call = whole = Call(runnable, messages)
-        if conversation_id is not None:
-            call = self._cache.prepare(whole, conversation_id)
-        attempt = _Attempt(call, self._build_reply(whole))
-        record = partial(self._record_usage, attempt, purpose, on_usage)
+        whole = Call(runnable, messages)
+        call = whole if conversation_id is None else self.cache.prepare(whole, conversation_id)
+        reply = self._build_reply(whole)
+        record = partial(self._record_usage, purpose, on_usage)
         try:
-            await self._read_or_send_all(attempt, whole, on_text, start)
+            try:
+                await self._read_reply(call, reply, on_text, start)
+            except errors.AppError as error:
+                if reply.has_begun or not self.cache.lost(call, error):
+                    raise
+                call, reply = whole, self._build_reply(whole)  # the cached start is lost
+                await self._read_reply(call, reply, on_text, start)
         except errors.AppError as error:
-            record(_milliseconds_since(start), str(error))
+            record(reply, _milliseconds_since(start), str(error))
             raise
         except asyncio.CancelledError:
-            if attempt.reply.has_begun:  # a partial reply has its price too
-                record(0)
+            if reply.has_begun:  # a partial reply has its price too
+                record(reply, 0)
             raise
-        call, reply, usage = attempt.call, attempt.reply, record(_milliseconds_since(start))
+        usage = record(reply, _milliseconds_since(start))
         if conversation_id is not None:
-            self._cache.learn(call, usage.cached_tokens or 0)
-        if self._counter is not None and reply.usage is not None:
-            self._counter.learn(messages, whole.tools, reply.usage["input_tokens"])
+            self.cache.learn(call, usage.cached_tokens or 0)
+        if self.counter is not None and reply.usage is not None:
+            self.counter.learn(messages, whole.tools, reply.usage["input_tokens"])
         return reply.message()
-
-    async def _read_or_send_all(
-        self, attempt: _Attempt, whole: Call, on_text: Callable[[str], None], start: float
-    ) -> None:
-        """Make the call; if the provider lost the cached start, repeat it in full."""
-        try:
-            attempt.first_ms = await self._read_reply(attempt.call, attempt.reply, on_text, start)
-        except errors.AppError as error:
-            if attempt.reply.has_begun or not self._cache.lost(attempt.call, error):
-                raise
-            attempt.call, attempt.reply = whole, self._build_reply(whole)
-            attempt.first_ms = await self._read_reply(whole, attempt.reply, on_text, start)
 
     def _record_usage(
         self,
-        attempt: _Attempt,
         purpose: str,
         on_usage: Callable[[ModelUsage], None],
+        reply: ModelReply,
         milliseconds: int,
         problem: str | None = None,
     ) -> ModelUsage:
-        tokens = _tokens_of(attempt.reply.usage)
-        usage = ModelUsage(purpose, self.name, *tokens, milliseconds, attempt.first_ms, problem)
-        if self._metrics is not None:
-            usage.count(self._metrics)
+        tokens = _tokens_of(reply.usage)
+        usage = ModelUsage(purpose, self.name, *tokens, milliseconds, reply.first_ms, problem)
+        if self.metrics is not None:
+            usage.count(self.metrics)
         on_usage(usage)
         return usage
 
@@ -221,12 +199,8 @@ class ModelCaller:
 
     async def _read_reply(
         self, call: Call, reply: ModelReply, on_text: Callable[[str], None], start: float
-    ) -> int:
-        """Make the call, and feed its chunks into ``reply``.
-
-        Returns:
-            Milliseconds until the first token.
-        """
+    ) -> None:
+        """Make the call, and feed its chunks into ``reply``."""
         first_ms, chunks = 0, cast("Any", call.runnable.astream(list(call.messages)))
         try:
             async with aclosing(chunks):
@@ -238,7 +212,7 @@ class ModelCaller:
                 on_text(text)
         except Exception as error:
             raise model_error(error) from error
-        return first_ms
+        reply.first_ms = first_ms
 
     async def _next(
         self, chunks: AsyncIterator[Any], reply: ModelReply, deadline: float
@@ -252,8 +226,8 @@ class ModelCaller:
         """
         if reply.is_full:
             return None
-        timeout = self._timeout if reply.is_coming else self._first_timeout
-        notify = WAITING.get() if timeout > self._timeout else _ignore
+        timeout = self.timeout if reply.is_coming else self.first_timeout or self.timeout
+        notify = WAITING.get() if timeout > self.timeout else _ignore
         timeout = min(timeout, deadline - time.perf_counter())
         if reply.is_finished:
             timeout = min(timeout, GRACE_SECONDS)

@@ -94,12 +94,12 @@ class CompletionStream(AbstractAsyncContextManager[Any, None]):
             elif name == b"data" and value.strip() == b"[DONE]":
                 await _read_end(lines)
                 return
-            elif name == b"data" and (record := _parse_record(value)) is not None:
+            elif name == b"data" and (record := parse_record(value)) is not None:
                 yield record
         if not whole and self._has_content and not self._is_finished:
             raise ModelReplyError("the reply broke off")
-        completion = _parse_record(b"\n".join(whole)) if whole else None
-        for record in (completion,) if completion is not None else map(_parse_record, whole):
+        completion = parse_record(b"\n".join(whole)) if whole else None
+        for record in (completion,) if completion is not None else map(parse_record, whole):
             if record is not None:
                 yield record
 
@@ -140,7 +140,8 @@ async def _read_end(lines: AsyncIterator[bytes]) -> None:
                 pass
 
 
-def _parse_record(text: bytes) -> Json | None:
+def parse_record(text: bytes) -> Json | None:
+    """Parse a JSON object; None for anything else."""
     try:
         record = json.loads(text.decode("utf-8", "replace"))
     except (ValueError, RecursionError):

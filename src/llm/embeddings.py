@@ -26,7 +26,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import SecretStr
 
 from src.base.config import LOCAL_EMBEDDINGS, Settings
 from src.base.errors import BadVectorsError, ModelError, ModelUnavailableError, PoisonTextError
@@ -320,19 +319,16 @@ class EmbeddingLane:
         if time.monotonic() < self._not_before:
             raise ModelUnavailableError("the local embedding model does not work")
         try:
-            engine = self._start_engine()
+            with self._lock:
+                if self._is_closed:
+                    raise ModelUnavailableError("the local embedding model is closed")
+                engine = EngineProcess(self._settings.niceness, self._settings.environment)
+                self._engine = engine
             engine.embed(WARM_UP, START_DEADLINE)
         except (OSError, EngineDiedError) as error:
             raise self._handle_failed_start(error) from error
         self._pause = 0.0
         return engine
-
-    def _start_engine(self) -> EngineProcess:
-        with self._lock:
-            if self._is_closed:
-                raise ModelUnavailableError("the local embedding model is closed")
-            self._engine = EngineProcess(self._settings.niceness, self._settings.environment)
-            return self._engine
 
     def _handle_failed_start(self, error: Exception) -> ModelUnavailableError:
         self._kill()
@@ -507,12 +503,7 @@ def build_embedder(
     """Build the embedder named as in ``EMBEDDING_MODEL``; nothing starts or connects yet."""
     if name == LOCAL_EMBEDDINGS:
         return LocalEmbedder(metrics, quiet=quiet)
-    return OpenAIEmbedder(
-        name,
-        api_key=settings.openai_api_key or SecretStr("none"),
-        base_url=settings.openai_base_url,
-        timeout=settings.llm_timeout,
-    )
+    return OpenAIEmbedder(name, settings)
 
 
 class LocalEmbedder(Embedder):
@@ -571,19 +562,19 @@ class LocalEmbedder(Embedder):
 class OpenAIEmbedder(Embedder):
     """Client of any endpoint with OpenAI's ``/embeddings``."""
 
-    def __init__(
-        self, name: str, *, api_key: SecretStr, base_url: str | None, timeout: float
-    ) -> None:
-        """Use a model named like ``openai:text-embedding-3-small``; ``timeout`` in seconds."""
+    def __init__(self, name: str, settings: Settings) -> None:
+        """Use a model named like ``openai:text-embedding-3-small`` at ``OPENAI_BASE_URL``."""
         from openai import APIError, AsyncOpenAI  # takes 0.5 s to import
 
         super().__init__()
         self.name = name
         self._model = name.partition(":")[2]
         self._api_error = APIError
+        key = settings.openai_api_key
         self._client = AsyncOpenAI(
-            api_key=api_key.get_secret_value(), base_url=base_url, timeout=timeout, max_retries=0
-        )
+            api_key=key.get_secret_value() if key else "none", base_url=settings.openai_base_url,
+            timeout=settings.llm_timeout, max_retries=0,
+        )  # fmt: skip
 
     async def _embed_query(self, text: str) -> Vectors:
         return np.asarray((await self._embed([text[-4 * MAX_QUERY :]]))[0], dtype=np.float32)

@@ -18,7 +18,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from langchain_core.language_models import BaseChatModel, LanguageModelInput
+from langchain_core.language_models import LanguageModelInput
 from langchain_core.messages import AIMessage, BaseMessage, SystemMessage
 from langchain_core.runnables import Runnable
 
@@ -145,7 +145,6 @@ INSERT INTO cached_contents AS c (content_hash, model) VALUES (%(content_hash)s,
 ON CONFLICT (content_hash) DO UPDATE
 SET model = EXCLUDED.model, name = NULL, expires_at = NULL, claimed_at = now()
 WHERE coalesce(c.expires_at <= now(), c.claimed_at < now() - make_interval(secs => %(seconds)s))
-RETURNING content_hash
 """
 # Name and expiry of a created or renewed content.
 SAVE = """
@@ -173,10 +172,8 @@ class CachedContentRepository(Repository):
 
     def claim(self, content_hash: str, model: str) -> bool:
         """Return True if the caller must create the content: no other process has or does."""
-        claimed = self._client.fetch_one(
-            CLAIM, content_hash=content_hash, model=model, seconds=CLAIM_SECONDS
-        )
-        return claimed is not None
+        values = {"content_hash": content_hash, "model": model, "seconds": CLAIM_SECONDS}
+        return self._client.execute(CLAIM, values) == 1
 
     def save(self, content_hash: str, content: CachedContent) -> None:
         """Store a created or renewed content."""
@@ -188,6 +185,7 @@ class CachedContentRepository(Repository):
 
 
 TTL = timedelta(hours=1)
+TTL_TEXT = f"{round(TTL.total_seconds())}s"
 RENEW_BEFORE = timedelta(minutes=15)  # its expiry, by the next call that uses it
 MARGIN = timedelta(minutes=1)  # not used so shortly before its expiry: clocks may differ
 PAUSE = timedelta(minutes=10)  # pause after a failure
@@ -199,30 +197,31 @@ PAYS_FROM = 4
 GOOGLE_LEAST, GOOGLE_LEAST_OF_PRO = 1024, 4096
 
 
+@dataclass(eq=False, repr=False)
 class StoredPromptCache(PromptCache):
     """Google's: it stores the start of prompts, and calls send its name instead.
 
     No turn waits for it: contents are looked up, created and renewed in parallel to calls, which
     meanwhile send the whole prompt. After a cache miss a call is repeated in full. Calls that must
     not call tools send everything, because a cached content cannot express that.
+
+    The model is LangChain's ``ChatGoogleGenerativeAI``.
+
+    Attributes:
+        counter: Counts the tokens of a start.
+        contents: Repository of the cached contents.
+        now: Returns the current time.
     """
 
-    def __init__(
-        self,
-        model: BaseChatModel,
-        name: str,
-        *,
-        counter: TokenCounter,
-        contents: CachedContentRepository,
-        now: Callable[[], datetime] = lambda: datetime.now(UTC),
-    ) -> None:
-        """Use LangChain's ``ChatGoogleGenerativeAI``, whose model is called ``name``."""
-        self._model: Any = model
-        self._name = name
-        self._counter = counter
-        self._contents = contents
-        self._now = now
-        self._least = GOOGLE_LEAST_OF_PRO if "pro" in name else GOOGLE_LEAST
+    _model: Any
+    _name: str
+    counter: TokenCounter
+    contents: CachedContentRepository
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+
+    def __post_init__(self) -> None:
+        """Start without cached contents."""
+        self._least = GOOGLE_LEAST_OF_PRO if "pro" in self._name else GOOGLE_LEAST
         self._cached: dict[str, CachedContent] = {}
         self._calls: dict[str, deque[tuple[datetime, int]]] = defaultdict(
             lambda: deque(maxlen=PAYS_FROM)
@@ -232,7 +231,7 @@ class StoredPromptCache(PromptCache):
 
     def prepare(self, call: Call, conversation_id: UUID) -> Call:  # noqa: ARG002
         """Return the call with the name of the cached content; unchanged if there is none."""
-        key, now = self._key(call), self._now()
+        key, now = self._key(call), self.now()
         content = self._cached.get(key)
         if content is None or content.expires_at - MARGIN <= now:
             return call
@@ -247,15 +246,15 @@ class StoredPromptCache(PromptCache):
         Google caches prefixes for newer models automatically, but without guarantee. Nothing is
         done as long as its own cache covers more than the start.
         """
-        key, now = self._key(call), self._now()
+        key, now = self._key(call), self.now()
         if call.stored or not key:
             return
         calls = self._calls[key]
         calls.append((now, cached))
         if len(calls) < PAYS_FROM or now - calls[0][0] > TTL:
             return
-        length = self._counter.count_tools(call.tools)
-        length += self._counter.count_messages(call.messages[:1])
+        length = self.counter.count_tools(call.tools)
+        length += self.counter.count_messages(call.messages[:1])
         if length >= self._least and sum(tokens for _, tokens in calls) < PAYS_FROM * length:
             self._spawn(key, self._obtain_content(key, call))
 
@@ -265,9 +264,9 @@ class StoredPromptCache(PromptCache):
             return False
         content = self._cached.pop(call.stored, None)
         logger.warning("the cached beginning of the prompt is gone, all is sent", exc_info=error)
-        self._paused_until[call.stored] = self._now() + PAUSE
+        self._paused_until[call.stored] = self.now() + PAUSE
         if content is not None:
-            forget = asyncio.to_thread(self._contents.forget, call.stored, content.name)
+            forget = asyncio.to_thread(self.contents.forget, call.stored, content.name)
             self._spawn(call.stored, forget, urgent=True)
         return True
 
@@ -277,7 +276,7 @@ class StoredPromptCache(PromptCache):
 
     def _spawn(self, key: str, work: Coroutine[Any, Any, None], *, urgent: bool = False) -> None:
         """Run work in the background: one task per key, and none during its pause."""
-        is_paused = self._now() < self._paused_until.get(key, datetime.min.replace(tzinfo=UTC))
+        is_paused = self.now() < self._paused_until.get(key, datetime.min.replace(tzinfo=UTC))
         if key in self._tasks or (is_paused and not urgent):
             work.close()
             return
@@ -289,7 +288,7 @@ class StoredPromptCache(PromptCache):
         try:
             await work
         except Exception as error:
-            self._paused_until[key] = self._now() + PAUSE
+            self._paused_until[key] = self.now() + PAUSE
             logger.warning("no beginning of the prompts is cached", exc_info=model_error(error))
 
     def _key(self, call: Call) -> str:
@@ -305,19 +304,19 @@ class StoredPromptCache(PromptCache):
         return hashlib.blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()
 
     async def _obtain_content(self, key: str, call: Call) -> None:
-        content = await asyncio.to_thread(self._contents.find, key)
+        content = await asyncio.to_thread(self.contents.find, key)
         if content is None:
-            if not await asyncio.to_thread(self._contents.claim, key, self._name):
+            if not await asyncio.to_thread(self.contents.claim, key, self._name):
                 return
             content = await self._create_content(call)
-            await asyncio.to_thread(self._contents.save, key, content)
+            await asyncio.to_thread(self.contents.save, key, content)
         self._cached[key] = content
 
     async def _create_content(self, call: Call) -> CachedContent:
         from langchain_google_genai import create_context_cache
 
-        expires_at = self._now() + TTL
-        options: Any = {"ttl": _seconds(TTL), "tools": list(call.tools)}
+        expires_at = self.now() + TTL
+        options: Any = {"ttl": TTL_TEXT, "tools": list(call.tools)}
         name = await asyncio.to_thread(
             create_context_cache, self._model, list(call.messages[:1]), **options
         )
@@ -326,12 +325,12 @@ class StoredPromptCache(PromptCache):
     async def _renew_content(self, key: str, content: CachedContent) -> None:
         from google.genai.types import UpdateCachedContentConfig
 
-        stored = await asyncio.to_thread(self._contents.find, key)
-        if stored is None or stored.expires_at - RENEW_BEFORE <= self._now():
-            config = UpdateCachedContentConfig(ttl=_seconds(TTL))
+        stored = await asyncio.to_thread(self.contents.find, key)
+        if stored is None or stored.expires_at - RENEW_BEFORE <= self.now():
+            config = UpdateCachedContentConfig(ttl=TTL_TEXT)
             new = await self._model.async_client.caches.update(name=content.name, config=config)
-            stored = CachedContent(new.name, new.expire_time or self._now() + TTL)
-            await asyncio.to_thread(self._contents.save, key, stored)
+            stored = CachedContent(new.name, new.expire_time or self.now() + TTL)
+            await asyncio.to_thread(self.contents.save, key, stored)
         self._cached[key] = stored
 
 
@@ -345,7 +344,3 @@ def _as_contents(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
     if system:  # for Google the first message is a user's; see ``init_state``
         first = first.model_copy(update={"content": f"{system}\n\n{first.text}"})
     return [first, *rest]
-
-
-def _seconds(time: timedelta) -> str:
-    return f"{round(time.total_seconds())}s"

@@ -260,6 +260,7 @@ class ModelReply:
         is_coming: True after the first token, even one of hidden reasoning.
         is_finished: True after the provider has reported the end of the reply.
         usage: Usage reported by the provider, if any.
+        first_ms: Milliseconds until the first token of a complete reply; 0 before its end.
     """
 
     def __init__(self, offered: Collection[str] = (), prompt: Iterable[str] = ()) -> None:
@@ -268,6 +269,7 @@ class ModelReply:
         self.is_finished = False
         self._held = HeldText(offered, prompt)
         self.usage: UsageMetadata | None = None
+        self.first_ms = 0
         self._texts: list[str] = []
         self._blocks: list[Any] = []
         self._calls: list[_PartialCall] = []

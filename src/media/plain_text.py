@@ -4,6 +4,7 @@ import codecs
 import re
 from collections.abc import Iterator
 from html.parser import HTMLParser
+from typing import Any
 
 from charset_normalizer import from_bytes
 
@@ -118,28 +119,11 @@ def read_html(data: bytes, collector: marks.TextCollector) -> None:
     match = DECLARED.search(data[:4096])
     declared = ENCODINGS.get(match[1].decode("ascii", "replace").lower()) if match else None
     page = decode(data[:MAX_PAGE], declared)
-    parser = _PageParser(marks.MarkedText(OF_HTML, collector))
+    marked = marks.MarkedText(OF_HTML, collector)
+    parser: Any = HTMLParser()  # it accepts any input, as browsers do
+    parser.handle_starttag = lambda tag, _attributes: marked.start(tag)
+    parser.handle_endtag, parser.handle_data = marked.end, marked.data
     for start in range(0, len(page), PIECE):
         parser.feed(page[start : start + PIECE])
     parser.close()
-
-
-class _PageParser(HTMLParser):
-    """Passes on tags and text; it accepts any input, as browsers do."""
-
-    def __init__(self, marked: marks.MarkedText) -> None:
-        super().__init__(convert_charrefs=True)
-        self._marked = marked
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:  # noqa: ARG002
-        self._marked.start(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        self._marked.end(tag)
-
-    def handle_data(self, data: str) -> None:
-        self._marked.data(data)
-
-    def close(self) -> None:
-        super().close()
-        self._marked.finish()
+    marked.finish()

@@ -376,7 +376,7 @@ async def open_database(settings: Settings) -> AsyncIterator[str]:
         yield settings.database_dsn
         return
     server = EmbeddedPostgres(settings.data_dir)
-    SHUTDOWN.at_worst(server.abandon)
+    SHUTDOWN.last_calls.append(server.abandon)
     try:
         dsn = await asyncio.to_thread(server.start)
         server.look_after()

@@ -17,6 +17,7 @@ from src.pg.client import Record
 from src.reading.facts import fact_uid
 from src.reading.gate import MASK, redact
 from src.web.admin_site import LAST, PAGE, AdminSite, Fields, choice_of, int_of, owner_of, path_of
+from src.web.admin_words import LABELS
 
 MAX_WORDS = 200  # characters of a search
 TELLERS = 5  # listed sources of a fact, beside the newest
@@ -28,31 +29,7 @@ STATES: Mapping[str, dict[str, Any]] = {
     "all": {"is_living": None},
     "refused": {},
 }
-KIND_NAMES = dict(
-    zip(KINDS, ("personal", "preference", "event", "goal or plan", "kept secret"), strict=True)
-)
-ENDS = {
-    "replaced": "replaced", "outdated": "outdated", "contradicted": "contradicted",
-    "duplicate": "said twice", "edited": "its message was edited", "undone": "taken back",
-    "limit": "there were too many facts",
-}  # fmt: skip
-REFUSALS = {
-    "secret": "a secret", "quote_not_said": "the user did not say it",
-    "number_not_said": "a number that the user did not say", "empty": "it says nothing",
-    "too_long": "too long", "bad_dates": "its dates do not go together",
-    "imitation": "it imitates what only the program writes", "question": "a question",
-    "other_script": "another alphabet than the user's", "others_words": "words of others",
-    "disputed": "the user is asked about it",
-}  # fmt: skip
-# Notices after an action, by ``?done=`` in the address.
-DONE = {
-    "pin": "Pinned: every prompt has it.",
-    "unpin": "No longer pinned.",
-    "forget": f"Forgotten. For {UNDO_SECONDS // 60} minutes it can be taken back below.",
-    "undo": "Taken back.",
-    "apart": "Taken apart.",
-    "nothing": "Nothing was changed: it is gone already, or there is nothing to take back.",
-}
+assert LABELS["fact_kinds"].keys() == set(KINDS)
 
 # Sources of the given facts, newest first; one more of each than is listed.
 SELECT_SOURCES = """
@@ -93,8 +70,8 @@ async def show_facts(site: AdminSite, request: Request) -> Response:
         request, "facts.html", owner=owner, facts=facts, refused=refused, asked=asked,
         sources=await _list_sources(site, [fact.id for fact in facts]),
         consolidations=await site.run(list_done, owner) if is_first else [],
-        states=STATES, kinds=KIND_NAMES, ends=ENDS, reasons=REFUSALS, mask=_mask,
-        done=DONE.get(query.get("done", ""), ""), is_first=is_first,
+        states=STATES, mask=_mask, minutes=UNDO_SECONDS // 60, is_first=is_first,
+        done=LABELS["fact_notices"].get(query.get("done", ""), ""),
         query=_query_string(query, done=""),
         link=lambda **other: _query_string(asked, **other),
         more=ids[-1] if len(ids) == PAGE else None,
@@ -161,7 +138,7 @@ def _parse_filters(request: Request) -> dict[str, str]:
     """Return state, kind and text from the address; unknown values become defaults."""
     return {
         "state": choice_of(request, "state", STATES, "current"),
-        "kind": choice_of(request, "kind", KIND_NAMES),
+        "kind": choice_of(request, "kind", KINDS),
         "q": request.query_params.get("q", "").replace("\0", "").strip()[:MAX_WORDS],
     }
 

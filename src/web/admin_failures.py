@@ -10,23 +10,11 @@ from src.pg.client import Record
 from src.pg.failure_log import Part
 from src.pg.records_repo import FAILURE_DAYS
 from src.web.admin_site import PAGE, AdminSite, Fields, choice_of, int_of
+from src.web.admin_words import LABELS
 
 DAYS = (1, 7, FAILURE_DAYS)
 MAX_ARGUMENT = 60  # characters; ids and numbers are shown, texts are not
-# Names of the parts of the bot.
-PARTS: dict[Part, str] = {
-    "telegram": "Telegram", "queue": "Queue", "database": "Database", "model": "Model",
-    "embeddings": "Embeddings", "tools": "Tool servers", "other": "Other",
-}  # fmt: skip
-assert set(PARTS) == set(get_args(Part))
-# Reasons for which a window of a batch was not read.
-WINDOW_ERRORS = {
-    "malformed": "the reply is not the form that was asked for",
-    "gone": "its messages were wiped or erased meanwhile",
-    "foreign": "the reply speaks of another window",
-    "lost": "the provider has lost the batch",
-    "missing": "the batch had no result for it",
-}
+assert LABELS["parts"].keys() == set(get_args(Part))
 
 # Messages that got an apology or killed their process, newest first, with the last reason.
 SELECT_MESSAGES = """
@@ -140,13 +128,13 @@ ORDER BY r.status <> 'failed', r.created_at, r.id LIMIT %(limit)s
 
 async def show_failures(site: AdminSite, request: Request) -> Response:
     """Show failures by reason and one by one."""
-    days, part = int_of(request, "days") or 1, choice_of(request, "part", PARTS)
+    days, part = int_of(request, "days") or 1, choice_of(request, "part", LABELS["parts"])
     days = days if days in DAYS else 1
     before, rows = int_of(request, "before") or 0, site.rows
     listed = await rows(SELECT_FAILURES, days=days, part=part, before=before, limit=PAGE + 1)
     is_first = not before
     return site.render(
-        request, "failures.html", days=days, part=part, parts=PARTS, choices=DAYS,
+        request, "failures.html", days=days, part=part, choices=DAYS,
         messages=await rows(SELECT_MESSAGES, days=days, limit=PAGE)
         if is_first and not part else [],
         calls=await rows(SELECT_CALLS, days=days, limit=PAGE)
@@ -186,9 +174,7 @@ async def show_batch(site: AdminSite, request: Request) -> Response:
     if not batch:
         raise HTTPException(404)
     windows = await rows(SELECT_WINDOWS, id=id_, limit=200)
-    return site.render(
-        request, "batch.html", batch=batch[0], errors=WINDOW_ERRORS, windows=windows
-    )
+    return site.render(request, "batch.html", batch=batch[0], windows=windows)
 
 
 async def retry_job(site: AdminSite, request: Request, _form: Fields) -> str:

@@ -123,16 +123,10 @@ async def show_overview(site: AdminSite, request: Request) -> Response:
         _examine_embeddings(site, await _last_failure(site, "embeddings")),
     ]
     return site.render(
-        request, "overview.html", health=health,
-        troubles=[part for part in health if part.trouble], now=datetime.now(UTC),
-        today=today, settings=await site.core.live_settings.get(), hours=hours,
-        sums={name: sum(hour[name] for hour in hours)
-              for name in ("messages", "answers", "failed")},
-        people=hours[0]["people"], first=hours[0]["first"] or (None, None),
-        whole=hours[0]["whole"] or (None, None), failed_calls=calls["failed"],
-        put_aside=put_aside, bytes=today["bytes"],
+        request, "overview.html", health=health, now=datetime.now(UTC), today=today,
+        settings=await site.core.live_settings.get(), hours=hours, calls=calls,
+        put_aside=put_aside, growth=growth,
         reasons=await rows(SELECT_REASONS, days=1, part="", limit=MAX_REASONS),
-        growth=growth,
         grown={name: growth[0][name] - growth[1][name] if growth[1:] else None
                for name in ("people", "messages", "facts", "bytes") if growth},
         by_hour=build_chart(

@@ -6,6 +6,7 @@ from typing import Any
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
 
 from src.base.errors import AppError
 from src.core import Core
@@ -18,7 +19,7 @@ from src.web import admin_usage as usage
 from src.web.admin_access import AdminAccess, Role
 from src.web.admin_overview import show_overview
 from src.web.admin_people import show_people
-from src.web.admin_site import AdminSite
+from src.web.admin_site import HERE, AdminSite
 from src.web.admin_talk import show_talk
 from src.web.http_server import WithHeaders
 
@@ -40,7 +41,10 @@ def admin_routes(site: AdminSite) -> list[Route | Mount]:
     figures = partial(site.page_route, role=Role.READER)
     texts, owner = site.audited_route, "/users/{user}/{thread:int}"
     return [
-        *site.routes(),
+        Route("/login", site.show_login, methods=["GET"]),
+        Route("/login", site.login, methods=["POST"]),
+        form("/logout", AdminSite.logout, role=Role.READER),
+        Mount("/static", StaticFiles(directory=HERE / "static")),
         figures("/", show_overview),
         figures("/usage", usage.show_usage),
         figures("/usage.csv", usage.download_usage),

@@ -13,7 +13,6 @@ from src.pg.records_repo import COST, SUMS
 from src.talk.turn_state import IncomingMessage
 from src.web.admin_people import DAYS, SELECT_PEOPLE
 from src.web.admin_site import AdminSite, Fields, owner_of, path_of
-from src.web.admin_usage import PURPOSES
 from src.web.http_server import send_file
 
 MAX_QUESTION = 500  # characters
@@ -70,7 +69,6 @@ async def show_person(site: AdminSite, request: Request, problem: str = "") -> R
         summaries=await rows(SELECT_SUMMARIES, owner, limit=MAX_LINES),
         usage=await rows(SELECT_USAGE, owner, days=DAYS, limit=MAX_LINES),
         failures=await rows(SELECT_FAILURES, owner, limit=MAX_LINES), currency=live.currency,
-        purposes=PURPOSES,
     )  # fmt: skip
 
 

@@ -8,8 +8,12 @@ from starlette.responses import Response
 
 from src.pg.global_settings_repo import GlobalSettings, as_text
 from src.web.admin_form import UNSENT, Field, Submission, problems_of, send, view
-from src.web.admin_setting_names import GROUPS, NAMES, in_plain_words
 from src.web.admin_site import LAST, PAGE, AdminSite, Fields, client_address, int_of
+from src.web.admin_words import LABELS
+
+# Label of each setting and unit of its number, by group; all of them by name.
+GROUPS: Mapping[str, Mapping[str, list[str]]] = LABELS["settings"]
+NAMES = {name: about for group in GROUPS.values() for name, about in group.items()}
 
 # Descriptions of the settings.
 SELECT_DESCRIPTIONS = """
@@ -51,7 +55,7 @@ async def show_settings(site: AdminSite, request: Request, sent: Submission = UN
     changes = await site.rows(SELECT_CHANGES, limit=PAGE)
     authors = {one["setting"]: one["changed_by"] for one in reversed(changes)}
     problems = {
-        name: text if sent.status == 409 else f"{in_plain_words(text)}."
+        name: text if sent.status == 409 else f"{_in_plain_words(text)}."
         for name, text in problems_of(sent.refused, current, _say, authors).items()
     }
     groups = {
@@ -75,6 +79,13 @@ async def _describe_embedding(site: AdminSite) -> str:
         f"{serving.name} serves until every document is embedded by {coming.name}: "
         f"{done:,} of {total:,} are."
     )
+
+
+def _in_plain_words(text: str) -> str:
+    """Replace the names of settings in a sentence by their labels."""
+    for name in sorted(NAMES, key=len, reverse=True):
+        text = text.replace(name, f"“{NAMES[name][0]}”")
+    return text
 
 
 async def show_audit(site: AdminSite, request: Request) -> Response:

@@ -15,8 +15,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
-from starlette.routing import Mount, Route
-from starlette.staticfiles import StaticFiles
+from starlette.routing import Route
 
 from src.base.errors import AppError
 from src.base.owners import Owner
@@ -26,7 +25,7 @@ from src.pg.client import Params, Record
 from src.web import admin_access
 from src.web.admin_access import AdminAccess, AdminSession, Role
 from src.web.admin_markdown import link_references
-from src.web.admin_words import FILTERS
+from src.web.admin_words import FILTERS, LABELS
 from src.web.app_gate import to_number
 from src.web.http_server import read_body
 
@@ -86,18 +85,10 @@ class AdminSite:
         self._templates = Environment(
             loader=FileSystemLoader(HERE / "templates"), autoescape=True, undefined=StrictUndefined
         )
+        self._templates.globals["labels"] = LABELS
         self._templates.filters.update(
             FILTERS, moment=self._format_moment, clock=self._format_clock, linked=link_references
         )
-
-    def routes(self) -> list[Route | Mount]:
-        """List the routes of login, logout and static files."""
-        return [
-            Route("/login", self.show_login, methods=["GET"]),
-            Route("/login", self.login, methods=["POST"]),
-            self.form_route("/logout", AdminSite.logout, role=Role.READER),
-            Mount("/static", StaticFiles(directory=HERE / "static")),
-        ]
 
     async def show_login(self, request: Request) -> Response:
         """Ask for the password, or redirect a session to the page it wants."""

@@ -14,26 +14,11 @@ from starlette.responses import Response
 from src.pg.client import Record
 from src.pg.records_repo import COST, SUMS, usage_query
 from src.web.admin_site import AdminSite, choice_of, int_of
-from src.web.admin_words import Chart, build_chart, money, plain_cell, short
+from src.web.admin_words import LABELS, Chart, build_chart, money, plain_cell, short
 
 DAYS = (1, 7, 14, 30, 90)  # choices of the period
 MAX_BY_PERSON = 30  # days: by person every call is read, since daily sums have no owners
 BY = ("day", "model", "purpose", "person")
-# Names of the purposes, in their order on the page.
-PURPOSES = {
-    "answer": "answers",
-    "classify": "strict mode: understanding",
-    "reason": "strict mode: reasoning",
-    "conflicts": "strict mode: conflicts",
-    "forget": "strict mode: forgetting",
-    "summary": "summaries",
-    "extract": "extraction of facts",
-    "extract_batch": "extraction in batches, at half the price",
-    "picture": "vision",
-    "speech": "speech",
-    "embedding": "embeddings",
-    "": "days before purposes were summed up",
-}
 MAX_KEYS, OTHERS = 5, "others"  # keys in a chart, and the name of the rest
 
 # Calls of the last days with their cost; past days are stored as sums. ``key`` is the dimension
@@ -109,7 +94,7 @@ async def show_usage(site: AdminSite, request: Request) -> Response:
     lines = await _list_lines(site, days, by, limit=100)
     return site.render(
         request, "usage.html", lines=lines, days=days, choices=_list_day_choices(by), by=by,
-        dimensions=BY, total=_sum_lines(lines), purposes=PURPOSES, currency=settings.currency,
+        dimensions=BY, total=_sum_lines(lines), currency=settings.currency,
         chart=await _build_chart(site, days, by, settings.currency),
     )  # fmt: skip
 
@@ -166,7 +151,7 @@ async def _build_chart(site: AdminSite, days: int, by: str, currency: str) -> Ch
     bars = {f"{day:%d.%m.}": [heights[day, part] for part in parts] for day in dates}
     return build_chart(
         f"{'Cost' if is_priced else 'Tokens'} by day{f' and {by}' if is_split else ''}",
-        [PURPOSES.get(part, part) if by == "purpose" else part for part in parts],
+        [LABELS["purposes"].get(part, part) if by == "purpose" else part for part in parts],
         bars,
         form=partial(money, currency=currency) if is_priced else short,
     )

@@ -1,10 +1,13 @@
-"""Formats of figures, which the templates use as filters, and stacked bar charts."""
+"""Labels, formats of figures (which the templates use as filters), and stacked bar charts."""
 
+import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
+LABELS = tomllib.loads(Path(__file__).with_name("admin_labels.toml").read_text("utf-8"))
 Number = int | float | Decimal
 
 

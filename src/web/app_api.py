@@ -217,17 +217,13 @@ class Api:
             page = await self._list_messages(call, owner, before=place, after=place)
             return {**page, "at": place.id}
         if "from" in query:
-            return await self._list_messages(call, owner, after=_parse_place(call, query["from"]))
+            after = _parse_place(call, query["from"])
+            return await self._list_messages(call, owner, before=None, after=after)
         before = _parse_place(call, query["before"]) if "before" in query else LAST
-        return await self._list_messages(call, owner, before=before)
+        return await self._list_messages(call, owner, before=before, after=None)
 
     async def _list_messages(
-        self,
-        call: VerifiedCall,
-        owner: Owner,
-        *,
-        before: Place | None = None,
-        after: Place | None = None,
+        self, call: VerifiedCall, owner: Owner, *, before: Place | None, after: Place | None
     ) -> Json:
         """Return a page to one side of a place, or half a page to each."""
         run, size = self._run, MESSAGES // 2 if before and after else MESSAGES

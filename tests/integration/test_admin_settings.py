@@ -19,8 +19,7 @@ from src.base.errors import SettingsError
 from src.pg.global_settings_repo import GlobalSettings, as_text, check_settings
 from src.web.admin_pages import build_admin_app
 from src.web.admin_prices import KINDS
-from src.web.admin_setting_names import DAILY, GROUPS, NAMES
-from src.web.admin_settings import SELECT_CHANGES
+from src.web.admin_settings import GROUPS, NAMES, SELECT_CHANGES
 from tests.integration.person import Rig
 from tests.integration.test_admin_page import PASSWORD, access, browser
 
@@ -308,5 +307,5 @@ def test_every_setting_has_its_words_once() -> None:
     assert sorted(name for group in GROUPS.values() for name in group) == sorted(
         GlobalSettings.model_fields
     )
-    assert len(DAILY) == 10
+    assert len(GROUPS[""]) == 10
     assert len({label for label, _ in NAMES.values()}) == len(NAMES)

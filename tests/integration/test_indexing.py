@@ -44,7 +44,7 @@ from src.memory.retrieval_repo import Hit, SearchRequest
 from src.memory.retriever import PASSAGE, Query
 from src.memory.search_index_repo import NewDocument, Scale
 from src.pg import locks
-from src.pg.client import PreparedStatement, Transaction
+from src.pg.client import OWNER_ID, PreparedStatement, Transaction
 from src.queue import update_repo
 from src.reading.facts import MEMORY_TYPES
 from src.texts.morphology import terms
@@ -822,6 +822,7 @@ def plan_of(
 ) -> tuple[set[str], set[str]]:
     """The indexes that a statement's plan uses, and the tables that it reads from end to end."""
     with connection.cursor() as cursor:
+        sql = sql.replace("%(owner)s", OWNER_ID)
         cursor.execute(f"EXPLAIN (FORMAT JSON) {sql}", parameters)
         [(document,)] = cursor.fetchall()
     return places_of(document)
@@ -1020,6 +1021,7 @@ def test_a_page_of_100_000_messages_reads_only_a_page_of_rows(
 ) -> None:
     parameters = {**Owner(26000).columns(), "limit": 41, "longest": 20_000, **wanted}
     with long_talk.cursor() as cursor:
+        sql = sql.replace("%(owner)s", OWNER_ID)
         cursor.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {sql}", parameters)
         [(document,)] = cursor.fetchall()
         cursor.execute(sql, parameters)

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from pydantic import SecretStr
 
+from src.base.config import Settings
 from src.base.errors import BadVectorsError, ModelSetupError, ModelUnavailableError
 from src.llm.embeddings import OpenAIEmbedder
 from tests.fakes.openai_server import FakeOpenAI, Reply
@@ -79,7 +79,8 @@ async def fake() -> AsyncIterator[FakeOpenAI]:
 @pytest.fixture
 async def embedder(fake: FakeOpenAI) -> AsyncIterator[OpenAIEmbedder]:
     """It knows what its model's vectors are like."""
-    made = OpenAIEmbedder("openai:m", api_key=SecretStr("k"), base_url=fake.url, timeout=10)
+    settings = Settings(openai_api_key="k", openai_base_url=fake.url, llm_timeout=10)
+    made = OpenAIEmbedder("openai:m", settings)
     made.dimensions = fake.embedding_dimension
     yield made
     await made.close()
