@@ -147,7 +147,7 @@ async def evaluate(core: Core, arguments: argparse.Namespace) -> None:
 async def reembed(core: Core, _arguments: argparse.Namespace) -> None:
     """Embed everything with EMBEDDING_MODEL, while the bot runs with the one before."""
     memory = core.memory
-    space = await memory.indexer.find_coming() or await memory.space.current()
+    space = await memory.indexer.find_pending() or await memory.space.current()
     model = await space.model()
     done, total = await core.client.run(memory.embeddings.count_embedded, model.id)
     print(f"{model.name}: {done} of {total} documents have a vector.")
@@ -171,11 +171,11 @@ async def export(core: Core, arguments: argparse.Namespace) -> None:
 
     sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]
     user, exports = arguments.user_id, core.exports
-    called = core.called(Owner(user), await core.client.run(core.user_settings.get, user))
+    caller = core.caller(Owner(user), await core.client.run(core.user_settings.get, user))
     if arguments.markdown:
-        await core.client.run(exports.write_markdown, sys.stdout, called)
+        await core.client.run(exports.write_markdown, sys.stdout, caller)
     else:
-        await core.client.run(exports.write_json, sys.stdout, user, called.moment)
+        await core.client.run(exports.write_json, sys.stdout, user, caller.moment)
 
 
 @with_core
@@ -196,11 +196,11 @@ async def jobs(core: Core, arguments: argparse.Namespace) -> int:
     from src.operate.doctor import describe_job
 
     if arguments.retry is None:
-        put_aside = await core.client.run(core.put_aside.list_all)
+        put_aside = await core.client.run(core.dead_jobs.list_all)
         print(*map(describe_job, put_aside) if put_aside else ["Nothing is put aside."], sep="\n")
         return 0
     every = arguments.retry == ALL
-    retried = await core.client.run(core.put_aside.retry, None if every else arguments.retry)
+    retried = await core.client.run(core.dead_jobs.retry, None if every else arguments.retry)
     print(f"Given back to the queue: {retried}.")
     return 0 if retried or every else 1
 

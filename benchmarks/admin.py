@@ -89,7 +89,7 @@ async def measure(dsn: str) -> dict[str, list[float]]:
         transport = httpx.ASGITransport(build_admin_app(core, AdminAccess(PASSWORD)))
         async with httpx.AsyncClient(transport=transport, base_url="http://bot") as browser:
             records = RecordsRepository(core.client)
-            records.sum_up(zone=settings.timezone)  # as the bot does every hour
+            records.roll_up(zone=settings.timezone)  # as the bot does every hour
             await browser.post("/login", data={"password": PASSWORD})
             for page in pages():
                 taken = []

@@ -115,10 +115,10 @@ async def measure_owner(client: PgClient) -> dict[str, str]:
     records = RecordsRepository(client)
     facts = MemoryRepository(client).count_all
     jobs: dict[str, Callable[[], object]] = {
-        "sum up the usage": lambda: records.sum_up(zone=ZONE),
+        "sum up the usage": lambda: records.roll_up(zone=ZONE),
         "count the growth": lambda: records.count_growth(zone=ZONE, facts=facts()),
         "purge what was forgotten": PurgeRepository(client).purge_forgotten,
-        "find lost updates": lambda: core.updates.defer_forgotten(older_than=60),
+        "find lost updates": lambda: core.updates.requeue_orphaned(older_than=60),
         "delete messages of 290 days": lambda: PurgeRepository(client).delete_aged(
             days=290, reads=False
         ),

@@ -22,7 +22,7 @@ import psycopg2
 
 from benchmarks.world import FIRST_USER, LONG_USER, fill_database
 from src.base.config import Settings
-from src.base.owners import Called, Owner
+from src.base.owners import Caller, Owner
 from src.core import Core, open_core
 from src.pg.embedded import EmbeddedPostgres
 from src.talk.turn_state import IncomingMessage, Turn
@@ -71,7 +71,7 @@ async def turn_of_another(core: Core, number: int) -> float:
 
 async def export(core: Core) -> tuple[ReplyFile, ...]:
     """Return both export files of the user with the long history."""
-    called = Called(Owner(LONG_USER), "ru", datetime.now(UTC), "UTC")
+    called = Caller(Owner(LONG_USER), "ru", datetime.now(UTC), "UTC")
     return await core.client.run(core.exports.write_files, called)
 
 

@@ -184,7 +184,7 @@ async def _talk(core: Core, text: str, moment: datetime) -> UUID:
     incoming = IncomingMessage(Owner(USER), text, moment, "ru", "Europe/Moscow")
     turn = Turn(incoming)
     await core.agent.run_turn(turn)
-    await core.memory.digest.remember_turn(turn.conversation_id)
+    await core.memory.digest.digest_turn(turn.conversation_id)
     return turn.conversation_id
 
 

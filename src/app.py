@@ -62,7 +62,7 @@ async def run_bot_process(core: Core, shutdown: Shutdown, *, receive: bool) -> N
         webhook = _build_webhook(core, intake) if receive else None
         http = _build_http(core, intake if receive else None, webhook)
         listener = _bind(http, required=receive)
-        await workers.announce()
+        await workers.register_presence()
         await _warm_up(core)
         jobs: list[Coroutine[Any, Any, None]] = [
             workers.run(), _serve(http, listener), reminders.plan_now(),
@@ -199,7 +199,7 @@ async def _announce(bot: Bot, core: Core) -> None:
     pause = 1.0
     while True:
         try:
-            return await setup.announce(bot, core.settings)
+            return await setup.configure_telegram(bot, core.settings)
         except AiogramError as error:
             logger.warning("Telegram did not take the commands or webhook", exc_info=error)
             await asyncio.sleep(pause)

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TextIO
 
 from src.base.errors import AppError
-from src.base.owners import Called, Owner
+from src.base.owners import Caller, Owner
 from src.base.zones import local_time, place_of_zone
 from src.core import Core
 from src.history.turn_repo import AnswerSource, StoredAnswer
@@ -156,10 +156,10 @@ class Console:
         if entry is not None and entry.kind == "teach" and command.argument:
             await self._run_turn(command.argument, turn_state.Teaching())
             return
-        called, _ = await self._load_caller()
-        lacks_zone = command.name == "remind" and not called.has_zone
-        called = replace(called, argument=command.argument, has_zone=not lacks_zone)
-        reply = await self._commands.run(command.name, called)
+        caller, _ = await self._load_caller()
+        lacks_zone = command.name == "remind" and not caller.has_zone
+        caller = replace(caller, argument=command.argument, has_zone=not lacks_zone)
+        reply = await self._commands.run(command.name, caller)
         for file in reply.files:
             await asyncio.to_thread(_save_file, file)
         text = reply.text
@@ -178,21 +178,21 @@ class Console:
 
     async def _run_turn(self, text: str, teaching: turn_state.Teaching | None = None) -> None:
         self._language = detect_language(text, self._language)
-        called, chosen = await self._load_caller()
+        caller, chosen = await self._load_caller()
         incoming = turn_state.IncomingMessage(
-            self._owner, text, called.moment, called.language, called.time_zone, chosen.mode,
+            self._owner, text, caller.moment, caller.language, caller.time_zone, chosen.mode,
             teaching=teaching, answer_length=chosen.answer_length, memory_on=chosen.memory_on,
-            has_zone=called.has_zone, has_reminders=chosen.has_reminders,
+            has_zone=caller.has_zone, has_reminders=chosen.has_reminders,
         )  # fmt: skip
         turn = turn_state.Turn(incoming, _ConsoleView(self._reply))
         await self._core.agent.run_turn(turn)
-        await self._in_background(self._memory.remember_turn(turn.conversation_id))
+        await self._in_background(self._memory.digest_turn(turn.conversation_id))
 
-    async def _load_caller(self) -> tuple[Called, UserSettings]:
+    async def _load_caller(self) -> tuple[Caller, UserSettings]:
         chosen = await self._commands.settings.get(self._owner)
-        called = self._core.called(self._owner, chosen, self._language)
-        self._time_zone = called.time_zone
-        return called, chosen
+        caller = self._core.caller(self._owner, chosen, self._language)
+        self._time_zone = caller.time_zone
+        return caller, chosen
 
     async def _in_background(self, work: Awaitable[None]) -> None:
         """Do the work of background jobs; a failure is retried after the next message."""
@@ -270,7 +270,7 @@ class _ConsoleView(turn_state.AnswerView):
             text = f"{text}\n\n🕒 {say('console_zones', language, places=places)}"
         if answer.changes.names_zone:
             hint = say("console_zone", turn.incoming.language)
-            text = f"{text}\n\n{zones.zone_note(turn.incoming.called)} {hint}"
+            text = f"{text}\n\n{zones.zone_note(turn.incoming.caller)} {hint}"
         if turn.incoming.problem:
             text = f"{text}\n\n{turn.incoming.problem}"
         self._reply(text, answer, mode=turn.incoming.mode)

@@ -18,7 +18,7 @@ from langchain_core.tools import BaseTool
 from src.base.config import OFFLINE_MODEL, Settings
 from src.base.errors import AppError
 from src.base.metrics import Metrics
-from src.base.owners import Called, Owner
+from src.base.owners import Caller, Owner
 from src.base.providers import find_provider
 from src.base.zones import first_zone
 from src.history.conversation_repo import ConversationRepository, set_conversation_repo_factory
@@ -134,7 +134,7 @@ class Core:
         set_conversation_repo_factory(lambda: self.conversations)
         self.turns = TurnRepository(client)
         self.updates = update_repo.UpdateRepository(client)
-        self.put_aside = dead_jobs.JobDeathRepository(client)
+        self.dead_jobs = dead_jobs.JobDeathRepository(client)
         self.user_settings = UserSettingsRepository(client)
         self.exports = ExportService(client)
         self.live_settings = SettingsService(client, stored, settings)
@@ -167,15 +167,15 @@ class Core:
         )
         self.commands = self._build_commands()
 
-    def called(
+    def caller(
         self, owner: Owner, chosen: UserSettings | update_repo.WaitingUpdate, *heard: str | None,
         member: int | None = None,
-    ) -> Called:  # fmt: skip
+    ) -> Caller:  # fmt: skip
         """Build the caller; ``heard`` are fallback languages, used if the user chose none."""
         language = choose_language(chosen.language, *heard)
         zone = chosen.time_zone or first_zone(language, self.settings.timezone)
         has_zone, now = chosen.time_zone is not None, datetime.now(UTC)
-        return Called(owner, language, now, zone, member=member, has_zone=has_zone)
+        return Caller(owner, language, now, zone, member=member, has_zone=has_zone)
 
     async def close(self) -> None:
         """Close the connections that were opened since."""
@@ -218,7 +218,7 @@ class Core:
         if provider is None or not is_near or not provider.has_openai_client:
             return
         try:
-            await self.servers.settled()
+            await self.servers.wait_until_connected()
             useless = useless_tools(memory_on=True, has_reminders=False, has_files=False)
             own = (tool for tool in self._tools if tool.name not in useless)
             tools = [*own, *self.servers.tools()]

@@ -28,7 +28,7 @@ from src.base.owners import Owner
 from src.core import Core, open_core
 from src.memory.retriever import Query
 from src.memory.turn_context import TurnContext
-from src.memory.writer import Said
+from src.memory.writer import SourceText
 from src.operate.evaluation import (
     FIRST_TEMPORARY_ID,
     LocomoConversation,
@@ -123,7 +123,7 @@ async def remember(
         if turn.dia_id in told:
             number = int(uids[turn.dia_id].removeprefix("msg-"))
             outcome = await core.memory.memories.writer.remember(
-                owner, told[turn.dia_id], Said(number, turn.text, turn.said_at),
+                owner, told[turn.dia_id], SourceText(number, turn.text, turn.said_at),
                 origin="extraction",
             )  # fmt: skip
             kinds[outcome.kind] += 1

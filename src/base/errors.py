@@ -129,13 +129,13 @@ class ConversationGoneError(AppError):
     """The conversation was wiped (/new) during its turn."""
 
 
-class PutAsideError(AppError):
+class QuarantinedError(AppError):
     """Handling an update killed its process repeatedly: the update is quarantined."""
 
     text_key = "error_put_aside"
 
 
-class QuestionMovedError(ConversationGoneError, TransientError):
+class MessageMovedError(ConversationGoneError, TransientError):
     """The message was moved while it was being answered: the turn must be repeated.
 
     Its group became a supergroup, or the data of a user there was erased, whose messages the turn

@@ -47,7 +47,7 @@ class Owner(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Called:
+class Caller:
     """Command or pressed button, and its caller.
 
     Attributes:
@@ -76,7 +76,7 @@ class Called:
         """The caller in a group; None in a private chat, whose owner may see everything."""
         return self.member if self.owner.is_group else None
 
-    def asking(self, text: str) -> Self:
+    def with_argument(self, text: str) -> Self:
         """Return a copy with another argument."""
         return replace(self, argument=text)
 

@@ -51,7 +51,7 @@ def first_moment(written: datetime, time_zone: str | tzinfo) -> datetime:
     return _end_of_gap(as_utc - after, as_utc - before, zone)
 
 
-def beginning_of(day: str, time_zone: str) -> datetime | None:
+def parse_day_start(day: str, time_zone: str) -> datetime | None:
     """Return the moment at which a day (ISO 8601) begins; None for an invalid day."""
     try:
         return first_moment(datetime.combine(date.fromisoformat(day), time()), time_zone)

@@ -91,7 +91,7 @@ FILE_NAMES = "file_names"
 LANGUAGE = "language"
 
 
-class NewWords(TypedDict):
+class TypedWords(TypedDict):
     """Typed words of one message: its uid, the text, and True if the asker sent it."""
 
     uid: str
@@ -100,7 +100,7 @@ class NewWords(TypedDict):
 
 
 def user_message(
-    text: str, words: Sequence[NewWords], *, files: Sequence[str] = (), language: str = "en"
+    text: str, words: Sequence[TypedWords], *, files: Sequence[str] = (), language: str = "en"
 ) -> HumanMessage:
     """Return the message to answer, with the words it was rendered from.
 
@@ -131,10 +131,10 @@ def last_answer(history: Sequence[HistoryMessage]) -> str:
     return next((text_of(message) for message in answers), "")
 
 
-def own_words_of(messages: Sequence[BaseMessage]) -> list[NewWords]:
+def own_words_of(messages: Sequence[BaseMessage]) -> list[TypedWords]:
     """Return the words of a prompt's last user message; by default its whole text."""
     message = _last_user_message(messages)
-    default = NewWords(uid="", text=strip_time_label(str(message.text)), is_asked=True)
+    default = TypedWords(uid="", text=strip_time_label(str(message.text)), is_asked=True)
     return list(message.additional_kwargs.get(OWN_WORDS, [default]))
 
 
@@ -202,14 +202,14 @@ def record(entry: HistoryMessage, limit: int | None = None) -> dict[str, Any]:
     return {**uid, "role": entry["role"], **fields, "text": text_of(entry)[:limit]}
 
 
-def own_words(messages: Sequence[HistoryMessage]) -> list[NewWords]:
+def own_words(messages: Sequence[HistoryMessage]) -> list[TypedWords]:
     """Return the typed words of new messages that may be remembered.
 
     The last message always counts; an earlier one that is private stays out.
     """
     asker = messages[-1].get("sender_id") if messages else None
     return [
-        NewWords(
+        TypedWords(
             uid=f"msg-{entry['id']}", text=text_of(entry), is_asked=entry.get("sender_id") == asker
         )
         for entry in messages

@@ -12,14 +12,14 @@ from src.pg.client import Repository, storable
 MAX_TEXT = 20_000  # characters of a message; answers are bounded by answer_max_characters
 
 
-class Place(NamedTuple):
+class PageCursor(NamedTuple):
     """Cursor of a message in its conversation; cursors compare in reading order."""
 
     position: int
     id: int
 
 
-LAST = Place(2**31 - 1, 2**63 - 1)
+LAST = PageCursor(2**31 - 1, 2**63 - 1)
 
 # The messages of the owner and the bot in the owner's conversation.
 FROM_MESSAGES = """
@@ -66,7 +66,7 @@ class TimelineMessage:
         is_private: True if only the conversation remembers it.
     """
 
-    place: Place
+    place: PageCursor
     role: str
     text: str
     said_at: datetime
@@ -77,28 +77,30 @@ class TimelineRepository(Repository):
     """Pages of conversations; every method blocks (see ``PgClient.run``)."""
 
     def list_before(
-        self, owner: Owner, place: Place = LAST, *, limit: int
+        self, owner: Owner, place: PageCursor = LAST, *, limit: int
     ) -> list[TimelineMessage]:
         """List messages before a cursor, newest first."""
         return self._page(SELECT_BEFORE, owner, place, limit)
 
-    def list_from(self, owner: Owner, place: Place, *, limit: int) -> list[TimelineMessage]:
+    def list_from(self, owner: Owner, place: PageCursor, *, limit: int) -> list[TimelineMessage]:
         """List messages from a cursor on (inclusive), in reading order."""
         return self._page(SELECT_FROM, owner, place, limit)
 
-    def find_day(self, owner: Owner, since: datetime) -> Place | None:
+    def find_day(self, owner: Owner, since: datetime) -> PageCursor | None:
         """Return the cursor of the first message since a moment (aware), or None."""
-        return self._first(Place, SELECT_SINCE, owner, since=since)
+        return self._first(PageCursor, SELECT_SINCE, owner, since=since)
 
-    def find_message(self, owner: Owner, message_id: int) -> tuple[int, Place] | None:
+    def find_message(self, owner: Owner, message_id: int) -> tuple[int, PageCursor] | None:
         """Return a message's topic and its cursor there; None if deleted or another owner's."""
         return self._first(
-            lambda topic, *place: (topic, Place(*place)), SELECT_PLACE, owner, id=message_id
+            lambda topic, *place: (topic, PageCursor(*place)), SELECT_PLACE, owner, id=message_id
         )
 
-    def _page(self, sql: str, owner: Owner, place: Place, limit: int) -> list[TimelineMessage]:
+    def _page(
+        self, sql: str, owner: Owner, place: PageCursor, limit: int
+    ) -> list[TimelineMessage]:
         return self._all(
-            lambda at, id_, *row: TimelineMessage(Place(at, id_), *row), sql, owner,
+            lambda at, id_, *row: TimelineMessage(PageCursor(at, id_), *row), sql, owner,
             **place._asdict(), limit=limit, longest=MAX_TEXT,
         )  # fmt: skip
 

@@ -372,7 +372,7 @@ class TurnRepository(Repository):
         ids = _ids(answer.conversation_id, answer.message_id)
         if self._client.fetch_one(SELECT_MOVED, ids) is None:
             return errors.ConversationGoneError("the conversation was deleted")
-        return errors.QuestionMovedError("the message has another place by now")
+        return errors.MessageMovedError("the message has another place by now")
 
     def add_usage(self, conversation_id: UUID, usage: tuple[ModelUsage, ...]) -> None:
         """Record model calls that led to no answer."""

@@ -234,7 +234,7 @@ def at(value: Any, *path: str | int) -> Any:
     return value
 
 
-def sound(text: str) -> str:
+def sanitize(text: str) -> str:
     """Replace with U+FFFD all that databases, terminals or messengers cannot store.
 
     Two adjacent surrogates that form a character become that character.
@@ -312,7 +312,7 @@ class ModelReply:
         Text that consists of calls is not returned. If the provider sent calls too, those in the
         text are dropped as duplicates.
         """
-        start = self._held.feed(sound(self._pending_surrogate))
+        start = self._held.feed(sanitize(self._pending_surrogate))
         rest, calls = self._held.flush()
         self._pending_surrogate = ""
         if not self._calls:
@@ -348,7 +348,7 @@ class ModelReply:
         text = self._pending_surrogate + text
         surrogate = text[-1:] if "\ud800" <= text[-1:] <= "\udbff" else ""
         self._pending_surrogate = surrogate
-        released = self._held.feed(sound(text[: len(text) - len(surrogate)]))
+        released = self._held.feed(sanitize(text[: len(text) - len(surrogate)]))
         self._texts.append(released)
         return released
 
@@ -394,9 +394,9 @@ def read_arguments(text: str) -> dict[str, Any]:
         arguments = JSON.decode(text or "{}")
         if not isinstance(arguments, dict):
             raise TypeError
-        return {sound(name): _sanitize_value(value) for name, value in arguments.items()}
+        return {sanitize(name): _sanitize_value(value) for name, value in arguments.items()}
     except (ValueError, TypeError, RecursionError):
-        return {UNREADABLE: sound(text[:MAX_SHOWN])}
+        return {UNREADABLE: sanitize(text[:MAX_SHOWN])}
 
 
 def _sanitize_value(value: Any, depth: int = 1) -> Any:
@@ -406,11 +406,11 @@ def _sanitize_value(value: Any, depth: int = 1) -> Any:
         ValueError: It is nested too deeply, or a number is not finite.
     """
     if isinstance(value, str):
-        return sound(value)
+        return sanitize(value)
     if depth > MAX_DEPTH or (isinstance(value, float) and not math.isfinite(value)):
         raise ValueError("no value")
     if isinstance(value, dict):
-        return {sound(name): _sanitize_value(entry, depth + 1) for name, entry in value.items()}
+        return {sanitize(name): _sanitize_value(entry, depth + 1) for name, entry in value.items()}
     if isinstance(value, list):
         return [_sanitize_value(entry, depth + 1) for entry in value]
     return value

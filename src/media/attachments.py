@@ -70,7 +70,7 @@ class Attachment:
 
 
 @dataclass(frozen=True)
-class Enclosed:
+class EnclosedText:
     """Text read from an attachment, which the sender did not type.
 
     Attributes:
@@ -105,7 +105,7 @@ MAX_DOCUMENT = 20_000  # characters of a document stored with a message, some 6,
 
 
 @dataclass(frozen=True)
-class Heard:
+class MediaText:
     """Text content of an attachment.
 
     Attributes:
@@ -115,7 +115,7 @@ class Heard:
     """
 
     spoken: str = ""
-    enclosed: Enclosed | None = None
+    enclosed: EnclosedText | None = None
     problem: str = ""
 
 
@@ -154,7 +154,7 @@ class AttachmentService:
 
     async def read(
         self, attachment: Attachment, *, caption: str, language: Language, conversation_id: UUID
-    ) -> Heard:
+    ) -> MediaText:
         """Return the content of an attachment, or the problem with it.
 
         Args:
@@ -171,19 +171,21 @@ class AttachmentService:
             async with self._places:
                 data = await self._download(attachment.file_id, conversation_id)
                 if attachment.kind == "sound":
-                    return Heard(spoken=await self._transcribe(data, attachment))
+                    return MediaText(spoken=await self._transcribe(data, attachment))
                 if attachment.kind == "document" and picture_type(data) is None:
                     return await self._read_document(data, attachment, language)
                 text = await self._describe(data, caption, language, conversation_id)
         except errors.PostponedError:
-            return Heard(problem=say("attachment_limit", language))
+            return MediaText(problem=say("attachment_limit", language))
         except errors.TransientError:
             raise
         except errors.AppError as error:
             self._log_error(error, attachment.kind)
             key = _find_text_key(error, attachment.kind)
-            return Heard(problem=say(key, language))
-        return Heard(enclosed=Enclosed(say("picture_name", language), text, attachment.file_id))
+            return MediaText(problem=say(key, language))
+        return MediaText(
+            enclosed=EnclosedText(say("picture_name", language), text, attachment.file_id)
+        )
 
     async def look_again(
         self, owner: Owner, conversation_id: UUID, order: LookOrder, language: Language
@@ -269,12 +271,12 @@ class AttachmentService:
 
     async def _read_document(
         self, data: bytes, attachment: Attachment, language: Language
-    ) -> Heard:
+    ) -> MediaText:
         document = await self._reader.read(data, file_name=attachment.name)
         text = document.text[:MAX_DOCUMENT]
         is_cut = document.is_cut or len(document.text) > MAX_DOCUMENT
         problem = say("document_cut", language, count=len(text)) if is_cut else ""
-        return Heard(enclosed=Enclosed(attachment.name, text), problem=problem)
+        return MediaText(enclosed=EnclosedText(attachment.name, text), problem=problem)
 
 
 def _build_picture_prompt(

@@ -201,7 +201,7 @@ class ConsolidationRepository(Repository):
 
         return self._client.in_transaction(work)
 
-    def list_done(self, owner: Owner, *, limit: int = 50) -> list[Record]:
+    def list_merges(self, owner: Owner, *, limit: int = 50) -> list[Record]:
         """List the owner's merges, newest first."""
         return self._client.fetch_records(SELECT_MERGES, owner, limit=limit)
 

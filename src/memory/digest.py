@@ -124,7 +124,7 @@ class DigestService:
             raise failures[0]
         return is_bounded
 
-    async def remember_turn(self, conversation_id: UUID) -> None:
+    async def digest_turn(self, conversation_id: UUID) -> None:
         """Index and digest one conversation, without a job queue (the console).
 
         Raises:

@@ -67,7 +67,9 @@ WHERE conversation_id = %(conversation_id)s AND id = ANY(%(ids)s)
 class SummaryRepository(Repository):
     """Stores summaries; every method blocks (see ``PgClient.run``)."""
 
-    def list_shown(self, conversation_id: UUID, before: int, *, limit: int = 3) -> list[Summary]:
+    def list_for_prompt(
+        self, conversation_id: UUID, before: int, *, limit: int = 3
+    ) -> list[Summary]:
         """List the oldest and the newest summaries of messages before ``before``, in order.
 
         The oldest is kept because the others are merged into it in time: without it all but the

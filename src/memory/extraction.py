@@ -176,7 +176,9 @@ class ExtractionService:
                 await self._memories.writer.remember(
                     window.state.owner,
                     fact,
-                    writer.Said(source.id, source.text, zones.local_time(source.said_at, zone)),
+                    writer.SourceText(
+                        source.id, source.text, zones.local_time(source.said_at, zone)
+                    ),
                     origin="extraction",
                     contradicts=fact.replaced_ids() & set(known),
                 )

@@ -132,9 +132,9 @@ def choose_best(request: Request, meant: Sequence[Candidate]) -> Sequence[Candid
 def find_names(request: Request, candidates: Iterable[Candidate]) -> frozenset[str]:
     """Return names next to a person of the request: Руслан in "мой бывший Руслан"."""
     names: set[str] = set()
-    lemmas, called = request.lemmas, lexicon.words("match.called")
+    lemmas, caller = request.lemmas, lexicon.words("match.called")
     for entry in candidates:
-        words = [word for word in content_words(entry.text) if word.text not in called]
+        words = [word for word in content_words(entry.text) if word.text not in caller]
         for word, following in pairwise(words):
             between = entry.text[word.end : following.start]
             if word.lemmas & lemmas and following.is_name and NAMED.fullmatch(between):

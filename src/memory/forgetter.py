@@ -28,7 +28,7 @@ REPEATED = 0.5  # an answer with this share of a fact's words repeats it
 
 
 @dataclass(frozen=True)
-class Named:
+class ForgetMatch:
     """A fact or message that the request may mean: ``fact-12`` or ``msg-12``, and its text."""
 
     id: str
@@ -47,8 +47,8 @@ class Forgotten:
     """
 
     texts: tuple[str, ...] = ()
-    ask: tuple[Named, ...] = ()
-    nearest: tuple[Named, ...] = ()
+    ask: tuple[ForgetMatch, ...] = ()
+    nearest: tuple[ForgetMatch, ...] = ()
     number: int | None = None
 
 
@@ -113,8 +113,8 @@ class Forgetter:
         if request.words and (everything or not meant):
             self._sentences = self._find_sentences(request)
         listed = [fact for fact in meant if fact.is_current] or meant
-        sentences = [Named(f"msg-{id_}", " ".join(s)) for id_, s in self._sentences.items()]
-        matches = [*(Named(fact_uid(fact.id), fact.text) for fact in listed), *sentences]
+        sentences = [ForgetMatch(f"msg-{id_}", " ".join(s)) for id_, s in self._sentences.items()]
+        matches = [*(ForgetMatch(fact_uid(fact.id), fact.text) for fact in listed), *sentences]
         if not matches and (thing := requests.without_plain_reason(about)):
             return self.forget_about(thing, everything=everything)
         if not matches:
@@ -167,11 +167,11 @@ class Forgetter:
         same = [f for f in retired if (f.subject, f.relation) == (fact.subject, fact.relation)]
         return [fact, *(f for f in same if is_meant(request, f))]
 
-    def _find_nearest(self, request: Request) -> tuple[Named, ...]:
+    def _find_nearest(self, request: Request) -> tuple[ForgetMatch, ...]:
         current = [fact for fact in self._facts if fact.is_current]
         scored = [(forget_matching.count_shared(request, fact), fact) for fact in current]
         near = sorted(scored, key=lambda entry: (-entry[0], -entry[1].id))[:MAX_NEAREST]
-        return tuple(Named(fact_uid(fact.id), fact.text) for number, fact in near if number)
+        return tuple(ForgetMatch(fact_uid(fact.id), fact.text) for number, fact in near if number)
 
     def _carry_out(self, facts: Collection[int], sentences: Sequence[str] = ()) -> Forgotten:
         """Forget these facts, and the messages and sentences that were found.

@@ -203,7 +203,7 @@ WHERE t.message_id = %(request)s AND c.id = t.conversation_id AND c.owner_id = %
 )
 
 
-class Undone(NamedTuple):
+class UndoResult(NamedTuple):
     """Result of an undo.
 
     Attributes:
@@ -403,7 +403,7 @@ class ForgettingRepository(OwnerSteps):
             DELETE_QUESTIONS, request=message_id, ids=ids, message_id=message_id, memory_id=None,
         )  # fmt: skip
 
-    def undo(self, memory_id: int | None = None, asker: int | None = None) -> Undone | None:
+    def undo(self, memory_id: int | None = None, asker: int | None = None) -> UndoResult | None:
         """Undo the last change, or the storing of ``memory_id``; None if there is none.
 
         In a group only a change by the member ``asker``.
@@ -414,13 +414,13 @@ class ForgettingRepository(OwnerSteps):
         [(kind, number, text, _)] = rows
         if kind == "forgetting":
             return self.undo_forgetting(number, asker)
-        return Undone(text, self._withdraw(number, "undone"))
+        return UndoResult(text, self._withdraw(number, "undone"))
 
-    def list_told(self, message_id: int) -> list[tuple[int, str, bool]]:
+    def list_facts_of(self, message_id: int) -> list[tuple[int, str, bool]]:
         """List a message's current facts: id, quote, and whether there is another source."""
         return [(*row,) for row in self._rows(SELECT_FACTS_OF_MESSAGE, message_id=message_id)]
 
-    def untell(self, message_id: int, memory_id: int, *, has_others: bool) -> None:
+    def remove_source(self, message_id: int, memory_id: int, *, has_others: bool) -> None:
         """Remove a message as a source of a fact.
 
         A fact without other sources is retired, and the facts that it replaced are restored.
@@ -444,7 +444,7 @@ class ForgettingRepository(OwnerSteps):
         )  # fmt: skip
         return (int(rows[0][0]), list(rows[0][1])) if rows else None
 
-    def undo_forgetting(self, number: int, asker: int | None = None) -> Undone | None:
+    def undo_forgetting(self, number: int, asker: int | None = None) -> UndoResult | None:
         """Undo a forgetting; None when it is too late.
 
         Args:
@@ -469,7 +469,7 @@ class ForgettingRepository(OwnerSteps):
             self._run(UPDATE_QUOTE, source_id=source, quote=before)
         self._apply([TextChange(id_, after, before) for id_, before, after in undo["messages"]])
         self._run(DELETE_RESULTS)
-        return Undone(None, [str(text) for text in undo["texts"]])
+        return UndoResult(None, [str(text) for text in undo["texts"]])
 
     def _apply(self, changes: Sequence[TextChange]) -> None:
         ids = [change.message_id for change in changes]

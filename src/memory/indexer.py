@@ -97,7 +97,7 @@ class Indexer:
             if len(batch) < EMBED_BATCH:
                 return done
 
-    async def find_coming(self) -> EmbeddingSpace | None:
+    async def find_pending(self) -> EmbeddingSpace | None:
         """Return the space of the wanted model while another one serves, else None.
 
         None also for a while after that model has refused everything.
@@ -116,7 +116,7 @@ class Indexer:
         Raises:
             TransientError: The database or the endpoint is away.
         """
-        space = await self.find_coming()  # the job may be older than the refusal
+        space = await self.find_pending()  # the job may be older than the refusal
         if space is None:
             return False
 

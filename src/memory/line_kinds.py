@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 
 from src.reading import lexicon
 from src.reading.sentences import FOLD, TAG, asks_inside, is_question, may_ask
-from src.texts.morphology import parts_of_speech, says_i, tells_deed, words
+from src.texts.morphology import is_action_verb, is_first_person_verb, parts_of_speech, words
 
 Vector = NDArray[np.float32]
-Kind = Callable[[str], str]  # from a line to its kind
+Classifier = Callable[[str], str]  # from a line to its kind
 
 WEIGHTS = Path(__file__).with_name("line_weights.json")
 NOTE, QUESTION, REQUEST, AGREEMENT = "note", "question", "request", "agreement"
@@ -81,7 +81,7 @@ def kind_of(text: str, vector: Vector | None = None, weights: Weights | None = N
     """
     weights, text = weights or shipped_weights(), TAG.sub("", text[:MAX_LINE])
     bare = BARE_NAME.fullmatch(text.translate(FOLD))
-    if bare is not None and not any(map(tells_deed, words(bare["name"]))):
+    if bare is not None and not any(map(is_action_verb, words(bare["name"]))):
         return UNSURE
     if vector is None or vector.shape != weights.mean.shape:
         if len(words(text)) > SHORT_LENGTHS[-1]:
@@ -111,7 +111,7 @@ def _tells_of_oneself(text: str) -> bool:
     forms = [parts_of_speech(word) for word in found]
     orders = ("impr" in one and one.isdisjoint({"NOUN", "ADJF"}) for one in forms)
     requests = ("INFN" in one or {"NPRO", "2per"} <= one for one in forms)
-    return any(map(says_i, found)) and not any(orders) and not any(requests)
+    return any(map(is_first_person_verb, found)) and not any(orders) and not any(requests)
 
 
 def features(text: str, centred: Vector) -> Vector:

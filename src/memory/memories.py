@@ -9,8 +9,8 @@ from typing import TypeVar
 
 from src.base.errors import StorageError
 from src.base.owners import Owner
-from src.memory.forgetter import MAX_NEAREST, Forgetter, Forgotten, Named
-from src.memory.forgetting_repo import ForgettingRepository, Undone
+from src.memory.forgetter import MAX_NEAREST, ForgetMatch, Forgetter, Forgotten
+from src.memory.forgetting_repo import ForgettingRepository, UndoResult
 from src.memory.memory_repo import FactQuery, Memory, MemoryRepository
 from src.memory.retriever import Query, Retriever
 from src.memory.writer import MemoryWriter
@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 
 # Current facts, the pinned first, then the most important: more than a prompt has room for.
 KEY_FACTS = FactQuery("weight", is_valid=True, limit=60)
-NEAR = 0.72  # least similarity of a fact that is suggested when none fits
+SUGGEST_FROM = 0.72  # least similarity of a fact that is suggested when none fits
 
 
 def list_user_facts(facts: MemoryRepository, owner: Owner) -> list[Memory]:
@@ -116,10 +116,12 @@ class Memories:
             return found
         now = datetime.now(UTC)
         query = Query(
-            owner, about, now, MAX_NEAREST, NEAR, kinds=("memory",), speaker_id=speaker_id
+            owner, about, now, MAX_NEAREST, SUGGEST_FROM, kinds=("memory",), speaker_id=speaker_id
         )
         hits = [hit for hit in await self.retriever.search(query) if hit.kind == "memory"]
-        nearest = tuple(Named(fact_uid(hit.source_id), hit.text) for hit in hits[:MAX_NEAREST])
+        nearest = tuple(
+            ForgetMatch(fact_uid(hit.source_id), hit.text) for hit in hits[:MAX_NEAREST]
+        )
         return Forgotten(nearest=nearest)
 
     async def forget_once(self, owner: Owner, uid: str, *, asker: int | None) -> Forgotten:
@@ -151,7 +153,7 @@ class Memories:
 
     async def undo(
         self, owner: Owner, memory_id: int | None = None, *, asker: int | None = None
-    ) -> Undone | None:
+    ) -> UndoResult | None:
         """Undo the last replacement or forgetting, or the storing of ``memory_id``.
 
         In a group only what ``asker`` told, or asked to forget.
@@ -162,13 +164,15 @@ class Memories:
 
     async def undo_forgetting(
         self, owner: Owner, number: int, *, asker: int | None = None
-    ) -> Undone | None:
+    ) -> UndoResult | None:
         """Undo a certain forgetting, unless it is too late or another member asked for it."""
         return await self._undo_and_index(
             lambda t: ForgettingRepository(t, owner).undo_forgetting(number, asker)
         )
 
-    async def _undo_and_index(self, work: Callable[[Transaction], Undone | None]) -> Undone | None:
+    async def _undo_and_index(
+        self, work: Callable[[Transaction], UndoResult | None]
+    ) -> UndoResult | None:
         """Undo, and queue the indexing of restored messages, even if no turn follows."""
         undone = await self._in_transaction(work)
         if undone is not None:

@@ -142,7 +142,7 @@ EXPIRE_DAYS = 7  # the lifetime of a question, and of the texts in its checkpoin
 
 
 @dataclass(frozen=True)
-class Question:
+class ConflictQuestion:
     """An answer of the bot that asks which of two facts is right.
 
     Attributes:
@@ -248,14 +248,14 @@ class QuestionRepository(Repository):
 
         self._client.in_transaction(work)
 
-    def find(self, owner: Owner, answer_id: int) -> Question | None:
+    def find(self, owner: Owner, answer_id: int) -> ConflictQuestion | None:
         """Return the question of an answer; None if the answer is gone, or asks nothing."""
         return self._first(
-            lambda *row: Question(*[*row[:-1], turn_repo.Changes.from_row(row[-1])]),
+            lambda *row: ConflictQuestion(*[*row[:-1], turn_repo.Changes.from_row(row[-1])]),
             SELECT_QUESTION, owner, answer_id=answer_id, days=EXPIRE_DAYS,
         )  # fmt: skip
 
-    def list_told(self, owner: Owner, thread: str) -> list[conversation_repo.HistoryMessage]:
+    def list_denying(self, owner: Owner, thread: str) -> list[conversation_repo.HistoryMessage]:
         """List the messages that deny known facts, oldest first."""
         rows = self._client.fetch_records(SELECT_DENYING, owner, thread=thread)
         return cast("list[conversation_repo.HistoryMessage]", rows)

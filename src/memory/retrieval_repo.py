@@ -125,7 +125,7 @@ class Hit:
         return self.is_own and (speaker_id is None or self.author_id in (None, speaker_id))
 
 
-def hit_of(fact: Memory) -> Hit:
+def fact_as_hit(fact: Memory) -> Hit:
     """Return a fact as a hit, for listings and prompts."""
     return Hit(
         "memory", fact.id, fact.message_id, fact.uid, "user", fact.said_at, fact.text,
@@ -432,7 +432,7 @@ class RetrievalRepository(Repository):
         }  # fmt: skip
         return self._all(Hit, SEARCH, params)
 
-    def is_anything_beyond(self, owner: Owner, conversation_id: UUID) -> bool:
+    def has_documents_outside(self, owner: Owner, conversation_id: UUID) -> bool:
         """Return True if the owner has documents that this whole conversation does not show."""
         return self._first(bool, SELECT_BEYOND, owner, conversation_id=conversation_id) or False
 
@@ -460,7 +460,7 @@ class RetrievalRepository(Repository):
         """
         subjects, relations = OVERVIEWS[about]
         return self._all(
-            lambda *row: hit_of(Memory(*row)), SELECT_FACTS, owner,
+            lambda *row: fact_as_hit(Memory(*row)), SELECT_FACTS, owner,
             since=period[0], until=period[1], limit=limit, speaker_id=speaker_id,
             types=list(types) if types is not None else None,
             subjects=subjects, relations=relations,
@@ -477,7 +477,7 @@ class RetrievalRepository(Repository):
         rows = self._client.fetch_all(SELECT_SUCCESSORS, params)
         successors: dict[tuple[str, int], Hit] = {}
         for retired, message_ids, *row in rows:
-            fact = hit_of(Memory(*row))
+            fact = fact_as_hit(Memory(*row))
             successors["memory", int(retired)] = fact
             successors |= {("message", int(id_)): fact for id_ in message_ids if id_ is not None}
         return successors

@@ -328,7 +328,9 @@ def _matches_filters(document: Hit, query: Query) -> bool:
 def _drop_private(candidates: Sequence[Hit], text: str) -> list[Hit]:
     """Drop private facts, unless ``text`` names them, and always the messages that told them."""
     private = {
-        hit.uid: gate.asks_for(text, hit.text) for hit in candidates if hit.memory_type == PRIVATE
+        hit.uid: gate.names_private(text, hit.text)
+        for hit in candidates
+        if hit.memory_type == PRIVATE
     }
     return [
         hit

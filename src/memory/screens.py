@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from src.base.owners import Called
+from src.base.owners import Caller
 from src.memory.memories import Memories
 from src.memory.memory_repo import FactQuery, Memory, message_number
 from src.pg.client import PgClient
@@ -33,7 +33,7 @@ class MemoryScreens:
     _client: PgClient
     _app_url: str | None
 
-    async def page(self, called: Called, number: int = 1, kind: int = ALL_KINDS) -> Reply:
+    async def page(self, caller: Caller, number: int = 1, kind: int = ALL_KINDS) -> Reply:
         """Return a page of facts, of all kinds or of one.
 
         Args:
@@ -41,8 +41,8 @@ class MemoryScreens:
             number: Page number from 1; beyond the last page, the last one.
             kind: ALL_KINDS, or the number of one of KINDS.
         """
-        counts = await self._client.run(self._memories.facts.count_kinds, called.owner)
-        language = called.language
+        counts = await self._client.run(self._memories.facts.count_kinds, caller.owner)
+        language = caller.language
         if not counts:
             return Reply(say("memory_empty", language), is_screen=True)
         chosen = KINDS[kind - 1] if 0 < kind <= len(KINDS) and KINDS[kind - 1] in counts else None
@@ -51,9 +51,9 @@ class MemoryScreens:
         number = max(1, min(number, last))
         offset = (number - 1) * PAGE_SIZE
         query = FactQuery("kind", kind=chosen, limit=PAGE_SIZE, offset=offset)
-        facts = await self._client.run(self._memories.facts.list_facts, called.owner, query)
+        facts = await self._client.run(self._memories.facts.list_facts, caller.owner, query)
         lines = [say("memory_title", language, count=sum(counts.values()))]
-        lines += _list_lines(facts, offset, called)
+        lines += _list_lines(facts, offset, caller)
         kind = KINDS.index(chosen) + 1 if chosen else ALL_KINDS
         numbered = enumerate(facts, start=offset + 1)
         buttons = [Button(str(n), Action("fact", (fact.id, number, kind))) for n, fact in numbered]
@@ -62,17 +62,17 @@ class MemoryScreens:
         rows += _kind_rows(counts, chosen, language)
         return Reply("\n".join(lines), rows, say("memory_hint", language), is_screen=True)
 
-    async def open_app(self, called: Called) -> Reply:
+    async def open_app(self, caller: Caller) -> Reply:
         """Return the button of ``/app``; Telegram opens web apps in private chats only."""
-        language = called.language
-        if called.owner.is_group:
+        language = caller.language
+        if caller.owner.is_group:
             return Reply(say("app_in_private", language))
         if self._app_url is None:
             return Reply(say("app_disabled", language))
         button = Button(say("app_button", language), Action("app"), self._app_url)
         return Reply(say("app_open", language), ((button,),))
 
-    async def card(self, called: Called, memory_id: int, *back: int) -> Reply:
+    async def card(self, caller: Caller, memory_id: int, *back: int) -> Reply:
         """Return the card of a fact: kind, source, past, and action buttons.
 
         Args:
@@ -80,57 +80,57 @@ class MemoryScreens:
             memory_id: The fact.
             back: The page to go back to, and its kind.
         """
-        fact = await self._client.run(self._memories.facts.find_fact, called.owner, memory_id)
+        fact = await self._client.run(self._memories.facts.find_fact, caller.owner, memory_id)
         if fact is None:
-            return _gone_reply(called, back)
-        text = "\n".join(_card_lines(fact, called))
-        return Reply(text, _action_rows(fact, called, back), is_screen=True)
+            return _gone_reply(caller, back)
+        text = "\n".join(_card_lines(fact, caller))
+        return Reply(text, _action_rows(fact, caller, back), is_screen=True)
 
-    async def pin(self, called: Called, memory_id: int, *back: int, pinned: bool = True) -> Reply:
+    async def pin(self, caller: Caller, memory_id: int, *back: int, pinned: bool = True) -> Reply:
         """Pin or unpin a fact."""
-        pin, asker = self._memories.facts.set_pinned, called.asker
-        if not await self._client.run(pin, called.owner, memory_id, pinned=pinned, asker=asker):
-            return await self._refusal_note(called, memory_id)
-        popup = say("tap_pinned" if pinned else "tap_unpinned", called.language)
-        return replace(await self.card(called, memory_id, *back), popup=popup)
+        pin, asker = self._memories.facts.set_pinned, caller.asker
+        if not await self._client.run(pin, caller.owner, memory_id, pinned=pinned, asker=asker):
+            return await self._refusal_note(caller, memory_id)
+        popup = say("tap_pinned" if pinned else "tap_unpinned", caller.language)
+        return replace(await self.card(caller, memory_id, *back), popup=popup)
 
-    async def forget(self, called: Called, memory_id: int, *back: int) -> Reply:
+    async def forget(self, caller: Caller, memory_id: int, *back: int) -> Reply:
         """Forget a fact and its sources; undoable for ten minutes."""
         forgotten = await self._memories.forget_once(
-            called.owner, fact_uid(memory_id), asker=called.asker
+            caller.owner, fact_uid(memory_id), asker=caller.asker
         )
         if not forgotten.texts:
-            return await self._refusal_note(called, memory_id)
-        text = say("forgot", called.language, text=shortened("; ".join(forgotten.texts), MAX_TEXT))
-        rows: Rows = ((_back_button(called.language, back),),)
+            return await self._refusal_note(caller, memory_id)
+        text = say("forgot", caller.language, text=shortened("; ".join(forgotten.texts), MAX_TEXT))
+        rows: Rows = ((_back_button(caller.language, back),),)
         if forgotten.number is not None:
-            label = say("undo_forgot_button", called.language)
+            label = say("undo_forgot_button", caller.language)
             rows = ((Button(label, Action("recall", (forgotten.number,))),), *rows)
         return Reply(text, rows, is_screen=True)
 
-    async def correct(self, called: Called, memory_id: int, *back: int) -> Reply:
+    async def correct(self, caller: Caller, memory_id: int, *back: int) -> Reply:
         """Ask for the correction of a fact; the user's answer is the correction."""
-        fact = await self._find_living(called, memory_id)
+        fact = await self._find_living(caller, memory_id)
         if fact is None:
-            return _gone_reply(called, back)
-        if called.asker is not None and fact.speaker_id not in (None, called.asker):
-            return Reply.note(say("memory_not_yours", called.language))
-        text = correction_prompt(fact, called.language)
+            return _gone_reply(caller, back)
+        if caller.asker is not None and fact.speaker_id not in (None, caller.asker):
+            return Reply.note(say("memory_not_yours", caller.language))
+        text = correction_prompt(fact, caller.language)
         return Reply(text, corrects=memory_id)
 
-    async def _find_living(self, called: Called, memory_id: int) -> Memory | None:
-        fact = await self._client.run(self._memories.facts.find_fact, called.owner, memory_id)
+    async def _find_living(self, caller: Caller, memory_id: int) -> Memory | None:
+        fact = await self._client.run(self._memories.facts.find_fact, caller.owner, memory_id)
         return fact if fact is not None and fact.retired_at is None else None
 
-    async def _refusal_note(self, called: Called, memory_id: int) -> Reply:
+    async def _refusal_note(self, caller: Caller, memory_id: int) -> Reply:
         """Note that the fact is gone, or another member's; the screen stays."""
-        is_gone = await self._find_living(called, memory_id) is None
-        return Reply.note(say("memory_gone" if is_gone else "memory_not_yours", called.language))
+        is_gone = await self._find_living(caller, memory_id) is None
+        return Reply.note(say("memory_gone" if is_gone else "memory_not_yours", caller.language))
 
 
-def _gone_reply(called: Called, back: Sequence[int]) -> Reply:
-    text = say("memory_gone", called.language)
-    return Reply(text, ((_back_button(called.language, back),),), is_screen=True)
+def _gone_reply(caller: Caller, back: Sequence[int]) -> Reply:
+    text = say("memory_gone", caller.language)
+    return Reply(text, ((_back_button(caller.language, back),),), is_screen=True)
 
 
 def correction_prompt(fact: Memory, language: Language) -> str:
@@ -151,34 +151,34 @@ def kind_title(kind: str, language: Language) -> str:
     return say(f"kind_{kind}", language)
 
 
-def _list_lines(facts: Sequence[Memory], offset: int, called: Called) -> list[str]:
+def _list_lines(facts: Sequence[Memory], offset: int, caller: Caller) -> list[str]:
     lines: list[str] = []
     kind = None
     for number, fact in enumerate(facts, start=offset + 1):
         if fact.memory_type != kind:
             kind = fact.memory_type
-            lines += ["", kind_title(kind, called.language)]
+            lines += ["", kind_title(kind, caller.language)]
         pin = f"{PIN} " if fact.pinned else ""
         lines.append(
-            f"{number}. {pin}{shortened(fact.text, MAX_LINE)} · {called.day(fact.said_at)}"
+            f"{number}. {pin}{shortened(fact.text, MAX_LINE)} · {caller.day(fact.said_at)}"
         )
         if fact.past:
             past = shortened("; ".join(replaced.text for replaced in fact.past), MAX_LINE)
-            lines.append(f"    {say('memory_before', called.language, text=past)}")
+            lines.append(f"    {say('memory_before', caller.language, text=past)}")
     return lines
 
 
-def _card_lines(fact: Memory, called: Called) -> list[str]:
-    language = called.language
+def _card_lines(fact: Memory, caller: Caller) -> list[str]:
+    language = caller.language
     pin = f"{PIN} " if fact.pinned else ""
     lines = [f"{pin}{shortened(fact.text, MAX_TEXT)}", "", kind_title(fact.memory_type, language)]
     if fact.speaker:
         lines.append(say("memory_speaker", language, name=shortened(fact.speaker, MAX_LINE)))
     quote = shortened(fact.quote or fact.text, MAX_TEXT)
-    lines.append(say("memory_said", language, day=called.day(fact.said_at), quote=quote))
+    lines.append(say("memory_said", language, day=caller.day(fact.said_at), quote=quote))
     for replaced in fact.past[:MAX_PAST]:
         text = shortened(replaced.text, MAX_LINE)
-        until = f" ({called.day(replaced.until)})" if replaced.until else ""
+        until = f" ({caller.day(replaced.until)})" if replaced.until else ""
         lines.append(say("memory_before", language, text=f"{text}{until}"))
     if fact.retired_at is not None:
         now = shortened(fact.replaced_by or "—", MAX_LINE)
@@ -186,8 +186,8 @@ def _card_lines(fact: Memory, called: Called) -> list[str]:
     return lines
 
 
-def _action_rows(fact: Memory, called: Called, back: Sequence[int]) -> Rows:
-    language = called.language
+def _action_rows(fact: Memory, caller: Caller, back: Sequence[int]) -> Rows:
+    language = caller.language
     rows: list[tuple[Button, ...]] = []
     arguments = (fact.id, *back)
     if fact.retired_at is None:

@@ -17,7 +17,7 @@ from src.memory.batch_extraction import BatchExtractionService
 from src.memory.consolidation import ConsolidationService
 from src.memory.digest import DigestService
 from src.queue.job_repo import DIGEST_QUEUE, INDEX_MESSAGES, MEMORY_QUEUE
-from src.queue.workers import BackOff, every, pause
+from src.queue.workers import BackOff, retry_delay, schedule
 
 logger = logging.getLogger(__name__)
 
@@ -53,7 +53,7 @@ class MemoryTasks:
             ("delete_unused_vectors", "43 * * * *", MEMORY_QUEUE, self.delete_unused_vectors),
             ("begin_consolidation", "11 3 * * *", MEMORY_QUEUE, partial(_defer, app, CONSOLIDATE)),
         ):
-            every(cron, app, queue, name, periodic)
+            schedule(cron, app, queue, name, periodic)
 
     async def index_messages(self, context: JobContext) -> None:
         """Index new messages of all conversations; turns queue it, and it serves several."""
@@ -65,7 +65,7 @@ class MemoryTasks:
         done = await self._memory.indexer.embed_pending()
         if done:
             logger.info("embedded", extra={"documents": done})
-        if await self._memory.indexer.find_coming():
+        if await self._memory.indexer.find_pending():
             await _defer(context.app, REEMBED)
 
     async def reembed(self, context: JobContext) -> None:
@@ -89,7 +89,7 @@ class MemoryTasks:
     async def remember_missed(self, app: App) -> None:
         """Every minute: re-queue messages whose index job is gone, and silent conversations."""
         await _defer(app, INDEX_MESSAGES)
-        if await self._memory.indexer.find_coming():
+        if await self._memory.indexer.find_pending():
             await _defer(app, REEMBED)
         for conversation_id in await self._memory.list_silent():
             await _defer(app, DIGEST_CONVERSATION, conversation_id)
@@ -129,7 +129,7 @@ async def _run(
     except asyncio.CancelledError:
         await _defer(context.app, task, attempts=attempts, **arguments)
     except TransientError as error:
-        seconds = pause(error, attempts)
+        seconds = retry_delay(error, attempts)
         log = {"task": task, "attempt": attempts, "seconds": round(seconds, 1), **arguments}
         if isinstance(error, PostponedError):
             logger.info("postponed: %s", error, extra=log)

@@ -18,7 +18,7 @@ from src.memory.citations import memory_record, words_and_dates
 from src.memory.memories import Memories
 from src.memory.retriever import Query
 from src.memory.turn_context import NOTHING, Finding, TurnContext
-from src.memory.writer import Outcome, Said
+from src.memory.writer import Outcome, SourceText
 from src.reading import facts, lexicon
 from src.texts import Language, say
 
@@ -34,7 +34,7 @@ ToolResult = tuple[dict[str, Any], Finding]
 async def save_user_fact(memories: Memories, runtime: Runtime, fact: facts.Fact) -> ToolResult:
     """Store a fact and return the outcome."""
     context: TurnContext = runtime.context
-    said = find_said(runtime.state.get("history", ()), fact, context)
+    said = find_source_message(runtime.state.get("history", ()), fact, context)
     outcome = turn_context.refusal(context, fact, said) or await memories.writer.remember(
         context.owner,
         fact,
@@ -47,7 +47,7 @@ async def save_user_fact(memories: Memories, runtime: Runtime, fact: facts.Fact)
     result = {
         "saved": is_saved,
         "id": None if number is None else facts.fact_uid(number),
-        **told_of(outcome),
+        **outcome_record(outcome),
         **({} if is_saved else {"note": TELL_WHY}),
     }
     ids = frozenset() if number is None else frozenset({number})
@@ -57,7 +57,7 @@ async def save_user_fact(memories: Memories, runtime: Runtime, fact: facts.Fact)
     return result, finding
 
 
-def told_of(outcome: Outcome) -> dict[str, Any]:
+def outcome_record(outcome: Outcome) -> dict[str, Any]:
     """Return the outcome of a fact as a record for the model."""
     return {
         "outcome": outcome.kind,
@@ -82,7 +82,9 @@ def describe_saved(result: Mapping[str, Any], language: Language) -> str:
     return say(f"refused_{reason}" if reason in REFUSALS else "refused_other", language)
 
 
-def find_said(history: Sequence[HistoryMessage], fact: facts.Fact, context: TurnContext) -> Said:
+def find_source_message(
+    history: Sequence[HistoryMessage], fact: facts.Fact, context: TurnContext
+) -> SourceText:
     """Return the message that tells a fact: the one that it names, or the newest with its quote.
 
     Only messages that their senders typed count, in a group first those of the asker. If none has
@@ -96,11 +98,11 @@ def find_said(history: Sequence[HistoryMessage], fact: facts.Fact, context: Turn
     answered = [m for m in history if m["id"] == context.message_id]
     entry = next(iter([*named, *holders, *answered]), None)
     if entry is None:
-        return Said(context.message_id, context.text, context.now)
+        return SourceText(context.message_id, context.text, context.now)
     moment = read_time_label(entry["content"], context.time_zone)
     if moment is None or entry["id"] == context.message_id:
         moment = context.moment  # the label has minutes only
-    return Said(entry["id"], text_of(entry), local_time(moment, context.time_zone))
+    return SourceText(entry["id"], text_of(entry), local_time(moment, context.time_zone))
 
 
 MAX_LIMIT = 20
@@ -145,7 +147,7 @@ async def search_memory(memories: Memories, runtime: Runtime, order: SearchOrder
         speaker_id=context.speaker_id,
     )
     hits = await turn_context.recall(memories, context, query)
-    numbers, _ = turn_context.numbered(runtime.state.get("sources") or (), hits)
+    numbers, _ = turn_context.number_hits(runtime.state.get("sources") or (), hits)
     records = [
         {
             **memory_record(number, hit, context.time_zone),
@@ -165,7 +167,7 @@ async def search_memory(memories: Memories, runtime: Runtime, order: SearchOrder
     return result, finding
 
 
-def renumbered(result: ToolMessage, numbers: Sequence[int]) -> ToolMessage:
+def renumber_records(result: ToolMessage, numbers: Sequence[int]) -> ToolMessage:
     """Return a result with new numbers; those of a second search of one reply are known late."""
     found = json.loads(str(result.text))
     records = zip(found["memories"], numbers, strict=True)

@@ -17,7 +17,7 @@ from src.memory.memories import Memories
 from src.memory.memory_repo import Memory
 from src.memory.retrieval_repo import Hit
 from src.memory.retriever import Query
-from src.memory.writer import Outcome, Said
+from src.memory.writer import Outcome, SourceText
 from src.pg.user_settings_repo import AnswerLength, Mode
 from src.reading.facts import Fact
 from src.reading.requests import asks_to_keep_private
@@ -47,7 +47,7 @@ class Finding:
 NOTHING = Finding()
 
 
-def finding_of(result: object) -> Finding:
+def get_finding(result: object) -> Finding:
     """Return the finding that came with a tool's result; an empty one for tools of others."""
     artifact = result.artifact if isinstance(result, ToolMessage) else None
     return artifact if isinstance(artifact, Finding) else NOTHING
@@ -62,7 +62,7 @@ def changes_of(outcomes: Iterable[Outcome]) -> Changes:
     )
 
 
-def numbered(sources: Collection[Hit], hits: Iterable[Hit]) -> tuple[list[int], list[Hit]]:
+def number_hits(sources: Collection[Hit], hits: Iterable[Hit]) -> tuple[list[int], list[Hit]]:
     """Number hits for citation; a hit that has a number keeps it.
 
     Args:
@@ -200,7 +200,7 @@ async def key_facts(
     return await memories.get_user_facts(context.owner) if context.memory_on else []
 
 
-def refusal(context: TurnContext, fact: Fact, said: Said) -> Outcome | None:
+def refusal(context: TurnContext, fact: Fact, said: SourceText) -> Outcome | None:
     """Return the outcome for a fact while the memory is off; None while it is on."""
     if context.memory_on:
         return None

@@ -34,7 +34,7 @@ IMPORTANT = 8  # importance of name, family, health (see ``prompts/extraction.py
 
 
 @dataclass(frozen=True)
-class Said:
+class SourceText:
     """A user's message from which facts are extracted.
 
     Attributes:
@@ -117,7 +117,7 @@ class MemoryWriter:
         self,
         owner: Owner,
         fact: Fact,
-        said: Said,
+        said: SourceText,
         *,
         origin: Origin,
         contradicts: Collection[int] = (),
@@ -152,7 +152,7 @@ class MemoryWriter:
         owner: Owner,
         text: str,
         private_text: str,
-        said: Said,
+        said: SourceText,
         *,
         contradicts: Collection[int] = (),
     ) -> Outcome:
@@ -188,7 +188,7 @@ class MemoryWriter:
         return await self._client.run(self._client.in_transaction, work)
 
     async def find_important_rivals(
-        self, owner: Owner, fact: Fact, said: Said, *, contradicts: Collection[int] = ()
+        self, owner: Owner, fact: Fact, said: SourceText, *, contradicts: Collection[int] = ()
     ) -> list[Memory]:
         """Return the important facts that ``remember`` would retire now; nothing is stored.
 
@@ -274,7 +274,7 @@ class MemoryWriter:
         )
 
     async def _build_row(
-        self, fact: Fact, said: Said, origin: Origin, contradicts: Collection[int]
+        self, fact: Fact, said: SourceText, origin: Origin, contradicts: Collection[int]
     ) -> NewMemory:
         vector, model_id = await self._space.embed_within(
             EMBED_DEADLINE, fact.text, is_query=False, otherwise=WITHOUT_VECTOR
@@ -284,7 +284,7 @@ class MemoryWriter:
         return replace(memory, vector=vector, model_id=model_id, contradicts=[*contradicts])
 
     async def _refuse(
-        self, owner: Owner, fact: Fact, said: Said, origin: Origin, reason: str
+        self, owner: Owner, fact: Fact, said: SourceText, origin: Origin, reason: str
     ) -> Outcome:
         text = None if reason == "secret" else fact.text[:400]
         add = partial(self._memories.add_rejected, reason=reason, text=text, origin=origin)
@@ -293,17 +293,17 @@ class MemoryWriter:
         return Outcome("refused", fact.text, f"msg-{said.message_id}", reason=reason)
 
 
-def _resolve(fact: Fact, said: Said) -> tuple[Fact, str | None]:
+def _resolve(fact: Fact, said: SourceText) -> tuple[Fact, str | None]:
     """Return the fact with its dates resolved, and the gate's reason to refuse it, if any."""
     text = resolve_dates(fact.text, said.said_at)
     if text is None:
         return fact, "unclear_date"
     numbers = frozenset(re.findall(r"\d+", text)) - frozenset(re.findall(r"\d+", fact.text))
     resolved = fact.model_copy(update={"text": text})
-    return resolved, gate.refuse(resolved, said.text, allowed_numbers=numbers)
+    return resolved, gate.refusal_reason(resolved, said.text, allowed_numbers=numbers)
 
 
-def _new_memory(fact: Fact, said: Said, origin: Origin) -> NewMemory:
+def _new_memory(fact: Fact, said: SourceText, origin: Origin) -> NewMemory:
     subject = facts.canonical_subject(fact.subject)
     relation = facts.canonical_relation(fact.relation)
     period = when_valid(fact.text, said.said_at) if fact.memory_type == "event" else None

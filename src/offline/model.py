@@ -22,7 +22,7 @@ from pydantic import Field
 
 from src.history import new_messages as history
 from src.llm.quoting import RECORDS
-from src.memory.line_kinds import NOTE, QUESTION, REQUEST, UNSURE, Kind, Vector, kind_of
+from src.memory.line_kinds import NOTE, QUESTION, REQUEST, UNSURE, Classifier, Vector, kind_of
 from src.memory.tools import describe_forgotten, describe_saved
 from src.offline import replies, tasks
 from src.reading import lexicon, requests
@@ -116,7 +116,11 @@ def lines_to_classify(messages: Prompt) -> list[str]:
 
 
 def answer(
-    messages: Prompt, tool_names: Names = (), *, form: str | None = None, kind: Kind = kind_of
+    messages: Prompt,
+    tool_names: Names = (),
+    *,
+    form: str | None = None,
+    kind: Classifier = kind_of,
 ) -> AIMessage:
     """Return the reply to a prompt: tool calls, a filled form, or text.
 
@@ -132,7 +136,7 @@ def answer(
     if records is not None:
         return AIMessage(tasks.summary_of(records))
     turn = OfflineTurn(messages, tool_names, kind)
-    if not turn.cancels_note() and reminders.asks_in_vain(turn.text, tool_names):
+    if not turn.cancels_note() and reminders.asks_about_no_reminders(turn.text, tool_names):
         return AIMessage(say("reminders_empty", turn.language))
     results = _results(messages)
     calls = [call for call in turn.calls() if call[0] in tool_names][len(results) :]
@@ -149,7 +153,7 @@ class OfflineTurn:
         language: Language of the reply.
     """
 
-    def __init__(self, messages: Prompt, tool_names: Names, kind: Kind) -> None:
+    def __init__(self, messages: Prompt, tool_names: Names, kind: Classifier) -> None:
         """Read the end of a prompt; ``kind`` classifies a line."""
         self._messages, self._tool_names, self._kind_of = messages, tool_names, kind
         self._words = history.own_words_of(messages)  # including other members of a group
@@ -274,7 +278,7 @@ class OfflineTurn:
         if requests.ALL_OF_THEM.fullmatch(self.text):
             orders = [requests.forget_request(_text_of(one)) for one in self._past]
             return next((replace(one, everything=True) for one in reversed(orders) if one), None)
-        return requests.ForgetRequest(requests.picked(self.text, OPTION.findall(last_reply)))
+        return requests.ForgetRequest(requests.pick_option(self.text, OPTION.findall(last_reply)))
 
     def _search_calls(self) -> list[Call]:
         """Return the search for the question, and one for the newest messages if needed.
@@ -352,7 +356,7 @@ def _text_of(message: BaseMessage) -> str:
     return history.strip_time_label(str(message.text))
 
 
-def _question_text(messages: Sequence[history.NewWords]) -> str:
+def _question_text(messages: Sequence[history.TypedWords]) -> str:
     return "\n".join(words["text"].strip() for words in messages if words["is_asked"])
 
 

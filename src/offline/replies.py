@@ -8,7 +8,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
-from src.memory.line_kinds import NOTE, QUESTION, UNSURE, Kind, kind_of
+from src.memory.line_kinds import NOTE, QUESTION, UNSURE, Classifier, kind_of
 from src.reading import lexicon
 from src.reading import words as reading_words
 from src.reading.relations import asked_relations, relation_term
@@ -17,11 +17,19 @@ from src.reading.sentences import FOLD, MAX_ASKED, best_passage, is_question, se
 from src.reading.words import Lemmas, content, kin_of, people_in, shared
 from src.reminders.rules import asks_for_reminder
 from src.texts import Language, say
-from src.texts.morphology import WORD, lemmas, parts_of_speech, says_i, stem_english, terms, words
+from src.texts.morphology import (
+    WORD,
+    is_first_person_verb,
+    lemmas,
+    parts_of_speech,
+    stem_english,
+    terms,
+    words,
+)
 from src.texts.plain_text import CUT
 
 QUOTED = 3  # quotes of one answer
-LISTED = 12  # lines of an overview
+OVERVIEW_LINES = 12  # lines of an overview
 FILE_QUOTE = 240  # characters of a quote from a file
 # Minimum closeness of a quote: its similarity in meaning, plus WORDS if it has all words of the
 # question. ``python -m benchmarks.irrelevance`` counts the irrelevant quotes.
@@ -93,7 +101,7 @@ def statement_in(text: str) -> str:
     return " ".join(parts).strip()
 
 
-def quote_found(found: Found, question: str, language: Language, kind: Kind) -> str | None:
+def quote_found(found: Found, question: str, language: Language, kind: Classifier) -> str | None:
     """Return quotes about a question, newest first, or None if nothing is close enough.
 
     Retired facts come last and are marked.
@@ -224,7 +232,7 @@ def _overview_records(records: Found, kind: str) -> list[Record]:
     listed = [r for r in listed if _is_fact(r) or r["uid"] not in facts]
     if kind == "family":
         listed = [r for r in listed if any(map(kin_of, words(r["text"])))]
-    return sorted(listed, key=_sort_key, reverse=True)[:LISTED]
+    return sorted(listed, key=_sort_key, reverse=True)[:OVERVIEW_LINES]
 
 
 def _is_fact(record: Record) -> bool:
@@ -275,7 +283,7 @@ def _is_own(text: str) -> bool:
     """Return True if a text says "I" or "my", except in "my brother" and the like."""
     spoken = [*words(text.translate(FOLD).lower()), ""]
     me, owners = lexicon.words("lines.me"), lexicon.words("people.owners")
-    if any(map(says_i, spoken)):
+    if any(map(is_first_person_verb, spoken)):
         return True  # "где работаю"
     return any(w in me and not (w in owners and kin_of(after)) for w, after in pairwise(spoken))
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from src.memory.line_kinds import NOTE, Kind
+from src.memory.line_kinds import NOTE, Classifier
 from src.offline.replies import Record, covers, is_note, near, newest_first
 from src.reading.facts import Fact
 from src.reading.plain_facts import plain_facts, to_remember
@@ -31,7 +31,7 @@ def facts_of(message: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [_build_fact(fact, message) for fact in facts]
 
 
-def fill_form(form: str, records: Records, kind: Kind) -> dict[str, Any]:
+def fill_form(form: str, records: Records, kind: Classifier) -> dict[str, Any]:
     """Return the arguments of the call that a structured prompt demands; {} for other forms.
 
     Conflicts stay empty: only the rules of the memory find contradictions.
@@ -66,7 +66,7 @@ def _author(record: Record) -> str:
     return next((f"{record[key]}: " for key in record if key.endswith("_from")), "")
 
 
-def _understanding(records: Records, kind: Kind) -> dict[str, Any]:
+def _understanding(records: Records, kind: Classifier) -> dict[str, Any]:
     message = records["messages"][-1]
     text = message["text"].strip()
     if (request := forget_request(text)) is not None:

@@ -17,7 +17,7 @@ from psycopg import pq
 
 from src.base.errors import BackupError
 from src.pg import embedded_folder, migrations
-from src.pg.client import wrapped_errors
+from src.pg.client import translate_errors
 from src.pg.connection import connect
 
 MAGIC = b"PGDMP"  # beginning of a file in pg_dump's custom format
@@ -84,7 +84,7 @@ def restore(dsn: str, file: Path) -> str:
                 raise BackupError(f"{file} is not a backup that bot.py backup has written")
     except OSError as error:
         raise BackupError(f"{file} cannot be read: {error.strerror}") from error
-    with closing(connect(dsn)) as connection, wrapped_errors(), connection.cursor() as cursor:
+    with closing(connect(dsn)) as connection, translate_errors(), connection.cursor() as cursor:
         cursor.execute(COUNT_TABLES)
         (tables,) = cursor.fetchone() or (0,)
     if tables:

@@ -135,7 +135,7 @@ def _examine_queue(waiting: int, oldest: float, heartbeat: float | None) -> Chec
     return CheckResult("queue", state, mend)
 
 
-def describe_job(job: dead_jobs.PutAside) -> str:
+def describe_job(job: dead_jobs.QuarantinedJob) -> str:
     """Describe a quarantined job by ids and times, without texts of users."""
     ids = [
         f"job {job.job_id}",
@@ -239,7 +239,7 @@ async def _check_embeddings(settings: Settings) -> CheckResult:
 async def _check_servers(settings: Settings) -> list[CheckResult]:
     servers = McpServers(settings.servers, Metrics())
     try:
-        await servers.settled()
+        await servers.wait_until_connected()
         return [_describe_server(state) for state in servers.states()]
     finally:
         await servers.close()

@@ -10,7 +10,7 @@ from src.memory.memory_repo import MemoryRepository
 from src.memory.purge_repo import PurgeRepository
 from src.pg.records_repo import RecordsRepository
 from src.queue.job_repo import HOUSEKEEPING_QUEUE
-from src.queue.workers import every
+from src.queue.workers import schedule
 from src.reminders.reminder_repo import ReminderRepository
 
 logger = logging.getLogger(__name__)
@@ -32,15 +32,15 @@ class Housekeeping:
 
     def register(self, app: App) -> None:
         """Register the tasks and their schedules in the queue."""
-        every("* * * * *", app, HOUSEKEEPING_QUEUE, "recover_jobs", self.recover_jobs)
-        every("17 * * * *", app, HOUSEKEEPING_QUEUE, "prune", partial(self.prune, app))
-        every("* * * * *", app, HOUSEKEEPING_QUEUE, "purge_forgotten", self.purge_forgotten)
-        every("37 * * * *", app, HOUSEKEEPING_QUEUE, "delete_aged", self.delete_aged)
-        every("47 * * * *", app, HOUSEKEEPING_QUEUE, "expire_questions", self.expire_questions)
+        schedule("* * * * *", app, HOUSEKEEPING_QUEUE, "recover_jobs", self.recover_jobs)
+        schedule("17 * * * *", app, HOUSEKEEPING_QUEUE, "prune", partial(self.prune, app))
+        schedule("* * * * *", app, HOUSEKEEPING_QUEUE, "purge_forgotten", self.purge_forgotten)
+        schedule("37 * * * *", app, HOUSEKEEPING_QUEUE, "delete_aged", self.delete_aged)
+        schedule("47 * * * *", app, HOUSEKEEPING_QUEUE, "expire_questions", self.expire_questions)
 
     async def recover_jobs(self) -> None:
         """Queue updates whose job is lost."""
-        recover = self._core.updates.defer_forgotten
+        recover = self._core.updates.requeue_orphaned
         lost = await self._run(recover, older_than=LOST_AFTER)
         if lost:
             logger.warning("updates had lost their jobs", extra={"updates": lost})
@@ -63,7 +63,7 @@ class Housekeeping:
         await run(ReminderRepository(client).prune, days=KEEP_REMINDERS_DAYS)
         records, zone = RecordsRepository(client), self._core.settings.timezone
         await run(records.prune)
-        await run(records.sum_up, zone=zone)
+        await run(records.roll_up, zone=zone)
         facts = await run(MemoryRepository(client).count_all)
         await run(records.count_growth, zone=zone, facts=facts)
         logger.info("pruned", extra={"updates": pruned})

@@ -202,7 +202,7 @@ class McpServers:
         """Return the state of each server, ordered by name."""
         return [connection.state for connection in self._connections]
 
-    async def settled(self) -> None:
+    async def wait_until_connected(self) -> None:
         """Wait until each server has connected or failed, or the time for that is over."""
         self.start()
         seconds = limits.CONNECT_SECONDS + 2 * limits.END_SECONDS

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from src.base import mcp_file as limits
 from src.llm.quoting import block
-from src.llm.reply import sound
+from src.llm.reply import sanitize
 from src.texts.plain_text import INVISIBLE
 
 ANSWERED = "What a tool of the outside server {server} answered"
@@ -28,7 +28,7 @@ NOTHING = "(it answered nothing)"
 
 def visible(text: str) -> str:
     """Return the text without characters that are invisible or cannot be stored."""
-    return sound(INVISIBLE.sub("", text))
+    return sanitize(INVISIBLE.sub("", text))
 
 
 def one_line(text: str, limit: int) -> str:

@@ -301,7 +301,7 @@ class PgClient:
         """
         with closing(connect(self.dsn, limits=limits)) as connection:
             connection.autocommit = True
-            with wrapped_errors(), connection.cursor() as cursor:
+            with translate_errors(), connection.cursor() as cursor:
                 cursor.execute(sql)
 
     def in_transaction(
@@ -375,7 +375,7 @@ class PgClient:
         try:
             connection = self._take_connection(pool)
             try:
-                with wrapped_errors():
+                with translate_errors():
                     yield connection
             except BaseException as error:
                 if isinstance(error, errors.StorageFullError):
@@ -409,7 +409,7 @@ class PgClient:
 
 
 @contextmanager
-def wrapped_errors() -> Iterator[None]:
+def translate_errors() -> Iterator[None]:
     """Turn driver errors into ours, without the rows that the server quotes in them."""
     try:
         yield

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from src.base.errors import StorageTimeoutError, StorageUnavailableError
 from src.base.owners import Owner
-from src.pg.client import PreparedStatement, Transaction, wrapped_errors
+from src.pg.client import PreparedStatement, Transaction, translate_errors
 from src.pg.connection import PgConnection, connect
 
 # Lock order. Locks on an owner's rows are held until the transaction ends. To avoid deadlocks, a
@@ -223,7 +223,7 @@ class AdvisoryLock:
         """Return True if the connection holding the lock seems alive, without a round trip.
 
         A server that is frozen, or vanished without closing the connection, cannot be told from
-        a quiet one, so a round trip is needed now and then (``needs_proof``, ``prove``).
+        a quiet one, so a round trip is needed now and then (``needs_check``, ``check_alive``).
         """
         if not self._busy.acquire(blocking=False):
             return True  # a statement is running, and its answer would look like a hang-up
@@ -232,12 +232,12 @@ class AdvisoryLock:
         finally:
             self._busy.release()
 
-    def needs_proof(self) -> bool:
+    def needs_check(self) -> bool:
         """Return True if the server has not answered on this connection for a while."""
         connection = self._connection
         return connection is None or time.monotonic() > connection.answered_at + PROOF_SECONDS
 
-    def prove(self) -> bool:
+    def check_alive(self) -> bool:
         """Make a round trip; return False if the lock is lost with its connection."""
         if not self.is_connected():
             return False
@@ -259,7 +259,7 @@ class AdvisoryLock:
                 self._connection = self._connect()
             assert self._connection is not None
             try:
-                with wrapped_errors(), self._connection.cursor() as cursor:
+                with translate_errors(), self._connection.cursor() as cursor:
                     cursor.execute(sql, self._keys)
                     row = cursor.fetchone()
             except StorageTimeoutError:
@@ -272,6 +272,6 @@ class AdvisoryLock:
     def _connect(self) -> PgConnection:
         connection = connect(self._dsn, application_name="pomni lock")
         connection.autocommit = True
-        with wrapped_errors(), connection.cursor() as cursor:
+        with translate_errors(), connection.cursor() as cursor:
             cursor.execute(LIMIT_IDLE, {"milliseconds": str(1000 * IDLE_SECONDS)})
         return connection

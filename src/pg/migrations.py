@@ -14,7 +14,7 @@ import psycopg2
 from psycopg2.extensions import connection as Connection
 
 from src.base import errors
-from src.pg.client import wrapped_errors
+from src.pg.client import translate_errors
 from src.pg.connection import MIGRATING, ORDINARY, connect, statement_failure
 
 logger = logging.getLogger(__name__)
@@ -39,7 +39,7 @@ def check_sessions(dsn: str) -> None:
         StorageUnavailableError: The database cannot be reached.
     """
     with (
-        wrapped_errors(),
+        translate_errors(),
         closing(connect(dsn, limits=ORDINARY)) as first,
         closing(connect(dsn, limits=ORDINARY)) as second,
         first.cursor() as own,
@@ -99,7 +99,7 @@ def find_version(dsn: str) -> str | None:
         SchemaRefusedError: No migration of ours starts from that version.
         StorageError: The database cannot be reached.
     """
-    with closing(connect(dsn)) as connection, wrapped_errors():
+    with closing(connect(dsn)) as connection, translate_errors():
         return _read_version(connection)
 
 
@@ -220,7 +220,7 @@ def _read_version(connection: Connection) -> str | None:
 
 @contextmanager
 def _locked(dsn: str) -> Iterator[Connection]:
-    with closing(connect(dsn, application_name="pomni migrate")) as connection, wrapped_errors():
+    with closing(connect(dsn, application_name="pomni migrate")) as connection, translate_errors():
         while not _try_lock(connection):
             time.sleep(LOCK_PAUSE)
         yield connection

@@ -77,7 +77,7 @@ PRUNE = "DELETE FROM {table} WHERE {moment} < now() - make_interval(days => %(da
 class RecordsRepository(Repository):
     """Repository that aggregates and prunes the records; its methods block."""
 
-    def sum_up(self, *, zone: str) -> None:
+    def roll_up(self, *, zone: str) -> None:
         """Aggregate the usage of finished days (of ``zone``)."""
         self._client.execute(ROLL_UP, zone=zone, days=RECORD_DAYS, limits=PATIENT)
 

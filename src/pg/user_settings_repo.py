@@ -100,7 +100,7 @@ class UserSettingsRepository(Repository):
         """Record that the owner can be reached again."""
         self._client.execute(UPDATE_ACTIVE, Owner(telegram_user_id))
 
-    def forget_zone(self, telegram_user_id: int) -> None:
+    def clear_zone(self, telegram_user_id: int) -> None:
         """Clear the owner's time zone."""
         self._client.execute(CLEAR_ZONE, Owner(telegram_user_id))
 

@@ -22,7 +22,7 @@ WHERE u.id = ANY(%(updates)s) AND m.bot_id = u.bot_id AND m.chat_id = u.chat_id
 """
 
 # Give questions under answer new ids: their turns have read the conversation before the erasure,
-# so storing the answer fails (``QuestionMovedError``), and they are answered again.
+# so storing the answer fails (``MessageMovedError``), and they are answered again.
 RENUMBER = """
 WITH gone AS (
     DELETE FROM messages AS m USING telegram_updates u

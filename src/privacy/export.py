@@ -11,7 +11,7 @@ from io import TextIOWrapper
 from itertools import groupby
 from typing import Any, BinaryIO, Literal, TextIO, cast
 
-from src.base.owners import Called, Owner
+from src.base.owners import Caller, Owner
 from src.base.zones import local_time, long_day
 from src.pg.client import Record, Repository
 from src.pg.connection import PATIENT
@@ -166,24 +166,24 @@ LARGEST = 45_000_000  # bytes; a larger file is zipped, since Telegram takes 50 
 class ExportService(ExportRepository):
     """Writes exports; every method blocks (see ``PgClient.run``)."""
 
-    def write_files(self, called: Called) -> tuple[ReplyFile, ...]:
+    def write_files(self, caller: Caller) -> tuple[ReplyFile, ...]:
         """Write both files (see ``write_file``)."""
-        return self.write_file("json", called), self.write_file("md", called)
+        return self.write_file("json", caller), self.write_file("md", caller)
 
-    def write_file(self, form: Literal["json", "md"], called: Called) -> ReplyFile:
+    def write_file(self, form: Literal["json", "md"], caller: Caller) -> ReplyFile:
         """Write one file, without a name on the disk, so that it leaves no trace.
 
         Args:
             form: The format.
             called: The owner and the time, and for Markdown the language and time zone.
         """
-        owner = called.owner
+        owner = caller.owner
         target = TextIOWrapper(tempfile.TemporaryFile(), encoding="utf-8")  # noqa: SIM115
         if form == "json":
-            self.write_json(target, owner.telegram_user_id, called.moment, _topic(owner))
+            self.write_json(target, owner.telegram_user_id, caller.moment, _topic(owner))
         else:
-            self.write_markdown(target, called)
-        day = local_time(called.moment, called.time_zone)
+            self.write_markdown(target, caller)
+        day = local_time(caller.moment, caller.time_zone)
         return _zip_if_large(f"pomni-{day:%Y-%m-%d}.{form}", target)
 
     def write_json(
@@ -207,11 +207,11 @@ class ExportService(ExportRepository):
             target.write("\n]")
         target.write("}\n")
 
-    def write_markdown(self, target: TextIO, called: Called) -> None:
+    def write_markdown(self, target: TextIO, caller: Caller) -> None:
         """Write current facts by kind, waiting reminders, then messages by day."""
-        owner, language, zone = called.owner, called.language, called.time_zone
+        owner, language, zone = caller.owner, caller.language, caller.time_zone
         read = partial(self.read, telegram_user_id=owner.telegram_user_id, thread_id=_topic(owner))
-        day = long_day(local_time(called.moment, zone), language)
+        day = long_day(local_time(caller.moment, zone), language)
         target.write(f"# {say('export_title', language, day=day)}\n")
         for kind in facts.MEMORY_TYPES:
             current = (f for f in read("facts") if f["kind"] == kind and "retired_at" not in f)

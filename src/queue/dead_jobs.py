@@ -37,7 +37,7 @@ DUPLICATE_RETRIES = 3  # when a job is deferred under a queueing lock that is be
 
 
 @dataclass(frozen=True)
-class PutAside:
+class QuarantinedJob:
     """A quarantined job; holds ids only.
 
     Attributes:
@@ -102,7 +102,7 @@ class Recovery:
     jobs: int = 0
     deaths: int = 0
     suspects: int = 0
-    quarantined: list[PutAside] = field(default_factory=list)
+    quarantined: list[QuarantinedJob] = field(default_factory=list)
 
 
 # Running jobs of dead workers (no heartbeat) or of workers that have unregistered (no worker).
@@ -283,9 +283,9 @@ class JobDeathRepository(Repository):
         """
         return self._client.execute(ACQUIT, TRIAL, job=job)
 
-    def list_all(self) -> list[PutAside]:
+    def list_all(self) -> list[QuarantinedJob]:
         """List quarantined jobs, oldest first, at most a thousand."""
-        return self._all(PutAside, SELECT_QUARANTINED)
+        return self._all(QuarantinedJob, SELECT_QUARANTINED)
 
     def count(self) -> int:
         """Return the number of quarantined jobs."""
@@ -312,7 +312,9 @@ class JobDeathRepository(Repository):
         return self._client.in_transaction(work)
 
 
-def _quarantine(transaction: Transaction, job_ids: list[int], failed: list[int]) -> list[PutAside]:
+def _quarantine(
+    transaction: Transaction, job_ids: list[int], failed: list[int]
+) -> list[QuarantinedJob]:
     if not job_ids:
         return []
     for statement in (FAIL_JOBS, CLOSE_UPDATES):

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal, Self
 
-from src.base.errors import ConversationGoneError, QuestionMovedError, StorageRejectedError
+from src.base.errors import ConversationGoneError, MessageMovedError, StorageRejectedError
 from src.base.owners import Owner
 from src.pg.client import PreparedStatement, Repository, Transaction
 from src.pg.connection import PATIENT
@@ -119,7 +119,7 @@ class WaitingUpdate:
 
 
 @dataclass(frozen=True)
-class Behind:
+class NewerUpdates:
     """Updates that follow one in its chat.
 
     Attributes:
@@ -437,7 +437,7 @@ class UpdateRepository(Repository):
         row = self._client.fetch_one(SELECT_NEWER, update=update, kinds=list(kinds))
         return row[0] if row else None
 
-    def hold(self, transaction: Transaction, update: int, revision: int) -> Behind:
+    def hold(self, transaction: Transaction, update: int, revision: int) -> NewerUpdates:
         """Lock an update until the transaction ends, and return the updates that follow it.
 
         Raises:
@@ -448,8 +448,8 @@ class UpdateRepository(Repository):
         if row is None:
             raise ConversationGoneError("the update is gone")
         if row[0] != revision:
-            raise QuestionMovedError("the update was changed while it was handled")
-        return Behind(row[1], bool(row[2]))
+            raise MessageMovedError("the update was changed while it was handled")
+        return NewerUpdates(row[1], bool(row[2]))
 
     def rewrite(self, transaction: Transaction, update: int, change: Callable[[str], str]) -> None:
         """Apply ``change`` to all texts in the payload of an unhandled update."""
@@ -496,7 +496,7 @@ class UpdateRepository(Repository):
         )
         return row is not None
 
-    def defer_forgotten(self, *, older_than: float) -> int:
+    def requeue_orphaned(self, *, older_than: float) -> int:
         """Defer a new job for every unhandled update without one and return the number of updates.
 
         Updates before a handled /new get none.

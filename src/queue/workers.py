@@ -46,10 +46,12 @@ class BackOff(BaseRetryStrategy):
             return RetryDecision(retry_at=utcnow())
         if not isinstance(exception, errors.TransientError):
             return None
-        return RetryDecision(retry_at=utcnow() + timedelta(seconds=pause(exception, job.attempts)))
+        return RetryDecision(
+            retry_at=utcnow() + timedelta(seconds=retry_delay(exception, job.attempts))
+        )
 
 
-def pause(error: errors.TransientError, attempts: int) -> float:
+def retry_delay(error: errors.TransientError, attempts: int) -> float:
     """Return seconds until the next attempt, with jitter to spread the retries of many chats."""
     if error.retry_after is not None:
         return min(max(error.retry_after, 0.0), MAX_REQUESTED_PAUSE)
@@ -61,7 +63,7 @@ def pause(error: errors.TransientError, attempts: int) -> float:
     return seconds * random.uniform(0.75, 1.25)
 
 
-def every(
+def schedule(
     cron: str, app: App, queue: str, name: str, work: Callable[[], Awaitable[None]],
     *, priority: int = 0,
 ) -> None:  # fmt: skip
@@ -221,7 +223,7 @@ class Workers:
             await self.dead_jobs.acquit()  # those blocked by another job of their chat
         return True
 
-    async def announce(self) -> None:
+    async def register_presence(self) -> None:
         """Take the lock of living workers; recover all orphaned jobs if no other process has it.
 
         Raises:
@@ -236,8 +238,8 @@ class Workers:
 
     async def _hold_alive_lock(self) -> None:
         while not self._stopping.is_set():
-            if self.alive.needs_proof():
-                await asyncio.to_thread(self.alive.prove)
+            if self.alive.needs_check():
+                await asyncio.to_thread(self.alive.check_alive)
             if not self.alive.is_connected():
                 try:
                     await asyncio.to_thread(self.alive.try_shared)

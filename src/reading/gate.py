@@ -47,7 +47,7 @@ ANY_TAG = re.compile(r"<\s*/?\s*[^\W\d][\w':.-]{0,40}(?:\s[^<>]{0,80})?/?>")
 TOOL_CALL = re.compile(r"[\"']?\b(?:arguments|parameters|args)[\"']?\s*:\s*\{")
 
 
-def escaped(text: str) -> str:
+def disarm(text: str) -> str:
     """Return a message with our tags, labels and roles disarmed: ``‹memories>``."""
     text = SMUGGLED.sub("", text)
     cuts = {m.start(): 1 for m in SIGNS.finditer(text) if MARK.match(_fold_from(text, m.start()))}
@@ -61,7 +61,7 @@ def imitates(text: str) -> bool:
     folded = _fold(text)
     return (
         SMUGGLED.search(text) is not None
-        or escaped(text) != text
+        or disarm(text) != text
         or ANY_TAG.search(folded) is not None
         or TOOL_CALL.search(folded) is not None
     )
@@ -249,19 +249,19 @@ def redact(text: str, *, household: bool = False) -> str:
     return MASK
 
 
-def is_alone(text: str) -> bool:
+def may_be_secret(text: str) -> bool:
     """Return True if a message may be a secret that the previous message announced."""
     seen = _visible(text).strip()
     return LONE_SECRET.fullmatch(seen) is not None and NO_SECRET.fullmatch(seen) is None
 
 
-def completes(before: str, text: str) -> Secret | None:
+def read_announced_secret(before: str, text: str) -> Secret | None:
     """Return the secret of a message after one that announced it: "мой пароль", "qwerty123".
 
     A plain word is a secret only after a colon, a dash or "is", or in another alphabet.
     """
     visible, announcement = _visible(text).strip(), _visible(before).strip()[-MAX_ANNOUNCED:]
-    if MASK in announcement or announcement.endswith("?") or not is_alone(text):
+    if MASK in announcement or announcement.endswith("?") or not may_be_secret(text):
         return None
     is_other = visible.isascii() and not announcement.isascii()
     if PLAIN_WORD.fullmatch(visible) and not is_other and not ANNOUNCED.search(announcement):
@@ -286,7 +286,7 @@ def secrets_of(text: str) -> list[str]:
     return [composed[offsets[one.start] : offsets[one.end - 1] + 1] for one in found]
 
 
-def asks_for(text: str, name: str) -> bool:
+def names_private(text: str, name: str) -> bool:
     """Return True if a text asks for the private fact of this name, by its code and its door.
 
     Args:
@@ -474,7 +474,7 @@ THOUSANDS = re.compile(r"(?<=\d)[ '](?=\d{3}(?!\d))")
 ZERO_MINUTES = re.compile(r"(?<=\d)[:.]00(?!\d)")
 
 
-def refuse(
+def refusal_reason(
     candidate: Fact, said: str, *, allowed_numbers: frozenset[str] = frozenset()
 ) -> Reason | None:
     """Return the reason not to store a fact, or None.

@@ -116,7 +116,7 @@ class Recurrence:
             interval=interval, start=first.date() if interval > 1 else None,
         )  # fmt: skip
 
-    def moved(self, old: datetime, new: datetime) -> Self:
+    def shifted_by(self, old: datetime, new: datetime) -> Self:
         """Return the recurrence shifted as one of its occurrences moves.
 
         Args:

@@ -13,7 +13,7 @@ from src.reading import lexicon
 from src.reading.sentences import FOLD, TAG, sentences
 from src.reading.words import content
 from src.texts import Language
-from src.texts.morphology import lemmas, tells_deed
+from src.texts.morphology import is_action_verb, lemmas
 from src.texts.plain_text import plain
 
 # All expressions are anchored at the beginning of a sentence and linear.
@@ -131,7 +131,7 @@ def without_plain_reason(about: str) -> str:
 
 def _strip_reason(thing: str) -> str:
     for reason in REASON.finditer(thing):
-        is_reason = reason["sure"] is not None or tells_deed(reason["word"])
+        is_reason = reason["sure"] is not None or is_action_verb(reason["word"])
         if is_reason and content(thing[: reason.start()]):
             return thing[: reason.start()]
     return thing
@@ -183,7 +183,7 @@ def announces_private(text: str) -> bool:
     return asks_to_keep_private(text) and THE_NEXT.search(text) is not None
 
 
-def picked(reply: str, options: Sequence[str]) -> str:
+def pick_option(reply: str, options: Sequence[str]) -> str:
     """Return the option that a reply selects by its place ("second"), or the reply itself."""
     place = lexicon.key_of("answers.place", reply.lower().strip(" .!"))
     return options[int(place)] if place is not None and int(place) < len(options) else reply

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from src.reading import lexicon
-from src.reading.gate import escaped
+from src.reading.gate import disarm
 from src.texts import LANGUAGES, Language, detect_language, say
 
 Provenance = Literal["typed", "forwarded", "bot", "file"]
@@ -55,9 +55,9 @@ class Voice:
         if not self.is_own:
             parts.append(marks[self.provenance].format(name=self.origin or UNKNOWN))
         if self.quoted:
-            quoted = " ".join(escaped(self.quoted).split()).replace("]", ")")
+            quoted = " ".join(disarm(self.quoted).split()).replace("]", ")")
             parts.append(marks["quoted"].format(text=quoted))
-        return " ".join([*parts, escaped(text)])
+        return " ".join([*parts, disarm(text)])
 
     def fields(self) -> dict[str, str]:
         """Return the same for a record in a block of data, where nothing can be imitated."""

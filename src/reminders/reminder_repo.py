@@ -321,7 +321,7 @@ class ReminderRepository(Repository):
         """Return the pending reminders, the next one first."""
         return self._all(Reminder.from_row, SELECT_WAITING, owner, limit=limit, offset=offset)
 
-    def list_came(self, owner: Owner, since: datetime, *, limit: int) -> list[Reminder]:
+    def list_delivered(self, owner: Owner, since: datetime, *, limit: int) -> list[Reminder]:
         """Return delivered reminders due after ``since`` (aware) that are over, newest first."""
         return self._all(Reminder.from_row, SELECT_CAME, owner, since=since, limit=limit)
 

@@ -9,7 +9,7 @@ from babel.dates import format_date
 from babel.lists import format_list
 from babel.units import format_unit
 
-from src.base.owners import Called
+from src.base.owners import Caller
 from src.base.zones import DAY, is_shown_twice, local_time, place_of_zone
 from src.pg.client import PgClient, storable
 from src.reading import facts, lexicon
@@ -195,7 +195,7 @@ class ReminderService:
 
     async def set(
         self,
-        called: Called,
+        caller: Caller,
         asked: ReminderRequest,
         *,
         message_id: int | None = None,
@@ -213,14 +213,14 @@ class ReminderService:
             StorageError: The database is away; a retry sets nothing twice.
         """
         text = storable(asked.what).strip()[: rules.MAX_TEXT].strip()
-        due = _first_time(called, asked.when, asked.repeats)
-        refusal = asked.problem or _refusal(called, text, due)
+        due = _first_time(caller, asked.when, asked.repeats)
+        refusal = asked.problem or _refusal(caller, text, due)
         if due is None or refusal is not None:
             return ReminderResult(refusal=refusal)
         new = reminder_repo.NewReminder(
-            text, due, asked.repeats, called.time_zone, called.language, called.asker, message_id
+            text, due, asked.repeats, caller.time_zone, caller.language, caller.asker, message_id
         )
-        now, owner = datetime.now(UTC), called.owner
+        now, owner = datetime.now(UTC), caller.owner
         if moves is not None:
             moved = await self.run(self.rows.move, owner, moves.id, new, now=now)
             return ReminderResult(moved, None if moved is not None else "gone", "moved")
@@ -228,18 +228,18 @@ class ReminderService:
         return ReminderResult(reminder, None if reminder is not None else "too_many")
 
     async def set_by_words(
-        self, called: Called, words: str, *, message_id: int | None = None
+        self, caller: Caller, words: str, *, message_id: int | None = None
     ) -> ReminderResult:
         """Set the reminder in a phrase, with or without "remind me"; no model is used."""
-        request = rules.read_words(words, called.moment, called.time_zone)
+        request = rules.read_words(words, caller.moment, caller.time_zone)
         if request is None:
             return ReminderResult(refusal="no_time")
-        called = replace(called, time_zone=request.time_zone or called.time_zone)
-        return await self.set(called, request, message_id=message_id)
+        caller = replace(caller, time_zone=request.time_zone or caller.time_zone)
+        return await self.set(caller, request, message_id=message_id)
 
     async def take(
         self,
-        called: Called,
+        caller: Caller,
         order: rules.ReminderOrder | rules.CancelOrder,
         *,
         said_before: str = "",
@@ -257,38 +257,38 @@ class ReminderService:
             ValueError: The order's times are invalid.
         """
         if isinstance(order, rules.CancelOrder):
-            found = await self._find(called, order.id, said_before)
+            found = await self._find(caller, order.id, said_before)
             for one in (found.reminder, *found.others) if found.reminder else ():
-                await self.run(self.rows.cancel, called.owner, one.id)
+                await self.run(self.rows.cancel, caller.owner, one.id)
             return replace(found, done="cancelled")
-        zone = order.own_zone() or called.time_zone
+        zone = order.own_zone() or caller.time_zone
         if not order.moves:
-            asked = order.request(called.moment, zone, None)
-            setter = replace(called, time_zone=asked.time_zone or zone)
+            asked = order.request(caller.moment, zone, None)
+            setter = replace(caller, time_zone=asked.time_zone or zone)
             return await self.set(setter, asked, message_id=message_id)
-        found = await self._find(called, order.moves, said_before)
+        found = await self._find(caller, order.moves, said_before)
         known = found.reminder
         if known is None:
             return found
-        asked = order.request(called.moment, zone, known.due_at)
+        asked = order.request(caller.moment, zone, known.due_at)
         repeats = asked.repeats
         if repeats is None and known.repeats is not None and asked.when is not None:
             own_zone = known.repeats.zone or zone
             old, new = local_time(known.due_at, own_zone), local_time(asked.when, own_zone)
-            repeats = known.repeats.moved(old, new)
+            repeats = known.repeats.shifted_by(old, new)
         asked = replace(asked, what=known.text, repeats=repeats)
-        return await self.set(replace(called, time_zone=zone), asked, moves=known)
+        return await self.set(replace(caller, time_zone=zone), asked, moves=known)
 
-    async def _find(self, called: Called, said: str, said_before: str) -> ReminderResult:
+    async def _find(self, caller: Caller, said: str, said_before: str) -> ReminderResult:
         """Find a reminder by id, by words of it, as ``IT`` or ``ALL``; return it or a refusal.
 
         Words match only reminders that the caller is allowed to change. ``IT`` is the one that the
         bot mentioned last.
         """
         waiting = await self.run(
-            self.rows.list_waiting, called.owner, limit=reminder_repo.MAX_WAITING
+            self.rows.list_waiting, caller.owner, limit=reminder_repo.MAX_WAITING
         )
-        own = tuple(one for one in waiting if one.may_be_changed_by(called.asker))
+        own = tuple(one for one in waiting if one.may_be_changed_by(caller.asker))
         number = facts.fact_number(said, reminder_repo.REMINDER_UID)
         if number is not None:
             found = next((one for one in waiting if one.id == number), None)
@@ -314,40 +314,40 @@ class ReminderService:
         return planned
 
 
-def confirmation(asked: ReminderResult, called: Called) -> str:
+def confirmation(asked: ReminderResult, caller: Caller) -> str:
     """Return the answer to a request, without a model."""
-    return rules.describe_reminder(payload(asked, called), called.language)
+    return rules.describe_reminder(payload(asked, caller), caller.language)
 
 
-def payload(asked: ReminderResult, called: Called) -> dict[str, Any]:
+def payload(asked: ReminderResult, caller: Caller) -> dict[str, Any]:
     """Return the result of a request as the tools' payload."""
     key = "cancelled" if asked.done == "cancelled" else "set"
     if asked.reminder is None:
-        others = {"reminders": payloads(asked.others, called)} if asked.refusal == "which" else {}
+        others = {"reminders": payloads(asked.others, caller)} if asked.refusal == "which" else {}
         return {key: False, "reason": asked.refusal, **others}
     if asked.done == "cancelled":
         return {key: True, "text": "; ".join(one.text for one in (asked.reminder, *asked.others))}
     moved = {"moved": True} if asked.done == "moved" else {}
-    return {key: True, **moved, **payloads([asked.reminder], called)[0]}
+    return {key: True, **moved, **payloads([asked.reminder], caller)[0]}
 
 
-def payloads(reminders: Iterable[reminder_repo.Reminder], called: Called) -> list[dict[str, str]]:
+def payloads(reminders: Iterable[reminder_repo.Reminder], caller: Caller) -> list[dict[str, str]]:
     """Return reminders as the tools' payload."""
-    return [{"id": r.uid, "text": r.text, "time": describe(r, called)} for r in reminders]
+    return [{"id": r.uid, "text": r.text, "time": describe(r, caller)} for r in reminders]
 
 
-def describe(reminder: reminder_repo.Reminder, called: Called) -> str:
+def describe(reminder: reminder_repo.Reminder, caller: Caller) -> str:
     """Return a reminder's time in words, with the place if its zone is not the caller's."""
     zone = (reminder.repeats.zone if reminder.repeats else "") or reminder.time_zone
     time = describe_reminder_time(
-        reminder.due_at, reminder.repeats, language=called.language, time_zone=zone,
-        now=called.moment,
+        reminder.due_at, reminder.repeats, language=caller.language, time_zone=zone,
+        now=caller.moment,
     )  # fmt: skip
-    return time if zone == called.time_zone else f"{time} ({place_of_zone(zone, called.language)})"
+    return time if zone == caller.time_zone else f"{time} ({place_of_zone(zone, caller.language)})"
 
 
 def _first_time(
-    called: Called, when: datetime | None, repeats: Recurrence | None
+    caller: Caller, when: datetime | None, repeats: Recurrence | None
 ) -> datetime | None:
     if when is None:
         return None
@@ -355,16 +355,16 @@ def _first_time(
     if repeats is None:
         return due
     try:
-        return next_after(repeats, max(due - SECOND, called.moment), called.time_zone)
+        return next_after(repeats, max(due - SECOND, caller.moment), caller.time_zone)
     except OverflowError:
         return datetime.max.replace(tzinfo=UTC)
 
 
-def _refusal(called: Called, text: str, due: datetime | None) -> Refusal | None:
+def _refusal(caller: Caller, text: str, due: datetime | None) -> Refusal | None:
     if text in ("", rules.NO_TEXT):
         return "no_text"
     if due is None:
         return "no_time"
-    if due <= called.moment:
+    if due <= caller.moment:
         return "past"
-    return "too_far" if due > called.moment + timedelta(days=MAX_DAYS) else None
+    return "too_far" if due > caller.moment + timedelta(days=MAX_DAYS) else None

@@ -15,7 +15,7 @@ from src.llm.quoting import Form
 from src.reading import lexicon, reminder_moments, reminder_phrases, times
 from src.reading.recurrences import Recurrence
 from src.reading.reminder_moments import PART_HOURS, SHIFT, WORKDAYS, Part, ReminderRequest
-from src.reading.requests import ALL_OF_THEM, ASKING, picked
+from src.reading.requests import ALL_OF_THEM, ASKING, pick_option
 from src.reading.sentences import is_question
 from src.reading.words import shared
 from src.texts import LANGUAGES, Language, say
@@ -339,7 +339,7 @@ def _as_time(match: re.Match[str]) -> str:
     return f"{PART_HOURS[cast(Part, part)]}:00" if part else match[0]
 
 
-def names_reminder(text: str) -> bool:
+def changes_reminder(text: str) -> bool:
     """Return True if a message certainly orders a change of a reminder, and of nothing else."""
     order = read_change(text)
     is_of_other = isinstance(order, ReminderOrder) and order.moves != IT
@@ -366,10 +366,10 @@ def asks_for_reminder(text: str) -> bool:
     return reminder_phrases.read_reminder(text, datetime.now(UTC), "UTC") is not None
 
 
-def asks_in_vain(text: str, tool_names: Sequence[str]) -> bool:
+def asks_about_no_reminders(text: str, tool_names: Sequence[str]) -> bool:
     """Return True if a message asks to list or change reminders while none is pending."""
     none_waits = SET_REMINDER in tool_names and LIST_REMINDERS not in tool_names
-    return none_waits and (_asks_for_list(text) or names_reminder(text) or _cancels_it(text))
+    return none_waits and (_asks_for_list(text) or changes_reminder(text) or _cancels_it(text))
 
 
 def cancels_note(text: str, note: str, messages: Sequence[BaseMessage]) -> bool:
@@ -459,7 +459,7 @@ def _complete_picked(
     before = strip_time_label(str(_talk(messages)[-3].text))
     order = read_change(before) or _cancels_alone(before) or _change_in_passing(before)
     options = OPTION.findall(list_before)
-    about = picked(text, options)
+    about = pick_option(text, options)
     if isinstance(order, CancelOrder) and ALL_OF_THEM.fullmatch(text):
         return CancelOrder(id=ALL)
     if order is None or not any(shared(about, option) for option in options):

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
-from src.base.owners import Called
+from src.base.owners import Caller
 from src.base.zones import DAY, day_text, first_moment, local_time
 from src.reminders.reminder_repo import DueReminder, Reminder
 from src.reminders.reminder_service import ReminderService, confirmation, describe
@@ -34,17 +34,17 @@ class ReminderScreens:
         self._reminders = reminders
         self._run, self._rows = reminders.run, reminders.rows
 
-    async def remind(self, called: Called) -> Reply:
+    async def remind(self, caller: Caller) -> Reply:
         """Answer ``/remind tomorrow at 9 to call mum``: set it, or say what is missing."""
-        if not called.argument:
-            return Reply(say("remind_usage", called.language))
-        asked = await self._reminders.set_by_words(called, called.argument)
-        text = confirmation(asked, called)
+        if not caller.argument:
+            return Reply(say("remind_usage", caller.language))
+        asked = await self._reminders.set_by_words(caller, caller.argument)
+        text = confirmation(asked, caller)
         if asked.reminder is None:
             return Reply(text)
-        return Reply(text, ((cancel_button(asked.reminder.id, called.language),),))
+        return Reply(text, ((cancel_button(asked.reminder.id, caller.language),),))
 
-    async def page(self, called: Called, number: int = 1, *, note: str = "") -> Reply:
+    async def page(self, caller: Caller, number: int = 1, *, note: str = "") -> Reply:
         """Return a page of the pending reminders, the next one first.
 
         Args:
@@ -52,8 +52,8 @@ class ReminderScreens:
             number: Page number from 1; limited to the last page.
             note: Text about the last action, shown above.
         """
-        language = called.language
-        total = await self._run(self._rows.count, called.owner)
+        language = caller.language
+        total = await self._run(self._rows.count, caller.owner)
         if not total:
             text = say("reminders_empty", language)
             return Reply(f"{note}\n\n{text}".strip(), is_screen=True)
@@ -61,32 +61,32 @@ class ReminderScreens:
         number = max(1, min(number, last))
         offset = (number - 1) * PAGE
         waiting = self._rows.list_waiting
-        listed = await self._run(waiting, called.owner, limit=PAGE, offset=offset)
+        listed = await self._run(waiting, caller.owner, limit=PAGE, offset=offset)
         lines = [note, say("reminders_title", language, count=total)]
         buttons = []
         for place, one in enumerate(listed, start=offset + 1):
-            lines.append(f"{place}. {shortened(one.text, MAX_LINE)}\n{describe(one, called)}")
+            lines.append(f"{place}. {shortened(one.text, MAX_LINE)}\n{describe(one, caller)}")
             buttons.append(Button(f"✖ {place}", Action("unremind", (one.id, number))))
         rows = in_rows(buttons, PER_ROW) + pager_row(number, last, "reminders")
         text = "\n\n".join(filter(None, lines))
         return Reply(text, rows, say("reminders_hint", language), is_screen=True)
 
-    async def cancel(self, called: Called, number: int, page: int) -> Reply:
+    async def cancel(self, caller: Caller, number: int, page: int) -> Reply:
         """Cancel a reminder, by a button of a page or of the answer that set it."""
-        found = await self._find(called, number)
+        found = await self._find(caller, number)
         if isinstance(found, Reply):
-            is_gone = found.text == say("reminder_gone", called.language)
+            is_gone = found.text == say("reminder_gone", caller.language)
             is_page = is_gone and page != IN_ANSWER
-            return await self.page(called, page, note=found.text) if is_page else found
-        is_done = await self._run(self._rows.cancel, called.owner, number)
-        text, note = shortened(found.text, MAX_LINE), say("reminder_gone", called.language)
+            return await self.page(caller, page, note=found.text) if is_page else found
+        is_done = await self._run(self._rows.cancel, caller.owner, number)
+        text, note = shortened(found.text, MAX_LINE), say("reminder_gone", caller.language)
         if is_done or found.is_cancelled:
-            note = say("reminder_cancelled", called.language, text=text)
+            note = say("reminder_cancelled", caller.language, text=text)
         if page != IN_ANSWER:
-            return await self.page(called, page, note=note)
-        return Reply(note) if is_done else Reply.gone(note)
+            return await self.page(caller, page, note=note)
+        return Reply(note) if is_done else Reply.closing_note(note)
 
-    async def snooze(self, called: Called, number: int, choice: int, due: int) -> Reply:
+    async def snooze(self, caller: Caller, number: int, choice: int, due: int) -> Reply:
         """Snooze a reminder, also a past one; of several taps the last one counts.
 
         Args:
@@ -96,53 +96,53 @@ class ReminderScreens:
             due: Time for which it was delivered, in seconds since 1970; "tomorrow" keeps its
                 hour.
         """
-        found = await self._find(called, number)
+        found = await self._find(caller, number)
         if isinstance(found, Reply):
             return found
-        now = called.moment.astimezone(UTC)
+        now = caller.moment.astimezone(UTC)
         due_at = datetime.fromtimestamp(due, UTC) if 0 < due < MAX_EPOCH else now
-        later = SNOOZES.get(choice, SNOOZES[0])(now, due_at, called.time_zone)
+        later = SNOOZES.get(choice, SNOOZES[0])(now, due_at, caller.time_zone)
         snoozed = await self._run(
-            self._rows.snooze, called.owner, number, later, time_zone=called.time_zone, now=now
+            self._rows.snooze, caller.owner, number, later, time_zone=caller.time_zone, now=now
         )
         if snoozed is None:
-            return _gone_reply(called)
-        language = called.language
-        time = describe(snoozed, called)
+            return _gone_reply(caller)
+        language = caller.language
+        time = describe(snoozed, caller)
         text = f"⏰ {found.text}\n\n{say('reminder_snoozed', language, time=time)}"
         rows: Rows = ((_done_button(snoozed.id, language),),)
         if found.repeats is not None and found.is_waiting:
             rows = (*rows, (_stop_button(found.id, language),))
         return Reply(text, rows, is_screen=True)
 
-    async def finish(self, called: Called, number: int) -> Reply:
+    async def finish(self, caller: Caller, number: int) -> Reply:
         """Finish a reminder; a recurring one shows its next time."""
-        found = await self._find(called, number)
+        found = await self._find(caller, number)
         if isinstance(found, Reply):
             return found
-        await self._run(self._rows.finish, called.owner, number)
+        await self._run(self._rows.finish, caller.owner, number)
         text = f"✅ {found.text}"
         if found.repeats is None or not found.is_waiting:
             return Reply(text, is_screen=True)
-        time = describe(found, called)
-        text = f"{text}\n\n{say('reminder_goes_on', called.language, time=time)}"
-        return Reply(text, ((_stop_button(number, called.language),),), is_screen=True)
+        time = describe(found, caller)
+        text = f"{text}\n\n{say('reminder_goes_on', caller.language, time=time)}"
+        return Reply(text, ((_stop_button(number, caller.language),),), is_screen=True)
 
-    async def stop(self, called: Called, number: int) -> Reply:
+    async def stop(self, caller: Caller, number: int) -> Reply:
         """Cancel a recurring reminder; a second tap gives the same reply."""
-        found = await self._find(called, number)
+        found = await self._find(caller, number)
         if isinstance(found, Reply):
             return found
-        await self._run(self._rows.cancel, called.owner, number)
-        text = f"⏰ {found.text}\n\n{say('reminder_stopped', called.language)}"
+        await self._run(self._rows.cancel, caller.owner, number)
+        text = f"⏰ {found.text}\n\n{say('reminder_stopped', caller.language)}"
         return Reply(text, is_screen=True)
 
-    async def _find(self, called: Called, number: int) -> Reminder | Reply:
-        found = await self._run(self._rows.find, called.owner, number)
+    async def _find(self, caller: Caller, number: int) -> Reminder | Reply:
+        found = await self._run(self._rows.find, caller.owner, number)
         if found is None:
-            return _gone_reply(called)
-        if not found.may_be_changed_by(called.asker):
-            return Reply.note(say("reminder_not_yours", called.language))
+            return _gone_reply(caller)
+        if not found.may_be_changed_by(caller.asker):
+            return Reply.note(say("reminder_not_yours", caller.language))
         return found
 
 
@@ -178,8 +178,8 @@ def _apology(reminder: Reminder, language: Language, now: datetime) -> str:
     return say("reminder_late", language, time=time)
 
 
-def _gone_reply(called: Called) -> Reply:
-    return Reply.gone(say("reminder_gone", called.language))
+def _gone_reply(caller: Caller) -> Reply:
+    return Reply.closing_note(say("reminder_gone", caller.language))
 
 
 def _done_button(number: int, language: Language) -> Button:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from src.base.owners import Called
+from src.base.owners import Caller
 from src.history import new_messages, turn_repo
 from src.llm.quoting import NoArguments, Runtime
 from src.memory.turn_context import NOTHING, Finding, TurnContext
@@ -26,22 +26,22 @@ async def set_reminder(
 ) -> tuple[Payload, Finding]:
     """Set a reminder, if the user asks for it themselves."""
     context: TurnContext = runtime.context
-    called = called_in(context)
+    caller = called_in(context)
     if not _is_typed(runtime):
-        return _shorten(payload(ReminderResult(refusal="not_own"), called)), NOTHING
+        return _shorten(payload(ReminderResult(refusal="not_own"), caller)), NOTHING
     said_before = new_messages.last_answer(runtime.state.get("history") or ())
     asked = await reminders.take(
-        called, order, said_before=said_before, message_id=context.message_id
+        caller, order, said_before=said_before, message_id=context.message_id
     )
     ids = () if asked.reminder is None else (asked.reminder.id,)
-    return _shorten(payload(asked, called)), Finding(changes=turn_repo.Changes(reminders=ids))
+    return _shorten(payload(asked, caller)), Finding(changes=turn_repo.Changes(reminders=ids))
 
 
-def called_in(context: TurnContext) -> Called:
+def called_in(context: TurnContext) -> Caller:
     """Return the caller of a turn; the language is the one they write in."""
     language = detect_language(context.text, context.language)
     zone, speaker = context.time_zone, context.speaker_id
-    return Called(context.owner, language, context.moment, zone, member=speaker)
+    return Caller(context.owner, language, context.moment, zone, member=speaker)
 
 
 def _is_typed(runtime: Runtime) -> bool:
@@ -68,6 +68,6 @@ async def cancel_reminder(
     reminders: ReminderService, runtime: Runtime, order: CancelOrder
 ) -> Payload:
     """Cancel the reminder that is meant, or say which may be."""
-    called, history = called_in(runtime.context), runtime.state.get("history") or ()
-    asked = await reminders.take(called, order, said_before=new_messages.last_answer(history))
-    return _shorten(payload(asked, called))
+    caller, history = called_in(runtime.context), runtime.state.get("history") or ()
+    asked = await reminders.take(caller, order, said_before=new_messages.last_answer(history))
+    return _shorten(payload(asked, caller))

@@ -13,8 +13,8 @@ from langgraph.runtime import Runtime
 from src.base.errors import ModelError, ModelSetupError
 from src.history.new_messages import LabelFilter, strip_time_label, voice_of
 from src.llm import chat, prompt_cache, reply, tokens
-from src.memory.tools import renumbered
-from src.memory.turn_context import TurnContext, finding_of, numbered
+from src.memory.tools import renumber_records
+from src.memory.turn_context import TurnContext, get_finding, number_hits
 from src.talk.tools import NOT_RUN, useless_tools
 from src.talk.turn_state import ConversationState
 from src.texts import Language, say
@@ -202,11 +202,11 @@ async def update_state_after_tool(
     others = (n for n, m in enumerate(messages, start=1) if not isinstance(m, ToolMessage))
     start = max(others, default=0)
     for index, result in enumerate(messages[start:], start=start):
-        numbers, sources = numbered(sources, hits := finding_of(result).hits)
+        numbers, sources = number_hits(sources, hits := get_finding(result).hits)
         if hits and isinstance(result, ToolMessage):
-            messages[index] = renumbered(result, numbers)
+            messages[index] = renumber_records(result, numbers)
     results = [message for message in messages[start:] if isinstance(message, ToolMessage)]
-    findings = [finding_of(result) for result in results]
+    findings = [get_finding(result) for result in results]
     ran = [result.name or "unknown" for result in results if result.artifact != NOT_RUN]
     asks = [finding.asks for finding in findings if finding.asks]
     return {

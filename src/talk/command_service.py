@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from src.base.owners import Called
+from src.base.owners import Caller
 from src.base.zones import local_time
 from src.history.timeline_repo import TimelineMessage, TimelineRepository
 from src.history.turn_repo import Changes, StoredAnswer, TurnRepository
@@ -13,7 +13,7 @@ from src.memory import budget, forgetter, forgetting_repo, memories, memory_repo
 from src.memory.compaction import CompactionService
 from src.memory.retrieval_repo import Hit
 from src.memory.screens import MemoryScreens
-from src.offline.replies import LISTED, is_note
+from src.offline.replies import OVERVIEW_LINES, is_note
 from src.outside.servers import McpServers, ServerState
 from src.pg.client import PgClient
 from src.pg.user_settings_repo import Mode
@@ -143,7 +143,7 @@ class CommandEntry:
     """
 
     name: str
-    run: Callable[["CommandService", Called], Awaitable[Reply]]
+    run: Callable[["CommandService", Caller], Awaitable[Reply]]
     kind: update_repo.UpdateKind = "command"
     is_at_once: bool = False
     is_in_help: bool = True
@@ -151,7 +151,7 @@ class CommandEntry:
     is_for_groups: bool = True
 
 
-def undone_text(undone: forgetting_repo.Undone | None, language: Language) -> str:
+def format_undo(undone: forgetting_repo.UndoResult | None, language: Language) -> str:
     """Return the sentence about what was undone; None: there was nothing to undo."""
     if undone is None:
         return say("undo_nothing", language)
@@ -208,55 +208,55 @@ class CommandService:
         self._turns = TurnRepository(self._client)
         self._timeline = TimelineRepository(self._client)
 
-    async def run(self, command: str, called: Called) -> Reply:
+    async def run(self, command: str, caller: Caller) -> Reply:
         """Run a command, named without its slash, and return the reply."""
         entry = COMMANDS.get(command)
         if entry is None:
-            return Reply(say("unknown_command", called.language))
-        if entry.is_for_admins and not called.is_admin:
-            return Reply(say("only_admins", called.language))
-        return await entry.run(self, called.asking(gate.redact(called.argument)))
+            return Reply(say("unknown_command", caller.language))
+        if entry.is_for_admins and not caller.is_admin:
+            return Reply(say("only_admins", caller.language))
+        return await entry.run(self, caller.with_argument(gate.redact(caller.argument)))
 
-    async def press(self, action: Action | None, called: Called) -> Reply:
+    async def press(self, action: Action | None, caller: Caller) -> Reply:
         """Run a button's action; reply with a note if it is unknown."""
         if action is None or (handler := ACTIONS.get(action.name)) is None:
-            return Reply.gone(say("tap_unknown", called.language))
-        if action.name in FOR_ADMINS and not called.is_admin:
-            return Reply.note(say("only_admins", called.language))
-        return await handler(self, called, action)
+            return Reply.closing_note(say("tap_unknown", caller.language))
+        if action.name in ADMIN_ACTIONS and not caller.is_admin:
+            return Reply.note(say("only_admins", caller.language))
+        return await handler(self, caller, action)
 
-    async def press_undo(self, called: Called, undone: Awaitable[Reply]) -> Reply:
+    async def press_undo(self, caller: Caller, undone: Awaitable[Reply]) -> Reply:
         """Reply to an undo button: in a message, or with a note if there was nothing to undo."""
         reply = await undone
-        is_over = reply.text == say("undo_nothing", called.language)
-        return Reply.gone(say("tap_undone", called.language)) if is_over else reply
+        is_over = reply.text == say("undo_nothing", caller.language)
+        return Reply.closing_note(say("tap_undone", caller.language)) if is_over else reply
 
-    async def start(self, called: Called) -> Reply:
+    async def start(self, caller: Caller) -> Reply:
         """Reply to /start, which also says whether a language model is connected.
 
         A deep link (``t.me/<bot>?start=settings``) opens one of DEEP_LINKS instead.
         """
-        if called.argument in DEEP_LINKS:
-            return await self.run(called.argument, replace(called, argument=""))
-        start = say("start", called.language)
-        model = say("start_model" if self.has_model else "offline_note", called.language)
-        if called.has_zone or called.owner.is_group:
+        if caller.argument in DEEP_LINKS:
+            return await self.run(caller.argument, replace(caller, argument=""))
+        start = say("start", caller.language)
+        model = say("start_model" if self.has_model else "offline_note", caller.language)
+        if caller.has_zone or caller.owner.is_group:
             return Reply(f"{start}\n\n{model}")
-        question = say("zone_start", called.language)
-        return Reply(f"{start}\n\n{model}\n\n{question}", (city_row(called.language),))
+        question = say("zone_start", caller.language)
+        return Reply(f"{start}\n\n{model}\n\n{question}", (city_row(caller.language),))
 
-    async def memory(self, called: Called) -> Reply:
+    async def memory(self, caller: Caller) -> Reply:
         """Reply with the first page of facts; without a model also with the newest notes."""
-        page = await self.screens.page(called)
-        if self.has_model or called.owner.is_group:
+        page = await self.screens.page(caller)
+        if self.has_model or caller.owner.is_group:
             return page
-        last = await self._client.run(self._timeline.list_before, called.owner, limit=NEWEST)
+        last = await self._client.run(self._timeline.list_before, caller.owner, limit=NEWEST)
         moments = {m.text: m.said_at for m in reversed(last) if _is_public_note(m, page.text)}
         notes = [
             say(
-                "offline_quote", called.language,
+                "offline_quote", caller.language,
                 text=shortened(gate.redact(text, household=True), MAX_NOTE),
-                said_at=f"{local_time(moment, called.time_zone):%d.%m.%Y %H:%M}",
+                said_at=f"{local_time(moment, caller.time_zone):%d.%m.%Y %H:%M}",
             )
             for text, moment in reversed(moments.items())
         ]  # fmt: skip
@@ -264,34 +264,37 @@ class CommandService:
             return page
         facts = [page.text] if page.rows else []
         return replace(
-            page, text="\n".join([*facts, say("memory_notes", called.language), *notes[:LISTED]])
+            page,
+            text="\n".join(
+                [*facts, say("memory_notes", caller.language), *notes[:OVERVIEW_LINES]]
+            ),
         )
 
-    async def remind(self, called: Called) -> Reply:
+    async def remind(self, caller: Caller) -> Reply:
         """Set a reminder; the first reply names the time zone by which it was read."""
-        reply = await self.reminders.remind(called)
-        if called.has_zone or called.owner.is_group or not reply.rows:
+        reply = await self.reminders.remind(caller)
+        if caller.has_zone or caller.owner.is_group or not reply.rows:
             return reply
-        await self.settings.change(called.owner, time_zone=called.time_zone)  # the reply names it
-        rows = (*reply.rows, (not_mine_button(called.language),))
-        return replace(reply, text=f"{reply.text}\n\n{zone_note(called)}", rows=rows)
+        await self.settings.change(caller.owner, time_zone=caller.time_zone)  # the reply names it
+        rows = (*reply.rows, (not_mine_button(caller.language),))
+        return replace(reply, text=f"{reply.text}\n\n{zone_note(caller)}", rows=rows)
 
-    async def say_help(self, called: Called) -> Reply:
+    async def say_help(self, caller: Caller) -> Reply:
         """Reply with the page of /help."""
-        return Reply(help_page(called.language))
+        return Reply(help_page(caller.language))
 
-    async def tools(self, called: Called) -> Reply:
+    async def tools(self, caller: Caller) -> Reply:
         """Reply with the page of /tools."""
-        return Reply(tools_page(self.servers.states(), called.language))
+        return Reply(tools_page(self.servers.states(), caller.language))
 
-    async def usage(self, called: Called) -> Reply:
+    async def usage(self, caller: Caller) -> Reply:
         """Reply with today's messages and tokens, the month's tokens, and the limits.
 
         In a group these are the group's tokens and the member's own messages.
         """
-        settings, language = await self._memories.settings(), called.language
-        owner = called.owner.telegram_user_id
-        spent = await self.ceilings.sum_spent(called.member or owner, owner)
+        settings, language = await self._memories.settings(), caller.language
+        owner = caller.owner.telegram_user_id
+        spent = await self.ceilings.sum_spent(caller.member or owner, owner)
         lines = [say("usage_title", language)]
         if limit := settings.daily_messages_per_user:
             lines.append(say("usage_messages", language, count=spent.messages, limit=limit))
@@ -305,31 +308,31 @@ class CommandService:
             lines.append(say("usage_unlimited", language))
         return Reply("\n".join(lines))
 
-    async def say_privacy(self, called: Called) -> Reply:
+    async def say_privacy(self, caller: Caller) -> Reply:
         """Reply with what is stored, who sees it, and how it is erased."""
         settings = await self._memories.settings()
         days = settings.message_retention_days
-        kept = say("privacy_days", called.language, days=days) if days else ""
-        model = say("privacy_model" if self.has_model else "privacy_offline", called.language)
-        return Reply(say("privacy", called.language, model=model, kept=kept).strip())
+        kept = say("privacy_days", caller.language, days=days) if days else ""
+        model = say("privacy_model" if self.has_model else "privacy_offline", caller.language)
+        return Reply(say("privacy", caller.language, model=model, kept=kept).strip())
 
-    async def say_how_to_remember(self, called: Called) -> Reply:
+    async def say_how_to_remember(self, caller: Caller) -> Reply:
         """Reply to ``/remember`` alone; with a text it is a message (``CommandEntry.kind``)."""
-        return Reply(say("remember_usage", called.language))
+        return Reply(say("remember_usage", caller.language))
 
-    async def mode(self, called: Called) -> Reply:
+    async def mode(self, caller: Caller) -> Reply:
         """Set the mode (``/mode strict``, ``/mode assistant``), or reply with the current one."""
-        mode, owner = lexicon.values("settings.mode").get(called.argument.lower()), called.owner
+        mode, owner = lexicon.values("settings.mode").get(caller.argument.lower()), caller.owner
         if mode is None:
             current = await self.settings.get(owner)
-            it_is = say(f"mode_is_{current.mode}", called.language)
-            unknown = say("mode_unknown", called.language)
-            return Reply(f"{unknown}\n{it_is}" if called.argument else it_is)
+            it_is = say(f"mode_is_{current.mode}", caller.language)
+            unknown = say("mode_unknown", caller.language)
+            return Reply(f"{unknown}\n{it_is}" if caller.argument else it_is)
         await self.settings.change(owner, mode=mode)
-        return Reply(say(f"mode_set_{mode}", called.language))
+        return Reply(say(f"mode_set_{mode}", caller.language))
 
     async def correct(
-        self, called: Called, memory_id: int, text: str, *, mode: Mode
+        self, caller: Caller, memory_id: int, text: str, *, mode: Mode
     ) -> StoredAnswer | None:
         """Store a correction of a fact as a message, its source, and answer it.
 
@@ -347,11 +350,11 @@ class CommandService:
             AppError: It failed; the message may be stored.
         """
         find = self._memories.facts.find_fact
-        fact = await self._client.run(find, called.owner, memory_id)
+        fact = await self._client.run(find, caller.owner, memory_id)
         if fact is None or fact.retired_at is not None:
             return None
         turn = Turn(IncomingMessage(
-            called.owner, text, called.moment, called.language, called.time_zone, mode,
+            caller.owner, text, caller.moment, caller.language, caller.time_zone, mode,
             teaching=Teaching(corrects=memory_id),
         ))  # fmt: skip
         await self._agent.run_turn(turn)
@@ -359,17 +362,17 @@ class CommandService:
         await self._client.run(jobs.defer_indexing)  # there is no update that would defer it
         return turn.answer
 
-    async def undo(self, called: Called, memory_id: int | None = None) -> Reply:
+    async def undo(self, caller: Caller, memory_id: int | None = None) -> Reply:
         """Undo the last replacement or forgetting, or the storing of one fact."""
-        undone = await self._memories.undo(called.owner, memory_id, asker=called.member)
-        return Reply(undone_text(undone, called.language))
+        undone = await self._memories.undo(caller.owner, memory_id, asker=caller.member)
+        return Reply(format_undo(undone, caller.language))
 
-    async def recall(self, called: Called, number: int) -> Reply:
+    async def recall(self, caller: Caller, number: int) -> Reply:
         """Undo the forgetting with this number, while that is possible."""
-        undone = await self._memories.undo_forgetting(called.owner, number, asker=called.member)
-        return Reply(undone_text(undone, called.language))
+        undone = await self._memories.undo_forgetting(caller.owner, number, asker=caller.member)
+        return Reply(format_undo(undone, caller.language))
 
-    async def settle(self, called: Called, answer_id: int, choice: int) -> Reply:
+    async def settle(self, caller: Caller, answer_id: int, choice: int) -> Reply:
         """Decide which of two facts is right, and show the outcome below the question.
 
         Args:
@@ -378,45 +381,45 @@ class CommandService:
             choice: Index of the decision in ``RESOLUTIONS``.
         """
         resolution = RESOLUTIONS[choice] if choice < len(RESOLUTIONS) else "old"
-        settlement = await self.questions.settle(called, answer_id, resolution)
-        await self.questions.close(called.owner, settlement, is_shown=True)
+        settlement = await self.questions.settle(caller, answer_id, resolution)
+        await self.questions.close(caller.owner, settlement, is_shown=True)
         if settlement.kind == "not_theirs":  # the question stays for its author
             return replace(Reply.note(settlement.shown), popup=settlement.said)
         # A second press, or a retry after a crash, shows the outcome once more.
-        changes = await self._keep_undoable(called, settlement.changes)
-        rows = in_rows(undo_buttons(changes, called.language), 1)
-        over = say("tap_done_already", called.language)
+        changes = await self._keep_undoable(caller, settlement.changes)
+        rows = in_rows(undo_buttons(changes, caller.language), 1)
+        over = say("tap_done_already", caller.language)
         popup = over if settlement.kind == "over" else settlement.said
         return Reply(settlement.shown, rows, popup=popup, is_screen=True)
 
-    async def _keep_undoable(self, called: Called, changes: Changes) -> Changes:
+    async def _keep_undoable(self, caller: Caller, changes: Changes) -> Changes:
         """Drop the facts that are not current any more, and so cannot be undone."""
         query = memory_repo.FactQuery(ids=[*changes.saved, *changes.replaced_by])
-        facts = await self._client.run(self._memories.facts.list_facts, called.owner, query)
+        facts = await self._client.run(self._memories.facts.list_facts, caller.owner, query)
         current = {fact.id for fact in facts}
         saved, replaced_by = (tuple(n for n in ids if n in current)
                               for ids in (changes.saved, changes.replaced_by))  # fmt: skip
         return replace(changes, saved=saved, replaced_by=replaced_by)
 
-    async def erase(self, called: Called, *, agreed: bool) -> Reply:
+    async def erase(self, caller: Caller, *, agreed: bool) -> Reply:
         """Erase everything if ``agreed``; in a group only its memory was asked about."""
-        key = await self._agent.confirm_erasure(called.owner, agreed=agreed)
-        text = say(key, called.language)
-        return Reply.gone(text) if key == "erase_late" else Reply(text, is_screen=True)
+        key = await self._agent.confirm_erasure(caller.owner, agreed=agreed)
+        text = say(key, caller.language)
+        return Reply.closing_note(text) if key == "erase_late" else Reply(text, is_screen=True)
 
-    async def new(self, called: Called) -> Reply:
+    async def new(self, caller: Caller) -> Reply:
         """Wipe the conversation; facts survive it, and the reply counts them."""
-        await self._agent.start_new_conversation(called.owner)
-        return await self._new_reply(called)
+        await self._agent.start_new_conversation(caller.owner)
+        return await self._new_reply(caller)
 
-    async def _new_reply(self, called: Called) -> Reply:
+    async def _new_reply(self, caller: Caller) -> Reply:
         """Build the reply of /new: the number of facts, with buttons to see or forget them.
 
         Without a model notes are not facts, so the reply says that they were deleted.
         """
-        language = called.language
+        language = caller.language
         confirmation = say("new_done" if self.has_model else "new_notes", language)
-        facts = await self._client.run(self._memories.facts.count, called.owner)
+        facts = await self._client.run(self._memories.facts.count, caller.owner)
         if not facts:
             return Reply(confirmation)
         text = f"{confirmation} {say('new_facts', language, count=facts)}"
@@ -426,41 +429,41 @@ class CommandService:
         )
         return Reply(text, buttons)
 
-    async def see(self, called: Called) -> Reply:
+    async def see(self, caller: Caller) -> Reply:
         """Reply with the first page of facts below the reply of /new, which stays."""
-        page = await self.screens.page(called)
+        page = await self.screens.page(caller)
         return replace(page, is_screen=False, keeps_button=True)
 
-    async def wipe(self, called: Called, step: int) -> Reply:
+    async def wipe(self, caller: Caller, step: int) -> Reply:
         """Forget every fact: ask first (step 0), do it (step 1), or leave them (step 2)."""
-        language = called.language
+        language = caller.language
         if step == 1:
-            await self._agent.erase_facts(called.owner)
+            await self._agent.erase_facts(caller.owner)
             return Reply(say("wipe_done", language), is_screen=True)
-        facts = await self._client.run(self._memories.facts.count, called.owner)
+        facts = await self._client.run(self._memories.facts.count, caller.owner)
         if not facts:
             return Reply(say("memory_empty", language), is_screen=True)
         if step == 2:
-            reply = await self._new_reply(called)
-            return replace(reply.in_place(), popup=say("erase_kept", language))
+            reply = await self._new_reply(caller)
+            return replace(reply.as_screen(), popup=say("erase_kept", language))
         buttons = (
             (Button(say("wipe_yes", language), Action("wipe", (1,))),),
             (Button(say("erase_no", language), Action("wipe", (2,))),),
         )
         return Reply(say("wipe_ask", language, count=facts), buttons, is_screen=True)
 
-    async def stop(self, called: Called) -> Reply:
+    async def stop(self, caller: Caller) -> Reply:
         """Reply whether an answer was stopped; the stopping is done when the command arrives."""
-        stopped = await self._client.run(self._turns.was_newest_stopped, called.owner)
-        return Reply(say("stop_done" if stopped else "stop_nothing", called.language))
+        stopped = await self._client.run(self._turns.was_newest_stopped, caller.owner)
+        return Reply(say("stop_done" if stopped else "stop_nothing", caller.language))
 
-    async def forget(self, called: Called) -> Reply:
+    async def forget(self, caller: Caller) -> Reply:
         """Forget what is surely meant (``/forget the cat``), else ask which of several."""
-        language = called.language
-        if not called.argument:
+        language = caller.language
+        if not caller.argument:
             return Reply(say("forget_usage", language))
         found = await self._memories.forget(
-            called.owner, about=called.argument, speaker_id=called.asker
+            caller.owner, about=caller.argument, speaker_id=caller.asker
         )
         if found.texts:
             return forgotten_reply(found, language)
@@ -471,79 +474,80 @@ class CommandService:
             return _choices_reply(text, found.nearest)
         return Reply(say("forgot_nothing", language))
 
-    async def offer_to_forget(self, called: Called, sent_message: int) -> Reply | None:
+    async def offer_to_forget(self, caller: Caller, sent_message: int) -> Reply | None:
         """Offer to forget what the answer in a Telegram message cited, one by one.
 
         Returns:
             None if it cited nothing, or is no answer of the bot in this conversation.
         """
-        cited = await self._client.run(self._turns.list_cited, called.owner, sent_message)
+        cited = await self._client.run(self._turns.list_cited, caller.owner, sent_message)
         if not cited:
             return None
-        choices = [forgetter.Named(uid, text) for uid, text in cited]
-        return _choices_reply(say("disliked", called.language), choices)
+        choices = [forgetter.ForgetMatch(uid, text) for uid, text in cited]
+        return _choices_reply(say("disliked", caller.language), choices)
 
-    async def drop(self, called: Called, kind: int, number: int) -> Reply:
+    async def drop(self, caller: Caller, kind: int, number: int) -> Reply:
         """Forget what was chosen: a fact (kind 0) or a message (kind 1)."""
         uid = f"{'msg' if kind else 'fact'}-{number}"
-        found = await self._memories.forget_once(called.owner, uid, asker=called.asker)
+        found = await self._memories.forget_once(caller.owner, uid, asker=caller.asker)
         if not found.texts:
-            return Reply.gone(say("memory_gone", called.language))
-        reply = forgotten_reply(found, called.language)
+            return Reply.closing_note(say("memory_gone", caller.language))
+        reply = forgotten_reply(found, caller.language)
         return replace(reply, is_screen=True, keeps_others=True)
 
-    async def search(self, called: Called) -> Reply:
+    async def search(self, caller: Caller) -> Reply:
         """Reply with the messages that fit (``/search the cat``), and buttons that lead there."""
-        language = called.language
-        if not called.argument:
+        language = caller.language
+        if not caller.argument:
             return Reply(say("search_usage", language))
-        hits = await self.find(called, limit=MAX_FOUND)
+        hits = await self.find(caller, limit=MAX_FOUND)
         if not hits:
             return Reply(say("search_nothing", language))
         lines = [say("search_found", language, count=len(hits))]
-        lines += [_hit_line(n, hit, called) for n, hit in enumerate(hits, start=1)]
+        lines += [_hit_line(n, hit, caller) for n, hit in enumerate(hits, start=1)]
         buttons = [
-            Button(f"{n} · {called.day(hit.said_at)}", Action("source", (number,)))
+            Button(f"{n} · {caller.day(hit.said_at)}", Action("source", (number,)))
             for n, hit in enumerate(hits, start=1)
             if (number := memory_repo.message_number(hit.uid)) is not None
         ]
         return Reply("\n\n".join(lines), in_rows(buttons, 2), say("search_hint", language))
 
-    async def find(self, called: Called, *, limit: int) -> list[Hit]:
+    async def find(self, caller: Caller, *, limit: int) -> list[Hit]:
         """Search what was said for the argument, best first; each message once."""
-        now = local_time(called.moment, called.time_zone)
+        now = local_time(caller.moment, caller.time_zone)
         hits = await self._memories.retriever.search(
             retriever.Query(
-                called.owner, called.argument, now, limit=limit, with_assistant=True,
-                kinds=("message", "memory"), speaker_id=called.asker, threshold=memories.NEAR,
+                caller.owner, caller.argument, now, limit=limit, with_assistant=True,
+                kinds=("message", "memory"), speaker_id=caller.asker,
+                threshold=memories.SUGGEST_FROM,
             )
         )  # fmt: skip
-        on_topic = [hit for hit in hits if _is_on_topic(hit, called.argument)]
+        on_topic = [hit for hit in hits if _is_on_topic(hit, caller.argument)]
         by_uid: dict[str, Hit] = {}  # a fact and the message that told it share a uid
         for hit in on_topic or hits:  # hits by meaning only if no word matches
             by_uid.setdefault(hit.uid, hit)
         return list(by_uid.values())
 
-    async def summary(self, called: Called) -> Reply:
+    async def summary(self, caller: Caller) -> Reply:
         """Reply with a summary of this conversation, the newest messages included."""
-        conversation_id = await self._agent.conversation_of(called.owner)
+        conversation_id = await self._agent.get_or_create_conversation(caller.owner)
         texts = await self.compaction.describe(conversation_id)
         if not texts:
-            return Reply(say("summary_nothing", called.language))
-        return Reply("\n\n".join([say("summary_title", called.language), *texts]))
+            return Reply(say("summary_nothing", caller.language))
+        return Reply("\n\n".join([say("summary_title", caller.language), *texts]))
 
-    async def export(self, called: Called) -> Reply:
+    async def export(self, caller: Caller) -> Reply:
         """Reply with everything in two files, one to read and one for programs."""
-        files = await self._client.run(self.exports.write_files, called)
-        return Reply(say("export_done", called.language), files=files)
+        files = await self._client.run(self.exports.write_files, caller)
+        return Reply(say("export_done", caller.language), files=files)
 
-    async def delete_me(self, called: Called) -> Reply:
+    async def delete_me(self, caller: Caller) -> Reply:
         """Ask for the first of two confirmations of ``/delete_me``."""
-        if called.owner.is_group:
-            return Reply(say("forget_group", called.language))
-        return self._ask_deletion(called, "delete_ask", 1)
+        if caller.owner.is_group:
+            return Reply(say("forget_group", caller.language))
+        return self._ask_deletion(caller, "delete_ask", 1)
 
-    async def confirm_deletion(self, called: Called, step: int, asked: int) -> Reply:
+    async def confirm_deletion(self, caller: Caller, step: int, asked: int) -> Reply:
         """Handle a button under one of the two questions.
 
         Args:
@@ -551,19 +555,19 @@ class CommandService:
             step: The question (1 or 2) that is answered with yes; 0 is no.
             asked: When that was asked, in seconds since 1970.
         """
-        language = called.language
-        if step not in (1, 2) or called.owner.is_group:
+        language = caller.language
+        if step not in (1, 2) or caller.owner.is_group:
             return Reply(say("erase_kept", language), is_screen=True)
         if not -60 <= datetime.now(UTC).timestamp() - asked <= CONFIRM_SECONDS:
             return Reply(say("delete_late", language), is_screen=True)
         if step == 1:
-            return self._ask_deletion(called, "delete_ask_again", 2).in_place()
-        await self._agent.erase(called.owner.telegram_user_id)
+            return self._ask_deletion(caller, "delete_ask_again", 2).as_screen()
+        await self._agent.erase(caller.owner.telegram_user_id)
         return Reply(say("erase_done", language), is_screen=True)
 
-    def _ask_deletion(self, called: Called, key: str, step: int) -> Reply:
+    def _ask_deletion(self, caller: Caller, key: str, step: int) -> Reply:
         now = int(datetime.now(UTC).timestamp())
-        language = called.language
+        language = caller.language
         return Reply(
             say(key, language),
             (
@@ -582,7 +586,7 @@ def forgotten_reply(found: forgetter.Forgotten, language: Language) -> Reply:
     return Reply(text, ((Button(label, Action("recall", (found.number,))),),))
 
 
-def _choices_reply(text: str, choices: Sequence[forgetter.Named]) -> Reply:
+def _choices_reply(text: str, choices: Sequence[forgetter.ForgetMatch]) -> Reply:
     """Build a reply with a button per choice, which forgets it."""
     listed = choices[:MAX_CHOICES]
     lines = [f"{n}. {shortened(choice.text, MAX_SNIPPET)}" for n, choice in enumerate(listed, 1)]
@@ -594,15 +598,15 @@ def _choices_reply(text: str, choices: Sequence[forgetter.Named]) -> Reply:
     return Reply("\n".join([text, *lines]), tuple(buttons))
 
 
-def _hit_line(number: int, hit: Hit, called: Called) -> str:
-    author = say("search_bot" if hit.speaker == "assistant" else "search_you", called.language)
-    if called.owner.is_group and hit.speaker != "assistant":
+def _hit_line(number: int, hit: Hit, caller: Caller) -> str:
+    author = say("search_bot" if hit.speaker == "assistant" else "search_you", caller.language)
+    if caller.owner.is_group and hit.speaker != "assistant":
         author = f", {hit.author}" if hit.author else ""
-    if others := voices.words_of(hit.provenance, hit.author, called.language):
+    if others := voices.words_of(hit.provenance, hit.author, caller.language):
         author = f", {others}"
-    head = f"{called.day(hit.said_at)}{author}"
-    text = sentences.best_passage(hit.words, terms(called.argument), MAX_SNIPPET)
-    return f"{number}. {head}: {say('quoted', called.language, text=shortened(text, MAX_SNIPPET))}"
+    head = f"{caller.day(hit.said_at)}{author}"
+    text = sentences.best_passage(hit.words, terms(caller.argument), MAX_SNIPPET)
+    return f"{number}. {head}: {say('quoted', caller.language, text=shortened(text, MAX_SNIPPET))}"
 
 
 def _is_on_topic(hit: Hit, query: str) -> bool:
@@ -622,14 +626,14 @@ COMMANDS: Mapping[str, CommandEntry] = {
         CommandEntry("start", CommandService.start, is_at_once=True, is_in_help=False),
         CommandEntry("help", CommandService.say_help, is_at_once=True),
         CommandEntry("memory", CommandService.memory),
-        CommandEntry("app", lambda s, called: s.screens.open_app(called), is_at_once=True),
+        CommandEntry("app", lambda s, caller: s.screens.open_app(caller), is_at_once=True),
         CommandEntry("remember", CommandService.say_how_to_remember, kind="teach"),
         CommandEntry("forget", CommandService.forget),
         CommandEntry("search", CommandService.search),
         CommandEntry("summary", CommandService.summary),
         CommandEntry("remind", CommandService.remind),
-        CommandEntry("reminders", lambda s, called: s.reminders.page(called)),
-        CommandEntry("settings", lambda s, called: s.settings.page(called), is_for_admins=True),
+        CommandEntry("reminders", lambda s, caller: s.reminders.page(caller)),
+        CommandEntry("settings", lambda s, caller: s.settings.page(caller), is_for_admins=True),
         CommandEntry("mode", CommandService.mode),
         CommandEntry("tools", CommandService.tools, is_at_once=True),
         CommandEntry("undo", CommandService.undo),
@@ -646,12 +650,12 @@ COMMANDS: Mapping[str, CommandEntry] = {
 DEEP_LINKS = frozenset({"help", "memory", "settings", "privacy", "usage", "export", "tools"})
 
 # Actions that affect a whole group.
-FOR_ADMINS = frozenset(
+ADMIN_ACTIONS = frozenset(
     {"wipe", "choose", "mode", "language", "length", "remembering", "zone", "zones"}
 )
 
 # Handlers of buttons by the name of their action; the numbers of an action are untrusted.
-ACTIONS: Mapping[str, Callable[[CommandService, Called, Action], Awaitable[Reply]]] = {
+ACTIONS: Mapping[str, Callable[[CommandService, Caller, Action], Awaitable[Reply]]] = {
     "facts": lambda s, who, a: s.screens.page(who, a.number(0, 1), a.number(1)),
     "fact": lambda s, who, a: s.screens.card(who, a.number(0), *a.numbers[1:3]),
     "pin": lambda s, who, a: s.screens.pin(who, a.number(0), *a.numbers[1:3]),

@@ -12,7 +12,7 @@ from src.memory.forgetting_repo import DELETE_REJECTED, DELETE_SUMMARIES, Forget
 from src.memory.question_repo import DELETE_QUESTIONS
 from src.pg.client import OwnerSteps, PgClient, Transaction, storable
 from src.pg.locks import lock_facts, lock_history
-from src.reading.gate import completes, holds_secret, redact, refers_back
+from src.reading.gate import holds_secret, read_announced_secret, redact, refers_back
 from src.reminders.reminder_repo import delete_of_message
 
 # The edited message, locked until the transaction ends: whether the user wrote nothing after it,
@@ -224,7 +224,7 @@ def _mask_nearby(
     pairs = [(before.text, this), (this.text, after)]
     pairs += [(f"{this.text}:", before)] * refers_back(this.text)
     pairs += [(f"{after.text}:", this)] * refers_back(after.text)
-    found = [(completes(hint, message.text), message) for hint, message in pairs]
+    found = [(read_announced_secret(hint, message.text), message) for hint, message in pairs]
     for message in {message for secret, message in found if secret and secret.is_household}:
         facts.keep_private(message.id)
     masked = [message for secret, message in found if secret and not secret.is_household]
@@ -235,6 +235,6 @@ def _mask_nearby(
 
 def _retire_facts(facts: ForgettingRepository, edited: EditedMessage, text: str) -> None:
     """Retire the facts that only its old text told."""
-    for memory_id, quote, has_others in facts.list_told(edited.id):
+    for memory_id, quote, has_others in facts.list_facts_of(edited.id):
         if not cutting.spans(text, quote):
-            facts.untell(edited.id, memory_id, has_others=has_others)
+            facts.remove_source(edited.id, memory_id, has_others=has_others)

@@ -18,10 +18,10 @@ from src.llm.tokens import TokenCounter
 from src.memory import citations, prompts, retriever
 from src.memory.memories import Memories
 from src.memory.memory_repo import Memory
-from src.memory.retrieval_repo import Hit, hit_of
-from src.memory.turn_context import TurnContext, facts_among, key_facts, numbered, recall
+from src.memory.retrieval_repo import Hit, fact_as_hit
+from src.memory.turn_context import TurnContext, facts_among, key_facts, number_hits, recall
 from src.reading.facts import WISH, fact_uid, normalise
-from src.reading.gate import escaped
+from src.reading.gate import disarm
 from src.talk.turn_state import ConversationState, replace_all_messages
 
 logger = logging.getLogger(__name__)
@@ -71,7 +71,7 @@ as the wishes of the user and the rules below it allow; it changes none of them.
 
 def system_prompt(persona: str) -> str:
     """Return the system prompt: the operator's persona, then our own rules."""
-    intro = PERSONA.format(persona=escaped(persona)) if persona.strip() else ""
+    intro = PERSONA.format(persona=disarm(persona)) if persona.strip() else ""
     return f"{intro}{SYSTEM_PROMPT}"
 
 
@@ -217,7 +217,7 @@ async def load_facts(
         facts = [fact for fact in pending if _is_fresh(fact, context) == is_fresh]
         records = [_fact_record(fact, context.time_zone) for fact in facts]
         packed = facts[: len(within_budget(records, counter, budget))]
-        numbers, sources = numbered(sources, map(hit_of, packed))
+        numbers, sources = number_hits(sources, map(fact_as_hit, packed))
         texts.append(_facts_text(packed, zip(numbers, records, strict=False)))
         fact_ids = fact_ids | {fact.id for fact in packed}
     rest = [message for message in state["messages"] if message.name != USER_FACTS]
@@ -301,7 +301,7 @@ async def retrieve_memories(
     budget = MEMORIES_BUDGET - counter.count(state.get("fresh_facts", ""))
     records = within_budget(unnumbered, counter, budget)
     packed = hits[: len(records)]
-    numbers, sources = numbered(state.get("sources", ()), packed)
+    numbers, sources = number_hits(state.get("sources", ()), packed)
     now = f"{context.now:%Y-%m-%d %H:%M, %A}"
     records = [{**record, "n": n} for n, record in zip(numbers, records, strict=True)]
     parts = [prompts.memories_text(records, now)] if records else []

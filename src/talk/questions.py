@@ -12,10 +12,10 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command
 
 from src.base.errors import ConversationGoneError, StorageRejectedError, StorageUnavailableError
-from src.base.owners import Called, Owner
+from src.base.owners import Caller, Owner
 from src.history.turn_repo import NO_CHANGES, Changes
 from src.memory.memories import Memories
-from src.memory.question_repo import Question, QuestionRepository
+from src.memory.question_repo import ConflictQuestion, QuestionRepository
 from src.memory.turn_context import TurnContext, changes_of
 from src.pg.client import PgClient
 from src.pg.connection import LIBPQ_OPTIONS
@@ -147,7 +147,7 @@ class QuestionService:
         await self._run_graph(initial, context, thread, durability="exit")
         return strict.question_text(facts, conflicts, context.language)
 
-    async def settle(self, called: Called, answer_id: int, resolution: Resolution) -> Settlement:
+    async def settle(self, caller: Caller, answer_id: int, resolution: Resolution) -> Settlement:
         """Resume the run that an answer asks about; the caller has to ``close`` it afterwards.
 
         It is idempotent, and may be retried after a crash at any point: the first decision stays.
@@ -161,18 +161,18 @@ class QuestionService:
             ConversationGoneError: The question was deleted meanwhile.
             StorageError: The database is away.
         """
-        question = await self._client.run(self._questions.find, called.owner, answer_id)
-        gone_text = say("conflict_gone", called.language)
+        question = await self._client.run(self._questions.find, caller.owner, answer_id)
+        gone_text = say("conflict_gone", caller.language)
         if question is None:
             return Settlement("gone", gone_text, gone_text)
         if question.is_over:
             return Settlement("over", "", question.text, question.changes)
         if question.thread is None:
             return Settlement("gone", gone_text, f"{question.text}\n\n{gone_text}")
-        if called.asker not in (None, question.sender_id):
+        if caller.asker not in (None, question.sender_id):
             refusal = say("conflict_not_yours", choose_language(question.language))
             return Settlement("not_theirs", refusal, f"{question.text}\n\n{refusal}")
-        return await self._resume(called, question, resolution)
+        return await self._resume(caller, question, resolution)
 
     async def close(self, owner: Owner, settlement: Settlement, *, is_shown: bool = False) -> None:
         """Close the question once its outcome is told, or about to be; idempotent.
@@ -206,8 +206,8 @@ class QuestionService:
                 settlement = Settlement("gone", "", "", thread=entry.thread)
             else:
                 language, now = choose_language(entry.language), datetime.now(UTC)
-                called = Called(entry.owner, language, now, time_zone)  # no member to check
-                settlement = await self.settle(called, entry.answer_id, "old")
+                caller = Caller(entry.owner, language, now, time_zone)  # no member to check
+                settlement = await self.settle(caller, entry.answer_id, "old")
             await self.close(entry.owner, settlement)
         return len(expired)
 
@@ -216,16 +216,16 @@ class QuestionService:
         await self._checkpoints.close()
 
     async def _resume(
-        self, called: Called, question: Question, resolution: Resolution
+        self, caller: Caller, question: ConflictQuestion, resolution: Resolution
     ) -> Settlement:
-        thread, context = question.thread or "", _build_context(called, question)
+        thread, context = question.thread or "", _build_context(caller, question)
         values, next_nodes = await self._load_state(thread)
         if PAUSE in next_nodes or not values:  # else it is decided, but the outcome is not told
             if question.is_expired:
                 return _settle_with(question, say("conflict_expired", context.language))
             if question.is_stale or not values:  # no values: the process died before the pause
                 return _settle_with(question, say("conflict_gone", context.language))
-            history = await self._client.run(self._questions.list_told, called.owner, thread)
+            history = await self._client.run(self._questions.list_denying, caller.owner, thread)
             command: Command[str] = Command(resume=resolution, update={"history": history})
             values = await self._run_graph(command, context, thread, durability="sync")
         elif next_nodes:
@@ -265,22 +265,26 @@ def _config(thread: str) -> RunnableConfig:
     return {"configurable": {"thread_id": thread}}
 
 
-def _build_context(called: Called, question: Question) -> TurnContext:
+def _build_context(caller: Caller, question: ConflictQuestion) -> TurnContext:
     return TurnContext(
-        owner=called.owner,
+        owner=caller.owner,
         conversation_id=question.conversation_id,
         message_id=question.message_id,
         text=question.told,
         moment=question.said_at,
-        time_zone=called.time_zone,
+        time_zone=caller.time_zone,
         language=choose_language(question.language),
         mode="strict",
-        speaker_id=called.asker,
+        speaker_id=caller.asker,
     )
 
 
 def _settle_with(
-    question: Question, said: str, *, changes: Changes = NO_CHANGES, keeps_both: bool = False
+    question: ConflictQuestion,
+    said: str,
+    *,
+    changes: Changes = NO_CHANGES,
+    keeps_both: bool = False,
 ) -> Settlement:
     shown, all_changes = f"{question.text}\n\n{said}", question.changes + changes
     return Settlement("settled", said, shown, all_changes, question.thread, keeps_both)

@@ -10,7 +10,7 @@ import pytz
 from babel import Locale
 
 from src.base import config, errors, zone_names
-from src.base.owners import Called, Owner
+from src.base.owners import Caller, Owner
 from src.base.providers import PROVIDERS, Provider, find_batch_provider, find_provider
 from src.base.zones import zone_at
 from src.pg.client import PgClient
@@ -139,98 +139,98 @@ class SettingsScreens:
         """Change the named columns of ``UserSettings``."""
         await self._client.run(self._settings.change, owner.telegram_user_id, **chosen)
 
-    async def page(self, called: Called) -> Reply:
+    async def page(self, caller: Caller) -> Reply:
         """Show all settings (``/settings``), or set the time zone of a city or an offset."""
-        if called.argument:
-            return await self.find_zone(called, called.argument)
-        return self._settings_reply(await self.get(called.owner), called)
+        if caller.argument:
+            return await self.find_zone(caller, caller.argument)
+        return self._settings_reply(await self.get(caller.owner), caller)
 
-    async def choose(self, called: Called, index: int) -> Reply:
+    async def choose(self, caller: Caller, index: int) -> Reply:
         """Show the values of a setting, given by its index in SETTING_KINDS."""
         kind = SETTING_KINDS[index] if index < len(SETTING_KINDS) else ""
         if kind == "zone":
-            return Reply(f"{zones.CLOCK} {say('zone_ask', called.language)}", asks=True)
-        stored = await self.get(called.owner)
+            return Reply(f"{zones.CLOCK} {say('zone_ask', caller.language)}", asks=True)
+        stored = await self.get(caller.owner)
         if not kind:
-            return self._settings_reply(stored, called)
-        choice = _build_choice(kind, stored, called)
+            return self._settings_reply(stored, caller)
+        choice = _build_choice(kind, stored, caller)
         labels = [f"{TICK if n == choice.chosen else ''}{t}" for n, t in enumerate(choice.labels)]
         buttons = [Button(label, Action(choice.action, (n,))) for n, label in enumerate(labels)]
-        back = Button(say("settings_back", called.language), Action("settings"))
+        back = Button(say("settings_back", caller.language), Action("settings"))
         return Reply(choice.title, (*in_rows(buttons, 1), (back,)), is_screen=True)
 
-    async def list_choices(self, called: Called) -> list[Choice]:
+    async def list_choices(self, caller: Caller) -> list[Choice]:
         """List all settings, in the owner's language."""
-        return _build_choices(await self.get(called.owner), called)
+        return _build_choices(await self.get(caller.owner), caller)
 
-    async def choose_value(self, called: Called, kind: str, number: int) -> Reply:
+    async def choose_value(self, caller: Caller, kind: str, number: int) -> Reply:
         """Store a value by its index in CHOICES; show the page, in the language just chosen."""
         column, values = CHOICES[kind]
         if number < len(values):
-            await self.change(called.owner, **{column: values[number]})
-        return self._settings_reply(await self.get(called.owner), called)
+            await self.change(caller.owner, **{column: values[number]})
+        return self._settings_reply(await self.get(caller.owner), caller)
 
-    async def set_zone(self, called: Called, name_hash: int, place: int = 0) -> Reply:
+    async def set_zone(self, caller: Caller, name_hash: int, place: int = 0) -> Reply:
         """Set the zone whose name has this hash; under an answer (``place``) the answer stays."""
         zone = next((z for z in pytz.all_timezones if crc32(z.encode()) == name_hash), None)
         if zone is None:
-            return Reply.gone(say("tap_unknown", called.language))
-        if place == zones.IN_ANSWER and called.has_zone and called.time_zone == zone:
-            label = zones.zone_label(zone, called)
-            return Reply.gone(say("zone_set", called.language, zone=label))
-        reply = await self._set_zone_or_ask(called, zone)
-        return reply if place == zones.IN_ANSWER else reply.in_place()
+            return Reply.closing_note(say("tap_unknown", caller.language))
+        if place == zones.IN_ANSWER and caller.has_zone and caller.time_zone == zone:
+            label = zones.zone_label(zone, caller)
+            return Reply.closing_note(say("zone_set", caller.language, zone=label))
+        reply = await self._set_zone_or_ask(caller, zone)
+        return reply if place == zones.IN_ANSWER else reply.as_screen()
 
-    async def offer_cities(self, called: Called, place: int) -> Reply:
+    async def offer_cities(self, caller: Caller, place: int) -> Reply:
         """Offer likely cities, and ask for another one."""
-        text = f"{zones.CLOCK} {say('zone_pick', called.language)}"
+        text = f"{zones.CLOCK} {say('zone_pick', caller.language)}"
         if place == zones.NOT_MINE:
-            await self._zones.doubt(called.owner)
+            await self._zones.doubt(caller.owner)
         elif place != zones.IN_ANSWER:
             return Reply(text, asks=True)
-        return Reply(text, (zones.city_row(called.language),))
+        return Reply(text, (zones.city_row(caller.language),))
 
-    async def find_zone(self, called: Called, text: str) -> Reply:
+    async def find_zone(self, caller: Caller, text: str) -> Reply:
         """Set the zone of a city, an offset or a zone name; if ambiguous, ask which."""
         found = await asyncio.to_thread(zone_names.find_time_zones, text[:MAX_CITY])
         if len(found) > 1:
-            return Reply(say("zone_which", called.language), zones.which_rows(found, called))
-        return await self._set_zone_or_ask(called, next(iter(found), None))
+            return Reply(say("zone_which", caller.language), zones.which_rows(found, caller))
+        return await self._set_zone_or_ask(caller, next(iter(found), None))
 
-    async def find_zone_at(self, called: Called, latitude: float, longitude: float) -> Reply:
+    async def find_zone_at(self, caller: Caller, latitude: float, longitude: float) -> Reply:
         """Set the zone of a location; at sea it is only offered."""
         zone = await asyncio.to_thread(zone_at, latitude, longitude)
         if zone is not None and zone.startswith("Etc/"):
-            text = f"{zones.CLOCK} {say('zone_sea', called.language)}"
-            return Reply(text, zones.which_rows([zone], called))
-        return await self._set_zone_or_ask(called, zone)
+            text = f"{zones.CLOCK} {say('zone_sea', caller.language)}"
+            return Reply(text, zones.which_rows([zone], caller))
+        return await self._set_zone_or_ask(caller, zone)
 
-    async def _set_zone_or_ask(self, called: Called, zone: str | None) -> Reply:
+    async def _set_zone_or_ask(self, caller: Caller, zone: str | None) -> Reply:
         if zone is None:
-            return Reply(f"{zones.CLOCK} {say('zone_unknown', called.language)}", asks=True)
-        back = Button(say("settings_back", called.language), Action("settings"))
-        return Reply(await self._zones.set(called, zone), ((back,),))
+            return Reply(f"{zones.CLOCK} {say('zone_unknown', caller.language)}", asks=True)
+        back = Button(say("settings_back", caller.language), Action("settings"))
+        return Reply(await self._zones.set(caller, zone), ((back,),))
 
-    def _settings_reply(self, stored: UserSettings, called: Called) -> Reply:
-        choices = _build_choices(stored, called)
+    def _settings_reply(self, stored: UserSettings, caller: Caller) -> Reply:
+        choices = _build_choices(stored, caller)
         buttons = [
             Button(choice.title, Action("choose", (n,))) for n, choice in enumerate(choices)
         ]
-        title = say("settings_title", choose_language(stored.language, called.language))
+        title = say("settings_title", choose_language(stored.language, caller.language))
         text = "\n".join([title, "", *(choice.line for choice in choices)])
         return Reply(text, in_rows(buttons, 1), is_screen=True)
 
 
-def _build_choices(stored: UserSettings, called: Called) -> list[Choice]:
-    called = replace(called, language=choose_language(stored.language, called.language))
-    return [_build_choice(kind, stored, called) for kind in SETTING_KINDS]
+def _build_choices(stored: UserSettings, caller: Caller) -> list[Choice]:
+    caller = replace(caller, language=choose_language(stored.language, caller.language))
+    return [_build_choice(kind, stored, caller) for kind in SETTING_KINDS]
 
 
-def _build_choice(kind: str, stored: UserSettings, called: Called) -> Choice:
-    language = called.language
+def _build_choice(kind: str, stored: UserSettings, caller: Caller) -> Choice:
+    language = caller.language
     title = say(f"settings_{kind}", language)
     if kind == "zone":
-        zone = zones.zone_label(stored.time_zone or called.time_zone, called)
+        zone = zones.zone_label(stored.time_zone or caller.time_zone, caller)
         return Choice(title, kind, (zone,), 0)
     column, values = CHOICES[kind]
     value = getattr(stored, column)
@@ -240,12 +240,12 @@ def _build_choice(kind: str, stored: UserSettings, called: Called) -> Choice:
     return Choice(title, "remembering" if kind == "memory" else kind, labels, values.index(value))
 
 
-def asks_for_zone(prompt: str) -> bool:
+def is_zone_question(prompt: str) -> bool:
     """Return True if a text of the bot asks for a time zone, so that the reply may name one."""
     return prompt.startswith(zones.CLOCK)
 
 
-def names_place(text: str) -> bool:
+def may_name_place(text: str) -> bool:
     """Return True if a message after that question may name a place, known or not."""
     words = text.split()
     if not words or len(words) > MAX_PLACE_WORDS or is_question(text):

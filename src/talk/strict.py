@@ -22,13 +22,13 @@ from src.memory.citations import context_records, hit_id, number_references, ref
 from src.memory.memories import Memories
 from src.memory.retrieval_repo import Hit
 from src.memory.retriever import Query
-from src.memory.tools import describe_saved, find_said, told_of
+from src.memory.tools import describe_saved, find_source_message, outcome_record
 from src.memory.turn_context import TurnContext, changes_of, recall, refusal
 from src.memory.writer import Outcome
 from src.reading.facts import Fact, content_hash
 from src.reading.requests import asks_to_forget_all
 from src.reminders.reminder_service import ReminderService, confirmation
-from src.reminders.rules import names_reminder, read_change
+from src.reminders.rules import changes_reminder, read_change
 from src.talk.turn_state import RESOLUTIONS, Conflict, ConversationState
 from src.texts import Language, say
 from src.texts.plain_text import shortened
@@ -40,7 +40,9 @@ MAX_TEXT = 500  # characters of a fact in a question
 
 def confirmation_text(outcomes: Sequence[Outcome], language: Language) -> str:
     """Return the outcomes of a message's facts, a line each."""
-    lines = dict.fromkeys(describe_saved(told_of(outcome), language) for outcome in outcomes)
+    lines = dict.fromkeys(
+        describe_saved(outcome_record(outcome), language) for outcome in outcomes
+    )
     return "\n".join(lines) or say("taught_nothing", language)
 
 
@@ -129,7 +131,7 @@ async def classify_intent(
     """
     context = runtime.context
     is_own = bool(own_words(new_messages(state["history"])))
-    if is_own and names_reminder(context.text):
+    if is_own and changes_reminder(context.text):
         return {"intent": "remind", "extracted_facts": [], "search_query": "", "answer": ""}
     result = await _understand(state["history"], state["retrieved_context"], context, caller)
     intent = result.intent if is_own else "solve"  # words of others order nothing
@@ -289,7 +291,7 @@ async def weigh_conflicts(
     disputes: list[Conflict] = []
     for number, fact in enumerate(state["extracted_facts"]):
         denials = _select(state["conflicts"], number)
-        said = find_said(new, fact, context)
+        said = find_source_message(new, fact, context)
         rivals = await memories.writer.find_important_rivals(
             context.owner, fact, said, contradicts={c["memory_id"] for c in denials}
         )
@@ -345,7 +347,7 @@ async def store_knowledge(
     new = new_messages(state["history"])
     resolution = state.get("resolution")
     for number, fact in enumerate(state["extracted_facts"]):
-        said = find_said(new, fact, context)
+        said = find_source_message(new, fact, context)
         if (refused := refusal(context, fact, said)) is not None:
             outcomes.append(refused)
             continue
@@ -528,15 +530,15 @@ async def set_reminder(
     Side effects: reminders are stored or changed.
     """
     context = runtime.context
-    called = owners.Called(
+    caller = owners.Caller(
         context.owner, context.language, context.moment, context.time_zone,
         member=context.speaker_id,
     )  # fmt: skip
     change = read_change(context.text)
     if change is None:
-        outcome = await reminders.set_by_words(called, context.text, message_id=context.message_id)
+        outcome = await reminders.set_by_words(caller, context.text, message_id=context.message_id)
     else:
-        outcome = await reminders.take(called, change, said_before=last_answer(state["history"]))
+        outcome = await reminders.take(caller, change, said_before=last_answer(state["history"]))
     if outcome.reminder is not None and outcome.done != "cancelled":
         context.on_change(Changes(reminders=(outcome.reminder.id,)))
-    return {"answer": confirmation(outcome, called), "references": []}
+    return {"answer": confirmation(outcome, caller), "references": []}

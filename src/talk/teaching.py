@@ -51,7 +51,9 @@ class TeachingService:
             if corrected is None:
                 return TurnResult(say("memory_gone", incoming.language))
         text = storable(incoming.text).strip()
-        said = writer.Said(turn.message_id, text, local_time(incoming.moment, incoming.time_zone))
+        said = writer.SourceText(
+            turn.message_id, text, local_time(incoming.moment, incoming.time_zone)
+        )
         contradicts = {corrected.id} if corrected is not None else ()
         if incoming.kept_private:
             text = redact(storable(incoming.kept_private), household=True).strip()

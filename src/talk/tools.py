@@ -23,7 +23,7 @@ from src.media import tools as media_tools
 from src.media.attachments import AttachmentService
 from src.memory import tools as memory_tools
 from src.memory.memories import Memories
-from src.memory.turn_context import TurnContext, finding_of
+from src.memory.turn_context import TurnContext, get_finding
 from src.pg.client import PgClient
 from src.reading.gate import holds_secret
 from src.reminders import tools as reminder_tools
@@ -144,7 +144,7 @@ class ToolHistoryService:
             return _failure(request, NO_JSON, artifact=NOT_RUN)
         context: Any = request.runtime.context  # LangGraph types it as None
         reply = await self._run_recorded(request, execute, context)
-        if (changes := finding_of(reply).changes) != turn_repo.NO_CHANGES:
+        if (changes := get_finding(reply).changes) != turn_repo.NO_CHANGES:
             context.on_change(changes)
         return reply
 

@@ -33,10 +33,10 @@ from src.pg.client import PgClient, Transaction, storable
 from src.pg.global_settings_repo import GlobalSettings, GlobalSettingsRepository
 from src.pg.user_settings_repo import UserSettingsRepository
 from src.privacy.erasure_repo import ErasureRepository
-from src.queue.update_repo import Behind, UpdateOutcome, UpdateRepository
+from src.queue.update_repo import NewerUpdates, UpdateOutcome, UpdateRepository
 from src.reading import lexicon, requests, voices, zone_phrases
 from src.reading.facts import PRIVATE
-from src.reading.gate import MASK, is_alone, redact, refers_back, secrets_of
+from src.reading.gate import MASK, may_be_secret, redact, refers_back, secrets_of
 from src.talk import graph_run, main_graph, teaching
 from src.talk.questions import QuestionService
 from src.talk.turn_state import (
@@ -98,7 +98,7 @@ class Intake:
             StorageError: The database is away.
         """
         turn.incoming = turn.incoming.without_secrets()
-        if is_alone(turn.incoming.text) or refers_back(turn.incoming.text):
+        if may_be_secret(turn.incoming.text) or refers_back(turn.incoming.text):
             find = self._conversations.find_text_before
             before = await self._client.run(
                 find, turn.incoming.owner, turn.incoming.origin, turn.incoming.moment
@@ -109,7 +109,7 @@ class Intake:
         with self._metrics.stage("store"):
             await self._client.run(self._store_and_load, turn)
 
-    async def is_left_to_newer(self, incoming: IncomingMessage) -> bool:
+    async def is_superseded(self, incoming: IncomingMessage) -> bool:
         """Return True if a later message of the chat is answered instead of this one.
 
         Raises:
@@ -182,13 +182,13 @@ class Intake:
         message = self._append(transaction, replace(incoming, voice=voice))
         turn.conversation_id, turn.message_id = message.conversation_id, message.id
         turn.is_new = message.is_new
-        if (secret := incoming.gives_away) is not None:
+        if (secret := incoming.revealed_secret) is not None:
             forgetting = forgetting_repo.ForgettingRepository(transaction, incoming.owner)
             forgetting.mask(secret.id, secret.text)
         turns, ids = TurnRepository(transaction), (turn.conversation_id, turn.message_id)
         if not turn.is_new:
             if MASK in incoming.text and not incoming.is_masked:
-                turn.incoming = incoming.noting_mask()
+                turn.incoming = incoming.with_mask_note()
             turn.shown_in = turns.find_stream_message(*ids)
             turn.answer = turns.find_answer(*ids)
         if turn.answer is not None:
@@ -199,15 +199,15 @@ class Intake:
             with self._metrics.stage("load"):
                 self._load_context(transaction, turn, settings)
 
-    def _lock_update(self, transaction: Transaction, incoming: IncomingMessage) -> Behind:
+    def _lock_update(self, transaction: Transaction, incoming: IncomingMessage) -> NewerUpdates:
         """Lock the message's update until the transaction ends; return what waits behind it.
 
         A taught message is answered for itself, whatever comes next.
         """
-        origin, behind = incoming.origin, Behind(incoming.newer)
+        origin, behind = incoming.origin, NewerUpdates(incoming.newer)
         if origin is not None and origin.update is not None:
             behind = self._updates.hold(transaction, origin.update, origin.revision)
-        return behind if incoming.teaching is None else Behind()
+        return behind if incoming.teaching is None else NewerUpdates()
 
     def _store_enclosed(self, transaction: Transaction, incoming: IncomingMessage) -> None:
         """Store the text of an attachment as a message of its own before the caption.
@@ -249,12 +249,12 @@ class Intake:
         if turn.window_start > 1:
             overlap = settings.history_messages - settings.history_step
             turn.fresh_from = turn.window_start + overlap
-            summaries = digest_repo.SummaryRepository(transaction).list_shown(
+            summaries = digest_repo.SummaryRepository(transaction).list_for_prompt(
                 turn.conversation_id, turn.window_start, limit=settings.summaries_shown
             )
             turn.summaries = tuple(summary.content for summary in summaries)
         elif _shows_memory(turn.incoming):
-            beyond = retrieval_repo.RetrievalRepository(transaction).is_anything_beyond
+            beyond = retrieval_repo.RetrievalRepository(transaction).has_documents_outside
             turn.is_all_shown = not beyond(turn.incoming.owner, turn.conversation_id)
 
 
@@ -342,9 +342,9 @@ class AgentService:
                 await turn.view.close()
         raise AssertionError("the last step ends every turn")
 
-    async def is_left_to_newer(self, incoming: IncomingMessage) -> bool:
+    async def is_superseded(self, incoming: IncomingMessage) -> bool:
         """Return True if a later message is answered instead of one that is not stored yet."""
-        return await self._intake.is_left_to_newer(incoming)
+        return await self._intake.is_superseded(incoming)
 
     async def preview_prompt(self, incoming: IncomingMessage) -> list[AnyMessage]:
         """Return the prompt for a message, without calling a model or storing anything.
@@ -371,7 +371,7 @@ class AgentService:
         """Handle a button under the question; return the key of the sentence to reply with."""
         if not agreed:
             return "erase_kept"
-        conversation_id = await self.conversation_of(owner)
+        conversation_id = await self.get_or_create_conversation(owner)
         newest = await self._client.run(self._conversations.load_last_messages, conversation_id)
         answers = [entry for entry in newest if entry["role"] == "assistant"][-1:]
         if not answers or answers[0].get("asks") != "erase_all":
@@ -379,7 +379,7 @@ class AgentService:
         await self.erase(owner.telegram_user_id)
         return "erase_done"
 
-    async def conversation_of(self, owner: Owner) -> UUID:
+    async def get_or_create_conversation(self, owner: Owner) -> UUID:
         """Return the owner's conversation; create it if there is none."""
         get = self._conversations.get_or_create_conversation
         return await self._client.run(get, owner.telegram_user_id, thread_id=owner.thread_id)
@@ -421,8 +421,8 @@ class AgentService:
             return None
         if len(told.zones) == 1:
             is_told = incoming.has_zone and not await self._named_zone_before(turn)
-            called = replace(incoming.called, has_zone=is_told)
-            turn.lead = await self._zones.set(called, told.zones[0])
+            caller = replace(incoming.caller, has_zone=is_told)
+            turn.lead = await self._zones.set(caller, told.zones[0])
             turn.incoming = replace(incoming, time_zone=told.zones[0], has_zone=True)
         else:
             key = "zone_which" if told.zones else "zone_unknown"
@@ -483,7 +483,7 @@ class AgentService:
         question = question_before(turn.history, "conflict")
         if resolution is None or question is None:
             return None
-        settlement = await self._questions.settle(incoming.called, question["id"], resolution)
+        settlement = await self._questions.settle(incoming.caller, question["id"], resolution)
         if settlement.kind in ("over", "gone"):
             return None
         return TurnResult(settlement.said, changes=settlement.changes, settlement=settlement)

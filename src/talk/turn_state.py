@@ -14,18 +14,18 @@ from langchain_core.messages import AnyMessage, RemoveMessage
 from langchain_core.tools import BaseTool
 from langgraph.graph.message import REMOVE_ALL_MESSAGES, add_messages
 
-from src.base.owners import Called, Owner
+from src.base.owners import Caller, Owner
 from src.history.conversation_repo import HistoryMessage, NearbyMessage, TelegramOrigin
 from src.history.new_messages import asked_text, new_messages
 from src.history.turn_repo import NO_CHANGES, AnswerSource, Asks, Changes, StoredAnswer
 from src.llm.reply import ModelUsage
-from src.media.attachments import Enclosed
+from src.media.attachments import EnclosedText
 from src.memory import memory_repo, prompts, retrieval_repo, turn_context, writer
 from src.pg.client import storable
 from src.pg.user_settings_repo import AnswerLength, Mode
 from src.queue.update_repo import UpdateKind
 from src.reading import facts, plain_facts, voices
-from src.reading.gate import MASK, completes, holds_secret, redact, refers_back
+from src.reading.gate import MASK, holds_secret, read_announced_secret, redact, refers_back
 from src.texts import Language, say
 
 T = TypeVar("T")
@@ -215,7 +215,7 @@ class IncomingMessage:
     voice: voices.Voice = voices.TYPED
     newer: UpdateKind | None = None
     teaching: Teaching | None = None
-    enclosed: Enclosed | None = None
+    enclosed: EnclosedText | None = None
     heard: str = ""
     problem: str = ""
     has_zone: bool = True
@@ -226,7 +226,7 @@ class IncomingMessage:
     is_masked: bool = False
     is_code: bool = False
     announced_secret: str = field(default="", repr=False)
-    gives_away: NearbyMessage | None = None
+    revealed_secret: NearbyMessage | None = None
     kept_private: str = field(default="", repr=False)
 
     def without_secrets(self) -> Self:
@@ -245,23 +245,23 @@ class IncomingMessage:
                 self.voice, quoted=quoted and redact(quoted), origin=origin and redact(origin)
             ),
         )
-        return (clean if clean == self else clean.noting_mask())._keeping_private()
+        return (clean if clean == self else clean.with_mask_note())._keeping_private()
 
     def following(self, before: NearbyMessage) -> Self:
         """Return a copy for a message that follows ``before``, with secrets they form masked.
 
         If ``before`` announced a secret, this text is masked. If this text says that ``before``
-        was a secret, ``gives_away`` is set.
+        was a secret, ``revealed_secret`` is set.
         """
         if refers_back(self.text):
-            is_secret = completes(f"{self.text}:", before.text) is not None
-            masked = replace(self, gives_away=before)
-            return masked.noting_mask() if is_secret else self
-        found = completes(before.text, self.text)
+            is_secret = read_announced_secret(f"{self.text}:", before.text) is not None
+            masked = replace(self, revealed_secret=before)
+            return masked.with_mask_note() if is_secret else self
+        found = read_announced_secret(before.text, self.text)
         if found is None or found.is_household:
             return replace(self, is_code=found is not None)
         heard = MASK if self.heard else ""
-        return replace(self, text=MASK, heard=heard, announced_secret=self.text).noting_mask()
+        return replace(self, text=MASK, heard=heard, announced_secret=self.text).with_mask_note()
 
     def _keeping_private(self) -> Self:
         if not (self.voice.is_own and self.memory_on and holds_secret(self.text)):
@@ -272,7 +272,7 @@ class IncomingMessage:
         masked, teaching = redact(self.text, household=True), self.teaching or Teaching()
         return replace(self, text=masked, kept_private=private, teaching=teaching)
 
-    def noting_mask(self) -> Self:
+    def with_mask_note(self) -> Self:
         """Return a copy whose answer says that a secret was masked."""
         note = "\n".join(filter(None, (self.problem, say("secret_masked", self.language))))
         return replace(self, is_masked=True, problem=note)
@@ -291,7 +291,7 @@ class IncomingMessage:
     @property
     def speaker_id(self) -> int | None:
         """Sender of a message in a group, whom "I" means; None in a private chat."""
-        return self.called.asker
+        return self.caller.asker
 
     @property
     def sender_id(self) -> int:
@@ -300,10 +300,10 @@ class IncomingMessage:
         return self.owner.telegram_user_id if sender in IMPERSONAL_SENDERS else sender
 
     @property
-    def called(self) -> Called:
+    def caller(self) -> Caller:
         """Sender and settings as commands and buttons take them."""
         member = self.origin.sender_id if self.origin else None
-        return Called(
+        return Caller(
             self.owner, self.language, self.moment, self.time_zone, member=member,
             has_zone=self.has_zone,
         )  # fmt: skip

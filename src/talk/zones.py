@@ -9,7 +9,7 @@ from zlib import crc32
 
 from pydantic import Field
 
-from src.base.owners import Called, Owner
+from src.base.owners import Caller, Owner
 from src.base.zone_names import find_time_zones
 from src.base.zones import local_time, name_of_zone, place_of_zone
 from src.history.turn_repo import Changes
@@ -32,10 +32,10 @@ LIKELY: dict[Language, tuple[str, ...]] = {
 }
 
 
-def zone_label(zone: str, called: Called) -> str:
+def zone_label(zone: str, caller: Caller) -> str:
     """Return the zone's place and time, as in ``Прага, там сейчас 11:05``."""
-    place, time = place_of_zone(zone, called.language), f"{local_time(called.moment, zone):%H:%M}"
-    return say("zone_now", called.language, zone=place, time=time)
+    place, time = place_of_zone(zone, caller.language), f"{local_time(caller.moment, zone):%H:%M}"
+    return say("zone_now", caller.language, zone=place, time=time)
 
 
 def zone_action(zone: str, *numbers: int) -> Action:
@@ -43,13 +43,13 @@ def zone_action(zone: str, *numbers: int) -> Action:
     return Action("zone", (crc32(zone.encode()), *numbers))
 
 
-def zone_rows(changes: Changes, called: Called) -> Rows:
+def zone_rows(changes: Changes, caller: Caller) -> Rows:
     """Return the buttons under an answer: the zones it offers, and a denial if it names one."""
     rows: Rows = tuple(
-        (Button(f"{CLOCK} {zone_label(zone, called)}", zone_action(zone, IN_ANSWER)),)
+        (Button(f"{CLOCK} {zone_label(zone, caller)}", zone_action(zone, IN_ANSWER)),)
         for zone in changes.zones
     )
-    return (*rows, (not_mine_button(called.language),)) if changes.names_zone else rows
+    return (*rows, (not_mine_button(caller.language),)) if changes.names_zone else rows
 
 
 def not_mine_button(language: Language) -> Button:
@@ -57,10 +57,10 @@ def not_mine_button(language: Language) -> Button:
     return Button(say("zone_not_mine", language), Action("zones", (NOT_MINE,)))
 
 
-def zone_note(called: Called) -> str:
+def zone_note(caller: Caller) -> str:
     """Return the note about the bot's time zone, shown once to users who named none."""
-    zone = zone_label(called.time_zone, called)
-    return f"{CLOCK} {say('zone_named', called.language, zone=zone)}"
+    zone = zone_label(caller.time_zone, caller)
+    return f"{CLOCK} {say('zone_named', caller.language, zone=zone)}"
 
 
 def city_row(language: Language) -> tuple[Button, ...]:
@@ -99,19 +99,19 @@ class ZoneService:
 
     async def doubt(self, owner: Owner) -> None:
         """Store that the zone is not the owner's: its reminders move once they name theirs."""
-        await self._client.run(self._settings.forget_zone, owner.telegram_user_id)
+        await self._client.run(self._settings.clear_zone, owner.telegram_user_id)
 
-    async def set(self, called: Called, zone: str) -> str:
+    async def set(self, caller: Caller, zone: str) -> str:
         """Store the zone; return the confirmation, also of moved reminders."""
-        guessed = None if called.has_zone else called.time_zone
-        moved = await self.keep(called.owner, zone, guessed=guessed)
-        text = say("zone_set", called.language, zone=zone_label(zone, called))
-        return f"{text} {say('zone_moved', called.language, count=moved)}" if moved else text
+        guessed = None if caller.has_zone else caller.time_zone
+        moved = await self.keep(caller.owner, zone, guessed=guessed)
+        text = say("zone_set", caller.language, zone=zone_label(zone, caller))
+        return f"{text} {say('zone_moved', caller.language, count=moved)}" if moved else text
 
 
-def which_rows(zones: Sequence[str], called: Called) -> Rows:
+def which_rows(zones: Sequence[str], caller: Caller) -> Rows:
     """Return a button for each of several zones."""
-    return tuple((Button(zone_label(zone, called), zone_action(zone)),) for zone in zones)
+    return tuple((Button(zone_label(zone, caller), zone_action(zone)),) for zone in zones)
 
 
 class SetTimeZoneArguments(Form):

@@ -11,7 +11,7 @@ from aiogram import Bot, exceptions, types
 from aiohttp import ClientConnectorError
 
 from src.base import errors
-from src.base.owners import Called
+from src.base.owners import Caller
 from src.history.turn_repo import AnswerSource, StoredAnswer
 from src.memory.memory_repo import message_number
 from src.talk.command_service import choice_rows, undo_buttons
@@ -432,14 +432,14 @@ def build_keyboard(rows: Rows) -> types.InlineKeyboardMarkup | None:
     )
 
 
-def answer_rows(answer: StoredAnswer, called: Called) -> Rows:
+def answer_rows(answer: StoredAnswer, caller: Caller) -> Rows:
     """Return the buttons under an answer: sources, undo and zone buttons, a choice."""
-    language, sources = called.language, []
+    language, sources = caller.language, []
     for numbers, source in _group_by_message(answer)[:MAX_SOURCES]:
         action = Action("source", (message_number(source.uid) or 0,))
-        sources.append(Button(f"{numbers} {called.day(source.said_at)}", action))
+        sources.append(Button(f"{numbers} {caller.day(source.said_at)}", action))
     rows = in_rows(sources, SOURCES_PER_ROW) + in_rows(undo_buttons(answer.changes, language), 1)
-    rows += zone_rows(answer.changes, called)
+    rows += zone_rows(answer.changes, caller)
     if answer.asks == "erase_all":
         choices = (("erase_yes", 1), ("erase_no", 0))
         rows += (tuple(Button(say(key, language), Action("erase", (n,))) for key, n in choices),)
@@ -455,7 +455,7 @@ def turn_rows(incoming: IncomingMessage) -> Rows:
         label = say("memory_switch_on", incoming.language)
         rows += ((Button(label, Action("remembering", (0,))),),)
     if incoming.is_masked and incoming.origin is not None:
-        secret = incoming.gives_away
+        secret = incoming.revealed_secret
         number = abs((secret and secret.telegram_message_id) or incoming.origin.message_id)
         rows += ((Button(say("unsend_button", incoming.language), Action("unsend", (number,))),),)
     return rows

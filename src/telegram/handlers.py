@@ -6,14 +6,14 @@ from dataclasses import replace
 from aiogram import Router, enums, exceptions, types
 
 from src.base.errors import AppError
-from src.base.owners import Called
+from src.base.owners import Caller
 from src.core import Core
 from src.memory.group_moves import GroupMoveRepository
 from src.memory.memory_repo import SourceMessage
 from src.queue.job_repo import JobRepository
 from src.queue.update_repo import UpdateOutcome, WaitingUpdate
-from src.talk.command_service import COMMANDS, FOR_ADMINS, Command, parse_command
-from src.talk.settings import asks_for_zone, names_place
+from src.talk.command_service import ADMIN_ACTIONS, COMMANDS, Command, parse_command
+from src.talk.settings import is_zone_question, may_name_place
 from src.telegram import delivery
 from src.telegram.delivery import Address, Delivery
 from src.telegram.incoming import Context
@@ -60,13 +60,13 @@ class Handlers:
         """Tell a stranger, once a day, that the bot is private."""
         if await self._run(self._core.updates.was_refused_lately, context.stored):
             return "refused silently"
-        sentence = say("not_allowed", context.called.language, user_id=context.stored.user_id)
-        await self._delivery.send_text(Address(*context.called.owner), sentence)
+        sentence = say("not_allowed", context.caller.language, user_id=context.stored.user_id)
+        await self._delivery.send_text(Address(*context.caller.owner), sentence)
         return "refused"
 
     async def refuse_tap(self, query: types.CallbackQuery, context: Context) -> UpdateOutcome:
         """Tell a stranger who pressed a button in another user's chat that the bot is private."""
-        sentence = say("not_allowed", context.called.language, user_id=context.stored.user_id)
+        sentence = say("not_allowed", context.caller.language, user_id=context.stored.user_id)
         await delivery.show_popup(query, sentence, stays=True)
         return "refused silently"
 
@@ -89,24 +89,24 @@ class Handlers:
         kind = entry.kind if entry is not None else "command"
         if kind == "teach" and (text := command.argument or _own_replied_text(message)):
             return await self._turns.teach(message, text, context)
-        called = context.called.asking(command.argument)
+        caller = context.caller.with_argument(command.argument)
         if entry is not None and entry.is_for_admins:
-            called = await self._check_rights(context.stored, called)
-        reply = await self._core.commands.run(command.name, called)
+            caller = await self._check_rights(context.stored, caller)
+        reply = await self._core.commands.run(command.name, caller)
         if kind == "new":  # a job extracts facts from the deleted messages
             await self._run(JobRepository(self._core.client).defer_indexing)
-        await self._reply(called, reply)
-        return "asked for zone" if asks_for_zone(reply.text) else "done"
+        await self._reply(caller, reply)
+        return "asked for zone" if is_zone_question(reply.text) else "done"
 
     async def take_zone(self, message: types.Message, context: Context) -> UpdateOutcome:
         """Set the time zone that the user names, or ask again."""
-        settings, called, location = self._core.commands.settings, context.called, message.location
+        settings, caller, location = self._core.commands.settings, context.caller, message.location
         if location is not None:
-            reply = await settings.find_zone_at(called, location.latitude, location.longitude)
+            reply = await settings.find_zone_at(caller, location.latitude, location.longitude)
         else:
-            reply = await settings.find_zone(called, message.text or "")
-        await self._reply(called, reply)
-        return "asked for zone" if asks_for_zone(reply.text) else "explained"
+            reply = await settings.find_zone(caller, message.text or "")
+        await self._reply(caller, reply)
+        return "asked for zone" if is_zone_question(reply.text) else "explained"
 
     async def take_dislike(
         self, reaction: types.MessageReactionUpdated, context: Context
@@ -115,10 +115,10 @@ class Handlers:
 
         Only dislikes are stored (``updates.classify``).
         """
-        reply = await self._core.commands.offer_to_forget(context.called, reaction.message_id)
+        reply = await self._core.commands.offer_to_forget(context.caller, reaction.message_id)
         if reply is None:
             return "ignored"
-        await self._reply(context.called, reply)
+        await self._reply(context.caller, reply)
         return "done"
 
     async def press_button(self, query: types.CallbackQuery, context: Context) -> UpdateOutcome:
@@ -128,34 +128,34 @@ class Handlers:
         """
         # Buttons of earlier versions name a source by its reference: msg-12.
         action = Action.unpack((query.data or "").replace(":msg-", ":"))
-        called, own_actions = context.called, {"source": self._show_source, "unsend": self._unsend}
+        caller, own_actions = context.caller, {"source": self._show_source, "unsend": self._unsend}
         try:
             if action is not None and action.name in own_actions:
                 return await own_actions[action.name](query, context, action.number(0))
-            if action is not None and action.name in FOR_ADMINS:
-                called = await self._check_rights(context.stored, called)
-            reply = await self._core.commands.press(action, called)
+            if action is not None and action.name in ADMIN_ACTIONS:
+                caller = await self._check_rights(context.stored, caller)
+            reply = await self._core.commands.press(action, caller)
         except AppError:  # the job is retried; meanwhile the button must not look stuck
-            await delivery.show_popup(query, say("tap_later", called.language))
+            await delivery.show_popup(query, say("tap_later", caller.language))
             raise
-        await delivery.show_popup(query, reply.tapped, stays=reply.is_note)
+        await delivery.show_popup(query, reply.popup_text, stays=reply.is_note)
         if reply.keeps_others:
             reply = replace(reply, rows=(*reply.rows, *delivery.remaining_rows(query, reply.rows)))
         if not reply.is_note:
             screen = query.message.message_id if query.message and reply.is_screen else None
-            await self._reply(called, reply, replacing=screen)
+            await self._reply(caller, reply, replacing=screen)
         if not (reply.is_screen or reply.keeps_button or reply.asks or reply.corrects):
             await delivery.remove_button(query)
-        return "asked for zone" if asks_for_zone(reply.text) else "done"
+        return "asked for zone" if is_zone_question(reply.text) else "done"
 
     async def _show_source(
         self, query: types.CallbackQuery, context: Context, number: int
     ) -> UpdateOutcome:
         """Reply to the source message; quote it if it exists only in the database."""
-        called = context.called
-        address, language = Address(*called.owner), called.language
+        caller = context.caller
+        address, language = Address(*caller.owner), caller.language
         find = self._core.memory.memories.facts.find_source
-        source = await self._run(find, called.owner, f"msg-{number}")
+        source = await self._run(find, caller.owner, f"msg-{number}")
         if source is None:
             await delivery.show_popup(query, say("source_gone", language), stays=True)
             return "done"
@@ -163,9 +163,9 @@ class Handlers:
         sentence = say("source_here_bot" if source.is_bots else "source_here", language)
         if target is None or not await self._delivery.send_as_reply(target, sentence):
             key = "source_quote_bot" if source.is_bots else "source_quote"
-            quote = say(key, language, said_at=called.day(source.said_at), text=source.text)
+            quote = say(key, language, said_at=caller.day(source.said_at), text=source.text)
             await self._delivery.send_text(address, quote)
-        popup = say("tap_source", language, day=called.day(source.said_at))
+        popup = say("tap_source", language, day=caller.day(source.said_at))
         await delivery.show_popup(query, popup)
         return "done"
 
@@ -180,14 +180,14 @@ class Handlers:
         answered = message.reply_to_message if isinstance(message, types.Message) else None
         is_own = answered is not None and answered.message_id == number
         is_own = is_own and answered is not None and answered.from_user == query.from_user
-        if number and (is_own or not context.called.owner.is_group):
+        if number and (is_own or not context.caller.owner.is_group):
             chat_id = context.stored.chat_id or 0
             try:
                 await self._bot.delete_message(chat_id, number, request_timeout=ADMIN_TIMEOUT)
                 is_gone = True
             except exceptions.AiogramError as error:
                 is_gone = "message to delete not found" in str(error)
-        sentence = say("unsend_done" if is_gone else "unsend_failed", context.called.language)
+        sentence = say("unsend_done" if is_gone else "unsend_failed", context.caller.language)
         await delivery.show_popup(query, sentence, stays=not is_gone)
         await delivery.remove_button(query)
         return "done"
@@ -209,7 +209,7 @@ class Handlers:
         stays.
         """
         is_gone = event.new_chat_member.status in ABSENT
-        settings, bot, language = self._core.user_settings, self._identity, context.called.language
+        settings, bot, language = self._core.user_settings, self._identity, context.caller.language
         await self._run(settings.mark_inactive if is_gone else settings.mark_active, event.chat.id)
         is_new = event.old_chat_member.status in ABSENT and not is_gone
         if is_new and event.chat.type in (enums.ChatType.GROUP, enums.ChatType.SUPERGROUP):
@@ -218,10 +218,10 @@ class Handlers:
             await self._delivery.send_text(Address(event.chat.id), f"{hello}\n\n{seen}")
         return "done"
 
-    async def _reply(self, called: Called, reply: Reply, *, replacing: int | None = None) -> None:
-        await self._delivery.show_reply(Address(*called.owner), reply, replacing=replacing)
+    async def _reply(self, caller: Caller, reply: Reply, *, replacing: int | None = None) -> None:
+        await self._delivery.show_reply(Address(*caller.owner), reply, replacing=replacing)
 
-    async def _check_rights(self, stored: WaitingUpdate, called: Called) -> Called:
+    async def _check_rights(self, stored: WaitingUpdate, caller: Caller) -> Caller:
         """Return the caller with ``is_admin`` of the chat; in a private chat it is always true.
 
         An anonymous admin writes through one of Telegram's bots. Nothing is cached, as rights
@@ -230,18 +230,18 @@ class Handlers:
         Raises:
             DeliveryError: Telegram cannot be asked; worth a retry.
         """
-        if not called.owner.is_group or stored.user_id == GROUP_ANONYMOUS_BOT:
-            return called
-        chat_id, user_id = called.owner.telegram_user_id, stored.user_id or 0
+        if not caller.owner.is_group or stored.user_id == GROUP_ANONYMOUS_BOT:
+            return caller
+        chat_id, user_id = caller.owner.telegram_user_id, stored.user_id or 0
         try:
             member = await self._bot.get_chat_member(
                 chat_id, user_id, request_timeout=ADMIN_TIMEOUT
             )
         except (exceptions.TelegramBadRequest, exceptions.TelegramForbiddenError):
-            return replace(called, is_admin=False)
+            return replace(caller, is_admin=False)
         except exceptions.AiogramError as error:
             raise delivery.delivery_error(error) from error
-        return replace(called, is_admin=member.status in ADMINS)
+        return replace(caller, is_admin=member.status in ADMINS)
 
 
 # Filters. aiogram runs plain functions, including its own ``F``, in a thread, so these are
@@ -274,10 +274,10 @@ async def answers_zone_question(message: types.Message, context: Context) -> boo
     A message that is no reply must be a location or a few words that may name a place.
     """
     if context.stored.zone_asked and message.reply_to_message is None:
-        return message.location is not None or names_place(message.text or "")
+        return message.location is not None or may_name_place(message.text or "")
     asked = find_replied_to(message, context.stored.bot_id)
     has_place = message.text is not None or message.location is not None
-    return asked is not None and has_place and asks_for_zone(asked.text or "")
+    return asked is not None and has_place and is_zone_question(asked.text or "")
 
 
 async def note_stop_button(_event: types.MessageGenerationStopped) -> UpdateOutcome:

@@ -7,7 +7,7 @@ from typing import Any
 from aiogram import Bot, exceptions, types
 
 from src.base.errors import DeliveryError, DocumentError
-from src.base.owners import Called
+from src.base.owners import Caller
 from src.media.attachments import Attachment, AttachmentKind
 from src.media.document_reader import MAX_BYTES
 from src.queue.update_repo import WaitingUpdate
@@ -29,7 +29,7 @@ class Context:
     """Context of an update for its handlers: the stored row, the caller, control of its answer."""
 
     stored: WaitingUpdate
-    called: Called
+    caller: Caller
     control: TurnControl
 
 

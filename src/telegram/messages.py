@@ -20,7 +20,7 @@ from src.base.errors import AppError
 from src.core import Core
 from src.history.conversation_repo import TelegramOrigin
 from src.history.turn_repo import StoredAnswer
-from src.media.attachments import Heard
+from src.media.attachments import MediaText
 from src.memory.screens import corrected_by
 from src.pg.client import storable
 from src.queue.update_repo import UpdateOutcome, WaitingUpdate
@@ -232,27 +232,27 @@ class TurnHandler:
         A part of an album leaves the answer to the last part. A retry finds the stored text of the
         first attempt and does not read the attachment again.
         """
-        content = read_content(message, context.called.language)
+        content = read_content(message, context.caller.language)
         text = without_address(content.text, self._identity)
         incoming = _build_incoming(message, text, context)
         find = self.core.conversations.find_text
         stored_text = await self.core.client.run(find, incoming.owner, incoming.origin)
-        heard = Heard(problem=content.problem)
+        heard = MediaText(problem=content.problem)
         if content.attachment is not None and stored_text is None:
             heard = await self.core.attachments.read(
                 content.attachment,
                 caption=redact(incoming.text),
                 language=incoming.language,
-                conversation_id=await self.core.agent.conversation_of(incoming.owner),
+                conversation_id=await self.core.agent.get_or_create_conversation(incoming.owner),
             )
         if context.stored.media_group_id is not None and context.stored.newer is None:
             await asyncio.sleep(SETTLE_SECONDS)
         text = stored_text or "\n".join(filter(None, (text, heard.spoken)))
         if text or heard.enclosed is not None:
             return await self._run_turn(with_attachment(incoming, text, heard), context)
-        if await self.core.agent.is_left_to_newer(incoming):
+        if await self.core.agent.is_superseded(incoming):
             return "left to a later message"
-        await self.delivery.send_text(Address(*context.called.owner), heard.problem)
+        await self.delivery.send_text(Address(*context.caller.owner), heard.problem)
         return "explained"
 
     async def take_edit(self, message: types.Message, context: Context) -> UpdateOutcome:
@@ -270,7 +270,7 @@ class TurnHandler:
             is_own=incoming.voice.is_own,
         )  # fmt: skip
         if outcome.secret is not None:
-            masked = replace(incoming.noting_mask(), gives_away=outcome.secret)
+            masked = replace(incoming.with_mask_note(), revealed_secret=outcome.secret)
             rows = delivery.build_keyboard(delivery.turn_rows(masked))
             await self.delivery.send_text(self._address(context), masked.problem, keyboard=rows)
         if outcome.what != "last":
@@ -287,7 +287,7 @@ class TurnHandler:
         return await self.core.agent.run_turn(Turn(incoming, view, context.control))
 
     def _address(self, context: Context) -> Address:
-        owner, stored = context.called.owner, context.stored
+        owner, stored = context.caller.owner, context.stored
         is_quoting = owner.is_group and owner.telegram_user_id == stored.chat_id
         return Address(*owner, reply_to=stored.message_id if is_quoting else None)
 
@@ -305,9 +305,9 @@ class TelegramView(AnswerStream):
     ) -> int:
         """Send the parts that have not arrived yet; see ``AnswerView.deliver``."""
         incoming, core = turn.incoming, self._turns.core
-        rows = (*delivery.answer_rows(answer, incoming.called), *delivery.turn_rows(incoming))
+        rows = (*delivery.answer_rows(answer, incoming.caller), *delivery.turn_rows(incoming))
         changes = await change_notes.describe_changes(core.client, turn, answer)
-        zone_hint = zones.zone_note(incoming.called) if answer.changes.names_zone else ""
+        zone_hint = zones.zone_note(incoming.caller) if answer.changes.names_zone else ""
         layout = delivery.AnswerLayout(
             delivery.build_keyboard(rows),
             max_parts=core.memory.settings.last_known.answer_max_parts,
@@ -326,7 +326,7 @@ class TelegramView(AnswerStream):
         )
 
 
-def with_attachment(incoming: IncomingMessage, text: str, heard: Heard) -> IncomingMessage:
+def with_attachment(incoming: IncomingMessage, text: str, heard: MediaText) -> IncomingMessage:
     """Return the message with the content of its attachment.
 
     If the sender wrote nothing, the content of the file is its text, as words of others.
@@ -343,14 +343,14 @@ def with_attachment(incoming: IncomingMessage, text: str, heard: Heard) -> Incom
 def _build_incoming(
     message: types.Message, text: str, context: Context, teaching: Teaching | None = None
 ) -> IncomingMessage:
-    stored, called = context.stored, context.called
+    stored, caller = context.stored, context.caller
     return IncomingMessage(
-        owner=called.owner,
+        owner=caller.owner,
         text=text,
         moment=message.date.astimezone(UTC),
-        language=called.language,
-        time_zone=called.time_zone,
-        has_zone=called.has_zone,
+        language=caller.language,
+        time_zone=caller.time_zone,
+        has_zone=caller.has_zone,
         mode=stored.mode,
         answer_length=stored.answer_length,
         memory_on=stored.memory_on,

@@ -153,8 +153,8 @@ class Poller:
         """Check the lock's connection, also during a long getUpdates."""
         while True:
             await asyncio.sleep(self._timing.proof_pause)
-            if self.is_receiver and self._lock.needs_proof():
-                await asyncio.to_thread(self._lock.prove)
+            if self.is_receiver and self._lock.needs_check():
+                await asyncio.to_thread(self._lock.check_alive)
 
     async def _receive(self, offset: int | None) -> int | None:
         """Run one ``getUpdates`` and return the offset that confirms it, or None without updates.

@@ -232,7 +232,7 @@ async def describe_bot(settings: Settings) -> str:
     return f"@{identity.username} ({identity.id})"
 
 
-async def announce(bot: Bot, settings: Settings) -> None:
+async def configure_telegram(bot: Bot, settings: Settings) -> None:
     """Set or delete the webhook, and set the commands in each language and the menu button.
 
     Raises:

@@ -17,7 +17,7 @@ from src.core import Core
 from src.memory.question_repo import SHOW_ENDING, QuestionRepository
 from src.queue import job_repo, woken_worker
 from src.queue.update_repo import UpdateKind, UpdateOutcome, WaitingUpdate
-from src.queue.workers import BackOff, every
+from src.queue.workers import BackOff, schedule
 from src.reminders.reminder_repo import REMIND, DueReminder
 from src.reminders.screens import LATE, arrival
 from src.talk.turn_state import TurnControl
@@ -127,7 +127,7 @@ class UpdateTasks:
         if stored is None:
             return  # it has been requeued in between
         if stored.kind in (*APOLOGY_KINDS, "callback"):
-            await self._apologise(stored, errors.PutAsideError.text_key)
+            await self._apologise(stored, errors.QuarantinedError.text_key)
 
     async def show_ending(self, context: JobContext, answer: int) -> None:  # noqa: ARG002
         """Show a question as it is stored now: decided by words, or expired after a week.
@@ -183,11 +183,11 @@ class UpdateTasks:
         if stored.is_inactive and stored.kind != "member" and stored.chat_id is not None:
             await self._run(self._core.user_settings.mark_active, stored.chat_id)
         update = types.Update.model_validate(stored.payload, context={"bot": self._delivery.bot})
-        called = self._core.called(
+        caller = self._core.caller(
             stored.owner, stored, stored.sender_language, member=stored.user_id
         )
         result = await self._dispatcher.feed_update(
-            self._delivery.bot, update, context=Context(stored, called, control)
+            self._delivery.bot, update, context=Context(stored, caller, control)
         )
         return cast("UpdateOutcome", result) if isinstance(result, str) else "ignored"
 
@@ -288,7 +288,7 @@ class ReminderTasks:
         queue = job_repo.REMINDERS_QUEUE
         app.task(name=REMIND, queue=queue, pass_context=True, retry=BackOff())(self.remind)
         # Planning precedes all due reminders, so that none is late because of a late plan.
-        every("* * * * *", app, queue, PLAN, self.plan_now, priority=1)
+        schedule("* * * * *", app, queue, PLAN, self.plan_now, priority=1)
 
     async def plan_now(self) -> None:
         """Defer jobs for reminders due within two minutes, at a start also for overdue ones."""

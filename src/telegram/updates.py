@@ -17,7 +17,7 @@ from src.memory.screens import corrected_by
 from src.pg.client import storable
 from src.queue.update_repo import NewUpdate, UpdateKind
 from src.talk.command_service import COMMANDS, Command, parse_command
-from src.talk.settings import asks_for_zone
+from src.talk.settings import is_zone_question
 
 Json = dict[str, Any]
 Fields = dict[str, Any]  # of a NewUpdate
@@ -164,7 +164,7 @@ def _reply_kind(message: types.Message, bot: BotIdentity) -> UpdateKind | None:
     asked = find_replied_to(message, bot.id)
     if asked is None or asked.text is None:
         return None
-    if asks_for_zone(asked.text):
+    if is_zone_question(asked.text):
         return "command"
     return "teach" if corrected_by(asked.text) is not None else None
 

@@ -131,13 +131,13 @@ def parts_of_speech(word: str) -> frozenset[str]:
     return frozenset(str(grammeme) for parse in _parses(lower) for grammeme in parse.tag.grammemes)
 
 
-def tells_deed(word: str) -> bool:
+def is_action_verb(word: str) -> bool:
     """Return True if a Russian or Ukrainian word is a verb in the past or the first person."""
     tags = parts_of_speech(word)
     return "VERB" in tags and "Name" not in tags and not tags.isdisjoint({"past", "1per"})
 
 
-def says_i(word: str) -> bool:
+def is_first_person_verb(word: str) -> bool:
     """Return True if a Russian or Ukrainian word is a first person singular verb: "беру"."""
     return parts_of_speech(word) >= {"VERB", "1per", "sing"}
 

@@ -115,16 +115,16 @@ class Reply:
         return cls(text, is_note=True, keeps_button=True)
 
     @classmethod
-    def gone(cls, text: str) -> Self:
+    def closing_note(cls, text: str) -> Self:
         """Build a pop-up that removes its button, whose target is gone."""
         return cls(text, is_note=True)
 
     @property
-    def tapped(self) -> str:
+    def popup_text(self) -> str:
         """Text of the pop-up for the user who pressed the button."""
         return self.popup or self.text.strip().partition("\n")[0]
 
-    def in_place(self) -> Self:
+    def as_screen(self) -> Self:
         """Return a copy that is a screen."""
         return replace(self, is_screen=True)
 

@@ -65,11 +65,11 @@ async def show_facts(site: AdminSite, request: Request) -> Response:
         facts = await _list_facts(site, owner, _build_fact_query(request, asked))
     ids = [row["id"] for row in refused] + [fact.id for fact in facts]
     is_first = not query.get("before") and not query.get("fact")
-    list_done = ConsolidationRepository(site.core.client).list_done
+    list_merges = ConsolidationRepository(site.core.client).list_merges
     return site.render(
         request, "facts.html", owner=owner, facts=facts, refused=refused, asked=asked,
         sources=await _list_sources(site, [fact.id for fact in facts]),
-        consolidations=await site.run(list_done, owner) if is_first else [],
+        consolidations=await site.run(list_merges, owner) if is_first else [],
         states=STATES, mask=_mask, minutes=UNDO_SECONDS // 60, is_first=is_first,
         done=LABELS["fact_notices"].get(query.get("done", ""), ""),
         query=_query_string(query, done=""),

@@ -182,7 +182,7 @@ async def retry_job(site: AdminSite, request: Request, _form: Fields) -> str:
     job = request.path_params["job"]
     deaths: list[Record] = await site.rows(SELECT_DEATH, id=job)
     if deaths:
-        await site.run(site.core.put_aside.retry, deaths[0]["id"])
+        await site.run(site.core.dead_jobs.retry, deaths[0]["id"])
     else:
         await site.rows(RETRY_FAILED, id=job)
     await site.note(request, "retry job", str(job))
@@ -191,7 +191,7 @@ async def retry_job(site: AdminSite, request: Request, _form: Fields) -> str:
 
 async def retry_quarantined(site: AdminSite, request: Request, _form: Fields) -> str:
     """Give all quarantined jobs back to their queues."""
-    await site.run(site.core.put_aside.retry)
+    await site.run(site.core.dead_jobs.retry)
     await site.note(request, "retry all quarantined")
     return "/queue"
 

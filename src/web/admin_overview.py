@@ -114,7 +114,7 @@ async def show_overview(site: AdminSite, request: Request) -> Response:
     [today] = await rows(SELECT_TODAY, zone=zone, since=site.midnight())
     [calls] = await rows(SELECT_CALLS)
     growth = await rows(SELECT_GROWTH)
-    put_aside = await site.run(site.core.put_aside.count)
+    put_aside = await site.run(site.core.dead_jobs.count)
     health = [
         _examine_receiver(site, await _last_failure(site, "telegram")),
         await _examine_queue(site, await _last_failure(site, "queue"), put_aside),

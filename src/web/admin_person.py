@@ -76,8 +76,8 @@ async def export_person(site: AdminSite, request: Request, form: Fields) -> Resp
     """Export everything of an owner as a file: Markdown, or JSON for programs."""
     owner, kind = owner_of(request), "md" if form.get("form") == "md" else "json"
     chosen = await site.run(site.core.user_settings.get, owner.telegram_user_id)
-    called = site.core.called(owner, chosen)
-    file = await site.run(site.core.exports.write_file, kind, called)
+    caller = site.core.caller(owner, chosen)
+    file = await site.run(site.core.exports.write_file, kind, caller)
     await site.note(request, f"export {kind}", path_of(owner)[1:])
     return send_file(file, "application/octet-stream")
 
@@ -119,9 +119,9 @@ async def show_recall(site: AdminSite, request: Request) -> Response:
         overview = query.overview()
         hits = await site.core.memory.retriever.search(query)
         chosen = await site.run(site.core.user_settings.get, owner.telegram_user_id)
-        called = site.core.called(owner, chosen)
+        caller = site.core.caller(owner, chosen)
         message = IncomingMessage(
-            owner, question, called.moment, called.language, called.time_zone, chosen.mode
+            owner, question, caller.moment, caller.language, caller.time_zone, chosen.mode
         )
         prompt = await site.core.agent.preview_prompt(message)
     return site.render(

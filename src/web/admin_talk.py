@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from src.base.owners import Owner
-from src.base.zones import beginning_of, local_time
+from src.base.zones import local_time, parse_day_start
 from src.pg.client import Record
 from src.web.admin_markdown import link_references, render_markdown
 from src.web.admin_site import LAST, AdminSite, int_of, owner_of, path_of
@@ -92,7 +92,7 @@ async def _locate(site: AdminSite, owner: Owner, request: Request) -> tuple[int 
         if not found:
             return None, LAST, f"msg-{message_id} is no longer in this talk; this is its end."
         return None, found[0]["position"] + PAGE // 2, ""
-    if since := beginning_of(request.query_params.get("day", ""), site.zone):
+    if since := parse_day_start(request.query_params.get("day", ""), site.zone):
         found = await site.rows(SELECT_SINCE, owner, since=since)
         if not found:
             day = f"{local_time(since, site.zone):%d.%m.%Y}"

@@ -17,16 +17,16 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from src.base.owners import Owner
-from src.base.zones import beginning_of
+from src.base.zones import parse_day_start
 from src.core import Core
-from src.history.timeline_repo import LAST, Place, TimelineRepository
-from src.memory.forgetting_repo import Undone
+from src.history.timeline_repo import LAST, PageCursor, TimelineRepository
+from src.memory.forgetting_repo import UndoResult
 from src.memory.memory_repo import KINDS, FactQuery, Memory
 from src.reading.facts import fact_uid
 from src.reminders.reminder_repo import MAX_WAITING, REMINDER_UID
 from src.reminders.reminder_service import ReminderResult, confirmation
 from src.reminders.rules import ReminderOrder
-from src.talk.command_service import undone_text
+from src.talk.command_service import format_undo
 from src.texts import LANGUAGES, say, sentences
 from src.texts.reply import MAX_DATA, Action
 from src.web import app_views as views
@@ -56,7 +56,7 @@ def page_names() -> set[str]:
     return {key.removeprefix(PAGE_TEXT) for key in sentences() if key.startswith(PAGE_TEXT)}
 
 
-def pack_place(place: Place) -> str:
+def pack_place(place: PageCursor) -> str:
     """Return a cursor: the end of a page, which the client sends back for the next."""
     return f"{place.position}.{place.id}"
 
@@ -122,7 +122,7 @@ class Api:
 
     async def facts(self, call: VerifiedCall) -> Json:
         """List facts: ``?kind=&sort=newest&offset=``; default: by kind, pinned facts first."""
-        rows, owner, fact_query = self._memories.facts, call.called.owner, _build_fact_query(call)
+        rows, owner, fact_query = self._memories.facts, call.caller.owner, _build_fact_query(call)
         facts = await self._run(rows.list_facts, owner, fact_query)
         counts = await self._run(rows.count_kinds, owner)
         return _build_facts_page(call, facts, counts, fact_query.offset)
@@ -131,7 +131,7 @@ class Api:
         """List the facts that have all words of ``{"text": …}`` in any form, paginated alike."""
         words, fact_query = call.text("text", MAX_QUERY), _build_fact_query(call)
         every = replace(fact_query, kind=None, limit=MAX_SEARCHED, offset=0)
-        found = await self._memories.find_facts(call.called.owner, words, every)
+        found = await self._memories.find_facts(call.caller.owner, words, every)
         counts = Counter(fact.memory_type for fact in found)
         facts = [fact for fact in found if fact_query.kind in (None, fact.memory_type)]
         return _build_facts_page(call, facts[fact_query.offset :], counts, fact_query.offset)
@@ -141,7 +141,7 @@ class Api:
         pinned = call.body.get("pinned")
         if not isinstance(pinned, bool):
             raise call.refusal(400, "app_bad_request")
-        pin, owner = self._memories.facts.set_pinned, call.called.owner
+        pin, owner = self._memories.facts.set_pinned, call.caller.owner
         if not await self._run(pin, owner, call.number("fact"), pinned=pinned):
             raise call.refusal(404, "memory_gone")
         return {"pinned": pinned}
@@ -154,7 +154,7 @@ class Api:
         """
         text = call.text("text", MAX_TEXT)
         correct, fact = self._core.commands.correct, call.number("fact")
-        reply = await correct(call.called, fact, text, mode=call.mode)
+        reply = await correct(call.caller, fact, text, mode=call.mode)
         if reply is None:
             raise call.refusal(404, "memory_gone")
         new = (*reply.changes.replaced_by, *reply.changes.saved)
@@ -163,24 +163,24 @@ class Api:
     async def forget(self, call: VerifiedCall) -> Json:
         """Forget a fact and its messages; ``undo`` is valid for ten minutes."""
         uid = fact_uid(call.number("fact"))
-        forgotten = await self._memories.forget(call.called.owner, [uid])
+        forgotten = await self._memories.forget(call.caller.owner, [uid])
         if not forgotten.texts:
             raise call.refusal(404, "memory_gone")
         return {"texts": list(forgotten.texts), "undo": forgotten.number}
 
     async def undo(self, call: VerifiedCall) -> Json:
         """Undo the creation of a fact; the fact that it replaced is current again."""
-        called = call.called
+        caller = call.caller
         undone = None
         if fact := call.number("fact"):
-            undone = await self._memories.undo(called.owner, fact, asker=called.member)
+            undone = await self._memories.undo(caller.owner, fact, asker=caller.member)
         return _build_undo_reply(call, undone)
 
     async def recall(self, call: VerifiedCall) -> Json:
         """Undo a forgetting."""
-        called, number = call.called, call.number("number")
+        caller, number = call.caller, call.number("number")
         undo = self._memories.undo_forgetting
-        return _build_undo_reply(call, await undo(called.owner, number, asker=called.member))
+        return _build_undo_reply(call, await undo(caller.owner, number, asker=caller.member))
 
     async def search(self, call: VerifiedCall) -> Json:
         """Search facts and messages for ``{"text": …}``, best first.
@@ -188,9 +188,9 @@ class Api:
         The query is in the body, because addresses end up in logs.
         """
         words = call.text("text", MAX_QUERY)
-        hits = await self._core.commands.find(call.called.asking(words), limit=HITS)
+        hits = await self._core.commands.find(call.caller.with_argument(words), limit=HITS)
         nothing = say("search_nothing", call.language)
-        return {"hits": [views.hit_view(hit, call.called) for hit in hits], "nothing": nothing}
+        return {"hits": [views.hit_view(hit, call.caller) for hit in hits], "nothing": nothing}
 
     async def timeline(self, call: VerifiedCall) -> Json:
         """List messages in reading order: the newest, or those around a place.
@@ -199,17 +199,17 @@ class Api:
         ``?on=2026-03-31`` lead to a message and to the first of a day, whose id is ``at``. A topic
         of the private chat is a timeline of its own: ``?topic=``.
         """
-        query, user = call.request.query_params, call.called.owner.telegram_user_id
+        query, user = call.request.query_params, call.caller.owner.telegram_user_id
         owner = Owner(user, to_number(query.get("topic", ""), 18) or 0)
-        place: Place | None = None
+        place: PageCursor | None = None
         if "message" in query:
             id_ = to_number(query["message"], 18) or 0
-            found = await self._run(self._timeline.find_message, call.called.owner, id_)
+            found = await self._run(self._timeline.find_message, call.caller.owner, id_)
             if found is None:
                 raise call.refusal(404, "app_message_gone")
             owner, place = Owner(user, found[0]), found[1]
         elif "on" in query:
-            since = beginning_of(query["on"], call.called.time_zone)
+            since = parse_day_start(query["on"], call.caller.time_zone)
             if since is None:
                 raise call.refusal(400, "app_bad_request")
             place = await self._run(self._timeline.find_day, owner, since)
@@ -223,7 +223,12 @@ class Api:
         return await self._list_messages(call, owner, before=before, after=None)
 
     async def _list_messages(
-        self, call: VerifiedCall, owner: Owner, *, before: Place | None, after: Place | None
+        self,
+        call: VerifiedCall,
+        owner: Owner,
+        *,
+        before: PageCursor | None,
+        after: PageCursor | None,
     ) -> Json:
         """Return a page to one side of a place, or half a page to each."""
         run, size = self._run, MESSAGES // 2 if before and after else MESSAGES
@@ -234,7 +239,7 @@ class Api:
             newer = await run(self._timeline.list_from, owner, after, limit=size + 1)
         page = [*reversed(older[:size]), *newer[:size]]
         return {
-            "messages": [views.message_view(message, call.called) for message in page],
+            "messages": [views.message_view(message, call.caller) for message in page],
             "older": pack_place(older[size - 1].place) if len(older) > size else None,
             "newer": pack_place(newer[size].place) if len(newer) > size else None,
             "topic": owner.thread_id,
@@ -242,18 +247,18 @@ class Api:
 
     async def settings(self, call: VerifiedCall) -> Json:
         """List the settings with their choices."""
-        choices = await self._core.commands.settings.list_choices(call.called)
+        choices = await self._core.commands.settings.list_choices(call.caller)
         return {"settings": [views.choice_view(choice) for choice in choices]}
 
     async def reminders(self, call: VerifiedCall) -> Json:
         """List pending reminders, the next one first, and recent ones, the newest first."""
-        called, rows = call.called, self._core.reminders.rows
-        waiting = await self._run(rows.list_waiting, called.owner, limit=MAX_WAITING)
-        since = called.moment - RECENTLY
-        came = await self._run(rows.list_came, called.owner, since, limit=MAX_DELIVERED)
+        caller, rows = call.caller, self._core.reminders.rows
+        waiting = await self._run(rows.list_waiting, caller.owner, limit=MAX_WAITING)
+        since = caller.moment - RECENTLY
+        came = await self._run(rows.list_delivered, caller.owner, since, limit=MAX_DELIVERED)
         return {
-            "waiting": [views.reminder_view(one, called) for one in waiting],
-            "came": [views.reminder_view(one, called) for one in came],
+            "waiting": [views.reminder_view(one, caller) for one in waiting],
+            "came": [views.reminder_view(one, caller) for one in came],
         }
 
     async def move_reminder(self, call: VerifiedCall) -> Json:
@@ -261,16 +266,16 @@ class Api:
         uid = f"{REMINDER_UID}{call.number('number')}"
         try:
             order = ReminderOrder(text=uid, when=call.text("text", MAX_TIME), moves=uid)
-            moved = await self._core.reminders.take(call.called, order)
+            moved = await self._core.reminders.take(call.caller, order)
         except ValueError as error:
             raise call.refusal(400, "reminder_no_time") from error
         return _build_reminder_reply(call, moved)
 
     async def restore_reminder(self, call: VerifiedCall) -> Json:
         """Undo the cancellation of a reminder, for ten minutes."""
-        rows, called = self._core.reminders.rows, call.called
+        rows, caller = self._core.reminders.rows, call.caller
         number = call.number("number")
-        restored = await self._run(rows.restore, called.owner, number, now=called.moment)
+        restored = await self._run(rows.restore, caller.owner, number, now=caller.moment)
         return _build_reminder_reply(call, ReminderResult(restored, None if restored else "gone"))
 
     async def press(self, call: VerifiedCall) -> Json:
@@ -278,7 +283,7 @@ class Api:
         action = Action.unpack(call.text("action", MAX_DATA))
         if action is None or action.name not in views.PRESSED:
             raise call.refusal(404, "tap_unknown")
-        reply = await self._core.commands.press(action, call.called)
+        reply = await self._core.commands.press(action, call.caller)
         if reply.is_note:
             raise RefusedError(404, reply.text)
         return views.reply_view(reply)
@@ -289,11 +294,13 @@ class Api:
         if name not in COMMANDS:
             raise call.refusal(404, "app_not_here")
         words = call.text("text", MAX_TEXT) if COMMANDS[name] else ""
-        return views.reply_view(await self._core.commands.run(name, call.called.asking(words)))
+        return views.reply_view(
+            await self._core.commands.run(name, call.caller.with_argument(words))
+        )
 
     async def export(self, form: FileFormat, call: VerifiedCall) -> Response:
         """Send everything in a file: ``json`` for programs, or ``md`` to read."""
-        file = await self._run(self._core.exports.write_file, form, call.called)
+        file = await self._run(self._core.exports.write_file, form, call.caller)
         kind = "application/zip" if file.name.endswith(".zip") else FILE_TYPES[form]
         return send_file(file, kind)
 
@@ -315,7 +322,7 @@ async def explain(request: Request, error: Exception) -> Response:
     return JSONResponse({"error": say(key, accepted_language(request))}, status)
 
 
-def _build_undo_reply(call: VerifiedCall, undone: Undone | None) -> Json:
+def _build_undo_reply(call: VerifiedCall, undone: UndoResult | None) -> Json:
     """Describe what was undone.
 
     Raises:
@@ -323,7 +330,7 @@ def _build_undo_reply(call: VerifiedCall, undone: Undone | None) -> Json:
     """
     if undone is None:
         raise call.refusal(404, "undo_nothing")
-    return {"text": undone_text(undone, call.language)}
+    return {"text": format_undo(undone, call.language)}
 
 
 def _build_reminder_reply(call: VerifiedCall, result: ReminderResult) -> Json:
@@ -332,7 +339,7 @@ def _build_reminder_reply(call: VerifiedCall, result: ReminderResult) -> Json:
     Raises:
         RefusedError: The reminder is gone, or the new time is not possible.
     """
-    text = confirmation(result, call.called)
+    text = confirmation(result, call.caller)
     if result.reminder is None:
         raise RefusedError(404 if result.refusal == "gone" else 400, text)
     return {"text": text}
@@ -355,12 +362,12 @@ def _build_facts_page(
 ) -> Json:
     return {
         "counts": counts,
-        "facts": [views.fact_view(fact, call.called) for fact in facts[:FACTS]],
+        "facts": [views.fact_view(fact, call.caller) for fact in facts[:FACTS]],
         "next": offset + FACTS if len(facts) > FACTS else None,
     }
 
 
-def _parse_place(call: VerifiedCall, text: str) -> Place:
+def _parse_place(call: VerifiedCall, text: str) -> PageCursor:
     """Parse a cursor of ``pack_place``.
 
     Raises:
@@ -370,7 +377,7 @@ def _parse_place(call: VerifiedCall, text: str) -> Place:
     position, id_ = to_number(before, 9), to_number(after, 18)
     if position is None or id_ is None:
         raise call.refusal(400, "app_bad_request")
-    return Place(position, id_)
+    return PageCursor(position, id_)
 
 
 def build_web_app(core: Core, token: str, permits: Callable[[int], bool]) -> Any:

@@ -21,7 +21,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from src.base.errors import AppError
-from src.base.owners import Called, Owner
+from src.base.owners import Caller, Owner
 from src.core import Core
 from src.pg.user_settings_repo import Mode
 from src.texts import Language, choose_language, say
@@ -193,7 +193,7 @@ class VerifiedCall:
         body: JSON object of a POST.
     """
 
-    called: Called
+    caller: Caller
     mode: Mode
     request: Request
     body: Mapping[str, Any]
@@ -201,7 +201,7 @@ class VerifiedCall:
     @property
     def language(self) -> Language:
         """Language of the reply."""
-        return self.called.language
+        return self.caller.language
 
     def refusal(self, status: int, key: str, **values: Any) -> RefusedError:
         """Return an error to be raised, with a sentence in the caller's language."""
@@ -275,10 +275,10 @@ class Gate:
         """Return the call with the caller's settings, read from the database in each request."""
         core, user_id = self._core, visitor.user_id
         chosen = await core.client.run(core.user_settings.get, user_id)
-        called = core.called(Owner(user_id), chosen, visitor.language_code, member=user_id)
+        caller = core.caller(Owner(user_id), chosen, visitor.language_code, member=user_id)
         if chosen.is_blocked:
-            raise RefusedError(403, say("not_allowed", called.language, user_id=user_id))
-        return VerifiedCall(called, chosen.mode, request, body)
+            raise RefusedError(403, say("not_allowed", caller.language, user_id=user_id))
+        return VerifiedCall(caller, chosen.mode, request, body)
 
 
 def accepted_language(request: Request) -> Language:

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from src.base.owners import Called
+from src.base.owners import Caller
 from src.base.zones import local_time
 from src.history.timeline_repo import TimelineMessage
 from src.memory import memory_repo, retrieval_repo
@@ -23,25 +23,25 @@ PRESSED = frozenset(
 )
 
 
-def fact_view(fact: memory_repo.Memory, called: Called) -> Json:
+def fact_view(fact: memory_repo.Memory, caller: Caller) -> Json:
     """Return a fact with its source and its past, the latest first."""
     return {
         "id": fact.id,
         "kind": fact.memory_type,
         "text": fact.text,
         "pinned": fact.pinned,
-        "day": called.day(fact.said_at),
+        "day": caller.day(fact.said_at),
         "quote": fact.quote or fact.text,
         "asked": fact.origin in ASKED,
         "message": fact.message_id,
         "before": [
-            {"text": old.text, "until": called.day(old.until) if old.until else None}
+            {"text": old.text, "until": caller.day(old.until) if old.until else None}
             for old in fact.past[:MAX_PAST]
         ],
     }
 
 
-def hit_view(hit: retrieval_repo.Hit, called: Called) -> Json:
+def hit_view(hit: retrieval_repo.Hit, caller: Caller) -> Json:
     """Return a search hit: a fact, or a message of the user or the bot."""
     return {
         "kind": "fact" if hit.kind == "memory" else "message",
@@ -49,11 +49,11 @@ def hit_view(hit: retrieval_repo.Hit, called: Called) -> Json:
         "text": shortened(hit.words, MAX_SNIPPET),
         "retired": hit.retired,
         "message": hit.message_id,
-        **_moment_view(hit.said_at, called),
+        **_moment_view(hit.said_at, caller),
     }
 
 
-def message_view(message: TimelineMessage, called: Called) -> Json:
+def message_view(message: TimelineMessage, caller: Caller) -> Json:
     """Return a message with its day, by which the page groups, and its Markdown nodes."""
     is_bots = message.role == "assistant"
     nodes = parse_markdown(message.text) if is_bots and len(message.text) <= MAX_MARKED else []
@@ -63,17 +63,17 @@ def message_view(message: TimelineMessage, called: Called) -> Json:
         "text": message.text,
         "nodes": None if nodes in ([], [["p", message.text]]) else nodes,
         "private": message.is_private,
-        **_moment_view(message.said_at, called),
+        **_moment_view(message.said_at, caller),
     }
 
 
-def reminder_view(reminder: reminder_repo.Reminder, called: Called) -> Json:
+def reminder_view(reminder: reminder_repo.Reminder, caller: Caller) -> Json:
     """Return a reminder; ``at`` is its local time as the value of a datetime input."""
     return {
         "id": reminder.id,
         "text": reminder.text,
-        "time": reminder_service.describe(reminder, called),
-        "at": f"{local_time(reminder.due_at, called.time_zone):%Y-%m-%dT%H:%M}",
+        "time": reminder_service.describe(reminder, caller),
+        "at": f"{local_time(reminder.due_at, caller.time_zone):%Y-%m-%dT%H:%M}",
         "due": int(reminder.due_at.timestamp()),
     }
 
@@ -94,6 +94,6 @@ def reply_view(reply: Reply) -> Json:
     return {"text": reply.text, "buttons": buttons, "done": not reply.asks and bool(reply.rows)}
 
 
-def _moment_view(moment: datetime, called: Called) -> Json:
-    at = local_time(moment, called.time_zone)
-    return {"day": called.day(moment), "date": f"{at:%Y-%m-%d}", "time": f"{at:%H:%M}"}
+def _moment_view(moment: datetime, caller: Caller) -> Json:
+    at = local_time(moment, caller.time_zone)
+    return {"day": caller.day(moment), "date": f"{at:%Y-%m-%d}", "time": f"{at:%H:%M}"}

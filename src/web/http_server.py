@@ -228,7 +228,7 @@ def build_http_app(
                 waiting, oldest = await run(core.updates.count_waiting)
                 core.metrics.waiting.set(waiting)
                 core.metrics.oldest.set(oldest)
-                core.metrics.put_aside.set(await run(core.put_aside.count))
+                core.metrics.put_aside.set(await run(core.dead_jobs.count))
         text = core.metrics.render()
         return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
 

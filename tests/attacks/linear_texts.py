@@ -25,13 +25,13 @@ from langchain_core.messages import AIMessageChunk, HumanMessage
 from src.history.conversation_repo import HistoryMessage
 from src.history.new_messages import LabelFilter, add_time_label, read_time_label, strip_time_label
 from src.llm.quoting import quoted
-from src.llm.reply import HeldText, ModelReply, read_arguments, read_text_calls, sound
+from src.llm.reply import HeldText, ModelReply, read_arguments, read_text_calls, sanitize
 from src.llm.tokens import TokenCounter
 from src.memory import citations, line_kinds, ranking
 from src.memory.cutting import spans
 from src.memory.forget_matching import read_request
 from src.memory.retriever import entity_terms, read_overview
-from src.memory.tools import ASKS_THE_BOT, find_said
+from src.memory.tools import ASKS_THE_BOT, find_source_message
 from src.memory.turn_context import repeats_private
 from src.offline import model, replies, tasks
 from src.pg.client import storable
@@ -43,7 +43,7 @@ from src.reading import words as content
 from src.reading import words as kin
 from src.reading.contradictions import stance
 from src.reading.facts import Fact, content_hash, is_same
-from src.reading.gate import holds_secret, refuse
+from src.reading.gate import holds_secret, refusal_reason
 from src.reading.relations import asked_relations
 from src.reading.relative_dates import resolve_dates, when_valid
 from src.reading.reminder_moments import read_new_time
@@ -86,7 +86,7 @@ def gated(text: str) -> object:
         text=text[:400], quote=text[:1000],
         subject=text[:100], relation=text[:60], object=text[:400],
     )  # fmt: skip
-    return refuse(fact, text)
+    return refusal_reason(fact, text)
 
 
 def quoted_by_a_fact(text: str) -> object:
@@ -94,7 +94,7 @@ def quoted_by_a_fact(text: str) -> object:
     fact = Fact(
         text="Люблю чай", quote=text[:8], relation="likes", object="чай",
     )  # fmt: skip
-    return refuse(fact, text)
+    return refusal_reason(fact, text)
 
 
 def streamed(text: str) -> object:
@@ -128,7 +128,7 @@ def said(text: str) -> object:
     context = type("Context", (), {"message_id": 1, "text": text, "moment": NOW})
     context.time_zone = "Europe/Kyiv"  # type: ignore[attr-defined]
     context.speaker_id = None  # type: ignore[attr-defined]
-    return find_said(history, Fact(text=text[:300]), context)  # type: ignore[arg-type]
+    return find_source_message(history, Fact(text=text[:300]), context)  # type: ignore[arg-type]
 
 
 READERS: dict[str, Reader] = {
@@ -141,13 +141,13 @@ READERS: dict[str, Reader] = {
     "time_label.add": lambda text: add_time_label(text, NOW, "Europe/Kyiv"),
     "time_label.read": lambda text: read_time_label(text, "Europe/Kyiv"),
     "time_label.strip": strip_time_label,
-    "imitations.escaped": imitations.escaped,
+    "imitations.disarm": imitations.disarm,
     "imitations.imitates": imitations.imitates,
     "quoting.quoted": lambda text: quoted({"text": text}),
     "text_calls.read": lambda text: read_text_calls(text, {"x"}, [text]),
     "text_calls.held": lambda text: HeldText({"x"}).feed(text),
     "reply.streamed": streamed,
-    "reply.sound": sound,
+    "reply.sanitize": sanitize,
     "reply.read_arguments": read_arguments,
     "tokens.count": lambda text: COUNTER.count(text + str(time.perf_counter_ns())),
     "citations.number_references": lambda text: citations.number_references(
@@ -160,8 +160,8 @@ READERS: dict[str, Reader] = {
     "sameness.content_hash": content_hash,
     "sameness.is_same": lambda text: is_same(text, f"{text} x", similarity=1.0),
     "sensitive_text.holds_secret": holds_secret,
-    "gate.refuse": gated,
-    "gate.refuse of a long message": quoted_by_a_fact,
+    "gate.refusal_reason": gated,
+    "gate.refusal_reason of a long message": quoted_by_a_fact,
     "relations.canonical_subject": relations.canonical_subject,
     "relations.canonical_relation": relations.canonical_relation,
     "relation_questions": asked_relations,
@@ -208,7 +208,7 @@ READERS: dict[str, Reader] = {
 
 
 # Slow readers of at most a fact's length. Their cost cannot grow, so the test omits them.
-BOUNDED = frozenset({"gate.refuse"})
+BOUNDED = frozenset({"gate.refusal_reason"})
 
 
 @dataclass(frozen=True)

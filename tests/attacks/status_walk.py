@@ -31,7 +31,7 @@ from src.base.metrics import Metrics
 from src.pg.client import PgClient
 from src.pg.embedded import EmbeddedPostgres
 from src.pg.migrations import migrate
-from src.telegram.setup import announce, build_bot, get_identity
+from src.telegram.setup import build_bot, configure_telegram, get_identity
 from tests.conftest import execute
 from tests.e2e.bot_process import World, eventually
 from tests.fakes.openai_server import ChatRequest, FakeOpenAI, Reply
@@ -343,11 +343,11 @@ async def begin(start: Callable[[], Any], case: str, result: Result) -> None:
 
 
 async def announce_or_tell(bot: Any, settings: Settings) -> None:
-    """Call ``announce``, and convert aiogram's errors, which its caller retries."""
+    """Call ``configure_telegram``, and convert aiogram's errors, which its caller retries."""
     from aiogram.exceptions import AiogramError
 
     try:
-        await announce(bot, settings)
+        await configure_telegram(bot, settings)
     except AiogramError as error:
         raise DeliveryError("waited out") from error
 

@@ -17,7 +17,7 @@ from uuid import UUID
 from zoneinfo import ZoneInfo
 
 from src.base.config import Settings
-from src.base.owners import Called, Owner
+from src.base.owners import Caller, Owner
 from src.base.zones import local_time
 from src.core import Core
 from src.history.conversation_repo import TelegramOrigin, set_conversation_repo_factory
@@ -25,7 +25,7 @@ from src.history.turn_repo import StoredAnswer
 from src.memory.memory_repo import Memory
 from src.memory.retrieval_repo import Hit
 from src.memory.retriever import Query
-from src.memory.writer import Outcome, Said
+from src.memory.writer import Outcome, SourceText
 from src.pg.client import PgClient
 from src.pg.user_settings_repo import Mode
 from src.reading.facts import Fact, Origin
@@ -104,7 +104,7 @@ class Rig:
     async def tell(self, text: str, user: int = USER, **changes: Any) -> StoredAnswer:
         """Run a whole turn and the background work after it."""
         answer = await self.ask(text, user, **changes)
-        await self.core.memory.digest.remember_turn(self.conversation(user))
+        await self.core.memory.digest.digest_turn(self.conversation(user))
         return answer
 
     async def run_command(
@@ -130,10 +130,10 @@ class Rig:
         assert reply is not None
         return reply
 
-    def called(self, user: int, language: Language, **called: Any) -> Called:
+    def called(self, user: int, language: Language, **called: Any) -> Caller:
         """Return the context of a command."""
         usual: Json = {"moment": NOON, "time_zone": "Europe/Moscow", "member": user}
-        return Called(Owner(user), language, **(usual | called))
+        return Caller(Owner(user), language, **(usual | called))
 
     def conversation(self, user: int = USER, thread: int = 0) -> UUID:
         """Return the id of a user's conversation."""
@@ -181,7 +181,7 @@ class Told:
     """Arguments with which a fact was written."""
 
     candidate: Fact
-    said: Said
+    said: SourceText
     origin: Origin
     contradicts: Collection[int] = ()
 
@@ -245,7 +245,7 @@ class Person:
         await self.core.memory.indexer.index_conversation(self.conversation())
         await self.core.memory.indexer.embed_pending()
 
-    def write(self, text: str, *, at: datetime | None = None, voice: Voice = TYPED) -> Said:
+    def write(self, text: str, *, at: datetime | None = None, voice: Voice = TYPED) -> SourceText:
         """Store a message without a turn."""
         if at is None:
             self.moment += self.pace
@@ -254,7 +254,7 @@ class Person:
             stored = self.core.conversations.store_message(
                 transaction, self.owner, text, said_at=said_at, voice=voice
             )
-        return Said(stored.id, text, said_at)
+        return SourceText(stored.id, text, said_at)
 
     async def remember(self, known: Json) -> Outcome:
         """Write a fact from a separate message two years ago."""
@@ -265,7 +265,7 @@ class Person:
         self,
         text: str,
         *,
-        said: Said | None = None,
+        said: SourceText | None = None,
         contradicts: Collection[int] = (),
         origin: Origin = "teach",
         **fact: Any,

@@ -10,7 +10,7 @@ from aiogram import Bot, Dispatcher
 
 from src.base.owners import Owner
 from src.history.conversation_repo import TelegramOrigin
-from src.memory.writer import Outcome, Said
+from src.memory.writer import Outcome, SourceText
 from src.reading.facts import Fact
 from src.talk.turn_state import TurnControl
 from src.telegram.delivery import Delivery
@@ -122,7 +122,7 @@ class Phone:
         _, message = await self.said(f"Я живу в городе {city}", NOW)
         text = f"Я живу в городе {city}"
         fact = Fact(text=text, importance=7, relation="lives_in", object=city)
-        said = Said(message, text, NOW)
+        said = SourceText(message, text, NOW)
         memories = self.rig.core.memory.memories
         return await memories.writer.remember(self.owner, fact, said, origin="teach")
 

@@ -183,7 +183,7 @@ def test_days_that_are_summed_up_say_the_same_as_their_calls(rig: Rig) -> None:
         assert sum(line["calls"] for line in view) == 270
         assert sum(line["failed"] for line in view) == 30
     for _ in range(2):
-        records.sum_up(zone="Asia/Tokyo")
+        records.roll_up(zone="Asia/Tokyo")
         assert [lines(by=by) for by in ("day", "model", "purpose")] == before
     rig.client.execute("DELETE FROM model_usage WHERE created_at < now() - interval '2 days'")
     assert lines(by="day") == before[0], "the calls themselves may go"

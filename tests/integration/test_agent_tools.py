@@ -104,7 +104,7 @@ async def test_a_memory_keeps_its_number_however_often_it_is_found(rig: Rig) -> 
 async def test_the_search_returns_one_to_twenty_memories(rig: Rig) -> None:
     conversation = rig.conversation()
     rig.fill(conversation, *[("user", f"у кота {number} котят") for number in range(25)])
-    await rig.core.memory.digest.remember_turn(conversation)
+    await rig.core.memory.digest.digest_turn(conversation)
     found = {}
     for limit in (-3, 0, 2, 20, 1000):
         search = Reply(tool_calls=[("search_memory", {"query": "кот", "limit": limit})])

@@ -17,7 +17,7 @@ TOLD = "запасные ключи от дачи лежат у соседа"
 
 
 def is_all_shown(person: Person) -> bool:
-    beyond = RetrievalRepository(person.client).is_anything_beyond
+    beyond = RetrievalRepository(person.client).has_documents_outside
     return not beyond(person.owner, person.conversation())
 
 

@@ -10,7 +10,7 @@ import pytest
 from aiogram import Bot
 
 from src.base.errors import DeliveryError, ModelUnavailableError
-from src.base.owners import Called
+from src.base.owners import Caller
 from src.media.attachments import MAX_DOCUMENT
 from src.memory.citations import memory_record
 from src.memory.retriever import Query
@@ -89,7 +89,7 @@ async def test_what_was_spoken_makes_facts_and_is_found(phone: Phone) -> None:
     phone.rig.model.queue(Reply(tool_calls=[("save_user_fact", fact)]), "Красивое имя")
     await send(phone, **voice())
     assert phone.facts() == [SPEECH]
-    await phone.rig.core.memory.digest.remember_turn(phone.rig.conversation(USER))
+    await phone.rig.core.memory.digest.digest_turn(phone.rig.conversation(USER))
     await phone.write("/search как зовут дочь")
     assert SPEECH in phone.last.text
 
@@ -151,7 +151,7 @@ async def test_a_picture_can_be_talked_about_later_and_led_to(phone: Phone) -> N
     message = await phone.fake.send_message(USER, photo=PHOTO)
     await phone.work()
     assert said(phone) == [("file", "Чек из аптеки на 345 гривен.")]
-    await phone.rig.core.memory.digest.remember_turn(phone.rig.conversation(USER))
+    await phone.rig.core.memory.digest.digest_turn(phone.rig.conversation(USER))
     await phone.write("/search чек из аптеки")
     assert "345 гривен" in phone.last.text
     found = phone.last
@@ -255,7 +255,7 @@ async def test_the_search_and_the_export_say_whose_words_they_are(
     await send(phone, **document("договор.txt"), language_code=language)
     await send(phone, text=forwarded, forward_origin=origin, language_code=language)
     await send(phone, text=own, language_code=language)
-    await phone.rig.core.memory.digest.remember_turn(phone.rig.conversation(USER))
+    await phone.rig.core.memory.digest.digest_turn(phone.rig.conversation(USER))
     await send(phone, text=f"/search {wanted}", language_code=language)
     whose = {
         seen: say("words_of_picture", language),
@@ -266,7 +266,7 @@ async def test_the_search_and_the_export_say_whose_words_they_are(
         assert f", {words}: {say('quoted', language, text=text)}" in phone.last.text
     quote = say("quoted", language, text=own)
     assert f"{say('search_you', language)}: {quote}" in phone.last.text
-    called = Called(phone.owner, language, NOW, "Europe/Moscow")
+    called = Caller(phone.owner, language, NOW, "Europe/Moscow")
     with phone.rig.core.exports.write_file("md", called).content as file:
         file.seek(0)
         lines = file.read().decode().splitlines()
@@ -289,7 +289,7 @@ async def test_a_search_whose_words_match_shows_nothing_that_is_only_near(
     phone.rig.model.queue("1.", "2.", "3.")
     for text in (meant, *near):
         await phone.write(text)
-    await phone.rig.core.memory.digest.remember_turn(phone.rig.conversation(USER))
+    await phone.rig.core.memory.digest.digest_turn(phone.rig.conversation(USER))
     await phone.write(f"/search {wanted}")
     assert meant in phone.last.text and not any(text in phone.last.text for text in near)
 
@@ -376,7 +376,7 @@ async def test_without_a_model_a_document_is_quoted_where_it_answers(
     await send(plain, **document(name), language_code=language)
     read = say("offline_file", language, name=name)
     assert plain.last.text.startswith(read) and plain.facts() == []
-    await plain.rig.core.memory.digest.remember_turn(plain.rig.conversation(USER))
+    await plain.rig.core.memory.digest.digest_turn(plain.rig.conversation(USER))
     await send(plain, text=question, language_code=language)
     assert f"{name}: … " in plain.last.text and told in plain.last.text
     assert buttons(plain.last), "it leads to the file"
@@ -387,7 +387,7 @@ async def test_a_document_is_found_by_its_name_and_shown_as_a_file(phone: Phone)
     await send(phone, **document("чек из пекарни.txt"))
     await phone.write("Купила цветы")
     memory = phone.rig.core.memory
-    await memory.digest.remember_turn(phone.rig.conversation(USER))
+    await memory.digest.digest_turn(phone.rig.conversation(USER))
     hits = await memory.retriever.search(Query(phone.owner, "что было в том чеке?", NOW))
     assert (hits[0].author, hits[0].provenance) == ("чек из пекарни.txt", "file")
     record = memory_record(1, hits[0], "Europe/Moscow")

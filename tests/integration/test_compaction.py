@@ -85,7 +85,7 @@ class Talk(Person):
         settings = GlobalSettingsRepository(self.client).get()
         last = self.core.conversations.load_last_messages(self.id)[-1]["position"]
         start = window_start(last, step=settings.history_step)
-        shown = SummaryRepository(self.client).list_shown(
+        shown = SummaryRepository(self.client).list_for_prompt(
             self.id, start, limit=settings.summaries_shown
         )
         return Past(start, tuple(summary.content for summary in shown))

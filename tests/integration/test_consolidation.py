@@ -27,7 +27,7 @@ async def night(teller: Person) -> None:
 
 
 def done(teller: Person) -> list[Record]:
-    return ConsolidationRepository(teller.client).list_done(teller.owner)
+    return ConsolidationRepository(teller.client).list_merges(teller.owner)
 
 
 def take_apart(teller: Person, owner: Owner | None = None) -> bool:

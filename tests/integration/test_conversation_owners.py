@@ -16,7 +16,7 @@ from src.history.turn_repo import AnswerSource, NewAnswer, TurnRepository
 from src.llm.reply import ModelUsage
 from src.memory.digest_repo import ExtractionRepository, SummaryRepository
 from src.memory.forgetter import Forgetter
-from src.memory.forgetting_repo import ForgettingRepository, Undone
+from src.memory.forgetting_repo import ForgettingRepository, UndoResult
 from src.memory.group_moves import GroupMoveRepository
 from src.memory.memories import KEY_FACTS
 from src.memory.memory_repo import MemoryRepository, NewMemory, Source, StoredFacts
@@ -223,7 +223,7 @@ def test_every_method_of_the_memory_leaves_the_rows_of_another_owner_byte_identi
         return StoredFacts(transaction, me).retire([old.id], successor=new, reason="replaced")
 
     assert client.in_transaction(replace_fact) == 1
-    assert client.in_transaction(lambda t: ForgettingRepository(t, me).undo()) == Undone(
+    assert client.in_transaction(lambda t: ForgettingRepository(t, me).undo()) == UndoResult(
         "Tom", ["cats"]
     )
     assert client.in_transaction(lambda t: StoredFacts(t, me).retire_surplus(0)) == 1

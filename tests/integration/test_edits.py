@@ -168,7 +168,7 @@ async def test_what_was_taken_back_is_no_past(phone: Phone) -> None:
     asked = await tell(phone, "Киев")
     phone.rig.model.queue(*saving("Одесса", "Понятно"))
     await edit(phone, asked, "Я живу в городе Одесса")
-    await phone.rig.core.memory.digest.remember_turn(phone.rig.conversation(USER))
+    await phone.rig.core.memory.digest.digest_turn(phone.rig.conversation(USER))
     query = Query(phone.owner, "Где я жил раньше?", datetime.now(UTC))
     found = [hit.text for hit in await phone.rig.core.memory.retriever.search(query)]
     assert found and not any("Киев" in text for text in found)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from src.base.errors import ConversationGoneError, QuestionMovedError
+from src.base.errors import ConversationGoneError, MessageMovedError
 from src.base.owners import Owner
 from src.history.conversation_repo import KEEP_UNREAD, TelegramOrigin
 from src.memory.group_moves import GroupMoveRepository
@@ -560,7 +560,7 @@ async def test_an_answer_to_others_that_was_under_way_is_made_anew_without_him(r
     assert "qzanna" not in str(again.history)
     rig.model.reply = lambda _request: "Ничего."
     assert (await answer_turn(rig.core.agent, again)).text == "Ничего."
-    with pytest.raises(QuestionMovedError):
+    with pytest.raises(MessageMovedError):
         await answer_turn(rig.core.agent, turn)
 
 

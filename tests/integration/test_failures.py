@@ -84,7 +84,7 @@ async def test_a_call_that_failed_is_a_row_with_its_reason_and_costs_no_budget(
     assert failed[0] == "answer" and "HTTP 500" in failed[1]
     records = RecordsRepository(person.client)
     person.client.execute("UPDATE model_usage SET created_at = created_at - interval '2 days'")
-    records.sum_up(zone="UTC")
+    records.roll_up(zone="UTC")
     assert person.rows(
         "SELECT purpose, sum(calls), sum(failed) FROM model_usage_days GROUP BY 1"
     ) == [("answer", 1, 1)]

@@ -11,7 +11,7 @@ from uuid import UUID
 
 import pytest
 
-from src.base.errors import QuestionMovedError
+from src.base.errors import MessageMovedError
 from src.base.owners import Owner
 from src.history.conversation_repo import KEEP_UNREAD, ConversationRepository
 from src.history.timeline_repo import ToolResult, ToolResultRepository
@@ -387,7 +387,7 @@ def test_an_answer_that_was_under_way_in_the_new_chat_is_asked_for_again(
     answer = NewAnswer(new.conversation, asked, "answer")
     kept = NewAnswer(old.conversation, old.write("late", 1), "answer")
     move(client)
-    with pytest.raises(QuestionMovedError):
+    with pytest.raises(MessageMovedError):
         turns.save_answer(answer)
     assert turns.save_answer(NewAnswer(new.conversation, asked, "answer")).delivered is False
     assert turns.save_answer(kept).delivered is False, "turns of the old chat go on"

@@ -21,7 +21,7 @@ from src.queue.dead_jobs import (
     TRIAL_CONCURRENCY,
     DeadJobs,
     JobDeathRepository,
-    PutAside,
+    QuarantinedJob,
     Recovery,
 )
 from src.queue.update_repo import NewUpdate, UpdateRepository
@@ -80,7 +80,7 @@ class Queue:
             found = self.deaths.recover(dead_after=0)
         return found
 
-    def put_aside_one(self, job: int) -> PutAside:
+    def put_aside_one(self, job: int) -> QuarantinedJob:
         """The job dies twice beside others and once alone."""
         [aside] = self.die(job, times=3).quarantined
         return aside
@@ -187,7 +187,7 @@ def test_a_suspect_that_dies_alone_is_put_aside_and_its_chat_goes_on(
         "SELECT task_name FROM procrastinate_fetch_job_v2(ARRAY['turns', 'control'], NULL)"
     )
     assert first == "apologise", "before the chat goes on"
-    assert queue.updates.defer_forgotten(older_than=-1) == 0, "it is not tried again"
+    assert queue.updates.requeue_orphaned(older_than=-1) == 0, "it is not tried again"
     assert later in [row[0] for row in queue.rows("SELECT id FROM procrastinate_jobs")]
     assert queue.deaths.count_suspects() == (0, 0)
     assert queue.deaths.list_all() == [aside] and queue.deaths.count() == 1

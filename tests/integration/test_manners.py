@@ -8,7 +8,7 @@ import pytest
 from aiogram import Bot
 
 from src.pg.client import PgClient
-from src.telegram.setup import announce
+from src.telegram.setup import configure_telegram
 from src.texts import LANGUAGES, Language, say
 from tests.fakes.openai_server import Reply
 from tests.fakes.telegram_people import Sender, user
@@ -115,7 +115,7 @@ async def test_a_deep_link_opens_a_page_and_nothing_that_acts(
 
 
 async def test_the_menu_is_made_for_each_language_and_kind_of_chat(phone: Phone) -> None:
-    await announce(phone.bot, phone.rig.core.settings)
+    await configure_telegram(phone.bot, phone.rig.core.settings)
     menus = [call.params for call in phone.fake.calls_of("setMyCommands")]
     assert len(menus) == 2 * len(LANGUAGES)
     for menu in menus:

@@ -315,7 +315,7 @@ async def test_nothing_is_forgotten_that_is_not_there(phone: Phone, text: str, k
 async def test_a_search_shows_where_it_was_said_and_leads_there(phone: Phone) -> None:
     said = await phone.write("Запасные ключи лежат у соседки Нины")
     await phone.write("Погода сегодня отличная")
-    await phone.rig.core.memory.digest.remember_turn(phone.rig.conversation(USER))
+    await phone.rig.core.memory.digest.digest_turn(phone.rig.conversation(USER))
     await phone.write("/search где ключи")
     assert "1. " in phone.last.text and "«Запасные ключи лежат у соседки Нины»" in phone.last.text
     await phone.press(buttons(phone.last)[0][0][1])

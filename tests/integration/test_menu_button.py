@@ -9,7 +9,7 @@ from aiogram import Bot
 
 from src.base.config import Settings
 from src.pg.client import PgClient
-from src.telegram.setup import announce
+from src.telegram.setup import configure_telegram
 from src.texts import LANGUAGES, Language, say
 from tests.fakes.telegram_people import Sender
 from tests.fakes.telegram_server import FakeTelegram
@@ -35,7 +35,7 @@ async def test_the_button_opens_the_page_where_it_can_be_reached(
 ) -> None:
     wanted = settings(fake, **values)
     assert wanted.app_url == url
-    await announce(bot, wanted)
+    await configure_telegram(bot, wanted)
     shown = fake.menu_button
     assert shown.get("web_app", {}).get("url") == url
     assert shown["type"] == ("web_app" if url else "default")
@@ -46,10 +46,10 @@ async def test_without_a_page_our_button_goes_and_another_s_stays(
     fake: FakeTelegram, bot: Bot, is_ours: bool
 ) -> None:
     if is_ours:
-        await announce(bot, settings(fake, public_url=PAGE))
+        await configure_telegram(bot, settings(fake, public_url=PAGE))
     else:
         fake.state.menu_button = dict(SHOP)
-    await announce(bot, settings(fake))
+    await configure_telegram(bot, settings(fake))
     assert fake.menu_button == ({"type": "default"} if is_ours else SHOP)
 
 

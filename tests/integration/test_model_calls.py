@@ -260,5 +260,5 @@ async def test_a_turn_that_leaves_nothing_to_digest_takes_no_call_in_the_backgro
     person: Person,
 ) -> None:
     await person.say("привет", "привет!")
-    await person.core.memory.digest.remember_turn(person.conversation())
+    await person.core.memory.digest.digest_turn(person.conversation())
     assert calls(person) == {"fake-model": 1}

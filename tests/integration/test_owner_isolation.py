@@ -28,7 +28,12 @@ from hypothesis import strategies as st
 from src.base.errors import ConversationGoneError
 from src.base.owners import Owner
 from src.history.conversation_repo import ConversationRepository, TelegramOrigin
-from src.history.timeline_repo import Place, TimelineRepository, ToolResult, ToolResultRepository
+from src.history.timeline_repo import (
+    PageCursor,
+    TimelineRepository,
+    ToolResult,
+    ToolResultRepository,
+)
 from src.history.turn_repo import AnswerSource, NewAnswer, TurnRepository
 from src.llm.reply import ModelUsage
 from src.memory.digest_repo import ExtractionRepository, SummaryRepository
@@ -487,7 +492,7 @@ CASES: dict[str, Callable[[Stage], Any]] = {
     ),
     "ForgettingRepository.untell": lambda s: s.write(
         lambda t: [
-            mine(s, t).untell(who.asked[0], number, has_others=others)
+            mine(s, t).remove_source(who.asked[0], number, has_others=others)
             for who in (s.them, s.me)
             for number, others in ((who.facts[0], False), (who.facts[1], True))
         ]
@@ -525,7 +530,7 @@ CASES: dict[str, Callable[[Stage], Any]] = {
         ]
     ),
     "RetrievalRepository.is_anything_beyond": lambda s: s.both(
-        lambda who: s.do.retrieval.is_anything_beyond(s.me.owner, who.conversation)
+        lambda who: s.do.retrieval.has_documents_outside(s.me.owner, who.conversation)
     ),
     "RetrievalRepository.read_private": lambda s: s.both(
         lambda who: s.do.retrieval.read_private(s.me.owner, who.facts)
@@ -555,7 +560,7 @@ CASES: dict[str, Callable[[Stage], Any]] = {
         s.do.model, s.me.documents[1], is_hopeless=False
     ),
     "EmbeddingRepository.count_embedded": lambda s: s.do.embeddings.count_embedded(s.do.model),
-    "SummaryRepository.list_shown": lambda s: s.do.summaries.list_shown(
+    "SummaryRepository.list_shown": lambda s: s.do.summaries.list_for_prompt(
         s.me.conversation, 1000, limit=1000
     ),
     "SummaryRepository.list_summaries": lambda s: s.do.summaries.list_summaries(s.me.conversation),
@@ -597,7 +602,7 @@ CASES: dict[str, Callable[[Stage], Any]] = {
         s.me.owner, limit=1000
     ),
     "TimelineRepository.list_from": lambda s: s.do.timeline.list_from(
-        s.me.owner, Place(0, 0), limit=1000
+        s.me.owner, PageCursor(0, 0), limit=1000
     ),
     "TimelineRepository.find_day": lambda s: s.do.timeline.find_day(s.me.owner, SAID),
     "TimelineRepository.find_message": lambda s: s.both(
@@ -664,7 +669,7 @@ CASES: dict[str, Callable[[Stage], Any]] = {
     ),
     "ReminderRepository.list_came": lambda s: (
         s.do.reminders.mark_delivered(s.me.reminders[0], int(DUE.timestamp()), now=DUE),
-        s.do.reminders.list_came(s.me.owner, SAID, limit=1000),
+        s.do.reminders.list_delivered(s.me.owner, SAID, limit=1000),
     ),
     "ReminderRepository.restore": lambda s: s.both(
         lambda who: [

@@ -15,7 +15,7 @@ from src.history.new_messages import window_start
 from src.llm.embeddings import QuietMoments
 from src.llm.quoting import form_tool
 from src.memory.tools import SAVE, save_user_fact
-from src.memory.writer import Said
+from src.memory.writer import SourceText
 from src.reading.facts import Fact
 from src.talk.main_graph import Models, build_graph
 from src.talk.prompt import EARLIER, SYSTEM_PROMPT
@@ -52,7 +52,7 @@ class Chat:
         said = self.rig.core.conversations.append_message(self.rig.conversation(), "user", text)
         fact = Fact(text=text, importance=importance)
         await self.rig.core.memory.memories.writer.remember(
-            Owner(USER), fact, Said(said, text, self.moment), origin="tool"
+            Owner(USER), fact, SourceText(said, text, self.moment), origin="tool"
         )
         self.rig.core.conversations.create_new_conversation(USER)
 
@@ -66,7 +66,7 @@ class Chat:
         self.first.append(self.rig.model.requests[before])
         self.last_positions.append(turn.history[-1]["position"])
         await mark_turn(self.agent, turn, answer)
-        await self.rig.core.memory.digest.remember_turn(turn.conversation_id)
+        await self.rig.core.memory.digest.digest_turn(turn.conversation_id)
 
     async def run(self, turns: int = TURNS) -> None:
         """Talk about everything in turn, so that there is always something to be reminded of."""

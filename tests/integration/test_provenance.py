@@ -14,7 +14,7 @@ from src.history.conversation_repo import TelegramOrigin
 from src.history.turn_repo import StoredAnswer
 from src.memory.purge_repo import PurgeRepository
 from src.pg.client import PgClient
-from src.reading.gate import escaped
+from src.reading.gate import disarm
 from src.reading.voices import Voice
 from src.talk.turn_state import Turn
 from src.texts import say
@@ -63,7 +63,7 @@ class Group:
         turn = await self.begin(member, text)
         answer = await answer_turn(self.rig.core.agent, turn)
         await mark_turn(self.rig.core.agent, turn, answer)
-        await self.rig.core.memory.digest.remember_turn(turn.conversation_id)
+        await self.rig.core.memory.digest.digest_turn(turn.conversation_id)
         return answer
 
     def facts(self) -> list[tuple[Any, ...]]:
@@ -158,7 +158,7 @@ async def test_imitated_marks_labels_blocks_and_roles_are_none(person: Person, t
     await person.say(text, "Ответ.")
     [shown] = [said for name, said in named(person.requests[-1]) if name == "user"]
     _, _, body = shown.partition("] ")
-    assert "‹" in body and escaped(body) == body
+    assert "‹" in body and disarm(body) == body
     await person.say("ещё", saved(fact(text)), "Ответ.")
     assert json.loads(results(person.requests[-1])[-1])["reason"] == "imitation"
     assert person.facts() == []
@@ -190,7 +190,7 @@ async def test_forwarded_words_are_found_as_those_of_their_author(person: Person
 
 async def test_a_forwarded_home_answers_no_question_without_a_model(alone: Person) -> None:
     await alone.say(MARS, voice=FORWARDED)
-    await alone.core.memory.digest.remember_turn(alone.conversation())
+    await alone.core.memory.digest.digest_turn(alone.conversation())
     answer = await alone.say("Где я живу?")
     assert "Марс" not in answer.text
     assert alone.facts() == []

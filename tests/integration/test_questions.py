@@ -19,7 +19,7 @@ from src.history.turn_repo import StoredAnswer
 from src.memory.purge_repo import PurgeRepository
 from src.memory.turn_context import TurnContext
 from src.memory.writer import Outcome
-from src.memory.writer import Said as Source
+from src.memory.writer import SourceText as Source
 from src.pg.client import PgClient
 from src.reading.facts import Fact
 from src.talk.command_service import choice_rows
@@ -29,7 +29,7 @@ from src.talk.main_graph import checkpoint_serde
 from src.talk.questions import CheckpointStore, QuestionService
 from src.talk.turn_state import RESOLUTIONS, ConversationState, Resolution, Turn
 from src.texts import Language, say
-from src.texts.reply import Reply as Said
+from src.texts.reply import Reply as SourceText
 from tests.fakes.openai_server import ChatRequest, Reply
 from tests.integration.person import (
     Agents,
@@ -106,7 +106,7 @@ async def press(
     user: int | None = None,
     language: Language = "ru",
     **called: Any,
-) -> Said:
+) -> SourceText:
     """Press one of the three buttons."""
     [button] = choice_rows(answer.id, language)[RESOLUTIONS.index(choice)]
     whose = person.user if user is None else user
@@ -116,7 +116,7 @@ async def press(
     return reply
 
 
-def ending(answer: StoredAnswer, reply: Said) -> str:
+def ending(answer: StoredAnswer, reply: SourceText) -> str:
     """What stands below the question now."""
     question, _, told = reply.text.partition("\n\n")
     assert question == answer.text

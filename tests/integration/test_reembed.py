@@ -139,7 +139,7 @@ async def test_a_model_that_answers_no_more_is_left_at_once(
     model.gone.add("old")
     async with open_rig(client, **there, embedding_model="openai:new") as rig:
         indexer = rig.core.memory.indexer
-        space = await indexer.find_coming()
+        space = await indexer.find_pending()
         assert space is not None and await indexer.reembed(space, batches=1)
         assert by_model(client.dsn) == {"openai:new": 64, "openai:old": MESSAGES - 64}
         for number in range(MAX_FAILURES):
@@ -162,7 +162,7 @@ async def test_a_model_that_has_just_refused_is_not_asked_again(
         await rig.core.memory.indexer.embed_pending()
     async with open_rig(client, **there, embedding_model="openai:new") as rig:
         indexer = rig.core.memory.indexer
-        assert await indexer.find_coming()
+        assert await indexer.find_pending()
         assert not await indexer.change_model() and not await indexer.change_model()
-        assert not await indexer.find_coming()
+        assert not await indexer.find_pending()
     assert sum("it embeds nothing" in text for text in caplog.messages) == 1

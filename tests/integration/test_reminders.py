@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from src.base.owners import Called, Owner
+from src.base.owners import Caller, Owner
 from src.memory.group_moves import GroupMoveRepository
 from src.pg.client import PgClient
 from src.pg.user_settings_repo import UserSettingsRepository
@@ -39,9 +39,9 @@ class Desk:
         self.repository = ReminderRepository(client)
         self.service = ReminderService(client, self.repository)
 
-    def asking(self, **changes: Any) -> Called:
+    def asking(self, **changes: Any) -> Caller:
         usual: dict[str, Any] = {"moment": NOW, "time_zone": "Europe/Kyiv", "language": "ru"}
-        return Called(self.owner, **{**usual, **changes})
+        return Caller(self.owner, **{**usual, **changes})
 
     async def set(
         self,
@@ -362,11 +362,11 @@ async def test_reminders_survive_new_and_go_with_an_erasure(desk: Desk) -> None:
     await desk.set()
     group = Owner(-desk.owner.telegram_user_id)
     his = await desk.service.set(
-        Called(group, "ru", NOW, "UTC", member=desk.owner.telegram_user_id),
+        Caller(group, "ru", NOW, "UTC", member=desk.owner.telegram_user_id),
         ReminderRequest("его", TOMORROW),
     )
     other = await desk.service.set(
-        Called(group, "ru", NOW, "UTC", member=5), ReminderRequest("её", TOMORROW)
+        Caller(group, "ru", NOW, "UTC", member=5), ReminderRequest("её", TOMORROW)
     )
     assert his.reminder is not None and other.reminder is not None
     ErasureRepository(desk.client).erase(desk.owner.telegram_user_id)
@@ -377,7 +377,7 @@ async def test_reminders_survive_new_and_go_with_an_erasure(desk: Desk) -> None:
 
 async def test_reminders_move_with_their_group(desk: Desk) -> None:
     old, new = Owner(-desk.owner.telegram_user_id, 3), -desk.owner.telegram_user_id - 2**50
-    asked = await desk.service.set(Called(old, "ru", NOW, "UTC"), ReminderRequest("чай", TOMORROW))
+    asked = await desk.service.set(Caller(old, "ru", NOW, "UTC"), ReminderRequest("чай", TOMORROW))
     GroupMoveRepository(desk.client).migrate_owner(old.telegram_user_id, new)
     [moved] = desk.repository.list_waiting(Owner(new, 3), limit=10)
     assert asked.reminder is not None and moved.id == asked.reminder.id

@@ -230,7 +230,7 @@ def test_an_update_that_lost_its_job_comes_before_what_its_chat_wrote_later(line
         "UPDATE telegram_updates SET received_at = now() - interval '1 hour'"
         " WHERE kind = 'command'"
     )
-    assert line.updates.defer_forgotten(older_than=60) == 3
+    assert line.updates.requeue_orphaned(older_than=60) == 3
     line.write(("last", update(ANNA)))
     assert line.serve_all() == ["lost", "lost too", "later", "last"]
     assert line.serve_all("commands") == ["mode"]
@@ -246,7 +246,7 @@ def test_what_lost_its_job_before_a_new_that_is_done_is_wiped(line: Line) -> Non
     line.client.execute("UPDATE telegram_updates SET received_at = now() - interval '1 hour'")
     line.client.execute("UPDATE telegram_updates SET handled_at = now(), outcome = 'done',"
                         " payload = '{}' WHERE kind = 'new'")  # fmt: skip
-    assert line.updates.defer_forgotten(older_than=60) == 3
+    assert line.updates.requeue_orphaned(older_than=60) == 3
     wiped = line.client.fetch_all(
         "SELECT kind FROM telegram_updates WHERE outcome = 'wiped' ORDER BY id"
     )

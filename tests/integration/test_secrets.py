@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from aiogram import Bot
 
-from src.base.owners import Called, Owner
+from src.base.owners import Caller, Owner
 from src.memory.retriever import Query
 from src.pg.client import PgClient
 from src.reading.gate import MASK
@@ -70,7 +70,7 @@ def export(phone: Phone) -> str:
     """Both files of an export, as text."""
     contents = []
     for file in phone.rig.core.exports.write_files(
-        Called(Owner(USER), "en", NOW, "Europe/Moscow")
+        Caller(Owner(USER), "en", NOW, "Europe/Moscow")
     ):
         with file.content:
             file.content.seek(0)
@@ -99,7 +99,7 @@ def prompts(phone: Phone) -> str:
 
 async def remember_turns(phone: Phone) -> None:
     """What the background makes of what was said."""
-    await phone.rig.core.memory.digest.remember_turn(phone.rig.conversation(USER))
+    await phone.rig.core.memory.digest.digest_turn(phone.rig.conversation(USER))
 
 
 async def test_two_hundred_refused_secrets_are_nowhere_but_in_telegram(
@@ -354,7 +354,7 @@ async def test_in_whatever_way_it_comes_it_is_masked(
     await fake.send_message(USER, **place, **content)
     await phone.work()
     phone.place = Sender(chat_id=group or USER)
-    await phone.rig.core.memory.digest.remember_turn(
+    await phone.rig.core.memory.digest.digest_turn(
         phone.rig.core.conversations.get_or_create_conversation(group or USER)
     )
     assert "qwerty123" not in everything(phone)

@@ -156,11 +156,11 @@ async def test_without_memory_nothing_is_kept_nor_recalled(phone: Phone) -> None
     conversation = phone.rig.conversation(USER)
     phone.rig.client.execute("UPDATE messages SET created_at = now() - interval '1 day'")
     calls = len(phone.rig.model.requests)
-    await phone.rig.core.memory.digest.remember_turn(conversation)
+    await phone.rig.core.memory.digest.digest_turn(conversation)
     assert len(phone.rig.model.requests) == calls, "it is not read for facts"
     await phone.tap(say("settings_memory", "ru"), under=screen)
     await phone.tap(say("memory_on", "ru"), under=screen)
-    await phone.rig.core.memory.digest.remember_turn(conversation)
+    await phone.rig.core.memory.digest.digest_turn(conversation)
     assert len(phone.rig.model.requests) == calls, "nor later, when it is on again"
 
 

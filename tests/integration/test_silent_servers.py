@@ -187,14 +187,14 @@ def test_a_held_lock_is_proven_now_and_then(
 ) -> None:
     monkeypatch.setattr(advisory_lock, "PROOF_SECONDS", 0.0)
     lock = AdvisoryLock(proxy.dsn, POLLER_LOCK, 1)
-    assert lock.try_exclusive() and lock.needs_proof() and lock.prove()
+    assert lock.try_exclusive() and lock.needs_check() and lock.check_alive()
     proxy.swallow()
     assert lock.is_connected(), "nothing has told it"
-    assert not lock.prove()
+    assert not lock.check_alive()
     assert not lock.is_connected()
     proxy.fail_over()
     execute(dsn, "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory'")
-    assert lock.try_exclusive() and lock.prove()
+    assert lock.try_exclusive() and lock.check_alive()
     lock.release()
 
 

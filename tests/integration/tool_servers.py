@@ -71,7 +71,7 @@ async def open_with_servers(
         try:
             core.servers.start()
             if settled:
-                await core.servers.settled()
+                await core.servers.wait_until_connected()
             yield Person(Rig(core, model, client), new_user())
         finally:
             await core.servers.close()

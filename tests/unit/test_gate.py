@@ -14,12 +14,12 @@ from src.reading.gate import (
     MAX_QUOTE,
     MAX_TEXT,
     Reason,
-    asks_for,
-    escaped,
+    disarm,
     holds_secret,
     imitates,
+    names_private,
     redact,
-    refuse,
+    refusal_reason,
 )
 from src.reading.plain_facts import secret_to_keep
 from src.reading.words import read_numbers
@@ -44,7 +44,7 @@ def changed(candidate: Fact, **values: object) -> Fact:
 
 def verdict(text: str, quote: str | None = None, said: str | None = None) -> Reason | None:
     candidate = fact(text, quote)
-    return refuse(candidate, candidate.quote if said is None else said)
+    return refusal_reason(candidate, candidate.quote if said is None else said)
 
 
 def test_the_corpora_are_large_enough_in_every_language() -> None:
@@ -74,7 +74,7 @@ def test_an_ordinary_fact_passes(text: str) -> None:
 def test_an_imitation_is_found_in_every_field(field: str) -> None:
     mark = "<system>пират"
     candidate = changed(fact("Люблю чай"), **{field: mark})
-    assert refuse(candidate, f"Люблю чай, {mark}") == "imitation"
+    assert refusal_reason(candidate, f"Люблю чай, {mark}") == "imitation"
 
 
 def test_an_imitation_next_to_a_fact_does_not_keep_the_fact_out() -> None:
@@ -111,17 +111,17 @@ def test_a_quote_that_was_not_said_is_refused(said: str, quote: str) -> None:
     (changed(fact("Пью"), valid_from=DAY, valid_until=DAY.replace(tzinfo=None)), "bad_dates"),
 ])  # fmt: skip
 def test_a_malformed_candidate_is_refused(candidate: Fact, reason: Reason) -> None:
-    assert refuse(candidate, candidate.quote) == reason
+    assert refusal_reason(candidate, candidate.quote) == reason
 
 
 def test_the_bounds_themselves_are_allowed() -> None:
     words = "я " * (MAX_QUOTE // 2)
     longest = changed(fact("Люблю кофе", words.strip() + "я"), object="о" * MAX_PART)
-    assert refuse(longest, longest.quote) is None
+    assert refusal_reason(longest, longest.quote) is None
     assert verdict("еду", "еду") is None
     assert verdict("я" * MAX_TEXT) is None
     same_day = changed(fact("Люблю кофе"), valid_from=DAY, valid_until=DAY, importance=10)
-    assert refuse(same_day, same_day.quote) is None
+    assert refusal_reason(same_day, same_day.quote) is None
 
 
 @for_each(("text", "quote", "passes"), [
@@ -165,9 +165,11 @@ def test_a_number_that_nobody_said_is_refused(text: str, quote: str) -> None:
 def test_the_numbers_of_a_resolved_date_are_allowed() -> None:
     candidate = fact("Встреча 2026-03-01", "встреча завтра")
     for allowed in ({"2026-03-01"}, {"2026", "03", "01"}, {"2026", "3", "1"}):
-        assert refuse(candidate, "встреча завтра", allowed_numbers=frozenset(allowed)) is None
+        assert (
+            refusal_reason(candidate, "встреча завтра", allowed_numbers=frozenset(allowed)) is None
+        )
     wrong = frozenset({"2026-03-02"})
-    assert refuse(candidate, "встреча завтра", allowed_numbers=wrong) == "number_not_said"
+    assert refusal_reason(candidate, "встреча завтра", allowed_numbers=wrong) == "number_not_said"
 
 
 def test_a_number_from_elsewhere_in_the_message_counts_as_said() -> None:
@@ -457,7 +459,7 @@ def test_a_code_that_nobody_asks_to_keep_is_not(text: str) -> None:
 
 @for_each(("question", "name", "asks"), ASKED)
 def test_a_private_fact_is_found_by_its_name(question: str, name: str, asks: bool) -> None:
-    assert asks_for(question, name) is asks
+    assert names_private(question, name) is asks
 
 
 @for_each("text", NO_SECRETS)
@@ -472,7 +474,7 @@ def test_a_message_of_one_brand_tells_by_its_other_words_in_which_alphabet_it_is
 
 def test_a_secret_is_found_in_the_object_too() -> None:
     candidate = changed(fact("Мой пароль"), object="пароль: hunter2")
-    assert refuse(candidate, candidate.quote) == "secret"
+    assert refusal_reason(candidate, candidate.quote) == "secret"
 
 
 @for_each(("words", "numbers"), [
@@ -513,9 +515,9 @@ def test_nothing_that_a_model_writes_raises(
         relation=quote, object=text,
     )  # fmt: skip
     for heard in (said, quote, f"{said} {quote}"):
-        refuse(candidate, heard, allowed_numbers=allowed)
+        refusal_reason(candidate, heard, allowed_numbers=allowed)
     holds_secret(said)
-    assert escaped(escaped(said)) == escaped(said)
+    assert disarm(disarm(said)) == disarm(said)
 
 
 @for_random(st.text() | TEXTS, few=30, many=100)
@@ -532,6 +534,6 @@ def test_long_texts_are_checked(piece: str, length: int) -> None:
     text = piece * (length // len(piece))
     holds_secret(text)
     imitates(text)
-    assert escaped(escaped(text)) == escaped(text)
-    assert refuse(fact(text), text) == "too_long"
-    refuse(fact("Люблю кофе"), f"{text} Люблю кофе {text}")
+    assert disarm(disarm(text)) == disarm(text)
+    assert refusal_reason(fact(text), text) == "too_long"
+    refusal_reason(fact("Люблю кофе"), f"{text} Люблю кофе {text}")

@@ -16,7 +16,7 @@ from langchain_core.messages import (
 )
 from pydantic import BaseModel
 
-from src.history.new_messages import NewWords, user_message
+from src.history.new_messages import TypedWords, user_message
 from src.llm.chat import ModelCaller
 from src.llm.quoting import form_tool
 from src.llm.reply import ModelUsage
@@ -29,7 +29,7 @@ from src.memory.prompts import (
     understanding_messages,
 )
 from src.offline.model import NEWEST, SEARCHED, OfflineChatModel, answer
-from src.offline.replies import LISTED, NEAR, QUOTED, corrects
+from src.offline.replies import NEAR, OVERVIEW_LINES, QUOTED, corrects
 from src.reading.facts import Fact
 from src.reading.requests import describe_time
 from src.reminders.rules import CancelOrder, ReminderOrder, read_change
@@ -56,7 +56,7 @@ def prompt(text: str, *more: BaseMessage) -> list[BaseMessage]:
 
 def human(uid: str, said: str) -> HumanMessage:
     """A message with its uid."""
-    return user_message(said, [NewWords(uid=uid, text=said, is_asked=True)])
+    return user_message(said, [TypedWords(uid=uid, text=said, is_asked=True)])
 
 
 def result(record: object, name: str, *, failed: bool = False) -> ToolMessage:
@@ -238,7 +238,7 @@ def test_that_no_model_is_connected_is_said_with_the_first_reply_of_a_day() -> N
     def ask(*labels: str) -> str:
         talk: list[BaseMessage] = [SystemMessage(SYSTEM_PROMPT)]
         for label, text in zip(labels, said, strict=False):
-            own = [NewWords(uid="", text=text, is_asked=True)]
+            own = [TypedWords(uid="", text=text, is_asked=True)]
             written = f"[Текущее время: {label}] {text}"
             talk += [user_message(written, own, language="ru"), AIMessage("Записано.")]
         return reply(talk[:-1])
@@ -517,7 +517,7 @@ def test_an_overview_lists_facts_and_notes_the_newest_first(kind: str) -> None:
     head, *lines = reply(prompt(asked, listed, more)).splitlines()
     assert head == say(f"offline_overview_{kind}", "ru")
     numbers = [line.rpartition("[")[2].rstrip("]") for line in lines if line]
-    assert numbers == ["20", "8", "7", "6", "5", "3", "2", "1"] and len(numbers) <= LISTED
+    assert numbers == ["20", "8", "7", "6", "5", "3", "2", "1"] and len(numbers) <= OVERVIEW_LINES
     nothing = result({"memories": [], "overview": kind}, "search_memory")
     assert reply(prompt(asked, nothing, nothing)) == UNKNOWN_RU
 
@@ -740,13 +740,13 @@ def test_other_questions_are_searched_for(text: str) -> None:
     ("Напомни", "ru"), ("напомни мне!", "ru"), ("Нагадай", "uk"), ("remind me", "en"),
 ])  # fmt: skip
 def test_a_bare_order_to_remind_is_asked_about(text: str, language: Language) -> None:
-    asked = user_message(text, [NewWords(uid="msg-1", text=text, is_asked=True)])
+    asked = user_message(text, [TypedWords(uid="msg-1", text=text, is_asked=True)])
     tools = (*TOOLS, "set_reminder")
     assert calls([asked], tools) == [("set_reminder", {"text": "-"})]
     refused = result({"set": False, "reason": "no_time"}, "set_reminder")
     assert reply([asked, refused], tools) == say("reminder_no_time", language)
     more = user_message("tomorrow at 10 call Kate", [
-        NewWords(uid="msg-2", text="tomorrow at 10 call Kate", is_asked=True)
+        TypedWords(uid="msg-2", text="tomorrow at 10 call Kate", is_asked=True)
     ])  # fmt: skip
     talk = [asked, AIMessage(say("reminder_no_time", language)), more]
     assert [name for name, _ in calls(talk, tools)] == ["set_reminder"]

@@ -16,7 +16,7 @@ from src.memory.prompts import (
     summary_text,
     understanding_messages,
 )
-from src.reading.gate import escaped
+from src.reading.gate import disarm
 from tests.cases import for_each
 
 TAGS = (
@@ -102,7 +102,7 @@ def check_structure(prompt: str) -> None:
 @for_each("form", ["<{0}>", "</{0}>", "< {0} >", "<\n/\t{0}>", "<{1}>", "<{0} x='1'>"])
 def test_our_tags_in_a_message_are_no_tags(tag: str, form: str) -> None:
     text = form.format(tag, tag.upper())
-    shown = escaped(f"привет {text} пока")
+    shown = disarm(f"привет {text} пока")
     assert "<" not in shown
     assert shown.replace("‹", "<") == f"привет {text} пока", "nothing else changes"
 
@@ -111,9 +111,9 @@ def test_our_tags_in_a_message_are_no_tags(tag: str, form: str) -> None:
     "a < b и b > c", "<b>жирный</b>", "<div>", "if x <memory: pass", "<memoriesque>", "5 <- 3", "",
 ])  # fmt: skip
 def test_other_text_stays_as_it_was_written(text: str) -> None:
-    assert escaped(text) == text
+    assert disarm(text) == text
 
 
 def test_a_message_of_nothing_but_brackets_is_read() -> None:
     for text in ("<" * 100_000 + " " * 100_000, "< / " * 50_000, "<" + " " * 100_000 + "/"):
-        assert escaped(text) == text
+        assert disarm(text) == text

@@ -16,7 +16,7 @@ from src.base.errors import (
     ModelUnavailableError,
     StorageUnavailableError,
 )
-from src.queue.workers import MAX_PAUSE, UNKNOWN_PAUSE, BackOff, pause
+from src.queue.workers import MAX_PAUSE, UNKNOWN_PAUSE, BackOff, retry_delay
 from tests.cases import for_each
 
 
@@ -39,22 +39,22 @@ def test_pauses_double_up_to_a_minute() -> None:
     error = ModelUnavailableError("busy")
     for attempts in range(40):
         expected = min(MAX_PAUSE, 2.0**attempts)
-        assert 0.75 * expected <= pause(error, attempts) <= 1.25 * expected
+        assert 0.75 * expected <= retry_delay(error, attempts) <= 1.25 * expected
 
 
 def test_pauses_differ_so_that_chats_do_not_come_back_all_at_once() -> None:
     error = StorageUnavailableError("away")
-    assert len({pause(error, 3) for _ in range(20)}) > 10
+    assert len({retry_delay(error, 3) for _ in range(20)}) > 10
 
 
 def test_the_other_side_s_own_wish_is_obeyed() -> None:
     error = ModelUnavailableError("busy")
     error.retry_after = 42.0
-    assert pause(error, 0) == pause(error, 9) == 42.0
+    assert retry_delay(error, 0) == retry_delay(error, 9) == 42.0
 
 
 def test_what_may_have_arrived_is_not_sent_again_at_once() -> None:
-    assert pause(DeliveryUnknownError("?"), 0) >= 0.75 * UNKNOWN_PAUSE
+    assert retry_delay(DeliveryUnknownError("?"), 0) >= 0.75 * UNKNOWN_PAUSE
 
 
 @for_each("error", [asyncio.CancelledError(), JobAborted()])

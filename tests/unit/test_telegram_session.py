@@ -21,7 +21,7 @@ from aiogram.exceptions import (
 from aiogram.methods import GetFile, GetMe, SendMessage
 
 from src.base.errors import DeliveryError, DeliveryNonsenseError, DeliveryRefusedError
-from src.queue.workers import MAX_REQUESTED_PAUSE, pause
+from src.queue.workers import MAX_REQUESTED_PAUSE, retry_delay
 from src.telegram.delivery import UNKNOWN_ID, delivery_error
 from src.telegram.setup import FLOOD_PAUSE, MAX_RETRY_AFTER, TelegramSession
 from tests.attacks.status_walk import ENDLESS, FORMS, STATUSES
@@ -52,7 +52,7 @@ def test_every_form_of_every_status_is_an_error_that_a_delivery_knows(status: in
         error = error_of(status, body(status).decode(errors="replace"))
         ours = delivery_error(error)
         assert isinstance(ours, DeliveryError | DeliveryRefusedError), form
-        assert 0 <= pause(ours, 3) <= MAX_REQUESTED_PAUSE
+        assert 0 <= retry_delay(ours, 3) <= MAX_REQUESTED_PAUSE
         assert "слова" not in f"{error} {ours}"
 
 
@@ -64,7 +64,7 @@ def test_every_form_of_every_status_is_an_error_that_a_delivery_knows(status: in
 def test_a_wait_is_obeyed_for_a_day_at_most(seconds: Any, obeyed: int) -> None:
     error = error_of(429, {"ok": False, "parameters": {"retry_after": seconds}})
     assert isinstance(error, TelegramRetryAfter) and error.retry_after == obeyed
-    assert pause(delivery_error(error), 0) == obeyed
+    assert retry_delay(delivery_error(error), 0) == obeyed
 
 
 def test_the_status_decides_whatever_the_body_is() -> None:
