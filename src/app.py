@@ -130,10 +130,10 @@ def _build_webhook(core: Core, intake: receiver.UpdateIntake) -> receiver.Webhoo
     return receiver.WebhookRoute(intake, secret.get_secret_value()) if url and secret else None
 
 
-def _build_access(core: Core) -> updates.Access:
+def _build_access(core: Core) -> updates.AllowList:
     """Operators may always use the bot."""
     allowed = core.settings.allowed_user_ids
-    return updates.Access(allowed | core.settings.admin_user_ids if allowed else allowed)
+    return updates.AllowList(allowed | core.settings.admin_user_ids if allowed else allowed)
 
 
 def _build_http(

@@ -437,7 +437,7 @@ class UpdateRepository(Repository):
         row = self._client.fetch_one(SELECT_NEWER, update=update, kinds=list(kinds))
         return row[0] if row else None
 
-    def hold(self, transaction: Transaction, update: int, revision: int) -> NewerUpdates:
+    def lock_update(self, transaction: Transaction, update: int, revision: int) -> NewerUpdates:
         """Lock an update until the transaction ends, and return the updates that follow it.
 
         Raises:

@@ -237,7 +237,7 @@ class ReminderService:
         caller = replace(caller, time_zone=request.time_zone or caller.time_zone)
         return await self.set(caller, request, message_id=message_id)
 
-    async def take(
+    async def apply_order(
         self,
         caller: Caller,
         order: rules.ReminderOrder | rules.CancelOrder,
@@ -314,7 +314,7 @@ class ReminderService:
         return planned
 
 
-def confirmation(asked: ReminderResult, caller: Caller) -> str:
+def format_result(asked: ReminderResult, caller: Caller) -> str:
     """Return the answer to a request, without a model."""
     return rules.describe_reminder(payload(asked, caller), caller.language)
 
@@ -333,10 +333,10 @@ def payload(asked: ReminderResult, caller: Caller) -> dict[str, Any]:
 
 def payloads(reminders: Iterable[reminder_repo.Reminder], caller: Caller) -> list[dict[str, str]]:
     """Return reminders as the tools' payload."""
-    return [{"id": r.uid, "text": r.text, "time": describe(r, caller)} for r in reminders]
+    return [{"id": r.uid, "text": r.text, "time": describe_time(r, caller)} for r in reminders]
 
 
-def describe(reminder: reminder_repo.Reminder, caller: Caller) -> str:
+def describe_time(reminder: reminder_repo.Reminder, caller: Caller) -> str:
     """Return a reminder's time in words, with the place if its zone is not the caller's."""
     zone = (reminder.repeats.zone if reminder.repeats else "") or reminder.time_zone
     time = describe_reminder_time(

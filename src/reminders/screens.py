@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from src.base.owners import Caller
 from src.base.zones import DAY, day_text, first_moment, local_time
 from src.reminders.reminder_repo import DueReminder, Reminder
-from src.reminders.reminder_service import ReminderService, confirmation, describe
+from src.reminders.reminder_service import ReminderService, describe_time, format_result
 from src.texts import Language, say
 from src.texts.plain_text import shortened
 from src.texts.reply import Action, Button, Reply, Rows, in_rows, pager_row
@@ -39,7 +39,7 @@ class ReminderScreens:
         if not caller.argument:
             return Reply(say("remind_usage", caller.language))
         asked = await self._reminders.set_by_words(caller, caller.argument)
-        text = confirmation(asked, caller)
+        text = format_result(asked, caller)
         if asked.reminder is None:
             return Reply(text)
         return Reply(text, ((cancel_button(asked.reminder.id, caller.language),),))
@@ -65,7 +65,7 @@ class ReminderScreens:
         lines = [note, say("reminders_title", language, count=total)]
         buttons = []
         for place, one in enumerate(listed, start=offset + 1):
-            lines.append(f"{place}. {shortened(one.text, MAX_LINE)}\n{describe(one, caller)}")
+            lines.append(f"{place}. {shortened(one.text, MAX_LINE)}\n{describe_time(one, caller)}")
             buttons.append(Button(f"✖ {place}", Action("unremind", (one.id, number))))
         rows = in_rows(buttons, PER_ROW) + pager_row(number, last, "reminders")
         text = "\n\n".join(filter(None, lines))
@@ -108,7 +108,7 @@ class ReminderScreens:
         if snoozed is None:
             return _gone_reply(caller)
         language = caller.language
-        time = describe(snoozed, caller)
+        time = describe_time(snoozed, caller)
         text = f"⏰ {found.text}\n\n{say('reminder_snoozed', language, time=time)}"
         rows: Rows = ((_done_button(snoozed.id, language),),)
         if found.repeats is not None and found.is_waiting:
@@ -124,7 +124,7 @@ class ReminderScreens:
         text = f"✅ {found.text}"
         if found.repeats is None or not found.is_waiting:
             return Reply(text, is_screen=True)
-        time = describe(found, caller)
+        time = describe_time(found, caller)
         text = f"{text}\n\n{say('reminder_goes_on', caller.language, time=time)}"
         return Reply(text, ((_stop_button(number, caller.language),),), is_screen=True)
 

@@ -30,7 +30,7 @@ async def set_reminder(
     if not _is_typed(runtime):
         return _shorten(payload(ReminderResult(refusal="not_own"), caller)), NOTHING
     said_before = new_messages.last_answer(runtime.state.get("history") or ())
-    asked = await reminders.take(
+    asked = await reminders.apply_order(
         caller, order, said_before=said_before, message_id=context.message_id
     )
     ids = () if asked.reminder is None else (asked.reminder.id,)
@@ -69,5 +69,7 @@ async def cancel_reminder(
 ) -> Payload:
     """Cancel the reminder that is meant, or say which may be."""
     caller, history = called_in(runtime.context), runtime.state.get("history") or ()
-    asked = await reminders.take(caller, order, said_before=new_messages.last_answer(history))
+    asked = await reminders.apply_order(
+        caller, order, said_before=new_messages.last_answer(history)
+    )
     return _shorten(payload(asked, caller))

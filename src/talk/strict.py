@@ -27,7 +27,7 @@ from src.memory.turn_context import TurnContext, changes_of, recall, refusal
 from src.memory.writer import Outcome
 from src.reading.facts import Fact, content_hash
 from src.reading.requests import asks_to_forget_all
-from src.reminders.reminder_service import ReminderService, confirmation
+from src.reminders.reminder_service import ReminderService, format_result
 from src.reminders.rules import changes_reminder, read_change
 from src.talk.turn_state import RESOLUTIONS, Conflict, ConversationState
 from src.texts import Language, say
@@ -538,7 +538,9 @@ async def set_reminder(
     if change is None:
         outcome = await reminders.set_by_words(caller, context.text, message_id=context.message_id)
     else:
-        outcome = await reminders.take(caller, change, said_before=last_answer(state["history"]))
+        outcome = await reminders.apply_order(
+            caller, change, said_before=last_answer(state["history"])
+        )
     if outcome.reminder is not None and outcome.done != "cancelled":
         context.on_change(Changes(reminders=(outcome.reminder.id,)))
-    return {"answer": confirmation(outcome, caller), "references": []}
+    return {"answer": format_result(outcome, caller), "references": []}

@@ -206,7 +206,7 @@ class Intake:
         """
         origin, behind = incoming.origin, NewerUpdates(incoming.newer)
         if origin is not None and origin.update is not None:
-            behind = self._updates.hold(transaction, origin.update, origin.revision)
+            behind = self._updates.lock_update(transaction, origin.update, origin.revision)
         return behind if incoming.teaching is None else NewerUpdates()
 
     def _store_enclosed(self, transaction: Transaction, incoming: IncomingMessage) -> None:

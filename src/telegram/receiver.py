@@ -24,7 +24,7 @@ from src.base.metrics import Metrics
 from src.pg.client import PgClient
 from src.pg.locks import AdvisoryLock
 from src.queue.update_repo import UpdateRepository
-from src.telegram.updates import ALLOWED_UPDATES, Access, BotIdentity, classify, update_id_of
+from src.telegram.updates import ALLOWED_UPDATES, AllowList, BotIdentity, classify, update_id_of
 
 logger = logging.getLogger(__name__)
 
@@ -74,7 +74,7 @@ class UpdateIntake:
     _client: PgClient
     _updates: UpdateRepository
     _bot: BotIdentity
-    _access: Access
+    _access: AllowList
     _metrics: Metrics
     last_received: float | None = None
 

@@ -71,7 +71,7 @@ class BotIdentity:
 
 
 @dataclass(frozen=True)
-class Access:
+class AllowList:
     """The users and chats that may use the bot; all if ``allowed`` is empty."""
 
     allowed: frozenset[int] = frozenset()
@@ -81,7 +81,7 @@ class Access:
         return not self.allowed or user_id in self.allowed or chat_id in self.allowed
 
 
-def classify(raw: Any, bot: BotIdentity, access: Access) -> NewUpdate | None:
+def classify(raw: Any, bot: BotIdentity, access: AllowList) -> NewUpdate | None:
     """Return the update in the form to store, or None if there is nothing to handle."""
     update_id = update_id_of(raw)
     if update_id is None:

@@ -24,7 +24,7 @@ from src.memory.forgetting_repo import UndoResult
 from src.memory.memory_repo import KINDS, FactQuery, Memory
 from src.reading.facts import fact_uid
 from src.reminders.reminder_repo import MAX_WAITING, REMINDER_UID
-from src.reminders.reminder_service import ReminderResult, confirmation
+from src.reminders.reminder_service import ReminderResult, format_result
 from src.reminders.rules import ReminderOrder
 from src.talk.command_service import format_undo
 from src.texts import LANGUAGES, say, sentences
@@ -266,7 +266,7 @@ class Api:
         uid = f"{REMINDER_UID}{call.number('number')}"
         try:
             order = ReminderOrder(text=uid, when=call.text("text", MAX_TIME), moves=uid)
-            moved = await self._core.reminders.take(call.caller, order)
+            moved = await self._core.reminders.apply_order(call.caller, order)
         except ValueError as error:
             raise call.refusal(400, "reminder_no_time") from error
         return _build_reminder_reply(call, moved)
@@ -339,7 +339,7 @@ def _build_reminder_reply(call: VerifiedCall, result: ReminderResult) -> Json:
     Raises:
         RefusedError: The reminder is gone, or the new time is not possible.
     """
-    text = confirmation(result, call.caller)
+    text = format_result(result, call.caller)
     if result.reminder is None:
         raise RefusedError(404 if result.refusal == "gone" else 400, text)
     return {"text": text}

@@ -72,7 +72,7 @@ def reminder_view(reminder: reminder_repo.Reminder, caller: Caller) -> Json:
     return {
         "id": reminder.id,
         "text": reminder.text,
-        "time": reminder_service.describe(reminder, caller),
+        "time": reminder_service.describe_time(reminder, caller),
         "at": f"{local_time(reminder.due_at, caller.time_zone):%Y-%m-%dT%H:%M}",
         "due": int(reminder.due_at.timestamp()),
     }

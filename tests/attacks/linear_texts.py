@@ -55,7 +55,7 @@ from src.reminders.rules import read_change, read_words
 from src.talk.command_service import parse_command
 from src.talk.turn import reads_as_yes
 from src.telegram.messages import without_address
-from src.telegram.updates import Access, BotIdentity, classify
+from src.telegram.updates import AllowList, BotIdentity, classify
 from src.texts import detect_language, plain_text
 from src.texts.morphology import terms
 from src.texts.plain_text import shortened
@@ -77,7 +77,7 @@ def received(text: str, kind: str = "group") -> object:
     """Classify an update as the receiver does."""
     sender = {"id": 1, "is_bot": False, "first_name": text[:60]}
     message = {"message_id": 1, "date": 0, "chat": {"id": 1, "type": kind}, "from": sender}
-    return classify({"update_id": 1, "message": {**message, "text": text}}, BOT, Access())
+    return classify({"update_id": 1, "message": {**message, "text": text}}, BOT, AllowList())
 
 
 def gated(text: str) -> object:

@@ -16,7 +16,7 @@ from src.pg.locks import POLLER_LOCK, AdvisoryLock
 from src.queue.update_repo import UpdateRepository
 from src.telegram.receiver import Poller, PollTiming, UpdateIntake
 from src.telegram.setup import TelegramSession
-from src.telegram.updates import Access, BotIdentity
+from src.telegram.updates import AllowList, BotIdentity
 from tests.conftest import query
 from tests.fakes.telegram_server import FakeTelegram
 
@@ -41,13 +41,13 @@ async def open_bot(fake: FakeTelegram, token: str | None = None) -> AsyncIterato
     await (await session.create_session()).close()
 
 
-def build_intake(client: PgClient, access: Access | None = None) -> UpdateIntake:
+def build_intake(client: PgClient, access: AllowList | None = None) -> UpdateIntake:
     """Build the intake of the fake's bot."""
     return UpdateIntake(
         client,
         UpdateRepository(client),
         BotIdentity(42, "pomni_test_bot", "Помни"),
-        access or Access(),
+        access or AllowList(),
         Metrics(),
     )
 

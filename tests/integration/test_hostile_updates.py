@@ -11,7 +11,7 @@ from src.base.metrics import Metrics
 from src.pg.client import PgClient
 from src.queue.update_repo import UpdateRepository
 from src.telegram.receiver import UpdateIntake
-from src.telegram.updates import Access, BotIdentity
+from src.telegram.updates import AllowList, BotIdentity
 from tests.hostile_updates import BOT_ID, BOT_NAME, hostile_update
 
 UPDATES = 10_000
@@ -26,7 +26,7 @@ async def test_hostile_updates_are_stored_readable_or_not_at_all(
         client,
         UpdateRepository(client),
         BotIdentity(BOT_ID, BOT_NAME),
-        Access(allowed),
+        AllowList(allowed),
         Metrics(),
     )
     numbers = random.Random(20_260_101)

@@ -15,7 +15,7 @@ from src.base.errors import DeliveryError
 from src.pg.client import PgClient
 from src.talk.command_service import ACTIONS
 from src.telegram.receiver import GetRawUpdates
-from src.telegram.updates import Access
+from src.telegram.updates import AllowList
 from src.texts import LANGUAGES, say
 from src.texts.reply import Action
 from tests.fakes.telegram_people import Sender
@@ -242,7 +242,7 @@ async def test_a_stranger_in_a_group_is_told_so_and_changes_nothing(phone: Phone
         for one in await phone.bot(GetRawUpdates(offset=phone.offset, timeout=0))
         if "callback_query" in one
     ]
-    await build_intake(phone.rig.client, Access(frozenset({USER}))).store([raw])
+    await build_intake(phone.rig.client, AllowList(frozenset({USER}))).store([raw])
     phone.offset = raw["update_id"] + 1
     assert await phone.work() == ["refused silently"]
     assert phone.popups[-1] == say("not_allowed", "ru", user_id=STRANGER)

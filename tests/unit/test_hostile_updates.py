@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
 from src.queue.update_repo import NewUpdate, UpdateKind
-from src.telegram.updates import MAX_ID, MAX_UPDATE_ID, Access, BotIdentity, classify
+from src.telegram.updates import MAX_ID, MAX_UPDATE_ID, AllowList, BotIdentity, classify
 from tests.hostile_updates import BOT_ID, BOT_NAME, ODD_VALUES, VALID, mutate
 
 HOSTILE = settings(deadline=None, database=None, suppress_health_check=list(HealthCheck))
@@ -46,7 +46,7 @@ around_json = st.builds(
     fields,
     any_json,
 )
-accesses = st.sampled_from((Access(), Access(frozenset({1}))))
+accesses = st.sampled_from((AllowList(), AllowList(frozenset({1}))))
 
 
 def check_storable(update: NewUpdate) -> None:
@@ -70,7 +70,7 @@ def test_mutated_updates_do_no_harm(count: int) -> None:
     @seed(1)
     @settings(HOSTILE, max_examples=count)
     @given(mutations, accesses)
-    def check(raw: Any, access: Access) -> None:
+    def check(raw: Any, access: AllowList) -> None:
         found = classify(raw, BOT, access)
         results[found.kind if found else "nothing"] += 1
         if found is not None:
@@ -86,7 +86,7 @@ def test_mutated_updates_do_no_harm(count: int) -> None:
 def test_any_json_does_no_harm(count: int) -> None:
     @settings(HOSTILE, max_examples=count)
     @given(around_json | any_json, accesses)
-    def check(raw: Any, access: Access) -> None:
+    def check(raw: Any, access: AllowList) -> None:
         found = classify(raw, BOT, access)
         if found is not None:
             check_storable(found)

@@ -12,7 +12,7 @@ from src.queue.update_repo import NewUpdate
 from src.telegram.updates import (
     ALLOWED_UPDATES,
     GROUP_ANONYMOUS_BOT,
-    Access,
+    AllowList,
     BotIdentity,
     classify,
 )
@@ -35,16 +35,16 @@ from tests.hostile_updates import (
 )
 
 BOT = BotIdentity(BOT_ID, BOT_NAME)
-EVERYBODY = Access()
-OWNER = Access(frozenset({1}))
-OWNER_AND_GROUP = Access(frozenset({1, GROUP}))
+EVERYBODY = AllowList()
+OWNER = AllowList(frozenset({1}))
+OWNER_AND_GROUP = AllowList(frozenset({1, GROUP}))
 
 
-def read(raw: Any, access: Access = EVERYBODY) -> NewUpdate | None:
+def read(raw: Any, access: AllowList = EVERYBODY) -> NewUpdate | None:
     return classify(raw, BOT, access)
 
 
-def kept(raw: Any, access: Access = EVERYBODY) -> NewUpdate:
+def kept(raw: Any, access: AllowList = EVERYBODY) -> NewUpdate:
     found = read(raw, access)
     assert found is not None
     return found
