@@ -17,7 +17,7 @@ from src.queue.dead_jobs import JobDeathRepository
 from src.reading.recurrences import Recurrence
 from src.reading.reminder_moments import ReminderRequest
 from src.reminders.reminder_repo import AHEAD, MAX_WAITING, Reminder, ReminderRepository
-from src.reminders.reminder_service import ReminderResult, ReminderService, confirmation
+from src.reminders.reminder_service import ReminderResult, ReminderService, format_result
 from tests.integration.person import new_user
 
 NOW = datetime(2026, 11, 23, 12, 5, tzinfo=UTC)  # 14:05 in Kyiv, a Monday
@@ -58,7 +58,7 @@ class Desk:
     async def say(self, words: str, **asking: Any) -> str:
         """Ask in words; what is answered."""
         request = self.asking(**asking)
-        return confirmation(await self.service.set_by_words(request, words), request)
+        return format_result(await self.service.set_by_words(request, words), request)
 
     def again(self, reminder: Reminder) -> Reminder:
         """The reminder as it is now."""
