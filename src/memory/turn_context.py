@@ -147,7 +147,7 @@ class TurnContext:
         return local_time(self.moment, self.time_zone)
 
 
-# What stays out of the memory is decided here and nowhere else: messages whose sender asks for it,
+# The only place that keeps texts out of the memory: messages whose sender asks for it,
 # answers that repeat them, and everything while an owner has the memory switched off.
 
 MEMORY_OFF = "memory_off"  # reason of a refusal

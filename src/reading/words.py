@@ -20,7 +20,7 @@ VALUES: Mapping[str, re.Pattern[str] | lexicon.Expression] = {
     "lines.day": lexicon.AnyCase(r"\b(?:<time.weekday>|<time.weekdays_many>)\b"),
     "lines.place": lexicon.AnyCase(r"(?<!\w)<evidence.tells.where>"),
 }
-# What a question asks for, and texts that have it; persons are found without an expression.
+# Topics of questions, and the texts that have them; persons are found without an expression.
 ASKS, TELLS = (
     {kind: lexicon.AnyCase(rf"(?<!\w)<evidence.{part}.{kind}>(?!\w)") for kind in kinds}
     for part, kinds in (

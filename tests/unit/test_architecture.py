@@ -231,6 +231,25 @@ def test_everything_public_has_a_docstring() -> None:
     assert [name for module in PATHS for name in undocumented(tree_of(module), module)] == []
 
 
+# Classes whose docstrings models read.
+FORMS = {"LookOrder", "Understanding", "Forgetting", "Fact", "ReminderOrder", "CancelOrder"}
+CLAUSE = re.compile(r"(What|Whether|Who|Whom|Whose|Which|When|Where|Why|How)\b")
+
+
+def test_docstrings_begin_with_a_verb_or_a_noun() -> None:
+    """A clause ("What becomes of …") makes a reader think before it says anything."""
+    documented = (ast.ClassDef, ast.Module, *FUNCTIONS)
+    wrong = [
+        f"{module}.{getattr(node, 'name', '')}"
+        for module in PATHS
+        for node in ast.walk(tree_of(module))
+        if isinstance(node, documented)
+        and getattr(node, "name", "") not in FORMS
+        and CLAUSE.match(ast.get_docstring(node) or "")
+    ]
+    assert wrong == []
+
+
 IMPORT_ALL = """
 import importlib, sys
 
