@@ -487,10 +487,10 @@ CASES: dict[str, Callable[[Stage], Any]] = {
             for number in (s.them.facts[1], s.me.facts[1], None)
         ]
     ),
-    "ForgettingRepository.list_told": lambda s: s.write(
-        lambda t: s.both(lambda who: mine(s, t).list_told(who.asked[0]))
+    "ForgettingRepository.list_facts_of": lambda s: s.write(
+        lambda t: s.both(lambda who: mine(s, t).list_facts_of(who.asked[0]))
     ),
-    "ForgettingRepository.untell": lambda s: s.write(
+    "ForgettingRepository.remove_source": lambda s: s.write(
         lambda t: [
             mine(s, t).remove_source(who.asked[0], number, has_others=others)
             for who in (s.them, s.me)
@@ -529,7 +529,7 @@ CASES: dict[str, Callable[[Stage], Any]] = {
             s.do.retrieval.search(s.request(conversation_id=who.conversation, before_position=1)),
         ]
     ),
-    "RetrievalRepository.is_anything_beyond": lambda s: s.both(
+    "RetrievalRepository.has_documents_outside": lambda s: s.both(
         lambda who: s.do.retrieval.has_documents_outside(s.me.owner, who.conversation)
     ),
     "RetrievalRepository.read_private": lambda s: s.both(
@@ -560,7 +560,7 @@ CASES: dict[str, Callable[[Stage], Any]] = {
         s.do.model, s.me.documents[1], is_hopeless=False
     ),
     "EmbeddingRepository.count_embedded": lambda s: s.do.embeddings.count_embedded(s.do.model),
-    "SummaryRepository.list_shown": lambda s: s.do.summaries.list_for_prompt(
+    "SummaryRepository.list_for_prompt": lambda s: s.do.summaries.list_for_prompt(
         s.me.conversation, 1000, limit=1000
     ),
     "SummaryRepository.list_summaries": lambda s: s.do.summaries.list_summaries(s.me.conversation),
@@ -667,7 +667,7 @@ CASES: dict[str, Callable[[Stage], Any]] = {
     "ReminderRepository.list_waiting": lambda s: s.do.reminders.list_waiting(
         s.me.owner, limit=1000
     ),
-    "ReminderRepository.list_came": lambda s: (
+    "ReminderRepository.list_delivered": lambda s: (
         s.do.reminders.mark_delivered(s.me.reminders[0], int(DUE.timestamp()), now=DUE),
         s.do.reminders.list_delivered(s.me.owner, SAID, limit=1000),
     ),
@@ -724,8 +724,8 @@ CASES: dict[str, Callable[[Stage], Any]] = {
     "QuestionRepository.find": lambda s: s.both(
         lambda who: s.do.questions.find(s.me.owner, who.answer)
     ),
-    "QuestionRepository.list_told": lambda s: s.both(
-        lambda who: s.do.questions.list_told(s.me.owner, thread_of(who))
+    "QuestionRepository.list_denying": lambda s: s.both(
+        lambda who: s.do.questions.list_denying(s.me.owner, thread_of(who))
     ),
     "QuestionRepository.close": lambda s: s.both(
         lambda who: s.do.questions.close(s.me.owner, thread_of(who), "So", keeps_both=True)
@@ -790,7 +790,7 @@ SAY_LITTLE = frozenset(
         "TurnRepository.was_newest_stopped",
         "ConversationRepository.store_message", "TimelineRepository.find_day",
         "TimelineRepository.find_message",
-        "RetrievalRepository.is_anything_beyond",
+        "RetrievalRepository.has_documents_outside",
         "RetrievalRepository.read_private",  # see test_secrets.py: they have no private facts
     }
 )  # fmt: skip
