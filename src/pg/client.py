@@ -169,15 +169,15 @@ class Transaction:
     def execute(self, sql: str, params: Params = None, /, **named: Any) -> int:
         """Run a statement and return the number of affected rows."""
         self._client.statements += 1
+        columns = params.columns() if isinstance(params, Owner) else params
+        values = {**(columns or {}), **named}
         if isinstance(sql, PreparedStatement):
             connection: Any = self._cursor.connection
             if sql.name not in connection.prepared:
                 self._cursor.execute(sql.prepare)
                 connection.prepared.add(sql.name)
             sql = sql.run
-        columns = params.columns() if isinstance(params, Owner) else params
-        values = {**(columns or {}), **named}
-        if "owner_user" in values:
+        elif "owner_user" in values:
             sql = sql.replace("%(owner)s", OWNER_ID)
         # None without any parameter, so that ``%`` needs no escape.
         self._cursor.execute(sql, values or None)

@@ -70,7 +70,7 @@ WHERE status <> 'doing' AND (
 """
 
 # The owner's updates, first of all: without its update, a starting turn stores no message
-# (``HOLD_UPDATE``). Names in the payloads are redacted in the updates of others.
+# (``LOCK_UPDATE``). Names in the payloads are redacted in the updates of others.
 DELETE_UPDATES = """
 DELETE FROM telegram_updates WHERE user_id = %(user)s OR chat_id = ANY(%(ids)s)
 RETURNING payload

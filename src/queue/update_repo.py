@@ -284,7 +284,7 @@ ORDER BY n.id LIMIT 1
 
 # Lock an update that is being handled against erasures until the transaction ends (waiting for an
 # erasure in progress), and return its revision and the updates that follow it in its chat.
-HOLD_UPDATE = PreparedStatement("""
+LOCK_UPDATE = PreparedStatement("""
 SELECT u.revision, CASE WHEN behind.kinds[1] = ANY(%(answered)s) THEN behind.kinds[1] END,
        behind.kinds && ARRAY['new', 'stop']
 FROM telegram_updates u CROSS JOIN LATERAL (
@@ -349,7 +349,7 @@ ORDER BY id LIMIT 100
 # met a dead worker), for at most a day, as long as Telegram itself would retry. They are older
 # than everything else that is pending in their chats, so they come before every round. Updates
 # before a handled /new of their chat are closed instead, as the /new has wiped the rest.
-DEFER_FORGOTTEN = """
+REQUEUE_ORPHANED = """
 WITH jobless AS (
     SELECT u.id, u.kind, u.bot_id, u.chat_id, u.thread_id, u.message_id, u.received_at
     FROM telegram_updates u
@@ -444,7 +444,7 @@ class UpdateRepository(Repository):
             ConversationGoneError: It is handled or erased.
             QuestionMovedError: An erasure has changed it since ``revision``; read it again.
         """
-        row = transaction.fetch_one(HOLD_UPDATE, NEWER_KINDS, update=update)
+        row = transaction.fetch_one(LOCK_UPDATE, NEWER_KINDS, update=update)
         if row is None:
             raise ConversationGoneError("the update is gone")
         if row[0] != revision:
@@ -504,7 +504,7 @@ class UpdateRepository(Repository):
         Args:
             older_than: Least age of the updates in seconds.
         """
-        row = self._client.fetch_one(DEFER_FORGOTTEN, seconds=older_than, limits=PATIENT)
+        row = self._client.fetch_one(REQUEUE_ORPHANED, seconds=older_than, limits=PATIENT)
         return int(row[0]) if row else 0
 
     def prune(self, *, hours: int) -> int:

@@ -67,7 +67,7 @@ ORDER BY r.due_at, r.id LIMIT %(limit)s OFFSET %(offset)s
 """
 
 # Select finished reminders delivered since a time, the newest first.
-SELECT_CAME = f"""{OWN}
+SELECT_DELIVERED = f"""{OWN}
   AND NOT r.is_waiting AND r.cancelled_at IS NULL
   AND r.delivered_at IS NOT NULL AND r.due_at > %(since)s
 ORDER BY r.due_at DESC, r.id DESC LIMIT %(limit)s
@@ -323,7 +323,7 @@ class ReminderRepository(Repository):
 
     def list_delivered(self, owner: Owner, since: datetime, *, limit: int) -> list[Reminder]:
         """Return delivered reminders due after ``since`` (aware) that are over, newest first."""
-        return self._all(Reminder.from_row, SELECT_CAME, owner, since=since, limit=limit)
+        return self._all(Reminder.from_row, SELECT_DELIVERED, owner, since=since, limit=limit)
 
     def find(self, owner: Owner, number: int) -> Reminder | None:
         """Return a reminder of the owner, pending or not, or None."""
