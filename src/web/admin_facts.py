@@ -17,7 +17,7 @@ from src.pg.client import Record
 from src.reading.facts import fact_uid
 from src.reading.gate import MASK, redact
 from src.web.admin_site import LAST, PAGE, AdminSite, Fields, choice_of, int_of, owner_of, path_of
-from src.web.admin_words import LABELS
+from src.web.admin_words import labels
 
 MAX_WORDS = 200  # characters of a search
 TELLERS = 5  # listed sources of a fact, beside the newest
@@ -29,7 +29,6 @@ STATES: Mapping[str, dict[str, Any]] = {
     "all": {"is_living": None},
     "refused": {},
 }
-assert LABELS["fact_kinds"].keys() == set(KINDS)
 
 # Sources of the given facts, newest first; one more of each than is listed.
 SELECT_SOURCES = """
@@ -71,7 +70,7 @@ async def show_facts(site: AdminSite, request: Request) -> Response:
         sources=await _list_sources(site, [fact.id for fact in facts]),
         consolidations=await site.run(list_merges, owner) if is_first else [],
         states=STATES, mask=_mask, minutes=UNDO_SECONDS // 60, is_first=is_first,
-        done=LABELS["fact_notices"].get(query.get("done", ""), ""),
+        done=labels()["fact_notices"].get(query.get("done", ""), ""),
         query=_query_string(query, done=""),
         link=lambda **other: _query_string(asked, **other),
         more=ids[-1] if len(ids) == PAGE else None,

@@ -1,20 +1,16 @@
 """Admin pages of failures: messages, model calls, queued jobs and batches, with retries."""
 
-from typing import get_args
-
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
 from src.pg.client import Record
-from src.pg.failure_log import Part
 from src.pg.records_repo import FAILURE_DAYS
 from src.web.admin_site import PAGE, AdminSite, Fields, choice_of, int_of
-from src.web.admin_words import LABELS
+from src.web.admin_words import labels
 
 DAYS = (1, 7, FAILURE_DAYS)
 MAX_ARGUMENT = 60  # characters; ids and numbers are shown, texts are not
-assert LABELS["parts"].keys() == set(get_args(Part))
 
 # Messages that got an apology or killed their process, newest first, with the last reason.
 SELECT_MESSAGES = """
@@ -128,7 +124,7 @@ ORDER BY r.status <> 'failed', r.created_at, r.id LIMIT %(limit)s
 
 async def show_failures(site: AdminSite, request: Request) -> Response:
     """Show failures by reason and one by one."""
-    days, part = int_of(request, "days") or 1, choice_of(request, "part", LABELS["parts"])
+    days, part = int_of(request, "days") or 1, choice_of(request, "part", labels()["parts"])
     days = days if days in DAYS else 1
     before, rows = int_of(request, "before") or 0, site.rows
     listed = await rows(SELECT_FAILURES, days=days, part=part, before=before, limit=PAGE + 1)

@@ -1,6 +1,7 @@
 """Admin pages of the settings that change while the bot runs, and of the audit."""
 
 from collections.abc import Mapping
+from functools import cache
 from typing import get_args
 
 from starlette.requests import Request
@@ -9,11 +10,7 @@ from starlette.responses import Response
 from src.pg.global_settings_repo import GlobalSettings, as_text
 from src.web.admin_form import UNSENT, Field, Submission, problems_of, send, view
 from src.web.admin_site import LAST, PAGE, AdminSite, Fields, client_address, int_of
-from src.web.admin_words import LABELS
-
-# Label of each setting and unit of its number, by group; all of them by name.
-GROUPS: Mapping[str, Mapping[str, list[str]]] = LABELS["settings"]
-NAMES = {name: about for group in GROUPS.values() for name, about in group.items()}
+from src.web.admin_words import labels
 
 # Descriptions of the settings.
 SELECT_DESCRIPTIONS = """
@@ -42,7 +39,7 @@ async def change_settings(site: AdminSite, request: Request, form: Fields) -> Re
         author = f"admin page, {request.state.session.name}, {client_address(request)}"
         return _format_settings(await site.core.live_settings.change(author, edits, seen))
 
-    sent = await send(form, FIELDS, change, _say)
+    sent = await send(form, fields(), change, _say)
     if sent.changed:
         await site.note(request, "change settings", ", ".join(sent.changed))
     return await show_settings(site, request, sent)
@@ -50,7 +47,7 @@ async def change_settings(site: AdminSite, request: Request, form: Fields) -> Re
 
 async def show_settings(site: AdminSite, request: Request, sent: Submission = UNSENT) -> Response:
     """Show the settings and their last changes, with the result of a submission."""
-    current = _format_settings(await site.core.live_settings.get())
+    known, current = fields(), _format_settings(await site.core.live_settings.get())
     about = {row["name"]: row for row in await site.rows(SELECT_DESCRIPTIONS)}
     changes = await site.rows(SELECT_CHANGES, limit=PAGE)
     authors = {one["setting"]: one["changed_by"] for one in reversed(changes)}
@@ -59,11 +56,11 @@ async def show_settings(site: AdminSite, request: Request, sent: Submission = UN
         for name, text in problems_of(sent.refused, current, _say, authors).items()
     }
     groups = {
-        title: [view(FIELDS[name], current[name], sent, problems) | about[name] for name in names]
-        for title, names in GROUPS.items()
+        title: [view(known[name], current[name], sent, problems) | about[name] for name in names]
+        for title, names in labels()["settings"].items()
     }
     return site.render(
-        request, "settings.html", status=sent.status, groups=groups, names=FIELDS, sent=sent,
+        request, "settings.html", status=sent.status, groups=groups, names=known, sent=sent,
         problems=problems, changes=changes, say=_say,
         embedding=await _describe_embedding(site),
     )  # fmt: skip
@@ -83,8 +80,8 @@ async def _describe_embedding(site: AdminSite) -> str:
 
 def _in_plain_words(text: str) -> str:
     """Replace the names of settings in a sentence by their labels."""
-    for name in sorted(NAMES, key=len, reverse=True):
-        text = text.replace(name, f"“{NAMES[name][0]}”")
+    for name in sorted(fields(), key=len, reverse=True):
+        text = text.replace(name, f"“{fields()[name].label}”")
     return text
 
 
@@ -99,20 +96,28 @@ async def show_audit(site: AdminSite, request: Request) -> Response:
     )  # fmt: skip
 
 
-def _build_field(name: str) -> Field:
+@cache
+def fields() -> Mapping[str, Field]:
+    """Return the field of each setting by its name, in the order of the page."""
+    groups: Mapping[str, Mapping[str, tuple[str, str]]] = labels()["settings"]
+    return {
+        name: _build_field(name, label, unit)
+        for group in groups.values()
+        for name, (label, unit) in group.items()
+    }
+
+
+def _build_field(name: str, label: str, unit: str) -> Field:
     about = GlobalSettings.model_fields[name]
-    kind, (label, unit) = about.annotation, NAMES[name]
+    kind = about.annotation
     return Field(
         name, label, as_text(about.default), unit, group=name, is_number=kind in (int, float),
         choices=("true", "false") if kind is bool else get_args(kind),
     )  # fmt: skip
 
 
-FIELDS = {name: _build_field(name) for name in NAMES}
-
-
 def _format_settings(settings: GlobalSettings) -> Mapping[str, str]:
-    return {name: as_text(getattr(settings, name)) for name in NAMES}
+    return {name: as_text(getattr(settings, name)) for name in fields()}
 
 
 def _say(value: str) -> str:

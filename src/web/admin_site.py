@@ -25,7 +25,7 @@ from src.pg.client import Params, Record
 from src.web import admin_access
 from src.web.admin_access import AdminAccess, AdminSession, Role
 from src.web.admin_markdown import link_references
-from src.web.admin_words import FILTERS, LABELS
+from src.web.admin_words import FILTERS, labels
 from src.web.app_gate import to_number
 from src.web.http_server import read_body
 
@@ -85,7 +85,7 @@ class AdminSite:
         self._templates = Environment(
             loader=FileSystemLoader(HERE / "templates"), autoescape=True, undefined=StrictUndefined
         )
-        self._templates.globals["labels"] = LABELS
+        self._templates.globals["labels"] = labels()
         self._templates.filters.update(
             FILTERS, moment=self._format_moment, clock=self._format_clock, linked=link_references
         )

@@ -14,7 +14,7 @@ from starlette.responses import Response
 from src.pg.client import Record
 from src.pg.records_repo import COST, SUMS, usage_query
 from src.web.admin_site import AdminSite, choice_of, int_of
-from src.web.admin_words import LABELS, Chart, build_chart, money, plain_cell, short
+from src.web.admin_words import Chart, build_chart, labels, money, plain_cell, short
 
 DAYS = (1, 7, 14, 30, 90)  # choices of the period
 MAX_BY_PERSON = 30  # days: by person every call is read, since daily sums have no owners
@@ -151,7 +151,7 @@ async def _build_chart(site: AdminSite, days: int, by: str, currency: str) -> Ch
     bars = {f"{day:%d.%m.}": [heights[day, part] for part in parts] for day in dates}
     return build_chart(
         f"{'Cost' if is_priced else 'Tokens'} by day{f' and {by}' if is_split else ''}",
-        [LABELS["purposes"].get(part, part) if by == "purpose" else part for part in parts],
+        [labels()["purposes"].get(part, part) if by == "purpose" else part for part in parts],
         bars,
         form=partial(money, currency=currency) if is_priced else short,
     )

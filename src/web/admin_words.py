@@ -4,11 +4,17 @@ import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-LABELS = tomllib.loads(Path(__file__).with_name("admin_labels.toml").read_text("utf-8"))
 Number = int | float | Decimal
+
+
+@cache
+def labels() -> Mapping[str, Any]:
+    """Return the tables of ``admin_labels.toml``."""
+    return tomllib.loads(Path(__file__).with_name("admin_labels.toml").read_text("utf-8"))
 
 
 def count(number: Number | None) -> str:

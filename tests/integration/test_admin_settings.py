@@ -8,7 +8,7 @@ import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
+from typing import Any, get_args
 
 import httpx
 import pytest
@@ -16,10 +16,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from src.base.errors import SettingsError
+from src.memory import memory_repo
+from src.pg.failure_log import Part
 from src.pg.global_settings_repo import GlobalSettings, as_text, check_settings
 from src.web.admin_pages import build_admin_app
 from src.web.admin_prices import KINDS
-from src.web.admin_settings import GROUPS, NAMES, SELECT_CHANGES
+from src.web.admin_settings import SELECT_CHANGES, fields
+from src.web.admin_words import labels
 from tests.integration.person import Rig
 from tests.integration.test_admin_page import PASSWORD, access, browser
 
@@ -304,8 +307,14 @@ async def test_a_changed_setting_is_marked_and_set_back(
 
 
 def test_every_setting_has_its_words_once() -> None:
-    assert sorted(name for group in GROUPS.values() for name in group) == sorted(
+    groups = labels()["settings"]
+    assert sorted(name for group in groups.values() for name in group) == sorted(
         GlobalSettings.model_fields
     )
-    assert len(GROUPS[""]) == 10
-    assert len({label for label, _ in NAMES.values()}) == len(NAMES)
+    assert len(groups[""]) == 10
+    assert len({field.label for field in fields().values()}) == len(fields())
+
+
+def test_every_kind_of_fact_and_part_of_the_bot_has_its_label() -> None:
+    assert labels()["fact_kinds"].keys() == set(memory_repo.KINDS)
+    assert labels()["parts"].keys() == set(get_args(Part))
