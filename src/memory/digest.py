@@ -53,9 +53,9 @@ class DigestService:
             StorageError: The database is away; messages indexed so far stay indexed.
         """
         settings = await self._settings.fetch()
-        done, is_full = set[UUID](), True
+        done, parting, is_full = set[UUID](), list[UUID](), True
         while is_full:
-            found = await self._client.run(self._states.list_to_index, MOST_STATES)
+            found, parting = await self._client.run(self._states.list_to_index, MOST_STATES)
             # Newer messages of these conversations wait for the next job.
             pending = [state for state in found if state.conversation_id not in done]
             is_full = bool(pending) and len(found) == MOST_STATES
@@ -64,7 +64,7 @@ class DigestService:
                 if needs_digest(state, settings):
                     await then(state.conversation_id)
             await self.indexer.index_conversations(pending)
-        for conversation_id in await self._client.run(self._states.list_with_parting):
+        for conversation_id in parting:
             await then(conversation_id)
 
     async def read_parting(self) -> None:

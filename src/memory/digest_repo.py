@@ -239,9 +239,18 @@ class ExtractionRepository(Repository):
         """Return the progress of a conversation; None when it is gone."""
         return self._first(DigestState.of, SELECT_STATE, conversation_id=conversation_id)
 
-    def list_to_index(self, limit: int = 200) -> list[DigestState]:
-        """List conversations with messages to index, by id."""
-        return self._all(DigestState.of, SELECT_STATES_TO_INDEX, limit=limit)
+    def list_to_index(self, limit: int = 200) -> tuple[list[DigestState], list[UUID]]:
+        """List conversations with messages to index, by id; and those of ``list_with_parting``.
+
+        It is one transaction, because every turn's indexing asks both.
+        """
+
+        def work(transaction: Transaction) -> tuple[list[DigestState], list[UUID]]:
+            own = ExtractionRepository(transaction)
+            states = own._all(DigestState.of, SELECT_STATES_TO_INDEX, limit=limit)
+            return states, own.list_with_parting()
+
+        return self._client.in_transaction(work)
 
     def advance(self, conversation_id: UUID, *, first: int, last: int) -> bool:
         """Mark ``first`` to ``last`` as read; False when another worker has read them."""

@@ -205,6 +205,18 @@ async def test_a_plain_turn_takes_six_statements_and_one_model_call(rig: Rig) ->
     assert rig.model.embedding_requests == [], "the embeddings are made in this process"
 
 
+async def test_a_turn_is_indexed_in_two_transactions(rig: Rig) -> None:
+    """The look for what is to be indexed or read, and the documents."""
+    digest = rig.core.memory.digest
+    await rig.ask("раз")
+    await digest.index_pending()
+    await rig.ask("два")
+    await rig.core.memory.memories.settings()
+    before = rig.client.transactions
+    await digest.index_pending()
+    assert rig.client.transactions - before == 2
+
+
 async def test_a_turn_in_telegram_takes_seven_statements_in_three_transactions(rig: Rig) -> None:
     """The update came with its job, and is kept while its message is stored."""
     await rig.ask("раз")

@@ -579,7 +579,7 @@ CASES: dict[str, Callable[[Stage], Any]] = {
         )
         for merged in ([s.them.summary], [s.me.summary, s.them.summary], [s.me.summary])
     ],
-    "ExtractionRepository.list_to_index": lambda s: s.do.extraction.list_to_index(),
+    "ExtractionRepository.list_to_index": lambda s: s.do.extraction.list_to_index()[0],
     "ExtractionRepository.find_state": lambda s: s.do.extraction.find_state(s.me.conversation),
     "ExtractionRepository.advance": lambda s: s.do.extraction.advance(
         s.me.conversation, first=1, last=3
