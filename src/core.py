@@ -380,4 +380,5 @@ def build_caller(
         counter=counter,
         metrics=metrics,
         cache=cache,
+        may_think_first=settings.is_own_server(name),
     )

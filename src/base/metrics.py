@@ -64,6 +64,9 @@ class Metrics:
         self.engine_deaths = counter(
             "pomni_embedding_engine_deaths_total", "Deaths and hangs of the local engine"
         )
+        self.forms = counter(
+            "pomni_forms_total", "Forms that models filled: read, entries dropped", ["result"]
+        )
         self.poison_texts = counter(
             "pomni_poison_texts_total", "Texts that the local embedding engine dies of"
         )

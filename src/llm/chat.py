@@ -1,38 +1,37 @@
 """Chat models: construction for a provider, and calls of any model."""
 
 import asyncio
-import re
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import aclosing
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 from uuid import UUID
 
 from langchain.chat_models import init_chat_model
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.messages.ai import UsageMetadata
-from pydantic import BaseModel, SecretStr
+from pydantic import SecretStr
 
 from src.base import config, errors, providers
 from src.base.metrics import Metrics
-from src.llm.completion_stream import MAX_TOKENS, CompletionStream
+from src.llm.completion_stream import MAX_TOKENS
 from src.llm.errors import model_error
+from src.llm.forms import Schema, read_form
 from src.llm.prompt_cache import Call, ChatRunnable, PromptCache
-from src.llm.reply import ARGUMENTS, JSON, ModelReply, ModelUsage, at, ending_of
+from src.llm.reply import ModelReply, ModelUsage, at, ending_of
+from src.llm.requests import Requests
 from src.llm.tokens import TokenCounter
 
-Schema = TypeVar("Schema", bound=BaseModel)
-
-# Start of a JSON object (of the inner one in doubled braces), or of a list of objects.
-JSON_BEGINS = re.compile(r"\{(?!\{)|\[\s*[{\]]")
 MAX_REDIRECTS = 2  # per call; more are a loop
 MAX_SECONDS = 900.0  # per call, even if the reply keeps coming
 # Called with True while a call of this task waits for a slow server's first token, then False.
 WAITING: ContextVar[Callable[[bool], None]] = ContextVar("waiting", default=lambda _waits: None)
+# Called when a call of this task receives thoughts, which are not shown.
+THINKING: ContextVar[Callable[[], None]] = ContextVar("thinking", default=lambda: None)
 GRACE_SECONDS = 5.0  # wait after the end of a reply, as its usage may follow
 
 
@@ -63,37 +62,10 @@ def build_provider_model(settings: config.Settings, name: str) -> BaseChatModel:
         options["base_url"] = base_url
     chat_model: Any = init_chat_model(model, model_provider=provider.name, **options)
     if provider.has_openai_client:
-        chat_model.async_client = PlainCompletions(chat_model.async_client)
+        chat_model.async_client = Requests(chat_model.async_client)
         # The SDK would follow twenty, and resend the prompt each time.
         chat_model.root_async_client._client.max_redirects = MAX_REDIRECTS
     return cast("BaseChatModel", chat_model)
-
-
-class PlainCompletions:
-    """OpenAI's chat completions without the SDK's conversion of requests.
-
-    The SDK matches every message and every tool against every type of parameter, to rename fields
-    that need no renaming here; that takes nearly half of a turn's processor time. LangChain's
-    request already has the API's format, so it is passed as ``extra_body``, which the SDK merges
-    unchanged. ``CompletionStream`` reads the response.
-    """
-
-    def __init__(self, completions: Any) -> None:
-        """Wrap ``openai.resources.chat.AsyncCompletions``."""
-        self._completions = completions
-
-    def __getattr__(self, name: str) -> Any:
-        """Delegate everything else to the SDK."""
-        return getattr(self._completions, name)
-
-    async def create(
-        self, *, model: str, extra_body: dict[str, Any] | None = None, **payload: Any
-    ) -> CompletionStream:
-        """Call ``AsyncCompletions.create``; the arguments ask for a stream."""
-        body = {**payload, **(extra_body or {})}
-        return CompletionStream(
-            await self._completions.create(model=model, messages=[], stream=True, extra_body=body)
-        )
 
 
 @dataclass(eq=False, repr=False)
@@ -107,6 +79,8 @@ class ModelCaller:
         counter: Learns from the reported usage.
         metrics: Counts the reported usage.
         cache: Makes the provider cache the start of prompts.
+        may_think_first: True while its replies may begin with thoughts that no tag announces: on
+            a server whose template writes the opening tag. Its first reply tells.
     """
 
     _model: BaseChatModel
@@ -116,6 +90,12 @@ class ModelCaller:
     counter: TokenCounter | None = None
     metrics: Metrics | None = None
     cache: PromptCache = field(default_factory=PromptCache)
+    may_think_first: bool = False
+
+    @property
+    def takes_tools(self) -> bool:
+        """False after the server has refused tools."""
+        return getattr(getattr(self._model, "async_client", None), "takes_tools", True)
 
     def with_tools(self, tools: Sequence[Any], *, may_call: bool = True) -> ChatRunnable:
         """Bind tools to the model; with ``may_call`` off, forbid calls of them.
@@ -195,7 +175,9 @@ class ModelCaller:
     def _build_reply(self, call: Call) -> ModelReply:
         tool_names = (at(tool, "function", "name") or at(tool, "name") for tool in call.tools)
         quoted = (str(m.text) for m in call.messages if not isinstance(m, AIMessage))
-        return ModelReply(frozenset(filter(None, tool_names)), quoted)
+        return ModelReply(
+            frozenset(filter(None, tool_names)), quoted, may_think_first=self.may_think_first
+        )
 
     async def _read_reply(
         self, call: Call, reply: ModelReply, on_text: Callable[[str], None], start: float
@@ -208,11 +190,14 @@ class ModelCaller:
                     first_ms = first_ms or _milliseconds_since(start)
                     if text := reply.feed(chunk):
                         on_text(text)
+                    elif reply.is_thinking:
+                        THINKING.get()()
             if text := reply.flush():
                 on_text(text)
         except Exception as error:
             raise model_error(error) from error
         reply.first_ms = first_ms
+        self.may_think_first = reply.thought_first
 
     async def _next(
         self, chunks: AsyncIterator[Any], reply: ModelReply, deadline: float
@@ -265,7 +250,7 @@ class ModelCaller:
     ) -> Schema:
         """Make one call whose reply is an object: the model must call a tool with that schema.
 
-        JSON from a server that ignores the tool is accepted as well.
+        JSON from a server that ignores the tool is accepted as well; see ``read_form``.
 
         Raises:
             ModelUnavailableError: A retry may succeed.
@@ -275,7 +260,8 @@ class ModelCaller:
         message = await self.stream(runnable, messages, purpose=purpose, on_usage=on_usage)
         matching = (call for call in message.tool_calls if call["name"] == schema.__name__)
         call = next(matching, message.tool_calls[0] if message.tool_calls else None)
-        return read_form(call["args"] if call is not None else str(message.text), schema)
+        reply = call["args"] if call is not None else str(message.text)
+        return read_form(reply, schema, self.metrics)
 
     async def text(
         self,
@@ -295,35 +281,6 @@ class ModelCaller:
         if not text and ending_of(message) == "filter":
             raise errors.ModelError("the provider's filter left nothing of the reply")
         return text
-
-
-def read_form(reply: Mapping[str, Any] | str, schema: type[Schema]) -> Schema:
-    """Validate a form: the arguments of a call, or text that contains them as JSON.
-
-    Small models write the call itself, or only the list that is the first field of the form.
-
-    Raises:
-        ModelError: It does not fit the form.
-    """
-    try:
-        arguments = _find_json(reply) if isinstance(reply, str) else reply
-        if isinstance(arguments, list):
-            arguments = {next(iter(schema.model_fields)): arguments}
-        if isinstance(arguments, dict) and schema.model_fields.keys().isdisjoint(arguments):
-            arguments = next((arguments[key] for key in ARGUMENTS if key in arguments), arguments)
-        return schema.model_validate(arguments)
-    except (ValueError, RecursionError) as error:
-        raise errors.ModelError(f"the reply is no {schema.__name__}") from error
-
-
-def _find_json(text: str) -> Any:
-    """Return the first JSON object, or list of objects, in a text; None if there is none.
-
-    Raises:
-        ValueError: It is malformed.
-    """
-    match = JSON_BEGINS.search(text)
-    return JSON.raw_decode(text, match.start())[0] if match is not None else None
 
 
 def _tokens_of(usage: UsageMetadata | None) -> tuple[int | None, int | None, int | None]:

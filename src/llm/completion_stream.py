@@ -9,11 +9,15 @@ types.
 import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator, Iterator, Mapping
+import re
+import uuid
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, suppress
+from dataclasses import dataclass, field
 from typing import Any
 
 import httpx2
+from langchain_core.messages.base import merge_content
 
 from src.base.errors import AppError, ModelReplyError
 from src.llm.errors import reported_error
@@ -30,8 +34,41 @@ UNKNOWN = -1  # tokens; LangChain sums usage, and accepts integers only
 END_SECONDS = 0.2  # limit for reading the end of a body after its last event
 MAX_NAME = 40  # characters of a finish reason; the longest known one has 14
 WHOLE = (b"{", b"[", b"<")  # first bytes of a body that is no event stream
-# Fields in which servers send a model's reasoning, which is not shown.
-THOUGHTS = ("reasoning_content", "reasoning", "reasoning_details")
+READ = frozenset({"role", "content", "tool_calls", "function_call", "refusal", "index"})
+READ_OF_CALL = frozenset({"index", "id", "type", "function"})
+TEXT_PARTS = ("text", "output_text", None)  # types of the parts of a content that are shown
+ID = re.compile(r"[A-Za-z0-9_-]{1,40}")  # ids of calls; OpenAI's have at most 40 characters
+
+
+@dataclass
+class Unread:
+    """Fields of a reply that we do not read, but that its provider wants back with its calls.
+
+    Reasoning and its signatures: ``reasoning_content``, ``reasoning_details``, ``extra_content``.
+
+    Attributes:
+        message: Those of the message.
+        calls: Those of each call, by its id.
+    """
+
+    message: dict[str, Any] = field(default_factory=dict)
+    calls: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    def add(self, fields: dict[str, Any], piece: Json, known: frozenset[str]) -> bool:
+        """Merge the unknown fields of a chunk into ``fields``; return True if there are any."""
+        has_any = False
+        for name, value in piece.items():
+            if name in known or value is None or value in ("", [], {}):
+                continue
+            has_any = True
+            before = fields.get(name)
+            if isinstance(before, str) and isinstance(value, str):
+                fields[name] = before + value
+            elif isinstance(before, list) and isinstance(value, list):
+                fields[name] = merge_content(before, value)
+            else:
+                fields[name] = value
+        return has_any
 
 
 class CompletionStream(AbstractAsyncContextManager[Any, None]):
@@ -41,9 +78,15 @@ class CompletionStream(AbstractAsyncContextManager[Any, None]):
     the caller's timeout.
     """
 
-    def __init__(self, stream: Any) -> None:
-        """Read the response of ``stream``, an unread ``openai.AsyncStream``."""
+    def __init__(self, stream: Any, on_calls: Callable[[Unread], None]) -> None:
+        """Read the response of ``stream``, an unread ``openai.AsyncStream``.
+
+        ``on_calls`` gets what a reply with calls has beside them.
+        """
         self._response = stream.response
+        self._on_calls = on_calls
+        self._unread = Unread()
+        self._ids: dict[int, str] = {}  # of the calls, by index
         self._usage: Json | None = None
         self._has_content = False
         self._is_finished = False
@@ -60,21 +103,31 @@ class CompletionStream(AbstractAsyncContextManager[Any, None]):
             AppError: The error that corresponds to the reported one.
         """
         async for record in self._records():
-            if problem := record.get("error"):
-                if self._is_finished:  # the reply is complete
-                    logger.warning("the provider reported an error after its reply")
-                    break
-                raise reported_error(problem)
+            if self._is_over(record):
+                break
             if isinstance(record.get("usage"), dict):
                 self._usage = record["usage"]
-            if chunk := _normalize_chunk(record):
-                self._has_content = True
-                self._is_finished |= chunk["choices"][0]["finish_reason"] is not None
+            if chunk := self._normalize_chunk(record):
                 yield chunk
         if not self._has_content and self._usage is None:
             raise ModelReplyError("the reply is no chat completion")
+        if self._ids:
+            self._on_calls(self._unread)
         if self._usage is not None:
             yield {"choices": [], "usage": _normalize_usage(self._usage)}
+
+    def _is_over(self, record: Json) -> bool:
+        """Return True for an error that is reported after the whole reply.
+
+        Raises:
+            AppError: The error that corresponds to one reported before.
+        """
+        problem = record.get("error")
+        if problem and not self._is_finished:
+            raise reported_error(problem)
+        if problem:
+            logger.warning("the provider reported an error after its reply")
+        return bool(problem)
 
     async def _records(self) -> AsyncIterator[Json]:
         """Yield the JSON objects of the body: its events, or the body as a whole.
@@ -128,6 +181,61 @@ class CompletionStream(AbstractAsyncContextManager[Any, None]):
                 raise ModelReplyError("the reply is not encoded as it says") from error
             raise
 
+    def _normalize_chunk(self, record: Json) -> dict[str, Any] | None:
+        """Normalize the first choice of a chunk or a whole completion; None if it is empty."""
+        choice = at(record, "choices", 0)
+        if at(choice, "index") not in (0, None):
+            return None
+        delta = at(choice, "delta")
+        if not isinstance(delta, dict):
+            delta = at(choice, "message")
+        delta = delta if isinstance(delta, dict) else {}
+        normalized = self._normalize_delta(delta)
+        has_more = self._unread.add(self._unread.message, delta, READ)
+        finish = at(choice, "finish_reason")
+        finish = finish[:MAX_NAME] if isinstance(finish, str) and finish else None
+        if not normalized and finish is None and not has_more:
+            return None
+        self._has_content = True
+        self._is_finished |= finish is not None
+        return {"choices": [{"index": 0, "delta": normalized, "finish_reason": finish}]}
+
+    def _normalize_delta(self, delta: Json) -> dict[str, Any]:
+        normalized: dict[str, Any] = {}
+        if text := _text_of(delta.get("content")) or _text_of(delta.get("refusal")):
+            normalized["content"] = text
+        calls = delta.get("tool_calls")
+        old = delta.get("function_call")  # deprecated predecessor of tool_calls
+        raw_calls = calls if isinstance(calls, list) else [{"function": old}] if old else []
+        if normalized_calls := list(self._normalize_calls(raw_calls)):
+            normalized["tool_calls"] = normalized_calls
+        return normalized
+
+    def _normalize_calls(self, calls: list[Any]) -> Iterator[dict[str, Any]]:
+        for position, call in enumerate(calls):
+            function = at(call, "function")
+            if not isinstance(function, dict):
+                continue
+            index, arguments = call.get("index"), function.get("arguments")
+            index = index if type(index) is int else position
+            if isinstance(arguments, dict | list):
+                arguments = json.dumps(arguments)
+            id_ = _string(call.get("id"))
+            if id_ is not None or index not in self._ids:
+                is_valid = ID.fullmatch(id_ or "") is not None
+                id_ = str(id_) if is_valid else f"call_{uuid.uuid4().hex}"
+                self._ids[index] = id_
+            unread = self._unread.calls.setdefault(self._ids[index], {})
+            self._unread.add(unread, call, READ_OF_CALL)
+            yield {
+                "index": index,
+                "id": id_,
+                "function": {
+                    "name": _string(function.get("name")),
+                    "arguments": _string(arguments) or "",
+                },
+            }
+
 
 async def _read_end(lines: AsyncIterator[bytes]) -> None:
     """Read the body to its end, because only then is the connection reused.
@@ -149,59 +257,14 @@ def parse_record(text: bytes) -> Json | None:
     return record if isinstance(record, dict) else None
 
 
-def _normalize_chunk(record: Json) -> dict[str, Any] | None:
-    """Normalize the first choice of a chunk or a whole completion; None if it is empty."""
-    choice = at(record, "choices", 0)
-    if at(choice, "index") not in (0, None):
-        return None
-    delta = at(choice, "delta")
-    if not isinstance(delta, dict):
-        delta = at(choice, "message")
-    normalized = _normalize_delta(delta)
-    finish = at(choice, "finish_reason")
-    finish = finish[:MAX_NAME] if isinstance(finish, str) and finish else None
-    if not normalized and finish is None and not any(at(delta, name) for name in THOUGHTS):
-        return None
-    return {"choices": [{"index": 0, "delta": normalized, "finish_reason": finish}]}
-
-
-def _normalize_delta(delta: Any) -> dict[str, Any]:
-    normalized: dict[str, Any] = {}
-    if text := _text_of(at(delta, "content")) or _text_of(at(delta, "refusal")):
-        normalized["content"] = text
-    calls = at(delta, "tool_calls")
-    old = at(delta, "function_call")  # deprecated predecessor of tool_calls
-    raw_calls = calls if isinstance(calls, list) else [{"function": old}] if old else []
-    if normalized_calls := list(_normalize_calls(raw_calls)):
-        normalized["tool_calls"] = normalized_calls
-    return normalized
-
-
-def _normalize_calls(calls: list[Any]) -> Iterator[dict[str, Any]]:
-    for position, call in enumerate(calls):
-        function = at(call, "function")
-        if not isinstance(function, dict):
-            continue
-        index, arguments = call.get("index"), function.get("arguments")
-        if isinstance(arguments, dict | list):
-            arguments = json.dumps(arguments)
-        yield {
-            "index": index if type(index) is int else position,
-            "id": _string(call.get("id")),
-            "function": {
-                "name": _string(function.get("name")),
-                "arguments": _string(arguments) or "",
-            },
-        }
-
-
 def _string(value: Any) -> str | None:
     return value if isinstance(value, str) else None
 
 
 def _text_of(content: Any) -> str:
     parts = content if isinstance(content, list) else [{"text": content}]
-    return "".join(_string(at(part, "text")) or "" for part in parts)
+    shown = (part for part in parts if at(part, "type") in TEXT_PARTS)
+    return "".join(_string(at(part, "text")) or "" for part in shown)
 
 
 def _normalize_usage(usage: Json) -> dict[str, Any]:

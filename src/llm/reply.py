@@ -9,16 +9,16 @@ import re
 import uuid
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
-from itertools import product
-from json import JSONDecoder
-from typing import Any, Literal, NoReturn
+from typing import Any, Literal
 
 from langchain_core.messages import AIMessage, AIMessageChunk, ToolCall
 from langchain_core.messages.ai import UsageMetadata, add_usage
 from langchain_core.messages.base import merge_content
 
+from src.base.errors import ModelReplyError
 from src.base.metrics import Metrics
+from src.llm.text_calls import JSON, MAX_SHOWN, UNREADABLE, TextCalls
+from src.llm.thoughts import ThoughtFilter
 
 
 @dataclass(frozen=True)
@@ -49,146 +49,6 @@ class ModelUsage:
             metrics.models.labels(self.purpose).observe(self.duration_ms / 1000)
 
 
-# Tool calls that a model writes as text, because it or its server lacks support for calls.
-#
-# A reply consists of calls if it starts with them: JSON objects with the name of an offered tool
-# and with arguments, under any of the usual keys, each bare, in a fenced block or in
-# ``<tool_call>``, also in double braces, as in Qwen's template. Prose after calls guesses their
-# results, and is dropped. JSON after prose is text, and so is JSON copied from the prompt: it
-# quotes others. A block of the prompt at the start of a reply is dropped as well.
-
-MAX_HELD = 20_000  # characters that may be calls; a longer reply is text
-WRAPPERS = ("", "```", "```json", "```tool_call", "<tool_call>", "<tools>")
-# Separators between calls, before the first and after the last.
-SEPARATORS = re.compile(r"(?:[\s,;}]|\{(?=\s*\{)|```(?:json|tool_call)?|</?tool_call>|</?tools>)*")
-ECHOED = ("<key_facts>", "<memories>", "<wishes>", "<history_summary>")
-ECHO = re.compile(rf"\s*(?:{'|'.join(ECHOED)}).*?(?:</\w+>|\Z)\s*", re.DOTALL)
-
-
-def _refuse(_constant: str) -> NoReturn:
-    raise ValueError("NaN and Infinity are no JSON")
-
-
-JSON = JSONDecoder(parse_constant=_refuse)
-WHITE_OR_ESCAPE = re.compile(r"[\s\\]+")
-ARGUMENTS = ("arguments", "parameters", "args", "input")
-NAME_KEYS = ("name", "function", "tool", "tool_name", "action")
-
-TextCall = tuple[str, dict[str, Any]]
-
-
-class HeldText:
-    """Passes on the text of a reply, but holds back a start that may become calls."""
-
-    def __init__(self, offered: Collection[str], prompt: Iterable[str] = ()) -> None:
-        """Detect calls of the tools ``offered``, unless copied from ``prompt``."""
-        self._offered = frozenset(offered)
-        self._prompt = prompt
-        self._held: list[str] = []
-        self._length = 0
-        self._compact = ""  # the start without whitespace, until it is classified
-        self._is_text = not offered
-        self._has_begun = False
-
-    def feed(self, text: str) -> str:
-        """Add a chunk; return the text that is certain not to be calls."""
-        if self._is_text or not text:
-            return text
-        self._held.append(text)
-        self._length += len(text)
-        if self._length > MAX_HELD or not self._could_be_calls(text):
-            return self._release()
-        return ""
-
-    def flush(self) -> tuple[str, list[TextCall]]:
-        """Return the rest at the end of the reply: text, or the calls that it contains."""
-        text = self._release()
-        if not self._has_begun or self._length > MAX_HELD:
-            return text, []
-        calls = read_text_calls(text, self._offered, self._prompt)
-        echo = ECHO.match(text)
-        rest = text[echo.end() :] if echo is not None else text
-        return ("", calls) if calls else (rest, [])
-
-    def _release(self) -> str:
-        self._is_text = True
-        text, self._held = "".join(self._held), []
-        return text
-
-    def _could_be_calls(self, text: str) -> bool:
-        if self._has_begun:
-            return True
-        self._compact += "".join(text.split())
-        openings = _openings(self._offered)
-        self._has_begun = self._compact.startswith(openings)
-        return self._has_begun or any(o.startswith(self._compact) for o in openings)
-
-
-def read_text_calls(
-    text: str, offered: Collection[str], prompt: Iterable[str] = ()
-) -> list[TextCall]:
-    """Return the calls that a text starts with.
-
-    Empty if anything else precedes them, or if one is malformed or copied from ``prompt``.
-    """
-    calls: list[TextCall] = []
-    sources: list[str] = []
-    try:
-        position = _skip(text, 0)
-        while position < len(text) and not (calls and text[position] not in "{["):
-            value, end = JSON.raw_decode(text, position)
-            calls += _calls_in(value, offered)
-            sources.append(_strip_blanks(text[position:end]))
-            position = _skip(text, end)
-    except (ValueError, TypeError, RecursionError):
-        return []
-    prompt_text = _strip_blanks("\n".join(prompt)) if calls else ""
-    return [] if any(source in prompt_text for source in sources) else calls
-
-
-def _skip(text: str, position: int) -> int:
-    between = SEPARATORS.match(text, position)
-    return position if between is None else between.end()
-
-
-def _calls_in(value: Any, offered: Collection[str]) -> Iterator[TextCall]:
-    """Yield the calls in an object, or in a list of them.
-
-    Raises:
-        TypeError: It is anything else.
-        ValueError: Arguments given as text, as in OpenAI's protocol, are not JSON.
-    """
-    for entry in value if isinstance(value, list) else [value]:
-        call = entry.get("function", entry) if isinstance(entry, dict) else None
-        call = entry if isinstance(call, str) else call
-        if not isinstance(call, dict):
-            raise TypeError
-        name = next((call[key] for key in NAME_KEYS if key in call), None)
-        if not isinstance(name, str) or name not in offered:
-            raise TypeError
-        arguments = next((call[key] for key in ARGUMENTS if key in call), None)
-        if isinstance(arguments, str):
-            arguments = JSON.decode(arguments)
-        if not isinstance(arguments, dict):
-            raise TypeError
-        yield name, arguments
-
-
-@lru_cache(maxsize=32)
-def _openings(offered: frozenset[str]) -> tuple[str, ...]:
-    """Return the possible starts of calls and of echoed blocks, without whitespace."""
-    keys = [f'"{key}":' for key in (*ARGUMENTS, "function")]
-    names = (f'"{key}":"{name}"' for key, name in product(NAME_KEYS, offered))
-    heads = [*names, '"type":"function"', *keys]
-    calls = ("".join(parts) for parts in product(WRAPPERS, ("{", "[{", "{{"), heads))
-    return (*calls, *ECHOED)
-
-
-def _strip_blanks(text: str) -> str:
-    """Remove whitespace and escapes, so that quoted JSON is found in a prompt."""
-    return WHITE_OR_ESCAPE.sub("", text)
-
-
 # Assembly of a reply from its chunks.
 #
 # Models write anything, and servers split anywhere: half a character at the end of a chunk,
@@ -201,19 +61,22 @@ MAX_BLANK = 400  # characters of whitespace, which a small model may write forev
 MAX_CALLS = 32  # per reply; further ones are dropped
 MAX_ARGUMENTS = 20_000  # characters of JSON per call; no tool of ours needs a tenth of it
 MAX_DEPTH = 20  # of lists and objects in arguments
-MAX_SHOWN = 200  # characters of unreadable arguments that are returned to the model
 # Blocks of content that duplicate the text and the calls of a reply.
 REPEATED = frozenset({"text", "tool_use", "tool_call", "function_call", "input_json_delta"})
-# The only argument of a call with unreadable arguments; no tool has an argument of this name.
-UNREADABLE = "unreadable arguments"
 
 Ending = Literal["", "length", "filter"]
 # Finish reasons of incomplete replies, of OpenAI, Anthropic and Google.
 ENDINGS: dict[str, Ending] = {
     **dict.fromkeys(("length", "max_tokens", "model_length"), "length"),
     **dict.fromkeys(("content_filter", "refusal", "safety", "recitation", "blocklist"), "filter"),
-    **dict.fromkeys(("prohibited_content", "spii"), "filter"),
+    **dict.fromkeys(("prohibited_content", "spii", "sensitive", "content_filtered"), "filter"),
 }
+# Finish reasons of replies that failed on the way: they are asked for again.
+FAILURES = frozenset(
+    {"error", "network_error", "server_error", "internal_error", "engine_overloaded", "failed"}
+    | {"abort", "aborted", "cancelled", "timeout", "insufficient_system_resource"}
+    | {"malformed_function_call"}
+)
 # Controls other than whitespace, noncharacters, and surrogates.
 UNSOUND = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff"
@@ -263,11 +126,22 @@ class ModelReply:
         first_ms: Milliseconds until the first token of a complete reply; 0 before its end.
     """
 
-    def __init__(self, offered: Collection[str] = (), prompt: Iterable[str] = ()) -> None:
-        """Expect the reply to ``prompt``, with the tools ``offered``."""
+    def __init__(
+        self,
+        offered: Collection[str] = (),
+        prompt: Iterable[str] = (),
+        *,
+        may_think_first: bool = False,
+    ) -> None:
+        """Expect the reply to ``prompt``, with the tools ``offered``.
+
+        With ``may_think_first``, it may begin with thoughts that no tag announces.
+        """
         self.is_coming = False
         self.is_finished = False
-        self._held = HeldText(offered, prompt)
+        self._offered, self._prompt = offered, tuple(prompt)
+        self._calls_in_text = TextCalls(offered, self._prompt)
+        self._thoughts = ThoughtFilter(may_be_unannounced=may_think_first)
         self.usage: UsageMetadata | None = None
         self.first_ms = 0
         self._texts: list[str] = []
@@ -278,6 +152,8 @@ class ModelReply:
         self._blank = 0  # characters of trailing whitespace
         self._room_for_text = MAX_TEXT
         self._ending: Ending = ""
+        self._was_cleared = False
+        self._is_silent = False  # True while nothing arrives but fields that are not shown
 
     @property
     def is_full(self) -> bool:
@@ -289,21 +165,39 @@ class ModelReply:
         """True if any text or call has arrived."""
         return self._room < MAX_REPLY
 
+    @property
+    def is_thinking(self) -> bool:
+        """True while thoughts arrive, or what may be some."""
+        return self._is_silent or self._thoughts.is_thinking
+
+    @property
+    def thought_first(self) -> bool:
+        """True if it began with thoughts that no tag announced."""
+        return self._thoughts.was_unannounced
+
     def feed(self, piece: AIMessage) -> str:
-        """Add a chunk; return its text as it may be shown."""
+        """Add a chunk; return its text as it may be shown.
+
+        Raises:
+            ModelReplyError: The provider says that the reply failed.
+        """
         self.is_coming = True
         metadata = piece.response_metadata
         reason = metadata.get("finish_reason") or metadata.get("stop_reason")
         if reason:
             self.is_finished = True
+            if str(reason).lower() in FAILURES:
+                raise ModelReplyError("the provider ended the reply with an error")
             self._ending = ENDINGS.get(str(reason).lower(), self._ending)
         if piece.usage_metadata:
             self.usage = add_usage(self.usage, piece.usage_metadata)
         if isinstance(piece.content, list):
             self._blocks.append(piece.content)
         chunks: Any = piece.tool_call_chunks if isinstance(piece, AIMessageChunk) else ()
-        for chunk in chunks or _as_chunks(piece):
+        calls = chunks or _as_chunks(piece)
+        for chunk in calls:
             self._add_call(chunk)
+        self._is_silent = not (calls or reason or piece.usage_metadata or piece.text)
         return self._add_text(str(piece.text))
 
     def flush(self) -> str:
@@ -312,14 +206,15 @@ class ModelReply:
         Text that consists of calls is not returned. If the provider sent calls too, those in the
         text are dropped as duplicates.
         """
-        start = self._held.feed(sanitize(self._pending_surrogate))
-        rest, calls = self._held.flush()
+        start = self._show(self._thoughts.feed(sanitize(self._pending_surrogate)))
+        start += self._show(self._thoughts.flush())
+        rest, calls = self._calls_in_text.flush()
         self._pending_surrogate = ""
         if not self._calls:
             for name, args in calls:
                 arguments = json.dumps(args, ensure_ascii=False)
                 self._add_call({"name": name, "args": arguments})
-        self._texts.append(start + rest)
+        self._texts.append(rest)
         return start + rest
 
     def message(self) -> AIMessage:
@@ -348,7 +243,15 @@ class ModelReply:
         text = self._pending_surrogate + text
         surrogate = text[-1:] if "\ud800" <= text[-1:] <= "\udbff" else ""
         self._pending_surrogate = surrogate
-        released = self._held.feed(sanitize(text[: len(text) - len(surrogate)]))
+        return self._show(self._thoughts.feed(sanitize(text[: len(text) - len(surrogate)])))
+
+    def _show(self, text: str) -> str:
+        """Keep text that is no thought; return what of it is no call either."""
+        if self._thoughts.was_unannounced and not self._was_cleared:
+            self._was_cleared = True  # all before it was thoughts
+            self._texts.clear()
+            self._calls_in_text = TextCalls(self._offered, self._prompt)
+        released = self._calls_in_text.feed(text)
         self._texts.append(released)
         return released
 

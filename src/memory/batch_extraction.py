@@ -14,8 +14,9 @@ from uuid import UUID, uuid4
 
 from src.base import config, errors, metrics, providers
 from src.history.turn_repo import TurnRepository
-from src.llm import chat, reply
+from src.llm import reply
 from src.llm.batch import BatchRequest, BatchResult, LLMProvider, get_llm_provider
+from src.llm.forms import read_form
 from src.memory import budget, prompts
 from src.memory.digest_repo import BatchJob, BatchRepository, BatchWindow, ExtractionRepository
 from src.memory.extraction import MAX_BATCH_TRIES, ExtractionService, Window
@@ -244,7 +245,8 @@ class BatchExtractionService:
     ) -> str | None:
         """Store the facts of one result; returns an error code, or None."""
         try:
-            extracted = chat.read_form(result.reply or "", prompts.ExtractedFacts)
+            form = prompts.ExtractedFacts
+            extracted = read_form(result.reply or "", form, self._metrics)
         except errors.ModelError:
             return "malformed"
         window = await self._extraction.find_window_again(request)

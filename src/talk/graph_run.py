@@ -270,6 +270,7 @@ class GraphRun:
 
     async def _run_graph(self, turn: Turn, context: TurnContext, progress: Progress) -> None:
         chat.WAITING.set(turn.control.wait)  # in the context of the current task
+        chat.THINKING.set(turn.view.think)
         ids = logs.log_extra(conversation_id=str(turn.conversation_id), message_id=turn.message_id)
         steps = self._graph.astream(
             _initial_state(turn),

@@ -18,7 +18,7 @@ from pydantic import Field, ValidationError
 from src.base import errors, zone_names
 from src.history import timeline_repo, turn_repo
 from src.llm.quoting import Form, Runtime, form_tool
-from src.llm.reply import UNREADABLE
+from src.llm.text_calls import UNREADABLE
 from src.media import tools as media_tools
 from src.media.attachments import AttachmentService
 from src.memory import tools as memory_tools

@@ -336,6 +336,9 @@ class AnswerView:
     def feed(self, text: str) -> None:
         """Show the next piece of the answer."""
 
+    def think(self) -> None:
+        """Show that the model thinks, until it writes."""
+
     async def close(self) -> None:
         """Stop to show the growing answer; when this returns its beginning is not shown any more.
 

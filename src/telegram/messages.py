@@ -80,7 +80,8 @@ class AnswerStream(AnswerView):
         self._changed = asyncio.Event()
         self._shown: Part | None = None
         self._quiet_until = 0.0
-        self._slow_line = ""
+        self._line = ""  # shown in place of the answer
+        self._thinking = ""
         self._closed = False
         self._send_lock = asyncio.Lock()
         self._tasks: list[asyncio.Task[None]] = []
@@ -93,6 +94,7 @@ class AnswerStream(AnswerView):
             on_message: Awaited with the id of the edited message as soon as it is known.
         """
         self._on_message, self.message_id = on_message, turn.shown_in
+        self._thinking = say("model_thinking", turn.incoming.language)
         works = [self._show_typing(), self._show_frames()]
         if self._is_slow:
             works.append(self._show_slow_line(say("model_slow", turn.incoming.language)))
@@ -102,6 +104,12 @@ class AnswerStream(AnswerView):
         """Append the next piece of the answer."""
         if not self._closed:
             self._pieces.append(text)
+            self._changed.set()
+
+    def think(self) -> None:
+        """Show a line in place of the answer until its first piece."""
+        if not self._line:
+            self._line = self._thinking
             self._changed.set()
 
     async def close(self) -> None:
@@ -129,12 +137,12 @@ class AnswerStream(AnswerView):
 
     async def _show_slow_line(self, line: str) -> None:
         await asyncio.sleep(SLOW_AFTER)
-        self._slow_line = line
+        self._line = line
         self._changed.set()
 
     def _frame_text(self) -> str:
         text = storable("".join(self._pieces))
-        units = (text if text.strip() else self._slow_line).encode("utf-16-le")
+        units = (text if text.strip() else self._line).encode("utf-16-le")
         piece = units[-2 * DRAFT_WINDOW :] if self._uses_drafts else units[: 2 * EDIT_WINDOW]
         return piece.decode("utf-16-le", "ignore")
 

@@ -13,7 +13,8 @@ from langchain_core.messages import AIMessage, HumanMessage
 from src.base.config import Settings
 from src.base.errors import AppError, ModelError, ModelSetupError, ModelUnavailableError
 from src.core import build_chat_model
-from src.llm.chat import WAITING, ModelCaller, read_form
+from src.llm.chat import WAITING, ModelCaller
+from src.llm.forms import read_form
 from src.llm.quoting import form_tool
 from src.llm.reply import ModelUsage
 from src.llm.tokens import TokenCounter
@@ -58,15 +59,16 @@ class Asked:
 
 
 async def failure(fake: FakeOpenAI, reply: Reply | None = None, **changes: Any) -> AppError:
-    """The error of a call; it holds no secret, and there was only one attempt."""
+    """The error of a call; it holds no secret, and only a refused shape is tried once more."""
     if reply is not None:
-        fake.queue(reply)
+        fake.reply = lambda _request: reply
     asked = Asked()
     with pytest.raises(AppError) as failed:
         await asked.of(fake, **changes)
     for secret in (KEY, "wrong-key", PRIVATE, "внутри"):
         assert secret not in str(failed.value)
-    assert fake.request_count <= 1
+    is_refused = reply is not None and reply.status in (400, 422)
+    assert fake.request_count <= (2 if is_refused else 1)
     assert [spent.error for spent in asked.usage] == [str(failed.value)]
     assert failed.value.__cause__ is not None, "the log needs the cause"
     return failed.value

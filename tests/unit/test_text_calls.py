@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessageChunk
 
-from src.llm.reply import MAX_HELD, ModelReply, read_text_calls
+from src.llm.reply import ModelReply
+from src.llm.text_calls import MAX_HELD, UNREADABLE, read_text_calls
 from tests.fakes.openai_server import call_text
 
-OFFERED = frozenset({"save_user_fact", "current_time"})
+OFFERED = frozenset({"save_user_fact", "current_time", "set_reminder"})
 TIME = '{"name": "current_time", "arguments": {}}'
 SAVE: tuple[str, dict[str, Any]] = ("save_user_fact", {"quote": "Я живу в Одессе"})
+X = ("save_user_fact", {"quote": "x"})
 SAVED = json.dumps({"name": SAVE[0], "arguments": SAVE[1]}, ensure_ascii=False)
 
 
@@ -43,6 +45,44 @@ def reply_of(text: str, size: int, prompt: tuple[str, ...] = ()) -> tuple[list[s
     (f"{{{SAVED}}}\n{{{TIME}}}\nОдесса.", [SAVE, ("current_time", {})]),
     ('```json\n{"function": "current_time", "arguments": {}}\n```', [("current_time", {})]),
     ('{"tool": "current_time", "input": {}}', [("current_time", {})]),
+    ('{"name": "current_time"}', [("current_time", {})]), (f"{TIME} {{}}", [("current_time", {})]),
+    ("{'name': 'current_time', 'arguments': {},}", [("current_time", {})]),
+    ('{"save_user_fact": {"quote": "x"}}', [X]),
+    (f'{{"tool_calls": [{{"id": "a", "type": "function", "function": {SAVED}}}]}}', [SAVE]),
+    ('<function=save_user_fact>{"quote": "x"}</function>', [X]),
+    ("<tool_call>\n<function=save_user_fact>\n<parameter=quote>\nx\n</parameter>\n</function>\n"
+     "</tool_call>", [X]),
+    ("<tools><function><name>set_reminder</name><arguments><text>хлеб</text><when>в 9</when>"
+     "</arguments></function></tools>", [("set_reminder", {"text": "хлеб", "when": "в 9"})]),
+    ('<function_calls><invoke name="save_user_fact"><parameter name="quote">x</parameter>'
+     "</invoke></function_calls>", [X]),
+    ('<｜DSML｜function_calls><｜DSML｜invoke name="save_user_fact"><｜DSML｜parameter '
+     'name="quote" string="true">x</｜DSML｜parameter></｜DSML｜invoke></｜DSML｜function_calls>',
+     [X]),
+    ('[invoke name="save_user_fact"][parameter name="quote"]x[/parameter][/invoke]', [X]),
+    ('&lt;invoke name="save_user_fact"&gt;&lt;parameter name="quote"&gt;x&lt;/parameter&gt;'
+     "&lt;/invoke&gt;", [X]),
+    ("‹invoke name='current_time'›‹/invoke›", [("current_time", {})]),
+    ('<minimax:tool_call><invoke name="save_user_fact"><parameter name="quote">x</parameter>'
+     "</invoke></minimax:tool_call>", [X]),
+    (f"[TOOL_CALLS][{SAVED}]", [SAVE]), ('[TOOL_CALLS]save_user_fact[ARGS]{"quote": "x"}', [X]),
+    (f"[TOOL_REQUEST]{SAVED}[END_TOOL_REQUEST]", [SAVE]),
+    (f"<TOOLCALL>[{SAVED}]</TOOLCALL>", [SAVE]),
+    ("<tool_call>save_user_fact\n<arg_key>quote</arg_key>\n<arg_value>x</arg_value>\n</tool_call>",
+     [X]),
+    ("<|tool_calls_section_begin|><|tool_call_begin|>functions.save_user_fact:0"
+     '<|tool_call_argument_begin|>{"quote": "x"}<|tool_call_end|><|tool_calls_section_end|>', [X]),
+    ("<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>save_user_fact\n```json\n"
+     '{"quote": "x"}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>', [X]),
+    ("<|channel|>commentary to=functions.save_user_fact <|constrain|>json<|message|>"
+     '{"quote": "x"}<|call|>', [X]),
+    (f"<|python_tag|>{SAVED}", [SAVE]),
+    ('Action: save_user_fact\nAction Input: {"quote": "x"}', [X]),
+    ('[save_user_fact(quote="x"), current_time()]', [X, ("current_time", {})]),
+    ('```tool_code\nprint(default_api.save_user_fact(quote="x (y)"))\n```',
+     [("save_user_fact", {"quote": "x (y)"})]),
+    ("<save_user_fact><quote>x</quote></save_user_fact>", [X]),
+    (f"<think>{TIME}? no</think>{SAVED}", [SAVE]),
 ])  # fmt: skip
 def test_a_reply_that_is_calls_is_made_and_never_shown(
     text: str, calls: list[tuple[str, dict[str, Any]]], size: int
@@ -55,14 +95,40 @@ def test_a_reply_that_is_calls_is_made_and_never_shown(
 
 
 @pytest.mark.parametrize("size", [1, 7, 10_000])
+@pytest.mark.parametrize("call", [f"```json\n{TIME}\n```", TIME, f"<tool_call>{TIME}</tool_call>"])
+def test_calls_behind_words_are_made_and_only_the_words_are_shown(call: str, size: int) -> None:
+    shown, reply = reply_of(f"Сейчас посмотрю.\n{call}\nГотово!", size)
+    assert "".join(shown) == "Сейчас посмотрю.\n" == reply.message().text
+    assert [one["name"] for one in reply.message().tool_calls] == ["current_time"]
+
+
+@pytest.mark.parametrize("size", [1, 7, 10_000])
 @pytest.mark.parametrize("text", [
-    f"Вот пример:\n```json\n{TIME}\n```", f"```json\n{TIME}\n```\n{{нет}}",
-    TIME[:-1], TIME.replace("}}", "}, }"), "<tool_call>нет</tool_call>", "```json\n```",
-    '{"name": "rm_rf", "arguments": {}}', '{"name": "current_time"}', f"{TIME} {{}}",
-    '{"name": "current_time", "arguments": "Киев"}', '{"name": ["current_time"]}', f"[{TIME}",
-    '{"name": "current_time", "arguments": [1]}', '{"name": "Анна", "age": 7}', "{}", "[]", "[1]",
-    '{"name": "current_time", "arguments": {"a": NaN}}', "```python\nprint(1)\n```", "привет", "",
-    '{"arguments": ' + "[" * 5000, " ", '{"function": "current_time"}', "[1] так вы сказали",
+    '<tool_call>{"name": "save_user_fact", "arguments": {"quote": "Я жи', TIME[:-2],
+    '{"name": "current_time", "arguments": "Киев"}', '{"name": "current_time", "arguments": [1]}',
+    '{"name": "current_time", "arguments": {"a": NaN}}',
+    "<function=save_user_fact>я забыл</function>",
+])  # fmt: skip
+def test_a_call_that_cannot_be_read_is_not_shown_but_corrected(text: str, size: int) -> None:
+    shown, reply = reply_of(text, size)
+    assert "".join(shown) == "" == reply.message().text
+    assert [list(call["args"]) for call in reply.message().tool_calls] == [[UNREADABLE]]
+
+
+@pytest.mark.parametrize("size", [1, 7, 10_000])
+def test_markup_without_a_call_is_not_shown(size: int) -> None:
+    for text in ("<tool_call>нет</tool_call>", "<tools><function><name>rm_rf</name></tools>"):
+        shown, reply = reply_of(text, size)
+        assert "".join(shown) == "" and reply.message().tool_calls == []
+
+
+@pytest.mark.parametrize("size", [1, 7, 10_000])
+@pytest.mark.parametrize("text", [
+    "```json\n```", '{"name": "rm_rf", "arguments": {}}', '{"name": ["current_time"]}',
+    '{"name": "Анна", "age": 7}', "{}", "[]", "[1]", "```python\nprint(1)\n```", "привет", "",
+    '{"arguments": ' + "[" * 5000, " ", "[1] так вы сказали", "I used current_time (twice).",
+    "print(1)", "<b>так</b> 3 < 5", "a [link](http://x) b", "`<think>` и ```\n</think>\n```",
+    "git commit -m <reason>", "[think about it] x",
 ])  # fmt: skip
 def test_anything_else_stays_the_text_that_it_is(text: str, size: int) -> None:
     shown, reply = reply_of(text, size)
@@ -81,8 +147,8 @@ def test_a_block_of_the_prompt_is_no_answer(size: int) -> None:
 
 
 def test_text_comes_at_once_as_soon_as_it_cannot_become_a_call() -> None:
-    for text, first in (("привет всем", 0), ("```python\nprint(1)", 3), ('{"name": "Анна"', 10),
-                        ("[1] так", 1), ("<b>так</b>", 1)):  # fmt: skip
+    for text, first in (("привет всем", 0), ("```python\nprint(1)", 4), ('{"name": "Анна"', 10),
+                        ("[1] так", 1), ("<b>так</b>", 2)):  # fmt: skip
         shown, _ = reply_of(text, 1)
         assert shown.index(next(filter(None, shown))) <= first, text
 
@@ -120,4 +186,4 @@ def test_calls_that_also_come_as_such_are_made_once() -> None:
 def test_without_tools_json_is_an_answer() -> None:
     reply = ModelReply()
     assert reply.feed(AIMessageChunk(content=TIME)) == TIME and reply.flush() == ""
-    assert read_text_calls(TIME, frozenset()) == []
+    assert read_text_calls(TIME, frozenset({"x"})) is None

@@ -1,0 +1,290 @@
+"""Requests for chat completions, in the shape that the server takes.
+
+Servers with OpenAI's API differ in what they take: system messages only at the start, no forced
+``tool_choice``, no tools at all. After a refusal the next simpler shape is tried; what worked is
+remembered for the model as long as the process lives.
+"""
+
+import json
+import logging
+import re
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import openai
+
+from src.llm.completion_stream import CompletionStream, Unread
+
+logger = logging.getLogger(__name__)
+
+Body = dict[str, Any]
+
+MAX_UNREAD = 500  # calls whose unread fields are kept, until the loop of tools ends
+EARLIER = "…"  # placeholder for the user's message before an answer
+
+
+def _system_first(body: Body) -> Body:
+    """One system message at the start; later ones become the user's."""
+    messages = body["messages"]
+    lead = next((n for n, m in enumerate(messages) if m["role"] != "system"), len(messages))
+    content = _joined([message["content"] for message in messages[:lead]])
+    first = [{"role": "system", "content": content}] if lead else []
+    rest = [{**m, "role": "user"} if m["role"] == "system" else m for m in messages[lead:]]
+    return {**body, "messages": [*first, *rest]}
+
+
+def _alternating(body: Body) -> Body:
+    """User and assistant in turn, the user first; a system message stays at the start."""
+    merged: list[Body] = []
+    for message in _system_first(body)["messages"]:
+        last = merged[-1] if merged else {"role": ""}
+        is_plain = not (message.get("tool_calls") or last.get("tool_calls"))
+        if message["role"] == last["role"] and message["role"] != "tool" and is_plain:
+            parts = [part for part in (last["content"], message["content"]) if part]
+            merged[-1] = {**last, "content": _joined(parts)}
+            continue
+        if message["role"] == "assistant" and last["role"] in ("", "system"):
+            merged.append({"role": "user", "content": EARLIER})
+        merged.append(message)
+    return {**body, "messages": merged}
+
+
+def _joined(parts: list[Any]) -> Any:
+    if all(isinstance(part, str) for part in parts):
+        return "\n\n".join(parts)
+    return [one for part in parts for one in (part if isinstance(part, list) else _as_part(part))]
+
+
+def _as_part(text: str) -> list[Body]:
+    return [{"type": "text", "text": text}]
+
+
+def _without_system(body: Body) -> Body:
+    """The system message as the beginning of the user's first one."""
+    messages = [
+        {**m, "role": "user"} if m["role"] == "system" else m
+        for m in _system_first(body)["messages"]
+    ]
+    return _alternating({**body, "messages": messages})
+
+
+def _with_free_choice(body: Body) -> Body:
+    """The model is told which tool to call instead of being forced to."""
+    choice = body.get("tool_choice")
+    if choice in (None, "auto"):
+        return body
+    if choice == "none":
+        return _without_tools(body)
+    name = choice["function"]["name"] if isinstance(choice, dict) else "one of the tools"
+    return _with_order({**body, "tool_choice": "auto"}, f"Answer only by calling {name}.")
+
+
+def _with_order(body: Body, order: str) -> Body:
+    *rest, last = body["messages"]
+    if last["role"] != "user":
+        return {**body, "messages": [*rest, last, {"role": "user", "content": order}]}
+    content = _joined([last["content"], order])
+    return {**body, "messages": [*rest, {**last, "content": content}]}
+
+
+def _with_schema_in_text(body: Body) -> Body:
+    """The schema of the reply in the text; servers hold no model to it any more."""
+    schema = body.get("response_format")
+    if schema is None:
+        return body
+    order = f"Answer with one JSON object of this schema, and nothing else: {json.dumps(schema)}"
+    return _with_order(_without("response_format")(body), order)
+
+
+def _without_tools(body: Body) -> Body:
+    """No tools; a form that had to be called is asked for as JSON, results are told as text."""
+    if not body.get("tools"):
+        return body
+    choice, tools = body.get("tool_choice"), body["tools"]
+    body = _without("tools", "tool_choice", "parallel_tool_calls")(body)
+    messages = [_as_text(message) for message in body["messages"]]
+    body = {**body, "messages": messages}
+    if isinstance(choice, dict):
+        schema = json.dumps(tools[0]["function"]["parameters"])
+        order = f"Answer with one JSON object of this schema, and nothing else: {schema}"
+        body = _with_order(body, order)
+    return body
+
+
+def _as_text(message: Body) -> Body:
+    if message["role"] == "tool":
+        return {"role": "user", "content": f"[Result of the tool: {message['content']}]"}
+    calls = message.get("tool_calls")
+    if not calls:
+        return message
+    names = ", ".join(call["function"]["name"] for call in calls)
+    content = f"{message.get('content') or ''}\n[Tools called: {names}]".strip()
+    return {"role": "assistant", "content": content}
+
+
+def _without(*names: str) -> Callable[[Body], Body]:
+    return lambda body: {name: value for name, value in body.items() if name not in names}
+
+
+def _with_other_limit(body: Body) -> Body:
+    """The newer or the older name of the limit of tokens."""
+    old, new = "max_tokens", "max_completion_tokens"
+    if old not in body and new not in body:
+        return body
+    name, other = (old, new) if old in body else (new, old)
+    return {**_without(name)(body), other: body[name]}
+
+
+def _without_unread(body: Body) -> Body:
+    """Messages with documented fields only."""
+    known = ("role", "content", "name", "tool_calls", "tool_call_id")
+    messages = [{k: v for k, v in m.items() if k in known} for m in body["messages"]]
+    return {**body, "messages": messages}
+
+
+@dataclass(frozen=True)
+class Simplification:
+    """A simpler shape of requests.
+
+    Attributes:
+        name: What servers then get.
+        apply: Returns the simpler body; an equal one if it is that simple already.
+        hint: Words of refusals that ask for it.
+    """
+
+    name: str
+    apply: Callable[[Body], Body]
+    hint: str
+
+
+# In the order in which they are tried if a refusal does not say what is wrong.
+SIMPLIFICATIONS: tuple[Simplification, ...] = (
+    Simplification("no extra fields of messages", _without_unread,
+                   "reasoning|extra (fields|inputs)|thought_signature"),
+    Simplification("no stream options", _without("stream_options"),
+                   "stream_options|include_usage"),
+    Simplification("no temperature", _without("temperature"), "temperature"),
+    Simplification("the other name of the limit of tokens", _with_other_limit,
+                   "max_tokens|max_completion_tokens"),
+    Simplification("no prompt cache key", _without("prompt_cache_key"), "prompt_cache_key"),
+    Simplification("no parallel calls", _without("parallel_tool_calls"), "parallel_tool_calls"),
+    Simplification("system messages only at the start", _system_first,
+                   r"system.{0,60}(begin|first|start|only|position|order)|unexpected.{0,20}system"),
+    Simplification("no system messages", _without_system,
+                   r"system.{0,40}(not supported|unsupported|not allowed|invalid)|developer"),
+    Simplification("roles that alternate", _alternating, r"alternat|consecutive|roles? must"),
+    Simplification("no forced tool choice", _with_free_choice, r"tool_choice|forced|required"),
+    Simplification("no schema of the reply", _with_schema_in_text,
+                   r"response_format|json_schema|grammar|structured output"),
+    Simplification("no tools", _without_tools, r"\btools?\b|function"),
+)  # fmt: skip
+WITHOUT_TOOLS = SIMPLIFICATIONS[-1]
+# Words of refusals that no other shape would help.
+HOPELESS = re.compile(
+    r"context.{0,20}(length|size|window)|too (long|large|many tokens)|n_ctx|maximum.{0,20}tokens"
+    r"|content.{0,20}(filter|policy|management)|moderat|safety|flagged|harmful|inappropriate"
+    r"|api.?key|credential|quota|billing|credit|user location|country|region"
+    r"|model.{0,60}(not found|not exist|unknown|pull)",
+    re.IGNORECASE,
+)
+REFUSALS = (400, 422)
+# Statuses of refusals only if their words say so: OpenRouter has no endpoint with tools (404), a
+# template of llama.cpp fails (500).
+HINTED = (404, 405, 500, 501)
+
+
+class Requests:
+    """OpenAI's chat completions without the SDK's conversion of requests, in the shape taken.
+
+    The SDK matches every message and every tool against every type of parameter, to rename fields
+    that need no renaming here; that takes nearly half of a turn's processor time. LangChain's
+    request already has the API's format, so it is passed as ``extra_body``, which the SDK merges
+    unchanged. ``CompletionStream`` reads the response.
+
+    What a provider sends beside calls goes back to it with them, unread.
+    """
+
+    def __init__(self, completions: Any) -> None:
+        """Wrap ``openai.resources.chat.AsyncCompletions``."""
+        self._completions = completions
+        self._shape: tuple[Simplification, ...] = ()
+        self._unread: OrderedDict[str, tuple[Body, Body]] = OrderedDict()
+
+    def __getattr__(self, name: str) -> Any:
+        """Delegate everything else to the SDK."""
+        return getattr(self._completions, name)
+
+    @property
+    def shape(self) -> tuple[str, ...]:
+        """What had to be simplified for this server so far."""
+        return tuple(simplification.name for simplification in self._shape)
+
+    @property
+    def takes_tools(self) -> bool:
+        """False after the server has refused tools."""
+        return WITHOUT_TOOLS not in self._shape
+
+    async def create(
+        self, *, model: str, extra_body: Body | None = None, **payload: Any
+    ) -> CompletionStream:
+        """Call ``AsyncCompletions.create``; the arguments ask for a stream.
+
+        Raises:
+            openai.APIError: The server refused every shape, or failed otherwise.
+        """
+        body = self._with_unread({**payload, **(extra_body or {}), "stream": True})
+        shape, refusal = self._shape, None
+        while True:
+            sent = body
+            for simplification in shape:
+                sent = simplification.apply(sent)
+            try:
+                stream = await self._completions.create(
+                    model=model, messages=[], stream=True, extra_body=sent
+                )
+            except openai.APIStatusError as error:
+                refusal = refusal or error
+                following = _next_simplification(error, sent, shape)
+                if following is None:
+                    raise refusal from None
+                shape = (*shape, following)
+                continue
+            if shape != self._shape:
+                self._shape = shape
+                logger.warning("this model's server takes: %s", "; ".join(self.shape))
+            return CompletionStream(stream, self._keep_unread)
+
+    def _keep_unread(self, unread: Unread) -> None:
+        for id_, fields in unread.calls.items():
+            if fields or unread.message:
+                self._unread[id_] = (unread.message, fields)
+        while len(self._unread) > MAX_UNREAD:
+            self._unread.popitem(last=False)
+
+    def _with_unread(self, body: Body) -> Body:
+        """Return a request with the fields that the provider sent beside its calls."""
+        messages = []
+        for message in body["messages"]:
+            calls = message.get("tool_calls") or ()
+            found = [self._unread.get(call["id"], ({}, {})) for call in calls]
+            if found:
+                calls = [{**call, **own} for call, (_, own) in zip(calls, found, strict=True)]
+                message = {**found[0][0], **message, "tool_calls": calls}
+            messages.append(message)
+        return {**body, "messages": messages}
+
+
+def _next_simplification(
+    error: openai.APIStatusError, sent: Body, shape: tuple[Simplification, ...]
+) -> Simplification | None:
+    """Return the simplification to try after a refusal: the one it hints at, else the next one."""
+    text = json.dumps(error.body, ensure_ascii=False, default=str) if error.body else error.message
+    if HOPELESS.search(text) or error.status_code not in (*REFUSALS, *HINTED):
+        return None
+    left = [one for one in SIMPLIFICATIONS if one not in shape and one.apply(sent) != sent]
+    hinted = [one for one in left if re.search(one.hint, text, re.IGNORECASE)]
+    if hinted or error.status_code in HINTED:
+        return next(iter(hinted), None)
+    return next(iter(left), None)

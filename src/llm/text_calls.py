@@ -1,0 +1,324 @@
+"""Tool calls that a model writes as text, because it or its server lacks support for calls.
+
+They may stand anywhere in a reply. From the first opening of a dialect on, the reply is held back
+and read at its end; what follows the calls guesses their results, and is dropped with them. Calls
+copied from the prompt stay text: they quote others.
+"""
+
+import ast
+import html
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from json import JSONDecoder
+from typing import Any, NoReturn
+
+import json_repair
+import regex
+
+MAX_HELD = 20_000  # characters that may be calls; a longer reply is text
+MAX_STARTS = 200  # brackets at which JSON is looked for
+# The only argument of a call with unreadable arguments; no tool has an argument of this name.
+UNREADABLE = "unreadable arguments"
+MAX_SHOWN = 200  # characters of unreadable arguments that are returned to the model
+NAME_KEYS = ("name", "function", "tool", "tool_name", "function_name", "action", "recipient_name")
+ARGUMENTS = ("arguments", "parameters", "args", "input", "tool_input", "action_input", "params")
+NESTING = ("function", "function_call", "tool_call", "tool_calls", "tools", "calls", "tool_uses")
+
+TextCall = tuple[str, dict[str, Any]]
+
+# Brackets of tags, as written and as escaped, and what may precede a name in them.
+LEFT = r"(?:</?[|｜]?|&lt;/?|＜/?|‹/?|⟨/?|\[/?)"
+RIGHT = r"(?:[|｜]?>|&gt;|＞|›|⟩|\])"
+PREFIX = r"(?:[\w-]+:|[|｜]?DSML[|｜])?"
+
+# The dialects: how calls begin, of which NAMES are offered. After a sure opening no text is shown,
+# even if it cannot be read; the others may begin something else.
+KEYS, GIVEN = "|".join(NAME_KEYS), "|".join(ARGUMENTS)
+OBJECT = r"[{\[][\s{\[]*(?:[\"'](?:id|type)[\"']\s*:\s*[\"'][^\"']{0,60}[\"']\s*,\s*)*"
+SURE = (
+    # <tool_call>…, <tools>…, <function_calls><invoke name="…">…, <｜tool▁calls▁begin｜>…
+    rf"{LEFT}{PREFIX}(?:tool[_▁]?calls?|tool_use|tools|function_?calls?|invoke|TOOL_REQUEST)"
+    rf"(?:[▁_ ][^<>\n]{{0,60}})?{RIGHT}",
+    # <function=x>…, [function="x"]…, <tool name="x">…
+    rf"{LEFT}{PREFIX}\w{{1,20}}(?:\s+name)?\s*=\s*[\"']?(?:NAMES)[\"']?\s*{RIGHT}",
+    r"<(?:function|tool|action)>\s*<(?:\w+_)?name>",  # <function><name>x</name>…
+    # {"name": "x", "arguments": {…}}, also in a list, and with other keys before
+    rf"{OBJECT}[\"'](?:{KEYS})[\"']\s*:\s*[\"'](?:functions\.)?(?:NAMES)[\"']",
+    r"<\|python_tag\|>|<\|channel\|>commentary|\bAction:\s*(?:NAMES)\b",  # Llama, GPT-OSS, ReAct
+)
+UNSURE = (
+    rf"{OBJECT}[\"'](?:{GIVEN})[\"']\s*:",  # {"arguments": {…}, "name": "x"}
+    rf"{OBJECT}[\"'](?:{'|'.join(NESTING)})[\"']\s*:\s*[{{\[]",  # {"function": {"name": …
+    rf"{OBJECT}[\"'](?:NAMES)[\"']\s*:\s*\{{",  # {"x": {…}}
+    r"<(?:NAMES)>",  # <x><a>…</a></x>
+    r"(?:\[|print\()?(?:default_api\.)?(?:NAMES)\(",  # x(a="…"), [x(a="…")]
+)
+FENCE = r"(?:```(?:json|xml|tool_\w{1,10})?\s*)?"
+BEGINNINGS = r"[<&＜‹⟨\[{`]|\bAction:|\b(?:print|default_api|NAMES)|\b\w{1,40}\Z"
+
+
+@dataclass(frozen=True)
+class _Found:
+    """A call in a text: its name, its arguments, and what it was read from."""
+
+    name: str
+    arguments: dict[str, Any]
+    source: str
+
+
+def _refuse(_constant: str) -> NoReturn:
+    raise ValueError("NaN and Infinity are no JSON")
+
+
+JSON = JSONDecoder(parse_constant=_refuse)
+
+
+def _decode(text: str, start: int) -> tuple[Any, int]:
+    """Return the JSON value at ``start`` and its end; None and ``start`` if it is malformed."""
+    try:
+        return JSON.raw_decode(text, start)
+    except (ValueError, RecursionError):
+        return None, start
+
+
+def _read_json(text: str, names: Collection[str]) -> Iterator[_Found]:
+    """Read objects that have a name and arguments."""
+    starts, end = (match.start() for match in re.finditer(r"[{\[]", text)), 0
+    for _, start in zip(range(MAX_STARTS), starts, strict=False):
+        if start >= end:
+            value, end = _decode(text, start)
+            for name, arguments in _calls_in(value, names):
+                yield _Found(name, arguments, text[start:end])
+
+
+def _calls_in(value: Any, names: Collection[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    if isinstance(value, list):
+        for entry in value:
+            yield from _calls_in(entry, names)
+    if not isinstance(value, dict):
+        return
+    written = (value[key] for key in NAME_KEYS if isinstance(value.get(key), str))
+    name = next(written, "").removeprefix("functions.")
+    given = next((value[key] for key in ARGUMENTS if key in value), None)
+    if name in names and (given is not None or value.keys() <= {*NAME_KEYS, "id", "type"}):
+        yield name, _as_arguments(given)
+        return
+    for key, entry in value.items():
+        if key in names and isinstance(entry, dict):
+            yield key, entry
+        elif key in NESTING:
+            yield from _calls_in(entry, names)
+
+
+def _as_arguments(value: Any) -> dict[str, Any]:
+    """Return arguments that are an object, JSON in a text (as in OpenAI's protocol), or null."""
+    decoded = value
+    if isinstance(value, str):
+        decoded, _ = _decode(value.strip() or "{}", 0)
+    elif value is None or value == []:
+        return {}
+    return decoded if isinstance(decoded, dict) else {UNREADABLE: str(value)[:MAX_SHOWN]}
+
+
+def _read_tags(text: str, names: Collection[str]) -> Iterator[_Found]:
+    """Read tags around a name, up to the next such tag: ``<function=x>``, ``<name>x</name>``."""
+    tags = text.translate(BRACKETS).replace("&lt;", "<").replace("&gt;", ">")
+    heads = list(_patterns(frozenset(names)).head.finditer(tags))
+    for position, head in enumerate(heads, start=1):
+        end = heads[position].start() if position < len(heads) else len(tags)
+        name = next(group for group in head.groups() if group)
+        yield _Found(name, _read_body(tags[head.end() : end]), tags[head.start() : end])
+
+
+BRACKETS = str.maketrans("＜‹⟨＞›⟩", "<<<>>>")
+
+HEAD = (
+    rf"{LEFT}{PREFIX}\w{{1,20}}(?:\s+name)?\s*=\s*[\"']?(NAMES)[\"']?[^<>\[\]\n]{{0,40}}{RIGHT}"
+    rf"|{LEFT}(?:\w+_)?name{RIGHT}\s*(NAMES)\s*{LEFT}|<(NAMES)>"
+    rf"|{LEFT}tool_call{RIGHT}\s*(NAMES)\b"
+)
+# An argument: <parameter=a>…</parameter>, <parameter name="a">…, <arg_key>a</arg_key>
+# <arg_value>…</arg_value>, <a>…</a>.
+STRUCTURE = "|".join((*NESTING, *ARGUMENTS, *NAME_KEYS, "invoke", "function_calls", "argument"))
+PAIRS = re.compile(
+    rf"{LEFT}{PREFIX}(?:parameter|param|argument|arg)(?:\s+name)?\s*=\s*[\"']?"
+    rf"(?P<k1>[\w.-]{{1,60}})[\"']?[^<>\[\]\n]{{0,40}}{RIGHT}(?P<v1>.*?)"
+    rf"{LEFT}{PREFIX}(?:parameter|param|argument|arg){RIGHT}"
+    rf"|{LEFT}arg_key{RIGHT}\s*(?P<k2>\w{{1,60}})\s*{LEFT}arg_key{RIGHT}\s*"
+    rf"{LEFT}arg_value{RIGHT}(?P<v2>.*?){LEFT}arg_value{RIGHT}"
+    rf"|<(?!(?:{STRUCTURE})>)(?P<k3>[A-Za-z_]\w{{0,60}})>(?P<v3>.*?)</(?P=k3)>",
+    re.DOTALL,
+)
+BARE = re.compile(rf"(?:\s|{LEFT}[^<>\[\]]{{0,60}}{RIGHT}|```)*")
+
+
+def _read_body(body: str) -> dict[str, Any]:
+    """Return the arguments between two heads: pairs of tags, an object, or none."""
+    values = {}
+    for pair in PAIRS.finditer(body):
+        key, value = next((pair[f"k{n}"], pair[f"v{n}"]) for n in (1, 2, 3) if pair[f"k{n}"])
+        values[key] = _read_value(value)
+    if values or BARE.fullmatch(body):
+        return values
+    value, _ = _decode(body, max(0, body.find("{")))
+    return value if isinstance(value, dict) else {UNREADABLE: body.strip()[:MAX_SHOWN]}
+
+
+def _read_value(text: str) -> Any:
+    """Return an argument: a list or an object if it is JSON, else its text."""
+    value = html.unescape(text.strip())
+    decoded, end = _decode(value, 0) if value[:1] in ("[", "{") else (None, 0)
+    return value if decoded is None or end < len(value) else decoded
+
+
+def _read_named(text: str, names: Collection[str]) -> Iterator[_Found]:
+    """Read a name and, after some marks, an object: ``[TOOL_CALLS]x[ARGS]{…}``."""
+    end = 0
+    for match in _patterns(frozenset(names)).named.finditer(text):
+        if match.start() >= end:
+            value, end = _decode(text, match.end() - 1)
+            if value is not None:
+                yield _Found(match[1], value, text[match.start() : end])
+
+
+NAMED = r"(?<![\w.])(?:functions\.)?(NAMES)\b[^{}]{0,80}\{"
+
+
+def _read_python(text: str, names: Collection[str]) -> Iterator[_Found]:
+    """Read calls in Python: ``x(quote="…", limit=5)``."""
+    for match in _patterns(frozenset(names)).python.finditer(text):
+        ends = [found.end() for found in re.finditer(r"\)", text[match.start() :])]
+        for end in ends[:50]:
+            source = text[match.start() : match.start() + end]
+            try:
+                call: Any = ast.parse(source, mode="eval").body
+                arguments = {word.arg: ast.literal_eval(word.value) for word in call.keywords}
+            except (ValueError, SyntaxError, RecursionError, MemoryError):
+                continue
+            yield _Found(match[1], arguments, source)
+            break
+
+
+def _read_loose_json(text: str, names: Collection[str]) -> Iterator[_Found]:
+    """Read JSON with trailing commas, single quotes and the like, unless it is truncated."""
+    source = text[text.find("{") : text.rfind("}") + 1]
+    if source.count("{") == source.count("}"):
+        for name, arguments in _calls_in(json_repair.loads(source), names):
+            yield _Found(name, arguments, source)
+
+
+READERS: tuple[Callable[[str, Collection[str]], Iterator[_Found]], ...] = (
+    _read_json, _read_tags, _read_named, _read_python,
+    _read_loose_json,
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Patterns:
+    """Patterns for the names of the offered tools."""
+
+    sure: Any
+    opening: Any
+    beginning: Any
+    head: Any
+    named: Any
+    python: Any
+
+
+@lru_cache(maxsize=32)
+def _patterns(names: frozenset[str]) -> _Patterns:
+    alternatives = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
+
+    def build(pattern: str) -> Any:
+        return regex.compile(pattern.replace("NAMES", alternatives), regex.IGNORECASE)
+
+    sure = f"{FENCE}(?:{'|'.join(SURE)})"
+    return _Patterns(
+        sure=build(sure),
+        opening=build(f"{sure}|{FENCE}(?:{'|'.join(UNSURE)})"),
+        beginning=build(BEGINNINGS),
+        head=build(HEAD),
+        named=build(NAMED),
+        python=build(r"\b(NAMES)\("),
+    )
+
+
+class TextCalls:
+    """Passes on the text of a reply, but holds it back from the first opening of a call on."""
+
+    def __init__(self, offered: Collection[str], prompt: Iterable[str] = ()) -> None:
+        """Detect calls of the tools ``offered``, unless copied from ``prompt``."""
+        self._names = frozenset(offered)
+        self._prompt = prompt
+        self._before = ""  # the last character that was passed on
+        self._held = ""
+        self._has_begun = False
+
+    def feed(self, text: str) -> str:
+        """Add a chunk; return the text that is certain not to be calls."""
+        if not self._names:
+            return text
+        self._held += text
+        if self._has_begun and len(self._held) <= MAX_HELD:
+            return ""
+        return self._release(self._find_opening(is_end=False))
+
+    def flush(self) -> tuple[str, list[TextCall]]:
+        """Return the rest at the end of the reply: text, or the calls that it contains."""
+        if not self._names:
+            return "", []
+        text = self._release(self._find_opening(is_end=True))
+        rest, self._held = self._held, ""
+        if not rest or len(rest) > MAX_HELD:
+            return text + rest, []
+        calls = read_text_calls(rest, self._names, self._prompt)
+        return (text, calls) if calls is not None else (text + rest, [])
+
+    def _find_opening(self, *, is_end: bool) -> int:
+        """Return where calls begin, or may begin if more follows."""
+        if not (self._before or self._held.strip() or is_end):
+            return 0  # blanks before calls are dropped with them
+        text, patterns = self._before + self._held, _patterns(self._names)
+        for beginning in patterns.beginning.finditer(text, len(self._before)):
+            match = patterns.opening.match(text, beginning.start(), partial=not is_end)
+            if match is not None:
+                self._has_begun = self._has_begun or not match.partial
+                start = int(beginning.start()) - len(self._before)
+                is_lead = not self._before and not self._held[:start].strip()
+                return 0 if is_lead else start
+        return len(self._held)
+
+    def _release(self, end: int) -> str:
+        if len(self._held) > MAX_HELD:
+            end = len(self._held)
+        text, self._held = self._held[:end], self._held[end:]
+        self._before = (self._before + text)[-1:]
+        return text
+
+
+def read_text_calls(
+    text: str, offered: Collection[str], prompt: Iterable[str] = ()
+) -> list[TextCall] | None:
+    """Return the calls in a text that begins like one; None if it is to be shown.
+
+    What begins as nothing else does is never shown: if it names an offered tool, that is called
+    with unreadable arguments, so that the model corrects it.
+    """
+    names = frozenset(offered)
+    found = next(filter(None, (list(read(text, names)) for read in READERS)), [])
+    prompt_text = _strip_blanks("\n".join(prompt))
+    if any(_strip_blanks(one.source) in prompt_text for one in found):
+        return None
+    if found:
+        return [(one.name, one.arguments) for one in found]
+    named = [name for name in offered if name in text]
+    if _patterns(names).sure.match(text.lstrip()) is None or _strip_blanks(text) in prompt_text:
+        return None
+    return [(name, {UNREADABLE: text[:MAX_SHOWN]}) for name in named]
+
+
+def _strip_blanks(text: str) -> str:
+    """Remove whitespace and escapes, so that quoted JSON is found in a prompt."""
+    return re.sub(r"[\s\\]+", "", text)

@@ -1,0 +1,174 @@
+"""Separation of an answer from a model's thoughts, which are never shown, stored or sent back.
+
+Thoughts may begin anywhere, and servers split their tags over any number of chunks: whatever may
+become a tag is held back until it is known (partial matches of the package ``regex``).
+"""
+
+from typing import Any
+
+import regex
+
+# Brackets around the names of tags, as written and as escaped.
+LEFT = r"(?:<[|｜]?|&lt;|＜|‹|⟨|◁)"
+RIGHT = r"(?:[|｜]?>|&gt;|＞|›|⟩|▷)"
+BEGINNINGS = regex.compile(r"[<&＜‹⟨◁\[`]")  # of markup in text
+
+# Names that nothing else has count anywhere; the others only at the start of a line, since
+# ``<reason>`` within a sentence is a placeholder. A closing tag without an opening one ends
+# thoughts that began with the reply: the server's template wrote the opening tag.
+
+SURE = (
+    r"(?:[\w-]+:)?(?:(?:ant)?think(?:ing)?|(?:chain_of_|inner_|internal_|begin_of_|end_of_)?"
+    r"thoughts?)(?:[_ ]?process)?"
+)
+LIKELY = (
+    r"reason(?:ing)?|reflection|analysis|scratch_?pad|(?:inner|internal)_monologue|deliberation"
+    r"|key_facts|memories|wishes|history_summary"  # blocks of the prompt, which are echoed
+)
+LINE_START = r"(?<=^[ \t]*)"
+# Opening and closing tag of each kind; other closing tags do not end its thoughts.
+THOUGHTS: tuple[tuple[str, str], ...] = (
+    (
+        rf"{LEFT}\s*{SURE}(?:\s[^<>\[\]]{{0,80}})?\s*{RIGHT}",
+        rf"{LEFT}\s*(?:/|(?=end_of_))\s*{SURE}\s*{RIGHT}",
+    ),
+    (
+        rf"{LINE_START}{LEFT}\s*(?:{LIKELY})\s*{RIGHT}",
+        rf"{LEFT}\s*/\s*(?:{LIKELY})\s*{RIGHT}",
+    ),
+    (r"\[THINK(?:ING)?\]", r"\[/THINK(?:ING)?\]"),  # Mistral
+    (r"<\|START_THINKING\|>", r"<\|END_THINKING\|>"),  # Cohere
+    (  # OpenAI's open models
+        r"<\|channel\|>analysis(?:<\|message\|>)?",
+        r"<\|end\|>|(?=<\|channel\|>(?:commentary|final))",
+    ),
+    (r"<\|channel>thought\n?", r"<channel\|>"),  # Gemma 4
+    (r"<unused94>(?:thought)?", r"<unused95>"),  # MedGemma
+)
+UNANNOUNCED = (
+    rf"{LEFT}\s*/\s*{SURE}\s*{RIGHT}|\[/THINK(?:ING)?\]"
+    rf"|{LINE_START}{LEFT}\s*/\s*(?:{LIKELY})\s*{RIGHT}"
+)
+# Control tokens of templates, dropped wherever they stand outside code.
+TOKENS = (
+    r"<[|｜](?:im_end|eo[tm]_id|endoftext|end|return|end▁of▁sentence)[|｜]>"
+    r"|<\|(?:im_)?start\|>\w*|<end_of_turn>|<\|channel\|>final(?:<\|message\|>)?|<\|message\|>"
+)
+WRAPPER = r"</?(?:final_)?(?:answer|response|output)>\n?"  # of the answer, after thoughts
+CODE = r"(?P<fence>```)|(?P<code>`[^`\n]{1,200}`)"
+IN_TEXT = regex.compile(
+    "|".join(
+        [
+            CODE,
+            *(f"(?P<kind{n}>{opening})" for n, (opening, _) in enumerate(THOUGHTS)),
+            f"(?P<unannounced>{UNANNOUNCED})",
+            f"(?P<token>{TOKENS})",
+            f"(?P<wrapper>{WRAPPER})",
+        ]
+    ),
+    regex.IGNORECASE | regex.MULTILINE,
+)
+MAX_BEFORE = 40  # characters before markup that are looked at
+IN_CODE = regex.compile("(?P<fence>```)")
+IN_THOUGHT = tuple(
+    regex.compile(f"(?P<end>{closing})", regex.IGNORECASE | regex.MULTILINE)
+    for _, closing in THOUGHTS
+)
+
+
+class ThoughtFilter:
+    """Passes on the text of a reply without its thoughts.
+
+    Attributes:
+        has_thoughts: True after the first thought.
+        was_unannounced: True if thoughts ended that had no opening tag.
+    """
+
+    def __init__(self, *, may_be_unannounced: bool = False) -> None:
+        """With ``may_be_unannounced``, hold back everything until it is certain to be text."""
+        self.has_thoughts = False
+        self.was_unannounced = False
+        self._suspects = may_be_unannounced
+        self._kind: int | None = None  # of the thoughts that are being read
+        self._is_code = False
+        self._rest = ""
+        self._before = ""  # the end of what was read
+        self._text = ""
+        self._has_text = False  # True after the first visible text
+
+    @property
+    def is_thinking(self) -> bool:
+        """True while thoughts, or what may be some, arrive."""
+        return self._kind is not None or (self._suspects and bool(self._text))
+
+    def feed(self, text: str) -> str:
+        """Add a chunk; return the text that is certain not to be thoughts."""
+        self._rest += text
+        self._read(is_end=False)
+        return "" if self._suspects else self._take()
+
+    def flush(self) -> str:
+        """Return the rest of the text at the end of the reply."""
+        self._read(is_end=True)
+        return self._take()
+
+    def _take(self) -> str:
+        text, self._text = self._text, ""
+        return text
+
+    def _read(self, *, is_end: bool) -> None:
+        """Handle the markup in what was read; keep what may be the beginning of some."""
+        text, position = self._before + self._rest, len(self._before)
+        while position < len(text):
+            start, match = self._find(text, position, is_end=is_end)
+            self._add(text[position:start])
+            position = start
+            if match is None:
+                break
+            self._handle(match.lastgroup or "", match.group())
+            position = match.end()
+        self._before, self._rest = text[max(0, position - MAX_BEFORE) : position], text[position:]
+
+    def _find(self, text: str, position: int, *, is_end: bool) -> tuple[int, Any]:
+        """Return where the next markup begins, and its match; no match if it is incomplete."""
+        pattern = self._pattern()
+        for beginning in BEGINNINGS.finditer(text, position):
+            match = pattern.match(text, beginning.start(), partial=not is_end)
+            if match is not None:
+                may_go_on = not is_end and match.end() == len(text)
+                return beginning.start(), None if may_go_on else match
+        return len(text), None
+
+    def _pattern(self) -> Any:
+        if self._kind is not None:
+            return IN_THOUGHT[self._kind]
+        return IN_CODE if self._is_code else IN_TEXT
+
+    def _add(self, text: str) -> None:
+        if self._kind is None:
+            is_lead = self.has_thoughts and not self._text and not self._has_text
+            self._text += text.lstrip() if is_lead else text
+            self._has_text = self._has_text or bool(self._text)
+
+    def _handle(self, kind: str, text: str) -> None:
+        if kind == "fence":
+            self._is_code = not self._is_code
+            self._add(text)
+        elif kind == "code" or (kind == "wrapper" and not self.has_thoughts):
+            self._add(text)
+        elif kind == "end":
+            self._kind = None
+        elif kind == "unannounced":
+            self._text, self._has_text = "", False
+            self.has_thoughts = self.was_unannounced = True
+            self._suspects = False
+        elif kind.startswith("kind"):
+            self._kind = int(kind.removeprefix("kind"))
+            self.has_thoughts = True
+            self._suspects = False  # this model announces them
+
+
+def without_thoughts(text: str) -> str:
+    """Return a whole reply without its thoughts."""
+    thoughts = ThoughtFilter()
+    return thoughts.feed(text) + thoughts.flush()

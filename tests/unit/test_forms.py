@@ -1,0 +1,54 @@
+"""Forms that bend: a bad entry loses only itself."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from src.base.errors import ModelError
+from src.base.metrics import Metrics
+from src.llm.forms import read_form
+from src.memory.prompts import ExtractedFacts
+
+A, B = {"text": "Живёт в Праге", "quote": "я в Праге"}, {"text": "Есть кот", "quote": "мой кот"}
+
+
+def dumped(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+@pytest.mark.parametrize(("reply", "texts"), [
+    (dumped({"facts": [A, B]}), [A, B]), (f"```json\n{dumped({'facts': [A]})}\n```", [A]),
+    (f"Вот:\n{dumped({'facts': [A]})}\nЭто всё.", [A]), (dumped([A, B]), [A, B]),
+    (dumped({"facts": A}), [A]), (dumped({"facts": {"1": A, "2": B}}), [A, B]),
+    (dumped({"facts": None}), []), (dumped({"facts": []}), []), ("[]", []), ("{}", []),
+    (dumped({"facts": [A, None, "строка", {"quote": "без текста"}, 7, B]}), [A, B]),
+    (f'{{"facts": [{dumped(A)},],}}', [A]), (dumped(A), [A]),
+    (f'<think>{{"facts": []}}</think>{dumped({"facts": [A]})}', [A]),
+    (f'Сначала {{"facts": []}}, нет:\n{dumped({"facts": [A]})}', [A]),
+    (dumped({"name": "ExtractedFacts", "arguments": {"facts": [A]}}), [A]),
+    (dumped({"name": "ExtractedFacts", "arguments": dumped({"facts": [A]})}), [A]),
+    (dumped({"ExtractedFacts": {"facts": [A]}}), [A]), ({"facts": [A]}, [A]),
+    (dumped({"facts": [{**A, "importance": "очень"}]}), [A]),
+])  # fmt: skip
+def test_what_can_be_read_is_read(reply: Any, texts: list[dict[str, str]]) -> None:
+    found = read_form(reply, ExtractedFacts)
+    assert [fact.text for fact in found.facts] == [fact["text"] for fact in texts]
+
+
+@pytest.mark.parametrize(
+    "reply", ["", "ничего", "{", '{"facts": 1}', "нет фактов [1]", '{"a": 1}', "[" * 3000]
+)
+def test_anything_else_is_no_form(reply: str) -> None:
+    with pytest.raises(ModelError):
+        read_form(reply, ExtractedFacts)
+
+
+def test_what_was_dropped_is_counted() -> None:
+    metrics = Metrics()
+    read_form(dumped({"facts": [A, None, {}]}), ExtractedFacts, metrics)
+    text = metrics.render().decode()
+    assert 'pomni_forms_total{result="read"} 1.0' in text
+    assert 'pomni_forms_total{result="entry dropped"} 2.0' in text

@@ -1,0 +1,82 @@
+"""A model's thoughts: in every spelling, split anywhere, never shown or kept."""
+
+from __future__ import annotations
+
+import pytest
+from langchain_core.messages import AIMessageChunk
+
+from src.base.errors import ModelReplyError
+from src.llm.reply import ModelReply
+from src.llm.thoughts import ThoughtFilter, without_thoughts
+
+THOUGHT = "Пользователь спросил.\n\nОтвечу ему так:"
+ANNOUNCED = [
+    f"<think>{THOUGHT}</think>\n\n", f"<thinking>\n{THOUGHT}\n</thinking>\n", "<THINK></THINK>",
+    f"<seed:think>{THOUGHT}</seed:think>", f"[THINK]{THOUGHT}[/THINK]",
+    f"◁think▷{THOUGHT}◁/think▷",
+    f"<reasoning>{THOUGHT}</reasoning>\n", f"<thought>\n{THOUGHT}\n</thought>",
+    f"&lt;think&gt;{THOUGHT}&lt;/think&gt;", f"<|START_THINKING|>{THOUGHT}<|END_THINKING|>",
+    f"<|channel|>analysis<|message|>{THOUGHT}<|end|><|start|>assistant<|channel|>final<|message|>",
+    f"<|begin_of_thought|>{THOUGHT}<|end_of_thought|>", f"<unused94>thought\n{THOUGHT}<unused95>",
+    f"<|channel>thought\n{THOUGHT}<channel|>", f'<think type="deep">{THOUGHT}</think>',
+]  # fmt: skip
+
+
+def shown_of(text: str, size: int, *, may_be_unannounced: bool = False) -> tuple[str, str]:
+    """What is shown of a text in pieces, and the text of the whole message."""
+    reply = ModelReply(may_think_first=may_be_unannounced)
+    pieces = [text[start : start + size] for start in range(0, len(text), size)]
+    shown = [reply.feed(AIMessageChunk(content=piece)) for piece in pieces]
+    return "".join([*shown, reply.flush()]), str(reply.message().text)
+
+
+@pytest.mark.parametrize("size", [1, 7, 10_000])
+@pytest.mark.parametrize("thoughts", ANNOUNCED)
+def test_thoughts_are_not_shown(thoughts: str, size: int) -> None:
+    assert shown_of(f"{thoughts}Привет!", size) == ("Привет!", "Привет!")
+    if "reasoning" not in thoughts:  # that only counts at the start of a line
+        assert "Пользователь" not in shown_of(f"Так. {thoughts}Привет!", size)[0]
+
+
+@pytest.mark.parametrize("size", [1, 7, 10_000])
+def test_thoughts_without_an_end_are_no_answer(size: int) -> None:
+    assert shown_of(f"<think>{THOUGHT}", size) == ("", "")
+
+
+@pytest.mark.parametrize("size", [1, 7, 10_000])
+@pytest.mark.parametrize("end", ["</think>", "</thinking>", "\n</thought>", "[/THINK]"])
+def test_a_closing_tag_alone_ends_thoughts_that_began_with_the_reply(end: str, size: int) -> None:
+    text = f"{THOUGHT}{end}\n\nПривет!"
+    assert shown_of(text, size, may_be_unannounced=True) == ("Привет!", "Привет!")
+    assert shown_of(text, size)[1].strip() == "Привет!", "its beginning was shown, but is not kept"
+
+
+def test_a_reply_that_may_begin_with_thoughts_is_shown_once_it_is_certain() -> None:
+    thoughts = ThoughtFilter(may_be_unannounced=True)
+    assert thoughts.feed("Привет") == "" and thoughts.is_thinking
+    assert thoughts.flush() == "Привет" and not thoughts.was_unannounced
+    announced = ThoughtFilter(may_be_unannounced=True)
+    assert announced.feed("<think>a</think>Да! ") == "Да! "
+
+
+@pytest.mark.parametrize("size", [1, 7, 10_000])
+@pytest.mark.parametrize("text", [
+    "Тег `<think>` открывает, `</think>` закрывает.", "```xml\n<think>\nx\n</think>\n```\nвот так",
+    "<answer>да</answer>", "2 < 3, a<b", "git commit -m <reason>", "[thinking about it](http://x)",
+])  # fmt: skip
+def test_a_literal_tag_in_code_and_other_tags_stay(text: str, size: int) -> None:
+    assert shown_of(text, size) == (text, text)
+
+
+def test_tokens_of_templates_and_wrappers_of_answers_are_dropped() -> None:
+    assert without_thoughts("<think>x</think>\n<answer>\nДа.</answer>") == "Да."
+    assert without_thoughts("Да.<|im_end|>") == "Да."
+
+
+def test_a_reply_that_failed_on_the_way_is_no_answer() -> None:
+    for reason in ("error", "ERROR", "network_error", "insufficient_system_resource"):
+        reply = ModelReply()
+        reply.feed(AIMessageChunk(content="Половина ответа"))
+        failed = AIMessageChunk(content="", response_metadata={"finish_reason": reason})
+        with pytest.raises(ModelReplyError):
+            reply.feed(failed)
