@@ -68,7 +68,7 @@ async def failure(fake: FakeOpenAI, reply: Reply | None = None, **changes: Any) 
     for secret in (KEY, "wrong-key", PRIVATE, "внутри"):
         assert secret not in str(failed.value)
     is_refused = reply is not None and reply.status in (400, 422)
-    assert fake.request_count <= (2 if is_refused else 1)
+    assert fake.request_count <= (3 if is_refused else 1)
     assert [spent.error for spent in asked.usage] == [str(failed.value)]
     assert failed.value.__cause__ is not None, "the log needs the cause"
     return failed.value

@@ -148,7 +148,7 @@ def test_a_block_of_the_prompt_is_no_answer(size: int) -> None:
 
 def test_text_comes_at_once_as_soon_as_it_cannot_become_a_call() -> None:
     for text, first in (("привет всем", 0), ("```python\nprint(1)", 4), ('{"name": "Анна"', 10),
-                        ("[1] так", 1), ("<b>так</b>", 2)):  # fmt: skip
+                        ("[1] так", 2), ("<b>так</b>", 2)):  # fmt: skip
         shown, _ = reply_of(text, 1)
         assert shown.index(next(filter(None, shown))) <= first, text
 
