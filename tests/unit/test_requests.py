@@ -1,0 +1,190 @@
+"""Servers that take less than the whole protocol: what they refuse is asked for more simply."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from langchain_core.messages import (
+    AIMessage,
+    BaseMessage,
+    HumanMessage,
+    SystemMessage,
+    ToolMessage,
+)
+
+from src.base.config import Settings
+from src.base.errors import ModelError
+from src.core import build_caller
+from src.llm.chat import ModelCaller
+from src.llm.quoting import form_tool
+from src.memory.prompts import ExtractedFacts
+from src.talk.tools import CURRENT_TIME, current_time
+from tests.attacks.model_replies import Script, delta
+from tests.fakes.openai_server import ChatRequest, FakeOpenAI, Raw, Reply
+
+FORM = json.dumps({"facts": [{"text": "Живёт в Праге", "quote": "я в Праге"}]}, ensure_ascii=False)
+PROMPT: list[BaseMessage] = [
+    SystemMessage("Правила."), SystemMessage("Факты."), HumanMessage("раз"), AIMessage("да"),
+    SystemMessage("Tools used: x"), HumanMessage("два"), SystemMessage("Память."),
+]  # fmt: skip
+
+
+@pytest.fixture
+async def fake() -> AsyncIterator[FakeOpenAI]:
+    async with FakeOpenAI() as server:
+        yield server
+
+
+@pytest.fixture
+def caller(fake: FakeOpenAI) -> ModelCaller:
+    return build_caller(Settings(llm_model="openai:fake", openai_base_url=fake.url))
+
+
+async def ask(caller: ModelCaller, messages: list[BaseMessage] | None = None) -> AIMessage:
+    tools = caller.with_tools([form_tool(current_time, CURRENT_TIME)])
+    prompt = PROMPT if messages is None else messages
+    return await caller.stream(tools, prompt, purpose="answer", on_usage=lambda _: None)
+
+
+async def fill(caller: ModelCaller) -> ExtractedFacts:
+    return await caller.structured(
+        [HumanMessage("я в Праге")], ExtractedFacts, purpose="x", on_usage=lambda _: None
+    )
+
+
+def refusing(
+    is_refused: Callable[[ChatRequest], bool], error: str, status: int = 400, reply: str = "ответ"
+) -> Callable[[ChatRequest], Reply]:
+    return lambda chat: Reply(status=status, error=error) if is_refused(chat) else Reply(reply)
+
+
+def roles(chat: ChatRequest) -> list[str]:
+    return [message["role"] for message in chat.messages]
+
+
+def has_late_system(chat: ChatRequest) -> bool:
+    return "system" in roles(chat)[1:]
+
+
+def has_no_turns(chat: ChatRequest) -> bool:
+    talk = [role for role in roles(chat) if role != "system"]
+    return has_late_system(chat) or any(a == b for a, b in pairwise(talk))
+
+
+def names(name: str) -> Callable[[ChatRequest], bool]:
+    return lambda chat: name in chat.raw
+
+
+SERVERS = [
+    (has_late_system, "System message must be at the beginning.", 400),
+    (has_late_system, "Jinja Exception: System message must be at the beginning.", 500),
+    (has_no_turns, "Conversation roles must alternate user/assistant/user/assistant/...", 500),
+    (lambda chat: "system" in roles(chat), "System role not supported", 400),
+    (names("stream_options"), "Unrecognized request argument supplied: stream_options", 400),
+    (names("tools"), "registry.ollama.ai/library/x does not support tools", 400),
+    (names("tools"), "No endpoints found that support tool use.", 404),
+    (names("stream_options"), "bad request", 422),
+    (has_late_system, "bad request", 400),
+    (names("tools"), "bad request", 400),
+]
+
+
+@pytest.mark.parametrize(("is_refused", "error", "status"), SERVERS)
+async def test_the_shape_that_a_server_takes_is_found_once_and_remembered(
+    fake: FakeOpenAI, caller: ModelCaller, is_refused: Any, error: str, status: int
+) -> None:
+    fake.reply = refusing(is_refused, error, status)
+    assert (await ask(caller)).text == "ответ"
+    tries = fake.request_count
+    assert (await ask(caller)).text == "ответ"
+    assert fake.request_count == tries + 1, "what worked is remembered"
+    last = json.dumps(fake.requests[-1].messages, ensure_ascii=False)
+    for text in ("Правила.", "Факты.", "раз", "Tools used: x", "два", "Память."):
+        assert text in last
+    assert caller.takes_tools == ("tools" in fake.requests[-1].raw)
+
+
+@pytest.mark.parametrize("error", ["tool_choice: forced choice is not supported", "bad request"])
+async def test_a_form_is_asked_for_without_force(
+    fake: FakeOpenAI, caller: ModelCaller, error: str
+) -> None:
+    fake.reply = refusing(lambda chat: isinstance(chat.raw.get("tool_choice"), dict), error)
+    fake.reply = refusing(
+        lambda chat: chat.raw.get("tool_choice") not in (None, "auto"), error, reply=FORM
+    )
+    assert [fact.text for fact in (await fill(caller)).facts] == ["Живёт в Праге"]
+    assert "ExtractedFacts" in fake.requests[-1].last_user_text
+
+
+async def test_a_form_is_asked_for_as_text_where_there_are_no_tools(
+    fake: FakeOpenAI, caller: ModelCaller
+) -> None:
+    fake.reply = refusing(names("tools"), "tools are not supported", reply=f"Вот: {FORM}")
+    assert [fact.text for fact in (await fill(caller)).facts] == ["Живёт в Праге"]
+    assert '"facts"' in fake.requests[-1].last_user_text
+
+
+@pytest.mark.parametrize(("status", "error"), [
+    (400, "This model's maximum context length is 8192 tokens."), (401, "wrong key"),
+    (400, {"message": "no", "code": "content_filter"}), (404, "model 'x' not found"),
+    (500, "internal error"), (403, "unsupported country"),
+])  # fmt: skip
+async def test_other_refusals_are_not_tried_in_another_shape(
+    fake: FakeOpenAI, caller: ModelCaller, status: int, error: Any
+) -> None:
+    fake.reply = lambda _chat: Reply(status=status, error=error)
+    with pytest.raises(Exception, match=str(status)):
+        await ask(caller)
+    assert fake.request_count == 1
+
+
+async def test_a_refusal_of_every_shape_is_reported_and_nothing_is_remembered(
+    fake: FakeOpenAI, caller: ModelCaller
+) -> None:
+    fake.reply = lambda _chat: Reply(status=400, error="bad request")
+    with pytest.raises(ModelError):
+        await ask(caller)
+    fake.reply = lambda _chat: Reply("ответ")
+    assert (await ask(caller)).text == "ответ" and caller.takes_tools
+
+
+def with_calls(beside: dict[str, Any], in_call: dict[str, Any]) -> Reply:
+    """A streamed call with fields of the provider's own; its id is missing."""
+    function = {"name": "current_time", "arguments": "{}"}
+    call = {"index": 0, "type": "function", "function": function, **in_call}
+    script = Script([], [], {}, "tool_calls", before=[delta(beside)], middle=[])
+    script.calls = [call]
+    return Reply(raw=Raw(script.stream()))
+
+
+@pytest.mark.parametrize(("beside", "in_call"), [
+    ({"reasoning_content": "думаю"}, {}),
+    ({"reasoning_details": [{"type": "reasoning.encrypted", "data": "x", "id": "r"}]}, {}),
+    ({}, {"extra_content": {"google": {"thought_signature": "c2ln"}}}),
+    ({"some_new_field": {"a": [1]}}, {"signature": "s"}),
+])  # fmt: skip
+async def test_what_a_provider_sends_beside_calls_goes_back_with_them(
+    fake: FakeOpenAI, caller: ModelCaller, beside: dict[str, Any], in_call: dict[str, Any]
+) -> None:
+    fake.queue(with_calls(beside, in_call), "полдень")
+    called = await ask(caller)
+    assert called.text == ""
+    [call] = called.tool_calls
+    result = ToolMessage("12:00", tool_call_id=call["id"])
+    assert (await ask(caller, [*PROMPT, called, result])).text == "полдень"
+    [sent] = [m for m in fake.requests[-1].messages if m.get("tool_calls")]
+    assert sent.items() >= beside.items()
+    assert sent["tool_calls"][0].items() >= in_call.items()
+
+
+async def test_thoughts_in_parts_of_the_content_are_not_shown(
+    fake: FakeOpenAI, caller: ModelCaller
+) -> None:
+    parts = [{"type": "thinking", "thinking": [{"type": "text", "text": "думаю"}]},
+             {"type": "reasoning", "text": "думаю"}, {"type": "text", "text": "да"}]  # fmt: skip
+    fake.queue(Reply(raw=Raw(Script([parts], [], {}, "stop").stream())))
+    assert (await ask(caller)).text == "да"
