@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 # costs a tenth of a turn.
 GC_THRESHOLD = (20_000, 20, 20)
 ALL = "all"  # argument of ``jobs --retry``
+ROOT = Path(__file__).resolve().parent  # where relative paths of the settings start
 
 # Seconds; commands without turns are cancelled soon after a signal.
 CANCEL_SECONDS = 3.0
@@ -47,15 +48,23 @@ Command = Callable[[Settings, argparse.Namespace], Coroutine[Any, Any, int]]
 
 def with_core(
     run: Callable[[Core, argparse.Namespace], Coroutine[Any, Any, int | None]],
+    *,
+    may_create: bool = False,
 ) -> Command:
-    """Make a command of a function that takes an open core; no status is success."""
+    """Make a command of a function that takes an open core; no status is success.
+
+    Args:
+        run: The function.
+        may_create: Create the database if there is none; otherwise the command fails.
+    """
 
     @wraps(run)
     async def command(settings: Settings, arguments: argparse.Namespace) -> int:
         from src.pg.embedded import open_newest_database
 
         loading = asyncio.ensure_future(asyncio.to_thread(import_module, "src.core"))
-        async with open_newest_database(settings) as dsn:  # starts during the import
+        # The server starts during the import.
+        async with open_newest_database(settings, may_create=may_create) as dsn:
             open_core = (await loading).open_core
             async with open_core(settings, dsn, extra_tools=arguments.extra_tools) as core:
                 return await run(core, arguments) or 0
@@ -63,18 +72,7 @@ def with_core(
     return command
 
 
-def with_database(run: Callable[[str, argparse.Namespace], Coroutine[Any, Any, None]]) -> Command:
-    """Make a command of a function that takes the address of the database."""
-
-    @wraps(run)
-    async def command(settings: Settings, arguments: argparse.Namespace) -> int:
-        from src.pg.embedded import open_database
-
-        async with open_database(settings) as dsn:
-            await run(dsn, arguments)
-        return 0
-
-    return command
+with_new_core = partial(with_core, may_create=True)
 
 
 async def run(settings: Settings, arguments: argparse.Namespace) -> int:
@@ -97,7 +95,7 @@ async def worker(settings: Settings, arguments: argparse.Namespace) -> int:
     return await _run_bot(settings, arguments, receive=False)
 
 
-@with_core
+@with_new_core
 async def console(core: Core, arguments: argparse.Namespace) -> None:
     """Talk in this terminal: every line of stdin is one message."""
     from src.console import CONSOLE_USER_ID, Console
@@ -107,16 +105,18 @@ async def console(core: Core, arguments: argparse.Namespace) -> None:
     _freeze_imports()
     user_id = getattr(arguments, "user_id", CONSOLE_USER_ID)
     as_json = getattr(arguments, "json", False)
-    await Console(core, user_id, as_json=as_json).run()
+    await Console(core, user_id, as_json=as_json, folder=arguments.folder).run()
 
 
-@with_database
-async def migrate(dsn: str, _arguments: argparse.Namespace) -> None:
+async def migrate(settings: Settings, _arguments: argparse.Namespace) -> int:
     """Bring the database to the newest schema, and say from where to where."""
+    from src.pg.embedded import open_database
     from src.pg.migrations import migrate as migrate_database
 
-    before, after = await asyncio.to_thread(migrate_database, dsn)
+    async with open_database(settings) as dsn:
+        before, after = await asyncio.to_thread(migrate_database, dsn)
     print(f"The database was at {before or 'nothing'} and is at {after}.")
+    return 0
 
 
 async def doctor(settings: Settings, arguments: argparse.Namespace) -> int:
@@ -171,6 +171,8 @@ async def export(core: Core, arguments: argparse.Namespace) -> None:
 
     sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]
     user, exports = arguments.user_id, core.exports
+    if not await core.client.run(exports.has_owner, user):
+        raise AppError(f"the database has nothing of the id {user}")
     caller = core.caller(Owner(user), await core.client.run(core.user_settings.get, user))
     if arguments.markdown:
         await core.client.run(exports.write_markdown, sys.stdout, caller)
@@ -185,6 +187,8 @@ async def erase(core: Core, arguments: argparse.Namespace) -> None:
 
     erasure = ErasureRepository(core.client)
     rows = await core.client.run(erasure.erase, arguments.user_id)
+    if not rows:
+        raise AppError(f"the database has nothing of the id {arguments.user_id}")
     await core.client.run(erasure.vacuum)
     who = "user" if arguments.user_id > 0 else "group"
     print(f"Erased {who} {arguments.user_id}: {rows} rows, and what hung on them.")
@@ -205,26 +209,33 @@ async def jobs(core: Core, arguments: argparse.Namespace) -> int:
     return 0 if retried or every else 1
 
 
-@with_database
-async def backup(dsn: str, arguments: argparse.Namespace) -> None:
+async def backup(settings: Settings, arguments: argparse.Namespace) -> int:
     """Write everything into one file, while the bot runs."""
-    from src.operate.backup import backup as write_backup
+    from src.operate import backup
+    from src.pg.embedded import open_existing_database
 
-    size = await asyncio.to_thread(write_backup, dsn, arguments.file)
+    async with open_existing_database(settings) as dsn:
+        size = await asyncio.to_thread(backup.backup, dsn, arguments.file)
+        if not await asyncio.to_thread(backup.has_owners, dsn):
+            print("Nobody has written to this bot yet: is it the right one?", file=sys.stderr)
     print(f"{arguments.file}: {size / 2**20:.1f} MB. Keep it as you keep a secret.")
+    return 0
 
 
-@with_database
-async def restore(dsn: str, arguments: argparse.Namespace) -> None:
+async def restore(settings: Settings, arguments: argparse.Namespace) -> int:
     """Read a backup into an empty database, and bring it to the newest schema."""
-    from src.operate.backup import restore as read_backup
+    from src.operate import backup
+    from src.pg.embedded import open_database
 
-    version = await asyncio.to_thread(read_backup, dsn, arguments.file)
+    await asyncio.to_thread(backup.check_backup, arguments.file)  # before a cluster is created
+    async with open_database(settings) as dsn:
+        version = await asyncio.to_thread(backup.restore, dsn, arguments.file)
     print(f"Restored {arguments.file}; the schema is at {version}.")
+    return 0
 
 
 async def _run_bot(settings: Settings, arguments: argparse.Namespace, *, receive: bool) -> int:
-    @with_core
+    @with_new_core
     async def work(core: Core, _arguments: argparse.Namespace) -> None:
         from src.app import run_bot_process
 
@@ -247,6 +258,11 @@ def _freeze_imports() -> None:
     gc.freeze()
     gc.set_threshold(*GC_THRESHOLD)
     gc.enable()
+
+
+def _file(text: str) -> Path:
+    """Return the absolute path of a file that is named from the current folder."""
+    return Path(text).absolute()
 
 
 def _telegram_id(text: str, kind: str = "user", least: int = 1) -> int:
@@ -286,7 +302,7 @@ DRAINING = ("run", "worker")
 LOGGING = ("run", "worker", "migrate", "doctor")  # the output of the others is for people
 
 # Arguments of the commands, as options of argparse.
-BACKUP_FILE = {"type": Path, "help": "the file of the backup"}
+BACKUP_FILE = {"type": _file, "help": "the file of the backup"}
 ARGUMENTS: dict[str, dict[str, dict[str, Any]]] = {
     "console": {
         "--user-id": {"type": _telegram_id, "default": 1, "help": "whose messages these are"},
@@ -297,7 +313,7 @@ ARGUMENTS: dict[str, dict[str, dict[str, Any]]] = {
         "--markdown": {"action": "store_true", "help": "to read, not JSON"},
     },
     "erase": {"--user-id": _build_owner_option("whose data to delete")},
-    "eval": {"file": {"type": Path, "help": "a JSON file in LoCoMo's format"}},
+    "eval": {"file": {"type": _file, "help": "a JSON file in LoCoMo's format"}},
     "backup": {"file": BACKUP_FILE},
     "restore": {"file": BACKUP_FILE},
     "doctor": {"--json": {"action": "store_true", "help": "one JSON object"}},
@@ -356,7 +372,7 @@ def parse_arguments(
     if command_name not in parsers:
         parser.refuse(str(command_name), COMMANDS)
     arguments, unknown = parser.parse_known_args(
-        words, argparse.Namespace(extra_tools=tuple(extra_tools))
+        words, argparse.Namespace(extra_tools=tuple(extra_tools), folder=Path.cwd())
     )
     if unknown:
         flags = [flag for flag in ARGUMENTS.get(arguments.command, {}) if flag.startswith("-")]
@@ -364,8 +380,10 @@ def parse_arguments(
     return arguments
 
 
-def main(argv: list[str] | None = None, *, extra_tools: Sequence[BaseTool] = ()) -> int:
-    """Run one command; return the exit status.
+def main(
+    argv: list[str] | None = None, *, extra_tools: Sequence[BaseTool] = (), root: Path = ROOT
+) -> int:
+    """Run one command in the folder of this file; return the exit status.
 
     0; 1 for a failure; 2 for bad settings; 3 if it was told to stop and had to be ended by force
     (see ``src/base/shutdown.py``); 130 or 143 if a signal cancelled it.
@@ -373,8 +391,10 @@ def main(argv: list[str] | None = None, *, extra_tools: Sequence[BaseTool] = ())
     Args:
         argv: The command line; None for that of the process.
         extra_tools: Tools for the model beside our own.
+        root: The folder of ``.env``, and of all relative paths in the settings.
     """
     arguments = parse_arguments(argv, extra_tools)
+    os.chdir(root)
     gc.disable()  # imports create no garbage, and collections would double their time
     try:
         name, settings = arguments.command or "run", load_settings()

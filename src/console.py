@@ -103,14 +103,19 @@ class Console:
         *,
         as_json: bool = False,
         streams: ConsoleStreams | None = None,
+        folder: Path = Path(),
     ) -> None:
-        """Talk as this user; with ``as_json`` each reply is one line of JSON."""
+        """Talk as this user; with ``as_json`` each reply is one line of JSON.
+
+        The answer's files are written into ``folder``.
+        """
         self._core = core
         self._commands = core.commands
         self._memory = core.memory.digest
         self._owner = Owner(user_id)
         self._time_zone = core.settings.timezone
         self._as_json = as_json
+        self._folder = folder
         self._streams = streams or _standard_streams()
         self._language: Language = "ru"
 
@@ -161,7 +166,7 @@ class Console:
         caller = replace(caller, argument=command.argument, has_zone=not lacks_zone)
         reply = await self._commands.run(command.name, caller)
         for file in reply.files:
-            await asyncio.to_thread(_save_file, file)
+            await asyncio.to_thread(_save_file, file, self._folder)
         text = reply.text
         if command.name == "remind" and reply.rows:
             text = f"{text}\n{say('console_reminder', self._language)}"
@@ -277,8 +282,8 @@ class _ConsoleView(turn_state.AnswerView):
         return 1
 
 
-def _save_file(file: ReplyFile) -> None:
-    with file.content, Path(file.name).open("wb") as target:
+def _save_file(file: ReplyFile, folder: Path) -> None:
+    with file.content, (folder / file.name).open("wb") as target:
         file.content.seek(0)
         shutil.copyfileobj(file.content, target)
 

@@ -13,7 +13,7 @@ from langchain_core.messages import HumanMessage
 from langchain_core.tools import tool
 
 from src.base.config import OFFLINE_MODEL, Settings
-from src.base.errors import AppError, ConfigError, SchemaRefusedError
+from src.base.errors import AppError, ConfigError, NoDatabaseError, SchemaRefusedError
 from src.base.metrics import Metrics
 from src.base.zones import local_time, name_of_zone
 from src.llm import chat, embeddings, reply
@@ -81,8 +81,10 @@ def _examine_settings(settings: Settings) -> list[CheckResult]:
 
 async def _check_database(settings: Settings) -> list[CheckResult]:
     try:
-        async with embedded.open_database(settings) as dsn:
+        async with embedded.open_database(settings, may_create=False) as dsn:
             return await asyncio.to_thread(_examine_database, settings, dsn)
+    except NoDatabaseError as error:
+        return [CheckResult("database", f"none yet; the first start creates it in {error.place}")]
     except ConfigError as error:
         return [CheckResult("database", error.problems[0], "see PgBouncer in docs/operating.md")]
     except AppError as error:

@@ -15,7 +15,7 @@ import pytest
 
 from src.texts import say
 from tests.e2e.bot_command import TIMEOUT, Machine
-from tests.e2e.nursery import Forked, start_program
+from tests.e2e.nursery import Forked, settle, start_program
 from tests.fakes.openai_server import FakeOpenAI, Reply
 
 PROGRAM = Path(__file__).with_name("on_terminal.py")
@@ -63,6 +63,7 @@ async def console(machine: Machine) -> AsyncIterator[Terminal]:
     keyboard, screen = os.openpty()
     bare = {"PATH": os.defpath, "HOME": str(machine.folder), "TERM": "xterm"}
     bare["LC_CTYPE"] = "C.UTF-8"  # which a Python that starts, not forks, would set itself
+    settle(machine.folder)
     process = await start_program(
         PROGRAM,
         "console",
