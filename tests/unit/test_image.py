@@ -108,11 +108,12 @@ def test_the_health_check_asks_the_port_of_the_bot() -> None:
 
 
 @pytest.mark.proof
+@pytest.mark.timeout(900)
 def test_pip_takes_the_locks_of_the_image(image: Path) -> None:
-    """It resolves them and checks the hashes that the index tells; the files are those of uv."""
+    """It downloads every file and checks its hash, and installs nothing."""
     [pip] = [command for command in commands() if command[0] == "pip"]
     arguments = [*pip[1:], "--dry-run", "--ignore-installed"]
-    subprocess.run([sys.executable, "-m", "pip", *arguments], cwd=image, check=True, timeout=600)
+    subprocess.run([sys.executable, "-m", "pip", *arguments], cwd=image, check=True)
 
 
 def test_images_of_others_are_pinned_by_digest() -> None:
