@@ -19,12 +19,26 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-import uvloop
 
-from src.base.config import Settings, load_settings
-from src.base.errors import AppError, ConfigError
-from src.base.logs import configure_logging
-from src.base.shutdown import SHUTDOWN
+def name_missing(error: ModuleNotFoundError) -> str:
+    """Return the sentence about a missing package; raise the error if it is a module of ours."""
+    if str(error.name).startswith("src"):
+        raise error
+    return (
+        f"bot.py: the package {error.name} is missing in this Python. "
+        "Run .venv/bin/python bot.py …, or `make run`, which installs everything"
+    )
+
+
+try:
+    import uvloop
+
+    from src.base.config import Settings, load_settings
+    from src.base.errors import AppError, ConfigError
+    from src.base.logs import configure_logging
+    from src.base.shutdown import SHUTDOWN
+except ModuleNotFoundError as missing:
+    sys.exit(name_missing(missing))
 
 if TYPE_CHECKING:
     from langchain_core.tools import BaseTool
@@ -360,6 +374,7 @@ def parse_arguments(
 ) -> argparse.Namespace:
     """Parse the command line; the default command is ``run``."""
     parser = _Parser(prog="bot.py", description=__doc__.partition("\n")[0])
+    parser.add_argument("--version", action="store_true", help="say which version this is")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     parsers: dict[str | None, _Parser] = {None: parser}
     for name, function in COMMANDS.items():
@@ -380,6 +395,14 @@ def parse_arguments(
     return arguments
 
 
+def read_version() -> str:
+    """Return the version of this program, from ``pyproject.toml`` beside it."""
+    import tomllib
+
+    about = tomllib.loads(Path(__file__).with_name("pyproject.toml").read_text(encoding="utf-8"))
+    return str(about["project"]["version"])
+
+
 def main(
     argv: list[str] | None = None, *, extra_tools: Sequence[BaseTool] = (), root: Path = ROOT
 ) -> int:
@@ -394,6 +417,9 @@ def main(
         root: The folder of ``.env``, and of all relative paths in the settings.
     """
     arguments = parse_arguments(argv, extra_tools)
+    if arguments.version:
+        print(f"Pomni {read_version()}")
+        return 0
     os.chdir(root)
     gc.disable()  # imports create no garbage, and collections would double their time
     try:
@@ -423,4 +449,7 @@ def main(
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except ModuleNotFoundError as missing:
+        sys.exit(name_missing(missing))

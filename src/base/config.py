@@ -390,7 +390,7 @@ def _check_providers(settings: Settings) -> list[str]:
                 f"Write your key, or set {provider.base_url_variable} for a server that needs none"
             )
         if provider is not None and find_spec(f"langchain_{provider.name}") is None:
-            requirements = f"requirements-{provider.name.partition('_')[0]}.txt"
+            requirements = f"requirements-{provider.name.partition('_')[0]}.lock"
             problems.append(
                 f"{variable}: {provider.name}:… needs a package that is not installed. "
                 f"Run: .venv/bin/pip install -r {requirements}"

@@ -200,7 +200,7 @@ def test_a_provider_without_package_says_how_to_install(monkeypatch: pytest.Monk
     monkeypatch.setitem(sys.modules, "langchain_anthropic", None)  # as if not installed
     [line] = problems(monkeypatch, LLM_MODEL="anthropic:claude", ANTHROPIC_API_KEY="key-key")
     assert line.startswith("LLM_MODEL: anthropic:… needs a package")
-    assert line.endswith("pip install -r requirements-anthropic.txt")
+    assert line.endswith("pip install -r requirements-anthropic.lock")
 
 
 @pytest.mark.parametrize("key", ["ANTHROPIC_API_KEY", "GOOGLE_API_KEY"])
@@ -208,7 +208,7 @@ def test_a_key_alone_without_its_package_says_how_to_install_it(
     monkeypatch: pytest.MonkeyPatch, key: str
 ) -> None:
     package = next(f"langchain_{p.name}" for p in PROVIDERS.values() if p.key_variable == key)
-    listed = f"requirements-{key.partition('_')[0].lower()}.txt"
+    listed = f"requirements-{key.partition('_')[0].lower()}.lock"
     assert package.replace("_", "-") in (ROOT / listed).read_text()
     monkeypatch.setitem(sys.modules, package, None)
     [line] = problems(monkeypatch, **{key: "key-key"})
