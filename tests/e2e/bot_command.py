@@ -33,7 +33,7 @@ class Machine:
 
     Attributes:
         folder: Working directory.
-        variables: The whole environment except PATH.
+        variables: The environment except PATH and the language, Russian by default.
         cold: True if processes import everything themselves (see ``nursery``).
     """
 
@@ -65,7 +65,8 @@ class Machine:
         )
 
     def _environment(self) -> dict[str, str]:
-        return {"PATH": os.environ["PATH"], **self.variables}
+        russian = {"PATH": os.environ["PATH"], "LC_MESSAGES": "ru_RU.UTF-8"}
+        return {**russian, **self.variables}
 
 
 async def say_to(process: asyncio.subprocess.Process | Forked, text: str) -> str:
