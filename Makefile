@@ -69,7 +69,7 @@ $(VENV)/.browser: | $(VENV)/bin/python
 	@{ command -v chromium-headless-shell && command -v pgbouncer; } >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
 	  && echo "Installing chromium and pgbouncer for the tests (once)" >&2 \
 	  && timeout 300 sh -c 'apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq \
-	     install --no-install-recommends --yes chromium-headless-shell fonts-dejavu-core pgbouncer' >/dev/null 2>&1; } \
+	     install --no-install-recommends --yes chromium-headless-shell fonts-dejavu-core fonts-noto-color-emoji pgbouncer' >/dev/null 2>&1; } \
 	  || echo "No chromium or pgbouncer: tests that need them are skipped" >&2
 	@touch $@
 

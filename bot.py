@@ -33,7 +33,7 @@ def name_missing(error: ModuleNotFoundError) -> str:
 try:
     import uvloop
 
-    from src.base.config import Settings, load_settings
+    from src.base.config import Settings, load_settings, terminal_locales
     from src.base.errors import AppError, ConfigError
     from src.base.logs import configure_logging
     from src.base.shutdown import SHUTDOWN
@@ -113,13 +113,17 @@ async def worker(settings: Settings, arguments: argparse.Namespace) -> int:
 async def console(core: Core, arguments: argparse.Namespace) -> None:
     """Talk in this terminal: every line of stdin is one message."""
     from src.console import CONSOLE_USER_ID, Console
+    from src.texts import choose_language
 
     core.servers.start()
     await core.warm_up()
     _freeze_imports()
     user_id = getattr(arguments, "user_id", CONSOLE_USER_ID)
     as_json = getattr(arguments, "json", False)
-    await Console(core, user_id, as_json=as_json, folder=arguments.folder).run()
+    language = choose_language(*terminal_locales())
+    await Console(
+        core, user_id, as_json=as_json, language=language, folder=arguments.folder
+    ).run()
 
 
 async def migrate(settings: Settings, _arguments: argparse.Namespace) -> int:

@@ -287,6 +287,15 @@ def load_settings(env_file: str | None = ".env") -> Settings:
     return settings
 
 
+def terminal_locales() -> tuple[str, ...]:
+    """Return the names of the terminal's locales, in gettext's order; none in the C locale."""
+    names = ("LC_ALL", "LC_MESSAGES", "LANG")
+    locale = next((os.environ[name] for name in names if os.environ.get(name)), "C")
+    if locale.partition(".")[0] in ("C", "POSIX"):
+        return ()
+    return (*os.environ.get("LANGUAGE", "").split(":"), locale)
+
+
 def _fields_only_in_file(file: EnvFile) -> dict[str, Any]:
     set_outside = {name.lower() for name, value in os.environ.items() if value}
     fields = Settings.model_fields.keys() - set_outside

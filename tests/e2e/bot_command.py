@@ -32,7 +32,7 @@ class Machine:
 
     Attributes:
         folder: Folder of bot.py.
-        variables: The whole environment except PATH.
+        variables: The environment except PATH and the language, Russian by default.
         cold: True if processes import everything themselves (see ``nursery``).
         cwd: Working directory; None for the folder.
     """
@@ -67,7 +67,8 @@ class Machine:
         )  # fmt: skip
 
     def _environment(self) -> dict[str, str]:
-        return {"PATH": os.environ["PATH"], **self.variables}
+        russian = {"PATH": os.environ["PATH"], "LC_MESSAGES": "ru_RU.UTF-8"}
+        return {**russian, **self.variables}
 
 
 async def say_to(process: asyncio.subprocess.Process | Forked, text: str) -> str:

@@ -13,7 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from src.texts import say
+from src.console import CONSOLE_USER_ID
+from src.texts import Language, say
+from tests.conftest import execute
 from tests.e2e.bot_command import TIMEOUT, Machine
 from tests.e2e.nursery import Forked, settle, start_program
 from tests.fakes.openai_server import FakeOpenAI, Reply
@@ -104,6 +106,33 @@ async def test_the_arrow_keys_recall_lines_and_a_paste_is_many_and_no_file_keeps
         assert terminal.is_as_usual()
     kept = [path for path in machine.folder.rglob("*") if path.is_file()]
     assert all("зовут".encode() not in path.read_bytes() for path in kept)
+
+
+@pytest.mark.parametrize(("variables", "language"), [
+    ({"LANG": "ru_RU.UTF-8"}, "ru"), ({"LANG": "ru_RU.UTF-8", "LANGUAGE": "uk:ru"}, "uk"),
+    ({"LANG": "de_DE.UTF-8"}, "en"), ({}, "en"),
+])  # fmt: skip
+async def test_the_console_greets_in_the_language_of_the_terminal(
+    machine: Machine, variables: dict[str, str], language: Language
+) -> None:
+    async with console(machine.with_variables(**variables)) as terminal:
+        shown = await terminal.read_until(PROMPT)
+        assert say("console_hello", language) in shown
+        assert say("offline_note", language) in shown
+        await terminal.press("/stop\n")
+        await terminal.read_until(say("stop_nothing", language))
+
+
+async def test_the_console_greets_in_the_language_that_the_user_chose(
+    machine: Machine, dsn: str
+) -> None:
+    execute(
+        dsn,
+        "INSERT INTO user_settings (owner_id, language)"
+        f" VALUES (add_owner({CONSOLE_USER_ID}, 0), 'uk')",
+    )
+    async with console(machine.with_variables(LANG="ru_RU.UTF-8")) as terminal:
+        assert say("console_hello", "uk") in await terminal.read_until(PROMPT)
 
 
 @pytest.mark.parametrize("typed", ["", "половина строки"])

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr, ValidationError
 
-from src.base.config import Settings, load_settings
+from src.base.config import Settings, load_settings, terminal_locales
 from src.base.providers import PROVIDERS
+from src.texts import choose_language
 from tests.unit.settings_environment import load, problems
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -114,6 +115,24 @@ def test_valid_forms_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
     assert settings.openai_api_key is None, "an empty variable is an absent one"
     assert (settings.timezone, settings.http_port) == ("Europe/Kyiv", 0)
     assert (settings.log_level, settings.console_fallback) == ("DEBUG", False)
+
+
+@pytest.mark.parametrize(("variables", "expected"), [
+    ({}, "en"), ({"LANG": ""}, "en"), ({"LANG": "C.UTF-8", "LANGUAGE": "uk"}, "en"),
+    ({"LANG": "POSIX"}, "en"), ({"LANG": "uk_UA.UTF-8"}, "uk"), ({"LANG": "uk"}, "uk"),
+    ({"LANG": "uk_UA.UTF-8", "LC_MESSAGES": "ru_RU.KOI8-R"}, "ru"),
+    ({"LANG": "uk_UA", "LC_MESSAGES": "ru_RU", "LC_ALL": "en_GB"}, "en"),
+    ({"LANG": "ru_RU", "LANGUAGE": "de:uk_UA:ru"}, "uk"), ({"LANG": "ru@cyrillic"}, "ru"),
+    ({"LC_CTYPE": "ru_RU.UTF-8"}, "en"), ({"LANG": "be_BY.UTF-8"}, "ru"),
+])  # fmt: skip
+def test_a_terminal_has_the_language_that_gettext_would_choose(
+    monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], expected: str
+) -> None:
+    for name in ("LC_ALL", "LC_MESSAGES", "LC_CTYPE", "LANG", "LANGUAGE"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert choose_language(*terminal_locales()) == expected
 
 
 def test_nothing_set_is_a_valid_configuration(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -145,6 +145,7 @@ NOT_RUN = {
     "python -m benchmarks --quick": FIGURES,
     "python -m benchmarks.admin": FIGURES,
     "python -m benchmarks.bots": FIGURES,
+    "python -m benchmarks.cost": FIGURES,
     "python -m benchmarks.dialogues": FIGURES,
     "python -m benchmarks.growth 100 10000 100000": FIGURES,
     "python -m benchmarks.irrelevance": FIGURES,
