@@ -121,9 +121,7 @@ async def console(core: Core, arguments: argparse.Namespace) -> None:
     user_id = getattr(arguments, "user_id", CONSOLE_USER_ID)
     as_json = getattr(arguments, "json", False)
     language = choose_language(*terminal_locales())
-    await Console(
-        core, user_id, as_json=as_json, language=language, folder=arguments.folder
-    ).run()
+    await Console(core, user_id, as_json=as_json, language=language, folder=arguments.folder).run()
 
 
 async def migrate(settings: Settings, _arguments: argparse.Namespace) -> int:
