@@ -6,16 +6,19 @@ OpenAI-compatible API needs nothing but ``OPENAI_BASE_URL``.
 """
 
 import logging
+import re
+import tomllib
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from ipaddress import ip_address
+from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, SecretStr
+from pydantic import BaseModel
 
-from src.base.addresses import HttpUrl
+from src.base.addresses import HttpUrl, Key
 
 # Suffixes of host names that no public server has.
 LOCAL_NAMES = (".local", ".localhost", ".lan", ".internal", ".home.arpa")
@@ -24,11 +27,11 @@ LOCAL_NAMES = (".local", ".localhost", ".lan", ".internal", ".home.arpa")
 class ProviderSettings(BaseModel):
     """Key of each provider, and the address of another server with the same API."""
 
-    openai_api_key: SecretStr | None = None
+    openai_api_key: Key = None
     openai_base_url: HttpUrl | None = None
-    anthropic_api_key: SecretStr | None = None
+    anthropic_api_key: Key = None
     anthropic_base_url: HttpUrl | None = None
-    google_api_key: SecretStr | None = None
+    google_api_key: Key = None
     google_base_url: HttpUrl | None = None
 
 
@@ -70,9 +73,9 @@ class Provider:
         """Environment variable of its address."""
         return f"{self.vendor}_BASE_URL"
 
-    def key(self, settings: ProviderSettings) -> SecretStr | None:
+    def key(self, settings: ProviderSettings) -> Key:
         """Return its key, if set."""
-        key: SecretStr | None = getattr(settings, self.key_variable.lower())
+        key: Key = getattr(settings, self.key_variable.lower())
         return key
 
     def base_url(self, settings: ProviderSettings) -> str | None:
@@ -149,3 +152,26 @@ def find_provider(model: str) -> Provider | None:
 def find_batch_provider(name: str) -> Provider | None:
     """Return the provider named in ``memory_extraction_provider``; None for ``immediate``."""
     return next((p for p in PROVIDERS.values() if p.vendor.lower() == name), None)
+
+
+SERVERS = Path(__file__).with_name("servers.toml")
+
+
+def find_lines(variable: str, value: str) -> list[str]:
+    """Return the lines of ``.env`` that say what a model's name in another form means, if any.
+
+    Args:
+        variable: Name of the setting.
+        value: What it is set to, such as ``ollama:qwen2.5:7b``.
+    """
+    for server in tomllib.loads(SERVERS.read_text("utf-8")).values():
+        pattern = server["clue"].replace("<MODEL>", r"([\w.:/@+-]{1,100})")
+        if found := re.fullmatch(pattern, value.strip(), re.IGNORECASE):
+            provider, url = PROVIDERS[server.get("provider", "openai")], server.get("url", "")
+            lines = [f"{variable}={provider.name}:{found[found.lastindex or 0]}"]
+            if url:
+                lines.append(f"{provider.base_url_variable}={url}")
+            if not url.startswith("http:"):
+                lines.append(f"{provider.key_variable}=your key")
+            return lines
+    return []

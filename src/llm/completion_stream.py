@@ -16,7 +16,7 @@ from typing import Any
 import httpx2
 
 from src.base.errors import AppError, ModelReplyError
-from src.llm.errors import reported_error
+from src.llm.errors import ReportedError
 from src.llm.reply import at
 
 logger = logging.getLogger(__name__)
@@ -56,15 +56,15 @@ class CompletionStream(AbstractAsyncContextManager[Any, None]):
         """Yield the chunks, and the usage at the end.
 
         Raises:
-            ModelReplyError: The body is no completion, breaks off, or reports an error.
-            AppError: The error that corresponds to the reported one.
+            ModelReplyError: The body is no completion, or breaks off.
+            ReportedError: The provider reports an error.
         """
         async for record in self._records():
             if problem := record.get("error"):
                 if self._is_finished:  # the reply is complete
                     logger.warning("the provider reported an error after its reply")
                     break
-                raise reported_error(problem)
+                raise ReportedError(problem)
             if isinstance(record.get("usage"), dict):
                 self._usage = record["usage"]
             if chunk := _normalize_chunk(record):
