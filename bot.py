@@ -11,6 +11,7 @@ import asyncio
 import gc
 import logging
 import os
+import signal
 import sys
 from collections.abc import Callable, Collection, Coroutine, Sequence
 from difflib import get_close_matches
@@ -22,7 +23,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import uvloop
 
 from src.base.config import Settings, load_settings
-from src.base.errors import AppError, ConfigError
+from src.base.errors import AppError, ConfigError, StorageError
 from src.base.logs import configure_logging
 from src.base.shutdown import SHUTDOWN
 
@@ -223,6 +224,22 @@ async def restore(dsn: str, arguments: argparse.Namespace) -> None:
     print(f"Restored {arguments.file}; the schema is at {version}.")
 
 
+async def psql(settings: Settings, arguments: argparse.Namespace) -> int:
+    """Open the database in psql; what follows is for psql, such as -c 'SELECT 1'."""
+    from src.operate.backup import libpq_variables
+    from src.pg.embedded import open_database
+    from src.pg.embedded_folder import binary
+
+    if settings.uses_embedded_database and not (settings.data_dir / "postgres").exists():
+        raise StorageError(f"there is no database in {settings.data_dir}")
+    async with open_database(settings) as dsn:
+        signal.signal(signal.SIGINT, lambda *_: None)  # Ctrl-C is for psql
+        program = await asyncio.create_subprocess_exec(
+            binary("psql"), *arguments.of_psql, env=libpq_variables(dsn)
+        )
+        return await program.wait()
+
+
 async def _run_bot(settings: Settings, arguments: argparse.Namespace, *, receive: bool) -> int:
     @with_core
     async def work(core: Core, _arguments: argparse.Namespace) -> None:
@@ -281,6 +298,7 @@ COMMANDS: dict[str, Command] = {
     "jobs": jobs,
     "backup": backup,
     "restore": restore,
+    "psql": psql,
 }
 DRAINING = ("run", "worker")
 LOGGING = ("run", "worker", "migrate", "doctor")  # the output of the others is for people
@@ -358,7 +376,9 @@ def parse_arguments(
     arguments, unknown = parser.parse_known_args(
         words, argparse.Namespace(extra_tools=tuple(extra_tools))
     )
-    if unknown:
+    if arguments.command == "psql":
+        arguments.of_psql = words[words.index("psql") + 1 :]
+    elif unknown:
         flags = [flag for flag in ARGUMENTS.get(arguments.command, {}) if flag.startswith("-")]
         parsers[arguments.command].refuse(unknown[0], flags)
     return arguments
