@@ -11,6 +11,7 @@ import asyncio
 import gc
 import logging
 import os
+import signal
 import sys
 from collections.abc import Callable, Collection, Coroutine, Sequence
 from difflib import get_close_matches
@@ -250,6 +251,20 @@ async def restore(settings: Settings, arguments: argparse.Namespace) -> int:
     return 0
 
 
+async def psql(settings: Settings, arguments: argparse.Namespace) -> int:
+    """Open the database in psql; what follows is for psql, such as -c 'SELECT 1'."""
+    from src.operate.backup import libpq_variables
+    from src.pg.embedded import open_existing_database
+    from src.pg.embedded_folder import binary
+
+    async with open_existing_database(settings) as dsn:
+        signal.signal(signal.SIGINT, lambda *_: None)  # Ctrl-C is for psql
+        program = await asyncio.create_subprocess_exec(
+            binary("psql"), *arguments.of_psql, env=libpq_variables(dsn)
+        )
+        return await program.wait()
+
+
 async def _run_bot(settings: Settings, arguments: argparse.Namespace, *, receive: bool) -> int:
     @with_new_core
     async def work(core: Core, _arguments: argparse.Namespace) -> None:
@@ -313,6 +328,7 @@ COMMANDS: dict[str, Command] = {
     "jobs": jobs,
     "backup": backup,
     "restore": restore,
+    "psql": psql,
 }
 DRAINING = ("run", "worker")
 LOGGING = ("run", "worker", "migrate", "doctor")  # the output of the others is for people
@@ -391,7 +407,9 @@ def parse_arguments(
     arguments, unknown = parser.parse_known_args(
         words, argparse.Namespace(extra_tools=tuple(extra_tools), folder=Path.cwd())
     )
-    if unknown:
+    if arguments.command == "psql":
+        arguments.of_psql = words[words.index("psql") + 1 :]
+    elif unknown:
         flags = [flag for flag in ARGUMENTS.get(arguments.command, {}) if flag.startswith("-")]
         parsers[arguments.command].refuse(unknown[0], flags)
     return arguments

@@ -176,7 +176,7 @@ def _run_program(
             check=False,
             timeout=TIMEOUT,
             stderr=stderr,
-            env=_environment(dsn),
+            env=libpq_variables(dsn),
             stdin=stdin or subprocess.DEVNULL,
             stdout=stdout or subprocess.DEVNULL,
         )
@@ -192,7 +192,7 @@ def _extract_errors(lines: Sequence[str]) -> str:
     return " | ".join(filter(None, errors)) or "it gave no reason"
 
 
-def _environment(dsn: str) -> dict[str, str]:
+def libpq_variables(dsn: str) -> dict[str, str]:
     """Return the address as libpq's variables: a command line is public, passwords included."""
     options = pq.Conninfo.parse(dsn.encode())
     variables = {o.envvar.decode(): o.val.decode() for o in options if o.envvar and o.val}

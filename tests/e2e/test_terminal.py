@@ -15,7 +15,7 @@ import pytest
 
 from src.console import CONSOLE_USER_ID
 from src.texts import Language, say
-from tests.conftest import execute
+from tests.conftest import execute, query
 from tests.e2e.bot_command import TIMEOUT, Machine
 from tests.e2e.nursery import Forked, settle, start_program
 from tests.fakes.openai_server import FakeOpenAI, Reply
@@ -60,15 +60,15 @@ class Terminal:
 
 
 @asynccontextmanager
-async def console(machine: Machine) -> AsyncIterator[Terminal]:
-    """A console on a terminal of its own."""
+async def console(machine: Machine, command: str = "console") -> AsyncIterator[Terminal]:
+    """A console, or another command, on a terminal of its own."""
     keyboard, screen = os.openpty()
     bare = {"PATH": os.defpath, "HOME": str(machine.folder), "TERM": "xterm"}
     bare["LC_CTYPE"] = "C.UTF-8"  # which a Python that starts, not forks, would set itself
     settle(machine.folder)
     process = await start_program(
         PROGRAM,
-        "console",
+        command,
         cwd=machine.folder,
         env={**bare, "TERMINAL": os.ttyname(screen), **machine.variables},
     )
@@ -157,3 +157,32 @@ async def test_ctrl_c_in_the_midst_of_an_answer_ends_the_console(machine: Machin
             await terminal.press(CTRL_C)
             assert await terminal.end() == (130, "")
             assert terminal.is_as_usual()
+
+
+def test_psql_opens_the_database_and_creates_none(machine: Machine) -> None:
+    chosen = machine.run("psql", "-qAt", "-c", "SELECT count(*) FROM messages")
+    assert (chosen.status, chosen.stdout, chosen.stderr) == (0, "0\n", "")
+    typed = machine.run("psql", "-At", stdin="SELECT 1 + 1;\n")
+    assert (typed.status, typed.stdout) == (0, "2\n")
+    wrong = machine.run("psql", "-c", "SELECT nothing")
+    assert wrong.status == 1 and "nothing" in wrong.stderr
+    bare = Machine(machine.folder, {"DATA_DIR": "data"})
+    missing = bare.run("psql", "-c", "SELECT 1")
+    assert missing.status == 1 and "there is no database in " in missing.stderr
+    assert not (machine.folder / "data").exists()
+
+
+async def test_ctrl_c_is_left_to_psql(machine: Machine) -> None:
+    """It cancels a statement, and the session goes on."""
+    async with console(machine, "psql") as terminal:
+        await terminal.read_until("=# ")
+        await terminal.press("SELECT pg_sleep(1000);\n")
+        asleep = "SELECT 1 FROM pg_stat_activity WHERE wait_event = 'PgSleep'"
+        while not await asyncio.to_thread(query, machine.variables["DATABASE_URL"], asleep):
+            pass
+        await terminal.press(CTRL_C)
+        await terminal.read_until("=# ")
+        await terminal.press("SELECT 'still ' || 'there';\n")
+        await terminal.read_until("still there")
+        await terminal.press(CTRL_D)
+        assert (await terminal.end())[0] == 0

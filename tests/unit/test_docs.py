@@ -24,6 +24,7 @@ from tests.unit.settings_environment import load
 E2E = "tests/e2e/test_pages.py"
 DIALOGUE = f"{E2E}::test_the_dialogue_of_the_readme_is_what_the_console_says"
 DOCTOR = f"{E2E}::test_the_table_of_the_doctor_is_what_it_prints"
+PSQL = "tests/e2e/test_terminal.py::test_psql_opens_the_database_and_creates_none"
 BACKUP = f"{E2E}::test_a_backup_is_written_encrypted_and_restored_as_the_pages_say"
 MODEL = f"{E2E}::test_a_model_of_one_s_own_answers_with_these_lines"
 POISON = (
@@ -75,6 +76,8 @@ RUN = {
     "make lock": "tests/unit/test_install.py::test_the_locks_have_what_the_lists_ask_for",
     "make licences": "tests/unit/test_install.py::test_the_page_has_the_licences_of_the_packages",
     "DATA_DIR=./restored .venv/bin/python bot.py restore pomni.backup": BACKUP,
+    "python bot.py psql [ARGUMENT...]": PSQL,
+    ".venv/bin/python bot.py psql": PSQL,
     "python bot.py export --user-id N": BACKUP,
     "python bot.py export --user-id N [--markdown]": BACKUP,
     "openssl rand -base64 32 > pomni.pass": BACKUP,
@@ -169,8 +172,6 @@ NOT_RUN = {
     ),
     "docker compose up -d --scale worker=3": DOCKER,
     "git pull": "there is nothing to pull in a test",
-    "psql 'postgresql://postgres@/postgres?host=/path/to/data/postgres'":
-        f"not every machine has psql; {E2E} runs the statements that stand below it",
     "chmod 600 .env": "it is chmod's own work",
     "ollama pull qwen2.5:7b": OTHERS,
     "OLLAMA_CONTEXT_LENGTH=16384 ollama serve": OTHERS,
