@@ -1,4 +1,4 @@
-"""Cost of 1,000 messages, from the measured prompts and dated prices.
+"""Cost of 1,000 messages, from the measured prompts and the prices below.
 
     python -m benchmarks.cost
 
@@ -17,17 +17,17 @@ from typing import NamedTuple
 RESULTS = Path(__file__).parent / "results" / "latest.json"
 TURNS = 200  # of the measured chat
 ANSWER = 150  # tokens of an answer
-PRICED = "April 2026"
 
 
 class Price(NamedTuple):
-    """US dollars per million tokens, from the provider's list of PRICED."""
+    """US dollars per million tokens."""
 
     prompt: float
     cached: float
     completion: float
 
 
+# From comparisons of 2026, not from the providers' own lists: check them there.
 PRICES = {
     "gpt-5-mini": Price(0.25, 0.025, 2.0),
     "claude-haiku-4-5": Price(1.0, 0.10, 5.0),
@@ -47,7 +47,7 @@ def main() -> None:
     """Print the table."""
     argparse.ArgumentParser(prog="python -m benchmarks.cost").parse_args()
     figures = json.loads(RESULTS.read_text())["database"]
-    print(f"1,000 messages at the prices of {PRICED}, with a cache and without:")
+    print("1,000 messages at the prices of this file, with a cache and without:")
     for name, price in PRICES.items():
         share = figures["prompt_cached_share_with_pauses"] if name.startswith("gpt") else 0.0
         print(f"{name:20}${cost(price, figures, share):.2f} ${cost(price, figures, 0):.2f}")

@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 from src.texts import say
-from tests.e2e.bot_command import BOT
+from tests.e2e.nursery import ROOT
 from tests.e2e.bot_process import World
 
 CODE, SENTENCE = "xx", "Nothing to stop, in a language that nobody speaks."  # CLDR lacks it too
@@ -30,9 +30,8 @@ TALK = {
 
 def add_language(folder: Path) -> Path:
     """Copy the program into a folder, add the code and the sentence; return its ``bot.py``."""
-    root = BOT.parent
-    shutil.copytree(root / "migrations", folder / "migrations")
-    shutil.copytree(root / "src", folder / "src", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "migrations", folder / "migrations")
+    shutil.copytree(ROOT / "src", folder / "src", ignore=shutil.ignore_patterns("__pycache__"))
     for file, old, new in (
         ("src/texts/__init__.py", 'Literal["ru", ', f'Literal["{CODE}", "ru", '),
         (
@@ -45,7 +44,7 @@ def add_language(folder: Path) -> Path:
         text = path.read_text(encoding="utf-8")
         assert text.count(old) == 1, file
         path.write_text(text.replace(old, new), encoding="utf-8")
-    return Path(shutil.copy(BOT, folder))
+    return Path(shutil.copy(ROOT / "bot.py", folder))
 
 
 async def test_a_language_begins_with_one_sentence(world: World, tmp_path: Path) -> None:

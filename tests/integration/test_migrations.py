@@ -134,6 +134,7 @@ def test_up_down_up_leaves_the_same_schema_as_a_whole_and_by_steps(empty_dsn: st
 
 
 def test_a_migration_that_fails_leaves_nothing_of_those_before_it(empty_dsn: str) -> None:
+    execute(empty_dsn, "CREATE EXTENSION vector")  # created before any migration
     execute(empty_dsn, "CREATE FUNCTION close_question() RETURNS int LANGUAGE sql RETURN 1")
     before = describe(empty_dsn)
     with pytest.raises(StorageRejectedError):
