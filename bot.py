@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import uvloop
 
-from src.base.config import Settings, load_settings
+from src.base.config import Settings, hide_shared_proxies, load_settings
 from src.base.errors import AppError, ConfigError
 from src.base.logs import configure_logging
 from src.base.shutdown import SHUTDOWN
@@ -378,6 +378,7 @@ def main(argv: list[str] | None = None, *, extra_tools: Sequence[BaseTool] = ())
     gc.disable()  # imports create no garbage, and collections would double their time
     try:
         name, settings = arguments.command or "run", load_settings()
+        hide_shared_proxies()
         configure_logging(_log_level(settings, name), settings.secrets())
         report_warnings(settings, name)
         seconds = settings.shutdown_timeout

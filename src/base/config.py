@@ -116,7 +116,7 @@ class Settings(ProviderSettings, BaseSettings):
     """Every setting, read once at start and never changed.
 
     Each field is named like its variable in lower case; ``.env.example`` documents them. The
-    settings of the model providers are in ``src/base/providers.py``.
+    settings of the model providers are in ``src/base/providers.py``, proxies in ``proxies.py``.
     """
 
     model_config = SettingsConfigDict(
@@ -250,6 +250,7 @@ class Settings(ProviderSettings, BaseSettings):
         """Return all secret values that are set, for the log to redact."""
         values = [value for _, value in self if isinstance(value, SecretStr) and len(value) >= 6]
         own = [value.get_secret_value() for value in values]
+        own += self.proxy_passwords()
         return own + [secret for server in self.servers for secret in server.secrets]
 
 
@@ -285,6 +286,18 @@ def load_settings(env_file: str | None = ".env") -> Settings:
     if problems or any(stray.meant in LIMITS for stray in strays):
         raise ConfigError(_first_per_variable([*problems, *settings.warnings]))
     return settings
+
+
+SHARED_PROXIES = frozenset({"HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "NO_PROXY"})
+
+
+def hide_shared_proxies() -> None:
+    """Remove the shared proxies from the environment once the settings are read.
+
+    Each library of a provider has a rule of its own for them, which only some let us turn off.
+    """
+    for name in [name for name in os.environ if name.upper() in SHARED_PROXIES]:
+        del os.environ[name]
 
 
 def _fields_only_in_file(file: EnvFile) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from typing import Any
 from src.base import errors
 
 TRANSIENT_STATUS = frozenset({408, 409, 425, 429})
-SETUP_STATUS = frozenset({401, 402, 403, 404})
+SETUP_STATUS = frozenset({401, 402, 403, 404, 407})  # 407: of a proxy, for its login
 # An exhausted quota is reported as 429 too, but a retry does not help.
 EXHAUSTED_CODES = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
 # Codes of refusals in errors without an HTTP status.

@@ -17,6 +17,7 @@ from src.base.errors import AppError, ConfigError, SchemaRefusedError
 from src.base.metrics import Metrics
 from src.base.zones import local_time, name_of_zone
 from src.llm import chat, embeddings, reply
+from src.operate import hops
 from src.outside.servers import McpServers, ServerState
 from src.pg import embedded, migrations
 from src.pg.client import PgClient
@@ -54,6 +55,7 @@ async def run_doctor(
             "state": str, "mend": str|null}]}``.
     """
     results = [*_examine_settings(settings), *await _check_database(settings)]
+    results += [CheckResult("proxy", *found) for found in await hops.check_proxies(settings)]
     results.append(await _check_telegram(settings, ask_telegram))
     results += [await _check_model(settings), await _check_embeddings(settings)]
     now, zone = local_time(datetime.now(UTC), settings.timezone), name_of_zone(settings.timezone)
