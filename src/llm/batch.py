@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Literal, Protocol
 
-import httpx
+import httpx2
 from langchain_core.messages import BaseMessage, SystemMessage
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import BaseModel
@@ -359,7 +359,7 @@ class GoogleProvider(LLMProvider):
         from google.genai import Client
         from google.genai.types import HttpOptions
 
-        self._http = httpx.AsyncClient(timeout=BATCH_TIMEOUT, proxy=proxy)
+        self._http = httpx2.AsyncClient(timeout=BATCH_TIMEOUT, proxy=proxy)
         options = HttpOptions(
             base_url=url,
             timeout=round(1000 * BATCH_TIMEOUT),

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, TypeVar, cast
 from uuid import UUID
 
-import httpx
+import httpx2
 from langchain.chat_models import init_chat_model
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
@@ -85,8 +85,8 @@ def _build_google_client(
     key = provider.key(settings)
     options = HttpOptions(
         base_url=provider.base_url(settings),
-        httpx_client=httpx.Client(proxy=proxy),
-        httpx_async_client=httpx.AsyncClient(proxy=proxy),
+        httpx_client=httpx2.Client(proxy=proxy),
+        httpx_async_client=httpx2.AsyncClient(proxy=proxy),
     )
     return Client(api_key=key.get_secret_value() if key else "none", http_options=options)
 

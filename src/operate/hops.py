@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
-import httpx
+import httpx2
 from socksio import ProtocolError
 
 from src.base.config import Settings
@@ -15,23 +15,24 @@ from src.base.proxies import without_login
 
 SECONDS = 10.0  # for each step of a request
 NOWHERE = "http://127.0.0.1:9/"  # a proxy that works refuses it, or says that nobody is there
+REFUSALS = (403, 407, 502, 503, 504)  # statuses of a proxy
 ADDRESS = "correct its address, or start it"
 LOGIN = "correct the user and the password in its address (special characters as %40)"
 KIND = "is it a proxy of this kind (http, https, socks5), and the port its own?"
 RULES = "allow the host in its rules; a host that needs no proxy belongs in NO_PROXY"
 BEHIND = "look at the proxy's own network; a host that needs no proxy belongs in NO_PROXY"
-# The error of httpx and its causes, what fails ({}: the host behind the proxy), and the remedy.
+# The error of httpx2 and its causes, what fails ({}: the host behind the proxy), and the remedy.
 PROBLEMS = (
-    (r"gaierror", "its name is unknown", ADDRESS),
+    (r"Errno -\d", "its name is unknown", ADDRESS),
     (r"ConnectTimeout", "it cannot be reached", ADDRESS),
     (r"407|Invalid username|Requested .*but got (USER|NO ACC)", "its login is refused", LOGIN),
     (r"Requested .*but got", "it asks for no login", LOGIN),
     (r"not allowed|ProxyError: 403", "it refuses to lead to {}", RULES),
     (r"could not connect|ProxyError: 50\d", "{} behind it cannot be reached", BEHIND),
-    (r"ProtocolError: (?!Server disc)|ProxyError|text/html|WRONG_VERSION|RECORD_LAYER",
-     "it answers, but not as a proxy to {}: a page (HTML) or another program", KIND),
     (r"CERTIFICATE", "the certificate on the way to {} is not trusted", BEHIND),
-    (r"ConnectError", "nobody listens at its port", ADDRESS),
+    (r"All connection attempts", "nobody listens at its port", ADDRESS),
+    (r"ProtocolError: (?!Server disc)|ProxyError|text/html|ConnectError",
+     "it answers, but not as a proxy to {}: a page (HTML) or another program", KIND),
     (r"", "it breaks off the connection to {}", KIND),
 )  # fmt: skip
 
@@ -75,12 +76,13 @@ async def _check(proxy: str, origin: str) -> tuple[str, str | None]:
 async def _find_problem(proxy: str, url: str) -> str | None:
     """Request an address; return the error, or the response of what is no API."""
     try:
-        async with httpx.AsyncClient(proxy=proxy, timeout=SECONDS) as client:
+        async with httpx2.AsyncClient(proxy=proxy, timeout=SECONDS) as client:
             response = await client.head(url)
-    except (httpx.TransportError, ProtocolError) as error:
+    except (httpx2.TransportError, ProtocolError) as error:
         return " <- ".join(f"{type(link).__name__}: {link}" for link in causes(error))
     kind = response.headers.get("content-type", "")
-    is_page = url.startswith("http:") and kind.startswith("text/html")
-    if is_page or response.status_code in (407, 502, 503, 504):
+    # An HTTP proxy passes on requests for http: itself, so that it may be the one who answers.
+    is_forwarded = proxy.startswith("http") and url.startswith("http:")
+    if is_forwarded and (kind.startswith("text/html") or response.status_code in REFUSALS):
         return f"ProxyError: {response.status_code} {kind}"
     return None
