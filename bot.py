@@ -34,7 +34,12 @@ def name_missing(error: ModuleNotFoundError) -> str:
 try:
     import uvloop
 
-    from src.base.config import Settings, load_settings, terminal_locales
+    from src.base.config import (
+        Settings,
+        hide_shared_proxies,
+        load_settings,
+        terminal_locales,
+    )
     from src.base.errors import AppError, ConfigError
     from src.base.logs import configure_logging
     from src.base.shutdown import SHUTDOWN
@@ -444,6 +449,7 @@ def main(
     gc.disable()  # imports create no garbage, and collections would double their time
     try:
         name, settings = arguments.command or "run", load_settings()
+        hide_shared_proxies()
         configure_logging(_log_level(settings, name), settings.secrets())
         report_warnings(settings, name)
         seconds = settings.shutdown_timeout

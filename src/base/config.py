@@ -145,7 +145,7 @@ class Settings(ProviderSettings, BaseSettings):
     """Every setting, read once at start and never changed.
 
     Each field is named like its variable in lower case; ``.env.example`` documents them. The
-    settings of the model providers are in ``src/base/providers.py``.
+    settings of the model providers are in ``src/base/providers.py``, proxies in ``proxies.py``.
     """
 
     model_config = SettingsConfigDict(
@@ -286,6 +286,7 @@ class Settings(ProviderSettings, BaseSettings):
         """Return all secret values that are set, for the log to redact."""
         values = [value for _, value in self if isinstance(value, SecretStr) and len(value) >= 6]
         own = [value.get_secret_value() for value in values]
+        own += self.proxy_passwords()
         return own + [secret for server in self.servers for secret in server.secrets]
 
 
@@ -330,6 +331,18 @@ def terminal_locales() -> tuple[str, ...]:
     if locale.partition(".")[0] in ("C", "POSIX"):
         return ()
     return (*os.environ.get("LANGUAGE", "").split(":"), locale)
+
+
+SHARED_PROXIES = frozenset({"HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "NO_PROXY"})
+
+
+def hide_shared_proxies() -> None:
+    """Remove the shared proxies from the environment once the settings are read.
+
+    Each library of a provider has a rule of its own for them, which only some let us turn off.
+    """
+    for name in [name for name in os.environ if name.upper() in SHARED_PROXIES]:
+        del os.environ[name]
 
 
 def _fields_only_in_file(file: EnvFile) -> dict[str, Any]:

@@ -16,16 +16,15 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel
-
 from src.base.addresses import HttpUrl, Key
+from src.base.proxies import ProxySettings
 
 # Suffixes of host names that no public server has.
 LOCAL_NAMES = (".local", ".localhost", ".lan", ".internal", ".home.arpa")
 
 
-class ProviderSettings(BaseModel):
-    """Key of each provider, and the address of another server with the same API."""
+class ProviderSettings(ProxySettings):
+    """Key of each provider, the address of another server with the same API, and the way there."""
 
     openai_api_key: Key = None
     openai_base_url: HttpUrl | None = None
@@ -49,7 +48,9 @@ class Provider:
         no_tool: The ``tool_choice`` that forbids tool calls.
         log_levels: Least log level of each of its libraries.
         prompt_cache: Kind of prompt cache; see ``build_prompt_cache``.
+        address: Where its SDK calls it by default.
         host: Suffix of its host names; any other host is a self-hosted server.
+        proxy_option: Argument of its LangChain class for a proxy; None if it has none for all.
     """
 
     name: str
@@ -61,7 +62,9 @@ class Provider:
     no_tool: str | Mapping[str, str] = "none"
     log_levels: Mapping[str, int] = field(default_factory=dict)
     prompt_cache: Literal["keyed", "marked", "stored"]
+    address: str
     host: str
+    proxy_option: str | None = None
 
     @property
     def key_variable(self) -> str:
@@ -82,6 +85,10 @@ class Provider:
         """Return the address to call, if other than its own."""
         address: str | None = getattr(settings, self.base_url_variable.lower())
         return address
+
+    def proxy(self, settings: ProviderSettings) -> str | None:
+        """Return the proxy, with its login, that leads to it; None: direct."""
+        return settings.model_proxy_to(self.base_url(settings) or self.address)
 
     def uses_own_address(self, settings: ProviderSettings) -> bool:
         """Return True if requests go to the provider's own address."""
@@ -116,7 +123,9 @@ PROVIDERS: Mapping[str, Provider] = {
             vendor="OPENAI",
             default_model="gpt-5-mini",
             prompt_cache="keyed",
+            address="https://api.openai.com/v1",
             host=".api.openai.com",
+            proxy_option="openai_proxy",
             # Its own limit is too short for slow servers; ``ModelCaller`` has one of its own.
             options={"stream_usage": True, "stream_chunk_timeout": None},
             has_openai_client=True,
@@ -128,7 +137,9 @@ PROVIDERS: Mapping[str, Provider] = {
             vendor="ANTHROPIC",
             default_model="claude-haiku-4-5",
             prompt_cache="marked",
+            address="https://api.anthropic.com",
             host=".api.anthropic.com",
+            proxy_option="anthropic_proxy",
             no_tool={"type": "none"},  # LangChain reads any other string as a tool's name
             log_levels={"anthropic": logging.WARNING},
         ),
@@ -137,6 +148,7 @@ PROVIDERS: Mapping[str, Provider] = {
             vendor="GOOGLE",
             default_model="gemini-2.5-flash",
             prompt_cache="stored",
+            address="https://generativelanguage.googleapis.com",
             host=".googleapis.com",
             log_levels={"google_genai": logging.WARNING, "langchain_google_genai": logging.ERROR},
         ),

@@ -13,6 +13,7 @@ from src.base.config import ENV_FILE, Settings
 from src.base.errors import AppError, ConfigError, NoDatabaseError, SchemaRefusedError
 from src.base.metrics import Metrics
 from src.base.zones import local_time, name_of_zone
+from src.operate import hops
 from src.operate.checks import CheckResult, check_access, check_machine, check_versions
 from src.operate.model_checks import check_embeddings, check_model
 from src.outside.servers import McpServers, ServerState
@@ -45,6 +46,7 @@ async def run_doctor(
     """
     results = [*_examine_settings(settings), *check_machine(settings, Path(ENV_FILE))]
     results += await _check_database(settings)
+    results += [CheckResult("proxy", *found) for found in await hops.check_proxies(settings)]
     results += await _check_telegram(settings, ask_telegram)
     results += [await check_model(settings), await check_embeddings(settings)]
     now, zone = local_time(datetime.now(UTC), settings.timezone), name_of_zone(settings.timezone)

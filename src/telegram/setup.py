@@ -13,7 +13,7 @@ from aiogram.client.session.middlewares import base
 from aiogram.client.telegram import TelegramAPIServer
 from aiogram.methods import EditMessageText, Response, SendMessage, TelegramMethod
 from aiogram.methods.base import TelegramType
-from aiohttp import ClientError, ClientTimeout
+from aiohttp import ClientError, ClientSession, ClientTimeout
 from aiolimiter import AsyncLimiter
 
 from src.base.config import Settings
@@ -43,7 +43,29 @@ ACCEPTED: Any = SimpleNamespace(message_id=UNKNOWN_ID)
 
 
 class TelegramSession(AiohttpSession):
-    """aiogram's session without trust in the responses."""
+    """aiogram's session without trust in the responses, and with any kind of proxy."""
+
+    def __init__(self, proxy_url: str | None = None, **options: Any) -> None:
+        """Create a session; ``proxy_url`` is the address of a proxy, with its login."""
+        super().__init__(**options)
+        self._by_proxy: ClientSession | None = None
+        self._proxy_url = proxy_url
+
+    async def create_session(self) -> ClientSession:
+        """Return the open session."""
+        if self._proxy_url is None:
+            return await super().create_session()
+        if self._by_proxy is None or self._by_proxy.closed:
+            from src.telegram.proxy_connector import build_connector  # imported if needed
+
+            self._by_proxy = ClientSession(connector=build_connector(self._proxy_url))
+        return self._by_proxy
+
+    async def close(self) -> None:
+        """Close the connections."""
+        if self._by_proxy is not None:
+            await self._by_proxy.close()
+        await super().close()
 
     async def make_request(
         self,
@@ -193,7 +215,10 @@ def build_bot(settings: Settings, metrics: Metrics) -> Bot:
     """Create the bot of the token on the configured Bot API server."""
     if settings.telegram_bot_token is None:
         raise ConfigError(["TELEGRAM_BOT_TOKEN: it is missing. Get one from @BotFather"])
-    session = TelegramSession(api=TelegramAPIServer.from_base(settings.telegram_api_base))
+    address = settings.telegram_api_base
+    session = TelegramSession(
+        settings.telegram_proxy_to(address), api=TelegramAPIServer.from_base(address)
+    )
     session.middleware(ThrottleMiddleware(settings.telegram_rate_limit, metrics))
     return Bot(settings.telegram_bot_token.get_secret_value(), session=session)
 

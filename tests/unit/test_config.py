@@ -29,6 +29,8 @@ BAD = [
     ("LOG_LEVEL", "LOUD"), ("WORKER_CONCURRENCY", "0"), ("SHUTDOWN_TIMEOUT", "-1"),
     ("CONSOLE_FALLBACK", "maybe"), ("PUBLIC_URL", "http://bot.example.org"),
     ("TRUSTED_PROXIES", "10.0.0.0/33"), ("ADMIN_PASSWORD", "short"),
+    ("TELEGRAM_PROXY", "proxy.example.org:1080"), ("MODEL_PROXY", "socks4://h:1080"),
+    ("HTTPS_PROXY", "http://h:99999"), ("HTTP_PROXY", "http://"), ("ALL_PROXY", "ftp://h"),
 ]  # fmt: skip
 
 
@@ -268,7 +270,7 @@ def test_secrets_never_show_in_the_settings_themselves(monkeypatch: pytest.Monke
 
 
 def test_every_secret_field_is_one_that_the_log_blanks_out() -> None:
-    named = re.compile(r"token(?!_timeout)|secret|password|api_key|database_url")
+    named = re.compile(r"token(?!_timeout)|secret|password|api_key|database_url|(?<!no)_proxy")
     for name, field in Settings.model_fields.items():
         assert bool(named.search(name)) == (SecretStr.__name__ in str(field.annotation)), name
 
