@@ -6,8 +6,8 @@ import shutil
 from pathlib import Path
 
 from src.texts import say
-from tests.e2e.nursery import ROOT
 from tests.e2e.bot_process import World
+from tests.e2e.nursery import ROOT
 
 CODE, SENTENCE = "xx", "Nothing to stop, in a language that nobody speaks."  # CLDR lacks it too
 USER = 2**41 + 9601
