@@ -11,6 +11,7 @@ import asyncio
 import gc
 import logging
 import os
+import signal
 import sys
 from collections.abc import Callable, Collection, Coroutine, Sequence
 from difflib import get_close_matches
@@ -19,12 +20,31 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-import uvloop
 
-from src.base.config import Settings, load_settings
-from src.base.errors import AppError, ConfigError
-from src.base.logs import configure_logging
-from src.base.shutdown import SHUTDOWN
+def name_missing(error: ModuleNotFoundError) -> str:
+    """Return the sentence about a missing package; raise the error if it is a module of ours."""
+    if str(error.name).startswith("src"):
+        raise error
+    return (
+        f"bot.py: the package {error.name} is missing in this Python. "
+        "Run .venv/bin/python bot.py …, or `make run`, which installs everything"
+    )
+
+
+try:
+    import uvloop
+
+    from src.base.config import (
+        Settings,
+        hide_shared_proxies,
+        load_settings,
+        terminal_locales,
+    )
+    from src.base.errors import AppError, ConfigError
+    from src.base.logs import configure_logging
+    from src.base.shutdown import SHUTDOWN
+except ModuleNotFoundError as missing:
+    sys.exit(name_missing(missing))
 
 if TYPE_CHECKING:
     from langchain_core.tools import BaseTool
@@ -35,6 +55,7 @@ if TYPE_CHECKING:
 # costs a tenth of a turn.
 GC_THRESHOLD = (20_000, 20, 20)
 ALL = "all"  # argument of ``jobs --retry``
+ROOT = Path(__file__).resolve().parent  # where relative paths of the settings start
 
 # Seconds; commands without turns are cancelled soon after a signal.
 CANCEL_SECONDS = 3.0
@@ -47,15 +68,23 @@ Command = Callable[[Settings, argparse.Namespace], Coroutine[Any, Any, int]]
 
 def with_core(
     run: Callable[[Core, argparse.Namespace], Coroutine[Any, Any, int | None]],
+    *,
+    may_create: bool = False,
 ) -> Command:
-    """Make a command of a function that takes an open core; no status is success."""
+    """Make a command of a function that takes an open core; no status is success.
+
+    Args:
+        run: The function.
+        may_create: Create the database if there is none; otherwise the command fails.
+    """
 
     @wraps(run)
     async def command(settings: Settings, arguments: argparse.Namespace) -> int:
         from src.pg.embedded import open_newest_database
 
         loading = asyncio.ensure_future(asyncio.to_thread(import_module, "src.core"))
-        async with open_newest_database(settings) as dsn:  # starts during the import
+        # The server starts during the import.
+        async with open_newest_database(settings, may_create=may_create) as dsn:
             open_core = (await loading).open_core
             async with open_core(settings, dsn, extra_tools=arguments.extra_tools) as core:
                 return await run(core, arguments) or 0
@@ -63,18 +92,7 @@ def with_core(
     return command
 
 
-def with_database(run: Callable[[str, argparse.Namespace], Coroutine[Any, Any, None]]) -> Command:
-    """Make a command of a function that takes the address of the database."""
-
-    @wraps(run)
-    async def command(settings: Settings, arguments: argparse.Namespace) -> int:
-        from src.pg.embedded import open_database
-
-        async with open_database(settings) as dsn:
-            await run(dsn, arguments)
-        return 0
-
-    return command
+with_new_core = partial(with_core, may_create=True)
 
 
 async def run(settings: Settings, arguments: argparse.Namespace) -> int:
@@ -97,26 +115,30 @@ async def worker(settings: Settings, arguments: argparse.Namespace) -> int:
     return await _run_bot(settings, arguments, receive=False)
 
 
-@with_core
+@with_new_core
 async def console(core: Core, arguments: argparse.Namespace) -> None:
     """Talk in this terminal: every line of stdin is one message."""
     from src.console import CONSOLE_USER_ID, Console
+    from src.texts import choose_language
 
     core.servers.start()
     await core.warm_up()
     _freeze_imports()
     user_id = getattr(arguments, "user_id", CONSOLE_USER_ID)
     as_json = getattr(arguments, "json", False)
-    await Console(core, user_id, as_json=as_json).run()
+    language = choose_language(*terminal_locales())
+    await Console(core, user_id, as_json=as_json, language=language, folder=arguments.folder).run()
 
 
-@with_database
-async def migrate(dsn: str, _arguments: argparse.Namespace) -> None:
+async def migrate(settings: Settings, _arguments: argparse.Namespace) -> int:
     """Bring the database to the newest schema, and say from where to where."""
+    from src.pg.embedded import open_database
     from src.pg.migrations import migrate as migrate_database
 
-    before, after = await asyncio.to_thread(migrate_database, dsn)
+    async with open_database(settings) as dsn:
+        before, after = await asyncio.to_thread(migrate_database, dsn)
     print(f"The database was at {before or 'nothing'} and is at {after}.")
+    return 0
 
 
 async def doctor(settings: Settings, arguments: argparse.Namespace) -> int:
@@ -171,6 +193,8 @@ async def export(core: Core, arguments: argparse.Namespace) -> None:
 
     sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]
     user, exports = arguments.user_id, core.exports
+    if not await core.client.run(exports.has_owner, user):
+        raise AppError(f"the database has nothing of the id {user}")
     caller = core.caller(Owner(user), await core.client.run(core.user_settings.get, user))
     if arguments.markdown:
         await core.client.run(exports.write_markdown, sys.stdout, caller)
@@ -185,6 +209,8 @@ async def erase(core: Core, arguments: argparse.Namespace) -> None:
 
     erasure = ErasureRepository(core.client)
     rows = await core.client.run(erasure.erase, arguments.user_id)
+    if not rows:
+        raise AppError(f"the database has nothing of the id {arguments.user_id}")
     await core.client.run(erasure.vacuum)
     who = "user" if arguments.user_id > 0 else "group"
     print(f"Erased {who} {arguments.user_id}: {rows} rows, and what hung on them.")
@@ -205,26 +231,47 @@ async def jobs(core: Core, arguments: argparse.Namespace) -> int:
     return 0 if retried or every else 1
 
 
-@with_database
-async def backup(dsn: str, arguments: argparse.Namespace) -> None:
+async def backup(settings: Settings, arguments: argparse.Namespace) -> int:
     """Write everything into one file, while the bot runs."""
-    from src.operate.backup import backup as write_backup
+    from src.operate import backup
+    from src.pg.embedded import open_existing_database
 
-    size = await asyncio.to_thread(write_backup, dsn, arguments.file)
+    async with open_existing_database(settings) as dsn:
+        size = await asyncio.to_thread(backup.backup, dsn, arguments.file)
+        if not await asyncio.to_thread(backup.has_owners, dsn):
+            print("Nobody has written to this bot yet: is it the right one?", file=sys.stderr)
     print(f"{arguments.file}: {size / 2**20:.1f} MB. Keep it as you keep a secret.")
+    return 0
 
 
-@with_database
-async def restore(dsn: str, arguments: argparse.Namespace) -> None:
+async def restore(settings: Settings, arguments: argparse.Namespace) -> int:
     """Read a backup into an empty database, and bring it to the newest schema."""
-    from src.operate.backup import restore as read_backup
+    from src.operate import backup
+    from src.pg.embedded import open_database
 
-    version = await asyncio.to_thread(read_backup, dsn, arguments.file)
+    await asyncio.to_thread(backup.check_backup, arguments.file)  # before a cluster is created
+    async with open_database(settings) as dsn:
+        version = await asyncio.to_thread(backup.restore, dsn, arguments.file)
     print(f"Restored {arguments.file}; the schema is at {version}.")
+    return 0
+
+
+async def psql(settings: Settings, arguments: argparse.Namespace) -> int:
+    """Open the database in psql; what follows is for psql, such as -c 'SELECT 1'."""
+    from src.operate.backup import libpq_variables
+    from src.pg.embedded import open_existing_database
+    from src.pg.embedded_folder import binary
+
+    async with open_existing_database(settings) as dsn:
+        signal.signal(signal.SIGINT, lambda *_: None)  # Ctrl-C is for psql
+        program = await asyncio.create_subprocess_exec(
+            binary("psql"), *arguments.of_psql, env=libpq_variables(dsn)
+        )
+        return await program.wait()
 
 
 async def _run_bot(settings: Settings, arguments: argparse.Namespace, *, receive: bool) -> int:
-    @with_core
+    @with_new_core
     async def work(core: Core, _arguments: argparse.Namespace) -> None:
         from src.app import run_bot_process
 
@@ -247,6 +294,11 @@ def _freeze_imports() -> None:
     gc.freeze()
     gc.set_threshold(*GC_THRESHOLD)
     gc.enable()
+
+
+def _file(text: str) -> Path:
+    """Return the absolute path of a file that is named from the current folder."""
+    return Path(text).absolute()
 
 
 def _telegram_id(text: str, kind: str = "user", least: int = 1) -> int:
@@ -281,12 +333,13 @@ COMMANDS: dict[str, Command] = {
     "jobs": jobs,
     "backup": backup,
     "restore": restore,
+    "psql": psql,
 }
 DRAINING = ("run", "worker")
 LOGGING = ("run", "worker", "migrate", "doctor")  # the output of the others is for people
 
 # Arguments of the commands, as options of argparse.
-BACKUP_FILE = {"type": Path, "help": "the file of the backup"}
+BACKUP_FILE = {"type": _file, "help": "the file of the backup"}
 ARGUMENTS: dict[str, dict[str, dict[str, Any]]] = {
     "console": {
         "--user-id": {"type": _telegram_id, "default": 1, "help": "whose messages these are"},
@@ -297,7 +350,7 @@ ARGUMENTS: dict[str, dict[str, dict[str, Any]]] = {
         "--markdown": {"action": "store_true", "help": "to read, not JSON"},
     },
     "erase": {"--user-id": _build_owner_option("whose data to delete")},
-    "eval": {"file": {"type": Path, "help": "a JSON file in LoCoMo's format"}},
+    "eval": {"file": {"type": _file, "help": "a JSON file in LoCoMo's format"}},
     "backup": {"file": BACKUP_FILE},
     "restore": {"file": BACKUP_FILE},
     "doctor": {"--json": {"action": "store_true", "help": "one JSON object"}},
@@ -344,6 +397,7 @@ def parse_arguments(
 ) -> argparse.Namespace:
     """Parse the command line; the default command is ``run``."""
     parser = _Parser(prog="bot.py", description=__doc__.partition("\n")[0])
+    parser.add_argument("--version", action="store_true", help="say which version this is")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     parsers: dict[str | None, _Parser] = {None: parser}
     for name, function in COMMANDS.items():
@@ -356,16 +410,28 @@ def parse_arguments(
     if command_name not in parsers:
         parser.refuse(str(command_name), COMMANDS)
     arguments, unknown = parser.parse_known_args(
-        words, argparse.Namespace(extra_tools=tuple(extra_tools))
+        words, argparse.Namespace(extra_tools=tuple(extra_tools), folder=Path.cwd())
     )
-    if unknown:
+    if arguments.command == "psql":
+        arguments.of_psql = words[words.index("psql") + 1 :]
+    elif unknown:
         flags = [flag for flag in ARGUMENTS.get(arguments.command, {}) if flag.startswith("-")]
         parsers[arguments.command].refuse(unknown[0], flags)
     return arguments
 
 
-def main(argv: list[str] | None = None, *, extra_tools: Sequence[BaseTool] = ()) -> int:
-    """Run one command; return the exit status.
+def read_version() -> str:
+    """Return the version of this program, from ``pyproject.toml`` beside it."""
+    import tomllib
+
+    about = tomllib.loads(Path(__file__).with_name("pyproject.toml").read_text(encoding="utf-8"))
+    return str(about["project"]["version"])
+
+
+def main(
+    argv: list[str] | None = None, *, extra_tools: Sequence[BaseTool] = (), root: Path = ROOT
+) -> int:
+    """Run one command in the folder of this file; return the exit status.
 
     0; 1 for a failure; 2 for bad settings; 3 if it was told to stop and had to be ended by force
     (see ``src/base/shutdown.py``); 130 or 143 if a signal cancelled it.
@@ -373,11 +439,17 @@ def main(argv: list[str] | None = None, *, extra_tools: Sequence[BaseTool] = ())
     Args:
         argv: The command line; None for that of the process.
         extra_tools: Tools for the model beside our own.
+        root: The folder of ``.env``, and of all relative paths in the settings.
     """
     arguments = parse_arguments(argv, extra_tools)
+    if arguments.version:
+        print(f"Pomni {read_version()}")
+        return 0
+    os.chdir(root)
     gc.disable()  # imports create no garbage, and collections would double their time
     try:
         name, settings = arguments.command or "run", load_settings()
+        hide_shared_proxies()
         configure_logging(_log_level(settings, name), settings.secrets())
         report_warnings(settings, name)
         seconds = settings.shutdown_timeout
@@ -403,4 +475,7 @@ def main(argv: list[str] | None = None, *, extra_tools: Sequence[BaseTool] = ())
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except ModuleNotFoundError as missing:
+        sys.exit(name_missing(missing))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -232,8 +233,11 @@ def process(
     folder: Path,
     interpreter: str = sys.executable,
 ) -> Iterator[psutil.Process]:
-    """Run a Python program during the block."""
-    command = [interpreter, *arguments]
+    """Run a Python program during the block; our own from the folder, where no ``.env`` is."""
+    program, *rest = arguments
+    if program == str(ROOT / "bot.py"):
+        program = shutil.copy(program, folder)
+    command = [interpreter, program, *rest]
     with (folder / "stderr.log").open("a") as log:
         child = subprocess.Popen(command, env=environment, cwd=folder, stderr=log)
         try:

@@ -29,6 +29,7 @@ from src.queue.workers import Workers, build_queue
 from src.telegram import handlers, lazy_models, receiver, setup, updates
 from src.telegram.delivery import Delivery
 from src.telegram.tasks import ReminderTasks, UpdateTasks
+from src.telegram.webhook import WebhookWatch
 from src.web.http_server import HttpServer, build_http_app
 
 logger = logging.getLogger(__name__)
@@ -60,7 +61,9 @@ async def run_bot_process(core: Core, shutdown: Shutdown, *, receive: bool) -> N
             core.client, core.updates, identity, _build_access(core), core.metrics
         )
         webhook = _build_webhook(core, intake) if receive else None
-        http = _build_http(core, intake if receive else None, webhook)
+        url = core.settings.telegram_webhook_url
+        watch = WebhookWatch(bot, intake, url) if webhook and url else None
+        http = _build_http(core, intake if receive else None, webhook, watch)
         listener = _bind(http, required=receive)
         await workers.register_presence()
         await _warm_up(core)
@@ -70,7 +73,9 @@ async def run_bot_process(core: Core, shutdown: Shutdown, *, receive: bool) -> N
         ]  # fmt: skip
         if receive:
             jobs += [_announce(bot, core), core.read_ahead()]
-        if receive and webhook is None:
+        if watch is not None:
+            jobs.append(watch.run())
+        elif receive:
             lock = AdvisoryLock(core.dsn, POLLER_LOCK, identity.id)
             jobs.append(receiver.Poller(bot, intake, lock).run())
         started = {"bot": identity.username, "receives": receive, "http_port": http.port}
@@ -137,10 +142,16 @@ def _build_access(core: Core) -> updates.AllowList:
 
 
 def _build_http(
-    core: Core, intake: receiver.UpdateIntake | None, webhook: receiver.WebhookRoute | None
+    core: Core,
+    intake: receiver.UpdateIntake | None,
+    webhook: receiver.WebhookRoute | None,
+    watch: WebhookWatch | None,
 ) -> HttpServer:
     last_polled = (lambda: intake.last_received) if intake and webhook is None else None
-    app = build_http_app(core, last_polled=last_polled, webhook=webhook)
+    find_problem = (lambda: watch.problem) if watch else None
+    app = build_http_app(
+        core, last_polled=last_polled, webhook=webhook, find_webhook_problem=find_problem
+    )
     if password := core.settings.admin_password:
         from src.web.admin_access import AdminAccess  # 5 MB and 60 ms, only if it is configured
         from src.web.admin_pages import build_admin_app
@@ -196,6 +207,11 @@ async def _fetch_identity(bot: Bot) -> updates.BotIdentity:
 
 
 async def _announce(bot: Bot, core: Core) -> None:
+    if core.settings.is_open_and_paid:
+        logger.warning(
+            "everybody in Telegram may use this bot, and its model costs money: set "
+            "ALLOWED_USER_IDS, or daily_tokens in global_settings; doctor says how"
+        )
     pause = 1.0
     while True:
         try:

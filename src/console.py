@@ -28,7 +28,7 @@ from src.pg.client import storable
 from src.pg.user_settings_repo import Mode, UserSettings
 from src.reading.relative_dates import resolved_dates
 from src.talk import command_service, turn_state, zones
-from src.texts import Language, detect_language, say
+from src.texts import FALLBACK, Language, detect_language, say
 from src.texts.reply import ReplyFile
 
 logger = logging.getLogger(__name__)
@@ -102,26 +102,39 @@ class Console:
         user_id: int,
         *,
         as_json: bool = False,
+        language: Language = FALLBACK,
         streams: ConsoleStreams | None = None,
+        folder: Path = Path(),
     ) -> None:
-        """Talk as this user; with ``as_json`` each reply is one line of JSON."""
+        """Talk as this user.
+
+        Args:
+            core: The rooms.
+            user_id: Telegram id of the user.
+            as_json: Whether each reply is one line of JSON.
+            language: Language before the first message, unless the user chose one.
+            streams: Input and output; by default stdin and stdout.
+            folder: Where the files of an answer are written.
+        """
         self._core = core
         self._commands = core.commands
         self._memory = core.memory.digest
         self._owner = Owner(user_id)
         self._time_zone = core.settings.timezone
         self._as_json = as_json
+        self._folder = folder
         self._streams = streams or _standard_streams()
-        self._language: Language = "ru"
+        self._language = language
 
     async def run(self) -> None:
         """Answer line after line until the input ends."""
         if not self._streams.is_terminal:
             await self._talk()
             return
-        greeting = say("console_hello", self._language)
+        caller, _ = await self._load_caller()
+        greeting = say("console_hello", caller.language)
         if not self._commands.has_model:
-            greeting = f"{greeting}\n{say('offline_note', self._language)}"
+            greeting = f"{greeting}\n{say('offline_note', caller.language)}"
         self._write(f"{GREY}{greeting}{RESET}\n\n")
         try:
             with restored_terminal(self._streams.source.fileno()):
@@ -161,7 +174,7 @@ class Console:
         caller = replace(caller, argument=command.argument, has_zone=not lacks_zone)
         reply = await self._commands.run(command.name, caller)
         for file in reply.files:
-            await asyncio.to_thread(_save_file, file)
+            await asyncio.to_thread(_save_file, file, self._folder)
         text = reply.text
         if command.name == "remind" and reply.rows:
             text = f"{text}\n{say('console_reminder', self._language)}"
@@ -277,8 +290,8 @@ class _ConsoleView(turn_state.AnswerView):
         return 1
 
 
-def _save_file(file: ReplyFile) -> None:
-    with file.content, Path(file.name).open("wb") as target:
+def _save_file(file: ReplyFile, folder: Path) -> None:
+    with file.content, (folder / file.name).open("wb") as target:
         file.content.seek(0)
         shutil.copyfileobj(file.content, target)
 

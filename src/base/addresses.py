@@ -1,16 +1,16 @@
-"""Validation of addresses in settings: ``DATABASE_URL`` and the URLs of servers.
+"""Validation of addresses and keys in settings: ``DATABASE_URL``, URLs of servers, API keys.
 
 A malformed ``DATABASE_URL`` is refused with our own message before libpq sees it: libpq's messages
 quote parts of it.
 """
 
 import re
-from typing import Annotated
+from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 from psycopg import Error
 from psycopg.conninfo import conninfo_to_dict
-from pydantic import AfterValidator
+from pydantic import AfterValidator, BeforeValidator, SecretStr
 
 # An unescaped ``@``, ``/`` or ``?`` in a password shifts the parts of the address: a piece of the
 # password is parsed as the host, the port or a parameter. libpq would quote that piece in its
@@ -67,4 +67,23 @@ def check_http_url(value: str) -> str:
     return value.rstrip("/")
 
 
-HttpUrl = Annotated[str, AfterValidator(check_http_url)]
+# What copying adds to a value: white space, line ends, quotes, invisible characters.
+COPIED = re.compile(r"[\s\x00-\x1f\u00ad\u200b-\u200f\u2060\ufeff\"'`“”„«»]+")
+
+
+def clean_copied(value: Any) -> Any:
+    """Return a key, address or name without what copying adds; None if nothing is left.
+
+    Raises:
+        ValueError: It has letters of other alphabets, which no such value has.
+    """
+    if not isinstance(value, str):
+        return value
+    cleaned = COPIED.sub("", value)
+    if not cleaned.isascii():
+        raise ValueError("it has letters other than a-z, which may look like them")
+    return cleaned or None
+
+
+HttpUrl = Annotated[str, BeforeValidator(clean_copied), AfterValidator(check_http_url)]
+Key = Annotated[SecretStr | None, BeforeValidator(clean_copied)]

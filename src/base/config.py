@@ -15,14 +15,23 @@ from urllib.parse import urlsplit
 
 import pytz
 from psycopg.conninfo import make_conninfo
-from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    SecretStr,
+    ValidationError,
+    ValidationInfo,
+)
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from src.base import addresses, mcp_file
 from src.base.env_file import EnvFile, Stray, find_strays, is_of_compose, read_env_file, table
 from src.base.errors import ConfigError
-from src.base.providers import PROVIDERS, ProviderSettings, find_provider
+from src.base.logs import redact_text
+from src.base.providers import PROVIDERS, ProviderSettings, find_lines, find_provider
 
+ENV_FILE = ".env"
 OFFLINE_MODEL = "offline"
 LOCAL_EMBEDDINGS = "local"
 FIRST_TOKEN_SECONDS = 300.0  # for a self-hosted server, which may read a prompt for minutes
@@ -64,6 +73,19 @@ def _matching(pattern: str, problem: str) -> AfterValidator:
     return _checked(lambda value: None if re.fullmatch(pattern, value, re.DOTALL) else problem)
 
 
+def _model_matching(pattern: str, problem: str) -> AfterValidator:
+    def check(value: str, info: ValidationInfo) -> str:
+        name = value.strip()
+        if re.fullmatch(pattern, name):
+            return name
+        lines = find_lines(str(info.field_name).upper(), name)
+        if not any(re.fullmatch(pattern, line.partition("=")[2]) for line in lines):
+            raise ValueError(problem)
+        raise ValueError(f"{problem}. Write the lines {redact_text(' and '.join(lines))}")
+
+    return AfterValidator(check)
+
+
 def _split(value: Any) -> Any:
     return re.findall(r"[^,;\s]+", value) if isinstance(value, str) else value
 
@@ -75,17 +97,24 @@ def _parse_networks(values: tuple[str, ...]) -> tuple[str, ...]:
         raise ValueError("it is no list of addresses and networks") from None
 
 
-Token = Annotated[SecretStr, _matching(r"\d+:[\w-]+", "it does not look like 123456:ABC-def")]
+Token = Annotated[
+    SecretStr,
+    BeforeValidator(addresses.clean_copied),
+    _matching(r"\d+:[\w-]+", "it does not look like 123456:ABC-def"),
+]
 WebhookSecret = Annotated[
     SecretStr,
     _matching("[A-Za-z0-9_-]{1,256}", "only A-Z a-z 0-9 _ - are allowed, 1 to 256 of them"),
 ]
 AdminPassword = Annotated[SecretStr, _matching(".{10,}", "it is shorter than 10 characters")]
 HttpsUrl = Annotated[str, AfterValidator(_check_https_url)]
-MODEL_NAME = f"{OFFLINE_MODEL}:?|({'|'.join(PROVIDERS)}):.+"
-ModelName = Annotated[str, _matching(MODEL_NAME, "it is not provider:model")]
+ModelName = Annotated[
+    str,
+    _model_matching(f"{OFFLINE_MODEL}:?|({'|'.join(PROVIDERS)}):.+", "it is not provider:model"),
+]
 EmbeddingName = Annotated[
-    str, _matching(f"{LOCAL_EMBEDDINGS}|openai:.+", "it is neither local nor openai:model")
+    str,
+    _model_matching(f"{LOCAL_EMBEDDINGS}|openai:.+", "it is neither local nor openai:model"),
 ]
 UserIds = Annotated[frozenset[int], NoDecode, BeforeValidator(_split)]
 Networks = Annotated[
@@ -116,7 +145,7 @@ class Settings(ProviderSettings, BaseSettings):
     """Every setting, read once at start and never changed.
 
     Each field is named like its variable in lower case; ``.env.example`` documents them. The
-    settings of the model providers are in ``src/base/providers.py``.
+    settings of the model providers are in ``src/base/providers.py``, proxies in ``proxies.py``.
     """
 
     model_config = SettingsConfigDict(
@@ -151,10 +180,10 @@ class Settings(ProviderSettings, BaseSettings):
     vision_model: ModelName | None = None
     transcription_model: str | None = None
     transcription_base_url: addresses.HttpUrl | None = None
-    transcription_api_key: SecretStr | None = None
+    transcription_api_key: addresses.Key = None
     rerank_url: addresses.HttpUrl | None = None
     rerank_model: str | None = None
-    rerank_api_key: SecretStr | None = None
+    rerank_api_key: addresses.Key = None
     mcp_servers: Path | None = None
     persona: Annotated[str, AfterValidator(_read_persona)] = ""
 
@@ -228,6 +257,13 @@ class Settings(ProviderSettings, BaseSettings):
         return max(self.llm_timeout, least)
 
     @property
+    def is_open_and_paid(self) -> bool:
+        """True if every user of Telegram may spend the operator's money on the model."""
+        provider = find_provider(self.chat_model_name)
+        is_open = self.telegram_bot_token is not None and not self.allowed_user_ids
+        return is_open and provider is not None and not provider.is_near(self)
+
+    @property
     def bot_id(self) -> int | None:
         """User id of the bot: the number before the colon of its token."""
         if self.telegram_bot_token is None:
@@ -250,6 +286,7 @@ class Settings(ProviderSettings, BaseSettings):
         """Return all secret values that are set, for the log to redact."""
         values = [value for _, value in self if isinstance(value, SecretStr) and len(value) >= 6]
         own = [value.get_secret_value() for value in values]
+        own += self.proxy_passwords()
         return own + [secret for server in self.servers for secret in server.secrets]
 
 
@@ -261,7 +298,7 @@ LIMITS = frozenset({"ALLOWED_USER_IDS"})
 PLAIN_NAME = re.compile(r"[A-Z]{1,20}(?:_[A-Z0-9]+)*")  # not a part of a key that lacks its name
 
 
-def load_settings(env_file: str | None = ".env") -> Settings:
+def load_settings(env_file: str | None = ENV_FILE) -> Settings:
     """Read the environment and ``env_file``; the environment takes precedence.
 
     Raises:
@@ -287,6 +324,27 @@ def load_settings(env_file: str | None = ".env") -> Settings:
     return settings
 
 
+def terminal_locales() -> tuple[str, ...]:
+    """Return the names of the terminal's locales, in gettext's order; none in the C locale."""
+    names = ("LC_ALL", "LC_MESSAGES", "LANG")
+    locale = next((os.environ[name] for name in names if os.environ.get(name)), "C")
+    if locale.partition(".")[0] in ("C", "POSIX"):
+        return ()
+    return (*os.environ.get("LANGUAGE", "").split(":"), locale)
+
+
+SHARED_PROXIES = frozenset({"HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "NO_PROXY"})
+
+
+def hide_shared_proxies() -> None:
+    """Remove the shared proxies from the environment once the settings are read.
+
+    Each library of a provider has a rule of its own for them, which only some let us turn off.
+    """
+    for name in [name for name in os.environ if name.upper() in SHARED_PROXIES]:
+        del os.environ[name]
+
+
 def _fields_only_in_file(file: EnvFile) -> dict[str, Any]:
     set_outside = {name.lower() for name, value in os.environ.items() if value}
     fields = Settings.model_fields.keys() - set_outside
@@ -305,7 +363,7 @@ def _describe(entry: Any) -> str:
     name = str(entry["loc"][0]).upper()
     message = str(entry["msg"]).removeprefix("Value error, ").rstrip(".")
     message = message[:1].lower() + message[1:]
-    return f"{name}: {message}. {_remedy_for(name)}"
+    return f"{name}: {message}" if ". " in message else f"{name}: {message}. {_remedy_for(name)}"
 
 
 def _remedy_for(name: str) -> str:
@@ -390,7 +448,7 @@ def _check_providers(settings: Settings) -> list[str]:
                 f"Write your key, or set {provider.base_url_variable} for a server that needs none"
             )
         if provider is not None and find_spec(f"langchain_{provider.name}") is None:
-            requirements = f"requirements-{provider.name.partition('_')[0]}.txt"
+            requirements = f"requirements-{provider.name.partition('_')[0]}.lock"
             problems.append(
                 f"{variable}: {provider.name}:… needs a package that is not installed. "
                 f"Run: .venv/bin/pip install -r {requirements}"

@@ -69,6 +69,22 @@ class SettingsConflictError(SettingsError):
         super().__init__(dict.fromkeys(names, "it was changed meanwhile"))
 
 
+class NoDatabaseError(AppError):
+    """There is no database, and the command creates none.
+
+    Attributes:
+        place: The folder or server where it was looked for.
+    """
+
+    def __init__(self, place: str) -> None:
+        """Name the place, the commands that create a database, and the settings."""
+        super().__init__(
+            f"there is no database of Pomni's in {place}: run, console, worker and migrate create "
+            "one. If it should be there, look at DATA_DIR, DATABASE_URL and PG_*"
+        )
+        self.place = place
+
+
 class BackupError(AppError):
     """A backup or its restoration failed; nothing was changed."""
 
@@ -147,6 +163,12 @@ class ModelError(AppError):
     """The language model gave no answer, and a retry would not help."""
 
     text_key = "error_model"
+
+
+class ModelFilteredError(ModelError):
+    """The provider's filter refuses the prompt: a message in it trips it."""
+
+    text_key = "error_filtered"
 
 
 class ModelSetupError(ModelError):

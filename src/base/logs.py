@@ -19,7 +19,11 @@ from src.base.errors import AppError, causes
 from src.base.providers import PROVIDERS
 
 Event = MutableMapping[str, Any]
-TOKEN = re.compile(r"\d{5,}:[A-Za-z0-9_-]{20,}")  # also in /bot123:ABC/getMe
+# Bot tokens (also in /bot123:ABC/getMe), keys by their beginnings, logins in addresses.
+TOKEN = re.compile(
+    r"\d{5,}:[A-Za-z0-9_-]{20,}|(?<=://)[^/@\s]+(?=@)"
+    r"|\b(?:sk|gsk|xai|hf|pplx|nvapi|csk|AIza|AQ\.|ya29|eyJ|Bearer )[-_.\w*]{8,}"
+)
 FRAMES, LINKS = 5, 5  # logged per error: our innermost frames, links of its chain of causes
 # Libraries whose INFO lines duplicate ours, or contain text of users.
 HTTP_LIBRARIES = ("aiogram", "httpx", "httpx2", "httpcore", "httpcore2", "uvicorn")
@@ -71,6 +75,13 @@ def configure_logging(level: str, secrets: Sequence[str] = ()) -> None:
         logging.getLogger(name).setLevel(max(quiet_level, root.level))
 
 
+def redact_text(text: str, secrets: Sequence[str] = ()) -> str:
+    """Replace the secrets, and whatever looks like a token or a key, by asterisks."""
+    for secret in secrets:
+        text = text.replace(secret, "***")
+    return TOKEN.sub("***", text)
+
+
 def log_extra(**ids: int | str) -> AbstractContextManager[None]:
     """Add these ids to every log line within the context, in this task and those it starts."""
     return structlog.contextvars.bound_contextvars(**ids)
@@ -106,9 +117,7 @@ def _describe(error: BaseException) -> str:
 def _build_redactor(secrets: Sequence[str]) -> Callable[[Any, str, Event], Event]:
     def redact(value: Any) -> Any:
         if isinstance(value, str):
-            for secret in secrets:
-                value = value.replace(secret, "***")
-            return TOKEN.sub("***", value)
+            return redact_text(value, secrets)
         if isinstance(value, dict):
             return {key: redact(entry) for key, entry in value.items()}
         if isinstance(value, list | tuple):

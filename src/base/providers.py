@@ -6,29 +6,31 @@ OpenAI-compatible API needs nothing but ``OPENAI_BASE_URL``.
 """
 
 import logging
+import re
+import tomllib
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from ipaddress import ip_address
+from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, SecretStr
-
-from src.base.addresses import HttpUrl
+from src.base.addresses import HttpUrl, Key
+from src.base.proxies import ProxySettings
 
 # Suffixes of host names that no public server has.
 LOCAL_NAMES = (".local", ".localhost", ".lan", ".internal", ".home.arpa")
 
 
-class ProviderSettings(BaseModel):
-    """Key of each provider, and the address of another server with the same API."""
+class ProviderSettings(ProxySettings):
+    """Key of each provider, the address of another server with the same API, and the way there."""
 
-    openai_api_key: SecretStr | None = None
+    openai_api_key: Key = None
     openai_base_url: HttpUrl | None = None
-    anthropic_api_key: SecretStr | None = None
+    anthropic_api_key: Key = None
     anthropic_base_url: HttpUrl | None = None
-    google_api_key: SecretStr | None = None
+    google_api_key: Key = None
     google_base_url: HttpUrl | None = None
 
 
@@ -46,7 +48,9 @@ class Provider:
         no_tool: The ``tool_choice`` that forbids tool calls.
         log_levels: Least log level of each of its libraries.
         prompt_cache: Kind of prompt cache; see ``build_prompt_cache``.
+        address: Where its SDK calls it by default.
         host: Suffix of its host names; any other host is a self-hosted server.
+        proxy_option: Argument of its LangChain class for a proxy; None if it has none for all.
     """
 
     name: str
@@ -58,7 +62,9 @@ class Provider:
     no_tool: str | Mapping[str, str] = "none"
     log_levels: Mapping[str, int] = field(default_factory=dict)
     prompt_cache: Literal["keyed", "marked", "stored"]
+    address: str
     host: str
+    proxy_option: str | None = None
 
     @property
     def key_variable(self) -> str:
@@ -70,15 +76,19 @@ class Provider:
         """Environment variable of its address."""
         return f"{self.vendor}_BASE_URL"
 
-    def key(self, settings: ProviderSettings) -> SecretStr | None:
+    def key(self, settings: ProviderSettings) -> Key:
         """Return its key, if set."""
-        key: SecretStr | None = getattr(settings, self.key_variable.lower())
+        key: Key = getattr(settings, self.key_variable.lower())
         return key
 
     def base_url(self, settings: ProviderSettings) -> str | None:
         """Return the address to call, if other than its own."""
         address: str | None = getattr(settings, self.base_url_variable.lower())
         return address
+
+    def proxy(self, settings: ProviderSettings) -> str | None:
+        """Return the proxy, with its login, that leads to it; None: direct."""
+        return settings.model_proxy_to(self.base_url(settings) or self.address)
 
     def uses_own_address(self, settings: ProviderSettings) -> bool:
         """Return True if requests go to the provider's own address."""
@@ -113,7 +123,9 @@ PROVIDERS: Mapping[str, Provider] = {
             vendor="OPENAI",
             default_model="gpt-5-mini",
             prompt_cache="keyed",
+            address="https://api.openai.com/v1",
             host=".api.openai.com",
+            proxy_option="openai_proxy",
             # Its own limit is too short for slow servers; ``ModelCaller`` has one of its own.
             options={"stream_usage": True, "stream_chunk_timeout": None},
             has_openai_client=True,
@@ -125,7 +137,9 @@ PROVIDERS: Mapping[str, Provider] = {
             vendor="ANTHROPIC",
             default_model="claude-haiku-4-5",
             prompt_cache="marked",
+            address="https://api.anthropic.com",
             host=".api.anthropic.com",
+            proxy_option="anthropic_proxy",
             no_tool={"type": "none"},  # LangChain reads any other string as a tool's name
             log_levels={"anthropic": logging.WARNING},
         ),
@@ -134,6 +148,7 @@ PROVIDERS: Mapping[str, Provider] = {
             vendor="GOOGLE",
             default_model="gemini-2.5-flash",
             prompt_cache="stored",
+            address="https://generativelanguage.googleapis.com",
             host=".googleapis.com",
             log_levels={"google_genai": logging.WARNING, "langchain_google_genai": logging.ERROR},
         ),
@@ -149,3 +164,26 @@ def find_provider(model: str) -> Provider | None:
 def find_batch_provider(name: str) -> Provider | None:
     """Return the provider named in ``memory_extraction_provider``; None for ``immediate``."""
     return next((p for p in PROVIDERS.values() if p.vendor.lower() == name), None)
+
+
+SERVERS = Path(__file__).with_name("servers.toml")
+
+
+def find_lines(variable: str, value: str) -> list[str]:
+    """Return the lines of ``.env`` that say what a model's name in another form means, if any.
+
+    Args:
+        variable: Name of the setting.
+        value: What it is set to, such as ``ollama:qwen2.5:7b``.
+    """
+    for server in tomllib.loads(SERVERS.read_text("utf-8")).values():
+        pattern = server["clue"].replace("<MODEL>", r"([\w.:/@+-]{1,100})")
+        if found := re.fullmatch(pattern, value.strip(), re.IGNORECASE):
+            provider, url = PROVIDERS[server.get("provider", "openai")], server.get("url", "")
+            lines = [f"{variable}={provider.name}:{found[found.lastindex or 0]}"]
+            if url:
+                lines.append(f"{provider.base_url_variable}={url}")
+            if not url.startswith("http:"):
+                lines.append(f"{provider.key_variable}=your key")
+            return lines
+    return []

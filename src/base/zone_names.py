@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytz
-from babel import Locale
 
-from src.base.zones import plain_name
+from src.base.zones import locale_of, plain_name
 from src.reading import lexicon
 from src.texts import CYRILLIC, LANGUAGES, morphology, plain_text
 
@@ -175,7 +174,7 @@ def _places_by_name() -> dict[str, _Place]:
             place = _Place(-part, zone_list.split(" "))
             places.update(dict.fromkeys(names.split("|"), place))
     for language in LANGUAGES:
-        for code, name in Locale.parse(language).territories.items():
+        for code, name in locale_of(language).territories.items():
             old = places.get(plain_name(name))
             if (zones := pytz.country_timezones.get(code)) and (old is None or old.rank < 0):
                 places[plain_name(name)] = _Place(REGION, zones[:1], frozenset(zones))

@@ -10,8 +10,9 @@ import pytz
 from babel import Locale
 from babel.core import get_global
 from babel.dates import format_date, format_skeleton
+from babel.localedata import exists
 
-from src.texts import CYRILLIC, Language, morphology, plain_text
+from src.texts import CYRILLIC, FALLBACK, Language, morphology, plain_text
 
 DAY = timedelta(days=1)
 SECOND = timedelta(seconds=1)
@@ -20,6 +21,12 @@ USUAL_ZONE = "Europe/Moscow"
 ZONES_OF_LANGUAGES: dict[Language, str] = {"uk": "Europe/Kyiv"}
 LOOK_UP_TIME = 20  # seconds; it usually takes 0.1
 LOOK_UP = "import sys, tzfpy; print(tzfpy.get_tz(float(sys.argv[1]), float(sys.argv[2])))"
+
+
+@cache
+def locale_of(language: Language) -> Locale:
+    """Return a language's names and formats from CLDR, those of English if CLDR lacks it."""
+    return Locale(language if exists(language) else FALLBACK)
 
 
 def local_time(moment: datetime, time_zone: str) -> datetime:
@@ -89,7 +96,7 @@ def place_of_zone(zone: str, language: Language) -> str:
 @cache
 def _cities(language: Language) -> dict[str, str]:
     """Return CLDR's city names by zone, also by current names: CLDR keeps Europe/Kiev."""
-    places = Locale(language).time_zones.items()
+    places = locale_of(language).time_zones.items()
     aliases = get_global("zone_aliases")
     cities = {zone: str(names["city"]) for zone, names in places if "city" in names}
     return {str(aliases.get(zone, zone)): city for zone, city in cities.items()} | cities
@@ -147,10 +154,10 @@ def day_text(moment: datetime, now: datetime, language: Language, time_zone: str
     """Return the day of a moment: ``3 марта``, with the year unless it is the current one."""
     day = local_time(moment, time_zone)
     if day.year == local_time(now, time_zone).year:
-        return str(format_skeleton("MMMMd", day, locale=language))
+        return str(format_skeleton("MMMMd", day, locale=locale_of(language)))
     return long_day(day, language)
 
 
 def long_day(day: date, language: Language) -> str:
     """Return a day with its year: ``3 марта 2026 г.``."""
-    return str(format_date(day, "long", locale=language))
+    return str(format_date(day, "long", locale=locale_of(language)))

@@ -1,7 +1,7 @@
 """Repository of turns: the answer, its delivery, its token usage."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Literal, Self
@@ -126,6 +126,7 @@ class NewAnswer:
         is_private: True if it answers a private message beside the one it replies to.
         changes: Changes of its turn.
         mode: Mode in which it was given.
+        recall: What was recalled for it, as JSON; None if no model was asked.
     """
 
     conversation_id: UUID
@@ -139,6 +140,7 @@ class NewAnswer:
     is_private: bool = False
     changes: Changes = NO_CHANGES
     mode: Mode = "assistant"
+    recall: Mapping[str, Any] | None = None
 
 
 # The answer to a message.
@@ -166,9 +168,9 @@ WHERE c.id = %(conversation_id)s
 INSERT_ANSWER = PreparedStatement(f"""
 WITH answer AS (
     INSERT INTO messages (conversation_id, role, content, reply_to_id, is_forgotten, forgotten_at,
-                          is_private, asks, changes, mode, position)
+                          is_private, asks, changes, mode, recall, position)
     SELECT m.conversation_id, 'assistant', %(content)s, m.id, m.is_forgotten, m.forgotten_at,
-           m.is_private OR %(is_private)s, %(asks)s, %(changes)s, %(mode)s,
+           m.is_private OR %(is_private)s, %(asks)s, %(changes)s, %(mode)s, %(recall)s,
            1 + greatest(c.last_position, (SELECT max(position) FROM messages
                                           WHERE conversation_id = %(conversation_id)s))
     FROM messages m JOIN conversations c ON c.id = m.conversation_id
@@ -485,6 +487,7 @@ def _save_answer(
     row = transaction.fetch_one(
         INSERT_ANSWER, ids, content=text, asks=answer.asks, is_private=answer.is_private,
         changes=answer.changes.as_row(), mode=answer.mode, usage=_usage_json(answer.usage),
+        recall=None if answer.recall is None else json.dumps(answer.recall),
     )  # fmt: skip
     if row is None:
         earlier = transaction.fetch_one(SELECT_ANSWER, ids)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Literal, Protocol
 
-import httpx
+import httpx2
 from langchain_core.messages import BaseMessage, SystemMessage
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import BaseModel
@@ -221,11 +221,12 @@ class OpenAIProvider(LLMProvider):
     max_bytes = 190_000_000
     pending = frozenset({"validating", "in_progress", "finalizing", "cancelling"})
 
-    def __init__(self, api_key: str, base_url: str | None = None) -> None:
+    def __init__(self, api_key: str, url: str | None = None, proxy: str | None = None) -> None:
         """Create the client; nothing connects yet."""
-        from openai import AsyncOpenAI
+        from openai import AsyncOpenAI, DefaultAsyncHttpxClient
 
-        self._client = AsyncOpenAI(api_key=api_key, base_url=base_url, **OPTIONS)
+        http = DefaultAsyncHttpxClient(proxy=proxy)
+        self._client = AsyncOpenAI(api_key=api_key, base_url=url, http_client=http, **OPTIONS)
         self._batches = self._client.batches
 
     def encode(self, request: BatchRequest, model: str) -> dict[str, Any]:
@@ -303,11 +304,12 @@ class AnthropicProvider(LLMProvider):
     state_name = "processing_status"
     id_argument = "message_batch_id"
 
-    def __init__(self, api_key: str, base_url: str | None = None) -> None:
+    def __init__(self, api_key: str, url: str | None = None, proxy: str | None = None) -> None:
         """Create the client; nothing connects yet."""
-        from anthropic import AsyncAnthropic
+        from anthropic import AsyncAnthropic, DefaultAsyncHttpxClient
 
-        self._client = AsyncAnthropic(api_key=api_key, base_url=base_url, **OPTIONS)
+        http = DefaultAsyncHttpxClient(proxy=proxy)
+        self._client = AsyncAnthropic(api_key=api_key, base_url=url, http_client=http, **OPTIONS)
         self._batches = self._client.messages.batches
 
     def encode(self, request: BatchRequest, model: str) -> dict[str, Any]:
@@ -352,14 +354,14 @@ class GoogleProvider(LLMProvider):
     id_name, created_name, state_name = "name", "create_time", "state"
     retrieve, id_argument = "get", "name"
 
-    def __init__(self, api_key: str, base_url: str | None = None) -> None:
+    def __init__(self, api_key: str, url: str | None = None, proxy: str | None = None) -> None:
         """Create the client; nothing connects yet."""
         from google.genai import Client
         from google.genai.types import HttpOptions
 
-        self._http = httpx.AsyncClient(timeout=BATCH_TIMEOUT)
+        self._http = httpx2.AsyncClient(timeout=BATCH_TIMEOUT, proxy=proxy)
         options = HttpOptions(
-            base_url=base_url,
+            base_url=url,
             timeout=round(1000 * BATCH_TIMEOUT),
             httpx_async_client=self._http,
         )
@@ -402,7 +404,7 @@ class GoogleProvider(LLMProvider):
             yield _read_google(entry.model_dump(mode="json", warnings=False))
 
 
-CLASSES: Mapping[str, Callable[[str, str | None], LLMProvider]] = {
+CLASSES: Mapping[str, Callable[[str, str | None, str | None], LLMProvider]] = {
     "openai": OpenAIProvider,
     "anthropic": AnthropicProvider,
     "google": GoogleProvider,
@@ -419,7 +421,8 @@ def get_llm_provider(name: str, settings: ProviderSettings) -> LLMProvider:
     if provider is None or not provider.is_configured(settings):
         raise ModelSetupError(f"the batch provider {name} has no key")
     key = provider.key(settings)
-    return CLASSES[name](key.get_secret_value() if key else "none", provider.base_url(settings))
+    secret = key.get_secret_value() if key else "none"
+    return CLASSES[name](secret, provider.base_url(settings), provider.proxy(settings))
 
 
 def _batch_name(job_id: str) -> str:

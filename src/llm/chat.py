@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, cast
 from uuid import UUID
 
+import httpx2
 from langchain.chat_models import init_chat_model
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
@@ -60,12 +61,33 @@ def build_provider_model(settings: config.Settings, name: str) -> BaseChatModel:
     }
     if base_url := provider.base_url(settings):
         options["base_url"] = base_url
+    proxy = provider.proxy(settings)
+    if proxy is not None and provider.proxy_option is not None:
+        options[provider.proxy_option] = proxy
     chat_model: Any = init_chat_model(model, model_provider=provider.name, **options)
+    if proxy is not None and provider.proxy_option is None:
+        chat_model.client = _build_google_client(provider, settings, proxy)
     if provider.has_openai_client:
         chat_model.async_client = Requests(chat_model.async_client)
         # The SDK would follow twenty, and resend the prompt each time.
         chat_model.root_async_client._client.max_redirects = MAX_REDIRECTS
     return cast("BaseChatModel", chat_model)
+
+
+def _build_google_client(
+    provider: providers.Provider, settings: config.Settings, proxy: str
+) -> Any:
+    """Build Google's SDK on httpx: its default, aiohttp, has no SOCKS."""
+    from google.genai import Client
+    from google.genai.types import HttpOptions
+
+    key = provider.key(settings)
+    options = HttpOptions(
+        base_url=provider.base_url(settings),
+        httpx_client=httpx2.Client(proxy=proxy),
+        httpx_async_client=httpx2.AsyncClient(proxy=proxy),
+    )
+    return Client(api_key=key.get_secret_value() if key else "none", http_options=options)
 
 
 @dataclass(eq=False, repr=False)

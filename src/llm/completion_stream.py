@@ -20,7 +20,7 @@ import httpx2
 from langchain_core.messages.base import merge_content
 
 from src.base.errors import AppError, ModelReplyError
-from src.llm.errors import reported_error
+from src.llm.errors import ReportedError
 from src.llm.reply import at
 
 logger = logging.getLogger(__name__)
@@ -99,8 +99,8 @@ class CompletionStream(AbstractAsyncContextManager[Any, None]):
         """Yield the chunks, and the usage at the end.
 
         Raises:
-            ModelReplyError: The body is no completion, breaks off, or reports an error.
-            AppError: The error that corresponds to the reported one.
+            ModelReplyError: The body is no completion, or breaks off.
+            ReportedError: The provider reports an error.
         """
         async for record in self._records():
             if self._is_over(record):
@@ -120,11 +120,11 @@ class CompletionStream(AbstractAsyncContextManager[Any, None]):
         """Return True for an error that is reported after the whole reply.
 
         Raises:
-            AppError: The error that corresponds to one reported before.
+            ReportedError: An error that is reported before.
         """
         problem = record.get("error")
         if problem and not self._is_finished:
-            raise reported_error(problem)
+            raise ReportedError(problem)
         if problem:
             logger.warning("the provider reported an error after its reply")
         return bool(problem)

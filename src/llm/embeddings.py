@@ -26,10 +26,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from socksio import ProtocolError
 
 from src.base.config import LOCAL_EMBEDDINGS, Settings
 from src.base.errors import BadVectorsError, ModelError, ModelUnavailableError, PoisonTextError
 from src.base.metrics import Metrics
+from src.base.providers import PROVIDERS
 from src.llm import embedding_child
 from src.llm.errors import model_error
 
@@ -564,7 +566,7 @@ class OpenAIEmbedder(Embedder):
 
     def __init__(self, name: str, settings: Settings) -> None:
         """Use a model named like ``openai:text-embedding-3-small`` at ``OPENAI_BASE_URL``."""
-        from openai import APIError, AsyncOpenAI  # takes 0.5 s to import
+        from openai import APIError, AsyncOpenAI, DefaultAsyncHttpxClient  # takes 0.5 s to import
 
         super().__init__()
         self.name = name
@@ -574,6 +576,7 @@ class OpenAIEmbedder(Embedder):
         self._client = AsyncOpenAI(
             api_key=key.get_secret_value() if key else "none", base_url=settings.openai_base_url,
             timeout=settings.llm_timeout, max_retries=0,
+            http_client=DefaultAsyncHttpxClient(proxy=PROVIDERS["openai"].proxy(settings)),
         )  # fmt: skip
 
     async def _embed_query(self, text: str) -> Vectors:
@@ -596,7 +599,7 @@ class OpenAIEmbedder(Embedder):
                 encoding_format="float",
             )
             reply = answer.http_response.json()
-        except self._api_error as error:
+        except (self._api_error, ProtocolError) as error:
             raise model_error(error) from error
         except Exception as error:
             raise BadVectorsError(f"the reply cannot be read ({type(error).__name__})") from error

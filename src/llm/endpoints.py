@@ -10,9 +10,11 @@ from typing import Any
 
 import httpx
 from pydantic import BaseModel, ValidationError
+from socksio import ProtocolError
 
 from src.base.config import Settings
 from src.base.errors import ModelError, ModelReplyError, ModelUnavailableError
+from src.base.providers import PROVIDERS
 from src.llm.errors import model_error
 
 RERANK_DEADLINE = 0.5  # seconds that a turn waits for a better order
@@ -34,7 +36,8 @@ class Reranker:
         """Use ``RERANK_MODEL`` at ``url``."""
         key = settings.rerank_api_key
         headers = {"Authorization": f"Bearer {key.get_secret_value()}"} if key else {}
-        self._client = httpx.AsyncClient(timeout=None, headers=headers)
+        proxy = settings.model_proxy_to(url)
+        self._client = httpx.AsyncClient(timeout=None, headers=headers, proxy=proxy)
         self._url = url
         self._model = settings.rerank_model
 
@@ -53,7 +56,7 @@ class Reranker:
                 response = await self._client.post(self._url, json=body)
             response.raise_for_status()
             results = _RerankReply.model_validate_json(response.content).results
-        except (httpx.TransportError, TimeoutError) as error:
+        except (httpx.TransportError, ProtocolError, TimeoutError) as error:
             name = type(error).__name__
             raise ModelUnavailableError(f"the reranker did not answer ({name})") from error
         except (httpx.HTTPStatusError, ValidationError) as error:
@@ -82,10 +85,12 @@ class Transcriber:
     def __init__(self, model: str, settings: Settings) -> None:
         """Use ``model`` at ``TRANSCRIPTION_BASE_URL``, by default OpenAI's address."""
         key = settings.transcription_api_key or settings.openai_api_key
+        base_url = settings.transcription_base_url or settings.openai_base_url
+        self._proxy = settings.model_proxy_to(base_url or PROVIDERS["openai"].address)
         self._model = model.removeprefix("openai:")
         self._options: Any = {
             "api_key": key.get_secret_value() if key else "none",
-            "base_url": settings.transcription_base_url or settings.openai_base_url,
+            "base_url": base_url,
             "max_retries": 0,
             "timeout": TRANSCRIPTION_TIMEOUT,
         }
@@ -101,10 +106,11 @@ class Transcriber:
             ModelUnavailableError: A retry may succeed.
             ModelError: The endpoint refused the file or the key.
         """
-        from openai import AsyncOpenAI  # takes 0.2 s to import
+        from openai import AsyncOpenAI, DefaultAsyncHttpxClient  # takes 0.2 s to import
 
+        http_client = DefaultAsyncHttpxClient(proxy=self._proxy)
         try:
-            async with AsyncOpenAI(**self._options) as client:
+            async with AsyncOpenAI(**self._options, http_client=http_client) as client:
                 reply = await client.audio.transcriptions.create(
                     file=(file_name, sound), model=self._model
                 )

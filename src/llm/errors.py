@@ -1,78 +1,149 @@
-"""Mapping of all providers' SDK errors to ours: worth a retry, or not."""
+"""Mapping of all providers' SDK errors to ours: worth a retry, or not.
 
+The table of their wordings, with a remedy for each, is ``failures.toml``.
+"""
+
+import re
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 from src.base import errors
 
-TRANSIENT_STATUS = frozenset({408, 409, 425, 429})
-SETUP_STATUS = frozenset({401, 402, 403, 404})
-# An exhausted quota is reported as 429 too, but a retry does not help.
-EXHAUSTED_CODES = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
-# Codes of refusals in errors without an HTTP status.
-REFUSED_CODES = frozenset(
-    {"invalid_request_error", "invalid_prompt", "content_filter", "content_policy_violation"}
-    | {"context_length_exceeded", "request_too_large", "string_above_max_length"}
-)
-SETUP_CODES = EXHAUSTED_CODES | frozenset(
-    {"authentication_error", "permission_error", "not_found_error", "billing_error"}
-    | {"invalid_api_key", "model_not_found"}
-)
+TABLE = Path(__file__).with_name("failures.toml")
+NETWORK, REPLY, OTHER = "network", "reply", "other"  # origins other than an HTTP status
+# Fields of error bodies that tell a failure, in their order in clues; others may quote users.
+FIELDS = ("code", "type", "status", "reason", "param", "message", "error", "detail", "details",
+          "msg", "metadata", "raw")  # fmt: skip
+MAX_DEPTH = 5  # of objects in an error body
+MAX_CLUE = 4000  # characters
 MAX_RETRY_AFTER = 300.0  # seconds; a longer request to wait is ignored
 # Parts of class names of network errors in Python, httpx, its successor, aiohttp and the SDKs.
 NETWORK_NAMES = ("OSError", "Timeout", "Connection", "Transport", "Protocol", "RequestError",
                  "Payload")  # fmt: skip
 
 
-def model_error(error: Exception) -> errors.AppError:
-    """Return the error to raise instead of an SDK's.
+class ReportedError(Exception):
+    """An error that a provider reports inside a successful response.
+
+    Attributes:
+        body: Its ``error``: a text, or an object with ``code``, ``type``, ``status`` of any type.
+    """
+
+    def __init__(self, body: Any) -> None:
+        """Keep the body out of the message, as it may quote a user."""
+        super().__init__()
+        self.body = body
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Row of ``failures.toml``, which describes the fields."""
+
+    name: str
+    clue: re.Pattern[str]
+    kind: str
+    mend: str
+
+
+@dataclass(frozen=True)
+class Report:
+    """Words about a failure; not for logs, as a provider may quote a user.
+
+    Attributes:
+        origin: The HTTP status, or ``network``, ``reply``, ``other``.
+        words: Codes and sentences of the server, or names and messages of the network's errors.
+        is_reply: True if it came inside a successful response, even with a status of its own.
+    """
+
+    origin: str
+    words: tuple[str, ...]
+    is_reply: bool = False
+
+    @property
+    def failure(self) -> Failure:
+        """Row of the table."""
+        clue = " ".join([self.origin, *self.words])[:MAX_CLUE].replace("\n", " ")
+        return next(failure for failure in failures() if failure.clue.search(clue))
+
+    @property
+    def said(self) -> str:
+        """The server's own sentence: the longest of its words; empty if it sent none."""
+        if self.origin == OTHER:
+            return ""
+        return max(self.words, key=len, default="")
+
+
+@cache
+def failures() -> tuple[Failure, ...]:
+    """Return the rows of the table, the particular before the general."""
+    rows = tomllib.loads(TABLE.read_text("utf-8")).items()
+    return tuple(
+        Failure(name, re.compile(row["clue"], re.IGNORECASE), row["kind"], row["mend"])
+        for name, row in rows
+    )
+
+
+def read_report(error: BaseException) -> Report:
+    """Return what an error and its causes tell.
 
     The SDKs' classes differ, but all have the HTTP status in ``status_code`` (OpenAI, Anthropic)
     or ``code`` (Google), and use httpx or aiohttp for the network. LangChain wraps some errors, so
     the status may be that of a cause.
     """
+    links = list(errors.causes(error))
+    for link in links:
+        status = 200 if isinstance(link, ReportedError) else _status(link)
+        if status is not None:
+            body = getattr(link, "body", None) or getattr(link, "details", None) or str(link)
+            words = tuple(_read_words(body))
+            if status < 300:  # also Anthropic's SDK: an error in mid-stream
+                return Report(next(filter(_is_status, words), REPLY), words, is_reply=True)
+            return Report(str(status), words)
+    messages = tuple(f"{type(link).__name__}: {link}" for link in links)
+    return Report(NETWORK if _is_network_error(error) else OTHER, messages)
+
+
+def model_error(error: Exception) -> errors.AppError:
+    """Return the error to raise instead of an SDK's."""
     if isinstance(error, errors.AppError):
         return error
-    name = type(error).__name__
-    source = next((link for link in errors.causes(error) if _status(link) is not None), None)
-    if source is None:
-        if _is_network_error(error):
-            return errors.ModelUnavailableError(f"the model could not be reached ({name})")
+    report, name = read_report(error), type(error).__name__
+    if report.origin == NETWORK:
+        return errors.ModelUnavailableError(f"the model could not be reached ({name})")
+    if report.origin == OTHER:
         return errors.ModelError(f"the model call failed ({name})")
-    status = _status(source) or 0
-    if status < 300:  # Anthropic's SDK: an error in mid-stream
-        body = getattr(source, "body", None)
-        return reported_error(body.get("error", body) if isinstance(body, dict) else body)
-    if status in SETUP_STATUS or status < 400 or _codes(source) & EXHAUSTED_CODES:
-        return errors.ModelSetupError(f"the provider refuses the bot (HTTP {status}, {name})")
-    if status not in TRANSIENT_STATUS and status < 500:
-        return errors.ModelError(f"the model refused the request (HTTP {status}, {name})")
-    unavailable = errors.ModelUnavailableError(f"the model is unavailable (HTTP {status}, {name})")
-    unavailable.retry_after = _retry_after(source)
+    where = "in mid-reply" if report.is_reply else f"HTTP {report.origin}, {name}"
+    if report.failure.kind == "setup":
+        return errors.ModelSetupError(f"the provider refuses the bot ({where})")
+    if report.failure.kind == "filtered":
+        return errors.ModelFilteredError(f"the provider's filter refused the request ({where})")
+    if report.failure.kind == "refused":
+        return errors.ModelError(f"the model refused the request ({where})")
+    if report.is_reply:
+        return errors.ModelReplyError("the provider reported an error in mid-reply")
+    unavailable = errors.ModelUnavailableError(f"the model is unavailable ({where})")
+    unavailable.retry_after = next(filter(None, map(_retry_after, errors.causes(error))), None)
     return unavailable
 
 
-def reported_error(problem: Any) -> errors.AppError:
-    """Return the error to raise for one that a provider reports inside a successful response.
-
-    Args:
-        problem: Its ``error``: a text, or an object with ``code``, ``type``, ``status`` of any
-            type.
-    """
-    fields = problem if isinstance(problem, dict) else {}
-    values = [fields.get(name) for name in ("code", "type", "status")]
-    codes = {value for value in values if isinstance(value, str)}
-    status = next((number for value in values if (number := _as_status(value))), 500)
-    if codes & SETUP_CODES or status in SETUP_STATUS:
-        return errors.ModelSetupError("the provider refuses the bot in mid-reply")
-    if codes & REFUSED_CODES or (status < 500 and status not in TRANSIENT_STATUS):
-        return errors.ModelError("the model refused the request in mid-reply")
-    return errors.ModelReplyError("the provider reported an error in mid-reply")
+def _read_words(body: Any, depth: int = 0) -> Iterator[str]:
+    """Yield the texts and numbers of an error body, whatever its form."""
+    if isinstance(body, str | int):
+        yield str(body)
+    elif depth < MAX_DEPTH and isinstance(body, list):
+        for entry in body[:MAX_DEPTH]:
+            yield from _read_words(entry, depth + 1)
+    elif depth < MAX_DEPTH and isinstance(body, dict):
+        for name in FIELDS:
+            yield from _read_words(body.get(name), depth + 1)
 
 
-def _as_status(value: Any) -> int | None:
-    if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) == 3:
-        value = int(value)
-    return value if type(value) is int and 400 <= value < 600 else None
+def _is_status(word: str) -> bool:
+    return re.fullmatch("[45][0-9][0-9]", word) is not None
 
 
 def _status(error: BaseException) -> int | None:
@@ -85,11 +156,6 @@ def _status(error: BaseException) -> int | None:
     return None
 
 
-def _codes(error: BaseException) -> set[str]:
-    values = (getattr(error, "code", None), getattr(error, "type", None))
-    return {value for value in values if isinstance(value, str)}
-
-
 def _is_network_error(error: BaseException) -> bool:
     names = (base.__name__ for link in errors.causes(error) for base in type(link).__mro__)
     return any(part in name for name in names for part in NETWORK_NAMES)
@@ -99,6 +165,6 @@ def _retry_after(error: BaseException) -> float | None:
     headers = getattr(getattr(error, "response", None), "headers", {})
     try:
         seconds = float(headers.get("retry-after", ""))
-    except (TypeError, ValueError):
+    except (AttributeError, TypeError, ValueError):
         return None
     return seconds if 0 < seconds <= MAX_RETRY_AFTER else None

@@ -16,6 +16,7 @@ from typing import Any
 import openai
 
 from src.llm.completion_stream import CompletionStream, Unread
+from src.llm.errors import read_report
 
 logger = logging.getLogger(__name__)
 
@@ -181,18 +182,10 @@ SIMPLIFICATIONS: tuple[Simplification, ...] = (
     Simplification("no tools", _without_tools, r"\btools?\b|function"),
 )  # fmt: skip
 WITHOUT_TOOLS = SIMPLIFICATIONS[-1]
-# Words of refusals that no other shape would help.
-HOPELESS = re.compile(
-    r"context.{0,20}(length|size|window)|too (long|large|many tokens)|n_ctx|maximum.{0,20}tokens"
-    r"|content.{0,20}(filter|policy|management)|moderat|safety|flagged|harmful|inappropriate"
-    r"|api.?key|credential|quota|billing|credit|user location|country|region"
-    r"|model.{0,60}(not found|not exist|unknown|pull)",
-    re.IGNORECASE,
-)
-REFUSALS = (400, 422)
-# Statuses of refusals only if their words say so: OpenRouter has no endpoint with tools (404), a
-# template of llama.cpp fails (500).
-HINTED = (404, 405, 500, 501)
+# Failures (of ``failures.toml``) that another shape may mend; the second kind only if their words
+# say so: OpenRouter has no endpoint with tools (404), a template of llama.cpp fails (500).
+REFUSALS = frozenset({"refused"})
+HINTED = frozenset({"tools", "address", "busy", "stream"})
 
 
 class Requests:
@@ -280,11 +273,12 @@ def _next_simplification(
     error: openai.APIStatusError, sent: Body, shape: tuple[Simplification, ...]
 ) -> Simplification | None:
     """Return the simplification to try after a refusal: the one it hints at, else the next one."""
-    text = json.dumps(error.body, ensure_ascii=False, default=str) if error.body else error.message
-    if HOPELESS.search(text) or error.status_code not in (*REFUSALS, *HINTED):
+    report = read_report(error)
+    name, text = report.failure.name, " ".join(report.words)
+    if name not in REFUSALS | HINTED:
         return None
     left = [one for one in SIMPLIFICATIONS if one not in shape and one.apply(sent) != sent]
     hinted = [one for one in left if re.search(one.hint, text, re.IGNORECASE)]
-    if hinted or error.status_code in HINTED:
+    if hinted or name in HINTED:
         return next(iter(hinted), None)
     return next(iter(left), None)

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import Literal
 from uuid import UUID
 
-from babel import Locale
 from langchain_core.messages import BaseMessage, HumanMessage
 from pydantic import Field
 
 from src.base import errors
 from src.base.owners import Owner
+from src.base.zones import locale_of
 from src.history.turn_repo import TurnRepository
 from src.llm import chat, endpoints, quoting, reply
 from src.media.document_reader import MAX_BYTES, DocumentReader
@@ -282,7 +282,7 @@ class AttachmentService:
 def _build_picture_prompt(
     picture: bytes, mime_type: str, *, caption: str, language: Language
 ) -> list[BaseMessage]:
-    rules = PICTURE_PROMPT.replace("{language}", str(Locale(language).english_name))
+    rules = PICTURE_PROMPT.replace("{language}", str(locale_of(language).english_name))
     system, user_message = quoting.prompt(rules, messages=[{"text": caption}])
     data = base64.b64encode(picture).decode()
     image = {"type": "image_url", "image_url": {"url": f"data:{mime_type};base64,{data}"}}

@@ -55,6 +55,20 @@ def rank(documents: Sequence[Hit], text: str, time: TimeQuery) -> list[Hit]:
     return sorted(_add_session_scores(scored), key=lambda hit: (-hit.score, hit.uid))
 
 
+def score_record(hit: Hit) -> dict[str, float | None]:
+    """Return the score of a ranked hit, and of each channel; empty for a listed one."""
+    if not hit.score:
+        return {}
+    scores = {
+        "score": hit.score,
+        "meaning": hit.cosine,
+        "similarity": hit.similarity,
+        "words": LEXICAL_WEIGHT * hit.bm25,
+        "link": None if hit.hops is None else LINK_BONUS[hit.hops - 1],
+    }
+    return {name: None if part is None else round(part, 3) for name, part in scores.items()}
+
+
 def _score(document: Hit, time: TimeQuery, *, named: str | None) -> float:
     score = (document.cosine or 0.0) + LEXICAL_WEIGHT * document.bm25
     score += SPEAKER_BONUS * (named is not None and document.speaker.lower() == named)

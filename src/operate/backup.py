@@ -24,6 +24,9 @@ MAGIC = b"PGDMP"  # beginning of a file in pg_dump's custom format
 TIMEOUT = 24 * 3600.0  # seconds; a large database takes long
 # The one row of alembic_version, as pg_restore writes it.
 VERSION_ROW = re.compile(rb"^COPY [^\n]*alembic_version [^\n]*\n([^\n]+)\n\\\.$", re.MULTILINE)
+# Entries of extensions in pg_restore's list: only a superuser may restore them.
+EXTENSION = re.compile(rb"^\d+; \d+ \d+ (?:COMMENT - )?EXTENSION .*\n", re.MULTILINE)
+OLDEST_SERVER = 170000  # that takes what the wheel's pg_restore sends
 MAX_CAUSE = 400  # characters of a program's errors, from their end
 
 # Number of tables and views that a restore could collide with; those of extensions do not count.
@@ -32,6 +35,17 @@ SELECT count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relkind IN ('r', 'p', 'v', 'm') AND n.nspname = 'public'
   AND NOT EXISTS (SELECT 1 FROM pg_depend d WHERE d.objid = c.oid AND d.deptype = 'e')
 """
+
+
+# Whether anybody has ever written to the bot.
+HAS_OWNERS = "SELECT EXISTS (SELECT 1 FROM owners)"
+
+
+def has_owners(dsn: str) -> bool:
+    """Return True if a migrated database has data of anybody."""
+    with closing(connect(dsn)) as connection, translate_errors(), connection.cursor() as cursor:
+        cursor.execute(HAS_OWNERS)
+        return cursor.fetchone() == (True,)
 
 
 def backup(dsn: str, file: Path) -> int:
@@ -56,8 +70,11 @@ def backup(dsn: str, file: Path) -> int:
     try:
         with os.fdopen(handle, "wb") as output:
             _run_program(
-                ["pg_dump", "--format=custom", "--no-owner", "--no-privileges"], dsn, stdout=output
-            )
+                ["pg_dump", "--format=custom", "--no-owner", "--no-privileges",
+                 "--exclude-extension=*"],
+                dsn,
+                stdout=output,
+            )  # fmt: skip
             output.flush()
             os.fsync(output.fileno())
         Path(name).replace(file)
@@ -66,17 +83,12 @@ def backup(dsn: str, file: Path) -> int:
     return file.stat().st_size
 
 
-def restore(dsn: str, file: Path) -> str:
-    """Restore a backup into an empty database, all or nothing; migrate it to the newest schema.
-
-    Returns:
-        The version of the schema afterwards.
+def check_backup(file: Path) -> None:
+    """Check that a file is a backup that this program can restore, without any database.
 
     Raises:
-        BackupError: The file is no backup, or damaged; or the database is not empty.
-        SchemaRefusedError: The backup is of a newer program, or of one too old; nothing
-            was restored.
-        StorageError: The database cannot be reached.
+        BackupError: It is no backup, or damaged.
+        SchemaRefusedError: It is of a newer program, or of one too old.
     """
     try:
         with file.open("rb") as stream:
@@ -84,53 +96,75 @@ def restore(dsn: str, file: Path) -> str:
                 raise BackupError(f"{file} is not a backup that bot.py backup has written")
     except OSError as error:
         raise BackupError(f"{file} cannot be read: {error.strerror}") from error
+    migrations.check_version(_read_version(file))
+
+
+def restore(dsn: str, file: Path) -> str:
+    """Restore a backup into an empty database, all or nothing; migrate it to the newest schema.
+
+    An ordinary role restores it as well, if it owns the database and the extension is there: the
+    file's extensions and owners are not restored.
+
+    Returns:
+        The version of the schema afterwards.
+
+    Raises:
+        BackupError: See ``check_backup``; or the database is not empty.
+        SchemaRefusedError: See ``check_backup``; nothing was restored.
+        StorageError: The database cannot be reached, or refuses the extension.
+    """
+    check_backup(file)
     with closing(connect(dsn)) as connection, translate_errors(), connection.cursor() as cursor:
         cursor.execute(COUNT_TABLES)
         (tables,) = cursor.fetchone() or (0,)
-    if tables:
-        raise BackupError(
-            f"the database has {tables} tables: a backup is restored into an empty one. Give "
-            "another DATABASE_URL, or another DATA_DIR"
-        )
-    migrations.check_version(_read_version(file, dsn))
-    with file.open("rb") as stream:
+        if tables:
+            raise BackupError(
+                f"the database has {tables} tables: a backup is restored into an empty one. Give "
+                "another DATABASE_URL, or another DATA_DIR"
+            )
+        if connection.server_version < OLDEST_SERVER:
+            raise BackupError("the server is older than PostgreSQL 17: restore into a newer one")
+        migrations.create_extension(connection)
+    with file.open("rb") as stream, tempfile.NamedTemporaryFile() as entries:
+        entries.write(EXTENSION.sub(b"", _read(file, "--list")))
+        entries.flush()
         _run_program(
             ["pg_restore", "--single-transaction", "--exit-on-error", "--no-owner",
-             "--no-privileges", "--dbname="],  # from the environment
+             "--no-privileges", f"--use-list={entries.name}", "--dbname="],  # from the environment
             dsn,
             stdin=stream,
         )  # fmt: skip
     return migrations.migrate(dsn)[1] or ""
 
 
-def _read_version(file: Path, dsn: str) -> str:
+def _read_version(file: Path) -> str:
     """Read the version of the schema in a backup.
 
     Raises:
         BackupError: It is damaged, or holds no database of Pomni's.
     """
-    with file.open("rb") as stream, tempfile.TemporaryFile() as rows:
-        _run_program(
-            ["pg_restore", "--data-only", "--table=alembic_version", "--file=-"],
-            dsn,
-            stdin=stream,
-            stdout=rows,
-        )
-        rows.seek(0)
-        match = VERSION_ROW.search(rows.read())
+    match = VERSION_ROW.search(_read(file, "--data-only", "--table=alembic_version", "--file=-"))
     if match is None:
         raise BackupError(f"{file} does not hold a database of Pomni's")
     return match[1].decode()
 
 
+def _read(file: Path, *arguments: str) -> bytes:
+    """Return what pg_restore prints about a backup."""
+    with file.open("rb") as stream, tempfile.TemporaryFile() as output:
+        _run_program(["pg_restore", *arguments], stdin=stream, stdout=output)
+        output.seek(0)
+        return output.read()
+
+
 def _run_program(
     command: Sequence[str],
-    dsn: str,
+    dsn: str = "",
     *,
     stdin: IO[bytes] | None = None,
     stdout: IO[bytes] | None = None,
 ) -> None:
-    """Run one of PostgreSQL's programs on a database.
+    """Run one of PostgreSQL's programs, on a database if it has an address.
 
     Raises:
         BackupError: It failed; the message has its errors, but no row.
@@ -142,7 +176,7 @@ def _run_program(
             check=False,
             timeout=TIMEOUT,
             stderr=stderr,
-            env=_environment(dsn),
+            env=libpq_variables(dsn),
             stdin=stdin or subprocess.DEVNULL,
             stdout=stdout or subprocess.DEVNULL,
         )
@@ -158,7 +192,7 @@ def _extract_errors(lines: Sequence[str]) -> str:
     return " | ".join(filter(None, errors)) or "it gave no reason"
 
 
-def _environment(dsn: str) -> dict[str, str]:
+def libpq_variables(dsn: str) -> dict[str, str]:
     """Return the address as libpq's variables: a command line is public, passwords included."""
     options = pq.Conninfo.parse(dsn.encode())
     variables = {o.envvar.decode(): o.val.decode() for o in options if o.envvar and o.val}

@@ -3,22 +3,21 @@
 import asyncio
 import json
 import time
-import uuid
 from collections.abc import Awaitable, Callable
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import UTC, datetime
+from pathlib import Path
 
-from langchain_core.messages import HumanMessage
-from langchain_core.tools import tool
-
-from src.base.config import OFFLINE_MODEL, Settings
-from src.base.errors import AppError, ConfigError, SchemaRefusedError
+from src.base.config import ENV_FILE, Settings
+from src.base.errors import AppError, ConfigError, NoDatabaseError, SchemaRefusedError
 from src.base.metrics import Metrics
 from src.base.zones import local_time, name_of_zone
-from src.llm import chat, embeddings, reply
+from src.operate import hops
+from src.operate.checks import CheckResult, check_access, check_machine, check_versions
+from src.operate.model_checks import check_embeddings, check_model
 from src.outside.servers import McpServers, ServerState
-from src.pg import embedded, migrations
+from src.pg import embedded, global_settings_repo, migrations
 from src.pg.client import PgClient
 from src.queue import dead_jobs, job_repo, update_repo
 
@@ -29,16 +28,7 @@ MAX_WAIT = 60.0  # seconds of an update in the queue
 MAX_SILENCE = 60.0  # seconds since the last heartbeat of a live worker
 
 
-@dataclass(frozen=True)
-class CheckResult:
-    """Line of the table; ``mend`` is the remedy, None if all is well."""
-
-    subject: str
-    state: str
-    mend: str | None = None
-
-
-AskTelegram = Callable[[Settings], Awaitable[str]]
+AskTelegram = Callable[[Settings], Awaitable[tuple[str, str | None]]]
 
 
 async def run_doctor(
@@ -48,14 +38,17 @@ async def run_doctor(
 
     Args:
         settings: The settings.
-        ask_telegram: Returns the identity of the bot; raises ``ConfigError`` if the token is
+        ask_telegram: Returns the identity of the bot, and what is wrong with its webhook, if
+            anything, with a remedy after a semicolon; raises ``ConfigError`` if the token is
             refused, and ``AppError`` if Telegram cannot be reached.
         as_json: Print one object instead: ``{"ok": bool, "findings": [{"subject": str,
             "state": str, "mend": str|null}]}``.
     """
-    results = [*_examine_settings(settings), *await _check_database(settings)]
-    results.append(await _check_telegram(settings, ask_telegram))
-    results += [await _check_model(settings), await _check_embeddings(settings)]
+    results = [*_examine_settings(settings), *check_machine(settings, Path(ENV_FILE))]
+    results += await _check_database(settings)
+    results += [CheckResult("proxy", *found) for found in await hops.check_proxies(settings)]
+    results += await _check_telegram(settings, ask_telegram)
+    results += [await check_model(settings), await check_embeddings(settings)]
     now, zone = local_time(datetime.now(UTC), settings.timezone), name_of_zone(settings.timezone)
     results.append(CheckResult("time zone", f"{zone}, it is {now:%Y-%m-%d %H:%M}"))
     results += await _check_servers(settings)
@@ -81,8 +74,10 @@ def _examine_settings(settings: Settings) -> list[CheckResult]:
 
 async def _check_database(settings: Settings) -> list[CheckResult]:
     try:
-        async with embedded.open_database(settings) as dsn:
+        async with embedded.open_database(settings, may_create=False) as dsn:
             return await asyncio.to_thread(_examine_database, settings, dsn)
+    except NoDatabaseError as error:
+        return [CheckResult("database", f"none yet; the first start creates it in {error.place}")]
     except ConfigError as error:
         return [CheckResult("database", error.problems[0], "see PgBouncer in docs/operating.md")]
     except AppError as error:
@@ -101,7 +96,7 @@ def _examine_database(settings: Settings, dsn: str) -> list[CheckResult]:
         client.open()
         [(version, server_time)] = client.fetch_all(SELECT_SERVER)
         skew = abs(time.time() - server_time)
-        schema = _examine_schema(client)
+        schema = [*check_versions(client), *_examine_schema(settings, client)]
     kind = "embedded" if settings.uses_embedded_database else "configured"
     mend = None if skew <= MAX_CLOCK_SKEW else "set the clock of this machine or of PostgreSQL's"
     return [
@@ -148,7 +143,7 @@ def describe_job(job: dead_jobs.QuarantinedJob) -> str:
     )
 
 
-def _examine_schema(client: PgClient) -> list[CheckResult]:
+def _examine_schema(settings: Settings, client: PgClient) -> list[CheckResult]:
     newest = migrations.newest_version()
     try:
         version = migrations.find_version(client.dsn)
@@ -158,82 +153,31 @@ def _examine_schema(client: PgClient) -> list[CheckResult]:
         return [
             CheckResult("schema", f"version {version or 'none'}; the next start makes it {newest}")
         ]
-    return [CheckResult("schema", f"version {version}, the newest"), *_examine_jobs(client)]
+    limits = global_settings_repo.GlobalSettingsRepository(client).get()
+    return [
+        CheckResult("schema", f"version {version}, the newest"),
+        *_examine_jobs(client),
+        *check_access(settings, limits),
+    ]
 
 
-async def _check_telegram(settings: Settings, ask_telegram: AskTelegram) -> CheckResult:
+async def _check_telegram(settings: Settings, ask_telegram: AskTelegram) -> list[CheckResult]:
     if settings.telegram_bot_token is None:
         mend = None if settings.console_fallback else "set TELEGRAM_BOT_TOKEN, from @BotFather"
-        return CheckResult("telegram", "no token: the console opens instead", mend)
+        return [CheckResult("telegram", "no token: the console opens instead", mend)]
     try:
-        identity = await ask_telegram(settings)
+        identity, problem = await ask_telegram(settings)
     except ConfigError:
-        return CheckResult(
-            "telegram", "the token is refused", "copy TELEGRAM_BOT_TOKEN from @BotFather again"
-        )
+        mend = "copy TELEGRAM_BOT_TOKEN from @BotFather again"
+        return [CheckResult("telegram", "the token is refused", mend)]
     except AppError as error:
-        return CheckResult("telegram", str(error), "is TELEGRAM_API_BASE right and reachable?")
-    return CheckResult("telegram", identity)
-
-
-async def _check_model(settings: Settings) -> CheckResult:
-    name = settings.chat_model_name
-    if name == OFFLINE_MODEL:
-        return CheckResult("model", "offline: remembers and quotes, no language model")
-    first, silence = settings.first_token_timeout(name), settings.llm_timeout
-    model = chat.build_provider_model(settings, name)
-    caller = chat.ModelCaller(model, name, timeout=silence, first_timeout=first)
-    spent: list[reply.ModelUsage] = []
-    try:
-        message = await caller.stream(
-            caller.with_tools([note_words]),
-            [HumanMessage(f"{uuid.uuid4()} {PROMPT_TEXT}\n{PROMPT_TASK}")],  # unique: not cached
-            purpose="doctor",
-            on_text=lambda _text: None,
-            on_usage=spent.append,
-        )
-    except AppError as error:
-        return CheckResult("model", f"{name}: {error}", "check LLM_MODEL, its key and base URL")
-    calls = "calls tools" if message.tool_calls else "called no tool, though it was asked to"
-    return CheckResult("model", f"{name}, {_format_speed(spent[0])}, {calls}")
-
-
-# Some 500 prompt and 50 completion tokens: enough to measure, and within a minute everywhere.
-PROMPT_TEXT = " ".join(f"{number} times {number} is {number**2}." for number in range(12, 72))
-PROMPT_TASK = "Call the tool note_words with the English words for the numbers from one to twenty."
-
-
-@tool
-def note_words(words: str) -> str:
-    """Take a note of words."""
-    return words
-
-
-def _format_speed(spent: reply.ModelUsage) -> str:
-    text = f"answered in {spent.duration_ms / 1000:.1f} s"
-    uncached = (spent.prompt_tokens or 0) - (spent.cached_tokens or 0)
-    completed, writing_ms = spent.completion_tokens or 0, spent.duration_ms - spent.first_ms
-    if not uncached or not completed:
-        return text
-    reading_speed = f"{uncached / max(1, spent.first_ms) * 1000:.0f} tokens a second read"
-    return f"{text}: {reading_speed}, {completed / max(1, writing_ms) * 1000:.0f} written"
-
-
-async def _check_embeddings(settings: Settings) -> CheckResult:
-    embedder = embeddings.build_embedder(settings, settings.embedding_model, Metrics())
-    try:
-        await embedder.embed_query("warm-up")
-        start = time.perf_counter()
-        vector = await embedder.embed_query("Where do I live?")
-    except AppError as error:
-        mend = "check EMBEDDING_MODEL, OPENAI_API_KEY and OPENAI_BASE_URL"
-        return CheckResult("embeddings", f"{embedder.name}: {error}", mend)
-    finally:
-        await embedder.close()
-    milliseconds = 1000 * (time.perf_counter() - start)
-    return CheckResult(
-        "embeddings", f"{embedder.name}, {len(vector)} dimensions, {milliseconds:.0f} ms a query"
-    )
+        mend = "is TELEGRAM_API_BASE right and reachable?"
+        return [CheckResult("telegram", str(error), mend)]
+    results = [CheckResult("telegram", identity)]
+    if problem is not None:
+        state, _, mend = problem.rpartition("; ")
+        results.append(CheckResult("webhook", state, mend))
+    return results
 
 
 async def _check_servers(settings: Settings) -> list[CheckResult]:

@@ -25,12 +25,12 @@ from typing import IO
 import psutil
 
 from src.base.config import Settings
-from src.base.errors import StorageUnavailableError
+from src.base.errors import NoDatabaseError, StorageUnavailableError
 from src.base.shutdown import SHUTDOWN
 from src.pg import embedded_folder
 from src.pg.client import PgClient
 from src.pg.connection import ORDINARY
-from src.pg.migrations import check_sessions, migrate_apart
+from src.pg.migrations import check_content, check_sessions, migrate_apart
 
 logger = logging.getLogger(__name__)
 
@@ -231,15 +231,21 @@ class EmbeddedPostgres:
         self._users: IO[str] | None = None
         self._keeper: threading.Thread | None = None
 
-    def start(self) -> str:
+    def start(self, *, may_create: bool = True) -> str:
         """Start the server, or join a running one, and return its libpq address.
 
+        Args:
+            may_create: Create the cluster if there is none.
+
         Raises:
+            NoDatabaseError: There is none, and ``may_create`` is false; nothing was created.
             StorageUnavailableError: It could not be started; the message names cause and remedy.
         """
         self._stopping.clear()
         try:
             with self._busy:
+                if not may_create and self._folder.is_vacant():
+                    raise NoDatabaseError(str(self._folder.path))
                 self._folder.prepare()
                 with self._exclusive():
                     self._start_server()
@@ -366,10 +372,15 @@ def _shared_buffers() -> int:
 
 
 @asynccontextmanager
-async def open_database(settings: Settings) -> AsyncIterator[str]:
+async def open_database(settings: Settings, *, may_create: bool = True) -> AsyncIterator[str]:
     """Yield the address of the database; run the embedded server if none is configured.
 
+    Args:
+        settings: The settings.
+        may_create: Create the embedded server's cluster if there is none.
+
     Raises:
+        NoDatabaseError: There is none, and ``may_create`` is false.
         StorageUnavailableError: The embedded server did not start.
     """
     if settings.database_dsn is not None:
@@ -378,7 +389,7 @@ async def open_database(settings: Settings) -> AsyncIterator[str]:
     server = EmbeddedPostgres(settings.data_dir)
     SHUTDOWN.last_calls.append(server.abandon)
     try:
-        dsn = await asyncio.to_thread(server.start)
+        dsn = await asyncio.to_thread(server.start, may_create=may_create)
         server.look_after()
         yield dsn
     finally:
@@ -386,14 +397,36 @@ async def open_database(settings: Settings) -> AsyncIterator[str]:
 
 
 @asynccontextmanager
-async def open_newest_database(settings: Settings) -> AsyncIterator[str]:
-    """Yield the address of the database, as ``open_database``, migrated to the newest schema.
+async def open_existing_database(settings: Settings) -> AsyncIterator[str]:
+    """Yield the address of a database that has tables of ours.
 
     Raises:
+        NoDatabaseError: There is none, or it is empty; nothing was created.
+        StorageError: It cannot be reached.
+        SchemaRefusedError: It is newer than this program, or another program's.
+    """
+    async with open_database(settings, may_create=False) as dsn:
+        await asyncio.to_thread(check_content, dsn)
+        yield dsn
+
+
+@asynccontextmanager
+async def open_newest_database(
+    settings: Settings, *, may_create: bool = True
+) -> AsyncIterator[str]:
+    """Yield the address of the database, migrated to the newest schema.
+
+    Args:
+        settings: The settings.
+        may_create: Create the database if there is none.
+
+    Raises:
+        NoDatabaseError: There is none, and ``may_create`` is false.
         StorageError: The database cannot be reached, or refused a migration.
         ConfigError: It is newer than this program, or behind a pooler of transactions.
     """
-    async with open_database(settings) as dsn:
+    opening = open_database if may_create else open_existing_database
+    async with opening(settings) as dsn:
         if not settings.uses_embedded_database:
             await asyncio.to_thread(check_sessions, dsn)
         await asyncio.to_thread(migrate_apart, dsn)

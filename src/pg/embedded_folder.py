@@ -150,13 +150,21 @@ class PostgresFolder:
             if not mode & 0o001:
                 folder.chmod(mode | 0o001)  # to pass through, not to list
 
+    def is_vacant(self) -> bool:
+        """Return True if there is no cluster, and no other file in its folder.
+
+        Raises:
+            OSError: The folder cannot be read.
+        """
+        return not self.path.exists() or not any(self.path.iterdir())
+
     def ensure(self) -> None:
         """Create a cluster, or check that the existing one can be started.
 
         Raises:
             OSError: It cannot be started; the message names the remedy.
         """
-        if not self.path.exists() or not any(self.path.iterdir()):
+        if self.is_vacant():
             self._create()
         elif problem := self._find_problem():
             raise OSError(problem)

@@ -70,6 +70,9 @@ LOCK_PAUSE = 0.2  # seconds between two attempts to lock while another process m
 # privilege) are shown in full: their messages name schema objects and no rows.
 SHOWN_IN_FULL = ("0A000", "42501", "58P01")
 
+# Create what only a superuser may create on most servers.
+CREATE_EXTENSION = "CREATE EXTENSION IF NOT EXISTS vector"
+
 # Select whether there is a version table, the number of other tables (without extensions'), and
 # whether they are Pomni's, of any version.
 SELECT_CONTENT = """
@@ -103,6 +106,41 @@ def find_version(dsn: str) -> str | None:
         return _read_version(connection)
 
 
+def check_content(dsn: str) -> None:
+    """Check that a database has tables of ours, which this program can read or migrate.
+
+    Raises:
+        NoDatabaseError: It is empty.
+        SchemaRefusedError: As ``find_version``.
+        StorageError: As ``find_version``.
+    """
+    with closing(connect(dsn)) as connection, translate_errors():
+        if _read_version(connection) is None:
+            server = connection.info
+            raise errors.NoDatabaseError(f"{server.dbname} at {server.host}:{server.port}")
+
+
+def create_extension(connection: Connection) -> None:
+    """Create the extension that our tables need, unless it is there; commit.
+
+    Raises:
+        StorageRejectedError: The role may not, or the server has none; it names the remedy.
+    """
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute(CREATE_EXTENSION)
+        connection.commit()
+    except psycopg2.Error as error:
+        if error.pgcode not in SHOWN_IN_FULL:
+            raise
+        message = (
+            f"PostgreSQL refused: {error.diag.message_primary}. Install pgvector on its server if "
+            f"it is not there, and let a superuser run in the database {connection.info.dbname}: "
+            "CREATE EXTENSION vector;"
+        )
+        raise errors.StorageRejectedError(message, error.pgcode) from error
+
+
 def migrate(dsn: str, target: str = "head") -> tuple[str | None, str | None]:
     """Migrate the schema to ``target``, completely or not at all.
 
@@ -120,6 +158,8 @@ def migrate(dsn: str, target: str = "head") -> tuple[str | None, str | None]:
     """
     with _locked(dsn) as connection:
         before = _read_version(connection)
+        if before is None:
+            create_extension(connection)
         if target != "head" or before != newest_version():
             _run_alembic(dsn, before, target)
         after = _read_version(connection)
@@ -260,6 +300,9 @@ def _run_alembic(dsn: str, before: str | None, target: str) -> None:
     except (DBAPIError, psycopg2.Error) as error:  # DBAPIError's message quotes the statement
         cause: Any = getattr(error, "orig", error)
         if cause.pgcode in SHOWN_IN_FULL:
-            message = f"PostgreSQL refused a migration: {cause.diag.message_primary}"
+            message = (
+                f"PostgreSQL refused a migration: {cause.diag.message_primary}. See “A PostgreSQL "
+                "of your own” in docs/operating.md"
+            )
             raise errors.StorageRejectedError(message, cause.pgcode) from cause
         raise statement_failure(cause) from cause

@@ -30,6 +30,9 @@ FROM owners o LEFT JOIN user_settings s ON s.owner_id = o.id
 WHERE o.id = %(owner)s AND (s.owner_id IS NOT NULL OR o.name IS NOT NULL)
 """
 
+# Whether there is a row of the owner, in any topic.
+HAS_OWNER = "SELECT EXISTS (SELECT 1 FROM owners WHERE telegram_user_id = %(user)s)"
+
 # The owner's conversations, one per topic.
 SELECT_CONVERSATIONS = """
 SELECT id::text FROM conversations
@@ -121,6 +124,10 @@ PARTS = {
 
 class ExportRepository(Repository):
     """Reads all data of an owner; every method blocks (see ``PgClient.run``)."""
+
+    def has_owner(self, telegram_user_id: int) -> bool:
+        """Return True if anything is stored of a person or group, in any topic."""
+        return self._client.fetch_all(HAS_OWNER, user=telegram_user_id) == [(True,)]
 
     def get_settings(self, owner: Owner) -> Record:
         """Return the owner's settings and names; empty if there are none."""

@@ -9,6 +9,7 @@ from functools import cache
 from babel.dates import format_datetime
 
 from src.base.zone_names import find_time_zone
+from src.base.zones import locale_of
 from src.reading import lexicon
 from src.reading.sentences import FOLD, TAG, sentences
 from src.reading.words import content
@@ -250,5 +251,5 @@ def describe_time(answer: str, language: Language) -> str:
         return ""
     moment, zone, hours, minutes = match.groups()
     now = datetime.fromisoformat(moment)
-    day = format_datetime(now, "EEEE, d MMMM", locale=language)
+    day = format_datetime(now, "EEEE, d MMMM", locale=locale_of(language))
     return f"{now:%H:%M}, {day} ({zone}, UTC{hours}:{minutes})"

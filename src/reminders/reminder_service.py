@@ -10,7 +10,7 @@ from babel.lists import format_list
 from babel.units import format_unit
 
 from src.base.owners import Caller
-from src.base.zones import DAY, is_shown_twice, local_time, place_of_zone
+from src.base.zones import DAY, is_shown_twice, local_time, locale_of, place_of_zone
 from src.pg.client import PgClient, storable
 from src.reading import facts, lexicon
 from src.reading.recurrences import DAY_HOURS, Recurrence, next_after
@@ -77,7 +77,7 @@ def _day(local: datetime, today: datetime, date: str, language: Language) -> str
 
 def _date(local: datetime, today: datetime, language: Language) -> str:
     """Return ``24 ноября``, with the year unless it is the current one."""
-    date = str(format_date(local, "d MMMM", locale=language))
+    date = str(format_date(local, "d MMMM", locale=locale_of(language)))
     if local.year == today.year:
         return date
     return say("date_of_year", language, date=date, year=local.year)
@@ -118,7 +118,7 @@ def _days(repeats: Recurrence, language: Language) -> str:
             where = _day_of_month(repeats.day, language)
         case _:
             day = datetime(2024, repeats.month, repeats.day)  # noqa: DTZ001  a leap year's day
-            date = str(format_date(day, "d MMMM", locale=language))
+            date = str(format_date(day, "d MMMM", locale=locale_of(language)))
             where = say("on_date", language, date=date)
     return say("often_where", language, often=often, where=where)
 
@@ -131,7 +131,7 @@ def _often(repeats: Recurrence, language: Language) -> str:
 
 
 def _period(number: int, unit: str, language: Language) -> str:
-    return str(format_unit(number, f"duration-{unit}", locale=language))
+    return str(format_unit(number, f"duration-{unit}", locale=locale_of(language)))
 
 
 def _weekdays(weekdays: tuple[int, ...], language: Language) -> str:
@@ -153,7 +153,7 @@ def _day_of_month(day: int, language: Language) -> str:
 
 
 def _join(names: list[str], language: Language) -> str:
-    return str(format_list(names, locale=language))
+    return str(format_list(names, locale=locale_of(language)))
 
 
 Refusal = Problem | Literal["too_many", "not_own", "gone", "not_yours", "which"]

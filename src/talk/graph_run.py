@@ -21,6 +21,7 @@ from src.pg.client import PgClient
 from src.pg.global_settings_repo import GlobalSettingsRepository
 from src.talk.main_graph import Graph
 from src.talk.questions import QuestionService
+from src.talk.recall_record import recall_record
 from src.talk.turn_state import ConversationState, Turn, TurnCutError, TurnResult, TurnStoppedError
 from src.texts import Language, say
 from src.texts.plain_text import is_visible
@@ -180,11 +181,13 @@ class Progress:
     """State of a run, kept for the case that it ends early.
 
     Attributes:
+        turn: The turn.
         state: State after the last node that has ended.
         usage: Model calls so far.
         changes: Changes stored so far.
     """
 
+    turn: Turn
     state: ConversationState = field(default_factory=lambda: ConversationState())
     usage: list[reply.ModelUsage] = field(default_factory=list)
     changes: list[Changes] = field(default_factory=list)
@@ -196,10 +199,10 @@ class Progress:
     def result(self, text: str, **values: Any) -> TurnResult:
         """Build the turn's result with this text and what the run has done so far."""
         asks, usage = self.state.get("asks"), tuple(self.usage)
-        changes = _merge_changes(self.changes)
         return TurnResult(
-            text, self.list_sources(), changes=changes, asks=asks, usage=usage, **values
-        )
+            text, self.list_sources(), recall_record(self.turn, self.state, usage),
+            changes=_merge_changes(self.changes), asks=asks, usage=usage, **values,
+        )  # fmt: skip
 
 
 @dataclass(eq=False, repr=False)
@@ -228,7 +231,7 @@ class GraphRun:
             ConversationGoneError: /new wiped the conversation meanwhile.
         """
         limits, language = self._settings.last_known, turn.incoming.language
-        progress = Progress()
+        progress = Progress(turn)
         references = StreamedReferences(turn.show, progress.list_sources, asked=turn.asked)
         buffer = AnswerBuffer(
             references.feed, limit=limits.answer_max_characters, on_limit=turn.control.cut
@@ -330,7 +333,8 @@ def build_context(turn: Turn) -> TurnContext:
 
 
 def _initial_state(turn: Turn) -> ConversationState:
-    return {"history": list(turn.history), "summaries": list(turn.summaries)}
+    summaries = [summary.content for summary in turn.summaries]
+    return {"history": list(turn.history), "summaries": summaries}
 
 
 def _merge_changes(changes: Sequence[Changes]) -> Changes:

@@ -107,7 +107,7 @@ async def init_state(
     """Build the prompt: the static system prompt, the summaries, then the window of the history.
 
     Reads: ``history``, ``summaries``.
-    Updates: ``messages``, ``current_token_count``, ``llm_context_size``.
+    Updates: ``messages``, ``summaries``, ``current_token_count``, ``llm_context_size``.
     Side effects: none.
     """
     start = runtime.context.window_start
@@ -115,11 +115,13 @@ async def init_state(
     messages: list[AnyMessage] = [SystemMessage(system_prompt(persona))]
     newest_first = ({"summary": summary} for summary in reversed(state.get("summaries", ())))
     packed = within_budget(newest_first, counter, SUMMARIES_BUDGET)
-    if summaries := [record["summary"] for record in reversed(packed)]:
+    summaries = [record["summary"] for record in reversed(packed)]
+    if summaries:
         messages.append(SystemMessage(prompts.summary_text(summaries), name=HISTORY_SUMMARY))
     messages += _render_history(window, runtime.context, system_in_history=system_in_history)
     return {
         "messages": messages,
+        "summaries": summaries,
         "current_token_count": counter.count_messages(messages),
         "llm_context_size": context_size,
     }
@@ -204,14 +206,14 @@ async def load_facts(
     Facts told since the window last moved stand below the history until it moves again: saving
     one does not invalidate the prefix that the provider has cached.
 
-    Reads: ``pending_facts``, ``facts_loaded``, ``messages``, ``sources``, ``shown_facts``,
-    ``fresh_facts``.
-    Updates: ``messages``, ``current_token_count``, ``facts_loaded``, ``sources``,
+    Reads: ``pending_facts``, ``facts_loaded``, ``messages``, ``sources``, ``key_facts``,
+    ``shown_facts``, ``fresh_facts``.
+    Updates: ``messages``, ``current_token_count``, ``facts_loaded``, ``sources``, ``key_facts``,
     ``shown_facts``, ``fresh_facts``.
     Side effects: none.
     """
     context, pending = runtime.context, state.get("pending_facts", ())
-    sources, fact_ids = state.get("sources", []), state.get("shown_facts", frozenset())
+    sources, fact_ids = state.get("sources", []), state.get("key_facts", frozenset())
     texts = []
     for is_fresh, budget in ((False, FACTS_BUDGET), (True, FRESH_BUDGET)):
         facts = [fact for fact in pending if _is_fresh(fact, context) == is_fresh]
@@ -234,7 +236,8 @@ async def load_facts(
         "facts_loaded": True,
         "fresh_facts": texts[1],
         "sources": sources,
-        "shown_facts": fact_ids,
+        "key_facts": fact_ids,
+        "shown_facts": state.get("shown_facts", frozenset()) | fact_ids,
     }
 
 
@@ -296,7 +299,8 @@ async def retrieve_memories(
     context = runtime.context
     if state.get("relevant_memories") is not None:
         return {}
-    hits = await _search(state, context, memories)
+    found = await _search(context, memories)
+    hits = _without_shown(found, state)
     unnumbered = (citations.memory_record(0, hit, context.time_zone) for hit in hits)
     budget = MEMORIES_BUDGET - counter.count(state.get("fresh_facts", ""))
     records = within_budget(unnumbered, counter, budget)
@@ -308,20 +312,19 @@ async def retrieve_memories(
     if length := prompts.LENGTHS.get(context.answer_length):
         parts.append(length)
     if not parts:
-        return {"relevant_memories": []}
+        return {"relevant_memories": found}
     text = "\n\n".join(parts)
     messages = _insert(state["messages"], text, MEMORIES, system_in_history=system_in_history)
     return {
         "messages": replace_all_messages(messages),
         "current_token_count": counter.count_messages(messages),
-        "relevant_memories": hits if records else [],
+        "relevant_memories": found,
         "sources": sources,
         "shown_facts": state.get("shown_facts", frozenset()) | facts_among(packed),
     }
 
 
-async def _search(state: ConversationState, context: TurnContext, memories: Memories) -> list[Hit]:
-    """Search for what fits the message and is not in the prompt already."""
+async def _search(context: TurnContext, memories: Memories) -> list[Hit]:
     settings = await memories.settings()
     query = retriever.Query(
         context.owner,
@@ -335,7 +338,11 @@ async def _search(state: ConversationState, context: TurnContext, memories: Memo
         speaker_id=context.speaker_id,
         is_all_shown=context.is_all_shown,
     )
-    hits = await recall(memories, context, query)
+    return await recall(memories, context, query)
+
+
+def _without_shown(hits: Sequence[Hit], state: ConversationState) -> list[Hit]:
+    """Return the hits that are not in the prompt already."""
     sources = state.get("sources", ())
     facts, texts = facts_among(sources), {normalise(hit.words) for hit in sources}
     summaries = set(state.get("summaries", ()))

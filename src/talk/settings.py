@@ -7,12 +7,11 @@ from typing import Any, get_args
 from zlib import crc32
 
 import pytz
-from babel import Locale
 
 from src.base import config, errors, zone_names
 from src.base.owners import Caller, Owner
 from src.base.providers import PROVIDERS, Provider, find_batch_provider, find_provider
-from src.base.zones import zone_at
+from src.base.zones import locale_of, zone_at
 from src.pg.client import PgClient
 from src.pg.global_settings_repo import GlobalSettings, GlobalSettingsRepository, check_settings
 from src.pg.user_settings_repo import AnswerLength, Mode, UserSettings, UserSettingsRepository
@@ -256,7 +255,8 @@ def may_name_place(text: str) -> bool:
 
 def _value_label(kind: str, value: Any, language: Language) -> str:
     if kind == "language":
-        return str(Locale(value).display_name).capitalize()  # in the language itself
+        own_name = locale_of(value).languages.get(value, value)
+        return str(own_name).capitalize()
     if kind == "memory":
         return say("memory_on" if value else "memory_off", language)
     return say(f"mode_name_{value}" if kind == "mode" else f"length_{value}", language)

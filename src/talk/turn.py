@@ -252,7 +252,7 @@ class Intake:
             summaries = digest_repo.SummaryRepository(transaction).list_for_prompt(
                 turn.conversation_id, turn.window_start, limit=settings.summaries_shown
             )
-            turn.summaries = tuple(summary.content for summary in summaries)
+            turn.summaries = summaries
         elif _shows_memory(turn.incoming):
             beyond = retrieval_repo.RetrievalRepository(transaction).has_documents_outside
             turn.is_all_shown = not beyond(turn.incoming.owner, turn.conversation_id)
@@ -540,7 +540,7 @@ class AgentService:
         answer = NewAnswer(
             turn.conversation_id, turn.message_id, text, result.tools, result.usage,
             is_stopped, result.sources, None if is_stopped else result.asks,
-            is_private, result.changes, turn.incoming.mode,
+            is_private, result.changes, turn.incoming.mode, result.recall,
         )  # fmt: skip
         with self._metrics.stage("save"):
             stored = await self._client.run(self._turns.save_answer, answer, count_recalls)

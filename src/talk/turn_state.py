@@ -1,7 +1,7 @@
 """State of a turn: the message, its view, its control, the graph's state, the result."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
@@ -20,7 +20,7 @@ from src.history.new_messages import asked_text, new_messages
 from src.history.turn_repo import NO_CHANGES, AnswerSource, Asks, Changes, StoredAnswer
 from src.llm.reply import ModelUsage
 from src.media.attachments import EnclosedText
-from src.memory import memory_repo, prompts, retrieval_repo, turn_context, writer
+from src.memory import digest_repo, memory_repo, prompts, retrieval_repo, turn_context, writer
 from src.pg.client import storable
 from src.pg.user_settings_repo import AnswerLength, Mode
 from src.queue.update_repo import UpdateKind
@@ -396,6 +396,7 @@ class TurnResult:
     Attributes:
         text: The answer; ``_check_sources`` numbers its references.
         found: Hits that the model was shown: its [1] is the first.
+        recall: Record of what was recalled (see ``recall_record``); None without a run.
         sources: Sources of the references, once they are verified.
         changes: Changes in the memory.
         asks: Question of the text, if an answer to it is expected.
@@ -408,6 +409,7 @@ class TurnResult:
 
     text: str
     found: Sequence[retrieval_repo.Hit] = ()
+    recall: Mapping[str, Any] | None = None
     sources: tuple[AnswerSource, ...] = ()
     changes: Changes = NO_CHANGES
     asks: Asks | None = None
@@ -460,7 +462,7 @@ class Turn:
     window_start: int = 1
     is_all_shown: bool = False
     fresh_from: int = 1
-    summaries: tuple[str, ...] = ()
+    summaries: Sequence[digest_repo.Summary] = ()
     key_facts: Sequence[memory_repo.Memory] | None = None
     shown_in: int | None = None
     lead: str = ""
@@ -506,7 +508,8 @@ class ConversationState(TypedDict, total=False):
     Attributes:
         history: The last 30 messages, oldest first, the one to answer last. Set by the
             service, read by ``init_state`` and the nodes of strict mode.
-        summaries: Summaries of the messages before them, oldest first. Set by the service.
+        summaries: Summaries of the messages before them, oldest first. Set by the service, cut
+            to those in ``messages`` by ``init_state``.
         messages: The prompt as it grows: system prompt, key facts, summaries, history, memories,
             the model's messages and tool results of this turn. Owned by ``init_state``,
             ``load_facts``, ``retrieve_memories``, ``summarize``, ``assistant`` and ``tools``.
@@ -518,7 +521,7 @@ class ConversationState(TypedDict, total=False):
         llm_context_size: Size of the model's context in tokens. Owned by ``init_state``.
         last_summary_ts: When ``summarize`` ran last. Owned by it.
         relevant_memories: Hits for the new message; absent: not searched yet. Owned by
-            ``retrieve_memories``.
+            ``retrieve_memories``, read by the service.
         tools_used: Names of the tools that ran, in order. Owned by
             ``update_state_after_tool``, read by the service.
         tools_allowed: True if the model may call tools now, as it may at first. Owned by
@@ -530,6 +533,8 @@ class ConversationState(TypedDict, total=False):
             strict mode, ``generate_answer``; read by the service.
         fresh_facts: Text of the key facts that stand below the history. Owned by
             ``load_facts``.
+        key_facts: Ids of the key facts that the model was shown. Owned by ``load_facts``, read
+            by the service.
         shown_facts: Ids of the facts that the model was shown; it may name no others. Owned by
             ``load_facts``, ``retrieve_memories`` and ``update_state_after_tool``, read by the
             tools.
@@ -572,6 +577,7 @@ class ConversationState(TypedDict, total=False):
     lent_tools: tuple[BaseTool, ...]
     sources: list[retrieval_repo.Hit]
     fresh_facts: str
+    key_facts: frozenset[int]
     shown_facts: frozenset[int]
     asks: Asks | None
     intent: prompts.Intent | None

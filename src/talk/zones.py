@@ -18,7 +18,7 @@ from src.memory.turn_context import NOTHING, Finding, TurnContext
 from src.pg.client import PgClient
 from src.pg.user_settings_repo import UserSettingsRepository
 from src.reminders.reminder_service import ReminderService
-from src.texts import Language, say
+from src.texts import FALLBACK, Language, say
 from src.texts.reply import Action, Button, Rows
 
 CLOCK = "🕒"
@@ -65,9 +65,8 @@ def zone_note(caller: Caller) -> str:
 
 def city_row(language: Language) -> tuple[Button, ...]:
     """Return one row of buttons: the likely cities of a language, and "another"."""
-    cities = [
-        Button(place_of_zone(z, language), zone_action(z, IN_ANSWER)) for z in LIKELY[language]
-    ]
+    likely = LIKELY.get(language, LIKELY[FALLBACK])
+    cities = [Button(place_of_zone(z, language), zone_action(z, IN_ANSWER)) for z in likely]
     return (*cities, Button(say("zone_other", language), Action("zones")))
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from aiogram import Bot, exceptions, types
+from aiohttp import ClientConnectionError, ClientPayloadError
 
 from src.base.errors import DeliveryError, DocumentError
 from src.base.owners import Caller
@@ -195,6 +196,6 @@ async def fetch_file(bot: Bot, file_id: str) -> bytes:
                 if size > MAX_BYTES:
                     raise DocumentError("too_large", "more bytes than a bot may fetch")
                 pieces.append(piece)
-    except (exceptions.AiogramError, OSError, TimeoutError) as error:
+    except (exceptions.AiogramError, ClientConnectionError, ClientPayloadError, OSError) as error:
         raise DeliveryError(f"a file did not come ({type(error).__name__})") from error
     return b"".join(pieces)

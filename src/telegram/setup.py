@@ -13,7 +13,7 @@ from aiogram.client.session.middlewares import base
 from aiogram.client.telegram import TelegramAPIServer
 from aiogram.methods import EditMessageText, Response, SendMessage, TelegramMethod
 from aiogram.methods.base import TelegramType
-from aiohttp import ClientError, ClientTimeout
+from aiohttp import ClientError, ClientSession, ClientTimeout
 from aiolimiter import AsyncLimiter
 
 from src.base.config import Settings
@@ -26,6 +26,7 @@ from src.telegram.delivery import UNKNOWN_ID, Delivery
 from src.telegram.handlers import Handlers
 from src.telegram.receiver import UNKNOWN_TOKEN
 from src.telegram.updates import ALLOWED_UPDATES, BotIdentity
+from src.telegram.webhook import find_problem
 from src.texts import LANGUAGES, say
 
 # HTTP session to Telegram that turns every response into a result or one of aiogram's errors.
@@ -42,7 +43,29 @@ ACCEPTED: Any = SimpleNamespace(message_id=UNKNOWN_ID)
 
 
 class TelegramSession(AiohttpSession):
-    """aiogram's session without trust in the responses."""
+    """aiogram's session without trust in the responses, and with any kind of proxy."""
+
+    def __init__(self, proxy_url: str | None = None, **options: Any) -> None:
+        """Create a session; ``proxy_url`` is the address of a proxy, with its login."""
+        super().__init__(**options)
+        self._by_proxy: ClientSession | None = None
+        self._proxy_url = proxy_url
+
+    async def create_session(self) -> ClientSession:
+        """Return the open session."""
+        if self._proxy_url is None:
+            return await super().create_session()
+        if self._by_proxy is None or self._by_proxy.closed:
+            from src.telegram.proxy_connector import build_connector  # imported if needed
+
+            self._by_proxy = ClientSession(connector=build_connector(self._proxy_url))
+        return self._by_proxy
+
+    async def close(self) -> None:
+        """Close the connections."""
+        if self._by_proxy is not None:
+            await self._by_proxy.close()
+        await super().close()
 
     async def make_request(
         self,
@@ -192,7 +215,10 @@ def build_bot(settings: Settings, metrics: Metrics) -> Bot:
     """Create the bot of the token on the configured Bot API server."""
     if settings.telegram_bot_token is None:
         raise ConfigError(["TELEGRAM_BOT_TOKEN: it is missing. Get one from @BotFather"])
-    session = TelegramSession(api=TelegramAPIServer.from_base(settings.telegram_api_base))
+    address = settings.telegram_api_base
+    session = TelegramSession(
+        settings.telegram_proxy_to(address), api=TelegramAPIServer.from_base(address)
+    )
     session.middleware(ThrottleMiddleware(settings.telegram_rate_limit, metrics))
     return Bot(settings.telegram_bot_token.get_secret_value(), session=session)
 
@@ -222,14 +248,22 @@ async def get_identity(bot: Bot) -> BotIdentity:
     )
 
 
-async def describe_bot(settings: Settings) -> str:
-    """Return ``@name (id)`` of the bot for the doctor; raises as ``get_identity``."""
+async def describe_bot(settings: Settings) -> tuple[str, str | None]:
+    """Return ``@name (id)`` of the bot, and its webhook's problem, as ``find_problem`` does.
+
+    Raises as ``get_identity``.
+    """
     bot = build_bot(settings, Metrics())
     try:
         identity = await get_identity(bot)
+        info = await bot.get_webhook_info(request_timeout=STARTUP_TIMEOUT)
+    except exceptions.AiogramError as error:
+        name = type(error).__name__
+        raise DeliveryError(f"Telegram did not answer getWebhookInfo ({name})") from error
     finally:
         await bot.session.close()
-    return f"@{identity.username} ({identity.id})"
+    problem = find_problem(info, settings.telegram_webhook_url)
+    return f"@{identity.username} ({identity.id})", problem
 
 
 async def configure_telegram(bot: Bot, settings: Settings) -> None:

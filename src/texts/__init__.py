@@ -28,18 +28,23 @@ def choose_language(*candidates: str | None) -> Language:
     """Return the first supported candidate, else English.
 
     Args:
-        candidates: IETF tags, such as Telegram's ``language_code``: ``ru``, ``uk-UA``, None.
+        candidates: IETF tags, such as Telegram's ``language_code`` (``ru``, ``uk-UA``, None), or
+            names of locales (``uk_UA.UTF-8``).
     """
-    codes = ((tag or "").lower().replace("_", "-").partition("-")[0] for tag in candidates)
-    return next((SPOKEN[code] for code in codes if code in SPOKEN), "en")
+    codes = (re.split("[-_.@]", (tag or "").lower())[0] for tag in candidates)
+    return next((SPOKEN[code] for code in codes if code in SPOKEN), FALLBACK)
 
 
-def detect_language(text: str, default: Language = "en") -> Language:
-    """Detect the language of a text by its letters and a few frequent words."""
+def detect_language(text: str, default: Language = FALLBACK) -> Language:
+    """Detect the language of a text by its letters and a few frequent words.
+
+    Latin letters alone do not tell English from ``default``, if that is written in them too.
+    """
     lower = text.lower()
-    if CYRILLIC.search(lower) is None:
-        return "en" if re.search("[a-z]", lower) else default
     letters = lexicon.by_language("language.letters")
+    if CYRILLIC.search(lower) is None:
+        is_foreign = default in dict(letters) and re.search("[a-z]", lower) is not None
+        return FALLBACK if is_foreign else default
     counts = {code: sum(map(lower.count, characters.split())) for code, characters in letters}
     if any(counts.values()):
         return "uk" if counts["uk"] > counts["ru"] else "ru"

@@ -7,12 +7,15 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from src.memory.ranking import LEXICAL_WEIGHT, LINK_BONUS
+from src.base.owners import Owner
+from src.memory.citations import hit_id
+from src.memory.ranking import score_record
 from src.memory.retriever import Query
+from src.pg.client import Record
 from src.pg.records_repo import COST, SUMS
 from src.talk.turn_state import IncomingMessage
 from src.web.admin_people import DAYS, SELECT_PEOPLE
-from src.web.admin_site import AdminSite, Fields, owner_of, path_of
+from src.web.admin_site import AdminSite, Fields, int_of, owner_of, path_of
 from src.web.http_server import send_file
 
 MAX_QUESTION = 500  # characters
@@ -50,6 +53,29 @@ GROUP BY purpose ORDER BY cost DESC NULLS LAST, 4 DESC, purpose LIMIT %(limit)s
 SELECT_FAILURES = """
 SELECT failed_at, part, event, reason, times FROM failures
 WHERE owner_id = %(owner)s ORDER BY failed_at DESC, id DESC LIMIT %(limit)s
+"""
+
+# An answer, and what was recalled for it.
+SELECT_ANSWER = """
+SELECT w.said_at, w.message_id, w.asked_id, w.asked, w.mode, w.model, w.tools, w.since,
+       a.recall -> 'found' AS found
+FROM why w JOIN messages a ON a.id = w.message_id
+JOIN conversations c ON c.id = a.conversation_id
+WHERE w.message_id = %(id)s AND c.owner_id = %(owner)s
+"""
+
+# Facts, messages and summaries as they are now; those that are gone have no row.
+SELECT_DOCUMENTS = """
+SELECT 'fact-' || id AS id, text, said_at, retired_at IS NOT NULL AS retired FROM facts
+WHERE id = ANY(%(fact)s) AND owner_id = %(owner)s
+UNION ALL
+SELECT 'msg-' || m.id, message_text(m.content), m.said_at, false
+FROM messages m JOIN conversations c ON c.id = m.conversation_id
+WHERE m.id = ANY(%(msg)s) AND c.owner_id = %(owner)s AND NOT m.is_forgotten
+UNION ALL
+SELECT 'summary-' || s.id, s.content, s.created_at, false
+FROM conversation_summaries s JOIN conversations c ON c.id = s.conversation_id
+WHERE s.id = ANY(%(summary)s) AND c.owner_id = %(owner)s
 """
 
 
@@ -104,10 +130,12 @@ async def set_block(site: AdminSite, request: Request, _form: Fields, *, is_bloc
 
 
 async def show_recall(site: AdminSite, request: Request) -> Response:
-    """Show the hits of a question, with the score of each search channel."""
+    """Show what a question would recall now, or what was recalled for an answer then."""
     owner = owner_of(request)
     question = request.query_params.get("q", "")[:MAX_QUESTION]
-    hits: list[Any] = []
+    number = None if question.strip() else int_of(request, "answer", digits=18)
+    answers = [] if number is None else await site.rows(SELECT_ANSWER, owner, id=number)
+    found = await _read_documents(site, owner, answers[0]["found"] or []) if answers else []
     prompt: list[Any] = []
     overview = None
     settings = await site.core.live_settings.get()
@@ -118,6 +146,14 @@ async def show_recall(site: AdminSite, request: Request) -> Response:
         )  # fmt: skip
         overview = query.overview()
         hits = await site.core.memory.retriever.search(query)
+        found = [
+            {
+                **score_record(hit), "id": hit_id(hit), "by": hit.uid, "text": hit.text,
+                "said_at": hit.said_at, "retired": hit.retired,
+                "shown": place < settings.memory_retrieve_limit,
+            }
+            for place, hit in enumerate(hits)
+        ]  # fmt: skip
         chosen = await site.run(site.core.user_settings.get, owner.telegram_user_id)
         caller = site.core.caller(owner, chosen)
         message = IncomingMessage(
@@ -125,7 +161,18 @@ async def show_recall(site: AdminSite, request: Request) -> Response:
         )
         prompt = await site.core.agent.preview_prompt(message)
     return site.render(
-        request, "recall.html", owner=owner, question=question, hits=hits, overview=overview,
-        prompt=prompt, tokens=site.core.counter.count_messages(prompt),
-        limit=settings.memory_retrieve_limit, lexical=LEXICAL_WEIGHT, links=LINK_BONUS,
+        request, "recall.html", owner=owner, question=question, found=found, overview=overview,
+        prompt=prompt, tokens=site.core.counter.count_messages(prompt), number=number,
+        answer=answers[0] if answers else None, limit=settings.memory_retrieve_limit,
     )  # fmt: skip
+
+
+async def _read_documents(site: AdminSite, owner: Owner, found: list[Record]) -> list[Record]:
+    """Return recorded documents with their texts; None for those that are gone."""
+    numbers: dict[str, list[int]] = {"fact": [], "msg": [], "summary": []}
+    for one in found:
+        kind, _, number = one["id"].partition("-")
+        numbers[kind].append(int(number))
+    now = {row["id"]: row for row in await site.rows(SELECT_DOCUMENTS, owner, **numbers)}
+    gone = {"text": None, "said_at": None, "retired": False}
+    return [{**now.get(one["id"], gone), **one} for one in found]

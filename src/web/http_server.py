@@ -161,12 +161,14 @@ Check = Callable[[], Awaitable[str | None]]
 
 
 def readiness_checks(
-    core: Core, last_polled: Callable[[], float | None] | None
+    core: Core,
+    last_polled: Callable[[], float | None] | None,
+    find_webhook_problem: Callable[[], str | None] | None,
 ) -> Mapping[str, Check]:
     """Return the checks of ``/readyz`` by name: each returns None, or its problem.
 
     ``last_polled`` returns the time of Telegram's last answer if the bot polls: a webhook may
-    be quiet.
+    be quiet, so ``find_webhook_problem`` returns what Telegram says about it.
     """
 
     async def database() -> str | None:
@@ -176,6 +178,8 @@ def readiness_checks(
         return shortage
 
     async def telegram() -> str | None:
+        if find_webhook_problem is not None:
+            return find_webhook_problem()
         last = time.monotonic() if last_polled is None else last_polled()
         if last is None:
             return "Telegram has not answered getUpdates yet"
@@ -206,12 +210,14 @@ def build_http_app(
     *,
     last_polled: Callable[[], float | None] | None = None,
     webhook: Callable[[Request], Awaitable[Response]] | None = None,
+    find_webhook_problem: Callable[[], str | None] | None = None,
 ) -> Starlette:
     """Build the app; ``webhook`` handles calls of Telegram if there are any.
 
-    ``last_polled`` is that of ``readiness_checks``.
+    ``last_polled`` and ``find_webhook_problem`` are those of ``readiness_checks``.
     """
-    checks, run = readiness_checks(core, last_polled), core.client.run
+    checks = readiness_checks(core, last_polled, find_webhook_problem)
+    run = core.client.run
 
     async def healthz(_request: Request) -> Response:
         return PlainTextResponse("ok")

@@ -97,7 +97,8 @@ def attack(n: int, seed: int) -> dict[str, object]:
             continue
         variables = {"DATABASE_URL": url, "LOG_LEVEL": "DEBUG"}
         with alone(variables) as output:
-            status = run_bot(["migrate"] if number % 10 else ["erase", "--user-id", "1"])
+            command = ["migrate"] if number % 10 else ["erase", "--user-id", "1"]
+            status = run_bot(command, root=Path.cwd())
         statuses[str(status)] = statuses.get(str(status), 0) + 1
         printed = output.getvalue()
         if leaked(password, printed) or "Traceback" in printed or status not in (1, 2):

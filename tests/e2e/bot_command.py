@@ -7,9 +7,8 @@ import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tests.e2e.nursery import Forked, start_program
+from tests.e2e.nursery import Forked, settle, start_program
 
-BOT = Path(__file__).resolve().parents[2] / "bot.py"
 TIMEOUT = 60  # seconds; a process usually takes about one
 
 
@@ -29,17 +28,19 @@ class Finished:
 
 @dataclass(frozen=True)
 class Machine:
-    """Environment of processes: a folder without a .env, and variables.
+    """Environment of processes: a folder with bot.py and without a .env, and variables.
 
     Attributes:
-        folder: Working directory.
-        variables: The whole environment except PATH.
+        folder: Folder of bot.py.
+        variables: The environment except PATH and the language, Russian by default.
         cold: True if processes import everything themselves (see ``nursery``).
+        cwd: Working directory; None for the folder.
     """
 
     folder: Path
     variables: dict[str, str]
     cold: bool = False
+    cwd: Path | None = None
 
     def with_variables(self, **variables: str) -> Machine:
         """Return a copy with additional variables."""
@@ -61,11 +62,13 @@ class Machine:
     async def start(self, *arguments: str) -> asyncio.subprocess.Process | Forked:
         """Start an interactive command."""
         return await start_program(
-            BOT, *arguments, cwd=self.folder, env=self._environment(), cold=self.cold
-        )
+            settle(self.folder), *arguments,
+            cwd=self.cwd or self.folder, env=self._environment(), cold=self.cold,
+        )  # fmt: skip
 
     def _environment(self) -> dict[str, str]:
-        return {"PATH": os.environ["PATH"], **self.variables}
+        russian = {"PATH": os.environ["PATH"], "LC_MESSAGES": "ru_RU.UTF-8"}
+        return {**russian, **self.variables}
 
 
 async def say_to(process: asyncio.subprocess.Process | Forked, text: str) -> str:

@@ -13,12 +13,11 @@ from typing import Any
 
 import psycopg2
 
-from tests.e2e.nursery import Forked, start_program
+from tests.e2e.nursery import Forked, settle, start_program
 from tests.fakes import Changes
 from tests.fakes.openai_server import FakeOpenAI
 from tests.fakes.telegram_server import FakeTelegram
 
-PROGRAM = Path(__file__).resolve().parents[2] / "bot.py"
 START_SECONDS = 60.0
 WORKERS = "SELECT id FROM procrastinate_workers"
 STOP_SECONDS = 40.0
@@ -37,7 +36,7 @@ class BotProcess:
         self,
         settings: Mapping[str, str],
         command: str = "run",
-        program: Path = PROGRAM,
+        program: Path | None = None,
         *,
         cold: bool = False,
     ) -> None:
@@ -46,7 +45,7 @@ class BotProcess:
         Args:
             settings: The whole environment except PATH.
             command: Command of ``bot.py``.
-            program: ``bot.py`` or a script that wraps it.
+            program: A script that wraps ``bot.py``; None for ``bot.py``.
             cold: True if it imports everything itself (see ``nursery``).
         """
         self.lines: list[Json] = []
@@ -71,7 +70,7 @@ class BotProcess:
         self.lines = []
         self._folder = tempfile.TemporaryDirectory(prefix="pomni-e2e-")  # without a .env
         self._process = await start_program(
-            self._program,
+            self._program or settle(Path(self._folder.name)),
             self._command,
             cwd=self._folder.name,
             env={"PATH": os.defpath, "HOME": self._folder.name, **self._settings},
@@ -198,7 +197,12 @@ class World:
         }
 
     def process(
-        self, command: str = "run", *, program: Path = PROGRAM, cold: bool = False, **settings: str
+        self,
+        command: str = "run",
+        *,
+        program: Path | None = None,
+        cold: bool = False,
+        **settings: str,
     ) -> BotProcess:
         """Create a process without starting it."""
         process = BotProcess({**self.settings(), **settings}, command, program, cold=cold)

@@ -15,8 +15,10 @@ from tests.fakes.telegram_types import SentMessage
 
 PHONE: Any = {"width": 390, "height": 720}
 STYLE = """
-body { margin: 0; padding: 10px; background: #d5e3c8; font: 15px/1.35 sans-serif;
-       min-height: 700px; display: flex; flex-direction: column; justify-content: flex-end; }
+body { margin: 0; padding: 10px; background: #d5e3c8;
+       font: 15px/1.35 'DejaVu Sans', 'Noto Color Emoji', sans-serif;
+       min-height: calc(100vh - 20px);
+       display: flex; flex-direction: column; justify-content: flex-end; }
 .row { max-width: 88%; margin: 3px 0; } .own { align-self: flex-end; } .bot { min-width: 70%; }
 .bubble { padding: 7px 11px; border-radius: 14px; background: #fff; white-space: pre-wrap;
           overflow-wrap: anywhere; } .own .bubble { background: #e1f6cb; }
@@ -34,12 +36,14 @@ def draw(shown: Sequence[Shown]) -> str:
     return f"<!doctype html><meta charset=utf-8><style>{STYLE}</style><body>{rows}</body>"
 
 
-async def take_picture(browser: Browser, shown: Sequence[Shown], path: Path) -> None:
-    """Save the end of the chat on a phone's screen as a PNG."""
+async def take_picture(
+    browser: Browser, shown: Sequence[Shown], path: Path, *, is_whole: bool = False
+) -> None:
+    """Save the end of the chat on a phone's screen as a PNG, or all of it (``is_whole``)."""
     page = await browser.new_page(viewport=PHONE)
     await page.set_content(draw(shown))
     await page.evaluate("window.scrollTo(0, document.body.scrollHeight)")
-    await page.screenshot(path=path)
+    await page.screenshot(path=path, full_page=is_whole)
     await page.close()
 
 

@@ -53,4 +53,4 @@ def die(way: str) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(extra_tools=[lethal, lethal_soon]))
+    sys.exit(main(extra_tools=[lethal, lethal_soon], root=Path.cwd()))

@@ -18,6 +18,7 @@ import json
 import os
 import runpy
 import select
+import shutil
 import signal
 import socket
 import struct
@@ -35,6 +36,15 @@ MODULES = (
     "bot", "src.console", "src.operate.doctor", "src.operate.evaluation", "src.app",
     "langchain_openai", "anyio._backends._asyncio",
 )  # fmt: skip
+
+
+def settle(folder: Path) -> Path:
+    """Return a bot.py in ``folder``, so that it reads no ``.env`` of the project."""
+    program = folder / "bot.py"
+    if not program.exists():
+        shutil.copy(ROOT / "bot.py", program)
+        (folder / "src").symlink_to(ROOT / "src")
+    return program
 
 
 async def start_program(

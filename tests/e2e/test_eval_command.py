@@ -33,4 +33,5 @@ def test_a_file_is_measured_or_refused_in_a_plain_sentence(machine: Machine) -> 
     refused = machine.run("eval", "empty.json")
     assert (refused.status, refused.stdout) == (1, "")
     [line] = refused.stderr.splitlines()
-    assert line.startswith("Pomni stopped: empty.json ") and NO_QUESTION in line
+    assert line.startswith(f"Pomni stopped: {machine.folder / 'empty.json'} ")
+    assert NO_QUESTION in line

@@ -13,9 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from src.texts import say
+from src.console import CONSOLE_USER_ID
+from src.texts import Language, say
+from tests.conftest import execute, query
 from tests.e2e.bot_command import TIMEOUT, Machine
-from tests.e2e.nursery import Forked, start_program
+from tests.e2e.nursery import Forked, settle, start_program
 from tests.fakes.openai_server import FakeOpenAI, Reply
 
 PROGRAM = Path(__file__).with_name("on_terminal.py")
@@ -58,14 +60,15 @@ class Terminal:
 
 
 @asynccontextmanager
-async def console(machine: Machine) -> AsyncIterator[Terminal]:
-    """A console on a terminal of its own."""
+async def console(machine: Machine, command: str = "console") -> AsyncIterator[Terminal]:
+    """A console, or another command, on a terminal of its own."""
     keyboard, screen = os.openpty()
     bare = {"PATH": os.defpath, "HOME": str(machine.folder), "TERM": "xterm"}
     bare["LC_CTYPE"] = "C.UTF-8"  # which a Python that starts, not forks, would set itself
+    settle(machine.folder)
     process = await start_program(
         PROGRAM,
-        "console",
+        command,
         cwd=machine.folder,
         env={**bare, "TERMINAL": os.ttyname(screen), **machine.variables},
     )
@@ -105,6 +108,33 @@ async def test_the_arrow_keys_recall_lines_and_a_paste_is_many_and_no_file_keeps
     assert all("зовут".encode() not in path.read_bytes() for path in kept)
 
 
+@pytest.mark.parametrize(("variables", "language"), [
+    ({"LANG": "ru_RU.UTF-8"}, "ru"), ({"LANG": "ru_RU.UTF-8", "LANGUAGE": "uk:ru"}, "uk"),
+    ({"LANG": "de_DE.UTF-8"}, "en"), ({}, "en"),
+])  # fmt: skip
+async def test_the_console_greets_in_the_language_of_the_terminal(
+    machine: Machine, variables: dict[str, str], language: Language
+) -> None:
+    async with console(machine.with_variables(**variables)) as terminal:
+        shown = await terminal.read_until(PROMPT)
+        assert say("console_hello", language) in shown
+        assert say("offline_note", language) in shown
+        await terminal.press("/stop\n")
+        await terminal.read_until(say("stop_nothing", language))
+
+
+async def test_the_console_greets_in_the_language_that_the_user_chose(
+    machine: Machine, dsn: str
+) -> None:
+    execute(
+        dsn,
+        "INSERT INTO user_settings (owner_id, language)"
+        f" VALUES (add_owner({CONSOLE_USER_ID}, 0), 'uk')",
+    )
+    async with console(machine.with_variables(LANG="ru_RU.UTF-8")) as terminal:
+        assert say("console_hello", "uk") in await terminal.read_until(PROMPT)
+
+
 @pytest.mark.parametrize("typed", ["", "половина строки"])
 async def test_ctrl_c_at_the_prompt_ends_the_console(machine: Machine, typed: str) -> None:
     async with console(machine) as terminal:
@@ -127,3 +157,32 @@ async def test_ctrl_c_in_the_midst_of_an_answer_ends_the_console(machine: Machin
             await terminal.press(CTRL_C)
             assert await terminal.end() == (130, "")
             assert terminal.is_as_usual()
+
+
+def test_psql_opens_the_database_and_creates_none(machine: Machine) -> None:
+    chosen = machine.run("psql", "-qAt", "-c", "SELECT count(*) FROM messages")
+    assert (chosen.status, chosen.stdout, chosen.stderr) == (0, "0\n", "")
+    typed = machine.run("psql", "-At", stdin="SELECT 1 + 1;\n")
+    assert (typed.status, typed.stdout) == (0, "2\n")
+    wrong = machine.run("psql", "-c", "SELECT nothing")
+    assert wrong.status == 1 and "nothing" in wrong.stderr
+    bare = Machine(machine.folder, {"DATA_DIR": "data"})
+    missing = bare.run("psql", "-c", "SELECT 1")
+    assert missing.status == 1 and "there is no database in " in missing.stderr
+    assert not (machine.folder / "data").exists()
+
+
+async def test_ctrl_c_is_left_to_psql(machine: Machine) -> None:
+    """It cancels a statement, and the session goes on."""
+    async with console(machine, "psql") as terminal:
+        await terminal.read_until("=# ")
+        await terminal.press("SELECT pg_sleep(1000);\n")
+        asleep = "SELECT 1 FROM pg_stat_activity WHERE wait_event = 'PgSleep'"
+        while not await asyncio.to_thread(query, machine.variables["DATABASE_URL"], asleep):
+            pass
+        await terminal.press(CTRL_C)
+        await terminal.read_until("=# ")
+        await terminal.press("SELECT 'still ' || 'there';\n")
+        await terminal.read_until("still there")
+        await terminal.press(CTRL_D)
+        assert (await terminal.end())[0] == 0

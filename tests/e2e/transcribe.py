@@ -7,7 +7,8 @@ line by line, and writes both sides of the chat to ``docs/transcripts/<name>.md`
 all of ``SCRIPTS``. A line is a message or one of: ``tap KEY`` (press the newest button with this
 label or text key), ``edit TEXT`` (of the last message), ``reply TEXT`` (to the newest message),
 ``photo CAPTION``, ``file NAME|TEXT``, ``voice``, ``sticker EMOJI``. ``picture NAME`` is no turn:
-it writes a screenshot to ``docs/transcripts/<script>_<picture>.png``.
+it writes a screenshot to ``docs/transcripts/<script>_<picture>.png``, ``picture whole`` one of the
+whole chat.
 """
 
 from __future__ import annotations
@@ -126,7 +127,7 @@ class Chat:
 
     async def do_picture(self, name: str) -> None:
         file = f"{self.script}_{name}.png"
-        await take_picture(self.browser, self.screen, DOCS / file)
+        await take_picture(self.browser, self.screen, DOCS / file, is_whole=name == "whole")
         self.page.append(f"\n![{name}]({file})\n")
 
     def find_button(self, label: str) -> tuple[SentMessage, str]:

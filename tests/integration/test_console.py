@@ -44,7 +44,7 @@ def says_the_name(lines: list[str]) -> bool:
 
 def console_of(person: Person, streams: ConsoleStreams | None, **options: bool) -> Console:
     """A console at which the person sits."""
-    return Console(person.core, person.user, streams=streams, **options)
+    return Console(person.core, person.user, language="ru", streams=streams, **options)
 
 
 async def output_of(person: Person, *lines: str, **options: bool) -> str:

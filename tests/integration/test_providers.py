@@ -15,13 +15,15 @@ PROVIDERS = {"anthropic": "anthropic:claude", "google": "google_genai:gemini"}
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-async def test_a_key_is_enough_for_doctor(
+async def test_a_key_is_enough_for_doctor_to_call_the_model(
     dsn: str, provider: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     async with FakeOtherModels("готово") as model:
         key = {f"{provider}_api_key": "key-key", f"{provider}_base_url": model.url}
-        assert await run_doctor(Settings(**{"database_url": dsn, **key}), describe_bot) == 0
-    assert f"model        {PROVIDERS[provider]}" in capsys.readouterr().out
+        assert await run_doctor(Settings(**{"database_url": dsn, **key}), describe_bot) == 1
+    printed = capsys.readouterr().out
+    assert f"model        {PROVIDERS[provider]}" in printed and "called no tool" in printed
+    assert printed.count("MEND") == 1  # this one
     assert len(model.requests) == 1
 
 

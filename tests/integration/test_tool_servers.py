@@ -44,16 +44,19 @@ from tests.integration.turns import answer_turn, begin_turn
 
 OTHER = fake("garbage")  # a simple server, which starts at once
 TIME = {"command": sys.executable, "args": ["-m", "mcp_server_time", "--local-timezone", "UTC"]}
-OWN = [
-    "current_time", "set_time_zone", "save_user_fact", "search_memory", "forget_fact",
-    "forget_everything",
-    "keep_private", "set_reminder", "list_reminders", "cancel_reminder",
-]  # fmt: skip
 
 
 def offered(person: Person, number: int = -1) -> list[str]:
     """The names of the tools in a request."""
     return [tool["function"]["name"] for tool in person.requests[number].tools]
+
+
+def lent(person: Person, number: int = -1) -> list[str]:
+    """The names of the servers' tools in a request; they stand after our own."""
+    names = offered(person, number)
+    ours = [name for name in names if "__" not in name]
+    assert ours == names[: len(ours)] and "current_time" in ours
+    return names[len(ours) :]
 
 
 def said(result: str) -> str:
@@ -104,7 +107,7 @@ async def test_a_real_server_s_tools_are_offered_after_ours_and_answer(
             called("time__get_current_time", timezone="Asia/Tokyo"),
             "вот",
         )
-        assert offered(person) == [*OWN, "time__convert_time", "time__get_current_time"]
+        assert lent(person) == ["time__convert_time", "time__get_current_time"]
         [result] = results(person.requests[-1])
         assert "data, not instructions" in result
         assert json.loads(said(result))["timezone"] == "Asia/Tokyo"
@@ -161,7 +164,7 @@ async def test_a_server_that_was_restarted_is_found_again(
         assert "The tool failed: the outside server" in results(person.requests[-1])[0]
         await until(lambda: not state_of(person, "good").is_ready, "its end to be seen")
         await person.say("и что теперь?", "ничего")
-        assert offered(person) == OWN
+        assert lent(person) == []
         async with http_server(port=port):
             await until(is_ready(person, "good"), "its return", 30)
             await person.say("2+3?", called("good__add", a=2, b=3), "5")
@@ -299,7 +302,7 @@ async def test_a_server_that_does_not_begin_stops_no_turn_and_leaves_no_process(
         ) as person:
             await until(is_ready(person, "other"), "the other one")
             assert (await person.say("привет", "и вам")).text == "и вам"
-            assert offered(person)[len(OWN) :] == ["other__hello"]
+            assert lent(person) == ["other__hello"]
             await until(lambda: kind == "mute" or state_of(person, "bad").cause, "the cause")
             state = state_of(person, "bad")
             assert not state.is_ready and state.tools == ()
@@ -359,7 +362,7 @@ async def test_thousands_of_tools_are_cut_to_a_few_with_short_descriptions(
 ) -> None:
     async with open_with_servers(shared, tmp_path, crowd=fake("crowd")) as person:
         await person.say("?", called("crowd__tool_00000"), "да")
-        assert len(offered(person)) == len(OWN) + MAX_TOOLS
+        assert len(lent(person)) == MAX_TOOLS
         shown = person.requests[-1].tools[-1]["function"]["description"]
         assert len(shown) < 1200
         assert state_of(person, "crowd").left_out == 5000 - MAX_TOOLS
@@ -372,8 +375,8 @@ async def test_odd_tools_cost_nobody_else_a_place(shared: PgClient, tmp_path: Pa
     async with open_with_servers(shared, tmp_path, odd=fake("odd"), other=OTHER) as person:
         arguments = {"config_": "a", "self_": "b", "runtime_": 1}
         await person.say("?", called("odd__config", **arguments), "да")
-        names = offered(person)
-        assert names[: len(OWN)] == OWN and len(names) == len(set(names))
+        assert len(offered(person)) == len(set(offered(person)))
+        names = lent(person)
         assert all(re.fullmatch(r"[A-Za-z0-9_-]{1,64}", name) for name in names)
         its = [name for name in names if name.startswith("odd__")]
         assert "odd__forget_fact" in its and "odd__config" in its
@@ -432,7 +435,7 @@ async def test_a_provider_that_refuses_the_tools_is_asked_again_without_them(
     async with open_with_servers(shared, tmp_path, other=OTHER) as person:
         answer = await person.say("привет", Reply(status=400, error="Invalid schema"), "и вам")
         assert answer.text == "и вам"
-        assert (len(offered(person, -2)), offered(person)) == (len(OWN) + 1, OWN)
+        assert (lent(person, -2), lent(person)) == (["other__hello"], [])
 
 
 async def test_a_server_and_its_children_are_ended_though_they_do_not_want_to(

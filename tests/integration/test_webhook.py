@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from typing import Any
@@ -15,10 +16,12 @@ from src.core import Core
 from src.history.conversation_repo import set_conversation_repo_factory
 from src.pg.client import PgClient
 from src.telegram.receiver import MAX_BODY, WebhookRoute
+from src.telegram.webhook import WebhookWatch
 from src.web.http_server import build_http_app
 from tests.conftest import query
+from tests.fakes.telegram_server import FakeTelegram
 from tests.hostile_updates import message, update
-from tests.integration.polling import build_intake, texts
+from tests.integration.polling import build_intake, eventually, open_bot, texts
 
 SECRET = "a-Secret_of-32-characters-0123456"
 HEADER = "X-Telegram-Bot-Api-Secret-Token"
@@ -167,3 +170,26 @@ async def test_a_body_that_breaks_off_is_no_error(
     await app(scope, receive, send)
     assert sent[0]["status"] == 400 and stored(client) == 0
     assert caplog.records == []
+
+
+async def test_readiness_asks_telegram_instead_of_counting_quiet_minutes(client: PgClient) -> None:
+    url = f"https://bot.example.org{PATH}"
+    intake = build_intake(client)
+    async with FakeTelegram() as fake, open_bot(fake) as bot:
+        watch = WebhookWatch(bot, intake, url)
+        app = build_http_app(
+            Core(Settings(pg_host="localhost"), client), find_webhook_problem=lambda: watch.problem
+        )
+        running = asyncio.ensure_future(watch.run())
+        async with httpx.AsyncClient(
+            transport=httpx.ASGITransport(app), base_url="http://test"
+        ) as probe:
+            await eventually(lambda: "no webhook is set" in str(watch.problem))
+            assert "no webhook" in (await probe.get("/readyz")).json()["telegram"]
+            assert intake.last_received is None
+            fake.webhook.url = url  # quiet: nobody writes
+            await eventually(lambda: watch.problem is None)
+            assert (await probe.get("/readyz")).json()["telegram"] == "ok"
+        assert intake.last_received is not None
+        running.cancel()
+    set_conversation_repo_factory(None)

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import logging
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
 
 import pytest
 
-from bot import parse_arguments, report_warnings
+from bot import main, parse_arguments, report_warnings
+from tests.pages import ROOT
 from tests.unit.settings_environment import load
 
 SAID = {
@@ -57,3 +62,39 @@ def test_warnings_are_told_once_where_they_are_seen(
     [record] = caplog.records
     assert record.__dict__["variable"] == "ADMIN_IDS" and "TOPSECRET" not in record.getMessage()
     assert capsys.readouterr() == ("", "")
+
+
+def test_the_version_is_that_of_the_project(capsys: pytest.CaptureFixture[str]) -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert main(["--version"]) == 0
+    assert capsys.readouterr() == (f"Pomni {project['version']}\n", "")
+
+
+def run_without_packages(folder: Path, arguments: str = "") -> subprocess.CompletedProcess[str]:
+    """Run bot.py with Python's own library and the modules of a folder alone."""
+    script = f"import sys; sys.path[:0] = [{str(folder)!r}]; sys.argv = ['bot.py', {arguments!r}]"
+    script += f"; import runpy; runpy.run_path({str(ROOT / 'bot.py')!r}, run_name='__main__')"
+    return subprocess.run(
+        [sys.executable, "-I", "-S", "-c", script], capture_output=True, text=True, check=False
+    )
+
+
+def test_a_python_without_the_packages_is_told_the_right_one(tmp_path: Path) -> None:
+    for known, missing in (((), "uvloop"), (("uvloop",), "pytz")):
+        for name in known:
+            (tmp_path / f"{name}.py").touch()
+        (tmp_path / "src").unlink(missing_ok=True)
+        (tmp_path / "src").symlink_to(ROOT / "src")
+        end = run_without_packages(tmp_path, "doctor")
+        assert (end.returncode, end.stdout) == (1, "")
+        assert end.stderr == (
+            f"bot.py: the package {missing} is missing in this Python. "
+            "Run .venv/bin/python bot.py …, or `make run`, which installs everything\n"
+        )
+
+
+def test_a_missing_file_of_ours_is_no_missing_package(tmp_path: Path) -> None:
+    (tmp_path / "uvloop.py").touch()
+    (tmp_path / "src").mkdir()
+    end = run_without_packages(tmp_path)
+    assert end.returncode == 1 and "No module named 'src.base'" in end.stderr

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr, ValidationError
 
-from src.base.config import Settings, load_settings
+from src.base.config import Settings, load_settings, terminal_locales
 from src.base.providers import PROVIDERS
+from src.texts import choose_language
 from tests.unit.settings_environment import load, problems
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -28,6 +29,8 @@ BAD = [
     ("LOG_LEVEL", "LOUD"), ("WORKER_CONCURRENCY", "0"), ("SHUTDOWN_TIMEOUT", "-1"),
     ("CONSOLE_FALLBACK", "maybe"), ("PUBLIC_URL", "http://bot.example.org"),
     ("TRUSTED_PROXIES", "10.0.0.0/33"), ("ADMIN_PASSWORD", "short"),
+    ("TELEGRAM_PROXY", "proxy.example.org:1080"), ("MODEL_PROXY", "socks4://h:1080"),
+    ("HTTPS_PROXY", "http://h:99999"), ("HTTP_PROXY", "http://"), ("ALL_PROXY", "ftp://h"),
 ]  # fmt: skip
 
 
@@ -116,6 +119,24 @@ def test_valid_forms_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (settings.log_level, settings.console_fallback) == ("DEBUG", False)
 
 
+@pytest.mark.parametrize(("variables", "expected"), [
+    ({}, "en"), ({"LANG": ""}, "en"), ({"LANG": "C.UTF-8", "LANGUAGE": "uk"}, "en"),
+    ({"LANG": "POSIX"}, "en"), ({"LANG": "uk_UA.UTF-8"}, "uk"), ({"LANG": "uk"}, "uk"),
+    ({"LANG": "uk_UA.UTF-8", "LC_MESSAGES": "ru_RU.KOI8-R"}, "ru"),
+    ({"LANG": "uk_UA", "LC_MESSAGES": "ru_RU", "LC_ALL": "en_GB"}, "en"),
+    ({"LANG": "ru_RU", "LANGUAGE": "de:uk_UA:ru"}, "uk"), ({"LANG": "ru@cyrillic"}, "ru"),
+    ({"LC_CTYPE": "ru_RU.UTF-8"}, "en"), ({"LANG": "be_BY.UTF-8"}, "ru"),
+])  # fmt: skip
+def test_a_terminal_has_the_language_that_gettext_would_choose(
+    monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], expected: str
+) -> None:
+    for name in ("LC_ALL", "LC_MESSAGES", "LC_CTYPE", "LANG", "LANGUAGE"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert choose_language(*terminal_locales()) == expected
+
+
 def test_nothing_set_is_a_valid_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = load(monkeypatch)
     assert settings.uses_embedded_database and settings.database_dsn is None
@@ -200,7 +221,7 @@ def test_a_provider_without_package_says_how_to_install(monkeypatch: pytest.Monk
     monkeypatch.setitem(sys.modules, "langchain_anthropic", None)  # as if not installed
     [line] = problems(monkeypatch, LLM_MODEL="anthropic:claude", ANTHROPIC_API_KEY="key-key")
     assert line.startswith("LLM_MODEL: anthropic:… needs a package")
-    assert line.endswith("pip install -r requirements-anthropic.txt")
+    assert line.endswith("pip install -r requirements-anthropic.lock")
 
 
 @pytest.mark.parametrize("key", ["ANTHROPIC_API_KEY", "GOOGLE_API_KEY"])
@@ -208,7 +229,7 @@ def test_a_key_alone_without_its_package_says_how_to_install_it(
     monkeypatch: pytest.MonkeyPatch, key: str
 ) -> None:
     package = next(f"langchain_{p.name}" for p in PROVIDERS.values() if p.key_variable == key)
-    listed = f"requirements-{key.partition('_')[0].lower()}.txt"
+    listed = f"requirements-{key.partition('_')[0].lower()}.lock"
     assert package.replace("_", "-") in (ROOT / listed).read_text()
     monkeypatch.setitem(sys.modules, package, None)
     [line] = problems(monkeypatch, **{key: "key-key"})
@@ -249,7 +270,7 @@ def test_secrets_never_show_in_the_settings_themselves(monkeypatch: pytest.Monke
 
 
 def test_every_secret_field_is_one_that_the_log_blanks_out() -> None:
-    named = re.compile(r"token(?!_timeout)|secret|password|api_key|database_url")
+    named = re.compile(r"token(?!_timeout)|secret|password|api_key|database_url|(?<!no)_proxy")
     for name, field in Settings.model_fields.items():
         assert bool(named.search(name)) == (SecretStr.__name__ in str(field.annotation)), name
 

@@ -6,6 +6,7 @@ import ast
 import importlib.util
 import json
 import re
+import shlex
 from itertools import product
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from tests.unit.settings_environment import load
 E2E = "tests/e2e/test_pages.py"
 DIALOGUE = f"{E2E}::test_the_dialogue_of_the_readme_is_what_the_console_says"
 DOCTOR = f"{E2E}::test_the_table_of_the_doctor_is_what_it_prints"
+PSQL = "tests/e2e/test_terminal.py::test_psql_opens_the_database_and_creates_none"
 BACKUP = f"{E2E}::test_a_backup_is_written_encrypted_and_restored_as_the_pages_say"
 MODEL = f"{E2E}::test_a_model_of_one_s_own_answers_with_these_lines"
 POISON = (
@@ -68,8 +70,14 @@ RUN = {
     "python bot.py backup FILE": BACKUP,
     "python bot.py restore FILE": BACKUP,
     ".venv/bin/python bot.py backup pomni.backup": BACKUP,
-    ".venv/bin/python bot.py backup before-upgrade.backup": BACKUP,
+    '.venv/bin/python bot.py backup "before-$(date +%F-%H%M).backup"': BACKUP,
+    "python bot.py --version":
+        "tests/unit/test_command_line.py::test_the_version_is_that_of_the_project",
+    "make lock": "tests/unit/test_install.py::test_the_locks_have_what_the_lists_ask_for",
+    "make licences": "tests/unit/test_install.py::test_the_page_has_the_licences_of_the_packages",
     "DATA_DIR=./restored .venv/bin/python bot.py restore pomni.backup": BACKUP,
+    "python bot.py psql [ARGUMENT...]": PSQL,
+    ".venv/bin/python bot.py psql": PSQL,
     "python bot.py export --user-id N": BACKUP,
     "python bot.py export --user-id N [--markdown]": BACKUP,
     "openssl rand -base64 32 > pomni.pass": BACKUP,
@@ -122,7 +130,11 @@ RUN = {
 SUITE = "the suite cannot run itself; .ci/run runs it"
 FIGURES = "a benchmark: it takes minutes of a quiet machine, prints figures and never fails"
 OTHERS = f"a program of others, which the suite cannot bring; {MODEL} stands in for it"
-DOCKER = "the suite needs no Docker; make check holds the Dockerfile with hadolint"
+DOCKER = (
+    "the suite needs no Docker; make check holds the Dockerfile with hadolint, and "
+    "tests/unit/test_image.py its steps, the settings of Compose and the words of these lines"
+)
+SYSTEM = "it changes the system; tests/unit/test_deploy.py checks the files"
 DISK = "it wants a disk of its own, and formats it"
 AGE = "not every machine has age; the lines of GnuPG beside them are run"
 PICTURES = "it draws pictures for docs; the tests of the same pages look at them in the browser"
@@ -136,6 +148,7 @@ NOT_RUN = {
     "python -m benchmarks --quick": FIGURES,
     "python -m benchmarks.admin": FIGURES,
     "python -m benchmarks.bots": FIGURES,
+    "python -m benchmarks.cost": FIGURES,
     "python -m benchmarks.dialogues": FIGURES,
     "python -m benchmarks.growth 100 10000 100000": FIGURES,
     "python -m benchmarks.irrelevance": FIGURES,
@@ -150,11 +163,15 @@ NOT_RUN = {
     "python -m benchmarks.workers": FIGURES,
     "python -m tests.e2e.admin_tour docs": PICTURES,
     "python -m tests.e2e.transcribe": PICTURES,
-    "docker compose up -d": DOCKER,
+    **dict.fromkeys(
+        (c for c in page("deployment.md").commands() if c.startswith("docker ")), DOCKER
+    ),
+    **dict.fromkeys(
+        (c for c in page("deployment.md").commands() if c.startswith(("sudo ", "cd ", "journ"))),
+        SYSTEM,
+    ),
     "docker compose up -d --scale worker=3": DOCKER,
     "git pull": "there is nothing to pull in a test",
-    "psql 'postgresql://postgres@/postgres?host=/path/to/data/postgres'":
-        f"not every machine has psql; {E2E} runs the statements that stand below it",
     "chmod 600 .env": "it is chmod's own work",
     "ollama pull qwen2.5:7b": OTHERS,
     "OLLAMA_CONTEXT_LENGTH=16384 ollama serve": OTHERS,
@@ -173,7 +190,14 @@ NOT_RUN = {
 }  # fmt: skip
 
 # Variables that are named and are no settings of the bot.
-OF_OTHERS = {"POSTGRES_PASSWORD", "OLLAMA_CONTEXT_LENGTH", "OLLAMA_KEEP_ALIVE", "WEATHER_KEY"}
+OF_OTHERS = {
+    "POSTGRES_PASSWORD",
+    "POSTGRES_DB",
+    "OLLAMA_HOST",
+    "OLLAMA_CONTEXT_LENGTH",
+    "OLLAMA_KEEP_ALIVE",
+    "WEATHER_KEY",
+}
 VARIABLE = re.compile(r"[A-Z]+(?:_[A-Z]+)+")
 CODE_PATH = re.compile(r"(?:src|tests|benchmarks|migrations|monitoring|docs)/[\w./-]*\w")
 COMMANDS_OF_PAGES = {command for each in PAGES for command in each.commands()}
@@ -248,7 +272,7 @@ def forms(command: str) -> list[list[str]]:
     arguments = command.partition("bot.py ")[2].replace("ID|all", "all").replace(" N", " 1")
     parts = re.split(r"\[([^\]]*)\]", arguments)
     choices = [[part] if number % 2 == 0 else [part, ""] for number, part in enumerate(parts)]
-    return [" ".join(form).split() for form in product(*choices)]
+    return [shlex.split(" ".join(form)) for form in product(*choices)]
 
 
 @pytest.mark.parametrize("command", sorted(c for c in COMMANDS_OF_PAGES if "bot.py " in c))

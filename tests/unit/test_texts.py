@@ -8,7 +8,7 @@ import re
 import string
 import tomllib
 from pathlib import Path
-from typing import get_args, get_type_hints
+from typing import cast, get_args, get_type_hints
 
 import pytest
 
@@ -259,3 +259,8 @@ def test_a_text_s_language_shows_in_its_letters_and_words(
     text: str, default: Language, expected: Language
 ) -> None:
     assert detect_language(text, default) == expected
+
+
+def test_latin_letters_may_be_those_of_a_language_that_is_not_read_yet() -> None:
+    assert detect_language("Dzień dobry", cast("Language", "pl")) == "pl"
+    assert detect_language("Добрый день", cast("Language", "pl")) == "ru"

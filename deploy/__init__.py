@@ -1,0 +1,1 @@
+"""What stands around the program: its packages, and files for systemd and nginx."""

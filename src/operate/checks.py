@@ -1,0 +1,90 @@
+"""Checks of ``doctor``: the machine, access and ceilings, the database's versions."""
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from src.base.config import Settings
+from src.base.errors import StorageError
+from src.pg.client import PgClient
+from src.pg.global_settings_repo import GlobalSettings
+
+LOW_DISK = 1.0  # GB free; less is soon full of write-ahead log and a growing chat
+READABLE_BY_OTHERS = 0o004
+POSTGRES, PGVECTOR = 17, (0, 7)  # minimum: of ``restore``; of halfvec and binary_quantize
+
+# Select the version of the server, and pgvector's: of this database, of the server's packages.
+SELECT_VERSIONS = """
+SELECT current_setting('server_version_num')::int / 10000,
+       (SELECT extversion FROM pg_extension WHERE extname = 'vector'),
+       (SELECT default_version FROM pg_available_extensions WHERE name = 'vector')
+"""
+
+
+@dataclass(frozen=True)
+class CheckResult:
+    """Line of the table; ``mend`` is the remedy, None if all is well."""
+
+    subject: str
+    state: str
+    mend: str | None = None
+
+
+def check_machine(settings: Settings, env_file: Path) -> Iterator[CheckResult]:
+    """Yield what is wrong with the rights of ``.env``, and the room for the embedded database."""
+    if env_file.is_file() and env_file.stat().st_mode & READABLE_BY_OTHERS:
+        state = "every user of this machine can read .env, its keys and passwords"
+        yield CheckResult("env file", state, f"chmod 600 {env_file}")
+    if settings.uses_embedded_database:
+        folder = settings.data_dir.expanduser().absolute()
+        existing = next(place for place in (folder, *folder.parents) if place.exists())
+        free = shutil.disk_usage(existing).free / 2**30
+        mend = "free space, or move DATA_DIR to a larger disk: a full one stops the bot"
+        state = f"{free:.1f} GB free for DATA_DIR"
+        yield CheckResult("disk", state, mend if free < LOW_DISK else None)
+
+
+def check_access(settings: Settings, limits: GlobalSettings) -> Iterator[CheckResult]:
+    """Yield what strangers may spend; nothing if the bot is closed, or its model costs nothing."""
+    if not settings.is_open_and_paid:
+        return
+    is_limited = bool(limits.daily_messages or limits.daily_tokens)
+    state = f"open to everybody, and {settings.chat_model_name} costs money"
+    mend = (
+        "write your Telegram id as ALLOWED_USER_IDS (write 1 first, then to the bot: its refusal "
+        "tells your id)"
+    )
+    yield CheckResult("access", state, None if is_limited else mend)
+    state = f"{limits.daily_messages} messages, {limits.daily_tokens} tokens a day; 0 is no limit"
+    mend = "for a public bot, set daily_tokens in global_settings, on the admin page or in psql"
+    yield CheckResult("ceilings", state, None if is_limited else mend)
+
+
+def check_versions(client: PgClient) -> Iterator[CheckResult]:
+    """Yield what the server lacks: a newer version, pgvector, or the right to create it."""
+    [(server, installed, packaged)] = client.fetch_all(SELECT_VERSIONS)
+    if server < POSTGRES:
+        mend = f"upgrade it: Pomni needs PostgreSQL {POSTGRES} or newer"
+        yield CheckResult("database", f"PostgreSQL {server} is too old", mend)
+    version = installed or packaged
+    if version is None:
+        mend = f"install pgvector on the server (Debian: postgresql-{server}-pgvector)"
+        yield CheckResult("extension", "vector is not on the server", mend)
+    elif tuple(map(int, version.split(".")[:2])) < PGVECTOR:
+        mend = "install pgvector 0.7 or newer; a superuser runs: ALTER EXTENSION vector UPDATE"
+        yield CheckResult("extension", f"vector {version} is too old", mend)
+    elif installed is None and not _may_create(client):
+        mend = "let a superuser run in this database: CREATE EXTENSION vector"
+        yield CheckResult("extension", "vector is missing, and this user may not create it", mend)
+
+
+def _may_create(client: PgClient) -> bool:
+    """Try it, and roll it back: managed servers have rules of their own."""
+    try:
+        with client.transaction() as transaction:
+            transaction.execute("CREATE EXTENSION vector")
+            transaction.execute("ROLLBACK")
+    except StorageError:
+        return False
+    return True
