@@ -165,7 +165,11 @@ class ModelError(AppError):
     text_key = "error_model"
 
 
-class ModelFilteredError(ModelError):
+class ModelRefusedError(ModelError):
+    """The model refuses this request, though not every one."""
+
+
+class ModelFilteredError(ModelRefusedError):
     """The provider's filter refuses the prompt: a message in it trips it."""
 
     text_key = "error_filtered"

@@ -234,6 +234,12 @@ UPDATE messages SET failed_at = now()
 WHERE bot_id = %(bot_id)s AND chat_id = %(chat_id)s AND telegram_message_id = %(message_id)s
 """
 
+# Mark messages that a model refused, and the answer to them: only they may trip its filter again.
+UPDATE_REFUSED = """
+UPDATE messages SET failed_at = coalesce(failed_at, now()), is_private = true
+WHERE conversation_id = %(conversation_id)s AND (id = ANY(%(ids)s) OR reply_to_id = ANY(%(ids)s))
+"""
+
 # The Telegram message ids of an answer, with new ones appended in order.
 SENT_IDS = """coalesce(sent_message_ids, '{}') || array(
         SELECT id FROM unnest(%(sent)s::bigint[]) WITH ORDINALITY AS new (id, place)
@@ -443,6 +449,12 @@ class TurnRepository(Repository):
     def mark_delivery_stopped(self, update: int) -> None:
         """Store that the user stopped the delivery for the stored update (its row id)."""
         self._client.execute(UPDATE_DELIVERY_STOPPED, update=update)
+
+    def mark_refused(self, conversation_id: UUID, message_ids: Sequence[int]) -> None:
+        """Keep messages that a model refused, and their answer, out of prompts and memory."""
+        self._client.execute(
+            UPDATE_REFUSED, conversation_id=conversation_id, ids=list(message_ids)
+        )
 
     def mark_failed(self, bot_id: int, chat_id: int, telegram_message_id: int) -> None:
         """Store that the bot gave up answering this Telegram message; it stays in the history."""

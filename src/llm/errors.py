@@ -122,7 +122,7 @@ def model_error(error: Exception) -> errors.AppError:
     if report.failure.kind == "filtered":
         return errors.ModelFilteredError(f"the provider's filter refused the request ({where})")
     if report.failure.kind == "refused":
-        return errors.ModelError(f"the model refused the request ({where})")
+        return errors.ModelRefusedError(f"the model refused the request ({where})")
     if report.is_reply:
         return errors.ModelReplyError("the provider reported an error in mid-reply")
     unavailable = errors.ModelUnavailableError(f"the model is unavailable ({where})")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, cast
 
-from langchain_core.messages import AnyMessage
+from langchain_core.messages import AIMessage, AnyMessage
 from langgraph.errors import GraphRecursionError
 
 from src.base import errors, logs, metrics
@@ -289,8 +289,13 @@ class GraphRun:
     async def _finish(self, progress: Progress, context: TurnContext, text: str) -> TurnResult:
         """Build the result of a finished run; a question to the user is worded here."""
         state = progress.state
+        last = next(reversed(state.get("messages", ())), None)
+        is_filtered = isinstance(last, AIMessage) and reply.ending_of(last) == "filter"
         result = progress.result(
-            text, tools=tuple(state.get("tools_used", ())), intent=state.get("intent")
+            text,
+            tools=tuple(state.get("tools_used", ())),
+            intent=state.get("intent"),
+            is_filtered=is_filtered,
         )
         if result.asks == "erase_all":
             result = replace(result, text=say("erase_ask", context.language))

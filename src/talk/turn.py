@@ -12,7 +12,7 @@ from uuid import UUID
 
 from langchain_core.messages import AnyMessage
 
-from src.base.errors import StorageRejectedError, StorageTimeoutError
+from src.base.errors import ModelRefusedError, StorageRejectedError, StorageTimeoutError
 from src.base.metrics import Metrics
 from src.base.owners import Owner
 from src.base.zone_names import NAME_WORDS
@@ -22,7 +22,7 @@ from src.history.conversation_repo import (
     HistoryMessage,
     StoredMessage,
 )
-from src.history.new_messages import add_time_label, last_answer
+from src.history.new_messages import add_time_label, last_answer, new_messages
 from src.history.turn_repo import Asks, Changes, NewAnswer, StoredAnswer, TurnRepository
 from src.llm.embeddings import QuietMoments
 from src.memory import budget, compaction, digest_repo, forgetting_repo, retrieval_repo
@@ -338,9 +338,17 @@ class AgentService:
                 for step in self.steps:
                     if (outcome := await step(turn)) is not None:
                         return outcome
+            except ModelRefusedError:
+                await self._leave_out(turn)
+                raise
             finally:
                 await turn.view.close()
         raise AssertionError("the last step ends every turn")
+
+    async def _leave_out(self, turn: Turn) -> None:
+        """Leave what the model refused out of later prompts: only these messages are new."""
+        ids = [entry["id"] for entry in new_messages(turn.history)]
+        await self._client.run(self._turns.mark_refused, turn.conversation_id, ids)
 
     async def is_superseded(self, incoming: IncomingMessage) -> bool:
         """Return True if a later message is answered instead of one that is not stored yet."""
@@ -547,6 +555,8 @@ class AgentService:
         self._metrics.turns.labels(result.ended).inc()
         full_text = result.text if stored.text == storable(text) else stored.text
         turn.answer = replace(stored, intent=result.intent, text=storable(full_text))
+        if result.is_filtered:
+            await self._leave_out(turn)
         if result.changes.names_zone:
             await self._zones.note(turn.incoming.owner, turn.incoming.time_zone)
         if result.settlement is not None:

@@ -405,6 +405,7 @@ class TurnResult:
         intent: In strict mode, the message's intent.
         settlement: Question that it settles, closed once the answer is stored.
         ended: How the turn ended.
+        is_filtered: True if the provider's filter cut the answer.
     """
 
     text: str
@@ -418,6 +419,7 @@ class TurnResult:
     intent: prompts.Intent | None = None
     settlement: Settlement | None = None
     ended: Literal["answered", "stopped", "over ceiling", "erased"] = "answered"
+    is_filtered: bool = False
 
 
 @dataclass

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from src.base.errors import ModelReplyError
+from src.base.errors import ModelFilteredError, ModelReplyError
 from src.talk.assistant import MAX_ROUNDS
 from src.talk.tools import MAX_AT_ONCE, NO_JSON, WAIT
 from src.texts import LANGUAGES, Language, say
@@ -254,3 +254,43 @@ async def test_nonsense_is_asked_for_three_times_and_then_left(person: Person, m
     assert asked.count(model) == 3 * windows
     stored = "SELECT count(*), count(error) FROM model_usage WHERE owner_id = %(owner)s"
     assert person.rows(stored) == [(len(asked), asked.count(model))]
+
+
+# What a filter refuses
+
+
+FILTERED = {"message": "The response was filtered", "code": "content_filter"}
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+async def test_only_the_message_that_trips_a_filter_hears_about_it(
+    person: Person, language: Language
+) -> None:
+    refuse = Reply(status=400, error=FILTERED)
+
+    def reply(chat: ChatRequest) -> Reply:
+        return refuse if "яд" in json.dumps(chat.messages, ensure_ascii=False) else Reply("да")
+
+    person.model.reply = reply
+    with pytest.raises(ModelFilteredError) as refused:
+        await person.say("расскажи про яд", language=language)
+    assert say(refused.value.text_key, language) != say("error_model", language)
+    assert (await person.say("а про кота?", language=language)).text == "да"
+    assert (await person.say("и про пса?", language=language)).text == "да"
+
+
+async def test_what_a_filter_cut_stays_out_of_later_prompts(person: Person) -> None:
+    await person.say("расскажи про яд", Reply(text="Возьмите", finish_reason="content_filter"))
+    await person.say("а про кота?", "мяу")
+    last = json.dumps(person.requests[-1].messages, ensure_ascii=False)
+    assert "кота" in last and "яд" not in last and "Возьмите" not in last
+
+
+async def test_an_answer_that_failed_on_the_way_is_asked_for_again(person: Person) -> None:
+    half = Reply(text="Половина отв", finish_reason="error")
+    turn = await person.begin("?")
+    person.model.queue(half)
+    with pytest.raises(ModelReplyError):
+        await answer_turn(person.core.agent, turn)
+    person.model.queue("целый ответ")
+    assert (await answer_turn(person.core.agent, turn)).text == "целый ответ"

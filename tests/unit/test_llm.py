@@ -11,7 +11,13 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 
 from src.base.config import Settings
-from src.base.errors import AppError, ModelError, ModelSetupError, ModelUnavailableError
+from src.base.errors import (
+    AppError,
+    ModelError,
+    ModelRefusedError,
+    ModelSetupError,
+    ModelUnavailableError,
+)
 from src.core import build_chat_model
 from src.llm.chat import WAITING, ModelCaller
 from src.llm.forms import read_form
@@ -142,8 +148,8 @@ async def test_a_used_up_quota_is_not_worth_another_try(fake: FakeOpenAI) -> Non
 
 @pytest.mark.parametrize(("status", "kind"), [
     (500, ModelUnavailableError), (503, ModelUnavailableError), (408, ModelUnavailableError),
-    (409, ModelUnavailableError), (400, ModelError), (403, ModelSetupError),
-    (404, ModelSetupError), (413, ModelError), (422, ModelError),
+    (409, ModelUnavailableError), (400, ModelRefusedError), (403, ModelSetupError),
+    (404, ModelSetupError), (413, ModelRefusedError), (422, ModelRefusedError),
 ])  # fmt: skip
 async def test_a_status_decides_whether_to_try_again(
     fake: FakeOpenAI, status: int, kind: type[AppError]
