@@ -316,7 +316,7 @@ class AgentService:
             unless_answered(self._confirm_erasure),
             unless_answered(self._choose_fact),
             unless_answered(self._refuse_over_ceiling),
-            unless_answered(self._graph.run),
+            unless_answered(self._ask_model),
             self._check_sources,
             self._save,
             self._deliver,
@@ -338,12 +338,16 @@ class AgentService:
                 for step in self.steps:
                     if (outcome := await step(turn)) is not None:
                         return outcome
-            except ModelRefusedError:
-                await self._leave_out(turn)
-                raise
             finally:
                 await turn.view.close()
         raise AssertionError("the last step ends every turn")
+
+    async def _ask_model(self, turn: Turn) -> TurnResult:
+        try:
+            return await self._graph.run(turn)
+        except ModelRefusedError:
+            await self._leave_out(turn)
+            raise
 
     async def _leave_out(self, turn: Turn) -> None:
         """Leave what the model refused out of later prompts: only these messages are new."""
