@@ -7,6 +7,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from src.memory.citations import hit_id
 from src.memory.ranking import LEXICAL_WEIGHT, LINK_BONUS
 from src.memory.retriever import Query
 from src.pg.records_repo import COST, SUMS
@@ -113,8 +114,8 @@ async def show_recall(site: AdminSite, request: Request) -> Response:
     settings = await site.core.live_settings.get()
     if question.strip():
         query = Query(
-            owner, question, datetime.now(UTC), limit=20,
-            threshold=settings.memory_retrieve_threshold,
+            owner, question, datetime.now(UTC), limit=settings.memory_retrieve_limit,
+            threshold=settings.memory_retrieve_threshold, tokens=settings.memory_context_tokens,
         )  # fmt: skip
         overview = query.overview()
         hits = await site.core.memory.retriever.search(query)
@@ -124,8 +125,10 @@ async def show_recall(site: AdminSite, request: Request) -> Response:
             owner, question, caller.moment, caller.language, caller.time_zone, chosen.mode
         )
         prompt = await site.core.agent.preview_prompt(message)
+    text = "\n".join(message.text for message in prompt)
     return site.render(
         request, "recall.html", owner=owner, question=question, hits=hits, overview=overview,
         prompt=prompt, tokens=site.core.counter.count_messages(prompt),
-        limit=settings.memory_retrieve_limit, lexical=LEXICAL_WEIGHT, links=LINK_BONUS,
+        unseen=[hit for hit in hits if prompt and f'"{hit_id(hit)}"' not in text],
+        lexical=LEXICAL_WEIGHT, links=LINK_BONUS,
     )  # fmt: skip
