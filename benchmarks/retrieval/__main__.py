@@ -22,10 +22,13 @@ from typing import Any
 from src.base.config import Settings
 from src.base.owners import Owner
 from src.core import Core, open_core
+from src.llm.tokens import TokenCounter
+from src.memory.citations import fit_memories
 from src.memory.ranking import LEXICAL_WEIGHT, rank
 from src.memory.retrieval_repo import Hit
 from src.memory.retriever import Query
 from src.operate.evaluation import (
+    BUDGETS,
     FIRST_TEMPORARY_ID,
     LocomoConversation,
     LocomoQuestion,
@@ -40,7 +43,8 @@ FACTS = Path(__file__).parent / "personal_facts.json"
 FULL = "full (with priors, as the bot)"
 FOUND = 20  # hits of each ranking that count
 HIT_RATES = ("hit@1", "hit@3", "hit@10")
-TURN_LEVEL = ("questions", "recall@5", "recall@10", "any@10", "all@10")
+SHOWN = tuple(f"shown@{tokens}" for tokens in BUDGETS)  # recall of what a prompt shows
+TURN_LEVEL = ("questions", "recall@5", "recall@10", "any@10", "all@10", *SHOWN)
 Ranking = Callable[[Sequence[Hit], str, TimeQuery], list[str]]
 
 
@@ -171,14 +175,23 @@ def hits(asked: Sequence[Asked], ranking: Ranking) -> dict[str, float]:
     return {name: round(100 * value / max(len(asked), 1), 1) for name, value in figures.items()}
 
 
-def report(asked: Sequence[Asked], ranking: Ranking | None) -> dict[str, Any]:
-    """The figures of ``eval`` of a ranking; without one, of plain BM25."""
+def report(
+    asked: Sequence[Asked], ranking: Ranking | None, counter: TokenCounter
+) -> dict[str, Any]:
+    """The figures of ``eval`` of a ranking; without one, of plain BM25, which shows nothing."""
     figures = Report()
     for entry in asked:
         assert entry.question is not None
         found = ranking(entry.candidates, entry.text, entry.time) if ranking else entry.plain
+        hit_of = {hit.uid: hit for hit in entry.candidates}
+        ranked = [hit_of[uid] for uid in found if uid in hit_of]
+        shown = {
+            tokens: [hit.uid for hit in fit_memories(ranked, counter, tokens, "UTC")]
+            for tokens in BUDGETS
+            if ranking
+        }
         question = replace(entry.question, evidence=entry.right)
-        figures.add(question, list(dict.fromkeys(found))[:FOUND])
+        figures.add(question, found[:FOUND], shown)
     return figures.percentages()
 
 
@@ -187,7 +200,8 @@ def show(title: str, rows: dict[str, dict[str, float]], names: Sequence[str] = H
     print(f"\n{title}")
     print(f"{'':34}" + "".join(f"{name:>11}" for name in names))
     for label, figures in rows.items():
-        print(f"{label:34}" + "".join(f"{figures[name]:11.1f}" for name in names))
+        cells = (f"{figures[name]:.1f}" if name in figures else "–" for name in names)
+        print(f"{label:34}" + "".join(f"{cell:>11}" for cell in cells))
 
 
 async def measure(files: Sequence[Path]) -> dict[str, Any]:
@@ -214,7 +228,7 @@ async def measure_file(core: Core, path: Path) -> dict[str, Any]:
     """Measure the conversations of a file; prints the tables, returns the figures."""
     asked = await ask_conversations(core, path)
     rankings: dict[str, Ranking | None] = {"BM25 (bm25s), people's messages": None, **RANKINGS}
-    reports = {name: report(asked, ranking) for name, ranking in rankings.items()}
+    reports = {name: report(asked, ranking, core.counter) for name, ranking in rankings.items()}
     overall = {name: figures["overall"] for name, figures in reports.items()}
     show(f"{path.stem}, turn level, {len(asked)} questions (%)", overall, TURN_LEVEL)
     for group in ("categories", "evidence"):

@@ -5,7 +5,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from src.base.zones import local_time
-from src.memory.prompts import MAX_MEMORY
+from src.llm.quoting import quoted
+from src.llm.tokens import TokenCounter
+from src.memory.prompts import MAX_MEMORY, memories_text
 from src.memory.retrieval_repo import Hit
 from src.memory.turn_context import TurnContext
 from src.reading import facts, relative_dates, voices
@@ -113,11 +115,37 @@ def memory_record(number: int, hit: Hit, time_zone: str) -> dict[str, Any]:
 def _quote_record(hit: Hit, time_zone: str) -> dict[str, Any]:
     said_at = f"{local_time(hit.said_at, time_zone):%Y-%m-%d %H:%M}"
     text = hit.text[:MAX_MEMORY]
-    record = {"id": hit_id(hit), "uid": hit.uid, "said_at": said_at, "text": text}
+    record = {"id": hit_id(hit), "said_at": said_at, "text": text}
     if not hit.is_own:
         whose = "from_file" if hit.provenance == "file" else "words_of"
         return {**record, whose: hit.author or voices.UNKNOWN}
     return {**record, "speaker": hit.author} if hit.author else record
+
+
+# The words around memories; each time has as many tokens.
+FRAME = memories_text([], "2026-11-25 12:00, Wednesday")
+
+
+def within_budget(
+    records: Iterable[dict[str, Any]], counter: TokenCounter, budget: int
+) -> list[dict[str, Any]]:
+    """Return as many records, from the first on, as fit into ``budget`` tokens when quoted."""
+    packed: list[dict[str, Any]] = []
+    for record in records:
+        budget -= counter.count(quoted(record))
+        if budget < 0:
+            break
+        packed.append(record)
+    return packed
+
+
+def fit_memories(
+    hits: Sequence[Hit], counter: TokenCounter, budget: int, time_zone: str
+) -> list[Hit]:
+    """Return as many hits, from the first on, as a prompt shows within ``budget`` tokens."""
+    records = (memory_record(0, hit, time_zone) for hit in hits)
+    packed = within_budget(records, counter, budget - counter.count(FRAME))
+    return list(hits[: len(packed)])
 
 
 def words_and_dates(hit: Hit, time_zone: str) -> dict[str, Any]:
@@ -149,6 +177,7 @@ def context_records(hits: list[Hit], context: TurnContext) -> list[dict[str, Any
     """Return the hits as records for the model, in strict mode."""
     return [
         {
+            "uid": hit.uid,
             **_quote_record(hit, context.time_zone),
             **({} if hit.is_by_asker(context.speaker_id) else {"of_asker": False}),
             **({"note": "held earlier, not any more"} if hit.retired else {}),

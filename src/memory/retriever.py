@@ -67,6 +67,11 @@ EMBED_DEADLINE = 1.0  # seconds, more than a remote model takes; then the search
 RERANK_POOL = 30  # documents that the reranker sorts
 MAX_QUERY = 2000  # characters
 PASSAGE = 600  # characters of a message that are shown
+# The same where hits fill a prompt. In 3,000 tokens 400 show 78.0 % of BEAM's right messages, and
+# in them 82.7 % of the words of the answers; 600 show 77.0 and 83.6 %, 300 show 78.8 and 79.2 %.
+SHORT_PASSAGE = 400
+CHARACTERS = 4  # of a token of a record, at most
+TOKENS = 50  # of a short message in a prompt
 Bounds = tuple[datetime | None, datetime | None]
 MIN_OVERVIEW = 20  # minimum of lines in an overview; the prompt's budget cuts it
 
@@ -79,7 +84,8 @@ class Query:
         owner: Whose memory is searched.
         text: The question, or any text.
         now: The owner's local time (aware), for "last week".
-        limit: Maximum number of hits; a message and the facts that it told count as one.
+        limit: Maximum number of hits, or with ``tokens`` of facts among them; a message and the
+            facts that it told count as one.
         threshold: Least similarity (see ``EmbeddingSpace.similarity``) of documents that share
             neither words nor links nor time with the query.
         conversation_id: With ``before_position``: messages from there on are in the prompt.
@@ -92,6 +98,8 @@ class Query:
         until: End of the time of writing (aware), exclusive.
         speaker_id: In a group, the asker: an overview lists what they told.
         is_all_shown: True if the prompt already shows every document; only overviews list them.
+        tokens: Part of a prompt that the hits fill, each text once; there may be a few more than
+            fit. None for hits by number.
     """
 
     owner: Owner
@@ -109,6 +117,7 @@ class Query:
     until: datetime | None = None
     speaker_id: int | None = None
     is_all_shown: bool = False
+    tokens: int | None = None
 
     def overview(self) -> Overview | None:
         """Return the overview that the text, or a listing without a text, asks for."""
@@ -196,12 +205,13 @@ class Retriever:
                 before_position=query.before_position,
                 with_assistant=query.with_assistant,
                 with_retired=time.wants_history,
+                limit=max(SearchRequest.limit, (query.tokens or 0) // TOKENS),
             ),
         )
         return candidates, time
 
     async def _list_overview(self, query: Query, overview: Overview) -> list[Hit]:
-        limit = max(query.limit, MIN_OVERVIEW)
+        limit = max(query.limit, MIN_OVERVIEW, (query.tokens or 0) // TOKENS)
         periods: list[Bounds] = [(p.start, p.end) for p in overview.periods]
         read: Callable[..., list[Hit]] = partial(
             self._repository.list_messages,
@@ -214,10 +224,12 @@ class Retriever:
         entries: list[Hit] = []
         for period in periods or [(query.since, query.until)]:
             entries += await self._client.run(read, query.owner, period=period, limit=limit)
+        if query.tokens is not None and overview.kind == "period":
+            entries.reverse()  # if a prompt has no room for all, it shows the newest
         return [entry for entry in entries if not gate.holds_secret(entry.text)][:limit]
 
     async def _search_and_rank(self, query: Query) -> list[Hit]:
-        if query.limit < 1 or query.is_all_shown:
+        if query.is_all_shown:
             return []
         candidates, time = await self.find_candidates(query)
         ranked = rank(_drop_private(candidates, query.text), _query_text(query.text), time)
@@ -249,9 +261,10 @@ class Retriever:
             await self._client.run(self._repository.read_texts, query.owner, ids) if ids else {}
         )
         words = frozenset(terms(_query_text(query.text)))
+        size = PASSAGE if query.tokens is None else SHORT_PASSAGE
         return [
-            replace(hit, text=best_passage(texts.get(hit.source_id, hit.text), words, PASSAGE))
-            if hit.kind == "message" and len(hit.text) > PASSAGE
+            replace(hit, text=best_passage(texts.get(hit.source_id, hit.text), words, size))
+            if hit.kind == "message" and len(hit.text) > size
             else hit
             for hit in hits
         ]
@@ -300,7 +313,7 @@ class Retriever:
         return self._space.similarity(document.cosine or 0.0) >= query.threshold
 
     async def _select_best(self, query: Query, ranked: Sequence[Hit]) -> list[Hit]:
-        hits = _dedupe(ranked)
+        hits = _dedupe(_limit_facts(ranked, query))
         if self._reranker is not None and len(hits) > 1:
             pool = hits[:RERANK_POOL]
             try:
@@ -309,8 +322,12 @@ class Retriever:
                 hits = [pool[number] for number in order] + hits[RERANK_POOL:]
             except AppError as error:
                 logger.warning("the fused order stands", exc_info=error)
-        uids = {*list(dict.fromkeys(hit.uid for hit in hits))[: query.limit]}
-        return [replace(hit, similarity=self._similarity(hit)) for hit in hits if hit.uid in uids]
+        if query.tokens is not None:
+            best = _fill(CHARACTERS * query.tokens, hits)
+        else:
+            uids = {*list(dict.fromkeys(hit.uid for hit in hits))[: query.limit]}
+            best = [hit for hit in hits if hit.uid in uids]
+        return [replace(hit, similarity=self._similarity(hit)) for hit in best]
 
     def _similarity(self, hit: Hit) -> float:
         return self._space.similarity(hit.cosine) if hit.cosine is not None else 0.0
@@ -350,7 +367,25 @@ def entity_terms(text: str) -> list[str]:
     return list(dict.fromkeys([*terms(text), *(term for role in roles for term in terms(role))]))
 
 
+def _limit_facts(ranked: Sequence[Hit], query: Query) -> list[Hit]:
+    """Drop facts beyond the limit of a query with room for the messages that told them."""
+    facts = [hit.source_id for hit in ranked if hit.kind == "memory"]
+    shown = facts if query.tokens is None else facts[: query.limit]
+    return [hit for hit in ranked if hit.kind != "memory" or hit.source_id in shown]
+
+
 def _dedupe(ranked: Sequence[Hit]) -> list[Hit]:
     """Keep of a message and the facts that it told only the kind that ranks best."""
     kinds: dict[str, str] = {}
     return [hit for hit in ranked if kinds.setdefault(hit.uid, hit.kind) == hit.kind]
+
+
+def _fill(characters: int, hits: Sequence[Hit]) -> list[Hit]:
+    """Return the first hits whose texts fit, each text once."""
+    filled: dict[tuple[str | None, str], Hit] = {}
+    for hit in hits:
+        characters -= min(len(hit.text), SHORT_PASSAGE)
+        if characters < 0:
+            break
+        filled.setdefault((hit.author, hit.text.strip().lower()), hit)
+    return list(filled.values())

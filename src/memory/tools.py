@@ -151,6 +151,7 @@ async def search_memory(memories: Memories, runtime: Runtime, order: SearchOrder
     records = [
         {
             **memory_record(number, hit, context.time_zone),
+            "uid": hit.uid,
             **words_and_dates(hit, context.time_zone),
             "holds": not hit.retired,
             "of_asker": hit.is_by_asker(context.speaker_id),

@@ -10,7 +10,7 @@ import secrets
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -22,6 +22,7 @@ from src.base.owners import Owner
 from src.core import Core
 from src.history import conversation_repo, new_messages
 from src.memory import retriever, search_index_repo
+from src.memory.citations import fit_memories
 from src.privacy.erasure_repo import ErasureRepository
 from src.texts.morphology import terms
 
@@ -29,6 +30,7 @@ CATEGORIES = (1, 2, 3, 4)  # questions of category 5 have no answer in the conve
 ASSISTANTS = frozenset({"assistant", "bot"})  # names of speakers that stand for the bot
 MANY_PIECES = 3  # from here on, numbers of pieces of evidence are one group
 CUTS = (5, 10, 20)
+BUDGETS = (1000, 3000, 7000)  # tokens of a prompt's memories; see ``memory_context_tokens``
 SESSION = re.compile(r"session_(\d+)")
 EVIDENCE = re.compile(r"D\d+:\d+")
 TIME = "%I:%M %p on %d %B, %Y"  # 1:56 pm on 8 May, 2023
@@ -75,8 +77,16 @@ class LocomoConversation:
     questions: Sequence[LocomoQuestion]
 
 
-def compute_measures(found: Sequence[str], evidence: frozenset[str]) -> dict[str, float]:
-    """Measure how well the found ids, best first, cover the evidence of a question."""
+def compute_measures(
+    found: Sequence[str], evidence: frozenset[str], shown: Mapping[int, Sequence[str]]
+) -> dict[str, float]:
+    """Measure how well the found ids, best first, cover the evidence of a question.
+
+    Args:
+        found: Ids of messages.
+        evidence: Those that answer it.
+        shown: Ids of the messages that a prompt shows, by its tokens for memories.
+    """
     hits = {cut: len(evidence.intersection(found[:cut])) for cut in CUTS}
     sessions = {session_of(dia_id) for dia_id in evidence}
     found_sessions = list(dict.fromkeys(session_of(dia_id) for dia_id in found))[:5]
@@ -85,6 +95,10 @@ def compute_measures(found: Sequence[str], evidence: frozenset[str]) -> dict[str
         **{f"any@{cut}": float(hits[cut] > 0) for cut in CUTS},
         **{f"all@{cut}": float(hits[cut] == len(evidence)) for cut in CUTS},
         "session_any@5": float(bool(sessions.intersection(found_sessions))),
+        **{
+            f"shown@{tokens}": len(evidence.intersection(dia_ids)) / len(evidence)
+            for tokens, dia_ids in shown.items()
+        },
     }
 
 
@@ -95,9 +109,11 @@ class Report:
         """Start without questions."""
         self._groups: dict[tuple[str, str], list[dict[str, float]]] = defaultdict(list)
 
-    def add(self, question: LocomoQuestion, found: Sequence[str]) -> None:
-        """Add a question, with the found ids, best first."""
-        measurement = compute_measures(found, question.evidence)
+    def add(
+        self, question: LocomoQuestion, found: Sequence[str], shown: Mapping[int, Sequence[str]]
+    ) -> None:
+        """Add a question; see ``compute_measures``."""
+        measurement = compute_measures(found, question.evidence, shown)
         category = str(question.category)
         for group in (("overall", ""), ("categories", category), ("evidence", question.pieces)):
             self._groups[group].append(measurement)
@@ -141,7 +157,12 @@ async def evaluate(
                 query = retriever.Query(owner, question.text, now, limit=max(CUTS))
                 hits = await core.memory.retriever.search(query)
                 times.append(1000 * (time.perf_counter() - start))
-                report.add(question, list(dict.fromkeys(ids[h.uid] for h in hits if h.uid in ids)))
+                shown = {}
+                for tokens in BUDGETS:
+                    found = await core.memory.retriever.search(replace(query, tokens=tokens))
+                    fitting = fit_memories(found, core.counter, tokens, "UTC")
+                    shown[tokens] = [ids[hit.uid] for hit in fitting]
+                report.add(question, [ids[hit.uid] for hit in hits], shown)
         finally:
             await run(ErasureRepository(core.client).erase, owner.telegram_user_id)
     return {

@@ -42,6 +42,7 @@ class GlobalSettings(BaseModel):
     memory_update_threshold: Share = 0.95
     memory_retrieve_limit: int = Field(5, ge=0, le=50)
     memory_retrieve_threshold: Share = 0.6
+    memory_context_tokens: int = Field(3000, ge=500, le=20_000)
     max_memories_per_user: int = Field(1000, ge=1, le=10**6)
     embedding_provider: Literal["", "local", "openai"] = ""
     embedding_model: Name = ""

@@ -13,9 +13,10 @@ from langgraph.runtime import Runtime
 from src.base import errors, zones
 from src.history.conversation_repo import HistoryMessage
 from src.history.new_messages import file_names, new_messages, own_words, rendered, user_message
-from src.llm import chat, quoting
+from src.llm import chat
 from src.llm.tokens import TokenCounter
-from src.memory import citations, prompts, retriever
+from src.memory import prompts, retriever
+from src.memory.citations import fit_memories, memory_record, within_budget
 from src.memory.memories import Memories
 from src.memory.memory_repo import Memory
 from src.memory.retrieval_repo import Hit, fact_as_hit
@@ -75,21 +76,8 @@ def system_prompt(persona: str) -> str:
     return f"{intro}{SYSTEM_PROMPT}"
 
 
-def within_budget(
-    records: Iterable[dict[str, Any]], counter: TokenCounter, budget: int
-) -> list[dict[str, Any]]:
-    """Return as many records, from the first on, as fit into ``budget`` tokens when quoted."""
-    packed: list[dict[str, Any]] = []
-    for record in records:
-        budget -= counter.count(quoting.quoted(record))
-        if budget < 0:
-            break
-        packed.append(record)
-    return packed
-
-
-# With the budgets of ``load_facts`` and ``retrieve_memories``, and the 200 to 300 tokens of the
-# words around them, the memory takes 2,500 tokens at most.
+# With the budgets of ``load_facts``, and the words around them, the memory takes 1,700 tokens
+# besides ``memory_context_tokens``.
 SUMMARIES_BUDGET = 500  # tokens
 HISTORY_SUMMARY = "history_summary"  # name of the message with a summary
 EARLIER = "…"  # placeholder for the message before an answer at the window's start
@@ -189,8 +177,8 @@ async def check_facts(
 USER_FACTS = "user_facts"
 FACTS_BUDGET = 650  # tokens; see ``init_state``
 MEMORIES = "memories"
-MEMORIES_BUDGET = 1050  # tokens; see ``init_state``
-FRESH_BUDGET = 350  # tokens of MEMORIES_BUDGET, for the newest key facts
+FRESH_BUDGET = 350  # tokens, for the newest key facts
+MEMORIES_SHARE = 4  # of this part of the model's context ``memory_context_tokens`` is no more
 Records = list[dict[str, Any]]
 
 
@@ -296,18 +284,17 @@ async def retrieve_memories(
     ``shown_facts``.
     Side effects: one embedding and one query.
     """
-    context = runtime.context
+    context, zone = runtime.context, runtime.context.time_zone
     if state.get("relevant_memories") is not None:
         return {}
-    found = await _search(context, memories)
-    hits = _without_shown(found, state)
-    unnumbered = (citations.memory_record(0, hit, context.time_zone) for hit in hits)
-    budget = MEMORIES_BUDGET - counter.count(state.get("fresh_facts", ""))
-    records = within_budget(unnumbered, counter, budget)
-    packed = hits[: len(records)]
+    settings = await memories.settings()
+    budget = min(settings.memory_context_tokens, state["llm_context_size"] // MEMORIES_SHARE)
+    found = await _search(context, memories, budget=budget)
+    packed = fit_memories(_without_shown(found, state), counter, budget, zone)
+    packed.sort(key=lambda hit: (hit.said_at, hit.source_id))
     numbers, sources = number_hits(state.get("sources", ()), packed)
+    records = [memory_record(n, hit, zone) for n, hit in zip(numbers, packed, strict=True)]
     now = f"{context.now:%Y-%m-%d %H:%M, %A}"
-    records = [{**record, "n": n} for n, record in zip(numbers, records, strict=True)]
     parts = [prompts.memories_text(records, now)] if records else []
     if length := prompts.LENGTHS.get(context.answer_length):
         parts.append(length)
@@ -324,7 +311,7 @@ async def retrieve_memories(
     }
 
 
-async def _search(context: TurnContext, memories: Memories) -> list[Hit]:
+async def _search(context: TurnContext, memories: Memories, *, budget: int) -> list[Hit]:
     settings = await memories.settings()
     query = retriever.Query(
         context.owner,
@@ -337,6 +324,7 @@ async def _search(context: TurnContext, memories: Memories) -> list[Hit]:
         by_words_only=context.is_private,
         speaker_id=context.speaker_id,
         is_all_shown=context.is_all_shown,
+        tokens=budget,
     )
     return await recall(memories, context, query)
 

@@ -141,29 +141,30 @@ async def show_recall(site: AdminSite, request: Request) -> Response:
     settings = await site.core.live_settings.get()
     if question.strip():
         query = Query(
-            owner, question, datetime.now(UTC), limit=20,
-            threshold=settings.memory_retrieve_threshold,
+            owner, question, datetime.now(UTC), limit=settings.memory_retrieve_limit,
+            threshold=settings.memory_retrieve_threshold, tokens=settings.memory_context_tokens,
         )  # fmt: skip
         overview = query.overview()
         hits = await site.core.memory.retriever.search(query)
-        found = [
-            {
-                **score_record(hit), "id": hit_id(hit), "by": hit.uid, "text": hit.text,
-                "said_at": hit.said_at, "retired": hit.retired,
-                "shown": place < settings.memory_retrieve_limit,
-            }
-            for place, hit in enumerate(hits)
-        ]  # fmt: skip
         chosen = await site.run(site.core.user_settings.get, owner.telegram_user_id)
         caller = site.core.caller(owner, chosen)
         message = IncomingMessage(
             owner, question, caller.moment, caller.language, caller.time_zone, chosen.mode
         )
         prompt = await site.core.agent.preview_prompt(message)
+        quoted = "\n".join(message.text for message in prompt)
+        found = [
+            {
+                **score_record(hit), "id": hit_id(hit), "by": hit.uid, "text": hit.text,
+                "said_at": hit.said_at, "retired": hit.retired,
+                "shown": not prompt or f'"{hit_id(hit)}"' in quoted,
+            }
+            for hit in hits
+        ]  # fmt: skip
     return site.render(
         request, "recall.html", owner=owner, question=question, found=found, overview=overview,
         prompt=prompt, tokens=site.core.counter.count_messages(prompt), number=number,
-        answer=answers[0] if answers else None, limit=settings.memory_retrieve_limit,
+        answer=answers[0] if answers else None,
     )  # fmt: skip
 
 

@@ -193,7 +193,6 @@ async def test_retrieved_orders_stay_in_the_one_block_of_memories(
     teller: Person, every: int
 ) -> None:
     rig = teller.rig
-    rig.set(memory_retrieve_limit=20)
     conversation = rig.conversation()
     texts = [*(text for _, text in INJECTIONS[::every]), *HOSTILE]
     rig.fill(conversation, *(("user", f"{LABEL} {text}") for text in texts))
@@ -208,7 +207,7 @@ async def test_retrieved_orders_stay_in_the_one_block_of_memories(
         request = rig.model.requests[-1]
         assert request.messages[0]["content"] == SYSTEM_PROMPT
         shown = records(message_with(request, "memories"), "memories")
-        assert {"n", "uid", "said_at", "text"} <= shown[0].keys()
+        assert {"n", "id", "said_at", "text"} <= shown[0].keys()
         if storable(text)[:600] not in texts_of(shown):
             unseen.append(text)
         assert not [said for said in said_by_users(request) if OWN_TAG.search(said)]

@@ -63,10 +63,15 @@ def test_a_file_that_cannot_be_read_is_an_error_with_a_plain_sentence(tmp_path: 
 def test_figures_are_grouped_by_category_and_by_how_many_messages_answer() -> None:
     report = Report()
     for category, evidence in ((1, "a"), (1, "ab"), (4, "abcd")):
-        report.add(LocomoQuestion("?", category, frozenset(evidence)), ["a", "b"])
+        question = LocomoQuestion("?", category, frozenset(evidence))
+        report.add(question, ["a", "b"], {1000: ["a"], 3000: ["a", "b", "c"]})
     figures = report.percentages()
     assert {key: group["recall@10"] for key, group in figures["evidence"].items()} == {
         "1": 100.0, "2": 100.0, "3+": 50.0,
+    }  # fmt: skip
+    assert {key: (group["shown@1000"], group["shown@3000"])
+            for key, group in figures["evidence"].items()} == {
+        "1": (100.0, 100.0), "2": (50.0, 100.0), "3+": (25.0, 75.0),
     }  # fmt: skip
     assert {key: group["all@10"] for key, group in figures["categories"].items()} == {
         "1": 100.0, "4": 0.0,
