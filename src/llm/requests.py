@@ -211,7 +211,7 @@ class Requests:
 
     @property
     def shape(self) -> tuple[str, ...]:
-        """What had to be simplified for this server so far."""
+        """Names of the simplifications that this server needs."""
         return tuple(simplification.name for simplification in self._shape)
 
     @property
