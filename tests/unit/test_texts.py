@@ -41,7 +41,8 @@ SRC = Path(__file__).resolve().parents[2] / "src"
 
 # Keys that the code builds: what stands in say(), and what it can become. Extend it with the code.
 TEXT_KEYS = {
-    "error_internal", "error_busy", "error_model", "error_filtered", "error_model_setup", "error_put_aside",
+    "error_internal", "error_busy", "error_model", "error_filtered", "error_model_setup",
+    "error_put_aside",
     "error_document_broken", "error_document_kind", "error_document_protected",
     "error_document_too_full", "error_document_too_large", "error_document_too_slow",
     "error_document_without_text", "app_unauthorized", "app_expired",
