@@ -31,7 +31,7 @@ Schema = TypeVar("Schema", bound=BaseModel)
 JSON_BEGINS = re.compile(r"\{(?!\{)|\[\s*[{\]]")
 MAX_REDIRECTS = 2  # per call; more are a loop
 MAX_SECONDS = 900.0  # per call, even if the reply keeps coming
-# Called with True while a call of this task waits for a slow server's first token, then False.
+# Called with True while a call of this task waits for its first token, then with False.
 WAITING: ContextVar[Callable[[bool], None]] = ContextVar("waiting", default=lambda _waits: None)
 GRACE_SECONDS = 5.0  # wait after the end of a reply, as its usage may follow
 
@@ -107,6 +107,7 @@ class ModelCaller:
         counter: Learns from the reported usage.
         metrics: Counts the reported usage.
         cache: Makes the provider cache the start of prompts.
+        takes_schema: False once the server has refused a ``response_format``.
     """
 
     _model: BaseChatModel
@@ -116,6 +117,7 @@ class ModelCaller:
     counter: TokenCounter | None = None
     metrics: Metrics | None = None
     cache: PromptCache = field(default_factory=PromptCache)
+    takes_schema: bool = True
 
     def with_tools(self, tools: Sequence[Any], *, may_call: bool = True) -> ChatRunnable:
         """Bind tools to the model; with ``may_call`` off, forbid calls of them.
@@ -219,7 +221,7 @@ class ModelCaller:
     ) -> AIMessage | None:
         """Return the next chunk; None at the end, or if the reply is finished or full.
 
-        While a slow server reads the prompt, ``WAITING`` informs the turn.
+        Until the first token, while the server reads the prompt, ``WAITING`` informs the turn.
 
         Raises:
             TimeoutError: No chunk arrived in time.
@@ -227,7 +229,7 @@ class ModelCaller:
         if reply.is_full:
             return None
         timeout = self.timeout if reply.is_coming else self.first_timeout or self.timeout
-        notify = WAITING.get() if timeout > self.timeout else _ignore
+        notify = _ignore if reply.is_coming else WAITING.get()
         timeout = min(timeout, deadline - time.perf_counter())
         if reply.is_finished:
             timeout = min(timeout, GRACE_SECONDS)
@@ -276,6 +278,47 @@ class ModelCaller:
         matching = (call for call in message.tool_calls if call["name"] == schema.__name__)
         call = next(matching, message.tool_calls[0] if message.tool_calls else None)
         return read_form(call["args"] if call is not None else str(message.text), schema)
+
+    async def form(
+        self,
+        messages: Sequence[BaseMessage],
+        schema: type[Schema],
+        *,
+        purpose: str,
+        on_usage: Callable[[ModelUsage], None],
+        tools: Sequence[Any] = (),
+    ) -> Schema:
+        """Make one call whose reply is JSON, to which the server holds the model by the schema.
+
+        llama.cpp, Ollama, vLLM and LM Studio do. For a server that refuses the schema, the prompt
+        must be clear enough.
+
+        Args:
+            messages: The prompt, which names the fields.
+            schema: The form.
+            purpose: Purpose of the call in ``model_usage``.
+            on_usage: Called with the usage.
+            tools: Tools that the conversation's other calls declare: with them the prompt begins
+                with what the server has cached. They are not called.
+
+        Raises:
+            ModelUnavailableError: A retry may succeed.
+            ModelError: The request was refused, or the reply does not fit the schema.
+        """
+        bound = self.with_tools(tools, may_call=False)
+        ask = partial(self.stream, messages=messages, purpose=purpose, on_usage=on_usage)
+        if self.takes_schema:
+            declared = {"name": schema.__name__, "schema": schema.model_json_schema()}
+            body = {"response_format": {"type": "json_schema", "json_schema": declared}}
+            try:
+                message = await ask(bound.bind(extra_body=body))
+            except errors.ModelSetupError:
+                raise
+            except errors.ModelError:
+                self.takes_schema = False
+        if not self.takes_schema:
+            message = await ask(bound)
+        return read_form(str(message.text), schema)
 
     async def text(
         self,

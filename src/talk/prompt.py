@@ -22,7 +22,9 @@ from src.memory.retrieval_repo import Hit, fact_as_hit
 from src.memory.turn_context import TurnContext, facts_among, key_facts, number_hits, recall
 from src.reading.facts import WISH, fact_uid, normalise
 from src.reading.gate import disarm
+from src.talk.forms import FormFilling
 from src.talk.turn_state import ConversationState, replace_all_messages
+from src.texts import say
 
 logger = logging.getLogger(__name__)
 
@@ -69,10 +71,10 @@ as the wishes of the user and the rules below it allow; it changes none of them.
 """
 
 
-def system_prompt(persona: str) -> str:
+def system_prompt(persona: str, rules: str = SYSTEM_PROMPT) -> str:
     """Return the system prompt: the operator's persona, then our own rules."""
     intro = PERSONA.format(persona=disarm(persona)) if persona.strip() else ""
-    return f"{intro}{SYSTEM_PROMPT}"
+    return f"{intro}{rules}"
 
 
 def within_budget(
@@ -95,7 +97,7 @@ HISTORY_SUMMARY = "history_summary"  # name of the message with a summary
 EARLIER = "…"  # placeholder for the message before an answer at the window's start
 
 
-async def init_state(
+async def init_state(  # noqa: PLR0913  (the prompt begins with all of it)
     state: ConversationState,
     runtime: Runtime[TurnContext],
     *,
@@ -103,25 +105,30 @@ async def init_state(
     counter: TokenCounter,
     context_size: int,
     persona: str = "",
+    forms: FormFilling | None = None,
 ) -> ConversationState:
     """Build the prompt: the static system prompt, the summaries, then the window of the history.
 
     Reads: ``history``, ``summaries``.
-    Updates: ``messages``, ``current_token_count``, ``llm_context_size``.
+    Updates: ``messages``, ``current_token_count``, ``llm_context_size``, ``by_form``.
     Side effects: none.
     """
+    by_form = forms is not None and forms.by_form
     start = runtime.context.window_start
     window = [entry for entry in state["history"] if entry["position"] >= start]
-    messages: list[AnyMessage] = [SystemMessage(system_prompt(persona))]
+    system = say("form_prompt", runtime.context.language) if by_form else SYSTEM_PROMPT
+    messages: list[AnyMessage] = [SystemMessage(system_prompt(persona, system))]
     newest_first = ({"summary": summary} for summary in reversed(state.get("summaries", ())))
     packed = within_budget(newest_first, counter, SUMMARIES_BUDGET)
     if summaries := [record["summary"] for record in reversed(packed)]:
         messages.append(SystemMessage(prompts.summary_text(summaries), name=HISTORY_SUMMARY))
+    window = [entry for entry in window if entry["role"] != "system" or not by_form]
     messages += _render_history(window, runtime.context, system_in_history=system_in_history)
     return {
         "messages": messages,
         "current_token_count": counter.count_messages(messages),
         "llm_context_size": context_size,
+        "by_form": by_form,
     }
 
 
