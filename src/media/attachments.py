@@ -47,9 +47,13 @@ MAX_PICTURE = 8 << 20  # bytes; providers accept 5 to 20 MB of base64, a third m
 class LookOrder(quoting.Form):
     """What is looked for, and in which picture."""
 
-    question: str = Field(description="in the user's language")
-    uid: str = Field(default="", description="such as msg-12; empty: the newest")
-    back: int = Field(default=0, description="1: the one before")
+    question: str = Field(
+        description="What to find out, in the user's language. Example: What is the total?"
+    )
+    uid: str = Field(
+        default="", description="The picture's message; empty for the newest. Example: msg-12"
+    )
+    back: int = Field(default=0, description="How many pictures before that one. Example: 1")
 
 
 @dataclass(frozen=True)

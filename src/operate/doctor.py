@@ -11,12 +11,13 @@ from datetime import UTC, datetime
 
 from langchain_core.messages import HumanMessage
 from langchain_core.tools import tool
+from pydantic import Field
 
 from src.base.config import OFFLINE_MODEL, Settings
 from src.base.errors import AppError, ConfigError, SchemaRefusedError
 from src.base.metrics import Metrics
 from src.base.zones import local_time, name_of_zone
-from src.llm import chat, embeddings, reply
+from src.llm import chat, embeddings, quoting, reply
 from src.outside.servers import McpServers, ServerState
 from src.pg import embedded, migrations
 from src.pg.client import PgClient
@@ -194,8 +195,9 @@ async def _check_model(settings: Settings) -> CheckResult:
         )
     except AppError as error:
         return CheckResult("model", f"{name}: {error}", "check LLM_MODEL, its key and base URL")
-    calls = "calls tools" if message.tool_calls else "called no tool, though it was asked to"
-    return CheckResult("model", f"{name}, {_format_speed(spent[0])}, {calls}")
+    way = "calls tools" if message.tool_calls else await _try_form(caller)
+    speed, expected = _format_speed(spent[0]), _expect(spent[0], by_form=not message.tool_calls)
+    return CheckResult("model", f"{name}, {speed}, {way}{expected}")
 
 
 # Some 500 prompt and 50 completion tokens: enough to measure, and within a minute everywhere.
@@ -207,6 +209,48 @@ PROMPT_TASK = "Call the tool note_words with the English words for the numbers f
 def note_words(words: str) -> str:
     """Take a note of words."""
     return words
+
+
+class NumbersForm(quoting.Form):
+    """Form by which a model is tried."""
+
+    words: list[str] = Field(default_factory=list)
+
+
+FORM_TASK = (
+    "Fill in the form as JSON: words are the English words for the numbers from one to five."
+)
+
+
+async def _try_form(caller: chat.ModelCaller) -> str:
+    """Return how a model works that has called no tool."""
+    try:
+        form = await caller.form(
+            [HumanMessage(FORM_TASK)], NumbersForm, purpose="doctor", on_usage=lambda _usage: None
+        )
+    except AppError:
+        form = NumbersForm()
+    if form.words:
+        return "called no tool, but fills in forms: set LLM_CALLS=form"
+    return "called no tool and filled in no form: it saves little of what it is told"
+
+
+FIRST_PROMPT, FORM_PROMPT, ANSWER = 3000, 900, 150  # tokens; an answer of 100 words
+SLOW = 10.0  # seconds of reading, from which people notice it
+
+
+def _expect(spent: reply.ModelUsage, *, by_form: bool) -> str:
+    """Return what to expect of a slow model, in words; empty for a fast one."""
+    uncached = (spent.prompt_tokens or 0) - (spent.cached_tokens or 0)
+    completed = spent.completion_tokens or 0
+    if uncached <= 0 or not completed:
+        return ""
+    prompt = FORM_PROMPT if by_form else FIRST_PROMPT
+    reading = prompt * spent.first_ms / 1000 / uncached
+    writing = ANSWER * (spent.duration_ms - spent.first_ms) / 1000 / completed
+    if reading < SLOW:
+        return ""
+    return f"; expect about {reading:.0f} s for the first prompt, {writing:.0f} s for 100 words"
 
 
 def _format_speed(spent: reply.ModelUsage) -> str:

@@ -48,10 +48,12 @@ Execute = Callable[[ToolCallRequest], Awaitable[ToolReply]]
 class CurrentTimeArguments(Form):
     """Arguments of ``current_time``."""
 
-    time_zone: str = Field(default="", description="or city; empty: theirs")
+    time_zone: str = Field(
+        default="", description="A city or zone; empty for the user's own. Example: Tokyo"
+    )
 
 
-CURRENT_TIME = "The time and weekday now."
+CURRENT_TIME = "Tell the current time and weekday."
 
 
 async def current_time(runtime: Runtime, order: CurrentTimeArguments) -> str:

@@ -1,4 +1,4 @@
-"""What the model is told of tools: in few words, and of none that it cannot use now."""
+"""What the model is told of tools: in plain words, and of none that it cannot use now."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from src.llm.tokens import TokenCounter
 from src.talk.tools import MEMORY_TOOLS, REMINDER_TOOLS
 from tests.integration.person import Person, called
 
-TOOL_TOKENS = 1100  # of a plain turn: no reminder waits there
+TOOL_TOKENS = 1800  # of a plain turn: no reminder waits there
 
 
 def offered(person: Person) -> dict[str, Any]:
