@@ -3,8 +3,8 @@
 import asyncio
 import re
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import aclosing, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import partial
@@ -38,6 +38,19 @@ GRACE_SECONDS = 5.0  # wait after the end of a reply, as its usage may follow
 
 def _ignore(_told: object) -> None:
     """Do nothing."""
+
+
+@contextmanager
+def unbounded() -> Iterator[None]:
+    """Let the calls within take longer than the turn may: what they write is not the answer."""
+    notify = WAITING.get()
+    notify(True)
+    token = WAITING.set(_ignore)
+    try:
+        yield
+    finally:
+        WAITING.reset(token)
+        notify(False)
 
 
 def build_provider_model(settings: config.Settings, name: str) -> BaseChatModel:

@@ -5,9 +5,11 @@ when called.
 """
 
 import json
+import tomllib
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import cache
 from inspect import signature
+from pathlib import Path
 from typing import Any
 
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
@@ -58,7 +60,8 @@ def prompt(system: str, **blocks: Iterable[Mapping[str, Any]]) -> list[BaseMessa
 
 
 Runtime = ToolRuntime[Any, Any]
-DECLARED_KEYS = ("type", "description", "enum")  # of a field; its bounds are only validated
+DESCRIPTIONS = Path(__file__).with_name("parameters.toml")
+DECLARED_KEYS = ("type", "enum")  # of a field; its bounds are only validated
 
 
 class NoArguments(Form):
@@ -96,6 +99,12 @@ def form_tool(run: Callable[..., Awaitable[Any]], description: str, *services: A
 
 
 @cache
+def _descriptions() -> dict[str, dict[str, str]]:
+    """Load the descriptions of the forms' fields."""
+    return tomllib.loads(DESCRIPTIONS.read_text(encoding="utf-8"))
+
+
+@cache
 def _declare_form(arguments: type[BaseModel]) -> dict[str, Any]:
     schema = arguments.model_json_schema()
     hidden: frozenset[str] = getattr(arguments, "untold", frozenset())
@@ -108,8 +117,13 @@ def _declare_form(arguments: type[BaseModel]) -> dict[str, Any]:
             declared["items"] = declare(field["items"])
         if field["type"] != "object":
             return declared
+        told = _descriptions().get(field["title"], {})
         fields = field.get("properties", {}).items()
-        properties = {name: declare(one) for name, one in fields if name not in hidden}
+        properties = {
+            name: {**declare(one), "description": told[name]}
+            for name, one in fields
+            if name not in hidden
+        }
         required = {"required": field["required"]} if "required" in field else {}
         return {"type": "object", "properties": properties, **required}
 

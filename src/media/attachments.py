@@ -10,7 +10,6 @@ from uuid import UUID
 
 from babel import Locale
 from langchain_core.messages import BaseMessage, HumanMessage
-from pydantic import Field
 
 from src.base import errors
 from src.base.owners import Owner
@@ -47,13 +46,9 @@ MAX_PICTURE = 8 << 20  # bytes; providers accept 5 to 20 MB of base64, a third m
 class LookOrder(quoting.Form):
     """What is looked for, and in which picture."""
 
-    question: str = Field(
-        description="What to find out, in the user's language. Example: What is the total?"
-    )
-    uid: str = Field(
-        default="", description="The picture's message; empty for the newest. Example: msg-12"
-    )
-    back: int = Field(default=0, description="How many pictures before that one. Example: 1")
+    question: str
+    uid: str = ""
+    back: int = 0
 
 
 @dataclass(frozen=True)

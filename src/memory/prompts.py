@@ -80,8 +80,8 @@ Answer briefly, in their language, from the quotes alone, and add nothing from g
 not even what everyone knows. After every statement give the id of its quote in brackets, like \
 [fact-12]. If the quotes do not suffice, leave answer empty, and give in query what to search \
 for: a few words in the user's language, with names in place of "he" or "it" where the \
-conversation makes them clear, and none that were searched already. If no search would help, or none is left, \
-answer from what there is, or leave both empty.
+conversation makes them clear, and none that were searched already. If no search would help, or \
+none is left, answer from what there is, or leave both empty.
 - "forget": they ask to forget something that the user told. Give in query what it is; leave it \
 empty if they do not say what, or ask to forget everything.
 - "remind": they ask to be reminded of something at a time, or to cancel or move a reminder.

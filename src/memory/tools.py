@@ -37,7 +37,7 @@ class SaveOrder(Form):
 
     untold: ClassVar = frozenset({"message"})  # the prompt shows no ids of messages
 
-    facts: list[Fact] = Field(min_length=1, description="Each fact that the message tells.")
+    facts: list[Fact] = Field(min_length=1)
 
     @model_validator(mode="before")
     @classmethod
@@ -140,7 +140,6 @@ MAX_LIMIT = 20
 MIN_SIMILARITY = 0.3  # similarity of hits without a common word, which the model judges
 # Questions about the bot's own messages; only these make it search them.
 ASKS_THE_BOT = lexicon.AnyCase(r"\b<find.the_bot_said>")
-KINDS = ", ".join([*list(facts.MEMORY_TYPES)[:3], "message", "summary"])
 
 DOUBTFUL = 0.65  # similarity below which a hit without a common word is probably off topic
 SEARCH = """\
@@ -151,18 +150,11 @@ that you do not know. The query "what do you know about me?" lists what is known
 class SearchOrder(Form):
     """Arguments of a search."""
 
-    query: str = Field(
-        default="",
-        description="What to look for, in the user's language; it may name a time. "
-        "Example: what did I say about the trip last week",
-    )
-    limit: int = Field(default=5, description="How many results, at most 20.")
-    since: str = Field(default="", description="Only from this day on. Example: 2026-11-21")
-    until: str = Field(default="", description="Only up to this day.")
-    kinds: list[str] = Field(
-        default_factory=list,
-        description=f'Only of these kinds: {KINDS}; empty for all. Example: ["message"]',
-    )
+    query: str = ""
+    limit: int = 5
+    since: str = ""
+    until: str = ""
+    kinds: list[str] = Field(default_factory=list)
 
 
 async def search_memory(memories: Memories, runtime: Runtime, order: SearchOrder) -> ToolResult:
@@ -244,19 +236,9 @@ KEEP_PRIVATE = "Keep the user's message out of the memory, when they ask not to 
 class ForgetOrder(Form):
     """Arguments of a request to forget."""
 
-    ids: list[str] = Field(
-        default_factory=list,
-        description="Ids of what to forget, if you see them: fact-12 for a fact, msg-12 for all "
-        'of a message. Example: ["fact-12"]',
-    )
-    about: str = Field(
-        default="",
-        description="If you see no id: what to forget, in the user's words. "
-        "Example: my old address",
-    )
-    everything: bool = Field(
-        default=False, description="true to forget all that is known about it, not one thing."
-    )
+    ids: list[str] = Field(default_factory=list)
+    about: str = ""
+    everything: bool = False
 
 
 async def forget_fact(memories: Memories, runtime: Runtime, order: ForgetOrder) -> ToolResult:

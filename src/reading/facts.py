@@ -78,48 +78,16 @@ class Fact(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True)
-    text: Words = Field(
-        description="The fact as one sentence in the user's language, complete by itself. "
-        "Example: My sister Anna lives in Prague."
-    )
-    quote: Words = Field(
-        default="",
-        description="The words of the user that say so, copied exactly. "
-        "Example: my sis anna lives in prague",
-    )
-    message: Words = Field(
-        default="", description="The uid of the message that has the quote. Example: msg-12"
-    )
-    memory_type: Annotated[MemoryType, BeforeValidator(_known_type)] = Field(
-        default="user_fact",
-        description="; ".join(f"{name}: {what}" for name, what in MEMORY_TYPES.items()),
-    )
-    importance: Annotated[int, BeforeValidator(_within_scale)] = Field(
-        default=5,
-        description="From 1, a trifle, to 10, vital. Name, family, health: 8; home, work: 7.",
-    )
-    subject: Words = Field(
-        default="user",
-        description="Whom or what it is about: user for the user, else a role or name. "
-        "Example: sister",
-    )
-    relation: Words = Field(
-        default="other",
-        description="How subject and object are linked, in English: name, age, birthday, "
-        "lives_in, works_as, works_at, married_to, has_child, has_pet, allergic_to, likes, "
-        "dislikes, favourite_food, owns, plans, event, habit, wish, or a similar word.",
-    )
-    object: Words = Field(
-        default="", description="The value, as the user wrote it. Example: Prague"
-    )
-    replaces: Annotated[list[str], BeforeValidator(_as_ids)] = Field(
-        default_factory=list,
-        description="Ids of the facts that this one corrects, denies or ends. "
-        'Example: ["fact-12"]',
-    )
-    pinned: Annotated[bool, BeforeValidator(lambda value: str(value).lower() == "true")] = Field(
-        default=False, description="true if it must never leave your prompt."
-    )
+    text: Words
+    quote: Words = ""
+    message: Words = ""
+    memory_type: Annotated[MemoryType, BeforeValidator(_known_type)] = "user_fact"
+    importance: Annotated[int, BeforeValidator(_within_scale)] = 5
+    subject: Words = "user"
+    relation: Words = "other"
+    object: Words = ""
+    replaces: Annotated[list[str], BeforeValidator(_as_ids)] = Field(default_factory=list)
+    pinned: Annotated[bool, BeforeValidator(lambda value: str(value).lower() == "true")] = False
     valid_from: SkipJsonSchema[datetime | None] = None
     valid_until: SkipJsonSchema[datetime | None] = None
 

@@ -43,48 +43,16 @@ MAX_MINUTES = 60 * 24 * 366  # a year; later times are given as a date
 class ReminderOrder(Form):
     """When to remind of what, or to when a reminder moves."""
 
-    text: str = Field(
-        min_length=1,
-        max_length=MAX_TEXT,
-        description="What to remind of, in the user's words. Example: call the dentist",
-    )
-    when: str = Field(
-        default="",
-        max_length=MAX_TEXT,
-        description="The user's local date and time. Example: 2026-11-24T09:00",
-    )
-    in_minutes: int = Field(
-        default=0,
-        ge=0,
-        le=MAX_MINUTES,
-        description="Minutes from now, instead of when. Example: 20",
-    )
-    repeats: Repeats = Field(default="no", description="How often it repeats.")
-    every: int = Field(
-        default=1, ge=1, le=3650, description="2 for every second day, week and so on."
-    )
-    weekdays: list[Weekday] = Field(
-        default_factory=list, description='On these days of the week. Example: ["monday"]'
-    )
-    hours: list[int] = Field(
-        default_factory=list, description="At several hours of the day. Example: [9, 21]"
-    )
-    day: int = Field(
-        default=0,
-        ge=0,
-        le=31,
-        description="Day of the month; 31 is the last one. Example: 15",
-    )
-    time_zone: str = Field(
-        default="",
-        max_length=60,
-        description="City or zone, only if the user names one for this time. Example: Tokyo",
-    )
-    moves: str = Field(
-        default="",
-        max_length=MAX_CHANGE,
-        description="Id of the waiting reminder that moves to this time. Example: reminder-12",
-    )
+    text: str = Field(min_length=1, max_length=MAX_TEXT)
+    when: str = Field(default="", max_length=MAX_TEXT)
+    in_minutes: int = Field(default=0, ge=0, le=MAX_MINUTES)
+    repeats: Repeats = "no"
+    every: int = Field(default=1, ge=1, le=3650)
+    weekdays: list[Weekday] = Field(default_factory=list)
+    hours: list[int] = Field(default_factory=list)
+    day: int = Field(default=0, ge=0, le=31)
+    time_zone: str = Field(default="", max_length=60)
+    moves: str = Field(default="", max_length=MAX_CHANGE)
 
     def request(self, now: datetime, time_zone: str, due: datetime | None) -> ReminderRequest:
         """Return the request; small models and the notebook write its time in words.
@@ -165,7 +133,7 @@ class ReminderOrder(Form):
 class CancelOrder(Form):
     """Which reminder is to be cancelled."""
 
-    id: str = Field(max_length=MAX_CHANGE, description="Id of the reminder. Example: reminder-12")
+    id: str = Field(max_length=MAX_CHANGE)
 
 
 TOOLS = ("set_reminder", "list_reminders", "cancel_reminder")

@@ -31,6 +31,7 @@ logger = logging.getLogger(__name__)
 MAX_ROUNDS = 8  # of tool calls in one turn
 MAX_EQUAL_FAILURES = 2  # of a call with equal arguments
 MAX_FAILED_ROUNDS = 3  # in a row, in which every call failed
+MARKUP = ("{", "[", "<", "```json", "```xml", "```tool")  # beginnings of what is no answer
 DONE = "This is done, and the user is told so. Do not repeat it; answer what else they ask."
 
 
@@ -241,17 +242,25 @@ def _is_of_call(message: AnyMessage) -> bool:
 async def _answer_plainly(
     messages: Sequence[AnyMessage], context: TurnContext, caller: chat.ModelCaller
 ) -> str:
-    display = _AnswerDisplay(context.on_text, "")
+    """Have the model answer in words; what begins like JSON or markup is not shown."""
+    start, is_words = "", False
+
+    def show(piece: str) -> None:
+        nonlocal start, is_words
+        start = piece if is_words else start + piece
+        may_be = start.startswith(MARKUP) or any(one.startswith(start) for one in MARKUP)
+        if is_words or not may_be:
+            is_words = True
+            context.on_text(start)
+
+    display = _AnswerDisplay(show, "")
     message = await caller.stream(
-        caller.with_tools(()),
-        messages,
-        purpose="answer",
-        on_text=display,
-        on_usage=context.on_usage,
-        conversation_id=context.conversation_id,
-    )
+        caller.with_tools(()), messages, purpose="answer", on_text=display,
+        on_usage=context.on_usage, conversation_id=context.conversation_id,
+    )  # fmt: skip
     display.flush()
-    return _answer_text(message, context.language, allowed=True)
+    text = _answer_text(message, context.language, allowed=True)
+    return say("no_words", context.language) if text.startswith(MARKUP) else text
 
 
 class _AnswerDisplay:

@@ -1,4 +1,4 @@
-"""What a message wants, for a model that calls no tools: read by rules, else from a form.
+"""Calls for a model that makes none: what a message wants, read by rules or from a form.
 
 A model at another address than its provider's own may call no tools, or call them badly. How it
 works is learned from its turns: after two messages in a row that wanted a call and got none that
@@ -13,15 +13,10 @@ import uuid
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
-from langchain_core.messages import (
-    AnyMessage,
-    BaseMessage,
-    HumanMessage,
-    ToolCall,
-    ToolMessage,
-)
+from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage, ToolCall, ToolMessage
 from langchain_core.messages.tool import tool_call
 from langchain_core.tools import BaseTool
 from pydantic import BaseModel, Field
@@ -58,7 +53,7 @@ EARLIER = 4  # messages before, for which the first form asks as well
 
 
 class ToldForm(quoting.Form):
-    """What the user tells."""
+    """Form for what the user tells."""
 
     facts: list[str] = Field(default_factory=list, json_schema_extra=MAX_ENTRIES)
 
@@ -71,23 +66,10 @@ class WantedReminder(BaseModel):
 
 
 class WantedForm(ToldForm):
-    """What the user tells, and asks to be done."""
+    """Form for what the user tells and asks to be done."""
 
     reminders: list[WantedReminder] = Field(default_factory=list, json_schema_extra=MAX_ENTRIES)
     forget: list[str] = Field(default_factory=list, json_schema_extra=MAX_ENTRIES)
-
-
-FORM_TASK = """\
-Do not answer. Fill in the form as JSON, for this text of the user:
-{text}
-facts: what the user tells of themselves, their people, animals, things or plans. Copy the user's \
-own words, each fact apart, in the user's language; change nothing. [] if they tell nothing. \
-Example: "hi, I'm Ann, my son Leo is 3" has the facts "I'm Ann" and "my son Leo is 3".
-"""
-WISHES_TASK = """\
-reminders: what the user asks to be reminded of, and when, in the user's words; else [].
-forget: what the user asks you to forget, in the user's words; else [].
-"""
 
 
 @dataclass(frozen=True)
@@ -154,18 +136,17 @@ class FormFilling:
             context: Context of the turn.
         """
         line = await self.read(messages, [tool.name for tool in tools])
-        if _has_worked(messages):
-            self._doubt = min(self._doubt, 0)
-            return []
         orders = [c for c in line.orders if c[0] in MADE_UP_FOR and "ids" not in c[1]]
-        if not (orders or line.tells):
+        has_worked = _has_worked(messages)
+        if has_worked or not (orders or line.tells):
+            self._doubt = min(self._doubt, 0) if has_worked else self._doubt
             return []
         self._doubt += 1
+        if self._doubt == MAX_DOUBT and await self._can_call(messages[0], tools, context):
+            self._doubt = TRUST
         if self._doubt < MAX_DOUBT:
             return [*orders, *line.facts]
-        if await self._can_call(messages[0], tools, context):
-            self._doubt = TRUST
-            return [*orders, *line.facts]
+        logger.info("the model calls no tools; it is given forms instead")
         self.by_form = True
         typed = [own_words_of([one]) for one in messages if isinstance(one, HumanMessage)]
         recent = [one["text"] for said in typed[-EARLIER:] for one in said if one["is_asked"]]
@@ -187,17 +168,17 @@ class FormFilling:
             context: Context of the turn.
             tools: The tools that the calls before have declared.
         """
-        task = FORM_TASK.format(text=quoting.quoted({"text": line.text}))
-        task += WISHES_TASK if line.is_request else ""
+        if context.is_private:
+            return []
         schema = WantedForm if line.is_request else ToldForm
+        task = say("form_task", context.language, text=quoting.quoted({"text": line.text}))
+        if line.is_request:
+            task += "\n" + say("form_wishes", context.language)
+        prompt = [*messages, HumanMessage(task)]
+        ask = partial(self._caller.form, purpose="form", on_usage=context.on_usage, tools=tools)
         try:
-            form = await self._caller.form(
-                [*messages, HumanMessage(task)],
-                schema,
-                purpose="form",
-                on_usage=context.on_usage,
-                tools=tools,
-            )
+            with chat.unbounded():
+                form = await ask(prompt, schema)
         except AppError as error:
             logger.warning("the form was not filled in", exc_info=error)
             self._count_form(has_failed=isinstance(error, ModelError))
@@ -219,18 +200,15 @@ class FormFilling:
     ) -> bool:
         """Return True if the model calls its tool for an example, after the same system prompt."""
         example = HumanMessage(say("tools_example", context.language))
+        runnable = self._caller.with_tools(tools)
+        ask = partial(self._caller.stream, runnable, purpose="form", on_usage=context.on_usage)
         try:
-            message = await self._caller.stream(
-                self._caller.with_tools(tools), [system, example], purpose="form",
-                on_usage=context.on_usage,
-            )  # fmt: skip
+            with chat.unbounded():
+                message = await ask([system, example])
         except AppError as error:
             logger.warning("the model could not be tried", exc_info=error)
             return True
-        is_able = any(call["name"] == SAVE for call in message.tool_calls)
-        if not is_able:
-            logger.info("the model calls no tools; it is given forms instead")
-        return is_able
+        return any(call["name"] == SAVE for call in message.tool_calls)
 
     def _count_form(self, *, has_failed: bool) -> None:
         self._failed_forms = self._failed_forms + 1 if has_failed else 0

@@ -117,10 +117,7 @@ def which_rows(zones: Sequence[str], caller: Caller) -> Rows:
 class SetTimeZoneArguments(Form):
     """Arguments of ``set_time_zone``."""
 
-    place: str = Field(
-        max_length=200,
-        description="The city, zone or offset, as the user said it. Example: Prague",
-    )
+    place: str = Field(max_length=200)
 
 
 SET_ZONE = "Set the user's own time zone, when they say where, or by which clock, they live."

@@ -11,6 +11,7 @@ import pytest
 from src.texts import say
 from tests.fakes.openai_server import ChatRequest, Reply
 from tests.integration.person import Person, Rig, fact, new_user, saved
+from tests.integration.turns import answer_turn
 
 pytestmark = pytest.mark.core(llm_calls="form")
 
@@ -98,6 +99,28 @@ async def test_an_order_and_a_question_get_both(person: Person) -> None:
 async def test_a_question_or_a_greeting_gets_no_form(person: Person, text: str) -> None:
     await person.say(text, "Ответ.")
     assert shapes(person) == ["text"]
+
+
+@pytest.mark.parametrize("text", ['{"answer": 1}', "<tools><function>x", "```json\n{}\n```"])
+async def test_markup_is_no_answer(person: Person, text: str) -> None:
+    shown: list[str] = []
+    person.model.queue(Reply(text=text, chunk_size=1))
+    turn = await person.begin("как дела у тебя?")
+    answer = await answer_turn(person.core.agent, turn, on_text=shown.append)
+    assert answer.text == say("no_words", "ru") and not "".join(shown)
+
+
+async def test_what_stays_private_gets_no_form(person: Person) -> None:
+    await person.say("не запоминай это: у меня долг", "Хорошо.")
+    assert not person.facts() and "ToldForm" not in shapes(person)
+
+
+async def test_a_form_may_take_longer_than_an_answer(rig: Rig) -> None:
+    rig.set(answer_max_seconds=1)
+    person = Person(rig, new_user(), language="en")
+    form = Reply(text=told("i have a red bike"), chunk_size=4, chunk_delay=0.2)
+    answer = await person.say("i have a red bike", "Nice.", form)
+    assert answer.text == "Nice." and person.facts() == ["i have a red bike"]
 
 
 @pytest.mark.parametrize("form", ["no JSON", "{}", '{"facts": [1, null]}', Reply(status=500)])
