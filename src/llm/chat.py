@@ -242,7 +242,8 @@ class ModelCaller:
         if reply.is_full:
             return None
         timeout = self.timeout if reply.is_coming else self.first_timeout or self.timeout
-        notify = _ignore if reply.is_coming else WAITING.get()
+        is_reading = self.first_timeout is not None and not reply.is_coming
+        notify = WAITING.get() if is_reading else _ignore
         timeout = min(timeout, deadline - time.perf_counter())
         if reply.is_finished:
             timeout = min(timeout, GRACE_SECONDS)
@@ -322,7 +323,8 @@ class ModelCaller:
         ask = partial(self.stream, messages=messages, purpose=purpose, on_usage=on_usage)
         if self.takes_schema:
             declared = {"name": schema.__name__, "schema": schema.model_json_schema()}
-            body = {"response_format": {"type": "json_schema", "json_schema": declared}}
+            format_ = {"type": "json_schema", "json_schema": declared}
+            body = {"response_format": format_, "temperature": 0}
             try:
                 message = await ask(bound.bind(extra_body=body))
             except errors.ModelSetupError:

@@ -193,9 +193,11 @@ async def answer_by_form(
     if line.is_request and not calls:
         calls = await forms.fill(messages, line, context)
     if not calls:
-        text = await _answer_plainly(messages, context, caller)
+        only_tells = line.tells and "?" not in line.text
+        hint = [SystemMessage(say("form_told", context.language))] if only_tells else []
+        text = await _answer_plainly([*messages, *hint], context, caller)
         if line.tells and not line.is_request:
-            answered = [*messages, AIMessage(text)]
+            answered = [*messages, *hint, AIMessage(text)]
             calls = await forms.fill(answered, line, context)
     message = AIMessage(text, tool_calls=tool_calls(calls))
     return {

@@ -30,7 +30,7 @@ from src.memory.turn_context import TurnContext, get_finding
 from src.reading.facts import Fact, normalise
 from src.reading.plain_facts import plain_facts, to_remember
 from src.reading.requests import ASKING
-from src.reading.sentences import is_wish, sentences
+from src.reading.sentences import FOLD, is_wish, sentences
 from src.reading.time_expressions import read_time
 from src.texts import Language, say
 from src.texts.morphology import parts_of_speech, words
@@ -249,10 +249,21 @@ def _has_worked(messages: Sequence[AnyMessage]) -> bool:
     )
 
 
+def find_words(wanted: str, said: str) -> str:
+    """Return the words in a text that have the same letters, as they stand there; "" if none.
+
+    Small models mend what they copy: "im Ann" becomes "I'm Ann".
+    """
+    places = [place for place, letter in enumerate(said) if letter.isalnum()]
+    letters = "".join(said[place] for place in places).translate(FOLD).lower()
+    sought = "".join(filter(str.isalnum, wanted)).translate(FOLD).lower()
+    start = letters.find(sought) if sought else -1
+    return said[places[start] : places[start + len(sought) - 1] + 1] if start >= 0 else ""
+
+
 def _fact_calls(form: ToldForm, said: str) -> Iterator[Call]:
-    for told in dict.fromkeys(form.facts):
-        is_said = bool(normalise(told)) and normalise(told) in normalise(said)
-        if is_said and (kind_of(told) in (NOTE, UNSURE) or is_wish(told)):
+    for told in dict.fromkeys(find_words(fact, said) for fact in form.facts):
+        if told and (kind_of(told) in (NOTE, UNSURE) or is_wish(told)):
             plain = (fact for fact in plain_facts(told) if normalise(fact.text) == normalise(told))
             fact = next(plain, Fact(text=told))
             yield SAVE, fact.model_dump(exclude_defaults=True)
@@ -262,9 +273,8 @@ def _wish_calls(form: ToldForm, said: str) -> Iterator[Call]:
     if not isinstance(form, WantedForm):
         return
     for reminder in form.reminders:
-        if normalise(reminder.text) and normalise(reminder.text) in normalise(said):
-            is_said = normalise(reminder.when) in normalise(said)
-            yield SET, {"text": reminder.text, "when": reminder.when if is_said else said}
-    for about in form.forget:
-        if normalise(about) and normalise(about) in normalise(said):
+        if text := find_words(reminder.text, said):
+            yield SET, {"text": text, "when": find_words(reminder.when, said) or said}
+    for wanted in form.forget:
+        if about := find_words(wanted, said):
             yield FORGET, {"about": about}

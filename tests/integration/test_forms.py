@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from src.talk.forms import find_words
 from src.texts import say
 from tests.fakes.openai_server import ChatRequest, Reply
 from tests.integration.person import Person, Rig, fact, new_user, saved
@@ -54,6 +55,14 @@ async def test_only_the_users_own_words_are_kept(person: Person) -> None:
     form = told("my cat is called Tom", "user has a dog", "where is it?", "my cat is called Tom")
     await person.say("my cat is called Tom. where is it?", "Hi, Tom.", form, language="en")
     assert person.facts() == ["my cat is called Tom"]
+
+
+@pytest.mark.parametrize(("wanted", "found"), [
+    ("I'm Ann", "im Ann"), ("my cats name is Pixel", "my cat's name is Pixel"), ("Ель", "ёль"),
+    ("and he is 4!", "and he is 4"), ("a dog", ""), ("", ""), ("...", ""),
+])  # fmt: skip
+def test_mended_words_are_found_as_they_were_typed(wanted: str, found: str) -> None:
+    assert find_words(wanted, "hi, im Ann - my cat's name is Pixel and he is 4. ёль") == found
 
 
 @pytest.mark.parametrize(("text", "language"), [
