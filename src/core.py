@@ -220,6 +220,8 @@ class Core:
         is_near = provider is not None and provider.is_near(self.settings)
         if provider is None or not is_near or not provider.has_openai_client:
             return
+        if self.settings.llm_calls == "form":
+            return  # that prompt is short, and depends on the user's language
         try:
             await self.servers.wait_until_connected()
             useless = useless_tools(memory_on=True, has_reminders=False, has_files=False)

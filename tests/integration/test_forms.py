@@ -11,7 +11,7 @@ import pytest
 from src.talk.forms import find_words
 from src.texts import say
 from tests.fakes.openai_server import ChatRequest, Reply
-from tests.integration.person import Person, Rig, fact, new_user, saved
+from tests.integration.person import Person, Rig, fact, incoming, new_user, saved
 from tests.integration.turns import answer_turn
 
 pytestmark = pytest.mark.core(llm_calls="form")
@@ -130,6 +130,13 @@ async def test_a_form_may_take_longer_than_an_answer(rig: Rig) -> None:
     form = Reply(text=told("i have a red bike"), chunk_size=4, chunk_delay=0.2)
     answer = await person.say("i have a red bike", "Nice.", form)
     assert answer.text == "Nice." and person.facts() == ["i have a red bike"]
+
+
+async def test_its_prompt_is_shown_to_the_operator_without_a_call(person: Person) -> None:
+    await person.say("привет", "Привет!")
+    before = len(person.requests)
+    preview = await person.core.agent.preview_prompt(incoming("как дела?", person.user))
+    assert preview[0].text == say("form_prompt", "ru") and len(person.requests) == before
 
 
 @pytest.mark.parametrize("form", ["no JSON", "{}", '{"facts": [1, null]}', Reply(status=500)])
