@@ -18,12 +18,14 @@ from datetime import datetime
 from io import TextIOWrapper
 from pathlib import Path
 from typing import TextIO
+from uuid import UUID
 
 from src.base.errors import AppError
 from src.base.owners import Caller, Owner
 from src.base.zones import local_time, place_of_zone
 from src.core import Core
 from src.history.turn_repo import AnswerSource, StoredAnswer
+from src.memory.digest import SILENCE_SECONDS
 from src.pg.client import storable
 from src.pg.user_settings_repo import Mode, UserSettings
 from src.reading.relative_dates import resolved_dates
@@ -125,6 +127,7 @@ class Console:
         self._folder = folder
         self._streams = streams or _standard_streams()
         self._language = language
+        self._conversation_id: UUID | None = None  # of the last turn
 
     async def run(self) -> None:
         """Answer line after line until the input ends."""
@@ -143,10 +146,23 @@ class Console:
             self._write("\n")
 
     async def _talk(self) -> None:
-        while (line := await self._read_line()) is not None:
+        while True:
+            pause = asyncio.create_task(self._digest_in_pause())
+            try:
+                line = await self._read_line()
+            finally:
+                pause.cancel()
+            if line is None:
+                return
             text = storable(line).strip()
             if text:
                 await self._answer(text)
+
+    async def _digest_in_pause(self) -> None:
+        """Do in a long pause the background work for which a slow server had no time."""
+        await asyncio.sleep(SILENCE_SECONDS)
+        if self._conversation_id is not None:
+            await self._in_background(self._memory.digest_turn(self._conversation_id))
 
     async def _read_line(self) -> str | None:
         if self._streams.is_terminal:
@@ -199,6 +215,7 @@ class Console:
         )  # fmt: skip
         turn = turn_state.Turn(incoming, _ConsoleView(self._reply))
         await self._core.agent.run_turn(turn)
+        self._conversation_id = turn.conversation_id
         await self._in_background(self._memory.digest_turn(turn.conversation_id))
 
     async def _load_caller(self) -> tuple[Caller, UserSettings]:

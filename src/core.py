@@ -38,7 +38,7 @@ from src.memory.retriever import Retriever
 from src.memory.screens import MemoryScreens
 from src.memory.search_index_repo import EmbeddingRepository, SearchIndexRepository
 from src.memory.writer import MemoryWriter
-from src.offline.model import Embed, OfflineChatModel
+from src.offline.model import Embed, OfflineChatModel, describe_result, read_calls
 from src.outside.servers import McpServers
 from src.pg.client import PgClient
 from src.pg.embedded import open_newest_database
@@ -50,7 +50,7 @@ from src.reading import reminder_phrases, time_expressions, words
 from src.reminders.reminder_repo import ReminderRepository
 from src.reminders.reminder_service import ReminderService
 from src.reminders.screens import ReminderScreens
-from src.talk import command_service, main_graph, prompt, questions, turn
+from src.talk import command_service, forms, main_graph, prompt, questions, turn
 from src.talk.settings import SettingsScreens, SettingsService
 from src.talk.tools import ToolHistoryService, build_tools, useless_tools
 from src.talk.zones import ZoneService
@@ -104,9 +104,12 @@ class MemoryRoom:
         self.compaction = CompactionService(client, stored, self.summary_llm, ceilings)
         callers = cache(partial(build_extraction_caller, settings, metrics))
         extraction = ExtractionService(client, self.memories, callers, ceilings, settings.timezone)
+        names = (settings.summary_model, settings.extraction_model)
+        providers = [find_provider(name or settings.chat_model_name) for name in names]
         self.digest = DigestService(
-            client, stored, self.indexer, self.compaction, extraction, quiet
-        )
+            client, stored, self.indexer, self.compaction, extraction, quiet,
+            any(one is not None and one.is_near(settings) for one in providers),
+        )  # fmt: skip
         self.batches = BatchExtractionService(
             client, stored, extraction, ceilings, metrics, settings
         )
@@ -217,6 +220,8 @@ class Core:
         is_near = provider is not None and provider.is_near(self.settings)
         if provider is None or not is_near or not provider.has_openai_client:
             return
+        if self.settings.llm_calls == "form":
+            return  # that prompt is short, and depends on the user's language
         try:
             await self.servers.wait_until_connected()
             useless = useless_tools(memory_on=True, has_reminders=False, has_files=False)
@@ -244,6 +249,7 @@ class Core:
             context_size=settings.llm_context_size,
             system_in_history=provider is None or provider.takes_system_in_history,
             persona=settings.persona,
+            forms=self._build_forms(),
         )
         self._tools = [
             *build_tools(memories, self.reminders, self.zones, self.attachments),
@@ -257,6 +263,19 @@ class Core:
             lent_tools=self.servers.tools,
             tool_runs=ToolHistoryService(client),
         )
+
+    def _build_forms(self) -> forms.FormFilling | None:
+        """Build the forms for a model that may call no tools: one on a server of one's own."""
+        settings = self.settings
+        provider, way = find_provider(settings.chat_model_name), settings.llm_calls
+        has_forms = provider is not None and provider.has_openai_client
+        is_own = settings.is_own_server(settings.chat_model_name)
+        if not has_forms or way == "tools" or not (is_own or way == "form"):
+            return None
+        return forms.FormFilling(
+            self._caller, read_calls, describe_result, self.memory.space.embed_line,
+            by_form=way == "form", is_watched=way == "auto",
+        )  # fmt: skip
 
     def _build_commands(self) -> command_service.CommandService:
         client, memories, settings = self.client, self.memory.memories, self.settings

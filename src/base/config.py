@@ -175,6 +175,7 @@ class Settings(ProviderSettings, BaseSettings):
     extraction_model: ModelName | None = None
     llm_context_size: Annotated[int, Field(ge=1024)] = 128_000
     llm_timeout: Annotated[float, Field(gt=0, le=3600)] = 60.0
+    llm_calls: Literal["auto", "tools", "form"] = "auto"
     llm_first_token_timeout: Annotated[float, Field(gt=0, le=900)] | None = None
     embedding_model: EmbeddingName = LOCAL_EMBEDDINGS
     vision_model: ModelName | None = None

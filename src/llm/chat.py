@@ -2,8 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import aclosing, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import partial
@@ -29,7 +29,7 @@ from src.llm.tokens import TokenCounter
 
 MAX_REDIRECTS = 2  # per call; more are a loop
 MAX_SECONDS = 900.0  # per call, even if the reply keeps coming
-# Called with True while a call of this task waits for a slow server's first token, then False.
+# Called with True while a call of this task waits for its first token, then with False.
 WAITING: ContextVar[Callable[[bool], None]] = ContextVar("waiting", default=lambda _waits: None)
 # Called when a call of this task receives thoughts, which are not shown.
 THINKING: ContextVar[Callable[[], None]] = ContextVar("thinking", default=lambda: None)
@@ -38,6 +38,19 @@ GRACE_SECONDS = 5.0  # wait after the end of a reply, as its usage may follow
 
 def _ignore(_told: object) -> None:
     """Do nothing."""
+
+
+@contextmanager
+def unbounded() -> Iterator[None]:
+    """Let the calls within take longer than the turn may: what they write is not the answer."""
+    notify = WAITING.get()
+    notify(True)
+    token = WAITING.set(_ignore)
+    try:
+        yield
+    finally:
+        WAITING.reset(token)
+        notify(False)
 
 
 def build_provider_model(settings: config.Settings, name: str) -> BaseChatModel:
@@ -103,6 +116,7 @@ class ModelCaller:
         cache: Makes the provider cache the start of prompts.
         may_think_first: True while its replies may begin with thoughts that no tag announces: on
             a server whose template writes the opening tag. Its first reply tells.
+        takes_schema: False once the server has refused a ``response_format``.
     """
 
     _model: BaseChatModel
@@ -113,6 +127,7 @@ class ModelCaller:
     metrics: Metrics | None = None
     cache: PromptCache = field(default_factory=PromptCache)
     may_think_first: bool = False
+    takes_schema: bool = True
 
     @property
     def takes_tools(self) -> bool:
@@ -226,7 +241,7 @@ class ModelCaller:
     ) -> AIMessage | None:
         """Return the next chunk; None at the end, or if the reply is finished or full.
 
-        While a slow server reads the prompt, ``WAITING`` informs the turn.
+        Until the first token, while the server reads the prompt, ``WAITING`` informs the turn.
 
         Raises:
             TimeoutError: No chunk arrived in time.
@@ -234,7 +249,8 @@ class ModelCaller:
         if reply.is_full:
             return None
         timeout = self.timeout if reply.is_coming else self.first_timeout or self.timeout
-        notify = WAITING.get() if timeout > self.timeout else _ignore
+        is_reading = self.first_timeout is not None and not reply.is_coming
+        notify = WAITING.get() if is_reading else _ignore
         timeout = min(timeout, deadline - time.perf_counter())
         if reply.is_finished:
             timeout = min(timeout, GRACE_SECONDS)
@@ -284,6 +300,46 @@ class ModelCaller:
         call = next(matching, message.tool_calls[0] if message.tool_calls else None)
         reply = call["args"] if call is not None else str(message.text)
         return read_form(reply, schema, self.metrics)
+
+    async def form(
+        self,
+        messages: Sequence[BaseMessage],
+        schema: type[Schema],
+        *,
+        purpose: str,
+        on_usage: Callable[[ModelUsage], None],
+        tools: Sequence[Any] = (),
+    ) -> Schema:
+        """Make one call whose reply is JSON, to which the server holds the model by the schema.
+
+        llama.cpp, Ollama, vLLM and LM Studio do. For a server that refuses the schema, the prompt
+        must be clear enough.
+
+        Args:
+            messages: The prompt, which names the fields.
+            schema: The form.
+            purpose: Purpose of the call in ``model_usage``.
+            on_usage: Called with the usage.
+            tools: Tools that the conversation's other calls declare: with them the prompt begins
+                with what the server has cached. They are not called.
+
+        Raises:
+            ModelUnavailableError: A retry may succeed.
+            ModelError: The request was refused, or the reply does not fit the schema.
+        """
+        bound = self.with_tools(tools, may_call=False)
+        ask = partial(self.stream, messages=messages, purpose=purpose, on_usage=on_usage)
+        if self.takes_schema:
+            declared = {"name": schema.__name__, "schema": schema.model_json_schema()}
+            format_ = {"type": "json_schema", "json_schema": declared}
+            body = {"response_format": format_, "temperature": 0}
+            try:
+                message = await ask(bound.bind(extra_body=body))
+            except errors.ModelRefusedError:
+                self.takes_schema = False
+        if not self.takes_schema:
+            message = await ask(bound)
+        return read_form(str(message.text), schema, self.metrics)
 
     async def text(
         self,

@@ -5,9 +5,11 @@ when called.
 """
 
 import json
+import tomllib
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import cache
 from inspect import signature
+from pathlib import Path
 from typing import Any
 
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
@@ -58,8 +60,8 @@ def prompt(system: str, **blocks: Iterable[Mapping[str, Any]]) -> list[BaseMessa
 
 
 Runtime = ToolRuntime[Any, Any]
-# Of a field's schema; bounds and defaults would cost tokens.
-DECLARED_KEYS = ("type", "description", "enum", "items")
+DESCRIPTIONS = Path(__file__).with_name("parameters.toml")
+DECLARED_KEYS = ("type", "enum")  # of a field; its bounds are only validated
 
 
 class NoArguments(Form):
@@ -97,17 +99,32 @@ def form_tool(run: Callable[..., Awaitable[Any]], description: str, *services: A
 
 
 @cache
+def _descriptions() -> dict[str, dict[str, str]]:
+    """Load the descriptions of the forms' fields."""
+    return tomllib.loads(DESCRIPTIONS.read_text(encoding="utf-8"))
+
+
+@cache
 def _declare_form(arguments: type[BaseModel]) -> dict[str, Any]:
     schema = arguments.model_json_schema()
-    fields = {name: _declare_field(field) for name, field in schema.get("properties", {}).items()}
     hidden: frozenset[str] = getattr(arguments, "untold", frozenset())
-    properties = {name: field for name, field in fields.items() if name not in hidden}
-    required = {"required": schema["required"]} if "required" in schema else {}
-    return {"type": "object", "properties": properties, **required}
 
+    def declare(field: Mapping[str, Any]) -> dict[str, Any]:
+        if "$ref" in field:
+            field = schema["$defs"][field["$ref"].rpartition("/")[2]]
+        declared = {name: field[name] for name in DECLARED_KEYS if name in field}
+        if "items" in field:
+            declared["items"] = declare(field["items"])
+        if field["type"] != "object":
+            return declared
+        told = _descriptions().get(field["title"], {})
+        fields = field.get("properties", {}).items()
+        properties = {
+            name: {**declare(one), "description": told[name]}
+            for name, one in fields
+            if name not in hidden
+        }
+        required = {"required": field["required"]} if "required" in field else {}
+        return {"type": "object", "properties": properties, **required}
 
-def _declare_field(field: Mapping[str, Any]) -> dict[str, Any]:
-    declared = {name: field[name] for name in DECLARED_KEYS if name in field}
-    if "items" in declared:  # their constraints are validated, and described where needed
-        declared["items"] = {"type": field["items"]["type"]}
-    return declared
+    return declare(schema)

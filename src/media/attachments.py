@@ -9,7 +9,6 @@ from typing import Literal
 from uuid import UUID
 
 from langchain_core.messages import BaseMessage, HumanMessage
-from pydantic import Field
 
 from src.base import errors
 from src.base.owners import Owner
@@ -47,9 +46,9 @@ MAX_PICTURE = 8 << 20  # bytes; providers accept 5 to 20 MB of base64, a third m
 class LookOrder(quoting.Form):
     """What is looked for, and in which picture."""
 
-    question: str = Field(description="in the user's language")
-    uid: str = Field(default="", description="such as msg-12; empty: the newest")
-    back: int = Field(default=0, description="1: the one before")
+    question: str
+    uid: str = ""
+    back: int = 0
 
 
 @dataclass(frozen=True)

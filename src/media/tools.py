@@ -6,7 +6,9 @@ from src.memory.turn_context import TurnContext
 from src.texts import detect_language
 
 TIMEOUT = 120.0  # seconds to download a picture and have a model examine it
-LOOK = "Look again at a picture; if seen is false, say so and answer from its description."
+LOOK = """\
+Look again at a picture that the user sent. If the result says that seen is false, say so and \
+answer from the description."""
 
 
 async def look_at_picture(

@@ -15,6 +15,8 @@ from src.pg.global_settings_repo import GlobalSettings, GlobalSettingsRepository
 
 MOST_STATES = 200  # conversations of one page
 QUIET_SECONDS = 5.0  # without a new message, after which a flood counts as over
+SILENCE_SECONDS = 180.0  # of everybody, before a slow server nearby works for the background
+SLOW_MILLISECONDS = 10_000  # of an answer
 STEP_SECONDS = 0.05  # between the starts of two steps, across all conversations
 
 
@@ -28,6 +30,8 @@ class DigestService:
 
     Attributes:
         indexer: Indexes and embeds the messages.
+
+    ``_is_near`` is True if the background's models run in the operator's own network.
     """
 
     _client: PgClient
@@ -36,6 +40,7 @@ class DigestService:
     _compaction: compaction.CompactionService
     _extraction: extraction.ExtractionService
     _quiet: QuietMoments
+    _is_near: bool = False
 
     def __post_init__(self) -> None:
         """Build the repositories on the client."""
@@ -75,20 +80,32 @@ class DigestService:
         """
         for conversation_id in await self._client.run(self._states.list_with_parting):
             with suppress(PostponedError):
+                await self._wait_for_silence()
                 await self._extraction.read_parting(conversation_id)
 
     async def wait_for_quiet(self, conversation_id: UUID) -> None:
-        """Return if no flood of messages is coming in.
+        """Return if no flood of messages is coming in, and nobody needs the model.
 
-        Messages that come together are read in fewer calls, and not while they are answered.
+        Messages that come together are read in fewer calls, and not while they are answered. A
+        slow server of one's own has one prompt in its cache: that of the user who is writing.
 
         Raises:
-            PostponedError: The newest message is unanswered and younger than QUIET_SECONDS.
+            PostponedError: The newest message is unanswered and younger than QUIET_SECONDS; or the
+                server is slow, and somebody wrote within SILENCE_SECONDS.
             StorageError: The database is away.
         """
+        await self._wait_for_silence()
         state = await self._client.run(self._states.find_state, conversation_id)
         if state is not None and state.is_unanswered and state.silent_seconds < QUIET_SECONDS:
             raise PostponedError("messages are still coming", seconds=QUIET_SECONDS)
+
+    async def _wait_for_silence(self) -> None:
+        if not self._is_near:
+            return
+        silent, longest = await self._client.run(self._states.find_pace)
+        left = SILENCE_SECONDS - (SILENCE_SECONDS if silent is None else silent)
+        if left > 0 and (longest or 0) >= SLOW_MILLISECONDS:
+            raise PostponedError("the server is slow, and needed for answers", seconds=left)
 
     async def digest(self, conversation_id: UUID) -> bool:
         """Compact a conversation; extract facts from closed windows and from messages of /new.
@@ -135,7 +152,8 @@ class DigestService:
         await self.indexer.change_model()
         settings = await self._settings.fetch()
         if state is not None and needs_digest(state, settings):
-            with suppress(PostponedError):  # a later turn retries
+            with suppress(PostponedError):  # a later turn retries, or a pause
+                await self._wait_for_silence()
                 await self.digest(conversation_id)
         await self._client.run(purge_repo.PurgeRepository(self._client).purge_forgotten)
 

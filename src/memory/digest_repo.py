@@ -187,6 +187,14 @@ SELECT_STATES_TO_INDEX = SELECT_STATE.replace(
 ORDER BY c.id""",
 )
 
+# Seconds since anybody's newest message, and the longest of the last answers in milliseconds.
+SELECT_PACE = """
+SELECT extract(epoch FROM now() - max(m.created_at))::float8,
+       (SELECT max(duration_ms) FROM (SELECT duration_ms FROM model_usage WHERE purpose = 'answer'
+                                      ORDER BY id DESC LIMIT 20) AS answers)
+FROM (SELECT created_at FROM messages ORDER BY id DESC LIMIT 1) AS m
+"""
+
 # Mark a window as read, only if the windows before it were: two workers cannot skip one.
 ADVANCE = """
 UPDATE conversations SET extracted_position = %(last)s
@@ -238,6 +246,14 @@ class ExtractionRepository(Repository):
     def find_state(self, conversation_id: UUID) -> DigestState | None:
         """Return the progress of a conversation; None when it is gone."""
         return self._first(DigestState.of, SELECT_STATE, conversation_id=conversation_id)
+
+    def find_pace(self) -> tuple[float | None, int | None]:
+        """Return the seconds since anybody's newest message, and the longest recent answer in ms.
+
+        None: there is no message, or no answer.
+        """
+        row = self._client.fetch_one(SELECT_PACE)
+        return row if row is not None else (None, None)
 
     def list_to_index(self, limit: int = 200) -> tuple[list[DigestState], list[UUID]]:
         """List conversations with messages to index, by id; and those of ``list_with_parting``.

@@ -25,7 +25,7 @@ EMBED_DOCUMENTS = "embed_documents"
 DIGEST_CONVERSATION = "digest_conversation"
 REEMBED = "reembed"
 CONSOLIDATE = "consolidate"
-MAX_WAITS = 12  # waits of five seconds each for a flood to end
+MAX_WAITS = 12  # for a flood to end, or for silence
 
 
 @dataclass(eq=False, repr=False)

@@ -3,15 +3,15 @@
 import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, ClassVar
 
 from langchain_core.messages import ToolMessage
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from src.base.zones import in_zone, local_time
 from src.history.conversation_repo import HistoryMessage
 from src.history.new_messages import read_time_label, text_of, voice_of
-from src.history.turn_repo import Changes
+from src.history.turn_repo import NO_CHANGES, Changes
 from src.llm.quoting import Form, NoArguments, Runtime
 from src.memory import turn_context
 from src.memory.citations import memory_record, words_and_dates
@@ -20,19 +20,47 @@ from src.memory.retriever import Query
 from src.memory.turn_context import NOTHING, Finding, TurnContext
 from src.memory.writer import Outcome, SourceText
 from src.reading import facts, lexicon
+from src.reading.facts import Fact
 from src.texts import Language, say
 
 SAVE = """\
-Save each fact that the user told about themselves, their people or things: when they ask, or it \
-matters for long. How they want to be answered is a wish. Relations: name, gender, language, \
-lives_in, works_as, married_to, allergic_to, likes, favourite_<thing>, plans, wish, ... No \
-passwords, nothing that only you said."""
+Save what the user tells about themselves, their people, animals and things, if it may matter \
+later: one call with every fact of the message. How they want to be answered is a fact too, with \
+the relation wish. Save no passwords, no guesses, and nothing that only you said."""
 TELL_WHY = "It is not saved: tell the user why."
+MAX_FACTS = 20  # of one call
 ToolResult = tuple[dict[str, Any], Finding]
 
 
-async def save_user_fact(memories: Memories, runtime: Runtime, fact: facts.Fact) -> ToolResult:
-    """Store a fact and return the outcome."""
+class SaveOrder(Form):
+    """Facts to save; the fields of one fact are accepted in their place."""
+
+    untold: ClassVar = frozenset({"message"})  # the prompt shows no ids of messages
+
+    facts: list[Fact] = Field(min_length=1)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_list(cls, value: Any) -> Any:
+        told = value.get("facts", value) if isinstance(value, dict) else value
+        return {"facts": told if isinstance(told, list) else [told]}
+
+
+async def save_user_fact(memories: Memories, runtime: Runtime, order: SaveOrder) -> ToolResult:
+    """Store facts and return the outcome; of several, the outcome of each."""
+    results = [await _save(memories, runtime, fact) for fact in order.facts[:MAX_FACTS]]
+    if len(results) == 1:
+        return results[0]
+    findings = [finding for _, finding in results]
+    merged = Finding(
+        shown_facts=frozenset[int]().union(*(finding.shown_facts for finding in findings)),
+        changes=sum((finding.changes for finding in findings), NO_CHANGES),
+        facts_changed=any(finding.facts_changed for finding in findings),
+    )
+    return {"facts": [record for record, _ in results]}, merged
+
+
+async def _save(memories: Memories, runtime: Runtime, fact: Fact) -> ToolResult:
     context: TurnContext = runtime.context
     said = find_source_message(runtime.state.get("history", ()), fact, context)
     outcome = turn_context.refusal(context, fact, said) or await memories.writer.remember(
@@ -74,7 +102,10 @@ REFUSALS = frozenset(
 
 
 def describe_saved(result: Mapping[str, Any], language: Language) -> str:
-    """Return a sentence to the user about the outcome of a fact, without a model."""
+    """Return a sentence to the user about the outcome of each fact, without a model."""
+    if "facts" in result:
+        said = (describe_saved(one, language) for one in result["facts"])
+        return "\n".join(dict.fromkeys(said))
     if (outcome := result.get("outcome", "refused")) != "refused":
         old = "; ".join(result["replaced"])
         return say(f"taught_{outcome}", language, text=result["text"], old=old)
@@ -109,21 +140,21 @@ MAX_LIMIT = 20
 MIN_SIMILARITY = 0.3  # similarity of hits without a common word, which the model judges
 # Questions about the bot's own messages; only these make it search them.
 ASKS_THE_BOT = lexicon.AnyCase(r"\b<find.the_bot_said>")
-KINDS = ", ".join([*list(facts.MEMORY_TYPES)[:3], "message", "summary"])
 
 DOUBTFUL = 0.65  # similarity below which a hit without a common word is probably off topic
 SEARCH = """\
-Search all that the user told; "what do you know about me?" lists it."""
+Search all that the user ever told, also before the messages that you see. Search before you say \
+that you do not know. The query "what do you know about me?" lists what is known."""
 
 
 class SearchOrder(Form):
     """Arguments of a search."""
 
-    query: str = Field(default="", description="may name a time")
+    query: str = ""
     limit: int = 5
-    since: str = Field(default="", description="day: 2026-11-21")
-    until: str = Field(default="")
-    kinds: list[str] = Field(default_factory=list, description=f"of {KINDS}")
+    since: str = ""
+    until: str = ""
+    kinds: list[str] = Field(default_factory=list)
 
 
 async def search_memory(memories: Memories, runtime: Runtime, order: SearchOrder) -> ToolResult:
@@ -194,20 +225,21 @@ def _parse_day(text: str, time_zone: str) -> datetime | None:
 MAX_IDS = 20
 
 FORGET = """\
-Forget what the user said, when they ask; undone within ten minutes."""
+Forget something that the user told, when they ask for that. They can undo it for ten minutes."""
 # Notes to the model on a request with which nothing is forgotten.
 SEVERAL_FIT = "Several fit, none is forgotten: ask which."
 NONE_FITS = "None fits, none is forgotten: name these."
-FORGET_ALL = "Erase all that is stored of the user; they are asked to confirm."
-KEEP_PRIVATE = "Remember nothing of this message: the user asks for that."
+FORGET_ALL = """\
+Erase everything that is stored about the user, when they ask for it. They have to confirm."""
+KEEP_PRIVATE = "Keep the user's message out of the memory, when they ask not to remember it."
 
 
 class ForgetOrder(Form):
     """Arguments of a request to forget."""
 
-    ids: list[str] = Field(default_factory=list, description="fact-12; msg-12: all of a message")
-    about: str = Field(default="", description="else their words for it")
-    everything: bool = Field(default=False, description="all about it")
+    ids: list[str] = Field(default_factory=list)
+    about: str = ""
+    everything: bool = False
 
 
 async def forget_fact(memories: Memories, runtime: Runtime, order: ForgetOrder) -> ToolResult:

@@ -145,6 +145,27 @@ def answer(
     return _message((saves or calls)[:MAX_CALLS]) if calls else AIMessage(turn.reply(results))
 
 
+def read_calls(messages: Prompt, tool_names: Names) -> list[Call]:
+    """Return the calls that the last message asks for, as far as rules can read it.
+
+    They are for a language model that makes none itself: no search, and of the facts only what is
+    stated beyond doubt.
+    """
+    calls = OfflineTurn(messages, tool_names, kind_of).calls()
+    return [call for call in calls if call[0] in tool_names and call[0] != SEARCH]
+
+
+def describe_result(result: ToolMessage, language: Language) -> str:
+    """Return a sentence to the user about the result of a call; empty if there is none."""
+    if result.name == SAVE:
+        return describe_saved(_load(result), language)
+    if result.name == "current_time":
+        time = requests.describe_time(str(result.text), language)
+        return say("offline_time" if time else "offline_no_city", language, time=time)
+    describe = DESCRIBED.get(result.name)
+    return describe(_load(result), language) if describe else ""
+
+
 class OfflineTurn:
     """Messages since the last answer, and their classification.
 
@@ -190,7 +211,7 @@ class OfflineTurn:
         parts = [
             "\n".join(dict.fromkeys(saved)),
             replies.quote_found(found, self._question, self.language, self._kind_of),
-            *map(self._describe, results),
+            *(describe_result(one, self.language) for one in results if one.name != SAVE),
             *(say("offline_file", self.language, name=name) for name in dict.fromkeys(files)),
         ]
         return "\n\n".join(filter(None, parts)) or self._small_reply()
@@ -291,13 +312,6 @@ class OfflineTurn:
         calls: list[Call] = [(SEARCH, {"query": self._question, "limit": SEARCHED})]
         is_overview = requests.overview_of(self._question) in ("profile", "family")
         return [*calls, NEWEST] if is_overview or replies.asks_of_self(self._question) else calls
-
-    def _describe(self, result: ToolMessage) -> str:
-        if result.name == "current_time":
-            time = requests.describe_time(str(result.text), self.language)
-            return say("offline_time" if time else "offline_no_city", self.language, time=time)
-        describe = DESCRIBED.get(result.name)
-        return describe(_load(result), self.language) if describe else ""
 
     def _small_reply(self) -> str:
         if self._is_private:

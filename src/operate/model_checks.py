@@ -10,13 +10,14 @@ from difflib import get_close_matches
 import httpx
 from langchain_core.messages import HumanMessage
 from langchain_core.tools import tool
+from pydantic import Field
 
 from src.base.config import LOCAL_EMBEDDINGS, OFFLINE_MODEL, Settings
 from src.base.errors import AppError
 from src.base.logs import redact_text
 from src.base.metrics import Metrics
 from src.base.providers import PROVIDERS, Provider
-from src.llm import chat, embeddings, reply
+from src.llm import chat, embeddings, quoting, reply
 from src.llm.errors import read_report
 from src.operate.checks import CheckResult
 
@@ -53,8 +54,10 @@ async def check_model(settings: Settings) -> CheckResult:
         return await _describe_failure(settings, "model", "LLM_MODEL", name, error)
     speed = _format_speed(spent[0])
     if message.tool_calls:
-        return CheckResult("model", f"{name}, {speed}, calls tools")
-    return CheckResult("model", f"{name}, {speed}, called no tool, though asked to", NO_TOOLS)
+        expected = _expect(spent[0], by_form=False)
+        return CheckResult("model", f"{name}, {speed}, calls tools{expected}")
+    way, mend = await _try_form(settings, caller)
+    return CheckResult("model", f"{name}, {speed}, {way}{_expect(spent[0], by_form=True)}", mend)
 
 
 # Some 500 prompt and 50 completion tokens: enough to measure, and within a minute everywhere.
@@ -66,6 +69,49 @@ PROMPT_TASK = "Call the tool note_words with the English words for the numbers f
 def note_words(words: str) -> str:
     """Take a note of words."""
     return words
+
+
+class NumbersForm(quoting.Form):
+    """Form by which a model is tried."""
+
+    words: list[str] = Field(default_factory=list)
+
+
+FORM_TASK = (
+    "Fill in the form as JSON: words are the English words for the numbers from one to five."
+)
+
+
+async def _try_form(settings: Settings, caller: chat.ModelCaller) -> tuple[str, str | None]:
+    """Return how a model works that has called no tool, and the remedy if there is one."""
+    try:
+        form = await caller.form(
+            [HumanMessage(FORM_TASK)], NumbersForm, purpose="doctor", on_usage=lambda _usage: None
+        )
+    except AppError:
+        form = NumbersForm()
+    if not form.words:
+        return "called no tool and filled in no form: it saves little", NO_TOOLS
+    mend = None if settings.llm_calls == "form" else "set LLM_CALLS=form"
+    return "called no tool, but fills in forms", mend
+
+
+FIRST_PROMPT, FORM_PROMPT, ANSWER = 3000, 900, 150  # tokens; an answer of 100 words
+SLOW = 10.0  # seconds of reading, from which people notice it
+
+
+def _expect(spent: reply.ModelUsage, *, by_form: bool) -> str:
+    """Return what to expect of a slow model, in words; empty for a fast one."""
+    uncached = (spent.prompt_tokens or 0) - (spent.cached_tokens or 0)
+    completed = spent.completion_tokens or 0
+    if uncached <= 0 or not completed:
+        return ""
+    prompt = FORM_PROMPT if by_form else FIRST_PROMPT
+    reading = prompt * spent.first_ms / 1000 / uncached
+    writing = ANSWER * (spent.duration_ms - spent.first_ms) / 1000 / completed
+    if reading < SLOW:
+        return ""
+    return f"; expect about {reading:.0f} s for the first prompt, {writing:.0f} s for 100 words"
 
 
 def _format_speed(spent: reply.ModelUsage) -> str:
@@ -123,7 +169,9 @@ async def _find_better(settings: Settings, provider: Provider, model: str) -> st
         return ""
     headers = {"Authorization": f"Bearer {key.get_secret_value()}"} if key else {}
     root = re.sub(r"/(v1|chat/completions|embeddings|models)(?=/|$).*", "", base)
-    async with httpx.AsyncClient(headers=headers, timeout=PROBE_SECONDS) as client:
+    async with httpx.AsyncClient(
+        headers=headers, timeout=PROBE_SECONDS, proxy=provider.proxy(settings)
+    ) as client:
         for address in dict.fromkeys([base, *(root + path for path in PATHS)]):
             models = await _list_models(client, address)
             if models and address != base:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from functools import cache
 from itertools import takewhile
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic.json_schema import SkipJsonSchema
@@ -78,21 +78,15 @@ class Fact(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True)
-    untold: ClassVar = frozenset({"message"})  # by ``save_user_fact``: its prompt has no ids
-
-    text: Words = Field(description="a sentence in their language")
-    quote: Words = Field(default="", description="their exact words")
-    message: Words = Field(default="", description="uid of the user's message, such as msg-12")
+    text: Words
+    quote: Words = ""
+    message: Words = ""
     memory_type: Annotated[MemoryType, BeforeValidator(_known_type)] = "user_fact"
-    importance: Annotated[int, BeforeValidator(_within_scale)] = Field(
-        default=5, description="1 to 10, health 8"
-    )
-    subject: Words = Field(default="user", description="user, brother, a name")
+    importance: Annotated[int, BeforeValidator(_within_scale)] = 5
+    subject: Words = "user"
     relation: Words = "other"
-    object: Words = Field(default="", description="the value")
-    replaces: Annotated[list[str], BeforeValidator(_as_ids)] = Field(
-        default_factory=list, description="ids of facts it ends"
-    )
+    object: Words = ""
+    replaces: Annotated[list[str], BeforeValidator(_as_ids)] = Field(default_factory=list)
     pinned: Annotated[bool, BeforeValidator(lambda value: str(value).lower() == "true")] = False
     valid_from: SkipJsonSchema[datetime | None] = None
     valid_until: SkipJsonSchema[datetime | None] = None

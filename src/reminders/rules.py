@@ -43,16 +43,16 @@ MAX_MINUTES = 60 * 24 * 366  # a year; later times are given as a date
 class ReminderOrder(Form):
     """When to remind of what, or to when a reminder moves."""
 
-    text: str = Field(min_length=1, max_length=MAX_TEXT, description="in their words")
-    when: str = Field(default="", max_length=MAX_TEXT, description="2026-11-24T09:00")
-    in_minutes: int = Field(default=0, ge=0, le=MAX_MINUTES, description="instead of when")
+    text: str = Field(min_length=1, max_length=MAX_TEXT)
+    when: str = Field(default="", max_length=MAX_TEXT)
+    in_minutes: int = Field(default=0, ge=0, le=MAX_MINUTES)
     repeats: Repeats = "no"
-    every: int = Field(default=1, ge=1, le=3650, description="2: every second")
+    every: int = Field(default=1, ge=1, le=3650)
     weekdays: list[Weekday] = Field(default_factory=list)
     hours: list[int] = Field(default_factory=list)
-    day: int = Field(default=0, ge=0, le=31, description="31: the last")
-    time_zone: str = Field(default="", max_length=60, description="only if named")
-    moves: str = Field(default="", max_length=MAX_CHANGE, description="id")
+    day: int = Field(default=0, ge=0, le=31)
+    time_zone: str = Field(default="", max_length=60)
+    moves: str = Field(default="", max_length=MAX_CHANGE)
 
     def request(self, now: datetime, time_zone: str, due: datetime | None) -> ReminderRequest:
         """Return the request; small models and the notebook write its time in words.
@@ -133,7 +133,7 @@ class ReminderOrder(Form):
 class CancelOrder(Form):
     """Which reminder is to be cancelled."""
 
-    id: str = Field(max_length=MAX_CHANGE, description="such as reminder-12")
+    id: str = Field(max_length=MAX_CHANGE)
 
 
 TOOLS = ("set_reminder", "list_reminders", "cancel_reminder")

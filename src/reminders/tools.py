@@ -13,12 +13,14 @@ from src.reminders.rules import CancelOrder, ReminderOrder
 from src.texts import detect_language, plain_text
 
 SET = """\
-Remind at a time, only when they ask. Tell the time returned, or why not. Without \
-list_reminders none waits."""
-LIST = "List the user's reminders, the next one first."
+Set a reminder, or move one, only when the user asks to be reminded. Then tell them the time that \
+it returns, or why nothing was set. If you have no tool list_reminders, no reminder is waiting."""
+LIST = "List the user's waiting reminders, the next one first."
 MAX_SHOWN = 200  # characters of each reminder
 Payload = Mapping[str, Any]
-CANCEL = "Cancel a reminder, when the user asks; false: there is none, or it is another's."
+CANCEL = """\
+Cancel a waiting reminder, when the user asks. It returns false if there is no such reminder, or \
+if it is another member's."""
 
 
 async def set_reminder(

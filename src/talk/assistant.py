@@ -6,7 +6,13 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
+from langchain_core.messages import (
+    AIMessage,
+    AnyMessage,
+    HumanMessage,
+    SystemMessage,
+    ToolMessage,
+)
 from langchain_core.tools import BaseTool
 from langgraph.runtime import Runtime
 
@@ -15,6 +21,7 @@ from src.history.new_messages import LabelFilter, strip_time_label, voice_of
 from src.llm import chat, prompt_cache, reply, tokens
 from src.memory.tools import renumber_records
 from src.memory.turn_context import TurnContext, get_finding, number_hits
+from src.talk.forms import FormFilling, asks_beside, tool_calls
 from src.talk.tools import NOT_RUN, useless_tools
 from src.talk.turn_state import ConversationState
 from src.texts import Language, say
@@ -24,6 +31,8 @@ logger = logging.getLogger(__name__)
 MAX_ROUNDS = 8  # of tool calls in one turn
 MAX_EQUAL_FAILURES = 2  # of a call with equal arguments
 MAX_FAILED_ROUNDS = 3  # in a row, in which every call failed
+MARKUP = ("{", "[", "<", "```json", "```xml", "```tool")  # beginnings of what is no answer
+DONE = "This is done, and the user is told so. Do not repeat it; answer what else they ask."
 
 
 def may_call_tools(messages: Sequence[AnyMessage]) -> bool:
@@ -57,6 +66,7 @@ class BoundModel:
     """Model bound to our own tools and those lent by servers, with and without tool calls."""
 
     lent: tuple[BaseTool, ...]
+    offered: Sequence[BaseTool]
     with_tools: prompt_cache.ChatRunnable
     without_tools: prompt_cache.ChatRunnable
 
@@ -85,7 +95,7 @@ class ToolOffer:
         if bound is None or (tools and bound.lent != tools):
             offered = [*(tool for tool in self._own if tool.name not in useless), *tools]
             bind = self._caller.with_tools
-            bound = BoundModel(tools, bind(offered), bind(offered, may_call=False))
+            bound = BoundModel(tools, offered, bind(offered), bind(offered, may_call=False))
             self._models[key] = bound
         return bound
 
@@ -97,13 +107,17 @@ async def assistant(
     caller: chat.ModelCaller,
     offer: ToolOffer,
     counter: tokens.TokenCounter,
+    forms: FormFilling | None = None,
 ) -> ConversationState:
     """Ask the model once; it answers, or calls tools while it may.
 
-    Reads: ``messages``, ``tools_allowed``, ``lent_tools``.
-    Updates: ``messages``, ``current_token_count``, ``answer``, ``lent_tools``.
+    While it is being learned how the model works, calls that it missed are added to its answer.
+
+    Reads: ``messages``, ``tools_allowed``, ``lent_tools``, ``history``.
+    Updates: ``messages``, ``current_token_count``, ``answer``, ``lent_tools``, ``is_answered``.
     Side effects: one model call; its text streams to the turn's ``on_text``. If the provider
-    refuses a call with tools of servers, a second one without them.
+    refuses a call with tools of servers, a second one without them. Seldom one to try the model,
+    and one for a form.
     """
     context = runtime.context
     allowed = state.get("tools_allowed", True)
@@ -119,10 +133,7 @@ async def assistant(
             conversation_id=context.conversation_id,
         )
 
-    has_files = any(voice_of(entry).provenance == "file" for entry in state["history"])
-    useless = useless_tools(
-        memory_on=context.memory_on, has_reminders=context.has_reminders, has_files=has_files
-    )
+    useless = _useless_tools(state, context)
     bound = offer.begin(state.get("lent_tools"), useless)
     try:
         message = await ask(bound)
@@ -135,12 +146,123 @@ async def assistant(
     display.flush()
     if not allowed:
         message.tool_calls = []
+    answer = _answer_text(message, context.language, allowed=allowed)
+    is_answered = False
+    if forms is not None and forms.is_watched and not message.tool_calls:
+        is_answered = True
+        missed = await forms.missed_calls([*state["messages"], message], bound.offered, context)
+        message.tool_calls = tool_calls(missed)
     return {
         "messages": [message],
         "current_token_count": counter.count_messages([*state["messages"], message]),
-        "answer": _answer_text(message, context.language, allowed=allowed),
+        "answer": answer,
         "lent_tools": bound.lent,
+        "is_answered": is_answered,
     }
+
+
+def _useless_tools(state: ConversationState, context: TurnContext) -> frozenset[str]:
+    has_files = any(voice_of(entry).provenance == "file" for entry in state["history"])
+    return useless_tools(
+        memory_on=context.memory_on, has_reminders=context.has_reminders, has_files=has_files
+    )
+
+
+async def answer_by_form(
+    state: ConversationState,
+    runtime: Runtime[TurnContext],
+    *,
+    caller: chat.ModelCaller,
+    offer: ToolOffer,
+    counter: tokens.TokenCounter,
+    forms: FormFilling,
+) -> ConversationState:
+    """Answer without tools; take the calls from rules, or from a form that the model fills in.
+
+    Orders run before the answer, which ``complete_answer`` writes. What a message tells is asked
+    after the answer: the user does not wait for it, and the prompt only grows.
+
+    Reads: ``messages``, ``history``.
+    Updates: ``messages``, ``current_token_count``, ``answer``, ``is_answered``.
+    Side effects: at most two model calls; the text of the answer streams to ``on_text``.
+    """
+    context, messages = runtime.context, state["messages"]
+    offered = offer.begin((), _useless_tools(state, context)).offered
+    line = await forms.read(messages, [tool.name for tool in offered])
+    calls, text = line.orders, ""
+    if line.is_request and not calls:
+        calls = await forms.fill(messages, line, context)
+    if not calls:
+        only_tells = line.tells and "?" not in line.text
+        hint = [SystemMessage(say("form_told", context.language))] if only_tells else []
+        text = await _answer_plainly([*messages, *hint], context, caller)
+        if line.tells and not line.is_request:
+            answered = [*messages, *hint, AIMessage(text)]
+            calls = await forms.fill(answered, line, context)
+    message = AIMessage(text, tool_calls=tool_calls(calls))
+    return {
+        "messages": [message],
+        "current_token_count": counter.count_messages([*messages, message]),
+        "answer": text,
+        "is_answered": True,
+    }
+
+
+async def complete_answer(
+    state: ConversationState,
+    runtime: Runtime[TurnContext],
+    *,
+    caller: chat.ModelCaller,
+    forms: FormFilling,
+) -> ConversationState:
+    """Complete the answer with sentences about the calls beside it.
+
+    Without an answer they are the answer; if there are none, or the message also asks something,
+    the model is asked.
+
+    Reads: ``messages``, ``answer``.
+    Updates: ``messages``, ``answer``.
+    Side effects: at most one model call; the text streams to ``on_text``.
+    """
+    context, messages, answer = runtime.context, state["messages"], state["answer"]
+    done = forms.describe(messages, context.language, with_facts=not answer)
+    if not answer and (not done or asks_beside(context.text)):
+        asked = [message for message in messages if not _is_of_call(message)]
+        asked += [SystemMessage(f"{DONE}\n{done}")] if done else []
+        answer = await _answer_plainly(asked, context, caller)
+    if done:
+        context.on_text(f"\n\n{done}" if answer else done)
+    text = "\n\n".join(filter(None, (answer, done)))
+    return {"messages": [AIMessage(text)], "answer": text}
+
+
+def _is_of_call(message: AnyMessage) -> bool:
+    is_result = isinstance(message, ToolMessage)
+    return is_result or (isinstance(message, AIMessage) and bool(message.tool_calls))
+
+
+async def _answer_plainly(
+    messages: Sequence[AnyMessage], context: TurnContext, caller: chat.ModelCaller
+) -> str:
+    """Have the model answer in words; what begins like JSON or markup is not shown."""
+    start, is_words = "", False
+
+    def show(piece: str) -> None:
+        nonlocal start, is_words
+        start = piece if is_words else start + piece
+        may_be = start.startswith(MARKUP) or any(one.startswith(start) for one in MARKUP)
+        if is_words or not may_be:
+            is_words = True
+            context.on_text(start)
+
+    display = _AnswerDisplay(show, "")
+    message = await caller.stream(
+        caller.with_tools(()), messages, purpose="answer", on_text=display,
+        on_usage=context.on_usage, conversation_id=context.conversation_id,
+    )  # fmt: skip
+    display.flush()
+    text = _answer_text(message, context.language, allowed=True)
+    return say("no_words", context.language) if text.startswith(MARKUP) else text
 
 
 class _AnswerDisplay:

@@ -173,7 +173,8 @@ def _append(text: str, sentence: str) -> str:
 # Steps of the graph, a safety net below ``assistant.MAX_ROUNDS``: eight rounds that each save a
 # fact take six steps each, and the nodes before and after them ten.
 MAX_STEPS = 60
-MODEL_NODES = ("assistant", "summarize", "classify_intent")  # those that call a model first
+# Those that call a model first.
+MODEL_NODES = ("assistant", "answer_by_form", "summarize", "classify_intent")
 
 
 @dataclass

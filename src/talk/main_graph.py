@@ -2,6 +2,7 @@
 
 assistant: START → init_state → check_facts → load_facts → retrieve_memories → [summarize]
                  → assistant ⇄ tools → update_state_after_tool → (fact saved: check_facts) … → END
+                 → [answer_by_form → tools → update_state_after_tool → complete_answer] → END
 strict: START → retrieve_context
                  → classify_intent → teach: extract_facts → check_conflicts → weigh_conflicts
                                  → [auto_resolve] → store_knowledge → generate_confirmation → END
@@ -42,6 +43,7 @@ from src.reading.facts import Fact
 from src.reading.voices import Voice
 from src.reminders.reminder_service import ReminderService
 from src.talk import assistant, prompt, strict
+from src.talk.forms import FormFilling
 from src.talk.tools import ToolHistoryService, describe_tool_error
 from src.talk.turn_state import ConversationState
 
@@ -70,6 +72,8 @@ NODES = (
     prompt.retrieve_memories,
     prompt.summarize,
     assistant.assistant,
+    assistant.answer_by_form,
+    assistant.complete_answer,
     assistant.update_state_after_tool,
     strict.retrieve_context,
     strict.classify_intent,
@@ -92,8 +96,8 @@ EDGES = (
     ("init_state", "check_facts"),
     ("check_facts", "load_facts"),
     ("load_facts", "retrieve_memories"),
-    ("summarize", "assistant"),
     ("tools", "update_state_after_tool"),
+    ("complete_answer", END),
     ("retrieve_context", "classify_intent"),
     ("extract_facts", "check_conflicts"),
     ("check_conflicts", "weigh_conflicts"),
@@ -123,6 +127,7 @@ class Models:
         context_size: Size of the chat model's context, in tokens.
         system_in_history: True if the provider accepts system messages in mid-history.
         persona: The operator's description of the bot.
+        forms: Calls for a model that makes none; None if the model calls tools.
     """
 
     caller: chat.ModelCaller
@@ -131,6 +136,7 @@ class Models:
     context_size: int
     system_in_history: bool = True
     persona: str = ""
+    forms: FormFilling | None = None
 
 
 def build_graph(
@@ -242,10 +248,17 @@ async def route_start(
     return "retrieve_context" if runtime.context.mode == "strict" else "init_state"
 
 
-def route_summary(state: ConversationState) -> Literal["summarize", "assistant"]:
-    """Route to a summary if the prompt takes 60 % of the context or more."""
+def route_summary(
+    state: ConversationState,
+) -> Literal["summarize", "assistant", "answer_by_form"]:
+    """Route to a summary if the prompt takes 60 % of the context or more, else to the answer."""
     share = state["current_token_count"] / state["llm_context_size"]
-    return "summarize" if share >= SUMMARIZE_FROM else "assistant"
+    return "summarize" if share >= SUMMARIZE_FROM else route_answer(state)
+
+
+def route_answer(state: ConversationState) -> Literal["assistant", "answer_by_form"]:
+    """Route to a model that is offered tools, or to one that is given forms."""
+    return "answer_by_form" if state.get("by_form", False) else "assistant"
 
 
 def route_tools(state: ConversationState) -> Literal["tools", "__end__"]:
@@ -253,8 +266,12 @@ def route_tools(state: ConversationState) -> Literal["tools", "__end__"]:
     return tools_condition(state["messages"])
 
 
-def route_after_tool(state: ConversationState) -> Literal["check_facts", "assistant"]:
+def route_after_tool(
+    state: ConversationState,
+) -> Literal["complete_answer", "check_facts", "assistant"]:
     """Route a saved fact into the prompt, or a forgotten one out of it, before the next call."""
+    if state.get("is_answered", False):
+        return "complete_answer"
     return "check_facts" if state["fact_added_in_last_run"] else "assistant"
 
 
@@ -281,7 +298,9 @@ def route_resolution(state: ConversationState) -> Literal["auto_resolve", "store
 # the destinations.
 ROUTES: Mapping[str, Route] = {
     "retrieve_memories": route_summary,
+    "summarize": route_answer,
     "assistant": route_tools,
+    "answer_by_form": route_tools,
     "update_state_after_tool": route_after_tool,
     "classify_intent": route_intent,
     "weigh_conflicts": route_conflicts,

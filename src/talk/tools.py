@@ -13,7 +13,7 @@ from langchain_core.tools import BaseTool
 from langgraph.errors import GraphBubbleUp
 from langgraph.prebuilt.tool_node import ToolCallRequest, ToolInvocationError
 from langgraph.types import Command
-from pydantic import Field, ValidationError
+from pydantic import ValidationError
 
 from src.base import errors, zone_names
 from src.history import timeline_repo, turn_repo
@@ -48,10 +48,10 @@ Execute = Callable[[ToolCallRequest], Awaitable[ToolReply]]
 class CurrentTimeArguments(Form):
     """Arguments of ``current_time``."""
 
-    time_zone: str = Field(default="", description="or city; empty: theirs")
+    time_zone: str = ""
 
 
-CURRENT_TIME = "The time and weekday now."
+CURRENT_TIME = "Tell the current time and weekday."
 
 
 async def current_time(runtime: Runtime, order: CurrentTimeArguments) -> str:

@@ -560,8 +560,12 @@ class ConversationState(TypedDict, total=False):
         disputes: Strict mode: conflicts of ``disputed_facts``, by their indexes there. Owned by
             ``weigh_conflicts``, read by the service.
         resolution: Strict mode: the user's decision. Owned by ``confirm_conflicts``.
-        answer: The final text. Owned by ``assistant``, ``generate_confirmation``,
-            ``generate_answer`` and ``forget_knowledge``, read by the service.
+        by_form: True if the model is given forms instead of tools. Owned by ``init_state``.
+        is_answered: True if the calls that run were added to an answer, which they complete.
+            Owned by ``assistant`` and ``answer_by_form``.
+        answer: The final text. Owned by ``assistant``, ``answer_by_form``, ``complete_answer``,
+            ``generate_confirmation``, ``generate_answer`` and ``forget_knowledge``, read by the
+            service.
     """
 
     history: list[HistoryMessage]
@@ -577,6 +581,8 @@ class ConversationState(TypedDict, total=False):
     tools_used: list[str]
     tools_allowed: bool
     lent_tools: tuple[BaseTool, ...]
+    by_form: bool
+    is_answered: bool
     sources: list[retrieval_repo.Hit]
     fresh_facts: str
     key_facts: frozenset[int]

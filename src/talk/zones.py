@@ -116,10 +116,10 @@ def which_rows(zones: Sequence[str], caller: Caller) -> Rows:
 class SetTimeZoneArguments(Form):
     """Arguments of ``set_time_zone``."""
 
-    place: str = Field(max_length=200, description="city, offset or zone, as said")
+    place: str = Field(max_length=200)
 
 
-SET_ZONE = "Set the user's own time zone, when they say by which clock they live."
+SET_ZONE = "Set the user's own time zone, when they say where, or by which clock, they live."
 
 
 async def set_time_zone(

@@ -191,6 +191,7 @@ class World:
             "TELEGRAM_RATE_LIMIT": "1000",
             "OPENAI_BASE_URL": self.model.url,
             "LLM_MODEL": "openai:test",
+            "LLM_CALLS": "tools",
             "DATABASE_URL": self.dsn,
             "HTTP_PORT": "0",
             "LOG_LEVEL": "INFO",

@@ -153,6 +153,23 @@ async def test_doctor_says_how_fast_the_model_reads_and_writes_and_that_it_calls
     assert [tool["function"]["name"] for tool in request.tools] == ["note_words"]
 
 
+async def test_doctor_says_that_a_model_fills_in_forms_and_how_long_it_takes(
+    machine: Machine,
+) -> None:
+    async with FakeOpenAI() as model:
+        there = machine.with_variables(LLM_MODEL="openai:x", OPENAI_BASE_URL=model.url)
+        slow = Reply(text="I cannot.", delay=1, prompt_tokens=50, completion_tokens=3)
+        model.queue(slow, '{"words": ["one", "two"]}', slow, "one, two")
+        forms = await there.run_beside("doctor")
+        neither = await there.run_beside("doctor")
+        asked = [request.form for request in model.requests]
+    assert asked == ["", "NumbersForm"] * 2
+    assert forms.status == 0 and "fills in forms: set LLM_CALLS=form" in forms.stdout
+    told = re.search(r"about (\d+) s for the first prompt, \d+ s for 100 words", forms.stdout)
+    assert told is not None and int(told[1]) >= 18, forms.stdout
+    assert "called no tool and filled in no form" in neither.stdout
+
+
 def test_doctor_embeds_a_question_in_this_process(machine: Machine) -> None:
     done = machine.run("doctor")
     [line] = [line for line in done.stdout.splitlines() if line.startswith("embeddings")]

@@ -66,6 +66,12 @@ class ChatRequest:
         return ""
 
     @property
+    def form(self) -> str:
+        """Name of the form to whose schema the reply is held; empty for any other reply."""
+        format_ = self.raw.get("response_format") or {}
+        return str((format_.get("json_schema") or {}).get("name", ""))
+
+    @property
     def system_text(self) -> str:
         """Texts of all system messages, joined by newlines."""
         roles = {"system", "developer"}

@@ -384,7 +384,7 @@ class Agents:
 
 async def build_warm_core(client: PgClient, model: FakeOpenAI, settings: Json) -> Core:
     """Build a core on the fake model, warmed up as in a started bot."""
-    usual = {"llm_model": "openai:fake-model", "openai_base_url": model.url}
+    usual = {"llm_model": "openai:fake-model", "openai_base_url": model.url, "llm_calls": "tools"}
     core = Core(Settings(**{**usual, "llm_timeout": 10, **settings}), client)
     await core.warm_up()
     return core

@@ -7,7 +7,7 @@ import pytest
 from src.talk.graph_run import truncate
 from src.texts import LANGUAGES, Language, say
 from tests.fakes.openai_server import Reply
-from tests.integration.person import Rig
+from tests.integration.person import Agents, Rig
 
 
 def limit(rig: Rig, column: str, value: int) -> None:
@@ -43,6 +43,16 @@ async def test_what_a_slow_model_has_written_in_its_time_is_the_answer(rig: Rig)
     answer = await rig.ask("вопрос")
     assert answer.text.startswith("раз") and answer.text.endswith(say("cut_slow", "ru"))
     await rig.model.wait_for(lambda: rig.model.abandoned == 1)
+
+
+@pytest.mark.parametrize("timeouts", [{}, {"llm_timeout": 600}])
+async def test_the_time_counts_from_the_first_word(
+    agents: Agents, timeouts: dict[str, float]
+) -> None:
+    rig = await agents.get(**timeouts)
+    limit(rig, "answer_max_seconds", 1)
+    rig.model.queue(Reply(text="прочитано", delay=1.5))
+    assert (await rig.ask("вопрос")).text == "прочитано"
 
 
 @pytest.mark.parametrize("text", [" \n" * 4000, "\u200b" * 8000])

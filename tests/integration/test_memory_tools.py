@@ -189,6 +189,27 @@ async def test_several_facts_of_one_message_are_saved_side_by_side(person: Perso
     assert sorted(person.facts()) == sorted([CAT["text"], DOG["text"]])
 
 
+async def test_one_call_saves_all_facts_of_a_message(person: Person) -> None:
+    text = f"{CAT['text']}, а ещё {DOG['text'].lower()}"
+    dog = {**DOG, "quote": DOG["text"].lower()}
+    answer = await person.say(text, called("save_user_fact", facts=[CAT, dog, fact("Я в Праге")]))
+    outcomes = [(one["saved"], one["reason"]) for one in outcome(person)["facts"]]
+    assert outcomes == [(True, None), (True, None), (False, "quote_not_said")]
+    assert person.facts() == [CAT["text"], DOG["text"]]
+    assert len(answer.changes.saved) == 2 and answer.tools == ("save_user_fact",)
+
+
+@pytest.mark.parametrize("facts", [CAT, [CAT]])
+async def test_one_fact_may_stand_for_the_list(person: Person, facts: Any) -> None:
+    await person.say(CAT["text"], called("save_user_fact", facts=facts))
+    assert outcome(person)["saved"] and person.facts() == [CAT["text"]]
+
+
+async def test_a_call_without_facts_is_refused_with_a_reason(person: Person) -> None:
+    await person.say(CAT["text"], called("save_user_fact", facts=[]))
+    assert "facts" in results(person.requests[-1])[0] and not person.facts()
+
+
 # search_memory
 
 

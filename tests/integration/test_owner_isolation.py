@@ -755,6 +755,7 @@ FOR_EVERYBODY = {
     "EmbeddingRepository.note_progress": "how many documents of all owners a model has embedded",
     "EmbeddingRepository.find_progress": "the same",
     "EmbeddingRepository.choose_model": "changes which vectors are wanted, of all owners",
+    "ExtractionRepository.find_pace": "how long ago anybody wrote, and how slow the server is",
     "ExtractionRepository.list_with_parting": "conversations of whoever left something unread",
     "MemoryRepository.count_all": "how many facts there are, for the growth of the whole bot",
     "QuestionRepository.list_expired": "questions of whoever has not answered for a week",

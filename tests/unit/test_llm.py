@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
+from pydantic import BaseModel
 
 from src.base.config import Settings
 from src.base.errors import (
@@ -18,7 +20,7 @@ from src.base.errors import (
     ModelSetupError,
     ModelUnavailableError,
 )
-from src.core import build_chat_model
+from src.core import build_caller, build_chat_model
 from src.llm.chat import WAITING, ModelCaller
 from src.llm.forms import read_form
 from src.llm.quoting import form_tool
@@ -249,7 +251,8 @@ async def test_a_server_may_read_for_long_and_the_turn_knows_it(fake: FakeOpenAI
     assert await called(fake, timeout=0.2, first_timeout=5) == [True, False]
     with pytest.raises(ModelUnavailableError):
         await called(fake, timeout=0.2)
-    assert await called(fake, timeout=5) == [], "a provider's reading is part of the answer's time"
+    assert await called(fake, timeout=5) == [], "without a limit of its own it is no reading"
+    assert await called(fake, timeout=5, first_timeout=5) == [True, False]
 
 
 async def test_no_bound_but_ours_ends_the_wait_for_a_slow_server(
@@ -301,3 +304,25 @@ def test_a_form_is_read_however_a_small_model_writes_it(reply: str) -> None:
 def test_what_is_no_form_is_refused(reply: str) -> None:
     with pytest.raises(ModelError):
         read_form(reply, ExtractedFacts)
+
+
+class Words(BaseModel):
+    """A form."""
+
+    words: list[str]
+
+
+async def test_a_form_is_asked_with_its_schema_and_the_tools_of_the_prompt(
+    fake: FakeOpenAI,
+) -> None:
+    fake.queue('{"words": ["a"]}', Reply(status=400), '{"words": ["b"]}', '{"words": ["c"]}')
+    server = {"openai_base_url": fake.url, "openai_api_key": fake.api_key}
+    caller = build_caller(Settings(_env_file=None, llm_model="openai:x", **server))
+    ask = partial(caller.form, [HumanMessage("?")], Words, purpose="form", on_usage=print)
+    assert [(await ask(tools=[Words])).words, (await ask()).words] == [["a"], ["b"]]
+    assert (await ask()).words == ["c"], "a refused schema is not tried again"
+    first, _, second, third = fake.requests
+    declared = first.raw["response_format"]["json_schema"]
+    assert declared == {"name": "Words", "schema": Words.model_json_schema()}
+    assert first.raw["tool_choice"] == "none" and first.tools
+    assert not (second.form or third.form)

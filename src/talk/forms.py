@@ -1,0 +1,280 @@
+"""Calls for a model that makes none: what a message wants, read by rules or from a form.
+
+A model at another address than its provider's own may call no tools, or call them badly. How it
+works is learned from its turns: after two messages in a row that wanted a call and got none that
+worked, it is asked to save an example. If it fails, it is given a form instead of tools from then
+on: JSON, to which the server holds it by a schema. If it fills in no forms either, it is offered
+tools again.
+"""
+
+import asyncio
+import logging
+import uuid
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
+
+from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage, ToolCall, ToolMessage
+from langchain_core.messages.tool import tool_call
+from langchain_core.tools import BaseTool
+from pydantic import BaseModel, Field
+from pydantic.config import JsonDict
+
+from src.base.errors import AppError, ModelError
+from src.history.new_messages import own_words_of
+from src.llm import chat, quoting
+from src.memory.line_kinds import AGREEMENT, NOTE, QUESTION, REQUEST, UNSURE, Vector, kind_of
+from src.memory.turn_context import TurnContext, get_finding
+from src.reading.facts import Fact, normalise
+from src.reading.plain_facts import plain_facts, to_remember
+from src.reading.requests import ASKING
+from src.reading.sentences import FOLD, is_wish, sentences
+from src.reading.time_expressions import read_time
+from src.texts import Language, say
+from src.texts.morphology import parts_of_speech, words
+
+logger = logging.getLogger(__name__)
+
+Call = tuple[str, dict[str, Any]]
+# From a prompt and the names of the usable tools to the calls that rules read in its last message.
+ReadCalls = Callable[[Sequence[BaseMessage], Sequence[str]], list[Call]]
+DescribeResult = Callable[[ToolMessage, Language], str]
+SAVE, SET, FORGET = "save_user_fact", "set_reminder", "forget_fact"
+# Calls that are made up for beside an answer: what changes something, and names what it changes.
+MADE_UP_FOR = frozenset({SAVE, SET, FORGET, "cancel_reminder", "keep_private"})
+TELLING = frozenset({NOTE, REQUEST, UNSURE})  # kinds of lines that may tell something
+MAX_DOUBT = 2  # messages in a row whose wish got no call, until the model is tried
+TRUST = -8  # doubt after a tried model has made a call
+MAX_FAILED_FORMS = 2  # in a row
+MAX_ENTRIES: JsonDict = {"maxItems": 8}  # per field: a small model may repeat itself forever
+EARLIER = 4  # messages before, for which the first form asks as well
+
+
+class ToldForm(quoting.Form):
+    """Form for what the user tells."""
+
+    facts: list[str] = Field(default_factory=list, json_schema_extra=MAX_ENTRIES)
+
+
+class WantedReminder(BaseModel):
+    """A reminder that the user asks for."""
+
+    text: str
+    when: str
+
+
+class WantedForm(ToldForm):
+    """Form for what the user tells and asks to be done."""
+
+    reminders: list[WantedReminder] = Field(default_factory=list, json_schema_extra=MAX_ENTRIES)
+    forget: list[str] = Field(default_factory=list, json_schema_extra=MAX_ENTRIES)
+
+
+@dataclass(frozen=True)
+class Line:
+    """The message that is answered.
+
+    Attributes:
+        text: What its sender typed.
+        orders: The calls that it asks for, as far as rules can read it.
+        facts: The calls for what it states beyond doubt.
+        is_request: True if it asks for something to be done.
+        tells: True if it may tell something.
+    """
+
+    text: str
+    orders: Sequence[Call]
+    facts: Sequence[Call]
+    is_request: bool
+    tells: bool
+
+
+@dataclass(eq=False, repr=False)
+class FormFilling:
+    """Calls that messages want, and what is known of how the model works.
+
+    Attributes:
+        by_form: True if the model is given a form instead of tools.
+        is_watched: True while it is being learned whether it calls tools.
+    """
+
+    _caller: chat.ModelCaller
+    _read_calls: ReadCalls
+    _describe_result: DescribeResult
+    _embed: Callable[[str], Awaitable[Vector | None]]
+    by_form: bool = False
+    is_watched: bool = False
+
+    def __post_init__(self) -> None:
+        """Start without experience."""
+        self._doubt = self._failed_forms = 0
+
+    async def read(self, messages: Sequence[AnyMessage], names: Sequence[str]) -> Line:
+        """Read the newest message of a prompt by rules; ``names`` are the usable tools."""
+        typed = [one["text"] for one in own_words_of(messages) if one["is_asked"]]
+        text = "\n".join(typed).strip()
+        calls = await asyncio.to_thread(self._read_calls, messages, names)
+        is_saved = to_remember(text) is not None
+        orders = [call for call in calls if is_saved or call[0] != SAVE]
+        facts = [call for call in calls if call not in orders]
+        kind = kind_of(text, await self._embed(text)) if text else AGREEMENT
+        kinds = {kind_of(part) for part in sentences(text)} if kind == QUESTION else {kind}
+        tells = not kinds.isdisjoint(TELLING) and SAVE in names
+        is_request = kind == REQUEST or _may_ask_for_reminder(text)
+        return Line(text, orders, facts, is_request, tells)
+
+    async def missed_calls(
+        self, messages: Sequence[AnyMessage], tools: Sequence[BaseTool], context: TurnContext
+    ) -> list[Call]:
+        """Return the calls that a model with tools should have made in the turn it has answered.
+
+        Args:
+            messages: The prompt, and the answer.
+            tools: The tools that were offered.
+            context: Context of the turn.
+        """
+        line = await self.read(messages, [tool.name for tool in tools])
+        orders = [c for c in line.orders if c[0] in MADE_UP_FOR and "ids" not in c[1]]
+        has_worked = _has_worked(messages)
+        if has_worked or not (orders or line.tells):
+            self._doubt = min(self._doubt, 0) if has_worked else self._doubt
+            return []
+        self._doubt += 1
+        if self._doubt == MAX_DOUBT and await self._can_call(messages[0], tools, context):
+            self._doubt = TRUST
+        if self._doubt < MAX_DOUBT:
+            return [*orders, *line.facts]
+        logger.info("the model calls no tools; it is given forms instead")
+        self.by_form = True
+        typed = [own_words_of([one]) for one in messages if isinstance(one, HumanMessage)]
+        recent = [one["text"] for said in typed[-EARLIER:] for one in said if one["is_asked"]]
+        told = await self.fill(messages, replace(line, text="\n".join(recent)), context, tools)
+        return [*orders, *told]
+
+    async def fill(
+        self,
+        messages: Sequence[AnyMessage],
+        line: Line,
+        context: TurnContext,
+        tools: Sequence[BaseTool] = (),
+    ) -> list[Call]:
+        """Have the model fill in the form for a line, and return the calls for its entries.
+
+        Args:
+            messages: The prompt so far.
+            line: The line; what it does not say is dropped.
+            context: Context of the turn.
+            tools: The tools that the calls before have declared.
+        """
+        if context.is_private:
+            return []
+        schema = WantedForm if line.is_request else ToldForm
+        task = say("form_task", context.language, text=quoting.quoted({"text": line.text}))
+        if line.is_request:
+            task += "\n" + say("form_wishes", context.language)
+        prompt = [*messages, HumanMessage(task)]
+        ask = partial(self._caller.form, purpose="form", on_usage=context.on_usage, tools=tools)
+        try:
+            with chat.unbounded():
+                form = await ask(prompt, schema)
+        except AppError as error:
+            logger.warning("the form was not filled in", exc_info=error)
+            self._count_form(has_failed=isinstance(error, ModelError))
+            return list(line.facts)
+        self._count_form(has_failed=False)
+        told = list(_fact_calls(form, line.text)) or line.facts
+        return [*told, *_wish_calls(form, line.text)]
+
+    def describe(
+        self, messages: Sequence[AnyMessage], language: Language, *, with_facts: bool
+    ) -> str:
+        """Return sentences about the results of the turn's calls, to the user."""
+        results = [one for one in results_of(messages) if with_facts or one.name != SAVE]
+        said = (self._describe_result(result, language) for result in results)
+        return "\n\n".join(dict.fromkeys(filter(None, said)))
+
+    async def _can_call(
+        self, system: AnyMessage, tools: Sequence[BaseTool], context: TurnContext
+    ) -> bool:
+        """Return True if the model calls its tool for an example, after the same system prompt."""
+        example = HumanMessage(say("tools_example", context.language))
+        runnable = self._caller.with_tools(tools)
+        ask = partial(self._caller.stream, runnable, purpose="form", on_usage=context.on_usage)
+        try:
+            with chat.unbounded():
+                message = await ask([system, example])
+        except AppError as error:
+            logger.warning("the model could not be tried", exc_info=error)
+            return True
+        return any(call["name"] == SAVE for call in message.tool_calls)
+
+    def _count_form(self, *, has_failed: bool) -> None:
+        self._failed_forms = self._failed_forms + 1 if has_failed else 0
+        if self._failed_forms == MAX_FAILED_FORMS:
+            logger.warning("the model fills in no forms; it is offered tools again")
+            self.by_form = self.is_watched = False
+
+
+def _may_ask_for_reminder(text: str) -> bool:
+    """Return True if a text with a time may be an order: "wake me up at 7", "скажи в пять"."""
+    typed = words(text)
+    is_order = bool(typed) and ("me" in typed or "impr" in parts_of_speech(typed[0]))
+    asks = is_order or ASKING.match(text) is not None
+    return asks and bool(read_time(text, datetime.now(UTC)).periods or any(map(str.isdigit, text)))
+
+
+def tool_calls(calls: Sequence[Call]) -> list[ToolCall]:
+    """Return calls as those of a message."""
+    return [tool_call(name=name, args=args, id=uuid.uuid4().hex) for name, args in calls]
+
+
+def asks_beside(text: str) -> bool:
+    """Return True if a message with an order also asks a question."""
+    return "?" in text and len(list(sentences(text))) > 1
+
+
+def results_of(messages: Sequence[AnyMessage]) -> list[ToolMessage]:
+    """Return the results of the turn that a prompt ends with."""
+    last = max((n for n, m in enumerate(messages) if isinstance(m, HumanMessage)), default=0)
+    return [message for message in messages[last:] if isinstance(message, ToolMessage)]
+
+
+def _has_worked(messages: Sequence[AnyMessage]) -> bool:
+    """Return True if any call of the turn did what it was for."""
+    return any(
+        result.status != "error" and (result.name != SAVE or get_finding(result).facts_changed)
+        for result in results_of(messages)
+    )
+
+
+def find_words(wanted: str, said: str) -> str:
+    """Return the words in a text that have the same letters, as they stand there; "" if none.
+
+    Small models mend what they copy: "im Ann" becomes "I'm Ann".
+    """
+    places = [place for place, letter in enumerate(said) if letter.isalnum()]
+    letters = "".join(said[place] for place in places).translate(FOLD).lower()
+    sought = "".join(filter(str.isalnum, wanted)).translate(FOLD).lower()
+    start = letters.find(sought) if sought else -1
+    return said[places[start] : places[start + len(sought) - 1] + 1] if start >= 0 else ""
+
+
+def _fact_calls(form: ToldForm, said: str) -> Iterator[Call]:
+    for told in dict.fromkeys(find_words(fact, said) for fact in form.facts):
+        if told and (kind_of(told) in (NOTE, UNSURE) or is_wish(told)):
+            plain = (fact for fact in plain_facts(told) if normalise(fact.text) == normalise(told))
+            fact = next(plain, Fact(text=told))
+            yield SAVE, fact.model_dump(exclude_defaults=True)
+
+
+def _wish_calls(form: ToldForm, said: str) -> Iterator[Call]:
+    if not isinstance(form, WantedForm):
+        return
+    for reminder in form.reminders:
+        if text := find_words(reminder.text, said):
+            yield SET, {"text": text, "when": find_words(reminder.when, said) or said}
+    for wanted in form.forget:
+        if about := find_words(wanted, said):
+            yield FORGET, {"about": about}
