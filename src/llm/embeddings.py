@@ -5,6 +5,7 @@ local model has lanes: threads that call a child process, and outlive it.
 """
 
 import asyncio
+import base64
 import logging
 import socket
 import struct
@@ -29,7 +30,13 @@ from numpy.typing import NDArray
 from socksio import ProtocolError
 
 from src.base.config import LOCAL_EMBEDDINGS, Settings
-from src.base.errors import BadVectorsError, ModelError, ModelUnavailableError, PoisonTextError
+from src.base.errors import (
+    BadVectorsError,
+    ModelError,
+    ModelRefusedError,
+    ModelUnavailableError,
+    PoisonTextError,
+)
 from src.base.metrics import Metrics
 from src.base.providers import PROVIDERS
 from src.llm import embedding_child
@@ -43,22 +50,29 @@ Vectors = NDArray[np.float32]
 MAX_DIMENSIONS = 1024
 
 
-def read_vectors(reply: Any, count: int) -> Vectors:
-    """Return the vectors of an ``/embeddings`` reply, in the order of the texts, with length 1.
+def read_vectors(reply: Any, count: int) -> tuple[list[int], Vectors]:
+    """Return which texts an ``/embeddings`` reply has vectors of, and those, with length 1.
+
+    Rows without an ``index`` are in the order of the texts; if only one lacks it, that is the
+    first, whose zero some servers leave out.
 
     Args:
         reply: The endpoint's JSON, unvalidated.
         count: Number of texts.
 
     Raises:
-        BadVectorsError: It is not one vector of finite numbers per text, all of one length.
+        BadVectorsError: It holds something else than vectors of finite numbers, all of one length.
     """
     try:
-        rows = {row["index"]: row["embedding"] for row in reply["data"]}
-        if len(reply["data"]) != count or rows.keys() != set(range(count)):
+        rows = list(reply["data"])
+        has_none = all(row.get("index") is None for row in rows)
+        if has_none and len(rows) != count:
+            raise BadVectorsError("the reply does not tell whose vectors it holds")
+        places = [n if has_none else row.get("index") or 0 for n, row in enumerate(rows)]
+        if not rows or len(set(places)) < len(places) or not set(places) <= set(range(count)):
             raise BadVectorsError("the reply holds other vectors than those that were asked for")
-        vectors = np.array([rows[index] for index in range(count)], dtype=np.float64)
-    except (LookupError, TypeError, ValueError, OverflowError) as error:
+        vectors = np.array([_numbers(row["embedding"]) for row in rows], dtype=np.float64)
+    except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise BadVectorsError(f"the reply holds no vectors ({type(error).__name__})") from error
     if vectors.ndim != 2 or not np.isfinite(vectors).all():
         raise BadVectorsError("the reply holds something else than vectors of finite numbers")
@@ -67,7 +81,14 @@ def read_vectors(reply: Any, count: int) -> Vectors:
     largest = np.abs(vectors).max(axis=1, initial=0.0, keepdims=True)
     if not largest.all():
         raise BadVectorsError("the reply holds a vector of zeros")
-    return unit(vectors / largest)
+    return places, unit(vectors / largest)
+
+
+def _numbers(embedding: Any) -> Any:
+    """Return the numbers of a vector: a list, or base64 of 32-bit floats."""
+    if isinstance(embedding, str):
+        return np.frombuffer(base64.b64decode(embedding, validate=True), dtype="<f4")
+    return embedding
 
 
 def unit(vectors: NDArray[np.floating[Any]]) -> Vectors:
@@ -422,6 +443,7 @@ MAX_WAIT = 1.0
 # durations.
 QUERIES = LaneSettings("embed-query", deadline=10.0)
 DOCUMENTS = LaneSettings("embed-documents", deadline=120.0, niceness=10, idle=60.0)
+MAX_TEXTS = 2048  # in a request; OpenAI's limit
 MAX_CACHED = 500  # cached query vectors; 1.5 KB each
 
 
@@ -572,6 +594,7 @@ class OpenAIEmbedder(Embedder):
         self.name = name
         self._model = name.partition(":")[2]
         self._api_error = APIError
+        self._most = MAX_TEXTS  # in a request that this endpoint takes
         key = settings.openai_api_key
         self._client = AsyncOpenAI(
             api_key=key.get_secret_value() if key else "none", base_url=settings.openai_base_url,
@@ -590,6 +613,28 @@ class OpenAIEmbedder(Embedder):
         await self._client.close()
 
     async def _embed(self, texts: Sequence[str]) -> Vectors:
+        """Embed texts in as few requests as the endpoint takes.
+
+        A refused request is halved, and the size that worked is kept; texts without a vector are
+        asked for again.
+        """
+        vectors: dict[int, Vectors] = {}
+        pending, most = list(range(len(texts))), self._most
+        while pending:
+            batch = pending[:most]
+            try:
+                places, rows = await self._request([texts[n] for n in batch])
+            except ModelRefusedError:
+                if len(batch) == 1:
+                    raise  # it is the text, not their number
+                most = len(batch) // 2
+                continue
+            vectors |= {batch[place]: row for place, row in zip(places, rows, strict=True)}
+            pending = [n for n in pending if n not in vectors]
+        self._most = most
+        return np.vstack([vectors[n] for n in range(len(texts))])
+
+    async def _request(self, texts: Sequence[str]) -> tuple[list[int], Vectors]:
         try:
             # Raw: the SDK would create an object for each number.
             answer = await self._client.embeddings.with_raw_response.create(
@@ -603,8 +648,8 @@ class OpenAIEmbedder(Embedder):
             raise model_error(error) from error
         except Exception as error:
             raise BadVectorsError(f"the reply cannot be read ({type(error).__name__})") from error
-        vectors = read_vectors(reply, len(texts))
+        places, vectors = read_vectors(reply, len(texts))
         if self.dimensions not in (None, vectors.shape[1]):
             problem = f"the vectors have {vectors.shape[1]} numbers, not {self.dimensions}"
             raise BadVectorsError(problem)
-        return vectors
+        return places, vectors

@@ -181,6 +181,7 @@ class FakeOpenAI(LoopbackServer):
         abandoned: Number of answers that the client or a stop of the server cut off.
         embedding_requests: The inputs of each embeddings request.
         embeddings_error: When set, the answer to every embeddings request.
+        embeddings_most: When set, an embeddings request with more texts is refused.
         spoil_embeddings: When set, maps a correct reply and its texts to what is sent; a string
             is sent literally, anything else as JSON.
         takes_queued: Predicate of the requests that take queued replies; by default all.
@@ -215,6 +216,7 @@ class FakeOpenAI(LoopbackServer):
         self.waiting_at_gate = 0
         self.embedding_requests: list[list[str]] = []
         self.embeddings_error: Reply | None = None
+        self.embeddings_most: int | None = None
         self.spoil_embeddings: Callable[[Json, list[str]], Any] | None = None
         self.kills: Callable[[Json], bool] | None = None
         self.takes_queued: Callable[[ChatRequest], bool] = lambda _request: True
@@ -364,8 +366,11 @@ class FakeOpenAI(LoopbackServer):
         inputs = texts_to_embed(body["input"])
         self.embedding_requests.append(inputs)
         self.changes.notify()
-        if self.embeddings_error is not None:
-            refusal = error_response(self.embeddings_error)
+        error = self.embeddings_error
+        if self.embeddings_most is not None and len(inputs) > self.embeddings_most:
+            error = Reply(status=400, error="batch size is invalid, it should not be larger")
+        if error is not None:
+            refusal = error_response(error)
             refusal.force_close()
             return refusal
         dimension = int(body.get("dimensions") or self.embedding_dimension)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import AsyncIterator, Callable
 from typing import Any
@@ -10,7 +11,12 @@ import numpy as np
 import pytest
 
 from src.base.config import Settings
-from src.base.errors import BadVectorsError, ModelSetupError, ModelUnavailableError
+from src.base.errors import (
+    BadVectorsError,
+    ModelRefusedError,
+    ModelSetupError,
+    ModelUnavailableError,
+)
 from src.llm.embeddings import OpenAIEmbedder
 from tests.fakes.openai_server import FakeOpenAI, Reply
 
@@ -43,7 +49,7 @@ BAD: dict[str, Callable[[Json, list[str]], Any]] = {
     "one more, numbered on": rows(lambda data: [*data, data[0] | {"index": len(data)}]),
     "all of one number": each(lambda row: row | {"index": 0} if row["index"] else {"index": 0}),
     "numbered from one": each(lambda row: row | {"index": row["index"] + 1}),
-    "without numbers": each(lambda row: {"embedding": row["embedding"]}),
+    "fewer, without numbers": rows(lambda data: [{"embedding": r["embedding"]} for r in data[1:]]),
     "odd numbers": each(lambda row: row | {"index": [row["index"]]}),
     "null": numbers(lambda vector: None),
     "a null in it": numbers(lambda vector: [*vector[1:], None]),
@@ -110,6 +116,57 @@ async def test_vectors_come_in_the_order_of_the_texts(
     expected = await embedder.embed_documents(TEXTS)
     fake.spoil_embeddings = rows(lambda data: data[::-1])
     assert np.array_equal(await embedder.embed_documents(TEXTS), expected)
+
+
+def packed(vector: list[float]) -> str:
+    return base64.b64encode(np.array(vector, dtype="<f4").tobytes()).decode()
+
+
+def without_index(row: Json) -> Json:
+    return {"embedding": row["embedding"]}
+
+
+GOOD: dict[str, Callable[[Json, list[str]], Any]] = {
+    "without numbers": each(without_index),
+    "without the zero": each(lambda row: row if row["index"] else without_index(row)),
+    "null for zero": each(lambda row: row | {"index": row["index"] or None}),
+    "in base64": numbers(packed),
+    "half of them": rows(lambda data: data[: (len(data) + 1) // 2]),
+    "only the last": rows(lambda data: data[-1:]),
+}
+
+
+@pytest.mark.parametrize("kind", GOOD)
+async def test_a_reply_of_another_form_holds_the_same_vectors(
+    fake: FakeOpenAI, embedder: OpenAIEmbedder, kind: str
+) -> None:
+    expected = await embedder.embed_documents(TEXTS)
+    fake.spoil_embeddings = GOOD[kind]
+    assert np.allclose(await embedder.embed_documents(TEXTS), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("most", [1, 2, 10])
+async def test_the_number_of_texts_that_an_endpoint_takes_is_found_and_kept(
+    fake: FakeOpenAI, embedder: OpenAIEmbedder, most: int
+) -> None:
+    texts = [f"текст {n}" for n in range(33)]
+    expected = await embedder.embed_documents(texts)
+    fake.embeddings_most = most
+    assert np.allclose(await embedder.embed_documents(texts), expected, atol=1e-6)
+    asked = len(fake.embedding_requests)
+    await embedder.embed_documents(texts)
+    assert all(len(inputs) <= most for inputs in fake.embedding_requests[asked:])
+
+
+async def test_a_refused_text_keeps_the_size_of_requests(
+    fake: FakeOpenAI, embedder: OpenAIEmbedder
+) -> None:
+    fake.embeddings_error = Reply(status=400, error="no")
+    with pytest.raises(ModelRefusedError):
+        await embedder.embed_documents(TEXTS)
+    fake.embeddings_error = None
+    await embedder.embed_documents(TEXTS)
+    assert fake.embedding_requests[-1] == TEXTS
 
 
 async def test_vectors_of_any_scale_are_one_long(
