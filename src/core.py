@@ -244,7 +244,7 @@ class Core:
         )
         models = main_graph.Models(
             caller=self._caller,
-            summary_llm=self.memory.summary_llm,
+            compaction=self.memory.compaction,
             counter=self.counter,
             context_size=settings.llm_context_size,
             system_in_history=provider is None or provider.takes_system_in_history,

@@ -151,6 +151,8 @@ PAIRS = re.compile(
     rf"|<(?!(?:{STRUCTURE})>)(?P<k3>[A-Za-z_]\w{{0,60}})>(?P<v3>.*?)</(?P=k3)>",
     re.DOTALL,
 )
+TAG = re.compile(r"<(?P<tag>[A-Za-z_]\w{0,60})>(?P<text>.*?)</(?P=tag)>", re.DOTALL)
+NESTED = re.compile(r"(?:\s*<(?P<tag>[A-Za-z_]\w{0,60})>.*?</(?P=tag)>\s*)+", re.DOTALL)
 BARE = re.compile(rf"(?:\s|{LEFT}[^<>\[\]]{{0,60}}{RIGHT}|```)*")
 
 
@@ -167,8 +169,13 @@ def _read_body(body: str) -> dict[str, Any]:
 
 
 def _read_value(text: str) -> Any:
-    """Return an argument: a list or an object if it is JSON, else its text."""
+    """Return an argument: a list or an object if it is JSON or tags, else its text."""
     value = html.unescape(text.strip())
+    if NESTED.fullmatch(value):
+        nested: dict[str, list[Any]] = {}
+        for tag in TAG.finditer(value):
+            nested.setdefault(tag["tag"], []).append(_read_value(tag["text"]))
+        return {tag: rows if len(rows) > 1 else rows[0] for tag, rows in nested.items()}
     decoded, end = _decode(value, 0) if value[:1] in ("[", "{") else (None, 0)
     return value if decoded is None or end < len(value) else decoded
 

@@ -101,6 +101,31 @@ class CompactionService:
                 return done
         return MAX_FOLDS
 
+    async def fold_now(self, conversation_id: UUID, first: int, last: int) -> list[str]:
+        """Summarise the messages from ``first`` to ``last`` within a turn, and store that.
+
+        The window of the next turn starts behind them. Private messages are left out.
+
+        Returns:
+            The summaries, oldest first.
+
+        Raises:
+            PostponedError: The owner has no call left in this hour.
+            ModelError: The model is away or refuses; what was stored so far stays.
+            StorageError: The database is away.
+        """
+        texts = []
+        while first <= last:
+            found = await self._load(conversation_id, first, last)
+            messages = fitting(found, least=1, longest=MAX_TEXT)
+            end = last if len(messages) == len(found) else messages[-1].position
+            content = await self._summarise(conversation_id, messages, (first, end))
+            replace = partial(self._summaries.replace, conversation_id, content)
+            await self._client.run(replace, first=first, last=end, made_of=len(messages))
+            texts.append(content)
+            first = end + 1
+        return [text for text in texts if text]
+
     async def describe(self, conversation_id: UUID) -> list[str]:
         """Return all summaries of a conversation, and one of the messages after them.
 

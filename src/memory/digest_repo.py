@@ -31,6 +31,12 @@ SELECT id, first_position, last_position, content FROM conversation_summaries
 WHERE conversation_id = %(conversation_id)s ORDER BY first_position LIMIT 1000
 """
 
+# The last position that has a summary.
+SELECT_END = """
+SELECT coalesce(max(last_position), 0) FROM conversation_summaries
+WHERE conversation_id = %(conversation_id)s
+"""
+
 # True if a summary may be stored: the summaries that it merges exist, no other one overlaps it,
 # and none of its messages was forgotten meanwhile.
 SELECT_IS_VALID = """
@@ -66,6 +72,10 @@ WHERE conversation_id = %(conversation_id)s AND id = ANY(%(ids)s)
 
 class SummaryRepository(Repository):
     """Stores summaries; every method blocks (see ``PgClient.run``)."""
+
+    def find_end(self, conversation_id: UUID) -> int:
+        """Return the last position that has a summary; 0 if there is none."""
+        return self._first(int, SELECT_END, conversation_id=conversation_id) or 0
 
     def list_for_prompt(
         self, conversation_id: UUID, before: int, *, limit: int = 3

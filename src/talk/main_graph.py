@@ -35,6 +35,7 @@ from langgraph.types import Command
 
 from src.llm import chat, tokens
 from src.memory import prompts, writer
+from src.memory.compaction import CompactionService
 from src.memory.memories import Memories
 from src.memory.memory_repo import Memory
 from src.memory.retrieval_repo import Hit
@@ -122,7 +123,7 @@ class Models:
 
     Attributes:
         caller: The chat model.
-        summary_llm: The model that summarises.
+        compaction: Summaries of a history that is too long.
         counter: Token counter of the chat model.
         context_size: Size of the chat model's context, in tokens.
         system_in_history: True if the provider accepts system messages in mid-history.
@@ -131,7 +132,7 @@ class Models:
     """
 
     caller: chat.ModelCaller
-    summary_llm: chat.ModelCaller
+    compaction: CompactionService
     counter: tokens.TokenCounter
     context_size: int
     system_in_history: bool = True
@@ -151,7 +152,7 @@ def build_graph(
     """Build the graph of a turn.
 
     Args:
-        models: The chat model, the summary model, the token counter.
+        models: The chat model, the summaries, the token counter.
         tools: The tools that the model may call in assistant mode.
         memories: The memory.
         reminders: The reminders.

@@ -13,10 +13,10 @@ from langgraph.runtime import Runtime
 from src.base import errors, zones
 from src.history.conversation_repo import HistoryMessage
 from src.history.new_messages import file_names, new_messages, own_words, rendered, user_message
-from src.llm import chat
 from src.llm.tokens import TokenCounter
 from src.memory import prompts, retriever
 from src.memory.citations import fit_memories, memory_record, within_budget
+from src.memory.compaction import CompactionService
 from src.memory.memories import Memories
 from src.memory.memory_repo import Memory
 from src.memory.retrieval_repo import Hit, fact_as_hit
@@ -92,6 +92,7 @@ def system_prompt(persona: str, rules: str = SYSTEM_PROMPT) -> str:
 # besides ``memory_context_tokens``.
 SUMMARIES_BUDGET = 500  # tokens
 HISTORY_SUMMARY = "history_summary"  # name of the message with a summary
+POSITION = "position"  # key of a user message's place in the conversation; it is not sent
 EARLIER = "…"  # placeholder for the message before an answer at the window's start
 
 
@@ -150,14 +151,11 @@ def _render_history(
         if role == "user":
             text = "\n".join(rendered(entry) for entry in entries)
             new = new_messages(entries)
-            messages.append(
-                user_message(
-                    f"{note}{text}",
-                    own_words(new),
-                    files=file_names(new),
-                    language=context.language,
-                )
+            message = user_message(
+                f"{note}{text}", own_words(new), files=file_names(new), language=context.language
             )
+            message.additional_kwargs[POSITION] = entries[0]["position"]
+            messages.append(message)
             note = ""
         elif role == "assistant":
             messages += [AIMessage(entry["content"]) for entry in entries]
@@ -166,7 +164,10 @@ def _render_history(
         elif role == "system":
             note = "".join(f"[{entry['content']}]\n" for entry in entries)
     if messages and isinstance(messages[0], AIMessage) and not system_in_history:
-        messages.insert(0, HumanMessage(EARLIER))  # these providers require a user message first
+        earlier = {POSITION: history[0]["position"]}
+        messages.insert(
+            0, HumanMessage(EARLIER, additional_kwargs=earlier)
+        )  # these providers require a user message first
     return messages
 
 
@@ -384,28 +385,29 @@ async def summarize(
     state: ConversationState,
     runtime: Runtime[TurnContext],
     *,
-    summary_llm: chat.ModelCaller,
+    compaction: CompactionService,
     counter: TokenCounter,
 ) -> ConversationState:
     """Replace the oldest messages with a summary; the newest stay, and always the last.
 
-    If the summary fails, the oldest messages are dropped without one: the turn goes on.
+    The summary is stored, so that the next turn's window starts behind it. If it fails, the oldest
+    messages are left out without one: the turn goes on.
 
     Reads: ``messages``, ``llm_context_size``.
     Updates: ``messages``, ``current_token_count``, ``last_summary_ts``.
-    Side effects: one model call.
+    Side effects: model calls, whose summaries are stored.
     """
     prefix, head, tail = _split_history(state["messages"], state["llm_context_size"], counter)
     if not head:
         return {}
-    texts = [{"role": message.type, "text": str(message.text)} for message in head]
+    context = runtime.context
+    first_of_tail = next(message for message in tail if isinstance(message, HumanMessage))
+    last = first_of_tail.additional_kwargs[POSITION] - 1
     block: list[AnyMessage] = []
     try:
-        summary = await summary_llm.text(
-            prompts.summary_messages(texts), purpose="summary", on_usage=runtime.context.on_usage
-        )
-        if summary:
-            block = [SystemMessage(prompts.summary_text([summary]), name=HISTORY_SUMMARY)]
+        texts = await compaction.fold_now(context.conversation_id, context.window_start, last)
+        if texts:
+            block = [SystemMessage(prompts.summary_text(texts), name=HISTORY_SUMMARY)]
     except errors.AppError as error:
         logger.warning("the history is cut without a summary", exc_info=error)
     messages = [*prefix, *block, *tail]

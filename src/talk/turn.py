@@ -245,14 +245,17 @@ class Intake:
             conversations.load_last_messages(turn.conversation_id, limit - unstored)
         )
         last = (turn.history[-1]["position"] if turn.history else 0) + unstored
+        repository = digest_repo.SummaryRepository(transaction)
+        summarised = repository.find_end(turn.conversation_id)
         turn.window_start = compaction.start_of_window(last, settings)
+        if summarised >= compaction.start_of_window(last + compaction.NEXT_TURN, settings):
+            turn.window_start = summarised + 1  # a turn made it, as its prompt was too long
         if turn.window_start > 1:
             overlap = settings.history_messages - settings.history_step
             turn.fresh_from = turn.window_start + overlap
-            summaries = digest_repo.SummaryRepository(transaction).list_for_prompt(
+            turn.summaries = repository.list_for_prompt(
                 turn.conversation_id, turn.window_start, limit=settings.summaries_shown
             )
-            turn.summaries = summaries
         elif _shows_memory(turn.incoming):
             beyond = retrieval_repo.RetrievalRepository(transaction).has_documents_outside
             turn.is_all_shown = not beyond(turn.incoming.owner, turn.conversation_id)

@@ -208,7 +208,7 @@ def agent_with(rig: Rig, *tools: BaseTool) -> AgentService:
     core = rig.core
     models = Models(
         caller=build_caller(core.settings),
-        summary_llm=core.memory.summary_llm,
+        compaction=core.memory.compaction,
         counter=TokenCounter("openai:fake-model"),
         context_size=core.settings.llm_context_size,
     )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
+from itertools import pairwise
 from typing import Any
 from uuid import UUID
 
@@ -16,8 +18,8 @@ from src.memory.search_index_repo import NewDocument, add_documents
 from src.pg.client import Transaction
 from src.talk.prompt import SYSTEM_PROMPT
 from src.texts.morphology import terms
-from tests.fakes.openai_server import ChatRequest
-from tests.integration.person import Agents, Rig, incoming, new_user
+from tests.fakes.openai_server import ChatRequest, Reply
+from tests.integration.person import Agents, Person, Rig, incoming, new_user
 from tests.integration.turns import answer_turn, begin_turn
 from tests.oracle import Oracle
 
@@ -182,3 +184,31 @@ async def test_the_whole_prompt_grows_no_more_once_the_window_is_full(rig: Rig) 
         assert request.system_text.startswith(SYSTEM_PROMPT)
         sizes.append(len(request.messages))
     assert sizes[0] == sizes[1] <= 34
+
+
+async def test_what_a_turn_has_summarised_is_stored_and_the_next_one_summarises_nothing(
+    agents: Agents,
+) -> None:
+    rig = await agents.get(llm_context_size=16_384)
+    person = Person(rig, new_user())
+
+    def reply(request: ChatRequest) -> Reply:
+        is_summary = not request.tools
+        return Reply("Говорили о слонах." if is_summary else "ответ " * 400)
+
+    rig.model.reply = reply
+    made = []
+    for number in range(14):
+        before = len(person.requests)
+        await person.say(f"{number} " + "слово " * 380)
+        made.append(sum(not request.tools for request in person.requests[before:]))
+    assert 0 < sum(made) <= 5, made
+    assert not any(a and b for a, b in pairwise(made)), "never in two turns one after the other"
+    stored = person.rows(
+        "SELECT first_position, last_position FROM conversation_summaries JOIN conversations c "
+        "ON c.id = conversation_summaries.conversation_id WHERE c.owner_id = %(owner)s ORDER BY 1"
+    )
+    assert len(stored) == sum(made)
+    assert all(a[1] + 1 == b[0] for a, b in pairwise(stored)), "without a gap"
+    last = json.dumps(person.requests[-1].messages, ensure_ascii=False)
+    assert "Говорили о слонах." in last and "13 слово" in last and "0 слово слово" not in last

@@ -120,7 +120,7 @@ async def run_turn(
     settings = person.core.settings
     models = Models(
         caller=build_caller(settings),
-        summary_llm=build_caller(settings, settings.summary_model),
+        compaction=person.core.memory.compaction,
         counter=person.core.counter,
         context_size=context_size,
     )

@@ -108,7 +108,7 @@ def agent_for(core: Core, *, system_in_history: bool) -> AgentService:
     tool_runs = ToolHistoryService(core.client)
     models = Models(
         caller=build_caller(core.settings),
-        summary_llm=core.memory.summary_llm,
+        compaction=core.memory.compaction,
         counter=core.counter,
         context_size=core.settings.llm_context_size,
         system_in_history=system_in_history,
