@@ -42,7 +42,10 @@ class SaveOrder(Form):
     @model_validator(mode="before")
     @classmethod
     def _as_list(cls, value: Any) -> Any:
-        told = value.get("facts", value) if isinstance(value, dict) else value
+        told = value
+        for key in ("facts", "fact"):  # small models wrap each entry, as in XML
+            if isinstance(told, dict):
+                told = told.get(key, told)
         return {"facts": told if isinstance(told, list) else [told]}
 
 

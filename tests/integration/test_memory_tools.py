@@ -199,7 +199,7 @@ async def test_one_call_saves_all_facts_of_a_message(person: Person) -> None:
     assert len(answer.changes.saved) == 2 and answer.tools == ("save_user_fact",)
 
 
-@pytest.mark.parametrize("facts", [CAT, [CAT]])
+@pytest.mark.parametrize("facts", [CAT, [CAT], {"fact": CAT}, {"fact": [CAT]}])
 async def test_one_fact_may_stand_for_the_list(person: Person, facts: Any) -> None:
     await person.say(CAT["text"], called("save_user_fact", facts=facts))
     assert outcome(person)["saved"] and person.facts() == [CAT["text"]]
