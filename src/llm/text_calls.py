@@ -152,7 +152,6 @@ PAIRS = re.compile(
     re.DOTALL,
 )
 TAG = re.compile(r"<(?P<tag>[A-Za-z_]\w{0,60})>(?P<text>.*?)</(?P=tag)>", re.DOTALL)
-NESTED = re.compile(r"(?:\s*<(?P<tag>[A-Za-z_]\w{0,60})>.*?</(?P=tag)>\s*)+", re.DOTALL)
 BARE = re.compile(rf"(?:\s|{LEFT}[^<>\[\]]{{0,60}}{RIGHT}|```)*")
 
 
@@ -171,7 +170,7 @@ def _read_body(body: str) -> dict[str, Any]:
 def _read_value(text: str) -> Any:
     """Return an argument: a list or an object if it is JSON or tags, else its text."""
     value = html.unescape(text.strip())
-    if NESTED.fullmatch(value):
+    if value.startswith("<") and not TAG.sub("", value).strip():
         nested: dict[str, list[Any]] = {}
         for tag in TAG.finditer(value):
             nested.setdefault(tag["tag"], []).append(_read_value(tag["text"]))

@@ -111,6 +111,11 @@ class FormFilling:
         """Start without experience."""
         self._doubt = self._failed_forms = 0
 
+    @property
+    def is_needed(self) -> bool:
+        """True if the model gets forms: it calls no tools, or its server takes none."""
+        return self.by_form or not self._caller.takes_tools
+
     async def read(self, messages: Sequence[AnyMessage], names: Sequence[str]) -> Line:
         """Read the newest message of a prompt by rules; ``names`` are the usable tools."""
         typed = [one["text"] for one in own_words_of(messages) if one["is_asked"]]

@@ -113,7 +113,7 @@ async def init_state(  # noqa: PLR0913  (the prompt begins with all of it)
     ``by_form``.
     Side effects: none.
     """
-    by_form = forms is not None and forms.by_form
+    by_form = forms is not None and forms.is_needed
     start = runtime.context.window_start
     window = [entry for entry in state["history"] if entry["position"] >= start]
     system = say("form_prompt", runtime.context.language) if by_form else SYSTEM_PROMPT
