@@ -187,6 +187,7 @@ class ModelCaller:
             if reply.has_begun:  # a partial reply has its price too
                 record(reply, 0)
             raise
+        self.may_think_first = reply.thought_first
         usage = record(reply, _milliseconds_since(start))
         if conversation_id is not None:
             self.cache.learn(call, usage.cached_tokens or 0)
@@ -234,7 +235,6 @@ class ModelCaller:
         except Exception as error:
             raise model_error(error) from error
         reply.first_ms = first_ms
-        self.may_think_first = reply.thought_first
 
     async def _next(
         self, chunks: AsyncIterator[Any], reply: ModelReply, deadline: float
