@@ -116,7 +116,6 @@ class ModelCaller:
         cache: Makes the provider cache the start of prompts.
         may_think_first: True while its replies may begin with thoughts that no tag announces: on
             a server whose template writes the opening tag. Its first reply tells.
-        takes_schema: False once the server has refused a ``response_format``.
     """
 
     _model: BaseChatModel
@@ -127,7 +126,6 @@ class ModelCaller:
     metrics: Metrics | None = None
     cache: PromptCache = field(default_factory=PromptCache)
     may_think_first: bool = False
-    takes_schema: bool = True
 
     @property
     def takes_tools(self) -> bool:
@@ -312,8 +310,7 @@ class ModelCaller:
     ) -> Schema:
         """Make one call whose reply is JSON, to which the server holds the model by the schema.
 
-        llama.cpp, Ollama, vLLM and LM Studio do. For a server that refuses the schema, the prompt
-        must be clear enough.
+        llama.cpp, Ollama, vLLM and LM Studio do. A server that refuses the schema gets it as text.
 
         Args:
             messages: The prompt, which names the fields.
@@ -327,18 +324,11 @@ class ModelCaller:
             ModelUnavailableError: A retry may succeed.
             ModelError: The request was refused, or the reply does not fit the schema.
         """
-        bound = self.with_tools(tools, may_call=False)
-        ask = partial(self.stream, messages=messages, purpose=purpose, on_usage=on_usage)
-        if self.takes_schema:
-            declared = {"name": schema.__name__, "schema": schema.model_json_schema()}
-            format_ = {"type": "json_schema", "json_schema": declared}
-            body = {"response_format": format_, "temperature": 0}
-            try:
-                message = await ask(bound.bind(extra_body=body))
-            except errors.ModelRefusedError:
-                self.takes_schema = False
-        if not self.takes_schema:
-            message = await ask(bound)
+        declared = {"name": schema.__name__, "schema": schema.model_json_schema()}
+        format_ = {"type": "json_schema", "json_schema": declared}
+        body = {"response_format": format_, "temperature": 0}
+        bound = self.with_tools(tools, may_call=False).bind(extra_body=body)
+        message = await self.stream(bound, messages, purpose=purpose, on_usage=on_usage)
         return read_form(str(message.text), schema, self.metrics)
 
     async def text(

@@ -87,6 +87,8 @@ class CompletionStream(AbstractAsyncContextManager[Any, None]):
         self._on_calls = on_calls
         self._unread = Unread()
         self._ids: dict[int, str] = {}  # of the calls, by index
+        self._read = self._records()
+        self._first: Json | None = None
         self._usage: Json | None = None
         self._has_content = False
         self._is_finished = False
@@ -95,6 +97,23 @@ class CompletionStream(AbstractAsyncContextManager[Any, None]):
         """Close the connection, or return it to the pool."""
         await self._response.aclose()
 
+    async def begin(self) -> None:
+        """Read the first record: some servers refuse a request inside a successful response.
+
+        Raises:
+            ReportedError: It is an error.
+        """
+        self._first = await anext(self._read, None)
+        if self._first is not None and self._first.get("error"):
+            await self._response.aclose()
+            raise ReportedError(self._first["error"])
+
+    async def _all_records(self) -> AsyncIterator[Json]:
+        if self._first is not None:
+            yield self._first
+        async for record in self._read:
+            yield record
+
     async def __aiter__(self) -> AsyncIterator[dict[str, Any]]:
         """Yield the chunks, and the usage at the end.
 
@@ -102,7 +121,7 @@ class CompletionStream(AbstractAsyncContextManager[Any, None]):
             ModelReplyError: The body is no completion, or breaks off.
             ReportedError: The provider reports an error.
         """
-        async for record in self._records():
+        async for record in self._all_records():
             if self._is_over(record):
                 break
             if isinstance(record.get("usage"), dict):

@@ -16,7 +16,7 @@ from typing import Any
 import openai
 
 from src.llm.completion_stream import CompletionStream, Unread
-from src.llm.errors import read_report
+from src.llm.errors import ReportedError, read_report
 
 logger = logging.getLogger(__name__)
 
@@ -226,18 +226,18 @@ class Requests:
 
         Raises:
             openai.APIError: The server refused every shape, or failed otherwise.
+            ReportedError: It says so inside a successful response.
         """
         body = self._with_unread({**payload, **(extra_body or {}), "stream": True})
-        shape, refusal = self._shape, None
+        shape = self._shape
+        refusal: Exception | None = None
         while True:
             sent = body
             for simplification in shape:
                 sent = simplification.apply(sent)
             try:
-                stream = await self._completions.create(
-                    model=model, messages=[], stream=True, extra_body=sent
-                )
-            except openai.APIStatusError as error:
+                stream = await self._open(model, sent)
+            except (openai.APIStatusError, ReportedError) as error:
                 refusal = refusal or error
                 following = _next_simplification(error, sent, shape)
                 if following is None:
@@ -247,7 +247,15 @@ class Requests:
             if shape != self._shape:
                 self._shape = shape
                 logger.warning("this model's server takes: %s", "; ".join(self.shape))
-            return CompletionStream(stream, self._keep_unread)
+            return stream
+
+    async def _open(self, model: str, body: Body) -> CompletionStream:
+        raw = await self._completions.create(
+            model=model, messages=[], stream=True, extra_body=body
+        )
+        stream = CompletionStream(raw, self._keep_unread)
+        await stream.begin()
+        return stream
 
     def _keep_unread(self, unread: Unread) -> None:
         for id_, fields in unread.calls.items():
@@ -270,7 +278,7 @@ class Requests:
 
 
 def _next_simplification(
-    error: openai.APIStatusError, sent: Body, shape: tuple[Simplification, ...]
+    error: Exception, sent: Body, shape: tuple[Simplification, ...]
 ) -> Simplification | None:
     """Return the simplification to try after a refusal: the one it hints at, else the next one."""
     report = read_report(error)

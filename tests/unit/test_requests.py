@@ -108,6 +108,15 @@ async def test_the_shape_that_a_server_takes_is_found_once_and_remembered(
     assert caller.takes_tools == ("tools" in fake.requests[-1].raw)
 
 
+async def test_a_refusal_inside_a_successful_response_is_one(
+    fake: FakeOpenAI, caller: ModelCaller
+) -> None:
+    record = {"error": {"code": 400, "message": "tools are not supported by this provider"}}
+    refused = Reply(raw=Raw(f"data: {json.dumps(record)}\n\ndata: [DONE]\n\n".encode()))
+    fake.reply = lambda chat: refused if chat.tools else Reply("ответ")
+    assert (await ask(caller)).text == "ответ" and not caller.takes_tools
+
+
 @pytest.mark.parametrize("error", ["tool_choice: forced choice is not supported", "bad request"])
 async def test_a_form_is_asked_for_without_force(
     fake: FakeOpenAI, caller: ModelCaller, error: str
