@@ -11,7 +11,7 @@ import pytest
 from src.talk.forms import find_words
 from src.texts import say
 from tests.fakes.openai_server import ChatRequest, Reply
-from tests.integration.person import Person, Rig, fact, incoming, new_user, saved
+from tests.integration.person import Agents, Person, Rig, fact, incoming, new_user, saved
 from tests.integration.turns import answer_turn
 
 pytestmark = pytest.mark.core(llm_calls="form")
@@ -147,16 +147,14 @@ async def test_a_bad_form_costs_no_answer(rig: Rig, form: Reply | str) -> None:
     await person.say("у меня есть кот", "Хорошо.", told("у меня есть кот"))  # counts as none
 
 
-async def test_a_server_that_refuses_the_schema_is_asked_without(person: Person) -> None:
-    caller = person.core.memory.summary_llm
-    try:
-        person.model.reply = _refuse_schema
-        await person.say("люблю груши", language="ru")
-        await person.say("люблю сливы", language="ru")
-        assert person.facts() == ["люблю груши", "люблю сливы"]
-        assert shapes(person) == ["text", "ToldForm", "text", "text", "text"]
-    finally:
-        caller.takes_schema = True
+async def test_a_server_that_refuses_the_schema_is_asked_without(agents: Agents) -> None:
+    # A process of its own: what a server refuses is remembered.
+    person = Person(await agents.get(llm_calls="form", persona="Мария"), new_user())
+    person.model.reply = _refuse_schema
+    await person.say("люблю груши", language="ru")
+    await person.say("люблю сливы", language="ru")
+    assert person.facts() == ["люблю груши", "люблю сливы"]
+    assert shapes(person) == ["text", "ToldForm", "text", "text", "text"]
 
 
 def _refuse_schema(request: ChatRequest) -> Reply | str:
