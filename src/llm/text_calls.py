@@ -152,6 +152,7 @@ PAIRS = re.compile(
     re.DOTALL,
 )
 TAG = re.compile(r"<(?P<tag>[A-Za-z_]\w{0,60})>(?P<text>.*?)</(?P=tag)>", re.DOTALL)
+EMPTY_TAG = re.compile(r"<[A-Za-z_]\w{0,60}\s*/>")
 BARE = re.compile(rf"(?:\s|{LEFT}[^<>\[\]]{{0,60}}{RIGHT}|```)*")
 
 
@@ -170,9 +171,10 @@ def _read_body(body: str) -> dict[str, Any]:
 def _read_value(text: str) -> Any:
     """Return an argument: a list or an object if it is JSON or tags, else its text."""
     value = html.unescape(text.strip())
-    if value.startswith("<") and not TAG.sub("", value).strip():
+    tags = EMPTY_TAG.sub("", value)
+    if tags.startswith("<") and not TAG.sub("", tags).strip():
         nested: dict[str, list[Any]] = {}
-        for tag in TAG.finditer(value):
+        for tag in TAG.finditer(tags):
             nested.setdefault(tag["tag"], []).append(_read_value(tag["text"]))
         return {tag: rows if len(rows) > 1 else rows[0] for tag, rows in nested.items()}
     decoded, end = _decode(value, 0) if value[:1] in ("[", "{") else (None, 0)

@@ -54,6 +54,9 @@ def reply_of(text: str, size: int, prompt: tuple[str, ...] = ()) -> tuple[list[s
      "</tool_call>", [X]),
     ("<tools><function><name>set_reminder</name><arguments><text>хлеб</text><when>в 9</when>"
      "</arguments></function></tools>", [("set_reminder", {"text": "хлеб", "when": "в 9"})]),
+    ("<tools>\n<function>\n<name>save_user_fact</name>\n<arguments>\n<facts>\n<fact>\n<text>a</text>\n"
+     "<quote>b</quote>\n<replaces/>\n</fact>\n</facts>\n</arguments>\n</function>\n</tools>",
+     [("save_user_fact", {"facts": {"fact": {"text": "a", "quote": "b"}}})]),
     ('<function_calls><invoke name="save_user_fact"><parameter name="quote">x</parameter>'
      "</invoke></function_calls>", [X]),
     ('<｜DSML｜function_calls><｜DSML｜invoke name="save_user_fact"><｜DSML｜parameter '
