@@ -116,6 +116,7 @@ class ModelCaller:
         cache: Makes the provider cache the start of prompts.
         may_think_first: True while its replies may begin with thoughts that no tag announces: on
             a server whose template writes the opening tag. Its first reply tells.
+        known_tools: Names of the tools that were ever declared; calls of them are never shown.
     """
 
     _model: BaseChatModel
@@ -126,6 +127,7 @@ class ModelCaller:
     metrics: Metrics | None = None
     cache: PromptCache = field(default_factory=PromptCache)
     may_think_first: bool = False
+    known_tools: frozenset[str] = frozenset()
 
     @property
     def takes_tools(self) -> bool:
@@ -140,6 +142,7 @@ class ModelCaller:
         """
         if not tools:
             return self._model
+        self.known_tools |= {getattr(tool, "name", "") for tool in tools} - {""}
         if may_call:
             return self._model.bind_tools(tools)
         provider = providers.find_provider(self.name)
@@ -212,7 +215,10 @@ class ModelCaller:
         tool_names = (at(tool, "function", "name") or at(tool, "name") for tool in call.tools)
         quoted = (str(m.text) for m in call.messages if not isinstance(m, AIMessage))
         return ModelReply(
-            frozenset(filter(None, tool_names)), quoted, may_think_first=self.may_think_first
+            frozenset(filter(None, tool_names)),
+            quoted,
+            known=self.known_tools,
+            may_think_first=self.may_think_first,
         )
 
     async def _read_reply(

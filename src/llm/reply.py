@@ -131,16 +131,22 @@ class ModelReply:
         offered: Collection[str] = (),
         prompt: Iterable[str] = (),
         *,
+        known: Collection[str] = (),
         may_think_first: bool = False,
     ) -> None:
-        """Expect the reply to ``prompt``, with the tools ``offered``.
+        """Expect a reply.
 
-        With ``may_think_first``, it may begin with thoughts that no tag announces.
+        Args:
+            offered: Names of the tools that it may call.
+            prompt: The texts that it answers.
+            known: Names of other tools, whose calls are not shown either.
+            may_think_first: True if it may begin with thoughts that no tag announces.
         """
         self.is_coming = False
         self.is_finished = False
         self._offered, self._prompt = offered, tuple(prompt)
-        self._calls_in_text = TextCalls(offered, self._prompt)
+        self._known = frozenset(offered) | frozenset(known)
+        self._calls_in_text = TextCalls(self._known, self._prompt)
         self._thoughts = ThoughtFilter(may_be_unannounced=may_think_first)
         self.usage: UsageMetadata | None = None
         self.first_ms = 0
@@ -211,7 +217,7 @@ class ModelReply:
         rest, calls = self._calls_in_text.flush()
         self._pending_surrogate = ""
         if not self._calls:
-            for name, args in calls:
+            for name, args in calls if self._offered else ():
                 arguments = json.dumps(args, ensure_ascii=False)
                 self._add_call({"name": name, "args": arguments})
         self._texts.append(rest)
@@ -250,7 +256,7 @@ class ModelReply:
         if self._thoughts.was_unannounced and not self._was_cleared:
             self._was_cleared = True  # all before it was thoughts
             self._texts.clear()
-            self._calls_in_text = TextCalls(self._offered, self._prompt)
+            self._calls_in_text = TextCalls(self._known, self._prompt)
         released = self._calls_in_text.feed(text)
         self._texts.append(released)
         return released
