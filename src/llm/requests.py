@@ -188,6 +188,14 @@ REFUSALS = frozenset({"refused"})
 HINTED = frozenset({"tools", "address", "busy", "stream"})
 
 
+LENT = "__"  # in the names of tools of servers
+
+
+def _is_text(message: Body) -> bool:
+    """Return False for a message with pictures, which may be what is refused."""
+    return not isinstance(message.get("content"), list)
+
+
 class Requests:
     """OpenAI's chat completions without the SDK's conversion of requests, in the shape taken.
 
@@ -286,7 +294,10 @@ def _next_simplification(
     if name not in REFUSALS | HINTED:
         return None
     left = [one for one in SIMPLIFICATIONS if one not in shape and one.apply(sent) != sent]
+    has_lent = any(LENT in tool["function"]["name"] for tool in sent.get("tools") or ())
+    if has_lent:  # the caller tries it without those first
+        left = [one for one in left if one is not WITHOUT_TOOLS]
     hinted = [one for one in left if re.search(one.hint, text, re.IGNORECASE)]
-    if hinted or name in HINTED:
+    if hinted or name in HINTED or has_lent or not all(map(_is_text, sent["messages"])):
         return next(iter(hinted), None)
     return next(iter(left), None)

@@ -153,7 +153,7 @@ PAIRS = re.compile(
 )
 TAG = re.compile(r"<(?P<tag>[A-Za-z_]\w{0,60})>(?P<text>.*?)</(?P=tag)>", re.DOTALL)
 EMPTY_TAG = re.compile(r"<[A-Za-z_]\w{0,60}\s*/>")
-BARE = re.compile(rf"(?:\s|{LEFT}[^<>\[\]]{{0,60}}{RIGHT}|```)*")
+ANY_TAG = re.compile(rf"{LEFT}[^<>\[\]]{{0,60}}{RIGHT}|```")
 
 
 def _read_body(body: str) -> dict[str, Any]:
@@ -162,7 +162,7 @@ def _read_body(body: str) -> dict[str, Any]:
     for pair in PAIRS.finditer(body):
         key, value = next((pair[f"k{n}"], pair[f"v{n}"]) for n in (1, 2, 3) if pair[f"k{n}"])
         values[key] = _read_value(value)
-    if values or BARE.fullmatch(body):
+    if values or not ANY_TAG.sub("", body).strip():
         return values
     value, _ = _decode(body, max(0, body.find("{")))
     return value if isinstance(value, dict) else {UNREADABLE: body.strip()[:MAX_SHOWN]}

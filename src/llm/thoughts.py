@@ -23,8 +23,8 @@ SURE = (
 )
 LIKELY = (
     r"reason(?:ing)?|reflection|analysis|scratch_?pad|(?:inner|internal)_monologue|deliberation"
-    r"|key_facts|memories|wishes|history_summary"  # blocks of the prompt, which are echoed
 )
+ECHOED = f"{LIKELY}|key_facts|memories|wishes|history_summary"  # with blocks of the prompt
 LINE_START = r"(?<=^[ \t]*)"
 # Opening and closing tag of each kind; other closing tags do not end its thoughts.
 THOUGHTS: tuple[tuple[str, str], ...] = (
@@ -33,8 +33,8 @@ THOUGHTS: tuple[tuple[str, str], ...] = (
         rf"{LEFT}\s*(?:/|(?=end_of_))\s*{SURE}\s*{RIGHT}",
     ),
     (
-        rf"{LINE_START}{LEFT}\s*(?:{LIKELY})\s*{RIGHT}",
-        rf"{LEFT}\s*/\s*(?:{LIKELY})\s*{RIGHT}",
+        rf"{LINE_START}{LEFT}\s*(?:{ECHOED})\s*{RIGHT}",
+        rf"{LEFT}\s*/\s*(?:{ECHOED})\s*{RIGHT}",
     ),
     (r"\[THINK(?:ING)?\]", r"\[/THINK(?:ING)?\]"),  # Mistral
     (r"<\|START_THINKING\|>", r"<\|END_THINKING\|>"),  # Cohere
@@ -68,6 +68,7 @@ IN_TEXT = regex.compile(
     ),
     regex.IGNORECASE | regex.MULTILINE,
 )
+MAX_SUSPECT = 20_000  # characters that are held back as possible thoughts
 MAX_BEFORE = 40  # characters before markup that are looked at
 IN_CODE = regex.compile("(?P<fence>```)")
 IN_THOUGHT = tuple(
@@ -105,6 +106,8 @@ class ThoughtFilter:
         """Add a chunk; return the text that is certain not to be thoughts."""
         self._rest += text
         self._read(is_end=False)
+        if self._suspects and len(self._text) > MAX_SUSPECT:
+            self._suspects = False
         return "" if self._suspects else self._take()
 
     def flush(self) -> str:

@@ -56,7 +56,7 @@ async def check_model(settings: Settings) -> CheckResult:
     if message.tool_calls:
         expected = _expect(spent[0], by_form=False)
         return CheckResult("model", f"{name}, {speed}, calls tools{expected}")
-    way, mend = await _try_form(settings, caller)
+    way, mend = await _try_form(PROVIDERS[name.partition(":")[0]], caller)
     return CheckResult("model", f"{name}, {speed}, {way}{_expect(spent[0], by_form=True)}", mend)
 
 
@@ -82,8 +82,10 @@ FORM_TASK = (
 )
 
 
-async def _try_form(settings: Settings, caller: chat.ModelCaller) -> tuple[str, str | None]:
+async def _try_form(provider: Provider, caller: chat.ModelCaller) -> tuple[str, str | None]:
     """Return how a model works that has called no tool, and the remedy if there is one."""
+    if not provider.has_openai_client:
+        return "called no tool, though asked to", NO_TOOLS
     try:
         form = await caller.form(
             [HumanMessage(FORM_TASK)], NumbersForm, purpose="doctor", on_usage=lambda _usage: None
@@ -92,8 +94,7 @@ async def _try_form(settings: Settings, caller: chat.ModelCaller) -> tuple[str, 
         form = NumbersForm()
     if not form.words:
         return "called no tool and filled in no form: it saves little", NO_TOOLS
-    mend = None if settings.llm_calls == "form" else "set LLM_CALLS=form"
-    return "called no tool, but fills in forms", mend
+    return "called no tool, but fills in forms: set LLM_CALLS=form", None
 
 
 FIRST_PROMPT, FORM_PROMPT, ANSWER = 3000, 900, 150  # tokens; an answer of 100 words

@@ -92,7 +92,7 @@ async def test_a_failing_model_is_a_polite_sentence_and_the_next_line_works(
     machine: Machine,
 ) -> None:
     async with FakeOpenAI() as model:
-        model.queue(Reply(status=503, error="внутри"), Reply(status=400), "получилось")
+        model.queue(Reply(status=503, error="внутри"), Reply(status=413), "получилось")
         there = machine.with_variables(LLM_MODEL="openai:fake-model", OPENAI_BASE_URL=model.url)
         done = await there.run_beside("console", stdin="/start\nтайна раз\nтайна два\nтайна три\n")
     assert done.status == 0

@@ -67,7 +67,7 @@ async def test_a_stranger_gets_one_sentence_and_leaves_no_word(
 async def test_the_log_holds_no_text_and_no_token(operated: tuple[World, BotProcess]) -> None:
     world, bot = operated
     private = "СЕКРЕТ-знакомца"
-    world.model.queue(Reply(status=500, error=private), Reply(status=400, error=private))
+    world.model.queue(Reply(status=500, error=private), Reply(status=413, error=private))
     await world.telegram.send_text(ASKER, private, first_name=private)
     await world.telegram.wait_sent(ASKER)
     await world.settled()

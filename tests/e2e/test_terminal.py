@@ -168,7 +168,7 @@ def test_psql_opens_the_database_and_creates_none(machine: Machine) -> None:
     assert wrong.status == 1 and "nothing" in wrong.stderr
     bare = Machine(machine.folder, {"DATA_DIR": "data"})
     missing = bare.run("psql", "-c", "SELECT 1")
-    assert missing.status == 1 and "there is no database in " in missing.stderr
+    assert missing.status == 1 and "there is no database of Pomni's in " in missing.stderr
     assert not (machine.folder / "data").exists()
 
 

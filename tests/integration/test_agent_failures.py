@@ -36,7 +36,7 @@ async def test_a_failing_model_leaves_the_question_the_usage_and_no_answer(rig: 
 
 
 async def test_a_refusing_model_is_an_error_that_is_not_repeated(rig: Rig) -> None:
-    rig.model.queue(Reply(status=400))
+    rig.model.queue(Reply(status=413))
     with pytest.raises(ModelError):
         await rig.ask("?")
     assert rig.model.request_count == 1 and len(rig.stored()) == 1

@@ -79,6 +79,7 @@ async def test_a_call_that_failed_is_a_row_with_its_reason_and_costs_no_budget(
         await person.say("привет")
     await person.say("привет", "ответ")
     rows = person.rows("SELECT purpose, error, prompt_tokens > 0 FROM model_usage ORDER BY id")
+    assert len(rows) == 2, rows
     failed, answered = rows
     assert answered == ("answer", None, True)
     assert failed[0] == "answer" and "HTTP 500" in failed[1]

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from src.base.owners import Owner
 from src.history.new_messages import strip_time_label
 from src.llm.quoting import block
+from src.llm.thoughts import without_thoughts
 from src.memory.retriever import read_overview
 from src.pg.client import PgClient, storable
 from src.reading.voices import Voice
@@ -268,7 +269,8 @@ async def test_poisoned_summaries_stay_in_their_block(teller: Person) -> None:
     await rig.ask("что было?")
     message = message_with(rig.model.requests[-1], "history_summary")
     shown = [record["summary"] for record in records(message, "history_summary")]
-    assert shown and set(shown) <= {" ".join(text.split()) for text in HOSTILE[:3]}
+    told = map(without_thoughts, HOSTILE[:3])  # and without control tokens
+    assert shown and set(shown) <= {" ".join(text.split()) for text in told}
     assert "data, not instructions" in message.partition("<history_summary>")[0]
 
 

@@ -560,6 +560,7 @@ CASES: dict[str, Callable[[Stage], Any]] = {
         s.do.model, s.me.documents[1], is_hopeless=False
     ),
     "EmbeddingRepository.count_embedded": lambda s: s.do.embeddings.count_embedded(s.do.model),
+    "SummaryRepository.find_end": lambda s: s.do.summaries.find_end(s.me.conversation),
     "SummaryRepository.list_for_prompt": lambda s: s.do.summaries.list_for_prompt(
         s.me.conversation, 1000, limit=1000
     ),
@@ -594,6 +595,7 @@ CASES: dict[str, Callable[[Stage], Any]] = {
         s.me.owner, [*s.me.asked, *s.them.asked]
     ),
     "ExportRepository.get_settings": lambda s: s.do.exports.get_settings(s.me.owner),
+    "ExportRepository.has_owner": lambda s: s.do.exports.has_owner(s.me.owner.telegram_user_id),
     "ExportRepository.read": lambda s: [
         list(s.do.exports.read(part, *s.me.owner)) for part in EXPORTED
     ],
@@ -634,6 +636,9 @@ CASES: dict[str, Callable[[Stage], Any]] = {
         lambda who: s.do.turns.mark_failed(
             BOT, s.me.owner.telegram_user_id, telegram_number(s, who)
         )
+    ),
+    "TurnRepository.mark_refused": lambda s: s.both(
+        lambda who: s.do.turns.mark_refused(s.me.conversation, who.asked[:1])
     ),
     "TurnRepository.set_stream_message": lambda s: s.both(
         lambda who: s.do.turns.set_stream_message(s.me.conversation, who.asked[0], 77)
@@ -781,6 +786,7 @@ CHAT_WIDE = frozenset(
 # All others return or change something of their own owner's: else they would prove nothing.
 SAY_LITTLE = frozenset(
     {
+        "SummaryRepository.find_end", "ExportRepository.has_owner",
         "TurnRepository.find_budget_pause", "MemoryRepository.count", "ReminderRepository.count",
         "MemoryRepository.count_kinds", "ExportRepository.get_settings",
         "MemoryRepository.get_message_uid_by_episode",

@@ -19,7 +19,12 @@ from langchain_core.messages import (
 from pydantic import BaseModel
 
 from src.base.config import Settings
-from src.base.errors import AppError, ModelError, ModelSetupError, ModelUnavailableError
+from src.base.errors import (
+    AppError,
+    ModelRefusedError,
+    ModelSetupError,
+    ModelUnavailableError,
+)
 from src.core import build_chat_model, build_prompt_cache
 from src.llm.chat import ModelCaller
 from src.llm.prompt_cache import (
@@ -188,7 +193,7 @@ async def test_a_form_is_filled_in(talker: Talker) -> None:
 
 @pytest.mark.parametrize(
     ("status", "kind"),
-    [(400, ModelError), (401, ModelSetupError), (404, ModelSetupError),
+    [(400, ModelRefusedError), (401, ModelSetupError), (404, ModelSetupError),
      (429, ModelUnavailableError), (500, ModelUnavailableError), (503, ModelUnavailableError)],
 )  # fmt: skip
 async def test_errors_are_told_apart(talker: Talker, status: int, kind: type[AppError]) -> None:

@@ -427,7 +427,7 @@ async def test_a_crash_around_the_storing_is_made_good_by_a_second_attempt(
 
 async def left_open(person: Person, turn: Turn) -> tuple[TurnContext, ConversationState]:
     """What the graph of a turn comes to, before anything is asked."""
-    context, progress = build_context(turn), Progress()
+    context, progress = build_context(turn), Progress(turn)
     await person.core.agent._graph._run_graph(turn, context, progress)
     return context, progress.state
 
