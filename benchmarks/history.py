@@ -46,7 +46,7 @@ def measure_history(dsn: str) -> dict[str, float]:
         ("load_last_of_100", lambda: conversations.load_last_messages(first)),
         ("load_last_of_100000", lambda: conversations.load_last_messages(long)),
         ("key_facts", lambda: MemoryRepository(client).list_facts(Owner(FIRST_USER), KEY_FACTS)),
-        ("summaries", lambda: summaries.list_for_prompt(first, 71, limit=3)),
+        ("summaries", lambda: summaries.list_summaries(first)),
     ):
         times = []
         for _ in range(REPEATS):

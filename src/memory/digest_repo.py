@@ -31,12 +31,6 @@ SELECT id, first_position, last_position, content FROM conversation_summaries
 WHERE conversation_id = %(conversation_id)s ORDER BY first_position LIMIT 1000
 """
 
-# The last position that has a summary.
-SELECT_END = """
-SELECT coalesce(max(last_position), 0) FROM conversation_summaries
-WHERE conversation_id = %(conversation_id)s
-"""
-
 # True if a summary may be stored: the summaries that it merges exist, no other one overlaps it,
 # and none of its messages was forgotten meanwhile.
 SELECT_IS_VALID = """
@@ -70,24 +64,18 @@ WHERE conversation_id = %(conversation_id)s AND id = ANY(%(ids)s)
 """
 
 
+def choose_for_prompt(summaries: Sequence[Summary], before: int, *, limit: int) -> list[Summary]:
+    """Return the oldest and the newest summaries of messages before ``before``, in order.
+
+    The oldest is kept because the others are merged into it in time: without it all but the last
+    twenty messages would be lost.
+    """
+    past = [one for one in summaries if one.last_position < before and one.content]
+    return [*past[:1], *past[max(1, len(past) - limit + 1) :]][: max(0, limit)]
+
+
 class SummaryRepository(Repository):
     """Stores summaries; every method blocks (see ``PgClient.run``)."""
-
-    def find_end(self, conversation_id: UUID) -> int:
-        """Return the last position that has a summary; 0 if there is none."""
-        return self._first(int, SELECT_END, conversation_id=conversation_id) or 0
-
-    def list_for_prompt(
-        self, conversation_id: UUID, before: int, *, limit: int = 3
-    ) -> list[Summary]:
-        """List the oldest and the newest summaries of messages before ``before``, in order.
-
-        The oldest is kept because the others are merged into it in time: without it all but the
-        last twenty messages would be lost.
-        """
-        found = self.list_summaries(conversation_id)
-        past = [one for one in found if one.last_position < before and one.content]
-        return [*past[:1], *past[max(1, len(past) - limit + 1) :]][: max(0, limit)]
 
     def list_summaries(self, conversation_id: UUID) -> list[Summary]:
         """List every summary of a conversation, in order."""

@@ -262,7 +262,8 @@ async def _answer_plainly(
     )  # fmt: skip
     display.flush()
     text = _answer_text(message, context.language, allowed=True)
-    return say("no_words", context.language) if text.startswith(MARKUP) else text
+    is_answer = text and not text.startswith(MARKUP)
+    return text if is_answer else say("no_words", context.language)
 
 
 class _AnswerDisplay:

@@ -52,6 +52,7 @@ from src.talk.zones import ZoneService
 from src.texts import LANGUAGES, say
 from src.texts.plain_text import flat, is_visible, plain
 
+LONG_HISTORY = 4000  # characters; a shorter one fits the smallest context
 MAX_SWITCH = 60  # characters that are read for an order to switch the memory on or off
 Step = Callable[[Turn], Awaitable[UpdateOutcome | None]]
 
@@ -245,20 +246,28 @@ class Intake:
             conversations.load_last_messages(turn.conversation_id, limit - unstored)
         )
         last = (turn.history[-1]["position"] if turn.history else 0) + unstored
-        repository = digest_repo.SummaryRepository(transaction)
-        summarised = repository.find_end(turn.conversation_id)
         turn.window_start = compaction.start_of_window(last, settings)
-        if summarised >= compaction.start_of_window(last + compaction.NEXT_TURN, settings):
-            turn.window_start = summarised + 1  # a turn made it, as its prompt was too long
+        summaries: Sequence[digest_repo.Summary] = ()
+        if turn.window_start > 1 or _may_be_summarised(turn.history):
+            list_summaries = digest_repo.SummaryRepository(transaction).list_summaries
+            summaries = list_summaries(turn.conversation_id)
+        end = max((summary.last_position for summary in summaries), default=0)
+        if end >= compaction.start_of_window(last + compaction.NEXT_TURN, settings):
+            turn.window_start = end + 1  # a turn made it, as its prompt was too long
         if turn.window_start > 1:
             overlap = settings.history_messages - settings.history_step
             turn.fresh_from = turn.window_start + overlap
-            turn.summaries = repository.list_for_prompt(
-                turn.conversation_id, turn.window_start, limit=settings.summaries_shown
+            turn.summaries = digest_repo.choose_for_prompt(
+                summaries, turn.window_start, limit=settings.summaries_shown
             )
         elif _shows_memory(turn.incoming):
             beyond = retrieval_repo.RetrievalRepository(transaction).has_documents_outside
             turn.is_all_shown = not beyond(turn.incoming.owner, turn.conversation_id)
+
+
+def _may_be_summarised(history: Sequence[HistoryMessage]) -> bool:
+    """Return True if a turn may have summarised the beginning: only of a long history."""
+    return sum(len(entry["content"]) for entry in history) > LONG_HISTORY
 
 
 def _shows_memory(incoming: IncomingMessage) -> bool:

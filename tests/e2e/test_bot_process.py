@@ -28,6 +28,9 @@ def person() -> int:
 
 async def test_an_answer_is_streamed_as_drafts_then_sent(shared_world: World, person: int) -> None:
     telegram, model = shared_world.telegram, shared_world.model
+    other = person + 2**20  # the first reply of a model shows whether it begins with thoughts
+    await telegram.send_text(other, "привет")
+    await telegram.wait_sent(other)
     model.queue(Reply(text="слово " * 20, chunk_size=6, chunk_delay=0.08))
     await telegram.send_text(person, "расскажи")
     [answer] = await telegram.wait_sent(person)

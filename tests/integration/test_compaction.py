@@ -20,7 +20,12 @@ from src.llm.chat import ModelCaller
 from src.llm.embeddings import QuietMoments
 from src.memory.compaction import CompactionService, first_gap
 from src.memory.digest import needs_digest
-from src.memory.digest_repo import ExtractionRepository, Summary, SummaryRepository
+from src.memory.digest_repo import (
+    ExtractionRepository,
+    Summary,
+    SummaryRepository,
+    choose_for_prompt,
+)
 from src.memory.prompts import MAX_SUMMARY, MERGE_PROMPT, SUMMARY_PROMPT
 from src.pg.client import PgClient
 from src.pg.global_settings_repo import GlobalSettingsRepository
@@ -85,9 +90,8 @@ class Talk(Person):
         settings = GlobalSettingsRepository(self.client).get()
         last = self.core.conversations.load_last_messages(self.id)[-1]["position"]
         start = window_start(last, step=settings.history_step)
-        shown = SummaryRepository(self.client).list_for_prompt(
-            self.id, start, limit=settings.summaries_shown
-        )
+        found = SummaryRepository(self.client).list_summaries(self.id)
+        shown = choose_for_prompt(found, start, limit=settings.summaries_shown)
         return Past(start, tuple(summary.content for summary in shown))
 
     def documents(self) -> list[int]:

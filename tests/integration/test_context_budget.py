@@ -205,10 +205,10 @@ async def test_what_a_turn_has_summarised_is_stored_and_the_next_one_summarises_
     assert 0 < sum(made) <= 5, made
     assert not any(a and b for a, b in pairwise(made)), "never in two turns one after the other"
     stored = person.rows(
-        "SELECT first_position, last_position FROM conversation_summaries JOIN conversations c "
-        "ON c.id = conversation_summaries.conversation_id WHERE c.owner_id = %(owner)s ORDER BY 1"
+        "SELECT s.first_position, s.last_position FROM conversation_summaries s "
+        "JOIN conversations c ON c.id = s.conversation_id WHERE c.owner_id = %(owner)s ORDER BY 1"
     )
     assert len(stored) == sum(made)
     assert all(a[1] + 1 == b[0] for a, b in pairwise(stored)), "without a gap"
     last = json.dumps(person.requests[-1].messages, ensure_ascii=False)
-    assert "Говорили о слонах." in last and "13 слово" in last and "0 слово слово" not in last
+    assert "Говорили о слонах." in last and "13 слово" in last and "] 0 слово" not in last

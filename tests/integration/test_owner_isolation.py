@@ -560,10 +560,6 @@ CASES: dict[str, Callable[[Stage], Any]] = {
         s.do.model, s.me.documents[1], is_hopeless=False
     ),
     "EmbeddingRepository.count_embedded": lambda s: s.do.embeddings.count_embedded(s.do.model),
-    "SummaryRepository.find_end": lambda s: s.do.summaries.find_end(s.me.conversation),
-    "SummaryRepository.list_for_prompt": lambda s: s.do.summaries.list_for_prompt(
-        s.me.conversation, 1000, limit=1000
-    ),
     "SummaryRepository.list_summaries": lambda s: s.do.summaries.list_summaries(s.me.conversation),
     "ConversationRepository.find_conversation": lambda s: s.do.conversations.find_conversation(
         s.me.owner
@@ -786,7 +782,7 @@ CHAT_WIDE = frozenset(
 # All others return or change something of their own owner's: else they would prove nothing.
 SAY_LITTLE = frozenset(
     {
-        "SummaryRepository.find_end", "ExportRepository.has_owner",
+        "ExportRepository.has_owner",
         "TurnRepository.find_budget_pause", "MemoryRepository.count", "ReminderRepository.count",
         "MemoryRepository.count_kinds", "ExportRepository.get_settings",
         "MemoryRepository.get_message_uid_by_episode",
