@@ -186,6 +186,7 @@ WITHOUT_TOOLS = SIMPLIFICATIONS[-1]
 # say so: OpenRouter has no endpoint with tools (404), a template of llama.cpp fails (500).
 REFUSALS = frozenset({"refused"})
 HINTED = frozenset({"tools", "address", "busy", "stream"})
+GUESSED = ("400", "422")  # statuses of refusals that need no words; no tools are guessed twice
 
 
 LENT = "__"  # in the names of tools of servers
@@ -211,6 +212,7 @@ class Requests:
         """Wrap ``openai.resources.chat.AsyncCompletions``."""
         self._completions = completions
         self._shape: tuple[Simplification, ...] = ()
+        self._may_refuse_tools = False  # True once a request passed only without them
         self._unread: OrderedDict[str, tuple[Body, Body]] = OrderedDict()
 
     def __getattr__(self, name: str) -> Any:
@@ -237,7 +239,7 @@ class Requests:
             ReportedError: It says so inside a successful response.
         """
         body = self._with_unread({**payload, **(extra_body or {}), "stream": True})
-        shape = self._shape
+        shape, is_told = self._shape, True
         refusal: Exception | None = None
         while True:
             sent = body
@@ -247,15 +249,21 @@ class Requests:
                 stream = await self._open(model, sent)
             except (openai.APIStatusError, ReportedError) as error:
                 refusal = refusal or error
-                following = _next_simplification(error, sent, shape)
+                following, is_told = _next_simplification(error, sent, shape)
                 if following is None:
                     raise refusal from None
                 shape = (*shape, following)
                 continue
-            if shape != self._shape:
+            if shape != self._shape and self._is_certain(shape, is_told=is_told):
                 self._shape = shape
                 logger.warning("this model's server takes: %s", "; ".join(self.shape))
             return stream
+
+    def _is_certain(self, shape: tuple[Simplification, ...], *, is_told: bool) -> bool:
+        """Return False if no tools are guessed for the first time: that may pass by itself."""
+        is_guess = WITHOUT_TOOLS in shape and not is_told and not self._may_refuse_tools
+        self._may_refuse_tools = self._may_refuse_tools or WITHOUT_TOOLS in shape
+        return not is_guess
 
     async def _open(self, model: str, body: Body) -> CompletionStream:
         raw = await self._completions.create(
@@ -287,17 +295,19 @@ class Requests:
 
 def _next_simplification(
     error: Exception, sent: Body, shape: tuple[Simplification, ...]
-) -> Simplification | None:
-    """Return the simplification to try after a refusal: the one it hints at, else the next one."""
+) -> tuple[Simplification | None, bool]:
+    """Return the simplification to try after a refusal, and whether its words ask for it."""
     report = read_report(error)
     name, text = report.failure.name, " ".join(report.words)
     if name not in REFUSALS | HINTED:
-        return None
+        return None, False
     left = [one for one in SIMPLIFICATIONS if one not in shape and one.apply(sent) != sent]
     has_lent = any(LENT in tool["function"]["name"] for tool in sent.get("tools") or ())
     if has_lent:  # the caller tries it without those first
         left = [one for one in left if one is not WITHOUT_TOOLS]
     hinted = [one for one in left if re.search(one.hint, text, re.IGNORECASE)]
-    if hinted or name in HINTED or has_lent or not all(map(_is_text, sent["messages"])):
-        return next(iter(hinted), None)
-    return next(iter(left), None)
+    is_text = all(map(_is_text, sent["messages"]))
+    may_guess = report.origin in GUESSED and name in REFUSALS and is_text and not has_lent
+    if hinted or not may_guess:
+        return next(iter(hinted), None), True
+    return next(iter(left), None), False
