@@ -36,26 +36,30 @@ PREFIX = r"(?:[\w-]+:|[|｜]?DSML[|｜])?"
 # The dialects: how calls begin, of which NAMES are offered. After a sure opening no text is shown,
 # even if it cannot be read; the others may begin something else.
 KEYS, GIVEN = "|".join(NAME_KEYS), "|".join(ARGUMENTS)
-OBJECT = r"[{\[][\s{\[]*(?:[\"'](?:id|type)[\"']\s*:\s*[\"'][^\"']{0,60}[\"']\s*,\s*)*"
+GAP = r"\s{0,9}"  # bounded, so that a hostile reply takes no longer than another
+OBJECT = (
+    r"[{\[][\s{\[]{0,20}"
+    rf"(?:[\"'](?:id|type)[\"']{GAP}:{GAP}[\"'][^\"']{{0,60}}[\"']{GAP},{GAP}){{0,3}}"
+)
 SURE = (
     # <tool_call>…, <tools>…, <function_calls><invoke name="…">…, <｜tool▁calls▁begin｜>…
     rf"{LEFT}{PREFIX}(?:tool[_▁]?calls?|tool_use|tools|function_?calls?|invoke|TOOL_REQUEST)"
     rf"(?:[▁_ ][^<>\n]{{0,60}})?{RIGHT}",
     # <function=x>…, [function="x"]…, <tool name="x">…
-    rf"{LEFT}{PREFIX}\w{{1,20}}(?:\s+name)?\s*=\s*[\"']?(?:NAMES)[\"']?\s*{RIGHT}",
-    r"<(?:function|tool|action)>\s*<(?:\w+_)?name>",  # <function><name>x</name>…
+    rf"{LEFT}{PREFIX}\w{{1,20}}(?:\s{{1,9}}name)?{GAP}={GAP}[\"']?(?:NAMES)[\"']?{GAP}{RIGHT}",
+    rf"<(?:function|tool|action)>{GAP}<(?:\w+_)?name>",  # <function><name>x</name>…
     # {"name": "x", "arguments": {…}}, also in a list, and with other keys before
-    rf"{OBJECT}[\"'](?:{KEYS})[\"']\s*:\s*[\"'](?:functions\.)?(?:NAMES)[\"']",
-    r"<\|python_tag\|>|<\|channel\|>commentary|\bAction:\s*(?:NAMES)\b",  # Llama, GPT-OSS, ReAct
+    rf"{OBJECT}[\"'](?:{KEYS})[\"']{GAP}:{GAP}[\"'](?:functions\.)?(?:NAMES)[\"']",
+    rf"<\|python_tag\|>|<\|channel\|>commentary|\bAction:{GAP}(?:NAMES)\b",
 )
 UNSURE = (
-    rf"{OBJECT}[\"'](?:{GIVEN})[\"']\s*:",  # {"arguments": {…}, "name": "x"}
-    rf"{OBJECT}[\"'](?:{'|'.join(NESTING)})[\"']\s*:\s*[{{\[]",  # {"function": {"name": …
-    rf"{OBJECT}[\"'](?:NAMES)[\"']\s*:\s*\{{",  # {"x": {…}}
+    rf"{OBJECT}[\"'](?:{GIVEN})[\"']{GAP}:",  # {"arguments": {…}, "name": "x"}
+    rf"{OBJECT}[\"'](?:{'|'.join(NESTING)})[\"']{GAP}:{GAP}[{{\[]",  # {"function": {…}}
+    rf"{OBJECT}[\"'](?:NAMES)[\"']{GAP}:{GAP}\{{",  # {"x": {…}}
     r"<(?:NAMES)>",  # <x><a>…</a></x>
     r"(?:\[|print\()?(?:default_api\.)?(?:NAMES)\(",  # x(a="…"), [x(a="…")]
 )
-FENCE = r"(?:```(?:json|xml|tool_\w{1,10})?\s*)?"
+FENCE = r"(?:```(?:json|xml|tool_\w{1,10})?\s{0,9})?"
 BEGINNINGS = r"[<&＜‹⟨\[{`]|\bAction:|\b(?:print|default_api|NAMES)|\b\w{1,40}\Z"
 
 

@@ -25,16 +25,16 @@ LIKELY = (
     r"reason(?:ing)?|reflection|analysis|scratch_?pad|(?:inner|internal)_monologue|deliberation"
 )
 ECHOED = f"{LIKELY}|key_facts|memories|wishes|history_summary"  # with blocks of the prompt
-LINE_START = r"(?<=^[ \t]*)"
+LINE_START = r"(?<=^[ \t]{0,40})"
 # Opening and closing tag of each kind; other closing tags do not end its thoughts.
 THOUGHTS: tuple[tuple[str, str], ...] = (
     (
-        rf"{LEFT}\s*{SURE}(?:\s[^<>\[\]]{{0,80}})?\s*{RIGHT}",
-        rf"{LEFT}\s*(?:/|(?=end_of_))\s*{SURE}\s*{RIGHT}",
+        rf"{LEFT}\s{{0,9}}{SURE}(?:\s[^<>\[\]]{{0,80}})?\s{{0,9}}{RIGHT}",
+        rf"{LEFT}\s{{0,9}}(?:/|(?=end_of_))\s{{0,9}}{SURE}\s{{0,9}}{RIGHT}",
     ),
     (
-        rf"{LINE_START}{LEFT}\s*(?:{ECHOED})\s*{RIGHT}",
-        rf"{LEFT}\s*/\s*(?:{ECHOED})\s*{RIGHT}",
+        rf"{LINE_START}{LEFT}\s{{0,9}}(?:{ECHOED})\s{{0,9}}{RIGHT}",
+        rf"{LEFT}\s{{0,9}}/\s{{0,9}}(?:{ECHOED})\s{{0,9}}{RIGHT}",
     ),
     (r"\[THINK(?:ING)?\]", r"\[/THINK(?:ING)?\]"),  # Mistral
     (r"<\|START_THINKING\|>", r"<\|END_THINKING\|>"),  # Cohere
@@ -46,8 +46,8 @@ THOUGHTS: tuple[tuple[str, str], ...] = (
     (r"<unused94>(?:thought)?", r"<unused95>"),  # MedGemma
 )
 UNANNOUNCED = (
-    rf"{LEFT}\s*/\s*{SURE}\s*{RIGHT}|\[/THINK(?:ING)?\]"
-    rf"|{LINE_START}{LEFT}\s*/\s*(?:{LIKELY})\s*{RIGHT}"
+    rf"{LEFT}\s{{0,9}}/\s{{0,9}}{SURE}\s{{0,9}}{RIGHT}|\[/THINK(?:ING)?\]"
+    rf"|{LINE_START}{LEFT}\s{{0,9}}/\s{{0,9}}(?:{LIKELY})\s{{0,9}}{RIGHT}"
 )
 # Control tokens of templates, dropped wherever they stand outside code.
 TOKENS = (
