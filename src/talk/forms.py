@@ -150,6 +150,8 @@ class FormFilling:
         if self._doubt == MAX_DOUBT and await self._can_call(messages[0], tools, context):
             self._doubt = TRUST
         if self._doubt < MAX_DOUBT:
+            if self._doubt < 0 and line.tells:  # it can, but it does not
+                return [*orders, *await self.fill(messages, line, context, tools)]
             return [*orders, *line.facts]
         logger.info("the model calls no tools; it is given forms instead")
         self.by_form = True

@@ -226,13 +226,14 @@ async def test_a_model_that_calls_tools_keeps_them(learner: Learner) -> None:
 
 @pytest.mark.core(llm_calls="auto")
 @pytest.mark.own_database
-async def test_a_model_that_saves_the_example_is_trusted(learner: Learner) -> None:
+async def test_a_model_that_saves_only_the_example_gets_forms_beside_its_tools(
+    learner: Learner,
+) -> None:
     await learner.tell(FIRST)
     learner.person.model.queue("Nice.", saved(fact("Olga is allergic to nuts")))
-    assert await learner.tell(SECOND) == ["tools", "tools"]
-    lines = [f"my neighbour number {n} has a red car" for n in range(5)]
-    for line in lines:
-        assert await learner.tell(line) == ["tools"], "what it leaves out is its own choice"
+    assert await learner.tell(SECOND) == ["tools", "tools", "ToldForm"]
+    assert await learner.tell("my neighbour has a red car") == ["tools", "ToldForm"]
+    assert "my neighbour has a red car" in learner.person.facts()
 
 
 @pytest.mark.core(llm_calls="auto")
