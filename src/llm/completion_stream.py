@@ -9,7 +9,6 @@ types.
 import asyncio
 import json
 import logging
-import re
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, suppress
@@ -21,7 +20,7 @@ from langchain_core.messages.base import merge_content
 
 from src.base.errors import AppError, ModelReplyError
 from src.llm.errors import ReportedError
-from src.llm.reply import at
+from src.llm.reply import ID, at
 
 logger = logging.getLogger(__name__)
 
@@ -37,7 +36,6 @@ WHOLE = (b"{", b"[", b"<")  # first bytes of a body that is no event stream
 READ = frozenset({"role", "content", "tool_calls", "function_call", "refusal", "index"})
 READ_OF_CALL = frozenset({"index", "id", "type", "function"})
 TEXT_PARTS = ("text", "output_text", None)  # types of the parts of a content that are shown
-ID = re.compile(r"[A-Za-z0-9_-]{1,40}")  # ids of calls; OpenAI's have at most 40 characters
 
 
 @dataclass

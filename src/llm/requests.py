@@ -24,6 +24,7 @@ Body = dict[str, Any]
 
 MAX_UNREAD = 500  # calls whose unread fields are kept, until the loop of tools ends
 EARLIER = "…"  # placeholder for the user's message before an answer
+AS_JSON = "Answer with one JSON object of this schema, and nothing else: "
 
 
 def _system_first(body: Body) -> Body:
@@ -95,8 +96,7 @@ def _with_schema_in_text(body: Body) -> Body:
     schema = body.get("response_format")
     if schema is None:
         return body
-    order = f"Answer with one JSON object of this schema, and nothing else: {json.dumps(schema)}"
-    return _with_order(_without("response_format")(body), order)
+    return _with_order(_without("response_format")(body), AS_JSON + json.dumps(schema))
 
 
 def _without_tools(body: Body) -> Body:
@@ -109,8 +109,7 @@ def _without_tools(body: Body) -> Body:
     body = {**body, "messages": messages}
     if isinstance(choice, dict):
         schema = json.dumps(tools[0]["function"]["parameters"])
-        order = f"Answer with one JSON object of this schema, and nothing else: {schema}"
-        body = _with_order(body, order)
+        body = _with_order(body, AS_JSON + schema)
     return body
 
 

@@ -3,8 +3,8 @@
 A model at another address than its provider's own may call no tools, or call them badly. How it
 works is learned from its turns: after two messages in a row that wanted a call and got none that
 worked, it is asked to save an example. If it fails, it is given a form instead of tools from then
-on: JSON, to which the server holds it by a schema. If it fills in no forms either, it is offered
-tools again.
+on: JSON, to which the server holds it by a schema. If it can, but does not, it is given a form
+beside its tools. If it fills in no forms either, it is offered tools again.
 """
 
 import asyncio
