@@ -116,12 +116,7 @@ class CompactionService:
         """
         texts = []
         while first <= last:
-            found = await self._load(conversation_id, first, last)
-            messages = fitting(found, least=1, longest=MAX_TEXT)
-            end = last if len(messages) == len(found) else messages[-1].position
-            content = await self._summarise(conversation_id, messages, (first, end))
-            replace = partial(self._summaries.replace, conversation_id, content)
-            await self._client.run(replace, first=first, last=end, made_of=len(messages))
+            content, end, _ = await self._fold_range(conversation_id, (first, last), least=1)
             texts.append(content)
             first = end + 1
         return [text for text in texts if text]
@@ -160,14 +155,27 @@ class CompactionService:
     async def _fold(self, conversation_id: UUID, gap: tuple[int, int], usual: int) -> bool:
         first, last = gap
         size = portion_size(last - first + 1, usual, far=FAR_BEHIND, most=MAX_FOLD)
-        last = min(last, first + size - 1)
+        portion = first, min(last, first + size - 1)
+        _, _, is_stored = await self._fold_range(conversation_id, portion, least=usual)
+        return is_stored
+
+    async def _fold_range(
+        self, conversation_id: UUID, positions: tuple[int, int], *, least: int
+    ) -> tuple[str, int, bool]:
+        """Summarise a range, or its beginning if it is too long for one call, and store that.
+
+        Returns the summary, its last position, and whether it was stored.
+        """
+        first, last = positions
         found = await self._load(conversation_id, first, last)
-        messages = fitting(found, least=usual, longest=MAX_TEXT)
+        messages = fitting(found, least=least, longest=MAX_TEXT)
         if len(messages) < len(found):
             last = messages[-1].position
         content = await self._summarise(conversation_id, messages, (first, last))
         replace = partial(self._summaries.replace, conversation_id, content)
-        return await self._client.run(replace, first=first, last=last, made_of=len(messages))
+        made_of = len(messages)
+        is_stored = await self._client.run(replace, first=first, last=last, made_of=made_of)
+        return content, last, is_stored
 
     async def _load(self, conversation_id: UUID, first: int, last: int) -> list[PastMessage]:
         load = self._conversations.list_messages

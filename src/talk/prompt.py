@@ -21,6 +21,7 @@ from src.memory.memories import Memories
 from src.memory.memory_repo import Memory
 from src.memory.retrieval_repo import Hit, fact_as_hit
 from src.memory.turn_context import TurnContext, facts_among, key_facts, number_hits, recall
+from src.pg.global_settings_repo import GlobalSettings
 from src.reading.facts import WISH, fact_uid, normalise
 from src.reading.gate import disarm
 from src.talk.forms import FormFilling
@@ -308,7 +309,7 @@ async def retrieve_memories(
         return {}
     settings = await memories.settings()
     budget = min(settings.memory_context_tokens, state["llm_context_size"] // MEMORIES_SHARE)
-    found = await _search(context, memories, budget=budget)
+    found = await _search(context, memories, settings, budget=budget)
     packed = fit_memories(_without_shown(found, state), counter, budget, zone)
     packed.sort(key=lambda hit: (hit.said_at, hit.source_id))
     numbers, sources = number_hits(state.get("sources", ()), packed)
@@ -330,8 +331,9 @@ async def retrieve_memories(
     }
 
 
-async def _search(context: TurnContext, memories: Memories, *, budget: int) -> list[Hit]:
-    settings = await memories.settings()
+async def _search(
+    context: TurnContext, memories: Memories, settings: GlobalSettings, *, budget: int
+) -> list[Hit]:
     query = retriever.Query(
         context.owner,
         context.text,
