@@ -38,7 +38,7 @@ from src.memory.retriever import Retriever
 from src.memory.screens import MemoryScreens
 from src.memory.search_index_repo import EmbeddingRepository, SearchIndexRepository
 from src.memory.writer import MemoryWriter
-from src.offline.model import Embed, OfflineChatModel, describe_result, read_calls
+from src.offline.model import Embed, OfflineChatModel
 from src.outside.servers import McpServers
 from src.pg.client import PgClient
 from src.pg.embedded import open_newest_database
@@ -273,9 +273,11 @@ class Core:
         if not has_forms or way == "tools" or not (is_own or way == "form"):
             return None
         return forms.FormFilling(
-            self._caller, read_calls, describe_result, self.memory.space.embed_line,
-            by_form=way == "form", is_watched=way == "auto",
-        )  # fmt: skip
+            self._caller,
+            self.memory.space.embed_line,
+            by_form=way == "form",
+            is_watched=way == "auto",
+        )
 
     def _build_commands(self) -> command_service.CommandService:
         client, memories, settings = self.client, self.memory.memories, self.settings

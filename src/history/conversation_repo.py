@@ -225,7 +225,7 @@ SELECT id, role, content, position,
        provenance, speaker, origin, quoted, quoted_author_id, is_private
 FROM messages
 WHERE conversation_id = %(conversation_id)s AND NOT is_forgotten
-  AND (failed_at IS NULL OR NOT is_private)  -- not those that a model refused
+  AND (failed_at IS NULL OR NOT is_private)  -- not those left out: see UPDATE_LEFT_OUT
 ORDER BY created_at DESC, id DESC LIMIT %(limit)s
 """)
 

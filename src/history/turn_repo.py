@@ -234,8 +234,9 @@ UPDATE messages SET failed_at = now()
 WHERE bot_id = %(bot_id)s AND chat_id = %(chat_id)s AND telegram_message_id = %(message_id)s
 """
 
-# Mark messages that a model refused, and the answer to them: only they may trip its filter again.
-UPDATE_REFUSED = """
+# Leave messages and the answers to them out of prompts and memory: they would trip a model's
+# filter again, or teach it to say nothing.
+UPDATE_LEFT_OUT = """
 UPDATE messages SET failed_at = coalesce(failed_at, now()), is_private = true
 WHERE conversation_id = %(conversation_id)s AND (id = ANY(%(ids)s) OR reply_to_id = ANY(%(ids)s))
 """
@@ -450,10 +451,10 @@ class TurnRepository(Repository):
         """Store that the user stopped the delivery for the stored update (its row id)."""
         self._client.execute(UPDATE_DELIVERY_STOPPED, update=update)
 
-    def mark_refused(self, conversation_id: UUID, message_ids: Sequence[int]) -> None:
-        """Keep messages that a model refused, and their answer, out of prompts and memory."""
+    def mark_left_out(self, conversation_id: UUID, message_ids: Sequence[int]) -> None:
+        """Keep messages, and the answers to them, out of prompts and memory."""
         self._client.execute(
-            UPDATE_REFUSED, conversation_id=conversation_id, ids=list(message_ids)
+            UPDATE_LEFT_OUT, conversation_id=conversation_id, ids=list(message_ids)
         )
 
     def mark_failed(self, bot_id: int, chat_id: int, telegram_message_id: int) -> None:

@@ -214,10 +214,16 @@ class ModelCaller:
     def _build_reply(self, call: Call) -> ModelReply:
         tool_names = (at(tool, "function", "name") or at(tool, "name") for tool in call.tools)
         quoted = (str(m.text) for m in call.messages if not isinstance(m, AIMessage))
+        functions = (at(tool, "function") for tool in call.tools)
         return ModelReply(
             frozenset(filter(None, tool_names)),
             quoted,
             known=self.known_tools,
+            parameters={
+                at(function, "name"): at(function, "parameters", "properties") or ()
+                for function in functions
+                if at(function, "name")
+            },
             may_think_first=self.may_think_first,
         )
 

@@ -132,6 +132,7 @@ class ModelReply:
         prompt: Iterable[str] = (),
         *,
         known: Collection[str] = (),
+        parameters: Mapping[str, Collection[str]] | None = None,
         may_think_first: bool = False,
     ) -> None:
         """Expect a reply.
@@ -140,13 +141,15 @@ class ModelReply:
             offered: Names of the tools that it may call.
             prompt: The texts that it answers.
             known: Names of other tools, whose calls are not shown either.
+            parameters: Names of the parameters of each tool in ``offered``.
             may_think_first: True if it may begin with thoughts that no tag announces.
         """
         self.is_coming = False
         self.is_finished = False
         self._offered, self._prompt = offered, tuple(prompt)
         self._known = frozenset(offered) | frozenset(known)
-        self._calls_in_text = TextCalls(self._known, self._prompt)
+        self._parameters = parameters
+        self._calls_in_text = TextCalls(self._known, self._prompt, parameters)
         self._thoughts = ThoughtFilter(may_be_unannounced=may_think_first)
         self.usage: UsageMetadata | None = None
         self.first_ms = 0
@@ -256,7 +259,7 @@ class ModelReply:
         if self._thoughts.was_unannounced and not self._was_cleared:
             self._was_cleared = True  # all before it was thoughts
             self._texts.clear()
-            self._calls_in_text = TextCalls(self._known, self._prompt)
+            self._calls_in_text = TextCalls(self._known, self._prompt, self._parameters)
         released = self._calls_in_text.feed(text)
         self._texts.append(released)
         return released

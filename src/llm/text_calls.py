@@ -8,7 +8,7 @@ copied from the prompt stay text: they quote others.
 import ast
 import html
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from json import JSONDecoder
@@ -33,8 +33,8 @@ LEFT = r"(?:</?[|｜]?|&lt;/?|＜/?|‹/?|⟨/?|\[/?)"
 RIGHT = r"(?:[|｜]?>|&gt;|＞|›|⟩|\])"
 PREFIX = r"(?:[\w-]+:|[|｜]?DSML[|｜])?"
 
-# The dialects: how calls begin, of which NAMES are offered. After a sure opening no text is shown,
-# even if it cannot be read; the others may begin something else.
+# The dialects: how calls begin, of which NAMES are offered, with these PARAMETERS. After a sure
+# opening no text is shown, even if it cannot be read; the others may begin something else.
 KEYS, GIVEN = "|".join(NAME_KEYS), "|".join(ARGUMENTS)
 GAP = r"\s{0,9}"  # bounded, so that a hostile reply takes no longer than another
 OBJECT = (
@@ -56,6 +56,7 @@ UNSURE = (
     rf"{OBJECT}[\"'](?:{GIVEN})[\"']{GAP}:",  # {"arguments": {…}, "name": "x"}
     rf"{OBJECT}[\"'](?:{'|'.join(NESTING)})[\"']{GAP}:{GAP}[{{\[]",  # {"function": {…}}
     rf"{OBJECT}[\"'](?:NAMES)[\"']{GAP}:{GAP}\{{",  # {"x": {…}}
+    rf"{OBJECT}[\"'](?:PARAMETERS)[\"']{GAP}:",  # {"a": …}, the arguments alone
     r"<(?:NAMES)>",  # <x><a>…</a></x>
     r"(?:\[|print\()?(?:default_api\.)?(?:NAMES)\(",  # x(a="…"), [x(a="…")]
 )
@@ -213,6 +214,28 @@ def _read_python(text: str, names: Collection[str]) -> Iterator[_Found]:
             break
 
 
+def read_bare_arguments(
+    text: str, parameters: Mapping[str, Collection[str]]
+) -> list[TextCall] | None:
+    """Return calls without their tool's name, if the text is nothing but their arguments.
+
+    Args:
+        text: Objects, perhaps in a fence.
+        parameters: Names of the parameters of each offered tool; one tool must fit alone.
+    """
+    calls, rest = [], re.sub(r"```\w*", "", text).strip()
+    while rest:
+        value, end = _decode(rest, 0)
+        for entry in value if isinstance(value, list) else [value]:
+            keys = set(entry) if isinstance(entry, dict) else set()
+            fitting = [name for name, known in parameters.items() if keys and keys <= set(known)]
+            if len(fitting) != 1:
+                return None
+            calls.append((fitting[0], entry))
+        rest = rest[end:].strip()
+    return calls
+
+
 def _read_loose_json(text: str, names: Collection[str]) -> Iterator[_Found]:
     """Read JSON with trailing commas, single quotes and the like, unless it is truncated."""
     source = text[text.find("{") : text.rfind("}") + 1]
@@ -240,11 +263,14 @@ class _Patterns:
 
 
 @lru_cache(maxsize=32)
-def _patterns(names: frozenset[str]) -> _Patterns:
-    alternatives = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
+def _patterns(names: frozenset[str], parameters: frozenset[str] = frozenset()) -> _Patterns:
+    def alternatives(words: frozenset[str]) -> str:
+        return "|".join(map(re.escape, sorted(words, key=len, reverse=True))) or "(?!)"
 
     def build(pattern: str) -> Any:
-        return regex.compile(pattern.replace("NAMES", alternatives), regex.IGNORECASE)
+        filled = pattern.replace("NAMES", alternatives(names))
+        filled = filled.replace("PARAMETERS", alternatives(parameters))
+        return regex.compile(filled, regex.IGNORECASE)
 
     sure = f"{FENCE}(?:{'|'.join(SURE)})"
     return _Patterns(
@@ -260,9 +286,21 @@ def _patterns(names: frozenset[str]) -> _Patterns:
 class TextCalls:
     """Passes on the text of a reply, but holds it back from the first opening of a call on."""
 
-    def __init__(self, offered: Collection[str], prompt: Iterable[str] = ()) -> None:
-        """Detect calls of the tools ``offered``, unless copied from ``prompt``."""
+    def __init__(
+        self,
+        offered: Collection[str],
+        prompt: Iterable[str] = (),
+        parameters: Mapping[str, Collection[str]] | None = None,
+    ) -> None:
+        """Detect calls of the tools ``offered``, unless copied from ``prompt``.
+
+        ``parameters`` are the names of each tool's, for calls without their tool's name.
+        """
         self._names = frozenset(offered)
+        self._parameters = parameters or {}
+        self._patterns = _patterns(
+            self._names, frozenset(name for own in self._parameters.values() for name in own)
+        )
         self._prompt = prompt
         self._before = ""  # the last character that was passed on
         self._held = ""
@@ -285,14 +323,14 @@ class TextCalls:
         rest, self._held = self._held, ""
         if not rest or len(rest) > MAX_HELD:
             return text + rest, []
-        calls = read_text_calls(rest, self._names, self._prompt)
+        calls = read_text_calls(rest, self._names, self._prompt, self._parameters)
         return (text, calls) if calls is not None else (text + rest, [])
 
     def _find_opening(self, *, is_end: bool) -> int:
         """Return where calls begin, or may begin if more follows."""
         if not (self._before or self._held.strip() or is_end):
             return 0  # blanks before calls are dropped with them
-        text, patterns = self._before + self._held, _patterns(self._names)
+        text, patterns = self._before + self._held, self._patterns
         for beginning in patterns.beginning.finditer(text, len(self._before)):
             match = patterns.opening.match(text, beginning.start(), partial=not is_end)
             if match is not None:
@@ -311,7 +349,10 @@ class TextCalls:
 
 
 def read_text_calls(
-    text: str, offered: Collection[str], prompt: Iterable[str] = ()
+    text: str,
+    offered: Collection[str],
+    prompt: Iterable[str] = (),
+    parameters: Mapping[str, Collection[str]] | None = None,
 ) -> list[TextCall] | None:
     """Return the calls in a text that begins like one; None if it is to be shown.
 
@@ -325,6 +366,8 @@ def read_text_calls(
         return None
     if found:
         return [(one.name, one.arguments) for one in found]
+    if bare := read_bare_arguments(text, parameters or {}):
+        return None if _strip_blanks(text) in prompt_text else bare
     named = [name for name in offered if name in text]
     if _patterns(names).sure.match(text.lstrip()) is None or _strip_blanks(text) in prompt_text:
         return None

@@ -21,7 +21,7 @@ from src.history.new_messages import LabelFilter, strip_time_label, voice_of
 from src.llm import chat, prompt_cache, reply, tokens
 from src.memory.tools import renumber_records
 from src.memory.turn_context import TurnContext, get_finding, number_hits
-from src.talk.forms import FormFilling, asks_beside, tool_calls
+from src.talk.forms import FormFilling, asks_beside, describe_results, tool_calls
 from src.talk.tools import NOT_RUN, useless_tools
 from src.talk.turn_state import ConversationState
 from src.texts import Language, say
@@ -112,6 +112,7 @@ async def assistant(
     """Ask the model once; it answers, or calls tools while it may.
 
     While it is being learned how the model works, calls that it missed are added to its answer.
+    What it leaves unsaid after its tools have run is told in our words.
 
     Reads: ``messages``, ``tools_allowed``, ``lent_tools``, ``history``.
     Updates: ``messages``, ``current_token_count``, ``answer``, ``lent_tools``, ``is_answered``.
@@ -147,6 +148,8 @@ async def assistant(
     if not allowed:
         message.tool_calls = []
     answer = _answer_text(message, context.language, allowed=allowed)
+    if not (answer or message.tool_calls):  # it takes what its tools returned for its answer
+        answer = describe_results(state["messages"], context.language, with_facts=True)
     is_answered = False
     if forms is not None and forms.is_watched and not message.tool_calls:
         is_answered = True
@@ -213,7 +216,6 @@ async def complete_answer(
     runtime: Runtime[TurnContext],
     *,
     caller: chat.ModelCaller,
-    forms: FormFilling,
 ) -> ConversationState:
     """Complete the answer with sentences about the calls beside it.
 
@@ -225,7 +227,7 @@ async def complete_answer(
     Side effects: at most one model call; the text streams to ``on_text``.
     """
     context, messages, answer = runtime.context, state["messages"], state["answer"]
-    done = forms.describe(messages, context.language, with_facts=not answer)
+    done = describe_results(messages, context.language, with_facts=not answer)
     if not answer and (not done or asks_beside(context.text)):
         asked = [message for message in messages if not _is_of_call(message)]
         asked += [SystemMessage(f"{DONE}\n{done}")] if done else []
@@ -244,7 +246,7 @@ def _is_of_call(message: AnyMessage) -> bool:
 async def _answer_plainly(
     messages: Sequence[AnyMessage], context: TurnContext, caller: chat.ModelCaller
 ) -> str:
-    """Have the model answer in words; what begins like JSON or markup is not shown."""
+    """Have the model answer in words; "" if they begin like JSON or markup, which is no answer."""
     start, is_words = "", False
 
     def show(piece: str) -> None:
@@ -262,8 +264,7 @@ async def _answer_plainly(
     )  # fmt: skip
     display.flush()
     text = _answer_text(message, context.language, allowed=True)
-    is_answer = text and not text.startswith(MARKUP)
-    return text if is_answer else say("no_words", context.language)
+    return "" if text.startswith(MARKUP) else text
 
 
 class _AnswerDisplay:

@@ -1,22 +1,22 @@
 """Calls for a model that makes none: what a message wants, read by rules or from a form.
 
 A model at another address than its provider's own may call no tools, or call them badly. How it
-works is learned from its turns: after two messages in a row that wanted a call and got none that
-worked, it is asked to save an example. If it fails, it is given a form instead of tools from then
-on: JSON, to which the server holds it by a schema. If it can, but does not, it is given a form
-beside its tools. If it fills in no forms either, it is offered tools again.
+works is learned from its turns: for a message that wanted a call and got none that worked, it is
+given a form: JSON, to which the server holds it by a schema. After two in a row it is asked to
+save an example; if it fails, it is given forms instead of tools from then on. If it fills in no
+forms either, it is offered tools again.
 """
 
 import asyncio
 import logging
 import uuid
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
-from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage, ToolCall, ToolMessage
+from langchain_core.messages import AnyMessage, HumanMessage, ToolCall, ToolMessage
 from langchain_core.messages.tool import tool_call
 from langchain_core.tools import BaseTool
 from pydantic import BaseModel, Field
@@ -27,6 +27,7 @@ from src.history.new_messages import own_words_of
 from src.llm import chat, quoting
 from src.memory.line_kinds import AGREEMENT, NOTE, QUESTION, REQUEST, UNSURE, Vector, kind_of
 from src.memory.turn_context import TurnContext, get_finding
+from src.offline.model import describe_result, read_calls
 from src.reading.facts import Fact, normalise
 from src.reading.plain_facts import plain_facts, to_remember
 from src.reading.requests import ASKING
@@ -38,18 +39,13 @@ from src.texts.morphology import parts_of_speech, words
 logger = logging.getLogger(__name__)
 
 Call = tuple[str, dict[str, Any]]
-# From a prompt and the names of the usable tools to the calls that rules read in its last message.
-ReadCalls = Callable[[Sequence[BaseMessage], Sequence[str]], list[Call]]
-DescribeResult = Callable[[ToolMessage, Language], str]
 SAVE, SET, FORGET = "save_user_fact", "set_reminder", "forget_fact"
 # Calls that are made up for beside an answer: what changes something, and names what it changes.
 MADE_UP_FOR = frozenset({SAVE, SET, FORGET, "cancel_reminder", "keep_private"})
 TELLING = frozenset({NOTE, REQUEST, UNSURE})  # kinds of lines that may tell something
-MAX_DOUBT = 2  # messages in a row whose wish got no call, until the model is tried
-TRUST = -8  # doubt after a tried model has made a call
+MAX_MISSED = 2  # messages in a row whose wish got no call, until the model is tried
 MAX_FAILED_FORMS = 2  # in a row
 MAX_ENTRIES: JsonDict = {"maxItems": 8}  # per field: a small model may repeat itself forever
-EARLIER = 4  # messages before, for which the first form asks as well
 
 
 class ToldForm(quoting.Form):
@@ -101,15 +97,13 @@ class FormFilling:
     """
 
     _caller: chat.ModelCaller
-    _read_calls: ReadCalls
-    _describe_result: DescribeResult
     _embed: Callable[[str], Awaitable[Vector | None]]
     by_form: bool = False
     is_watched: bool = False
 
     def __post_init__(self) -> None:
         """Start without experience."""
-        self._doubt = self._failed_forms = 0
+        self._missed = self._failed_forms = 0
 
     @property
     def is_needed(self) -> bool:
@@ -120,7 +114,7 @@ class FormFilling:
         """Read the newest message of a prompt by rules; ``names`` are the usable tools."""
         typed = [one["text"] for one in own_words_of(messages) if one["is_asked"]]
         text = "\n".join(typed).strip()
-        calls = await asyncio.to_thread(self._read_calls, messages, names)
+        calls = await asyncio.to_thread(read_calls, messages, names)
         is_saved = to_remember(text) is not None
         orders = [call for call in calls if is_saved or call[0] != SAVE]
         facts = [call for call in calls if call not in orders]
@@ -142,23 +136,16 @@ class FormFilling:
         """
         line = await self.read(messages, [tool.name for tool in tools])
         orders = [c for c in line.orders if c[0] in MADE_UP_FOR and "ids" not in c[1]]
-        has_worked = _has_worked(messages)
-        if has_worked or not (orders or line.tells):
-            self._doubt = min(self._doubt, 0) if has_worked else self._doubt
+        if _has_worked(messages):
+            self._missed = 0
             return []
-        self._doubt += 1
-        if self._doubt == MAX_DOUBT and await self._can_call(messages[0], tools, context):
-            self._doubt = TRUST
-        if self._doubt < MAX_DOUBT:
-            if self._doubt < 0 and line.tells:  # it can, but it does not
-                return [*orders, *await self.fill(messages, line, context, tools)]
-            return [*orders, *line.facts]
-        logger.info("the model calls no tools; it is given forms instead")
-        self.by_form = True
-        typed = [own_words_of([one]) for one in messages if isinstance(one, HumanMessage)]
-        recent = [one["text"] for said in typed[-EARLIER:] for one in said if one["is_asked"]]
-        told = await self.fill(messages, replace(line, text="\n".join(recent)), context, tools)
-        return [*orders, *told]
+        if not (orders or line.tells):
+            return []
+        self._missed += 1
+        if self._missed == MAX_MISSED and not await self._can_call(messages[0], tools, context):
+            logger.info("the model calls no tools; it is given forms instead")
+            self.by_form = True
+        return orders or await self.fill(messages, line, context, tools)
 
     async def fill(
         self,
@@ -193,14 +180,6 @@ class FormFilling:
         self._count_form(has_failed=False)
         told = list(_fact_calls(form, line.text)) or line.facts
         return [*told, *_wish_calls(form, line.text)]
-
-    def describe(
-        self, messages: Sequence[AnyMessage], language: Language, *, with_facts: bool
-    ) -> str:
-        """Return sentences about the results of the turn's calls, to the user."""
-        results = [one for one in results_of(messages) if with_facts or one.name != SAVE]
-        said = (self._describe_result(result, language) for result in results)
-        return "\n\n".join(dict.fromkeys(filter(None, said)))
 
     async def _can_call(
         self, system: AnyMessage, tools: Sequence[BaseTool], context: TurnContext
@@ -246,6 +225,15 @@ def results_of(messages: Sequence[AnyMessage]) -> list[ToolMessage]:
     """Return the results of the turn that a prompt ends with."""
     last = max((n for n, m in enumerate(messages) if isinstance(m, HumanMessage)), default=0)
     return [message for message in messages[last:] if isinstance(message, ToolMessage)]
+
+
+def describe_results(
+    messages: Sequence[AnyMessage], language: Language, *, with_facts: bool
+) -> str:
+    """Return sentences to the user about what the calls of the turn have done."""
+    results = [one for one in results_of(messages) if with_facts or one.name != SAVE]
+    said = (describe_result(result, language) for result in results)
+    return "\n\n".join(dict.fromkeys(filter(None, said)))
 
 
 def _has_worked(messages: Sequence[AnyMessage]) -> bool:

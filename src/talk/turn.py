@@ -364,7 +364,7 @@ class AgentService:
     async def _leave_out(self, turn: Turn) -> None:
         """Leave what the model refused out of later prompts: only these messages are new."""
         ids = [entry["id"] for entry in new_messages(turn.history)]
-        await self._client.run(self._turns.mark_refused, turn.conversation_id, ids)
+        await self._client.run(self._turns.mark_left_out, turn.conversation_id, ids)
 
     async def is_superseded(self, incoming: IncomingMessage) -> bool:
         """Return True if a later message is answered instead of one that is not stored yet."""
@@ -541,10 +541,13 @@ class AgentService:
         if result.ended == "stopped":
             text = f"{text}\n\n{say('stopped_early', language)}".strip()
         # An answer of nothing but invalid references is empty.
-        text, changes = text or say("empty_answer", language), result.changes
+        is_wordless, text = not text, text or say("empty_answer", language)
+        changes = result.changes
         if result.ended == "answered":
             changes = await self._add_zones(turn, result)
-        turn.result = replace(result, text=text, sources=sources, changes=changes)
+        turn.result = replace(
+            result, text=text, sources=sources, changes=changes, is_wordless=is_wordless
+        )
 
     async def _save(self, turn: Turn) -> None:
         """Store the answer with its usage and sources; after an erasure store nothing.
@@ -573,6 +576,10 @@ class AgentService:
         turn.answer = replace(stored, intent=result.intent, text=storable(full_text))
         if result.is_filtered:
             await self._leave_out(turn)
+        elif result.is_wordless:  # models repeat what they see themselves say
+            await self._client.run(
+                self._turns.mark_left_out, turn.conversation_id, [turn.answer.id]
+            )
         if result.changes.names_zone:
             await self._zones.note(turn.incoming.owner, turn.incoming.time_zone)
         if result.settlement is not None:

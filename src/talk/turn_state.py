@@ -406,6 +406,7 @@ class TurnResult:
         settlement: Question that it settles, closed once the answer is stored.
         ended: How the turn ended.
         is_filtered: True if the provider's filter cut the answer.
+        is_wordless: True if the model said nothing, so that the text is our own sentence.
     """
 
     text: str
@@ -420,6 +421,7 @@ class TurnResult:
     settlement: Settlement | None = None
     ended: Literal["answered", "stopped", "over ceiling", "erased"] = "answered"
     is_filtered: bool = False
+    is_wordless: bool = False
 
 
 @dataclass

@@ -282,6 +282,9 @@ async def test_an_empty_answer_becomes_a_sentence(rig: Rig, language: Language) 
     rig.model.queue(Reply(text=f" {LABEL} \n"))
     answer = await rig.ask("?", language=language)
     assert answer.text == say("empty_answer", language) == rig.stored()[-1][1]
+    await rig.ask("?!", language=language)
+    shown = [message["content"] for message in rig.model.requests[-1].messages]
+    assert say("empty_answer", language) not in shown, "a model would repeat it"
 
 
 async def test_two_users_at_once_never_see_each_other_s_words(rig: Rig) -> None:

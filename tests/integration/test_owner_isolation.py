@@ -633,8 +633,8 @@ CASES: dict[str, Callable[[Stage], Any]] = {
             BOT, s.me.owner.telegram_user_id, telegram_number(s, who)
         )
     ),
-    "TurnRepository.mark_refused": lambda s: s.both(
-        lambda who: s.do.turns.mark_refused(s.me.conversation, who.asked[:1])
+    "TurnRepository.mark_left_out": lambda s: s.both(
+        lambda who: s.do.turns.mark_left_out(s.me.conversation, who.asked[:1])
     ),
     "TurnRepository.set_stream_message": lambda s: s.both(
         lambda who: s.do.turns.set_stream_message(s.me.conversation, who.asked[0], 77)

@@ -118,6 +118,29 @@ def test_a_call_that_cannot_be_read_is_not_shown_but_corrected(text: str, size: 
     assert [list(call["args"]) for call in reply.message().tool_calls] == [[UNREADABLE]]
 
 
+PARAMETERS = {"save": ("text", "quote", "object"), "remind": ("text", "when")}
+
+
+@pytest.mark.parametrize("size", [1, 7, 10_000])
+@pytest.mark.parametrize(("text", "calls"), [
+    ('{"text": "a", "quote": "b"}', ["save"]),
+    ('```json\n{"text": "a", "when": "6 pm"}\n```', ["remind"]),
+    ('{"object": "a"}\n{"when": "b"}', ["save", "remind"]),
+    ('[{"quote": "a"}, {"quote": "b"}]', ["save", "save"]),
+    ('{"text": "which of them?"}', []),
+    ('{"text": "a", "price": 3}', []),
+    ('{"when": "a"} is what you asked for.', []),
+])  # fmt: skip
+def test_arguments_alone_are_a_call_of_the_only_tool_that_takes_them(
+    text: str, calls: list[str], size: int
+) -> None:
+    reply = ModelReply(PARAMETERS, parameters=PARAMETERS)
+    pieces = [text[n : n + size] for n in range(0, len(text), size)]
+    shown = "".join(reply.feed(AIMessageChunk(content=piece)) for piece in pieces) + reply.flush()
+    assert [call["name"] for call in reply.message().tool_calls] == calls
+    assert shown == ("" if calls else text)
+
+
 @pytest.mark.parametrize("size", [1, 7, 10_000])
 def test_markup_without_a_call_is_not_shown(size: int) -> None:
     for text in ("<tool_call>нет</tool_call>", "<tools><function><name>rm_rf</name></tools>"):
