@@ -212,6 +212,8 @@ class ModelCaller:
         return usage
 
     def _build_reply(self, call: Call) -> ModelReply:
+        if call.is_form:  # what looks like a call there is what was asked for
+            return ModelReply(may_think_first=self.may_think_first)
         tool_names = (at(tool, "function", "name") or at(tool, "name") for tool in call.tools)
         quoted = (str(m.text) for m in call.messages if not isinstance(m, AIMessage))
         functions = (at(tool, "function") for tool in call.tools)

@@ -12,7 +12,7 @@ import hashlib
 import json
 import logging
 from collections import defaultdict, deque
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -49,7 +49,16 @@ class Call:
     @property
     def tools(self) -> Sequence[Any]:
         """Tools declared to the model, in its provider's format."""
-        return list(getattr(self.runnable, "kwargs", {}).get("tools") or ())
+        return list(self._bound.get("tools") or ())
+
+    @property
+    def is_form(self) -> bool:
+        """True if the reply is JSON by a schema."""
+        return "response_format" in self._bound.get("extra_body", {})
+
+    @property
+    def _bound(self) -> Mapping[str, Any]:
+        return getattr(self.runnable, "kwargs", {})
 
 
 class PromptCache:
