@@ -300,18 +300,25 @@ class ModelCaller:
     ) -> Schema:
         """Make one call whose reply is an object: the model must call a tool with that schema.
 
-        JSON from a server that ignores the tool is accepted as well; see ``read_form``.
+        JSON from a server that ignores the tool is accepted as well; see ``read_form``. If the
+        reply does not fit, a server with OpenAI's API is asked once more, for a ``form``.
 
         Raises:
             ModelUnavailableError: A retry may succeed.
             ModelError: The request was refused, or the reply does not fit the schema.
         """
+        provider = providers.find_provider(self.name)
         runnable = self._model.bind_tools([schema], tool_choice=schema.__name__)
         message = await self.stream(runnable, messages, purpose=purpose, on_usage=on_usage)
         matching = (call for call in message.tool_calls if call["name"] == schema.__name__)
         call = next(matching, message.tool_calls[0] if message.tool_calls else None)
         reply = call["args"] if call is not None else str(message.text)
-        return read_form(reply, schema, self.metrics)
+        try:
+            return read_form(reply, schema, self.metrics)
+        except errors.ModelError:
+            if provider is None or not provider.has_openai_client:
+                raise
+        return await self.form(messages, schema, purpose=purpose, on_usage=on_usage)
 
     async def form(
         self,

@@ -251,11 +251,13 @@ def word_lemmas(word: str) -> frozenset[str]:
     if word in _stop_words():
         return frozenset()
     bare = word.removesuffix("'s")
+    if bare not in people() and bare.removesuffix("s") in people():
+        bare = bare.removesuffix("s")  # "my mums birthday"
+    role = people().get(without_yo(bare))
     bare = lexicon.values("forms.alike").get(bare, bare)
     forms = lemmas(bare)
     if forms & lexicon.words("meaning.empty"):
         return frozenset()
-    role = people().get(without_yo(word.removesuffix("'s")))
     if role == "user":
         return frozenset()
     return forms | ({f"@{role}"} if role else set())

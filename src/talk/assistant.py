@@ -121,13 +121,15 @@ async def assistant(
     and one for a form.
     """
     context = runtime.context
-    allowed = state.get("tools_allowed", True)
+    allowed, messages = state.get("tools_allowed", True), state["messages"]
+    if forms is not None and isinstance(messages[-1], HumanMessage):
+        messages = [*messages, SystemMessage(say("answer_hint", context.language))]
     display = _AnswerDisplay(context.on_text, _separator(state))
 
     async def ask(bound: BoundModel) -> AIMessage:
         return await caller.stream(
             bound.with_tools if allowed else bound.without_tools,
-            state["messages"],
+            messages,
             purpose="answer",
             on_text=display,
             on_usage=context.on_usage,
@@ -153,7 +155,7 @@ async def assistant(
     is_answered = False
     if forms is not None and forms.is_watched and not message.tool_calls:
         is_answered = True
-        missed = await forms.missed_calls([*state["messages"], message], bound.offered, context)
+        missed = await forms.missed_calls([*messages, message], bound.offered, context)
         message.tool_calls = tool_calls(missed)
     return {
         "messages": [message],
@@ -197,10 +199,11 @@ async def answer_by_form(
         calls = await forms.fill(messages, line, context)
     if not calls:
         only_tells = line.tells and "?" not in line.text
-        hint = [SystemMessage(say("form_told", context.language))] if only_tells else []
-        text = await _answer_plainly([*messages, *hint], context, caller)
+        told = say("form_told", context.language) if only_tells else ""
+        hint = SystemMessage(f"{say('answer_hint', context.language)}\n{told}".strip())
+        text = await _answer_plainly([*messages, hint], context, caller)
         if line.tells and not line.is_request:
-            answered = [*messages, *hint, AIMessage(text)]
+            answered = [*messages, hint, AIMessage(text)]
             calls = await forms.fill(answered, line, context)
     message = AIMessage(text, tool_calls=tool_calls(calls))
     return {

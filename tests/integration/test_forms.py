@@ -179,7 +179,7 @@ class Learner:
         if request.form:
             asked = json.loads(request.last_user_text.split("\n")[1])["text"].splitlines()
             return told(*asked) if self.fills_forms else "Well!"
-        if self.calls_tools and request.messages[-1]["role"] == "user":
+        if self.calls_tools and request.messages[-1]["role"] != "tool":
             return saved(fact(request.last_user_text))
         return "Nice."
 
