@@ -11,7 +11,7 @@ import regex
 # Brackets around the names of tags, as written and as escaped.
 LEFT = r"(?:<[|｜]?|&lt;|＜|‹|⟨|◁)"
 RIGHT = r"(?:[|｜]?>|&gt;|＞|›|⟩|▷)"
-BEGINNINGS = regex.compile(r"[<&＜‹⟨◁\[`]")  # of markup in text
+BEGINNINGS = regex.compile(r"[<&＜‹⟨◁\[`{]")  # of markup in text
 
 # Names that nothing else has count anywhere; the others only at the start of a line, since
 # ``<reason>`` within a sentence is a placeholder. A closing tag without an opening one ends
@@ -24,7 +24,8 @@ SURE = (
 LIKELY = (
     r"reason(?:ing)?|reflection|analysis|scratch_?pad|(?:inner|internal)_monologue|deliberation"
 )
-ECHOED = f"{LIKELY}|key_facts|memories|wishes|history_summary"  # with blocks of the prompt
+BLOCKS = "key_facts|memories|wishes|history_summary"  # of the prompt, which small models echo
+ECHOED = f"{LIKELY}|{BLOCKS}"
 LINE_START = r"(?<=^[ \t]{0,40})"
 # Opening and closing tag of each kind; other closing tags do not end its thoughts.
 THOUGHTS: tuple[tuple[str, str], ...] = (
@@ -36,6 +37,7 @@ THOUGHTS: tuple[tuple[str, str], ...] = (
         rf"{LINE_START}{LEFT}\s{{0,9}}(?:{ECHOED})\s{{0,9}}{RIGHT}",
         rf"{LEFT}\s{{0,9}}/\s{{0,9}}(?:{ECHOED})\s{{0,9}}{RIGHT}",
     ),
+    (rf"{LEFT}(?:{BLOCKS}){RIGHT}\s{{0,9}}\{{", rf"{LEFT}/(?:{BLOCKS}){RIGHT}"),
     (r"\[THINK(?:ING)?\]", r"\[/THINK(?:ING)?\]"),  # Mistral
     (r"<\|START_THINKING\|>", r"<\|END_THINKING\|>"),  # Cohere
     (  # OpenAI's open models
@@ -49,10 +51,11 @@ UNANNOUNCED = (
     rf"{LEFT}\s{{0,9}}/\s{{0,9}}{SURE}\s{{0,9}}{RIGHT}|\[/THINK(?:ING)?\]"
     rf"|{LINE_START}{LEFT}\s{{0,9}}/\s{{0,9}}(?:{LIKELY})\s{{0,9}}{RIGHT}"
 )
-# Control tokens of templates, dropped wherever they stand outside code.
+# Control tokens of templates and records of the prompt, dropped wherever they stand outside code.
 TOKENS = (
     r"<[|｜](?:im_end|eo[tm]_id|endoftext|end|return|end▁of▁sentence)[|｜]>"
     r"|<\|(?:im_)?start\|>\w*|<end_of_turn>|<\|channel\|>final(?:<\|message\|>)?|<\|message\|>"
+    r"|\{\"n\": ?\d{1,4}, ?\"id\": ?\"[a-z]{1,10}-\d{1,20}\"[^{}]{0,4000}\}\n?"
 )
 WRAPPER = r"</?(?:final_)?(?:answer|response|output)>\n?"  # of the answer, after thoughts
 CODE = r"(?P<fence>```)|(?P<code>`[^`\n]{1,200}`)"

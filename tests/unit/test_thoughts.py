@@ -68,6 +68,16 @@ def test_a_literal_tag_in_code_and_other_tags_stay(text: str, size: int) -> None
     assert shown_of(text, size) == (text, text)
 
 
+@pytest.mark.parametrize("size", [1, 7, 10_000])
+def test_blocks_and_records_of_the_prompt_are_not_shown(size: int) -> None:
+    record = '{"n": 1, "id": "fact-3", "kind": "user_fact", "text": "п\'ю чай"}'
+    for echoed in (f"<key_facts>\n{record}\n{record}\n</key_facts>", f"{record}\n{record}\n",
+                   f"<memories>{record}</memories>", f"<history_summary>\n{record}"):  # fmt: skip
+        assert shown_of(f"Ви п'єте чай. {echoed}", size)[1].strip() == "Ви п'єте чай."
+    for text in ('{"n": 1, "of": 2}', "the tag <memories> opens it", '`{"n": 1, "id": "fact-3"}`'):
+        assert shown_of(text, size) == (text, text)
+
+
 def test_tokens_of_templates_and_wrappers_of_answers_are_dropped() -> None:
     assert without_thoughts("<think>x</think>\n<answer>\nДа.</answer>") == "Да."
     assert without_thoughts("Да.<|im_end|>") == "Да."
