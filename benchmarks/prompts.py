@@ -2,6 +2,7 @@
 
     python -m benchmarks.prompts            the figures, and one prompt as the model sees it
     python -m benchmarks.prompts --example  the prompt alone, for docs/memory.md
+    python -m benchmarks.prompts --save     also write benchmarks/results/caches.json
 
 A user talks to the assistant for 200 turns, in Russian, Ukrainian and English. Facts are saved by
 the tool now and then, and the background works after every turn as it does in the bot. The
@@ -59,6 +60,9 @@ USER = 2**41
 # unused for five to ten minutes. Google caches implicitly too, without guarantee and steps.
 CACHED_FROM, CACHED_STEP = 1024, 128
 CACHED_SECONDS = 600
+# Relative prices of tokens: read from a cache (all three providers), and written to Anthropic's.
+READ, WRITTEN = 0.1, 1.25
+SAVED = Path(__file__).parent / "results" / "caches.json"
 MEMORY_BLOCKS = frozenset({"user_facts", "history_summary", "memories"})
 
 # Insert a long conversation: messages with positions and times, the newest one now.
@@ -165,7 +169,7 @@ async def simulate(
     asked: list[Asked] = []
 
     def reply(request: ChatRequest) -> Reply:
-        if SYSTEM_PROMPT in request.system_text or "cachedContent" in request.raw:
+        if SYSTEM_PROMPT in request.system_text:
             asked.append(Asked(request, moment.timestamp()))
         return voice.reply(request)
 
@@ -236,47 +240,68 @@ def cached_share(
     return sum(map(in_blocks, shared)) / sum(_tokens(prompt, counter) for prompt in prompts)
 
 
-def anthropic_figures(asked: Sequence[Asked]) -> dict[str, float]:
-    """Return the shares that Anthropic would bill as cached, for both minimum cacheable lengths.
+@dataclass(frozen=True)
+class CacheFigures:
+    """Shares of one provider, in percent.
 
-    ``..._cost`` is the prompts' cost relative to the cost without a cache: 1.25 for a token
-    written, 0.1 for a token read.
+    Attributes:
+        name: The provider and its rules.
+        share: Prompt tokens that are read from its cache.
+        cost: Cost of the prompts, relative to their cost without a cache.
+        share_with_pauses: Share in a chat with pauses, in which entries expire.
+        cost_with_pauses: Cost in such a chat.
     """
-    counter = Oracle(OTHERS["anthropic"])
-    figures: dict[str, float] = {}
-    for least in (1024, 4096):
-        for pauses in ("", "_with_pauses"):
-            now = [0.0]
-            cache = AnthropicCache(least, counter.count, lambda now=now: now[0])
-            billed = []
-            for entry in asked:
-                now[0] = entry.at if pauses else 0.0
-                billed.append(cache.bill(entry.request.raw))
-            total = sum(b.total for b in billed)
-            name = f"anthropic_{least}_cached_share{pauses}"
-            figures[name] = sum(b.read for b in billed) / total
-            cost = sum(1.25 * b.written + 0.1 * b.read + b.fresh for b in billed) / total
-            figures[name.replace("cached_share", "cost")] = cost
-    return figures
+
+    name: str
+    share: int
+    cost: int
+    share_with_pauses: int
+    cost_with_pauses: int
 
 
-def google_figures(asked: Sequence[Asked], server: FakeOtherModels) -> dict[str, float]:
-    """Return the share in Google's explicit cache, and the share its implicit one can cover."""
-    counter = Oracle(OTHERS["google"])
-    cache = server.google_cache
-    [kept] = cache.kept.values()
-    beginning = [readable(kept["systemInstruction"]) + readable(kept["tools"])]
-    stored = counter.count(beginning[0])
-    prompts, named = [], 0
-    for entry in asked:
-        raw = entry.request.raw
-        prompts.append([*beginning, *(readable(content) for content in raw["contents"])])
-        named += "cachedContent" in raw
-    total = sum(_tokens(prompt, counter) for prompt in prompts)
-    return {
-        "google_stored_share": named * stored / total,
-        "google_unasked_share": cached_share(prompts, counter),
-    }
+def prefix_cache_figures(name: str, asked: Sequence[Asked], counter: TokenCounter) -> CacheFigures:
+    """Return the figures of a cache without marks: OpenAI's, or Google's if it always hits."""
+    blocks = in_blocks if name.startswith("OpenAI") else int
+    as_parts = rendered if name.startswith("OpenAI") else rendered_for_google
+    prompts = [as_parts(entry.request) for entry in asked]
+    moments = [entry.at for entry in asked]
+    shares = [
+        cached_share(prompts, counter, in_blocks=blocks),
+        cached_share(prompts, counter, in_blocks=blocks, moments=moments),
+    ]
+    figures = [(round(100 * share), round(100 - 100 * share * (1 - READ))) for share in shares]
+    return CacheFigures(name, *figures[0], *figures[1])
+
+
+def anthropic_figures(name: str, asked: Sequence[Asked], least: int) -> CacheFigures:
+    """Return the figures of Anthropic's cache, for models that cache from ``least`` tokens on."""
+    counter, figures = Oracle(OTHERS["anthropic"]), []
+    for has_pauses in (False, True):
+        now = [0.0]
+        cache = AnthropicCache(least, counter.count, lambda now=now: now[0])
+        billed = []
+        for entry in asked:
+            now[0] = entry.at if has_pauses else 0.0
+            billed.append(cache.bill(entry.request.raw))
+        total = sum(b.total for b in billed)
+        cost = sum(WRITTEN * b.written + READ * b.read + b.fresh for b in billed) / total
+        figures.append((round(100 * sum(b.read for b in billed) / total), round(100 * cost)))
+    return CacheFigures(name, *figures[0], *figures[1])
+
+
+def cache_table(figures: Sequence[CacheFigures]) -> str:
+    """Return the figures as the table of docs/memory.md."""
+    rows = [
+        "| prompt tokens read from the cache, and the cost of all beside that without a cache "
+        "| without pauses | with the chat's pauses (1 to 600 minutes) |",
+        "|---|---|---|",
+    ]
+    rows += [
+        f"| {one.name} | {one.share} % (cost {one.cost} %) "
+        f"| {one.share_with_pauses} % (cost {one.cost_with_pauses} %) |"
+        for one in figures
+    ]
+    return "\n".join(rows)
 
 
 def _mean(numbers: Sequence[int]) -> float:
@@ -291,6 +316,13 @@ def rendered(request: ChatRequest) -> list[str]:
         calls = json.dumps(message["tool_calls"]) if message.get("tool_calls") else ""
         parts.append(f"{head}{text_of(message.get('content'))}{calls}")
     return parts
+
+
+def rendered_for_google(request: ChatRequest) -> list[str]:
+    """Return the parts of a request to Google in the order of the model."""
+    raw = request.raw
+    beginning = readable(raw["tools"]) + readable(raw["systemInstruction"])
+    return [beginning, *(readable(content) for content in raw["contents"])]
 
 
 def shared_tokens(before: Sequence[str], after: Sequence[str], counter: TokenCounter) -> int:
@@ -417,13 +449,27 @@ def measure_prompts(dsn: str, *, turns: int = TURNS) -> dict[str, float]:
 
 async def _measure(dsn: str, turns: int) -> dict[str, float]:
     async with _bot(dsn) as (core, model):
-        figures = cache_figures(await simulate(core, model, turns=turns))
-        figures |= await context_figures(core, model)
+        return cache_figures(await simulate(core, model, turns=turns)) | await context_figures(
+            core, model
+        )
+
+
+async def measure_caches(dsn: str, turns: int) -> list[CacheFigures]:
+    """Measure the caches of all providers in a new database on the server of ``dsn``."""
+    async with _bot(dsn) as (core, model):
+        asked = await simulate(core, model, turns=turns)
+        figures = [prefix_cache_figures("OpenAI, in steps of 128 tokens", asked, Oracle(MODEL))]
     async with FakeOtherModels() as server:
         async with _core(dsn, "anthropic", server) as core:
-            figures |= anthropic_figures(await simulate(core, server, turns=turns))
+            asked = await simulate(core, server, turns=turns)
+            figures += [
+                anthropic_figures("Anthropic, models that cache from 1,024 tokens", asked, 1024),
+                anthropic_figures("Anthropic, from 4,096 (Haiku 4.5)", asked, 4096),
+            ]
         async with _core(dsn, "google", server) as core:
-            figures |= google_figures(await simulate(core, server, turns=turns), server)
+            asked = await simulate(core, server, turns=turns)
+            counter = Oracle(OTHERS["google"])
+            figures.append(prefix_cache_figures("Google, if it always hits", asked, counter))
     return figures
 
 
@@ -451,6 +497,7 @@ async def _core(
             f"{provider}_api_key": "bench-key",
             "database_url": address,
             "embedding_model": "local",
+            "llm_calls": "tools",
         }
         async with open_core(Settings(**values)) as core:
             await core.warm_up()
@@ -477,6 +524,7 @@ def main() -> None:
     """Print the figures and the example."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.prompts")
     parser.add_argument("--example", action="store_true", help="only the prompt")
+    parser.add_argument("--save", action="store_true", help=f"also write {SAVED.name}")
     parser.add_argument("--turns", type=int, default=TURNS)
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="pomni-bench-") as folder:
@@ -484,6 +532,10 @@ def main() -> None:
         dsn = server.start()
         try:
             if not arguments.example:
+                caches = asyncio.run(measure_caches(dsn, arguments.turns))
+                print(f"{cache_table(caches)}\n")
+                if arguments.save:
+                    SAVED.write_text(json.dumps([vars(one) for one in caches], indent=1) + "\n")
                 for name, value in measure_prompts(dsn, turns=arguments.turns).items():
                     print(f"{name:36}{value:10.3f}" if value < 10 else f"{name:36}{value:10.0f}")
                 print()

@@ -239,7 +239,6 @@ class Core:
             settings,
             counter=self.counter,
             metrics=self.metrics,
-            contents=prompt_cache.CachedContentRepository(client),
             embed=self.memory.space.embed_line,
         )
         models = main_graph.Models(
@@ -334,21 +333,17 @@ def build_vision(settings: Settings, metrics: Metrics) -> chat.ModelCaller | Non
 
 
 def build_prompt_cache(
-    settings: Settings,
-    model: BaseChatModel,
-    counter: tokens.TokenCounter,
-    contents: prompt_cache.CachedContentRepository,
+    settings: Settings, counter: tokens.TokenCounter
 ) -> prompt_cache.PromptCache:
     """Build the cache of prompt beginnings for the provider of the chat model."""
     provider = find_provider(settings.chat_model_name)
-    if provider is None or not provider.keeps_prompts(settings):
-        return prompt_cache.PromptCache()
-    name = settings.chat_model_name.partition(":")[2]
-    if provider.prompt_cache == "keyed":
-        return prompt_cache.KeyedPromptCache()
-    if provider.prompt_cache == "marked":
-        return prompt_cache.BreakpointPromptCache(name, counter)
-    return prompt_cache.StoredPromptCache(model, name, counter=counter, contents=contents)
+    if provider is not None and provider.keeps_prompts(settings):
+        if provider.prompt_cache == "keyed":
+            return prompt_cache.KeyedPromptCache()
+        if provider.prompt_cache == "marked":
+            name = settings.chat_model_name.partition(":")[2]
+            return prompt_cache.BreakpointPromptCache(name, counter)
+    return prompt_cache.PromptCache()
 
 
 def build_extraction_caller(settings: Settings, metrics: Metrics, name: str) -> chat.ModelCaller:
@@ -375,7 +370,6 @@ def build_caller(
     name: str | None = None,
     counter: tokens.TokenCounter | None = None,
     metrics: Metrics | None = None,
-    contents: prompt_cache.CachedContentRepository | None = None,
     embed: Embed | None = None,
 ) -> chat.ModelCaller:
     """Build the caller of a chat model, by default of ``LLM_MODEL``.
@@ -383,16 +377,13 @@ def build_caller(
     Args:
         settings: The settings.
         name: Name of the model.
-        counter: Learns the number of tokens from the model's replies.
+        counter: Learns the number of tokens from the replies; with it, beginnings are cached.
         metrics: Counts the calls.
-        contents: With it, the provider caches prompt beginnings, whose tokens ``counter`` counts.
         embed: Embeds lines for the notebook.
     """
     name = name or settings.chat_model_name
     model = build_chat_model(settings, name, embed)
-    cache = prompt_cache.PromptCache()
-    if counter is not None and contents is not None:
-        cache = build_prompt_cache(settings, model, counter, contents)
+    cache = build_prompt_cache(settings, counter) if counter else prompt_cache.PromptCache()
     return chat.ModelCaller(
         model,
         name,

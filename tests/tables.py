@@ -74,7 +74,6 @@ NOBODYS = frozenset(
         "admin_actions",
         "admin_logouts",
         "model_prices",
-        "cached_contents",
         "model_usage_days",
         "growth_days",
         "checkpoint_migrations",

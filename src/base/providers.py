@@ -61,7 +61,7 @@ class Provider:
     takes_system_in_history: bool = False
     no_tool: str | Mapping[str, str] = "none"
     log_levels: Mapping[str, int] = field(default_factory=dict)
-    prompt_cache: Literal["keyed", "marked", "stored"]
+    prompt_cache: Literal["keyed", "marked", "automatic"]
     address: str
     host: str
     proxy_option: str | None = None
@@ -147,7 +147,7 @@ PROVIDERS: Mapping[str, Provider] = {
             name="google_genai",
             vendor="GOOGLE",
             default_model="gemini-2.5-flash",
-            prompt_cache="stored",
+            prompt_cache="automatic",
             address="https://generativelanguage.googleapis.com",
             host=".googleapis.com",
             log_levels={"google_genai": logging.WARNING, "langchain_google_genai": logging.ERROR},

@@ -174,13 +174,7 @@ class ModelCaller:
         reply = self._build_reply(whole)
         record = partial(self._record_usage, purpose, on_usage)
         try:
-            try:
-                await self._read_reply(call, reply, on_text, start)
-            except errors.AppError as error:
-                if reply.has_begun or not self.cache.lost(call, error):
-                    raise
-                call, reply = whole, self._build_reply(whole)  # the cached start is lost
-                await self._read_reply(call, reply, on_text, start)
+            await self._read_reply(call, reply, on_text, start)
         except errors.AppError as error:
             record(reply, _milliseconds_since(start), str(error))
             raise
@@ -189,9 +183,7 @@ class ModelCaller:
                 record(reply, 0)
             raise
         self.may_think_first = reply.thought_first
-        usage = record(reply, _milliseconds_since(start))
-        if conversation_id is not None:
-            self.cache.learn(call, usage.cached_tokens or 0)
+        record(reply, _milliseconds_since(start))
         if self.counter is not None and reply.usage is not None:
             self.counter.learn(messages, whole.tools, reply.usage["input_tokens"])
         return reply.message()
@@ -203,13 +195,12 @@ class ModelCaller:
         reply: ModelReply,
         milliseconds: int,
         problem: str | None = None,
-    ) -> ModelUsage:
+    ) -> None:
         tokens = _tokens_of(reply.usage)
         usage = ModelUsage(purpose, self.name, *tokens, milliseconds, reply.first_ms, problem)
         if self.metrics is not None:
             usage.count(self.metrics)
         on_usage(usage)
-        return usage
 
     def _build_reply(self, call: Call) -> ModelReply:
         if call.is_form:  # what looks like a call there is what was asked for

@@ -63,7 +63,6 @@ RETENTION = (
     ("admin_actions", "done_at", RECORD_DAYS),
     ("admin_logouts", "ended_at", 1),
     ("batch_jobs", "completed_at", 90),  # and their requests, by cascade
-    ("cached_contents", "coalesce(expires_at, claimed_at)", 1),
     ("daily_messages", "day", 60),
     ("failures", "failed_at", FAILURE_DAYS),
     ("growth_days", "day", RECORD_DAYS),

@@ -123,7 +123,7 @@ async def assistant(
     context = runtime.context
     allowed, messages = state.get("tools_allowed", True), state["messages"]
     if forms is not None and isinstance(messages[-1], HumanMessage):
-        messages = [*messages, SystemMessage(say("answer_hint", context.language))]
+        messages = _with_hint(messages, say("answer_hint", context.language))
     display = _AnswerDisplay(context.on_text, _separator(state))
 
     async def ask(bound: BoundModel) -> AIMessage:
@@ -166,6 +166,11 @@ async def assistant(
     }
 
 
+def _with_hint(messages: Sequence[AnyMessage], hint: str) -> list[AnyMessage]:
+    """Insert a hint before the newest message: behind it, a small model would repeat it."""
+    return [*messages[:-1], SystemMessage(hint), messages[-1]]
+
+
 def _useless_tools(state: ConversationState, context: TurnContext) -> frozenset[str]:
     has_files = any(voice_of(entry).provenance == "file" for entry in state["history"])
     return useless_tools(
@@ -200,10 +205,11 @@ async def answer_by_form(
     if not calls:
         only_tells = line.tells and "?" not in line.text
         told = say("form_told", context.language) if only_tells else ""
-        hint = SystemMessage(f"{say('answer_hint', context.language)}\n{told}".strip())
-        text = await _answer_plainly([*messages, hint], context, caller)
+        hint = f"{say('answer_hint', context.language)}\n{told}".strip()
+        asked = _with_hint(messages, hint)
+        text = await _answer_plainly(asked, context, caller)
         if line.tells and not line.is_request:
-            answered = [*messages, hint, AIMessage(text)]
+            answered = [*asked, AIMessage(text)]
             calls = await forms.fill(answered, line, context)
     message = AIMessage(text, tool_calls=tool_calls(calls))
     return {

@@ -26,8 +26,7 @@ class FakeOtherModels(LoopbackServer):
         keys: API keys of the requests.
         billed: Costs of the prompts by the provider's rules.
         anthropic_cache: Anthropic's prompt cache.
-        google_cache: Google's prompt cache; creating contents fails with ``cache_status`` unless
-            that is 200.
+        google_cache: Counts Google's prompts.
     """
 
     def __init__(self, text: str = "", *, least: int = 1024) -> None:
@@ -38,9 +37,7 @@ class FakeOtherModels(LoopbackServer):
         self.keys: list[str] = []
         self.billed: list[Billed] = []
         self.anthropic_cache = AnthropicCache(least)
-        self.google_cache = GoogleCache(least)
-        self.cache_status = 200
-        self.cache_calls: list[str] = []
+        self.google_cache = GoogleCache()
         self._queued: deque[Reply] = deque()
 
     def queue(self, *replies: Reply) -> None:
@@ -57,8 +54,6 @@ class FakeOtherModels(LoopbackServer):
         return [
             web.post("/v1/messages", self._anthropic),
             web.post("/v1beta/models/{call}", self._google),
-            web.post("/v1beta/cachedContents", self._create),
-            web.patch("/v1beta/cachedContents/{id}", self._extend),
         ]
 
     async def _anthropic(self, request: web.Request) -> web.StreamResponse:
@@ -92,23 +87,6 @@ class FakeOtherModels(LoopbackServer):
         return await self._stream(
             request, reply, [f"data: {json.dumps(chunk)}\r\n\r\n" for chunk in chunks]
         )
-
-    async def _create(self, request: web.Request) -> web.Response:
-        body = await request.json()
-        self.cache_calls.append("create")
-        if self.cache_status != 200:
-            error = google_error(self.cache_status, "no")
-            return web.json_response(error, status=self.cache_status)
-        status, answer = self.google_cache.create(body)
-        return web.json_response(answer, status=status)
-
-    async def _extend(self, request: web.Request) -> web.Response:
-        name = f"cachedContents/{request.match_info['id']}"
-        self.cache_calls.append("update")
-        if self.google_cache.find(name) is None:
-            return web.json_response(google_error(403, "CachedContent not found"), status=403)
-        body = await request.json()
-        return web.json_response(self.google_cache.extend(name, body["ttl"]))
 
     async def _record_request(self, request: web.Request, header: str) -> Json:
         body: Json = await request.json()

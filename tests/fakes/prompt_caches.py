@@ -114,75 +114,23 @@ def anthropic_blocks(request: Json) -> Iterator[tuple[str, Json]]:
 
 
 class GoogleCache:
-    """https://ai.google.dev/gemini-api/docs/caching, as of 2026: named cached contents.
+    """Counts prompts as https://ai.google.dev/gemini-api/docs/caching does; caches nothing."""
 
-    They hold a system instruction, tools and contents, at least ``least`` tokens in total, until
-    they expire. A request that names them may only add contents.
-    """
-
-    def __init__(
-        self, least: int, count: Count = quarter, now: Callable[[], float] = time.time
-    ) -> None:
-        self._least = least
+    def __init__(self, count: Count = quarter) -> None:
         self._count = count
-        self.now = now
-        self.kept: dict[str, Json] = {}
-
-    def tokens(self, parts: Json) -> int:
-        """Count the tokens of a request or of cached contents that the model reads."""
-        texts = [
-            readable(parts[name]) for name in ("systemInstruction", "contents") if name in parts
-        ]
-        tools = json.dumps(parts.get("tools") or "", ensure_ascii=False)  # with names of arguments
-        return sum(map(self._count, [*texts, tools]))
-
-    def create(self, body: Json) -> tuple[int, Json]:
-        """Handle POST cachedContents; returns status and body of the response."""
-        tokens = self.tokens(body)
-        if tokens < self._least:
-            text = f"Cached content is too small. total_token_count={tokens}, "
-            return 400, google_error(400, f"{text}min_total_token_count={self._least}")
-        name = f"cachedContents/{len(self.kept) + 1}"
-        self.kept[name] = {**body, "name": name, "tokens": tokens}
-        return 200, self.extend(name, body["ttl"])
-
-    def extend(self, name: str, ttl: str) -> Json:
-        """Set the expiry of cached contents relative to now, and return their metadata."""
-        contents = self.kept[name]
-        contents["until"] = self.now() + float(ttl.removesuffix("s"))
-        moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(contents["until"]))
-        return {
-            "name": name,
-            "model": contents["model"],
-            "expireTime": moment,
-            "usageMetadata": {"totalTokenCount": contents["tokens"]},
-        }
-
-    def find(self, name: str) -> Json | None:
-        """Return unexpired cached contents by name."""
-        contents = self.kept.get(name)
-        return contents if contents is not None and contents["until"] > self.now() else None
 
     def problem(self, request: Json) -> tuple[int, str]:
         """Return status and message for an invalid request; status 0 for a valid one."""
         if request["contents"][0].get("role", "user") != "user":
             return 400, "Please ensure that multiturn requests begin with a user turn."
-        name = request.get("cachedContent")
-        if not name:
-            return 0, ""
-        if any(request.get(field) for field in ("systemInstruction", "tools", "toolConfig")):
-            return 400, (
-                "CachedContent can not be used with GenerateContent request setting "
-                "system_instruction, tools or tool_config."
-            )
-        if self.find(name) is None:
-            return 403, "CachedContent not found (or permission denied)"
         return 0, ""
 
     def bill(self, request: Json) -> Billed:
         """Return the cost of a prompt; implicit caching is not modelled."""
-        contents = self.find(request.get("cachedContent") or "")
-        return Billed(contents["tokens"] if contents else 0, 0, self.tokens(request))
+        names = ("systemInstruction", "contents")
+        texts = [readable(request[name]) for name in names if name in request]
+        tools = json.dumps(request.get("tools") or "", ensure_ascii=False)
+        return Billed(0, 0, sum(map(self._count, [*texts, tools])))
 
 
 def google_error(status: int, message: str) -> Json:

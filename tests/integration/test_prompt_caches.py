@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -28,17 +28,13 @@ from src.base.errors import (
 from src.core import build_chat_model, build_prompt_cache
 from src.llm.chat import ModelCaller
 from src.llm.prompt_cache import (
-    PAYS_FROM,
-    CachedContentRepository,
     KeyedPromptCache,
     PromptCache,
-    StoredPromptCache,
     least_tokens,
 )
 from src.llm.quoting import form_tool
 from src.llm.reply import ModelUsage
 from src.llm.tokens import TokenCounter
-from src.pg.client import PgClient
 from src.talk.tools import CURRENT_TIME, current_time
 from tests.fakes.openai_server import FakeOpenAI, Reply
 from tests.fakes.other_models import FakeOtherModels
@@ -61,7 +57,6 @@ class Talker:
     """A model behind its real SDK, and what it said and cost."""
 
     server: FakeOtherModels
-    client: PgClient
     provider: str
     now: datetime = field(default_factory=lambda: datetime.now(UTC))
     shown: list[str] = field(default_factory=list)
@@ -83,17 +78,7 @@ class Talker:
             }
         )
         model = build_chat_model(settings)
-        contents = CachedContentRepository(self.client)
-        self.cache = build_prompt_cache(settings, model, self.counter, contents)
-        if self.provider == "google":
-            self.cache = StoredPromptCache(
-                model,
-                "gemini-2.5-flash",
-                counter=self.counter,
-                contents=contents,
-                now=lambda: self.now,
-            )
-            self.server.google_cache.now = lambda: self.now.timestamp()
+        self.cache = build_prompt_cache(settings, self.counter)
         self.server.anthropic_cache._now = lambda: self.now.timestamp()
         return ModelCaller(model, name, timeout=5, counter=self.counter, cache=self.cache)
 
@@ -104,7 +89,7 @@ class Talker:
         may_call: bool = True,
     ) -> AIMessage:
         """One call with a tool, as the assistant makes it."""
-        answer = await self.caller.stream(
+        return await self.caller.stream(
             self.caller.with_tools([form_tool(current_time, CURRENT_TIME)], may_call=may_call),
             list(messages),
             purpose="answer",
@@ -112,9 +97,6 @@ class Talker:
             on_usage=self.usage.append,
             conversation_id=conversation,
         )
-        if isinstance(self.cache, StoredPromptCache):
-            await self.cache.settle()
-        return answer
 
     @property
     def asked(self) -> dict[str, Any]:
@@ -122,32 +104,15 @@ class Talker:
 
 
 @pytest.fixture(params=list(NAMES))
-async def talker(request: pytest.FixtureRequest, dsn: str) -> AsyncIterator[Talker]:
+async def talker(request: pytest.FixtureRequest) -> AsyncIterator[Talker]:
     async with FakeOtherModels("Здравствуйте") as server:
-        yield _talker(server, dsn, request.param)
+        yield Talker(server, request.param)
 
 
 @pytest.fixture
-async def claude(dsn: str) -> AsyncIterator[Talker]:
+async def claude() -> AsyncIterator[Talker]:
     async with FakeOtherModels("Здравствуйте") as server:
-        yield _talker(server, dsn, "anthropic")
-
-
-@pytest.fixture
-async def gemini(dsn: str) -> AsyncIterator[Talker]:
-    async with FakeOtherModels("Здравствуйте") as server:
-        yield _talker(server, dsn, "google")
-
-
-@pytest.fixture
-def client(dsn: str) -> PgClient:
-    return PgClient(dsn)
-
-
-def _talker(server: FakeOtherModels, dsn: str, provider: str) -> Talker:
-    client = PgClient(dsn)
-    client.open()
-    return Talker(server, client, provider)
+        yield Talker(server, "anthropic")
 
 
 def history(turns: int) -> list[BaseMessage]:
@@ -245,10 +210,8 @@ async def test_an_empty_message_is_not_marked(claude: Talker) -> None:
 
 
 async def test_calls_of_no_conversation_are_sent_as_they_are(talker: Talker) -> None:
-    for _ in range(PAYS_FROM + 1):
-        await talker.ask(SYSTEM, HumanMessage("Сократи"), conversation=None)
-    assert "cache_control" not in str(talker.asked) and "cachedContent" not in talker.asked
-    assert talker.server.cache_calls == []
+    await talker.ask(SYSTEM, HumanMessage("Сократи"), conversation=None)
+    assert "cache_control" not in str(talker.asked)
 
 
 @pytest.mark.parametrize(
@@ -258,120 +221,6 @@ async def test_calls_of_no_conversation_are_sent_as_they_are(talker: Talker) -> 
 )  # fmt: skip
 def test_the_least_length_is_the_models(model: str, tokens: int) -> None:
     assert least_tokens(model) == tokens
-
-
-# --- Google: contents under a name
-
-
-async def warm(gemini: Talker) -> None:
-    """So many calls that the static beginning pays for itself."""
-    for number in range(PAYS_FROM):
-        await gemini.ask(SYSTEM, FACTS, *history(1), HumanMessage(f"вопрос {number}"))
-
-
-async def test_the_static_beginning_is_kept_once_and_named_from_then_on(gemini: Talker) -> None:
-    await warm(gemini)
-    assert all("cachedContent" not in request for request in gemini.server.requests)
-    assert gemini.server.cache_calls == ["create"]
-    [kept] = gemini.server.google_cache.kept.values()
-    assert SYSTEM.text in str(kept) and "current_time" in str(kept["tools"])
-    assert "Факты" not in str(kept) and "вопрос" not in str(kept), "no text of a user"
-    answer = await gemini.ask(SYSTEM, FACTS, *history(1), HumanMessage("и?"))
-    assert answer.text == "Здравствуйте" and gemini.asked["cachedContent"] == kept["name"]
-    assert not {"systemInstruction", "tools", "toolConfig"} & gemini.asked.keys()
-    assert "Факты о пользователе" in str(gemini.asked["contents"][0])
-    assert gemini.usage[-1].cached_tokens == kept["tokens"] > 1024
-    call = ("current_time", {"time_zone": "Asia/Tokyo"})
-    gemini.server.queue(Reply(tool_calls=[call]))
-    asked = (await gemini.ask(SYSTEM, HumanMessage("час?"))).tool_calls[0]
-    assert (asked["name"], asked["args"]) == call, "its tools are the kept ones"
-
-
-async def test_nothing_is_kept_where_google_caches_more_by_itself(gemini: Talker) -> None:
-    gemini.server.reply = lambda _request: Reply(text="да", cached_tokens=3000)
-    await warm(gemini)
-    assert gemini.usage[-1].cached_tokens == 3000 and gemini.server.cache_calls == []
-    gemini.server.reply = lambda _request: Reply(text="да", cached_tokens=300)
-    await warm(gemini)
-    assert gemini.server.cache_calls == ["create"], "when it does so no more, it is asked to"
-
-
-async def test_calls_that_must_call_no_tool_say_so_themselves(gemini: Talker) -> None:
-    await warm(gemini)
-    await gemini.ask(SYSTEM, HumanMessage("и?"), may_call=False)
-    assert "cachedContent" not in gemini.asked and "NONE" in str(gemini.asked["toolConfig"])
-
-
-async def test_another_process_uses_what_one_has_made(gemini: Talker) -> None:
-    await warm(gemini)
-    gemini.caller = gemini.new_caller()
-    await warm(gemini)
-    await gemini.ask(SYSTEM, HumanMessage("и?"))
-    assert gemini.server.cache_calls == ["create"] and "cachedContent" in gemini.asked
-
-
-async def test_what_is_in_use_is_renewed_before_it_ends(gemini: Talker) -> None:
-    await warm(gemini)
-    for _ in range(4):
-        gemini.now += timedelta(minutes=50)
-        await gemini.ask(SYSTEM, HumanMessage("и?"))
-        assert "cachedContent" in gemini.asked
-    assert gemini.server.cache_calls == ["create", *["update"] * 4]
-    [name] = gemini.server.google_cache.kept
-    row = gemini.client.fetch_one("SELECT name, model FROM cached_contents")
-    assert row == (name, "gemini-2.5-flash")
-
-
-async def test_what_nobody_used_ends_and_is_made_anew_when_it_pays_again(gemini: Talker) -> None:
-    await warm(gemini)
-    gemini.now += timedelta(hours=5)
-    gemini.client.execute("UPDATE cached_contents SET expires_at = now() - interval '4 h'")
-    await gemini.ask(SYSTEM, HumanMessage("и?"))
-    assert "cachedContent" not in gemini.asked and gemini.server.cache_calls == ["create"]
-    await warm(gemini)
-    await gemini.ask(SYSTEM, HumanMessage("и?"))
-    assert gemini.server.cache_calls == ["create", "create"]
-    assert gemini.asked["cachedContent"] == "cachedContents/2"
-
-
-async def test_what_is_gone_is_sent_again_and_nobody_notices(gemini: Talker) -> None:
-    await warm(gemini)
-    gemini.server.google_cache.kept.clear()
-    answer = await gemini.ask(SYSTEM, FACTS, HumanMessage("и?"))
-    refused, sent = gemini.server.requests[-2:]
-    assert answer.text == "Здравствуйте" and "cachedContent" in refused
-    assert "cachedContent" not in sent and SYSTEM.text in str(sent["systemInstruction"])
-    assert gemini.client.fetch_one("SELECT count(*) FROM cached_contents") == (0,)
-    await warm(gemini)
-    assert gemini.server.cache_calls == ["create"], "it rests after a failure"
-    gemini.now += timedelta(minutes=11)
-    await warm(gemini)
-    assert gemini.server.cache_calls == ["create", "create"]
-
-
-async def test_an_outage_is_no_reason_to_send_all(gemini: Talker) -> None:
-    await warm(gemini)
-    gemini.server.queue(Reply(status=503, error="нет"))
-    with pytest.raises(ModelUnavailableError):
-        await gemini.ask(SYSTEM, HumanMessage("и?"))
-    await gemini.ask(SYSTEM, HumanMessage("и?"))
-    assert "cachedContent" in gemini.asked
-
-
-@pytest.mark.parametrize("status", [400, 403, 429, 500])
-async def test_a_provider_that_keeps_nothing_is_asked_seldom(gemini: Talker, status: int) -> None:
-    gemini.server.cache_status = status
-    for _ in range(3):
-        await warm(gemini)
-    assert gemini.server.cache_calls == ["create"]
-    assert len(gemini.server.billed) == 3 * PAYS_FROM, "every call was answered"
-    assert gemini.usage[-1].cached_tokens == 0
-
-
-async def test_what_is_short_is_not_kept(gemini: Talker) -> None:
-    for _ in range(3 * PAYS_FROM):
-        await gemini.ask(SystemMessage("Коротко."), HumanMessage("Привет"))
-    assert gemini.server.cache_calls == []
 
 
 # --- OpenAI: a key, at its own address alone
@@ -384,14 +233,10 @@ async def test_what_is_short_is_not_kept(gemini: Talker) -> None:
      ("https://notapi.openai.com.example.org/v1", PromptCache),
      ("https://xapi.openai.com/v1", PromptCache)],
 )  # fmt: skip
-def test_only_openai_itself_gets_a_key(
-    client: PgClient, address: str | None, kind: type[PromptCache]
-) -> None:
+def test_only_openai_itself_gets_a_key(address: str | None, kind: type[PromptCache]) -> None:
     settings = Settings(openai_api_key=KEY, openai_base_url=address)  # type: ignore[arg-type]
-    model = build_chat_model(settings)
     counter = TokenCounter(settings.chat_model_name)
-    cache = build_prompt_cache(settings, model, counter, CachedContentRepository(client))
-    assert type(cache) is kind
+    assert type(build_prompt_cache(settings, counter)) is kind
 
 
 async def test_the_key_is_the_conversations_and_tells_nothing_of_it() -> None:
