@@ -39,7 +39,8 @@ KEYS, GIVEN = "|".join(NAME_KEYS), "|".join(ARGUMENTS)
 GAP = r"\s{0,9}"  # bounded, so that a hostile reply takes no longer than another
 OBJECT = (
     r"[{\[][\s{\[]{0,20}"
-    rf"(?:[\"'](?:id|type)[\"']{GAP}:{GAP}[\"'][^\"']{{0,60}}[\"']{GAP},{GAP}){{0,3}}"
+    r"(?:[\"'](?:id|type|tool_call_id|thoughts?|reasoning)[\"']"
+    rf"{GAP}:{GAP}[\"'][^\"']{{0,500}}[\"']{GAP},{GAP}){{0,3}}"
 )
 SURE = (
     # <tool_call>…, <tools>…, <function_calls><invoke name="…">…, <｜tool▁calls▁begin｜>…
@@ -50,7 +51,10 @@ SURE = (
     rf"<(?:function|tool|action)>{GAP}<(?:\w+_)?name>",  # <function><name>x</name>…
     # {"name": "x", "arguments": {…}}, also in a list, and with other keys before
     rf"{OBJECT}[\"'](?:{KEYS})[\"']{GAP}:{GAP}[\"'](?:functions\.)?(?:NAMES)[\"']",
-    rf"<\|python_tag\|>|<\|channel\|>commentary|\bAction:{GAP}(?:NAMES)\b",
+    # Control tokens, and what models without any write instead.
+    r"<\|(?:python_\w{1,9}|(?:start_)?action(?:_start)?|recipient|tool_call)(?:\|>|>)",
+    rf"<\|channel\|>commentary|<start_function_call>|✿FUNCTION✿|\bfunctools{GAP}\[",
+    rf"\bAction:{GAP}(?:(?:NAMES)\b|(?:```json{GAP})?[\[{{])|>>>(?:NAMES)\s",
 )
 UNSURE = (
     rf"{OBJECT}[\"'](?:{GIVEN})[\"']{GAP}:",  # {"arguments": {…}, "name": "x"}
@@ -58,10 +62,15 @@ UNSURE = (
     rf"{OBJECT}[\"'](?:NAMES)[\"']{GAP}:{GAP}\{{",  # {"x": {…}}
     rf"{OBJECT}[\"'](?:PARAMETERS)[\"']{GAP}:",  # {"a": …}, the arguments alone
     r"<(?:NAMES)>",  # <x><a>…</a></x>
+    r"\bThought:",  # …, Action: x, Action Input: {…}
+    rf"(?:NAMES)[ \t]{{0,9}}\n{GAP}\{{",  # x and its arguments in the next line
     r"(?:\[|print\()?(?:default_api\.)?(?:NAMES)\(",  # x(a="…"), [x(a="…")]
 )
 FENCE = r"(?:```(?:json|xml|tool_\w{1,10})?\s{0,9})?"
-BEGINNINGS = r"[<&＜‹⟨\[{`]|\bAction:|\b(?:print|default_api|NAMES)|\b\w{1,40}\Z"
+CODE = regex.compile(r"`[^`\n]{1,200}`")  # in a line
+BEGINNINGS = (
+    r"[<&＜‹⟨\[{`✿]|>>>|\b(?:Action|Thought):|\b(?:print|functools|default_api|NAMES)|\b\w{1,40}\Z"
+)
 
 
 @dataclass(frozen=True)
@@ -199,6 +208,23 @@ def _read_named(text: str, names: Collection[str]) -> Iterator[_Found]:
 NAMED = r"(?<![\w.])(?:functions\.)?(NAMES)\b[^{}]{0,80}\{"
 
 
+# x{a:<escape>…<escape>,b:5}, of Gemma: its marks of texts, or none.
+ESCAPED = r"\bcall:(NAMES)\{"
+ESCAPED_PAIR = regex.compile(
+    r"(\w{1,60}):(?:<escape>(.*?)<escape>|<\|\"\|>(.*?)<\|\"\|>|([^,{}<]{0,200}))", regex.DOTALL
+)
+
+
+def _read_escaped(text: str, names: Collection[str]) -> Iterator[_Found]:
+    """Read Gemma's calls: ``call:x{a:<escape>…<escape>}``."""
+    heads = list(_patterns(frozenset(names)).escaped.finditer(text))
+    for position, head in enumerate(heads, start=1):
+        end = heads[position].start() if position < len(heads) else len(text)
+        pairs = ESCAPED_PAIR.finditer(text, head.end(), end)
+        values = {pair[1]: next(v for v in pair.groups()[1:] if v is not None) for pair in pairs}
+        yield _Found(head[1], values, text[head.start() : end])
+
+
 def _read_python(text: str, names: Collection[str]) -> Iterator[_Found]:
     """Read calls in Python: ``x(quote="…", limit=5)``."""
     for match in _patterns(frozenset(names)).python.finditer(text):
@@ -207,6 +233,8 @@ def _read_python(text: str, names: Collection[str]) -> Iterator[_Found]:
             source = text[match.start() : match.start() + end]
             try:
                 call: Any = ast.parse(source, mode="eval").body
+                if call.args:  # the tools are called by keywords only
+                    break
                 arguments = {word.arg: ast.literal_eval(word.value) for word in call.keywords}
             except (ValueError, SyntaxError, RecursionError, MemoryError):
                 continue
@@ -245,7 +273,7 @@ def _read_loose_json(text: str, names: Collection[str]) -> Iterator[_Found]:
 
 
 READERS: tuple[Callable[[str, Collection[str]], Iterator[_Found]], ...] = (
-    _read_json, _read_tags, _read_named, _read_python,
+    _read_json, _read_tags, _read_escaped, _read_named, _read_python,
     _read_loose_json,
 )  # fmt: skip
 
@@ -259,6 +287,7 @@ class _Patterns:
     beginning: Any
     head: Any
     named: Any
+    escaped: Any
     python: Any
 
 
@@ -279,6 +308,7 @@ def _patterns(names: frozenset[str], parameters: frozenset[str] = frozenset()) -
         beginning=build(BEGINNINGS),
         head=build(HEAD),
         named=build(NAMED),
+        escaped=build(ESCAPED),
         python=build(r"\b(NAMES)\("),
     )
 
@@ -305,6 +335,7 @@ class TextCalls:
         self._before = ""  # the last character that was passed on
         self._held = ""
         self._has_begun = False
+        self._is_code = False
 
     def feed(self, text: str) -> str:
         """Add a chunk; return the text that is certain not to be calls."""
@@ -330,15 +361,34 @@ class TextCalls:
         """Return where calls begin, or may begin if more follows."""
         if not (self._before or self._held.strip() or is_end):
             return 0  # blanks before calls are dropped with them
-        text, patterns = self._before + self._held, self._patterns
-        for beginning in patterns.beginning.finditer(text, len(self._before)):
-            match = patterns.opening.match(text, beginning.start(), partial=not is_end)
-            if match is not None:
-                self._has_begun = self._has_begun or not match.partial
-                start = int(beginning.start()) - len(self._before)
+        text, position = self._before + self._held, len(self._before)
+        while position < len(text):
+            position = self._skip_code(text, position)
+            beginning = self._patterns.beginning.search(text, position)
+            if beginning is None:
+                break
+            position = beginning.start()
+            code = CODE.match(text, position, partial=not is_end)
+            match = self._patterns.opening.match(text, position, partial=not is_end)
+            if code is not None and not code.partial:
+                position = code.end()
+            elif match is not None or code is not None:
+                self._has_begun = match is not None and not match.partial
+                start = position - len(self._before)
                 is_lead = not self._before and not self._held[:start].strip()
                 return 0 if is_lead else start
-        return len(self._held)
+            else:
+                self._is_code = text.startswith("```", position)
+                position += 3 if self._is_code else 1
+        return len(self._held if is_end else self._held.rstrip("`"))
+
+    def _skip_code(self, text: str, position: int) -> int:
+        """Return where the code ends that ``position`` is in, if it is."""
+        if not self._is_code:
+            return position
+        end = text.find("```", position)
+        self._is_code = end < 0
+        return len(text) if self._is_code else end + 3
 
     def _release(self, end: int) -> str:
         if len(self._held) > MAX_HELD:

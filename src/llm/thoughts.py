@@ -11,7 +11,8 @@ import regex
 # Brackets around the names of tags, as written and as escaped.
 LEFT = r"(?:<[|｜]?|&lt;|＜|‹|⟨|◁)"
 RIGHT = r"(?:[|｜]?>|&gt;|＞|›|⟩|▷)"
-BEGINNINGS = regex.compile(r"[<&＜‹⟨◁\[`{]")  # of markup in text
+BEGINNINGS = regex.compile(r"[<&＜‹⟨◁\[`{]|^>|\A[aH]", regex.MULTILINE)  # of markup in text
+ENDINGS = regex.compile(r"[<&＜‹⟨◁\[`aH]")  # first characters of what ends thoughts
 
 # Names that nothing else has count anywhere; the others only at the start of a line, since
 # ``<reason>`` within a sentence is a placeholder. A closing tag without an opening one ends
@@ -46,6 +47,8 @@ THOUGHTS: tuple[tuple[str, str], ...] = (
     ),
     (r"<\|channel>thought\n?", r"<channel\|>"),  # Gemma 4
     (r"<unused94>(?:thought)?", r"<unused95>"),  # MedGemma
+    (r"\Aanalysis(?=(?-i:[A-ZА-Я]))", r"assistantfinal"),  # OpenAI's, without its special tokens
+    (r"\AHere is my thought process:", r"Here is my response:\s{0,9}"),  # Granite
 )
 UNANNOUNCED = (
     rf"{LEFT}\s{{0,9}}/\s{{0,9}}{SURE}\s{{0,9}}{RIGHT}|\[/THINK(?:ING)?\]"
@@ -54,7 +57,8 @@ UNANNOUNCED = (
 # Control tokens of templates and records of the prompt, dropped wherever they stand outside code.
 TOKENS = (
     r"<[|｜](?:im_end|eo[tm]_id|endoftext|end|return|end▁of▁sentence)[|｜]>"
-    r"|<\|(?:im_)?start\|>\w*|<end_of_turn>|<\|channel\|>final(?:<\|message\|>)?|<\|message\|>"
+    r"|<\|(?:im_)?start\|>\w*|<end_of_turn>|<\|channel\|>final(?:<\|message\|>)?|>>>all\n"
+    r"|<\|(?!\w*(?:tool|python|action|plugin|recipient|content|function|channel|think))\w{2,30}\|>"
     r"|\{\"n\": ?\d{1,4}, ?\"id\": ?\"[a-z]{1,10}-\d{1,20}\"[^{}]{0,4000}\}\n?"
 )
 WRAPPER = r"</?(?:final_)?(?:answer|response|output)>\n?"  # of the answer, after thoughts
@@ -138,7 +142,8 @@ class ThoughtFilter:
     def _find(self, text: str, position: int, *, is_end: bool) -> tuple[int, Any]:
         """Return where the next markup begins, and its match; no match if it is incomplete."""
         pattern = self._pattern()
-        for beginning in BEGINNINGS.finditer(text, position):
+        beginnings = BEGINNINGS if self._kind is None else ENDINGS
+        for beginning in beginnings.finditer(text, position):
             match = pattern.match(text, beginning.start(), partial=not is_end)
             if match is not None:
                 may_go_on = not is_end and match.end() == len(text)

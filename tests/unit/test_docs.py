@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from benchmarks.prompts import SAVED, CacheFigures, cache_table
 from bot import COMMANDS, parse_arguments
 from src.base.config import Settings, load_settings
 from src.base.metrics import Metrics
@@ -423,3 +424,8 @@ def test_the_figures_of_the_bench_are_those_of_its_last_run(row: str) -> None:
             told = [text.strip() for text in cells[column].split("/")]
             places = [len(text.partition(".")[2]) for text in told]
             assert told == [f"{measured[n]:.{p}f}" for n, p in zip(names, places, strict=True)]
+
+
+def test_the_shares_of_caches_are_those_that_were_measured() -> None:
+    measured = [CacheFigures(**figures) for figures in json.loads(SAVED.read_text())]
+    assert cache_table(measured) in (ROOT / "docs" / "memory.md").read_text()

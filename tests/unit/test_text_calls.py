@@ -118,6 +118,51 @@ def test_a_call_that_cannot_be_read_is_not_shown_but_corrected(text: str, size: 
     assert [list(call["args"]) for call in reply.message().tool_calls] == [[UNREADABLE]]
 
 
+REMIND = {"text": "call mum", "when": "at 9"}
+GIVEN = json.dumps(REMIND)
+
+
+@pytest.mark.parametrize("size", [1, 7, 10_000])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<|python_start|>set_reminder(text='call mum', when='at 9')<|python_end|>",
+        '<|START_ACTION|>[{"tool_call_id": "0", "tool_name": "set_reminder", '
+        f'"parameters": {GIVEN}}}]',
+        f'functools[{{"name": "set_reminder", "arguments": {GIVEN}}}]',
+        "<start_function_call>call:set_reminder"
+        "{text:<escape>call mum<escape>,when:<escape>at 9<escape>}",
+        f"set_reminder\n{GIVEN}",
+        f"Thought: now\nAction: set_reminder\nAction Input: {GIVEN}",
+        f"<|recipient|>set_reminder\n<|content|>{GIVEN}<|stop|>",
+        f"✿FUNCTION✿: set_reminder\n✿ARGS✿: {GIVEN}",
+        f">>>set_reminder\n{GIVEN}",
+    ],
+)
+def test_nothing_of_a_dialect_is_shown(text: str, size: int) -> None:
+    shown, reply = reply_of(text, size)
+    assert [(call["name"], call["args"]) for call in reply.message().tool_calls] == [
+        ("set_reminder", REMIND)
+    ]
+    assert "".join(shown) == ""
+
+
+@pytest.mark.parametrize("size", [1, 7, 10_000])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "A version:\n\n```python\ndef set_reminder(text, when):\n    pass\n\n"
+        "set_reminder(text='x')\n```\nRun it.",
+        "Qwen writes `<tool_call>` and `</tool_call>`, Mistral `[TOOL_CALLS]`.",
+        "Use `set_reminder(text='x')` or ``` alone",
+        "```js\ncurrent_time({})\n```\nand `x`",
+    ],
+)
+def test_code_about_calls_is_shown(text: str, size: int) -> None:
+    shown, reply = reply_of(text, size)
+    assert "".join(shown) == text and not reply.message().tool_calls
+
+
 PARAMETERS = {"save": ("text", "quote", "object"), "remind": ("text", "when")}
 
 

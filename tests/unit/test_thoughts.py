@@ -69,6 +69,21 @@ def test_a_literal_tag_in_code_and_other_tags_stay(text: str, size: int) -> None
 
 
 @pytest.mark.parametrize("size", [1, 7, 10_000])
+@pytest.mark.parametrize("text", [
+    "analysisThe user greets.assistantfinalHi.", "<|START_RESPONSE|>Hi.<|END_RESPONSE|>",
+    "Here is my thought process:\nA greeting.\n\nHere is my response:\nHi.",
+    "<|begin_of_box|>Hi.<|end_of_box|>",
+])  # fmt: skip
+def test_thoughts_of_models_without_tags_are_not_shown(text: str, size: int) -> None:
+    assert shown_of(text, size)[1].strip() == "Hi."
+
+
+@pytest.mark.parametrize("text", ["analysis of the data", "Here is my plan: a, b", "> quoted"])
+def test_words_that_begin_like_them_are_shown(text: str) -> None:
+    assert shown_of(text, 1) == (text, text)
+
+
+@pytest.mark.parametrize("size", [1, 7, 10_000])
 def test_blocks_and_records_of_the_prompt_are_not_shown(size: int) -> None:
     record = '{"n": 1, "id": "fact-3", "kind": "user_fact", "text": "п\'ю чай"}'
     for echoed in (f"<key_facts>\n{record}\n{record}\n</key_facts>", f"{record}\n{record}\n",
