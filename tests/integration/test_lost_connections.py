@@ -61,7 +61,7 @@ def test_a_pool_whose_connections_all_died_works_right_away(
     before = client.statements
     assert terminate(dsn) == connections
     assert client.fetch_one("SELECT 1") == (1,)
-    assert client.statements == before + 1
+    assert client.statements == before + 2, "one on a dead connection, one on a new one"
     with client.transaction() as transaction:
         assert transaction.fetch_one("SELECT 2") == (2,)
 
