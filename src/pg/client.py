@@ -14,6 +14,7 @@ from psycopg2.extensions import AsIs, register_adapter
 from psycopg2.extensions import connection as Connection
 from psycopg2.extensions import cursor as Cursor
 from psycopg2.pool import PoolError, ThreadedConnectionPool
+from psycopg2.sql import Composed
 
 from src.base import errors
 from src.base.owners import Owner
@@ -28,6 +29,7 @@ from src.pg.connection import (
 )
 
 T = TypeVar("T")
+Sql = str | Composed  # with ``%(name)s`` for parameters
 Params = Mapping[str, Any] | Owner | None
 Row = tuple[Any, ...]
 Record = dict[str, Any]
@@ -64,22 +66,22 @@ class Transaction:
         """Run ``work`` in this transaction."""
         return work(self)
 
-    def fetch_all(self, sql: str, params: Params = None, /, **named: Any) -> list[Row]:
+    def fetch_all(self, sql: Sql, params: Params = None, /, **named: Any) -> list[Row]:
         """Run a statement and return its rows; parameters as in ``PgClient.fetch_all``."""
         self.execute(sql, params, **named)
         return self._cursor.fetchall() if self._cursor.description else []
 
-    def fetch_records(self, sql: str, params: Params = None, /, **named: Any) -> list[Record]:
+    def fetch_records(self, sql: Sql, params: Params = None, /, **named: Any) -> list[Record]:
         """Run a statement and return its rows as dicts by column name."""
         rows = self.fetch_all(sql, params, **named)
         names = [column.name for column in self._cursor.description or ()]
         return [dict(zip(names, row, strict=True)) for row in rows]
 
-    def fetch_one(self, sql: str, params: Params = None, /, **named: Any) -> Row | None:
+    def fetch_one(self, sql: Sql, params: Params = None, /, **named: Any) -> Row | None:
         """Run a statement and return its first row, or None."""
         return next(iter(self.fetch_all(sql, params, **named)), None)
 
-    def execute(self, sql: str, params: Params = None, /, **named: Any) -> int:
+    def execute(self, sql: Sql, params: Params = None, /, **named: Any) -> int:
         """Run a statement and return the number of affected rows."""
         self._client.statements += 1
         columns = params.columns() if isinstance(params, Owner) else params
@@ -163,7 +165,7 @@ class PgClient:
         return await loop.run_in_executor(self._threads, lambda: function(*args, **kwargs))
 
     def fetch_all(
-        self, sql: str, params: Params = None, /, *, limits: Limits | None = None, **named: Any
+        self, sql: Sql, params: Params = None, /, *, limits: Limits | None = None, **named: Any
     ) -> list[Row]:
         """Run one statement in its own transaction and return its rows.
 
@@ -182,18 +184,18 @@ class PgClient:
         """
         return self._run(lambda t: t.fetch_all(sql, params, **named), limits)
 
-    def fetch_records(self, sql: str, params: Params = None, /, **named: Any) -> list[Record]:
+    def fetch_records(self, sql: Sql, params: Params = None, /, **named: Any) -> list[Record]:
         """Like ``fetch_all``, with each row as a dict by column name."""
         return self._run(lambda t: t.fetch_records(sql, params, **named), None)
 
     def fetch_one(
-        self, sql: str, params: Params = None, /, *, limits: Limits | None = None, **named: Any
+        self, sql: Sql, params: Params = None, /, *, limits: Limits | None = None, **named: Any
     ) -> Row | None:
         """Like ``fetch_all``, but return the first row, or None."""
         return next(iter(self.fetch_all(sql, params, limits=limits, **named)), None)
 
     def execute(
-        self, sql: str, params: Params = None, /, *, limits: Limits | None = None, **named: Any
+        self, sql: Sql, params: Params = None, /, *, limits: Limits | None = None, **named: Any
     ) -> int:
         """Like ``fetch_all``, but return the number of affected rows."""
         return self._run(lambda t: t.execute(sql, params, **named), limits)
@@ -349,18 +351,18 @@ class Repository:
         self._client = client
 
     def _all(
-        self, row: Callable[..., T], sql: str, params: Params = None, /, **named: Any
+        self, row: Callable[..., T], sql: Sql, params: Params = None, /, **named: Any
     ) -> list[T]:
         """Return the rows of a statement, each built by ``row`` from its columns."""
         return [row(*columns) for columns in self._client.fetch_all(sql, params, **named)]
 
     def _first(
-        self, row: Callable[..., T], sql: str, params: Params = None, /, **named: Any
+        self, row: Callable[..., T], sql: Sql, params: Params = None, /, **named: Any
     ) -> T | None:
         """Return the first row of a statement, built as in ``_all``, or None."""
         return next(iter(self._all(row, sql, params, **named)), None)
 
-    def _values(self, sql: str, **named: Any) -> list[Any]:
+    def _values(self, sql: Sql, **named: Any) -> list[Any]:
         """Return the first column of a statement's rows."""
         return [row[0] for row in self._client.fetch_all(sql, **named)]
 
@@ -373,9 +375,9 @@ class OwnerSteps:
         self._transaction = transaction
         self._owner = owner
 
-    def _rows(self, sql: str, **named: Any) -> list[Row]:
+    def _rows(self, sql: Sql, **named: Any) -> list[Row]:
         return self._transaction.fetch_all(sql, self._owner, **named)
 
-    def _run(self, *statements: str, **named: Any) -> int:
+    def _run(self, *statements: Sql, **named: Any) -> int:
         """Run statements with the same parameters; return the last one's affected rows."""
         return [self._transaction.execute(sql, self._owner, **named) for sql in statements][-1]
