@@ -23,7 +23,6 @@ PAUSE = 0.05  # seconds between two looks at a server that is starting or stoppi
 SOCKET_NAME = ".s.PGSQL.5432"
 PLAIN_PATH = re.compile(r"[\w/.~+ -]+")
 MAX_SOCKET_PATH = 107  # bytes
-CONTAINER_LIMIT = Path("/sys/fs/cgroup/memory.max")  # bytes
 SEGMENT = 16 * 2**20  # bytes of a segment of the write-ahead log, which the server needs next
 GRAVE = re.compile(r"(?:FATAL|PANIC):  .*|\w+ \(PID \d+\) was .*|(?:initdb|pg_ctl|postgres): .*")
 
@@ -31,9 +30,15 @@ GRAVE = re.compile(r"(?:FATAL|PANIC):  .*|\w+ \(PID \d+\) was .*|(?:initdb|pg_ct
 # about the server itself are logged (the order is … error, log, fatal, panic), without details.
 # A PANIC is logged with its statement, and ends the server: the next start empties the log.
 SERVER_SETTINGS = (
-    "listen_addresses=", "wal_compression=on", "restart_after_crash=off", "log_checkpoints=off",
-    "log_min_messages=log", "log_min_error_statement=panic", "log_error_verbosity=terse",
-)  # fmt: skip
+    "listen_addresses=",
+    "shared_buffers=256MB",
+    "wal_compression=on",
+    "restart_after_crash=off",
+    "log_checkpoints=off",
+    "log_min_messages=log",
+    "log_min_error_statement=panic",
+    "log_error_verbosity=terse",
+)
 
 
 class PostgresFolder:
@@ -85,11 +90,7 @@ class PostgresFolder:
         self._remove_remains()
         socket_folder = self.socket_folder()
         sockets = "." if socket_folder == self.path else socket_folder
-        settings = [
-            *SERVER_SETTINGS,
-            f"shared_buffers={_shared_buffers()}MB",
-            f"unix_socket_directories={sockets}",
-        ]
+        settings = (*SERVER_SETTINGS, f"unix_socket_directories={sockets}")
         options = " ".join(f"-c {setting}" for setting in settings)
         start = ("start", "-w", "-t", str(START_SECONDS), "-l", self._log.name, "-o", options)
         self._run_in(self.path, "pg_ctl", *start)
@@ -240,15 +241,3 @@ def _give_to_server(path: Path) -> None:
 
 def _grave_lines(output: str, folder: Path) -> str:
     return "; ".join(GRAVE.findall(output)[-2:]).replace(str(folder), "DATA_DIR/postgres")
-
-
-def _shared_buffers() -> int:
-    """Return the MiB of the server's cache: an eighth of the memory, touched only as it fills.
-
-    Vectors are most of what a search reads. With the default of 128 MiB, searches of a million
-    documents take half as long again.
-    """
-    total = int(psutil.virtual_memory().total)
-    with suppress(OSError, ValueError):  # "max": the container has no limit
-        total = min(total, int(CONTAINER_LIMIT.read_text()))
-    return min(max(total // 8 // 2**20, 128), 1024)
