@@ -269,10 +269,10 @@ class PgClient:
             time.sleep(RECONNECT_PAUSE)
 
     def _build_pool(self, connections: int) -> ThreadedConnectionPool:
+        options = {"connection_factory": open_connection, "application_name": "pomni"}
         pool = ThreadedConnectionPool(
-            connections, self.max_connections, self.dsn,
-            connection_factory=open_connection, application_name="pomni", **LIBPQ_OPTIONS,
-        )  # fmt: skip
+            connections, self.max_connections, self.dsn, **options, **LIBPQ_OPTIONS
+        )
         pool.minconn = self.max_connections  # it closes returned connections above this number
         return pool
 

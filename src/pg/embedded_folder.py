@@ -222,11 +222,18 @@ def run_program(
     user = SYSTEM_USER if os.geteuid() == 0 else None
     return subprocess.run(
         [binary(name), *arguments],
-        cwd=folder, env={"PATH": os.defpath, "LC_ALL": "C.UTF-8"},
-        user=user, group=user, extra_groups=[] if user else None,
-        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-        text=True, errors="replace", check=False,
-    )  # fmt: skip
+        cwd=folder,
+        env={"PATH": os.defpath, "LC_ALL": "C.UTF-8"},
+        user=user,
+        group=user,
+        extra_groups=None if user is None else [],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        check=False,
+    )
 
 
 def binary(name: str) -> str:
