@@ -34,10 +34,7 @@ Params = Mapping[str, Any] | Owner | None
 Row = tuple[Any, ...]
 Record = dict[str, Any]
 
-# A broken statement waits so long for a restarting server: what only this process knows, such as
-# that Telegram accepted an answer, should reach the database and not be done twice.
-RECONNECT_SECONDS = 15.0
-RECONNECT_PAUSE = 0.1  # seconds
+RECONNECT_PAUSE = 0.1  # seconds between two attempts to reach a restarting server
 
 # The id of an owner (NULL if there is no row), as which psycopg2 writes an ``Owner`` among the
 # parameters: ``%(owner)s`` saves the round trip that would read it.
@@ -100,6 +97,9 @@ class PgClient:
         min_connections: Number of connections that ``open`` opens.
         max_connections: Maximum number of open connections.
         wait_timeout: Seconds that a caller waits for a free connection.
+        reconnect_timeout: Seconds that a broken statement waits for a restarting server: what only
+            this process knows, such as that Telegram accepted an answer, should reach the database
+            and not be done twice.
         statements: Number of statements sent, for tests and benchmarks.
         transactions: Number of transactions run (a single statement is one).
         full_at: Time of the last statement that failed because the disk was full, on the
@@ -110,6 +110,7 @@ class PgClient:
     min_connections: int = 1
     max_connections: int = 10
     wait_timeout: float = 10.0
+    reconnect_timeout: float = 15.0
 
     def __post_init__(self) -> None:
         """Set up the state; ``open`` connects."""
@@ -261,7 +262,7 @@ class PgClient:
         return attempt()
 
     def _wait_until_reachable(self) -> None:
-        deadline = time.monotonic() + RECONNECT_SECONDS
+        deadline = time.monotonic() + self.reconnect_timeout
         while not self._is_closing and time.monotonic() < deadline:
             with suppress(errors.StorageUnavailableError):
                 connect(self.dsn).close()
