@@ -86,7 +86,6 @@ class PostgresFolder:
             time.sleep(PAUSE)
         if self.is_vacant():
             self._create()
-        self._check_version()
         self._remove_remains()
         socket_folder = self.socket_folder()
         sockets = "." if socket_folder == self.path else socket_folder
@@ -151,16 +150,6 @@ class PostgresFolder:
         self._run_in(unfinished, "initdb", *INITDB_OPTIONS)
         unfinished.rename(self.path)  # which is absent, or empty and replaced
 
-    def _check_version(self) -> None:
-        file = self.path / "PG_VERSION"
-        version = file.read_text(errors="replace").strip() if file.exists() else "absent"
-        ours = distribution(WHEEL).version.partition(".")[0]  # such as "18"
-        if version != ours:
-            raise OSError(
-                f"DATA_DIR/postgres holds no data of PostgreSQL {ours} (PG_VERSION: {version}): "
-                "name an empty DATA_DIR, and restore a backup there"
-            )
-
     def _remove_remains(self) -> None:
         """Kill backends that outlived a killed server, and remove its files.
 
@@ -204,11 +193,9 @@ def start_failure(error: Exception) -> StorageUnavailableError:
 
 def find_shortage(data_dir: Path) -> str | None:
     """Return a message if the disk has no space for a write-ahead log segment, else None."""
-    folder = data_dir.expanduser() / "postgres"
-    for place in (folder, folder / "pg_wal"):
-        with suppress(OSError):
-            if shutil.disk_usage(place).free < SEGMENT:
-                return f"the disk is full: less than 16 MB are free for DATA_DIR/{place.name}"
+    with suppress(OSError):
+        if shutil.disk_usage(data_dir.expanduser() / "postgres" / "pg_wal").free < SEGMENT:
+            return "the disk is full: less than 16 MB are free for DATA_DIR/postgres"
     return None
 
 

@@ -83,9 +83,12 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "an older version": (
         lambda d: (d / "PG_VERSION").write_text("16\n"),
-        "no data of PostgreSQL 18 .PG_VERSION: 16.: .* restore a backup",
+        "incompatible with server",
     ),
-    "no version": (lambda d: (d / "PG_VERSION").unlink(), "PG_VERSION: absent"),
+    "no version": (
+        lambda d: (d / "PG_VERSION").unlink(),
+        "is not a database cluster directory",
+    ),
     "open to all": (lambda d: d.chmod(0o777), "invalid permissions"),
     "another owner": (lambda d: shutil.chown(d, 12345), "Permission denied|wrong ownership"),
     "an error in the settings": (

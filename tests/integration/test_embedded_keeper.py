@@ -177,7 +177,7 @@ def test_a_full_disk_is_waited_out(cluster: Path, caplog: pytest.LogCaptureFixtu
 def test_room_for_less_than_a_segment_is_a_shortage(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "postgres").mkdir()
+    (tmp_path / "postgres" / "pg_wal").mkdir(parents=True)
     usage = shutil.disk_usage(tmp_path)
     for free, expected in ((SEGMENT, None), (SEGMENT - 1, "the disk is full: less than 16 MB")):
         monkeypatch.setattr(shutil, "disk_usage", lambda _, f=free: usage._replace(free=f))

@@ -222,7 +222,7 @@ def test_a_folder_that_holds_something_else_is_left_alone_and_reported() -> None
         photo = Path(folder) / "postgres" / "photo.jpg"
         photo.parent.mkdir()
         photo.write_text("precious")
-        with pytest.raises(StorageUnavailableError, match="holds no data of PostgreSQL"):
+        with pytest.raises(StorageUnavailableError, match="is not a database cluster"):
             EmbeddedPostgres(Path(folder)).start()
         assert photo.read_text() == "precious"
 
