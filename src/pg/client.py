@@ -36,8 +36,8 @@ Record = dict[str, Any]
 
 RECONNECT_PAUSE = 0.1  # seconds between two attempts to reach a restarting server
 
-# The id of an owner (NULL if there is no row), as which psycopg2 writes an ``Owner`` among the
-# parameters: ``%(owner)s`` saves the round trip that would read it.
+# psycopg2 writes an ``Owner`` among the parameters as the look-up of its id (NULL if there is no
+# row), so that ``%(owner)s`` costs no round trip of its own.
 OWNER_ID = "(SELECT id FROM owners WHERE telegram_user_id = %d AND thread_id = %d)"
 register_adapter(Owner, lambda owner: AsIs(OWNER_ID % owner.row))
 
