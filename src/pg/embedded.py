@@ -85,14 +85,16 @@ class EmbeddedPostgres:
             users, self._users = self._users, None
             if users is None:
                 return
-            with self._exclusive(), users:
-                try:
+            try:
+                with self._exclusive(), users:
                     fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
                     self._folder.stop()
-                except BlockingIOError:
-                    pass  # others use it
-                except OSError as error:
-                    logger.warning("the embedded PostgreSQL did not stop", exc_info=error)
+            except BlockingIOError:
+                pass  # others use it
+            except OSError as error:
+                logger.warning("the embedded PostgreSQL did not stop", exc_info=error)
+            finally:
+                users.close()
 
     @contextmanager
     def _exclusive(self) -> Iterator[None]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
 import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -181,6 +183,17 @@ def test_stale_files_that_name_a_living_process_of_others_are_no_obstacle(data_d
             assert ask(server.start(), "SELECT text FROM notes") == "kept"
             server.stop()
         assert stranger.is_alive()
+
+
+def test_a_folder_that_vanished_under_its_server_is_no_error_at_the_stop(cluster: Path) -> None:
+    with tempfile.TemporaryDirectory(prefix="pomni-vanished-") as folder:
+        data_dir = Path(folder) / "data"
+        subprocess.run(["cp", "-a", str(cluster), str(data_dir)], check=True)
+        server = EmbeddedPostgres(data_dir)
+        server.start()
+        kill_postmaster(data_dir)
+        shutil.rmtree(data_dir)
+        server.stop()
 
 
 def test_an_unfinished_cluster_is_thrown_away() -> None:
