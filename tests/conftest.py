@@ -28,7 +28,6 @@ from src.base.config import Settings
 from src.base.metrics import Metrics
 from src.llm.embeddings import LocalEmbedder
 from src.memory.embedding_space import EmbeddingSpace
-from src.pg import embedded
 from src.pg.client import PgClient
 from src.pg.embedded import EmbeddedPostgres
 from src.pg.migrations import migrate
@@ -97,8 +96,6 @@ def postgres_server() -> Iterator[str]:
             address = prepare(server, address)
     yield address
     server.stop()
-    for child in embedded._STARTED:  # other workers may still use it; avoid Python's warning
-        child.returncode = child.poll() or 0
 
 
 def prepare(server: EmbeddedPostgres, address: str) -> str:

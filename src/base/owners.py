@@ -35,15 +35,10 @@ class Owner(NamedTuple):
     def columns(self) -> dict[str, object]:
         """Return the parameters that every statement on users' data takes.
 
-        ``owner_user`` and ``owner_thread`` are the key of the row in ``owners``, from which a
-        statement resolves ``owner``, the row's id (NULL if there is no row); ``user`` and
-        ``thread_id`` identify the conversation.
+        ``owner`` is this owner, which the database client turns into the id of its row in
+        ``owners``; ``user`` and ``thread_id`` identify the conversation.
         """
-        user, thread = self.row
-        return {
-            "owner_user": user, "owner_thread": thread,
-            "user": self.telegram_user_id, "thread_id": self.thread_id,
-        }  # fmt: skip
+        return {"owner": self, "user": self.telegram_user_id, "thread_id": self.thread_id}
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from src.base.errors import AppError, ConversationGoneError
 from src.base.owners import Owner
-from src.pg.client import PreparedStatement, Repository, Transaction, storable
+from src.pg.client import Repository, Transaction, storable
 from src.pg.connection import PATIENT
 from src.reading.voices import TYPED, Voice
 
@@ -155,10 +155,10 @@ DELETE FROM conversations
 WHERE telegram_user_id = %(user)s AND thread_id = %(thread_id)s
 """
 
-# Store a message once per Telegram message; a duplicate returns no row. Unless it is private, it
-# is queued for the search index.
-INSERT_MESSAGE = """
-WITH stored AS (
+# Store a message once per Telegram message in the conversation ``held``; a duplicate returns no
+# row. Unless it is private, it is queued for the search index.
+STORE_MESSAGE = """
+, stored AS (
     INSERT INTO messages (conversation_id, role, content, position, said_at, bot_id, chat_id,
                           telegram_message_id, sender_id, author_id, mentions, is_private,
                           provenance, speaker, origin, quoted, quoted_author_id, file_id)
@@ -168,8 +168,7 @@ WITH stored AS (
            coalesce(%(said_at)s, now()), %(bot_id)s, %(chat_id)s, %(message_id)s, %(sender_id)s,
            %(author_id)s, %(mentions)s, %(is_private)s, %(provenance)s, %(speaker)s, %(origin)s,
            %(quoted)s, %(quoted_author_id)s, %(file_id)s
-    FROM conversations c
-    WHERE c.id = %(conversation_id)s
+    FROM conversations c JOIN held ON held.id = c.id
     ON CONFLICT (bot_id, chat_id, telegram_message_id) WHERE telegram_message_id IS NOT NULL
     DO NOTHING
     RETURNING id, conversation_id, role, is_private
@@ -179,14 +178,10 @@ WITH stored AS (
 )
 SELECT id, conversation_id FROM stored
 """
+INSERT_MESSAGE = "WITH held AS (SELECT %(conversation_id)s::uuid AS id)" + STORE_MESSAGE
 
 # Store a message in the owner's current conversation, locked until the transaction ends.
-INSERT_IN_CURRENT = PreparedStatement(
-    INSERT_MESSAGE.replace(
-        "FROM conversations c\n    WHERE c.id = %(conversation_id)s",
-        f"FROM conversations c JOIN ({HOLD_CONVERSATION}) AS held ON held.id = c.id",
-    ),
-)
+INSERT_IN_CURRENT = f"WITH held AS ({HOLD_CONVERSATION})" + STORE_MESSAGE
 
 # The message stored earlier for the same Telegram message, in the same conversation.
 SELECT_BY_ORIGIN = """
@@ -217,7 +212,7 @@ ORDER BY m.position DESC, m.id DESC LIMIT 1
 """
 
 # The newest messages of a conversation, without forgotten ones.
-SELECT_LAST_MESSAGES = PreparedStatement("""
+SELECT_LAST_MESSAGES = """
 SELECT id, role, content, position,
        CASE WHEN asks = 'conflict'  -- which waits for days
               OR created_at > now() - make_interval(mins => %(asked_minutes)s) THEN asks END,
@@ -227,7 +222,7 @@ FROM messages
 WHERE conversation_id = %(conversation_id)s AND NOT is_forgotten
   AND (failed_at IS NULL OR NOT is_private)  -- not those left out: see UPDATE_LEFT_OUT
 ORDER BY created_at DESC, id DESC LIMIT %(limit)s
-""")
+"""
 
 # The position of the newest message.
 SELECT_LAST_POSITION = """

@@ -10,7 +10,7 @@ from uuid import UUID
 from src.base import errors, owners
 from src.history.conversation_repo import FOREIGN_KEY_VIOLATION
 from src.llm.reply import ModelUsage
-from src.pg.client import PreparedStatement, Repository, Transaction, storable
+from src.pg.client import Repository, Transaction, storable
 from src.pg.user_settings_repo import Mode
 from src.queue.job_repo import DEFER_INDEXING, INDEXING, UNIQUE_VIOLATION
 from src.queue.update_repo import FINISH_JOB, UpdateOutcome
@@ -165,7 +165,7 @@ WHERE c.id = %(conversation_id)s
 
 # Store the answer and its usage. A message has one answer, so a second attempt returns no row.
 # The answer to a forgotten or private message is forgotten or private too.
-INSERT_ANSWER = PreparedStatement(f"""
+INSERT_ANSWER = f"""
 WITH answer AS (
     INSERT INTO messages (conversation_id, role, content, reply_to_id, is_forgotten, forgotten_at,
                           is_private, asks, changes, mode, recall, position)
@@ -181,7 +181,7 @@ WITH answer AS (
     INSERT INTO unindexed_messages SELECT conversation_id, id FROM answer WHERE NOT is_hidden
 ), usage AS ({INSERT_USAGE} AND EXISTS (SELECT 1 FROM answer))
 SELECT id FROM answer
-""")  # noqa: S608  (it holds a constant of ours)
+"""  # noqa: S608  (it holds a constant of ours)
 
 # A row if the conversation exists, or the message in another one.
 SELECT_MOVED = """
@@ -261,9 +261,7 @@ WHERE id = %(update)s
 """  # noqa: S608  (it holds a constant of ours)
 
 # UPDATE_DELIVERED, and defer the indexing job of the memory.
-UPDATE_DELIVERED_AND_INDEX = PreparedStatement(
-    UPDATE_DELIVERED + "RETURNING (" + DEFER_INDEXING + ")"
-)
+UPDATE_DELIVERED_AND_INDEX = UPDATE_DELIVERED + "RETURNING (" + DEFER_INDEXING + ")"
 
 # Mark the answer to a stored update's message as stopped and delivered: no more parts are sent.
 UPDATE_DELIVERY_STOPPED = """

@@ -158,8 +158,8 @@ class DigestState:
         return cls(conversation_id, Owner(user, thread), *state)
 
 
-# The progress of a conversation.
-SELECT_STATE = """
+# The progress of conversations.
+STATE = """
 SELECT c.id, c.telegram_user_id, c.thread_id, s.time_zone, c.extracted_position,
        coalesce(d.last, 0), d.summaries,
        coalesce(m.position, 0), coalesce(extract(epoch FROM now() - m.created_at), 0)::float,
@@ -172,18 +172,20 @@ LEFT JOIN LATERAL (SELECT position, created_at, role FROM messages
      ON true
 CROSS JOIN LATERAL (SELECT max(last_position) AS last, count(*) AS summaries
                     FROM conversation_summaries WHERE conversation_id = c.id) AS d
-WHERE c.id = %(conversation_id)s
 """
 
+# The progress of a conversation.
+SELECT_STATE = STATE + "WHERE c.id = %(conversation_id)s"
+
 # The progress of conversations with messages to index.
-SELECT_STATES_TO_INDEX = SELECT_STATE.replace(
-    "c.id = %(conversation_id)s",
-    """c.id IN (
+TO_INDEX = """
+WHERE c.id IN (
     SELECT DISTINCT conversation_id FROM (
         SELECT conversation_id FROM unindexed_messages LIMIT 10000
     ) AS waiting LIMIT %(limit)s)
-ORDER BY c.id""",
-)
+ORDER BY c.id
+"""
+SELECT_STATES_TO_INDEX = STATE + TO_INDEX
 
 # Seconds since anybody's newest message, and the longest of the last answers in milliseconds.
 SELECT_PACE = """

@@ -5,6 +5,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from psycopg2.sql import SQL, Identifier, Placeholder
+
 from src.history.timeline_repo import DELETE_RESULTS
 from src.memory.forget_matching import Candidate
 from src.memory.memory_repo import RESTORE, RETIRE, fact_terms, message_number
@@ -284,7 +286,7 @@ UNDO_TABLES = {
     "facts": "memories", "sources": "memory_sources", "entities": "entities",
     "links": "memory_entities",
 }  # fmt: skip
-RESTORE_ROWS = """
+RESTORE_ROWS = SQL("""
 INSERT INTO {table} OVERRIDING SYSTEM VALUE
 SELECT (jsonb_populate_record(NULL::{table}, old || jsonb_build_object(
     'owner_id', %(owner)s,
@@ -294,13 +296,13 @@ SELECT (jsonb_populate_record(NULL::{table}, old || jsonb_build_object(
                         SELECT (fact->>'id')::bigint
                         FROM jsonb_array_elements(%(facts)s::jsonb) AS fact) AS there (id)
         WHERE id = (old->>'superseded_by')::bigint LIMIT 1)))).*
-FROM jsonb_array_elements(%({kept})s::jsonb) AS old
+FROM jsonb_array_elements({rows}::jsonb) AS old
 WHERE (old->>'memory_id' IS NULL
        OR EXISTS (SELECT 1 FROM memories WHERE id = (old->>'memory_id')::bigint))
   AND (old->>'entity_id' IS NULL
        OR EXISTS (SELECT 1 FROM entities WHERE id = (old->>'entity_id')::bigint))
 ON CONFLICT DO NOTHING
-"""
+""")
 
 # Restored facts that are not in the search index.
 SELECT_UNINDEXED_FACTS = """
@@ -457,7 +459,8 @@ class ForgettingRepository(OwnerSteps):
         [(undo,)] = rows
         old = {name: json.dumps(undo[name]) for name in UNDO_TABLES}
         for name, table in UNDO_TABLES.items():
-            self._run(RESTORE_ROWS.replace("{table}", table).replace("{kept}", name), **old)
+            statement = RESTORE_ROWS.format(table=Identifier(table), rows=Placeholder(name))
+            self._run(statement, **old)
         facts = self._rows(SELECT_UNINDEXED_FACTS, facts=[fact["id"] for fact in undo["facts"]])
         documents = [
             NewDocument("memory", int(id_), "user", said_at, fact_terms(text, relation))

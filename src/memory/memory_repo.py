@@ -89,15 +89,18 @@ class Memory:
         return Fact.model_construct(**{k: columns[k] for k in Fact.model_fields if k in columns})
 
 
-def memory_query(sql: str) -> str:
+def memory_query(sql: str, **parts: str) -> str:
     """Return a statement on the view ``facts f``, with the columns of ``Memory`` filled in.
 
-    ``{memory}`` stands for the columns without a default, ``{more}`` for the others of the view.
+    Args:
+        sql: A template: ``{memory}`` stands for the columns without a default, ``{more}`` for the
+            others of the view.
+        parts: Further constants for the template.
     """
     *columns, _past = (f"f.{field.name}" for field in fields(Memory))
     required = sum(field.default is MISSING for field in fields(Memory))
-    sql = sql.replace("{memory}", ", ".join(columns[:required]))
-    return sql.replace("{more}", ", ".join(columns[required:]))
+    memory, more = ", ".join(columns[:required]), ", ".join(columns[required:])
+    return sql.format(memory=memory, more=more, **parts)
 
 
 @dataclass(frozen=True)
@@ -286,7 +289,7 @@ array_position(%(kinds)s::text[], f.memory_type), f.pinned DESC, f.created_at DE
 """
 BY_WEIGHT = "f.pinned DESC, f.importance DESC, f.created_at DESC, f.id DESC"
 SELECT_FACTS = {
-    name: memory_query(sql.replace("{page}", FACT_PAGE).replace("{order}", order))
+    name: memory_query(sql, page=FACT_PAGE.format(order=order), order=order)
     for name, sql, order in (
         ("newest", SELECT_WITH_PAST, "f.id DESC"),
         ("kind", SELECT_WITH_PAST, BY_KIND),

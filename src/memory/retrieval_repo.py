@@ -8,7 +8,7 @@ from uuid import UUID
 from src.base.owners import Owner
 from src.memory.memory_repo import Memory, memory_query
 from src.memory.search_index_repo import DocumentKind
-from src.pg.client import PreparedStatement, Repository
+from src.pg.client import Repository
 from src.reading.voices import Provenance
 
 MAX_HIT_TEXT = 2000  # characters of a candidate's text
@@ -148,7 +148,7 @@ def fact_as_hit(fact: Memory) -> Hit:
 # those. Wishes about answers matter to every question; they are a channel of their own, so that
 # nearer facts do not displace them. The indexes leave out the bot's messages unless they are
 # requested.
-SEARCH = PreparedStatement("""
+SEARCH = """
 WITH query AS MATERIALIZED (
     SELECT %(vector)s::halfvec AS vector, binary_quantize(%(vector)s::halfvec) AS outline
 ), me AS MATERIALIZED (
@@ -314,14 +314,14 @@ WHERE (%(with_assistant)s OR d.speaker <> 'assistant' AND NOT coalesce(was_taken
       WHERE seen.id = f.message_id
         AND seen.conversation_id = %(conversation_id)s::uuid
         AND seen.position >= %(before_position)s))
-""")
+"""
 
 
 # True if ``SEARCH`` can find anything that a prompt with the whole conversation does not show. It
 # follows the rules by which ``SEARCH`` leaves documents out. Such documents are messages of other
 # or deleted conversations, facts told there, private facts (stored with their secret), and
 # summaries. A prompt never shows as many as the 1,000 documents examined.
-SELECT_BEYOND = PreparedStatement("""
+SELECT_BEYOND = """
 WITH oldest AS MATERIALIZED (
     SELECT message_id, memory_id FROM search_documents
     WHERE owner_id = %(owner)s ORDER BY position LIMIT 1000
@@ -339,7 +339,7 @@ SELECT EXISTS (
     ) AS said ON true
     WHERE said.conversation_id IS DISTINCT FROM %(conversation_id)s
        OR told.memory_type = 'private')
-""")
+"""
 
 # Private facts with their secrets.
 SELECT_PRIVATE = """

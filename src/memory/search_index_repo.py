@@ -11,7 +11,7 @@ from uuid import UUID
 
 from src.base.errors import StorageError
 from src.base.owners import Owner
-from src.pg.client import PreparedStatement, Repository, Transaction
+from src.pg.client import Repository, Transaction
 from src.pg.connection import PATIENT
 from src.pg.locks import take_unindexed
 
@@ -338,17 +338,17 @@ class UnindexedMessage:
 
 # Reserve positions of one owner. The row is locked until the transaction ends, so that no two
 # workers assign the same position.
-RESERVE_POSITIONS = PreparedStatement("""
+RESERVE_POSITIONS = """
 INSERT INTO search_owners AS o (owner_id, next_position, documents, terms)
 VALUES (%(owner)s, %(positions)s, %(documents)s, %(terms)s)
 ON CONFLICT (owner_id) DO UPDATE
 SET next_position = o.next_position + EXCLUDED.next_position,
     documents = o.documents + EXCLUDED.documents, terms = o.terms + EXCLUDED.terms
 RETURNING next_position - %(positions)s
-""")
+"""
 
 # Insert documents; the old document of an edited message was deleted before.
-INSERT_DOCUMENTS = PreparedStatement("""
+INSERT_DOCUMENTS = """
 INSERT INTO search_documents (owner_id, position, kind, message_id, memory_id, summary_id, speaker,
                               said_at, length, model_id)
 SELECT %(owner)s, d.position, d.kind, d.message_id, d.memory_id, d.summary_id, d.speaker,
@@ -358,10 +358,10 @@ FROM jsonb_to_recordset(%(documents)s::jsonb)
      AS d (position int, kind text, message_id bigint, memory_id bigint, summary_id bigint,
            speaker text, said_at timestamptz, length int, model_id smallint)
 RETURNING id, position
-""")
+"""
 
 # Insert the terms of documents with their frequencies.
-INSERT_POSTINGS = PreparedStatement("""
+INSERT_POSTINGS = """
 INSERT INTO search_postings (owner_id, term, position, frequency, length, in_talk, is_answer,
                              document_id)
 SELECT %(owner)s, p.term, p.position, p.frequency, d.length,
@@ -370,11 +370,11 @@ FROM unnest(%(terms)s::text[], %(term_positions)s::int[], %(frequencies)s::int[]
      AS p (term, position, frequency)
 JOIN search_documents d ON d.owner_id = %(owner)s
      AND d.position = p.position
-""")
+"""
 
 # Messages of a conversation that are not indexed yet, including deleted and hidden ones, which
 # ``take_unindexed`` sorts out. A file is also found by its name.
-SELECT_UNINDEXED = PreparedStatement("""
+SELECT_UNINDEXED = """
 SELECT w.message_id, coalesce(m.role, ''),
        concat_ws(E'\\n', CASE WHEN m.provenance = 'file' THEN m.origin END,
                  message_text(m.content)),
@@ -392,13 +392,13 @@ LEFT JOIN (
 ) AS last ON last.is_newest
 WHERE w.conversation_id = %(conversation_id)s
 ORDER BY w.message_id LIMIT %(limit)s
-""")
+"""
 
 # Delete the documents of edited messages before they are indexed with their new words.
-DELETE_EDITED = PreparedStatement("""
+DELETE_EDITED = """
 DELETE FROM search_documents
 WHERE owner_id = %(owner)s AND message_id = ANY(%(ids)s)
-""")
+"""
 
 # Replace the terms of a document whose message was changed; it keeps its position.
 DELETE_POSTINGS = """

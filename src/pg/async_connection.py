@@ -20,7 +20,7 @@ from src.pg import connection as shared
 
 T = TypeVar("T")
 
-WAIT_SECONDS = shared.ORDINARY.statement + shared.GRACE
+WAIT_SECONDS = shared.ORDINARY.statement + 2.0
 DOUBT_SECONDS = 5.0  # without an answer, after which a connection is checked before use
 
 

@@ -1,133 +1,45 @@
 """PostgreSQL client: a bounded pool, transactions, base repositories, the bridge to asyncio."""
 
 import asyncio
-import hashlib
-import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 import psycopg2
+from psycopg2.extensions import AsIs, register_adapter
+from psycopg2.extensions import connection as Connection
 from psycopg2.extensions import cursor as Cursor
 from psycopg2.pool import PoolError, ThreadedConnectionPool
+from psycopg2.sql import Composed
 
 from src.base import errors
 from src.base.owners import Owner
-from src.pg.connection import Limits, PgConnection, connect, statement_failure
-
-
-class PgPool(ThreadedConnectionPool):
-    """Pool that keeps its connections and never connects while it holds its lock.
-
-    psycopg2's own pool closes every connection above ``minconn`` on return, and blocks callers
-    that take or return an idle connection while another caller connects.
-    """
-
-    # Attributes of the base classes that their stubs leave out.
-    _lock: threading.Lock
-    _pool: list[PgConnection]
-    _used: dict[object, PgConnection]
-    _getconn: Callable[[object], PgConnection]
-
-    def __init__(self, minconn: int, maxconn: int, dsn: str) -> None:
-        """Open ``minconn`` connections.
-
-        Raises:
-            StorageUnavailableError: The server cannot be reached.
-        """
-        self._dsn = dsn
-        super().__init__(minconn, maxconn)
-        self.minconn = maxconn  # idle connections up to this number are kept
-
-    def _connect(self, key: object = None) -> PgConnection:
-        """Add an idle connection; the base class calls this for the first ``minconn``."""
-        assert key is None, "getconn connects by itself"
-        connection = connect(self._dsn)
-        self._pool.append(connection)
-        return connection
-
-    def getconn(self, key: object = None) -> PgConnection:
-        """Return an idle connection, or a new one if there is none.
-
-        Raises:
-            PoolError: The pool is closed.
-            StorageUnavailableError: The server cannot be reached.
-        """
-        with self._lock:
-            if self._pool or self.closed:
-                return self._getconn(key)
-        connection = connect(self._dsn)
-        with self._lock:
-            if self.closed:
-                connection.close()
-                raise PoolError("connection pool is closed")
-            self._pool.append(connection)
-            return self._getconn(key)
-
-    def list_used(self) -> list[PgConnection]:
-        """Return the connections in use."""
-        with self._lock:
-            return list(self._used.values())
-
-
-PARAMETER = re.compile(r"%\((\w+)\)s")
-# ``%(owner)s`` in a statement: the owner's id, resolved from the parameters of ``Owner.columns``
-# in the statement itself, which saves a round trip.
-OWNER_ID = """
-(SELECT id FROM owners
- WHERE telegram_user_id = %(owner_user)s AND thread_id = %(owner_thread)s)"""
-
-
-class PreparedStatement(str):
-    """Statement that the server plans once per connection; for statements of every turn.
-
-    The plan is made without the parameters, so the choice of an index must not depend on them.
-
-    Attributes:
-        name: Name of the statement on the server, derived from its SQL.
-        prepare: SQL that prepares it.
-        run: SQL that executes it, with the same parameters.
-    """
-
-    name: str
-    prepare: str
-    run: str
-
-    def __new__(cls, sql: str) -> Self:
-        """Build both SQL texts from ``sql``; PostgreSQL infers the types of its parameters."""
-        self = super().__new__(cls, sql)
-        self.name = f"pomni_{hashlib.blake2b(sql.encode(), digest_size=8).hexdigest()}"
-        sql = sql.replace("%(owner)s", OWNER_ID)  # EXECUTE takes no subquery as a parameter
-        names = dict.fromkeys(PARAMETER.findall(sql))
-        places = {parameter: f"${number}" for number, parameter in enumerate(names, start=1)}
-        values = ", ".join(f"%({parameter})s" for parameter in names)
-        self.prepare = (
-            f"SET plan_cache_mode = force_generic_plan; PREPARE {self.name} AS {sql % places}"
-        )
-        self.run = f"EXECUTE {self.name} ({values})"
-        return self
-
-
-# psycopg2's ``ThreadedConnectionPool`` raises at once when it is exhausted, and hands out
-# connections that died with a restarted server. Here a caller waits for a free connection, dead
-# ones are closed before use, and a statement is retried once if its connection breaks. When one
-# connection is cut because the server is silent, those not answered since are closed too: after
-# a failover each would run into its own timeout.
+from src.pg.connection import (
+    LIBPQ_OPTIONS,
+    Limits,
+    connect,
+    connect_failure,
+    open_connection,
+    set_limits,
+    statement_failure,
+)
 
 T = TypeVar("T")
+Sql = str | Composed  # with ``%(name)s`` for parameters
 Params = Mapping[str, Any] | Owner | None
 Row = tuple[Any, ...]
 Record = dict[str, Any]
 
-# A broken statement waits so long for a restarting server: what only this process knows, such as
-# that Telegram accepted an answer, should reach the database and not be done twice.
-RECONNECT_SECONDS = 15.0
-RECONNECT_PAUSE = 0.1  # seconds
-CLOSE_SECONDS = 0.5  # for a running statement when the client is closed
+RECONNECT_PAUSE = 0.1  # seconds between two attempts to reach a restarting server
+
+# psycopg2 writes an ``Owner`` among the parameters as the look-up of its id (NULL if there is no
+# row), so that ``%(owner)s`` costs no round trip of its own.
+OWNER_ID = "(SELECT id FROM owners WHERE telegram_user_id = %d AND thread_id = %d)"
+register_adapter(Owner, lambda owner: AsIs(OWNER_ID % owner.row))
 
 
 class _NoFreeConnectionError(errors.StorageUnavailableError):
@@ -151,34 +63,26 @@ class Transaction:
         """Run ``work`` in this transaction."""
         return work(self)
 
-    def fetch_all(self, sql: str, params: Params = None, /, **named: Any) -> list[Row]:
+    def fetch_all(self, sql: Sql, params: Params = None, /, **named: Any) -> list[Row]:
         """Run a statement and return its rows; parameters as in ``PgClient.fetch_all``."""
         self.execute(sql, params, **named)
         return self._cursor.fetchall() if self._cursor.description else []
 
-    def fetch_records(self, sql: str, params: Params = None, /, **named: Any) -> list[Record]:
+    def fetch_records(self, sql: Sql, params: Params = None, /, **named: Any) -> list[Record]:
         """Run a statement and return its rows as dicts by column name."""
         rows = self.fetch_all(sql, params, **named)
         names = [column.name for column in self._cursor.description or ()]
         return [dict(zip(names, row, strict=True)) for row in rows]
 
-    def fetch_one(self, sql: str, params: Params = None, /, **named: Any) -> Row | None:
+    def fetch_one(self, sql: Sql, params: Params = None, /, **named: Any) -> Row | None:
         """Run a statement and return its first row, or None."""
         return next(iter(self.fetch_all(sql, params, **named)), None)
 
-    def execute(self, sql: str, params: Params = None, /, **named: Any) -> int:
+    def execute(self, sql: Sql, params: Params = None, /, **named: Any) -> int:
         """Run a statement and return the number of affected rows."""
         self._client.statements += 1
         columns = params.columns() if isinstance(params, Owner) else params
         values = {**(columns or {}), **named}
-        if isinstance(sql, PreparedStatement):
-            connection: Any = self._cursor.connection
-            if sql.name not in connection.prepared:
-                self._cursor.execute(sql.prepare)
-                connection.prepared.add(sql.name)
-            sql = sql.run
-        elif "owner_user" in values:
-            sql = sql.replace("%(owner)s", OWNER_ID)
         # None without any parameter, so that ``%`` needs no escape.
         self._cursor.execute(sql, values or None)
         return int(self._cursor.rowcount)
@@ -193,7 +97,10 @@ class PgClient:
         min_connections: Number of connections that ``open`` opens.
         max_connections: Maximum number of open connections.
         wait_timeout: Seconds that a caller waits for a free connection.
-        statements: Number of statements sent, for tests and benchmarks, without the PREPAREs.
+        reconnect_timeout: Seconds that a broken statement waits for a restarting server: what only
+            this process knows, such as that Telegram accepted an answer, should reach the database
+            and not be done twice.
+        statements: Number of statements sent, for tests and benchmarks.
         transactions: Number of transactions run (a single statement is one).
         full_at: Time of the last statement that failed because the disk was full, on the
             monotonic clock, or None.
@@ -203,6 +110,7 @@ class PgClient:
     min_connections: int = 1
     max_connections: int = 10
     wait_timeout: float = 10.0
+    reconnect_timeout: float = 15.0
 
     def __post_init__(self) -> None:
         """Set up the state; ``open`` connects."""
@@ -210,8 +118,8 @@ class PgClient:
         self.transactions = 0
         self.full_at: float | None = None
         self._slots = threading.BoundedSemaphore(self.max_connections)
-        self._pool: PgPool | None = None
-        self._silent_since = 0.0
+        self._pool: ThreadedConnectionPool | None = None
+        self._used: set[Connection] = set()
         self._is_closing = False
         self._threads: ThreadPoolExecutor | None = None
         self._open_lock = threading.Lock()
@@ -225,23 +133,23 @@ class PgClient:
         with self._open_lock:
             if self._pool is not None:
                 return
-            self._pool = PgPool(self.min_connections, self.max_connections, self.dsn)
+            try:
+                self._pool = self._build_pool(self.min_connections)
+            except (psycopg2.Error, UnicodeError, ValueError) as error:
+                raise connect_failure(error) from None
             self._threads = ThreadPoolExecutor(self.max_connections, thread_name_prefix="pg")
             self._is_closing = False
 
     def close(self) -> None:
-        """Close every connection; a second call does nothing.
-
-        A running statement gets ``CLOSE_SECONDS`` more: with a frozen server it would delay the
-        end of the process.
-        """
+        """Cancel the running statements and close every connection; a second call does nothing."""
         with self._open_lock:
             threads, self._threads = self._threads, None  # ``run`` raises from here on
             self._is_closing = True
             if self._pool is None or threads is None:
                 return
-            for connection in self._pool.list_used():
-                connection.hurry(CLOSE_SECONDS)
+            for connection in list(self._used):
+                with suppress(psycopg2.Error):
+                    connection.cancel()
             threads.shutdown(wait=True)
             self._pool.closeall()
             self._pool = None
@@ -258,7 +166,7 @@ class PgClient:
         return await loop.run_in_executor(self._threads, lambda: function(*args, **kwargs))
 
     def fetch_all(
-        self, sql: str, params: Params = None, /, *, limits: Limits | None = None, **named: Any
+        self, sql: Sql, params: Params = None, /, *, limits: Limits | None = None, **named: Any
     ) -> list[Row]:
         """Run one statement in its own transaction and return its rows.
 
@@ -277,18 +185,18 @@ class PgClient:
         """
         return self._run(lambda t: t.fetch_all(sql, params, **named), limits)
 
-    def fetch_records(self, sql: str, params: Params = None, /, **named: Any) -> list[Record]:
+    def fetch_records(self, sql: Sql, params: Params = None, /, **named: Any) -> list[Record]:
         """Like ``fetch_all``, with each row as a dict by column name."""
         return self._run(lambda t: t.fetch_records(sql, params, **named), None)
 
     def fetch_one(
-        self, sql: str, params: Params = None, /, *, limits: Limits | None = None, **named: Any
+        self, sql: Sql, params: Params = None, /, *, limits: Limits | None = None, **named: Any
     ) -> Row | None:
         """Like ``fetch_all``, but return the first row, or None."""
         return next(iter(self.fetch_all(sql, params, limits=limits, **named)), None)
 
     def execute(
-        self, sql: str, params: Params = None, /, *, limits: Limits | None = None, **named: Any
+        self, sql: Sql, params: Params = None, /, *, limits: Limits | None = None, **named: Any
     ) -> int:
         """Like ``fetch_all``, but return the number of affected rows."""
         return self._run(lambda t: t.execute(sql, params, **named), limits)
@@ -321,14 +229,10 @@ class PgClient:
         with self._connection() as connection:
             connection.autocommit = False
             self.transactions += 1
-            try:
-                with connection, connection.cursor() as cursor:
-                    if limits is not None:
-                        connection.limit(limits, is_local=True)
-                    yield Transaction(self, cursor)
-            finally:
+            with connection, connection.cursor() as cursor:
                 if limits is not None:
-                    connection.reset_limit()
+                    set_limits(connection, limits, is_local=True)
+                yield Transaction(self, cursor)
 
     def _run(self, work: Callable[[Transaction], T], limits: Limits | None) -> T:
         if limits is not None:
@@ -344,26 +248,37 @@ class PgClient:
         return self._retry_once(attempt)
 
     def _retry_once(self, attempt: Callable[[], T]) -> T:
+        pool = self._pool
         try:
             return attempt()
         except (_NoFreeConnectionError, errors.StorageFullError, errors.StorageTimeoutError):
             raise  # the server answers, and an immediate retry would fail again
         except errors.StorageUnavailableError:
-            if self._is_closing:
+            if self._is_closing or pool is None:
                 raise
         self._wait_until_reachable()
+        if self._pool is pool:  # the other idle connections have most likely died as well
+            self._pool = self._build_pool(0)
         return attempt()
 
     def _wait_until_reachable(self) -> None:
-        deadline = time.monotonic() + RECONNECT_SECONDS
+        deadline = time.monotonic() + self.reconnect_timeout
         while not self._is_closing and time.monotonic() < deadline:
             with suppress(errors.StorageUnavailableError):
                 connect(self.dsn).close()
                 return
             time.sleep(RECONNECT_PAUSE)
 
+    def _build_pool(self, connections: int) -> ThreadedConnectionPool:
+        options = {"connection_factory": open_connection, "application_name": "pomni"}
+        pool = ThreadedConnectionPool(
+            connections, self.max_connections, self.dsn, **options, **LIBPQ_OPTIONS
+        )
+        pool.minconn = self.max_connections  # it closes returned connections above this number
+        return pool
+
     @contextmanager
-    def _connection(self) -> Iterator[PgConnection]:
+    def _connection(self) -> Iterator[Connection]:
         pool = self._pool
         if pool is None:
             raise errors.StorageUnavailableError("the database client is closed")
@@ -373,39 +288,35 @@ class PgClient:
                 f"(PG_POOL_MAX is {self.max_connections})"
             )
         try:
-            connection = self._take_connection(pool)
+            connection = _take_connection(pool)
+            self._used.add(connection)
             try:
                 with translate_errors():
                     yield connection
-            except BaseException as error:
-                if isinstance(error, errors.StorageFullError):
-                    self.full_at = time.monotonic()
-                _roll_back(connection)
+            except errors.StorageFullError:
+                self.full_at = time.monotonic()
                 raise
             finally:
-                self._return_connection(pool, connection)
+                self._used.discard(connection)
+                _return_connection(pool, connection)
         finally:
             self._slots.release()
 
-    def _take_connection(self, pool: PgPool) -> PgConnection:
-        while True:
-            try:
-                connection = pool.getconn()
-            except PoolError as error:
-                raise errors.StorageUnavailableError("the database client is closed") from error
-            if not connection.has_hung_up() and connection.answered_at >= self._silent_since:
-                if self._is_closing:
-                    connection.hurry(CLOSE_SECONDS)
-                return connection
-            pool.putconn(connection, close=True)
 
-    def _return_connection(self, pool: PgPool, connection: PgConnection) -> None:
-        if connection.silent_since is not None:
-            self._silent_since = max(self._silent_since, connection.silent_since)
-        try:
-            pool.putconn(connection, close=bool(connection.closed))
-        except PoolError:  # the client was closed meanwhile
-            connection.close()
+def _take_connection(pool: ThreadedConnectionPool) -> Connection:
+    try:
+        return pool.getconn()
+    except PoolError as error:
+        raise errors.StorageUnavailableError("the database client is closed") from error
+    except (psycopg2.Error, UnicodeError, ValueError) as error:
+        raise connect_failure(error) from None
+
+
+def _return_connection(pool: ThreadedConnectionPool, connection: Connection) -> None:
+    try:
+        pool.putconn(connection)
+    except PoolError:  # the client was closed meanwhile
+        connection.close()
 
 
 @contextmanager
@@ -429,15 +340,6 @@ def storable(text: str) -> str:
     return halves.decode("utf-16-le", "replace")
 
 
-def _roll_back(connection: PgConnection) -> None:
-    if connection.closed:
-        return
-    try:
-        connection.rollback()
-    except psycopg2.Error:
-        connection.close()
-
-
 class Repository:
     """Base class of repositories; their methods block.
 
@@ -450,18 +352,18 @@ class Repository:
         self._client = client
 
     def _all(
-        self, row: Callable[..., T], sql: str, params: Params = None, /, **named: Any
+        self, row: Callable[..., T], sql: Sql, params: Params = None, /, **named: Any
     ) -> list[T]:
         """Return the rows of a statement, each built by ``row`` from its columns."""
         return [row(*columns) for columns in self._client.fetch_all(sql, params, **named)]
 
     def _first(
-        self, row: Callable[..., T], sql: str, params: Params = None, /, **named: Any
+        self, row: Callable[..., T], sql: Sql, params: Params = None, /, **named: Any
     ) -> T | None:
         """Return the first row of a statement, built as in ``_all``, or None."""
         return next(iter(self._all(row, sql, params, **named)), None)
 
-    def _values(self, sql: str, **named: Any) -> list[Any]:
+    def _values(self, sql: Sql, **named: Any) -> list[Any]:
         """Return the first column of a statement's rows."""
         return [row[0] for row in self._client.fetch_all(sql, **named)]
 
@@ -474,9 +376,9 @@ class OwnerSteps:
         self._transaction = transaction
         self._owner = owner
 
-    def _rows(self, sql: str, **named: Any) -> list[Row]:
+    def _rows(self, sql: Sql, **named: Any) -> list[Row]:
         return self._transaction.fetch_all(sql, self._owner, **named)
 
-    def _run(self, *statements: str, **named: Any) -> int:
+    def _run(self, *statements: Sql, **named: Any) -> int:
         """Run statements with the same parameters; return the last one's affected rows."""
         return [self._transaction.execute(sql, self._owner, **named) for sql in statements][-1]

@@ -1,21 +1,12 @@
-"""Connections with a deadline for every call, and PostgreSQL's errors as errors of ours."""
+"""Connections to PostgreSQL with their timeouts, and its errors as errors of ours."""
 
-import os
 import re
 import select
-import socket
-import threading
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
-from weakref import WeakSet
 
 import psycopg2
 from psycopg2.extensions import connection as Connection
-from psycopg2.extensions import cursor as Cursor
 from psycopg2.extras import register_uuid
 
 from src.base import errors
@@ -91,19 +82,11 @@ def statement_failure(error: psycopg2.Error) -> errors.StorageError:
     )
 
 
-# After a failover that drops packets, or with a frozen server, libpq waits forever: TCP timeouts
-# do not help when something acknowledges bytes without reading them, and a Unix socket has none.
-# So each connection has a deadline for its running call, and one thread shuts down the sockets of
-# late connections. libpq then sees the end of the stream and gives up.
-
-CONNECT_TIMEOUT = 5  # seconds for one attempt to connect
-GRACE = 2.0  # seconds after the server's own timeout before a call is given up
-WATCH_SECONDS = 0.25  # between two checks of all connections
-
-# Options of both drivers for libpq: the kernel notices a silent peer after 45 s when idle, after
-# 10 s when it owes an acknowledgement.
-LIBPQ_OPTIONS = {
-    "connect_timeout": CONNECT_TIMEOUT,
+# Options of both drivers for libpq: the kernel gives up a silent peer after 45 s when idle, after
+# 10 s when it owes an acknowledgement. A peer that acknowledges and does not answer, such as a
+# backend that somebody froze, is waited for.
+LIBPQ_OPTIONS: dict[str, Any] = {
+    "connect_timeout": 5,  # seconds for one attempt to connect
     "keepalives": 1,
     "keepalives_idle": 30,
     "keepalives_interval": 5,
@@ -147,89 +130,48 @@ SELECT set_config('statement_timeout', %(statement)s, %(is_local)s),
 IDLE_SECONDS = 15.0  # in a transaction between two statements
 
 
-class PgConnection(Connection):
-    """Connection that another thread can cut.
+def set_limits(connection: Connection, limits: Limits, *, is_local: bool = False) -> None:
+    """Apply limits to the following statements; with ``is_local``, of this transaction."""
+    with connection.cursor() as cursor:
+        cursor.execute(SET_LIMITS, {**limits.columns(), "is_local": is_local})
 
-    Attributes:
-        answered_at: Time of the server's last answer, on the monotonic clock.
-        silent_since: Start of the call that was given up without an answer, or None.
-        prepared: Names of the statements prepared on it.
+
+def open_connection(address: str) -> Connection:
+    """Connect with the ordinary limits; for psycopg2, a ``connection_factory``."""
+    connection = Connection(address)
+    register_uuid(conn_or_curs=connection)  # type: ignore[no-untyped-call]
+    connection.autocommit = True
+    set_limits(connection, ORDINARY)
+    connection.autocommit = False
+    return connection
+
+
+def connect(
+    dsn: str, *, application_name: str = "pomni", limits: Limits | None = None
+) -> Connection:
+    """Open one connection outside the pool, with the ordinary limits by default.
+
+    Raises:
+        StorageUnavailableError: The server cannot be reached or refuses the login.
     """
+    try:
+        connection = psycopg2.connect(
+            dsn,
+            connection_factory=open_connection,
+            application_name=application_name,
+            **LIBPQ_OPTIONS,
+        )
+        if limits is not None:
+            set_limits(connection, limits)
+            connection.commit()
+    except (psycopg2.Error, UnicodeError, ValueError) as error:
+        raise connect_failure(error) from None
+    return connection
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """Connect; called by ``psycopg2.connect``."""
-        super().__init__(*args, **kwargs)
-        self.answered_at = time.monotonic()
-        self.silent_since: float | None = None
-        self._timeout = ORDINARY.statement + GRACE
-        self._began_at: float | None = None
-        self.prepared: set[str] = set()
-        # A second descriptor of the same socket: libpq can close its own at any moment, and the
-        # number could belong to another file by the time the watch uses it.
-        self._socket = socket.socket(fileno=os.dup(self.fileno()))
 
-    def limit(self, limits: Limits, *, is_local: bool = False) -> None:
-        """Apply limits to the following statements; with ``is_local``, of this transaction."""
-        self._timeout = limits.statement + GRACE
-        with self.cursor() as cursor:
-            cursor.execute(SET_LIMITS, {**limits.columns(), "is_local": is_local})
-
-    def reset_limit(self) -> None:
-        """Return to the ordinary limits after a transaction with limits of its own."""
-        self._timeout = ORDINARY.statement + GRACE
-
-    def hurry(self, seconds: float) -> None:
-        """Give the running call, and later ones, only ``seconds``; for the process's end."""
-        self._timeout = seconds
-        if self._began_at is not None:
-            self._began_at = time.monotonic()
-
-    @contextmanager
-    def watched(self) -> Iterator[None]:
-        """Watch the block as one call to the server."""
-        self._began_at = time.monotonic()
-        try:
-            yield
-        finally:
-            self._began_at = None
-            self.answered_at = time.monotonic()
-
-    def cut_if_late(self, now: float) -> None:
-        """Shut down the socket if the running call is past its deadline."""
-        began = self._began_at
-        if began is not None and now > began + self._timeout:
-            self.silent_since = began
-            with suppress(OSError):
-                self._socket.shutdown(socket.SHUT_RDWR)
-
-    def commit(self) -> None:
-        """Commit, watched."""
-        with self.watched():
-            super().commit()
-
-    def rollback(self) -> None:
-        """Roll back, watched."""
-        with self.watched():
-            super().rollback()
-
-    def close(self) -> None:
-        """Close both descriptors of the socket."""
-        super().close()
-        self._socket.close()
-
-    def __del__(self) -> None:
-        """Close the second descriptor if the connection was never closed."""
-        if hasattr(self, "_socket"):  # else it never connected
-            self._socket.close()
-
-    def has_hung_up(self) -> bool:
-        """Return True if an idle connection has input: the server's closing message."""
-        if self.closed:
-            return True
-        try:
-            return has_input(self.fileno())
-        except (OSError, ValueError, psycopg2.Error):
-            return True
+def has_hung_up(connection: Connection) -> bool:
+    """Return True if an idle connection is closed, or has input: the server's closing message."""
+    return bool(connection.closed) or has_input(connection.fileno())
 
 
 def has_input(descriptor: int) -> bool:
@@ -237,64 +179,3 @@ def has_input(descriptor: int) -> bool:
     poll = select.poll()  # select() takes no descriptor above 1,023
     poll.register(descriptor, select.POLLIN)
     return bool(poll.poll(0))
-
-
-class PgCursor(Cursor):
-    """Cursor whose statements are watched."""
-
-    def execute(self, query: Any, vars: Any = None) -> None:  # noqa: A002  (psycopg2's name)
-        """Execute a statement, watched."""
-        connection: Any = self.connection
-        with connection.watched():
-            super().execute(query, vars)
-
-
-_CONNECTIONS: WeakSet[PgConnection] = WeakSet()
-_LOCK = threading.Lock()
-
-
-@cache
-def _start_watch() -> None:
-    threading.Thread(target=_watch, name="pg-watch", daemon=True).start()
-
-
-def _watch() -> None:
-    while True:
-        time.sleep(WATCH_SECONDS)
-        with _LOCK:
-            connections = list(_CONNECTIONS)
-        now = time.monotonic()
-        for connection in connections:
-            connection.cut_if_late(now)
-        del connections
-
-
-def connect(
-    dsn: str, *, application_name: str = "pomni", limits: Limits | None = None
-) -> PgConnection:
-    """Open one connection outside the pool.
-
-    Raises:
-        StorageUnavailableError: The server cannot be reached or refuses the login.
-    """
-    connection: PgConnection | None = None
-    try:
-        connection = psycopg2.connect(
-            dsn,
-            connection_factory=PgConnection,
-            cursor_factory=PgCursor,
-            application_name=application_name,
-            **LIBPQ_OPTIONS,
-        )
-        with _LOCK:
-            _CONNECTIONS.add(connection)
-            _start_watch()
-        register_uuid(conn_or_curs=connection)  # type: ignore[no-untyped-call]
-        connection.autocommit = True
-        connection.limit(limits or ORDINARY)
-        connection.autocommit = False
-    except (psycopg2.Error, UnicodeError, ValueError) as error:
-        if connection is not None:
-            connection.close()
-        raise connect_failure(error) from None
-    return connection

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self, get_args
 
 from annotated_types import Ge, Le
+from psycopg2.sql import SQL, Identifier, Placeholder
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from src.base.errors import SettingsConflictError, SettingsError
@@ -85,17 +86,21 @@ class GlobalSettings(BaseModel):
 NAMES = tuple(GlobalSettings.model_fields)
 
 # The settings row; its columns have the names of the fields.
-SELECT_SETTINGS = f"SELECT {', '.join(NAMES)} FROM global_settings WHERE id = 1"  # noqa: S608
+SELECT_SETTINGS = SQL("SELECT {columns} FROM global_settings WHERE id = 1").format(
+    columns=SQL(", ").join(map(Identifier, NAMES))
+)
 
 # The same, locked.
-LOCK_SETTINGS = SELECT_SETTINGS + " FOR UPDATE"
+LOCK_SETTINGS = SELECT_SETTINGS + SQL(" FOR UPDATE")
 
 # Insert the default row if it was deleted.
 RESTORE_SETTINGS = "INSERT INTO global_settings DEFAULT VALUES ON CONFLICT DO NOTHING"
 
 # Update all columns; a trigger writes the history of those that changed.
-UPDATE_SETTINGS = "UPDATE global_settings SET {assignments} WHERE id = 1".replace(
-    "{assignments}", ", ".join(f"{name} = %({name})s" for name in NAMES)
+UPDATE_SETTINGS = SQL("UPDATE global_settings SET {assignments} WHERE id = 1").format(
+    assignments=SQL(", ").join(
+        SQL("{} = {}").format(Identifier(name), Placeholder(name)) for name in NAMES
+    )
 )
 
 # Set the actor for the history, until the transaction ends.

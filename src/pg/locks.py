@@ -6,10 +6,12 @@ from collections.abc import Collection
 from contextlib import suppress
 from uuid import UUID
 
+from psycopg2.extensions import connection as Connection
+
 from src.base.errors import StorageTimeoutError, StorageUnavailableError
 from src.base.owners import Owner
-from src.pg.client import PreparedStatement, Transaction, translate_errors
-from src.pg.connection import PgConnection, connect
+from src.pg.client import Transaction, translate_errors
+from src.pg.connection import connect, has_hung_up
 
 # Lock order. Locks on an owner's rows are held until the transaction ends. To avoid deadlocks, a
 # transaction takes the locks it needs in this order, and several of a kind by ascending id:
@@ -49,10 +51,10 @@ SELECT pg_advisory_xact_lock(
 SHARE_CONVERSATION = "SELECT id FROM conversations WHERE owner_id = %(owner)s FOR SHARE"
 
 # Keep the owner of a conversation (against moves of groups and erasures).
-KEEP_CONVERSATION = PreparedStatement("""
+KEEP_CONVERSATION = """
 SELECT id FROM conversations WHERE id = %(conversation_id)s
   AND owner_id = %(owner)s FOR KEY SHARE
-""")
+"""
 
 # Lock the conversations of an owner against new facts and summaries; without a topic, those of
 # all topics of a group.
@@ -94,20 +96,20 @@ ORDER BY id FOR UPDATE
 
 # Lock the messages of a conversation that are to be indexed, and select whether each is
 # searchable; wait for transactions that hide, show or edit them.
-LOCK_MESSAGES = PreparedStatement("""
+LOCK_MESSAGES = """
 SELECT m.id, NOT m.is_forgotten AND NOT m.is_private
 FROM messages m JOIN conversations c ON c.id = m.conversation_id
 WHERE m.id = ANY(%(ids)s) AND m.conversation_id = %(conversation_id)s AND c.owner_id = %(owner)s
 ORDER BY m.id FOR UPDATE OF m
-""")
+"""
 
 # Delete pending messages, also those that no longer exist, and return those that this worker got.
-TAKE_UNINDEXED = PreparedStatement("""
+TAKE_UNINDEXED = """
 DELETE FROM unindexed_messages w USING conversations c
 WHERE w.conversation_id = %(conversation_id)s AND w.message_id = ANY(%(ids)s)
   AND c.id = w.conversation_id AND c.owner_id = %(owner)s
 RETURNING w.message_id
-""")
+"""
 
 
 def lock_facts(transaction: Transaction, owner: Owner) -> None:
@@ -193,7 +195,8 @@ class AdvisoryLock:
         """Identify the lock by ``kind`` and ``name``; the first call connects."""
         self._dsn = dsn
         self._keys = (kind, name % 2**31)
-        self._connection: PgConnection | None = None
+        self._connection: Connection | None = None
+        self._answered_at = 0.0
         self._busy = threading.RLock()
 
     def try_exclusive(self) -> bool:
@@ -228,14 +231,13 @@ class AdvisoryLock:
         if not self._busy.acquire(blocking=False):
             return True  # a statement is running, and its answer would look like a hang-up
         try:
-            return self._connection is not None and not self._connection.has_hung_up()
+            return self._connection is not None and not has_hung_up(self._connection)
         finally:
             self._busy.release()
 
     def needs_check(self) -> bool:
         """Return True if the server has not answered on this connection for a while."""
-        connection = self._connection
-        return connection is None or time.monotonic() > connection.answered_at + PROOF_SECONDS
+        return time.monotonic() > self._answered_at + PROOF_SECONDS
 
     def check_alive(self) -> bool:
         """Make a round trip; return False if the lock is lost with its connection."""
@@ -267,9 +269,10 @@ class AdvisoryLock:
             except StorageUnavailableError:
                 self.release()
                 raise
+            self._answered_at = time.monotonic()
         return bool(row and row[0])
 
-    def _connect(self) -> PgConnection:
+    def _connect(self) -> Connection:
         connection = connect(self._dsn, application_name="pomni lock")
         connection.autocommit = True
         with translate_errors(), connection.cursor() as cursor:

@@ -1,5 +1,7 @@
 """Operator's records: model usage, growth, and their retention."""
 
+from psycopg2.sql import SQL, Identifier
+
 from src.pg.client import Repository
 from src.pg.connection import PATIENT
 
@@ -70,7 +72,7 @@ RETENTION = (
     ("model_usage_days", "day", RECORD_DAYS),
 )
 # Delete the rows of a table that are past its retention.
-PRUNE = "DELETE FROM {table} WHERE {moment} < now() - make_interval(days => %(days)s)"
+PRUNE = SQL("DELETE FROM {table} WHERE {moment} < now() - make_interval(days => %(days)s)")
 
 
 class RecordsRepository(Repository):
@@ -88,6 +90,6 @@ class RecordsRepository(Repository):
         """Delete the records past their retention and return their number."""
         deleted = 0
         for table, moment, days in RETENTION:
-            statement = PRUNE.replace("{table}", table).replace("{moment}", moment)
+            statement = PRUNE.format(table=Identifier(table), moment=SQL(moment))
             deleted += self._client.execute(statement, days=days, limits=PATIENT)
         return deleted

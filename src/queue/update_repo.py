@@ -8,7 +8,7 @@ from typing import Any, Literal, Self
 
 from src.base.errors import ConversationGoneError, MessageMovedError, StorageRejectedError
 from src.base.owners import Owner
-from src.pg.client import PreparedStatement, Repository, Transaction
+from src.pg.client import Repository, Transaction
 from src.pg.connection import PATIENT
 from src.pg.user_settings_repo import AnswerLength, Mode
 
@@ -142,7 +142,7 @@ class NewerUpdates:
 # Every round ends, so no user starves. The round is the job's (negative) priority, and never
 # smaller than the round of an earlier job under the same lock, as procrastinate would otherwise
 # take the later job first.
-INSERT_UPDATES = PreparedStatement("""
+INSERT_UPDATES = """
 WITH incoming AS (
     SELECT * FROM jsonb_to_recordset(%(updates)s::jsonb) AS u (
         position int, update_id bigint, kind text, chat_id bigint, thread_id bigint,
@@ -224,7 +224,7 @@ WITH incoming AS (
     FROM jobs
 )
 SELECT (SELECT count(*) FROM stored), (SELECT count(*) FROM deferred)
-""")
+"""
 
 # An unhandled update with its owner's settings and the kind of the next update of its chat: in a
 # flood, an answer is prepared for the last message only.
@@ -284,7 +284,7 @@ ORDER BY n.id LIMIT 1
 
 # Lock an update that is being handled against erasures until the transaction ends (waiting for an
 # erasure in progress), and return its revision and the updates that follow it in its chat.
-LOCK_UPDATE = PreparedStatement("""
+LOCK_UPDATE = """
 SELECT u.revision, CASE WHEN behind.kinds[1] = ANY(%(answered)s) THEN behind.kinds[1] END,
        behind.kinds && ARRAY['new', 'stop']
 FROM telegram_updates u CROSS JOIN LATERAL (
@@ -292,7 +292,7 @@ FROM telegram_updates u CROSS JOIN LATERAL (
     WHERE n.bot_id = u.bot_id AND n.chat_id = u.chat_id AND n.thread_id = u.thread_id
       AND n.id > u.id AND n.handled_at IS NULL AND n.kind = ANY(%(kinds)s)) AS behind
 WHERE u.id = %(update)s AND u.handled_at IS NULL FOR SHARE OF u
-""")
+"""
 
 # Finish a job in the transaction that marks its update as handled; this unlocks its chat.
 FINISH_JOB = "DELETE FROM procrastinate_jobs WHERE id = %(job)s AND status = 'doing'"

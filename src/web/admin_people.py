@@ -37,8 +37,6 @@ SELECT o.id FROM owners o
 WHERE (%(words)s = '' OR o.telegram_user_id::text = %(words)s
        OR strpos(lower(o.name), lower(%(words)s)) > 0
        OR strpos(lower(o.username), lower(ltrim(%(words)s, '@'))) > 0)
-  AND {kind}
-ORDER BY {order} LIMIT %(limit)s OFFSET %(offset)s
 """
 
 # Details of a page's owners. Facts, calls and failures are read for all of them at once: where one
@@ -70,7 +68,8 @@ WHERE o.id = ANY(%(owners)s) ORDER BY array_position(%(owners)s, o.id)
 
 def page_query(kind: str, order: str) -> str:
     """Return the statement for a page; ``kind`` and ``order`` are keys of the tables above."""
-    return SELECT_PAGE.replace("{kind}", KINDS[kind][1]).replace("{order}", ORDERS[order][1])
+    place = f"ORDER BY {ORDERS[order][1]} LIMIT %(limit)s OFFSET %(offset)s"
+    return f"{SELECT_PAGE}AND {KINDS[kind][1]} {place}"
 
 
 async def show_people(site: AdminSite, request: Request) -> Response:

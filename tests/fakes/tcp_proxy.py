@@ -15,7 +15,7 @@ GOOD_BYE = b"X\0\0\0\4"  # PostgreSQL's Terminate message
 class SwallowingProxy:
     """Proxy that forwards bytes in a thread until `swallow` is called.
 
-    A connection that has lost bytes stays dead: after a fail-over only new connections work.
+    After a fail-over only new connections work: the new server resets those that it does not know.
 
     Attributes:
         swallowed: Number of dropped chunks, without Terminate messages.
@@ -30,7 +30,6 @@ class SwallowingProxy:
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._selector = selectors.DefaultSelector()
         self._peers: dict[socket.socket, socket.socket] = {}
-        self._lost: set[socket.socket] = set()
         self._is_silent = False
         self._is_over = False
         self.port: int = self._listener.getsockname()[1]
@@ -46,9 +45,11 @@ class SwallowingProxy:
         self._is_silent = True
 
     def fail_over(self) -> None:
-        """Let new connections work; existing ones stay silent for ever."""
-        self._lost.update(self._peers)
+        """Let new connections work, and close the existing ones, as keep-alives would."""
         self._is_silent = False
+        for end in list(self._peers):
+            with suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
 
     def __enter__(self) -> SwallowingProxy:
         self._selector.register(self._listener, selectors.EVENT_READ)
@@ -90,8 +91,7 @@ class SwallowingProxy:
         data = b""
         with suppress(OSError):
             data = end.recv(65_536)
-        if self._is_silent or end in self._lost:
-            self._lost |= {end, self._peers[end]}
+        if self._is_silent:
             self.swallowed += bool(data) and data != GOOD_BYE
             if not data:  # the close is not forwarded to the other end
                 self._selector.unregister(end)

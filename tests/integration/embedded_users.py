@@ -118,13 +118,8 @@ def find_postmaster(data_dir: Path) -> psutil.Process:
     lines = (data_dir / "postgres" / "postmaster.pid").read_text().splitlines()
     postmaster = psutil.Process(int(lines[0]))
     assert postmaster.name().startswith("postgres")
-    assert str(data_dir / "postgres") in postmaster.cmdline()
+    assert postmaster.cwd() == str((data_dir / "postgres").resolve())
     return postmaster
-
-
-def freeze_postmaster(data_dir: Path) -> None:
-    """Suspend the server of a data folder."""
-    find_postmaster(data_dir).suspend()
 
 
 def kill_postmaster(data_dir: Path) -> None:

@@ -22,7 +22,7 @@ from src.base.errors import (
     StorageError,
 )
 from src.base.owners import Owner
-from src.history import conversation_repo, timeline_repo, turn_repo
+from src.history import conversation_repo, timeline_repo
 from src.history.conversation_repo import TelegramOrigin
 from src.memory import digest_repo as extraction_repo
 from src.memory import digest_repo as summary_repo
@@ -43,9 +43,7 @@ from src.memory.memory_repo import FactQuery
 from src.memory.retrieval_repo import Hit, SearchRequest
 from src.memory.retriever import PASSAGE, Query
 from src.memory.search_index_repo import NewDocument, Scale
-from src.pg import locks
-from src.pg.client import OWNER_ID, PreparedStatement, Transaction
-from src.queue import update_repo
+from src.pg.client import Transaction
 from src.reading.facts import MEMORY_TYPES
 from src.texts.morphology import terms
 from tests.conftest import TEMPLATE, new_database
@@ -822,7 +820,6 @@ def plan_of(
 ) -> tuple[set[str], set[str]]:
     """The indexes that a statement's plan uses, and the tables that it reads from end to end."""
     with connection.cursor() as cursor:
-        sql = sql.replace("%(owner)s", OWNER_ID)
         cursor.execute(f"EXPLAIN (FORMAT JSON) {sql}", parameters)
         [(document,)] = cursor.fetchall()
     return places_of(document)
@@ -1021,42 +1018,12 @@ def test_a_page_of_100_000_messages_reads_only_a_page_of_rows(
 ) -> None:
     parameters = {**Owner(26000).columns(), "limit": 41, "longest": 20_000, **wanted}
     with long_talk.cursor() as cursor:
-        sql = sql.replace("%(owner)s", OWNER_ID)
         cursor.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {sql}", parameters)
         [(document,)] = cursor.fetchall()
         cursor.execute(sql, parameters)
         assert len(cursor.fetchall()) == (1 if "since" in wanted else 41)
     assert "Sort" not in repr(document)
     assert messages_read(document[0]["Plan"]) <= 50
-
-
-PREPARED = {
-    name: statement
-    for module in (
-        conversation_repo,
-        locks,
-        retrieval_repo,
-        search_index_repo,
-        turn_repo,
-        update_repo,
-    )
-    for name, statement in vars(module).items()
-    if isinstance(statement, PreparedStatement)
-}
-
-
-@pytest.mark.parametrize("name", PREPARED)
-def test_the_plan_the_server_keeps_uses_them(
-    filled: psycopg2.extensions.connection, name: str
-) -> None:
-    _, _, sql = PREPARED[name].prepare.partition(" AS ")
-    with filled.cursor() as cursor:
-        cursor.execute(f"EXPLAIN (GENERIC_PLAN, FORMAT JSON) {sql}")
-        [(document,)] = cursor.fetchall()
-    indexes, scanned = places_of(document)
-    assert not scanned & BIG
-    if PREPARED[name] is retrieval_repo.SEARCH:
-        assert {"search_postings_once", "document_embeddings_by_owner"} <= indexes
 
 
 # Every document of the owner gets a vector of its own.

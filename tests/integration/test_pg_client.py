@@ -7,14 +7,15 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 
 import psycopg2
 import pytest
 
-from src.base.errors import StorageRejectedError, StorageUnavailableError
+from src.base.errors import StorageRejectedError, StorageTimeoutError, StorageUnavailableError
 from src.base.owners import Owner
-from src.pg.client import PgClient, PreparedStatement, storable
+from src.pg.client import PgClient, storable
+from tests.conftest import query
 
 pytestmark = pytest.mark.own_database
 
@@ -41,6 +42,11 @@ def count_connections(dsn: str) -> int:
         (count,) = cursor.fetchone()
     connection.close()
     return int(count)
+
+
+def count_sleeping(dsn: str) -> int:
+    sleeping = "SELECT 1 FROM pg_stat_activity WHERE query LIKE %s AND state = 'active'"
+    return len(query(dsn, sleeping, "SELECT pg_sleep%"))
 
 
 def wait_until_all_are_closed(dsn: str) -> None:
@@ -137,9 +143,6 @@ def test_statements_and_transactions_are_counted(client: PgClient) -> None:
     assert (client.statements, client.transactions) == (6, 4)
 
 
-SUM = PreparedStatement("SELECT %(a)s + %(b)s::int, '100 %%'")
-
-
 def test_parameters_are_a_mapping_or_an_owner_and_names(client: PgClient) -> None:
     """And a statement without any may hold a percent sign."""
     selected = "SELECT %(user)s::bigint, %(wanted)s::text"
@@ -150,35 +153,14 @@ def test_parameters_are_a_mapping_or_an_owner_and_names(client: PgClient) -> Non
         assert transaction.fetch_one("SELECT 7 % 4") == (3,)
 
 
-def test_a_prepared_statement_is_planned_once_per_connection(client: PgClient) -> None:
-    client.statements = 0
-    for _ in range(3):
-        assert client.fetch_all(SUM, {"a": 1, "b": 2}) == [(3, "100 %")]
-    with client.transaction() as transaction:
-        assert transaction.fetch_one(SUM, a=2, b=2) == (4, "100 %")
-    assert client.statements == 4
-    listed = "SELECT name, generic_plans, custom_plans FROM pg_prepared_statements"
-    assert client.fetch_all(listed) == [(SUM.name, 4, 0)]
-
-
-def test_a_prepared_statement_finds_the_owner(client: PgClient) -> None:
-    """Also of a person who writes in a topic; elsewhere the id is a part of the statement."""
+def test_an_owner_among_the_parameters_is_the_id_of_its_row(client: PgClient) -> None:
+    """Also of a person who writes in a topic."""
     row = client.fetch_one("SELECT add_owner(7, 0), add_owner(-8, 3)")
     assert row is not None
     whose = "SELECT %(owner)s, %(user)s::bigint, %(thread_id)s::bigint"
-    for number, statement in enumerate((whose, PreparedStatement(whose))):
-        assert client.fetch_one(statement, Owner(7, 9)) == (row[0], 7, 9), number
-        assert client.fetch_one(statement, Owner(-8, 3)) == (row[1], -8, 3), number
-        assert client.fetch_one(statement, Owner(1)) == (None, 1, 0), number
-
-
-def test_a_prepared_statement_survives_an_error_and_a_lost_connection(client: PgClient) -> None:
-    with pytest.raises(StorageRejectedError):
-        client.fetch_all(SUM, {"a": 1, "b": "no number"})
-    assert client.fetch_all(SUM, {"a": 1, "b": 2}) == [(3, "100 %")]
-    with suppress(StorageUnavailableError):
-        client.fetch_all("SELECT pg_terminate_backend(pg_backend_pid())")
-    assert client.fetch_all(SUM, {"a": 2, "b": 2}) == [(4, "100 %")]
+    assert client.fetch_one(whose, Owner(7, 9)) == (row[0], 7, 9)
+    assert client.fetch_one(whose, Owner(-8, 3)) == (row[1], -8, 3)
+    assert client.fetch_one(whose, Owner(1)) == (None, 1, 0)
 
 
 def test_a_refused_statement_keeps_its_code_and_not_the_row(client: PgClient) -> None:
@@ -240,6 +222,17 @@ def test_a_closed_client_says_so(dsn: str) -> None:
         client.close()
         client.close()
     wait_until_all_are_closed(dsn)
+
+
+async def test_closing_cancels_a_running_statement(dsn: str) -> None:
+    client = PgClient(dsn)
+    client.open()
+    running = asyncio.create_task(client.run(client.fetch_one, "SELECT pg_sleep(60)"))
+    while not await asyncio.to_thread(count_sleeping, dsn):
+        assert not running.done()
+    await asyncio.to_thread(client.close)
+    with pytest.raises(StorageTimeoutError):
+        await running
 
 
 def test_closing_under_a_running_transaction_is_reported_as_such(dsn: str) -> None:

@@ -1,4 +1,4 @@
-"""Servers that say nothing: every call ends by itself, on both pools and the locks."""
+"""Servers that say nothing, on both pools and the locks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from procrastinate.exceptions import ConnectorException
 
 from src.base.errors import StorageTimeoutError, StorageUnavailableError
 from src.pg import async_connection as queue_connection
-from src.pg import client as pg_client
 from src.pg import connection as pg_connection
 from src.pg import locks as advisory_lock
 from src.pg.client import PgClient
@@ -22,7 +21,6 @@ from src.pg.connection import Limits, connect
 from src.pg.locks import POLLER_LOCK, AdvisoryLock
 from src.queue.workers import build_queue
 from tests.conftest import execute, query
-from tests.e2e.bot_process import eventually
 from tests.fakes.tcp_proxy import SwallowingProxy
 
 pytestmark = pytest.mark.own_database
@@ -32,7 +30,6 @@ pytestmark = pytest.mark.own_database
 def short_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Seconds, so that a test need not wait for the true ones."""
     monkeypatch.setattr(pg_connection, "ORDINARY", Limits(statement=1.0, lock=0.5))
-    monkeypatch.setattr(pg_connection, "GRACE", 0.5)
     monkeypatch.setitem(pg_connection.LIBPQ_OPTIONS, "connect_timeout", 2)
     monkeypatch.setattr(queue_connection, "WAIT_SECONDS", 1.0)
 
@@ -71,76 +68,10 @@ def test_a_statement_that_nobody_answers_is_run_again_after_the_fail_over(
         assert [call.result(timeout=60) for call in calls] == [(42,)] * 8
 
 
-def test_connections_that_were_not_heard_since_are_not_tried_one_by_one(
-    proxy: SwallowingProxy, client: PgClient
-) -> None:
-    fill(client)
+def test_a_server_that_is_silent_from_the_start_is_reported(proxy: SwallowingProxy) -> None:
     proxy.swallow()
-    with ThreadPoolExecutor(1) as threads:
-        call = threads.submit(client.fetch_one, "SELECT 1")
-        while proxy.swallowed == 0:
-            assert not call.done()
-        proxy.fail_over()
-        assert call.result(timeout=60) == (1,)
-    swallowed = proxy.swallowed
-    for _ in range(8):
-        fill(client)
-    assert proxy.swallowed == swallowed, "no old connection was used again"
-
-
-def test_a_server_that_stays_silent_is_reported(
-    proxy: SwallowingProxy, client: PgClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(pg_client, "RECONNECT_SECONDS", 0.2)
-    proxy.swallow()
-    with pytest.raises(StorageUnavailableError), client.transaction() as transaction:
-        transaction.execute("SELECT 1")
     with pytest.raises(StorageUnavailableError, match="did not answer in time"):
-        client.fetch_one("SELECT 1")
-
-
-def test_a_commit_that_nobody_answers_ends_too(proxy: SwallowingProxy, client: PgClient) -> None:
-    with pytest.raises(StorageUnavailableError), client.transaction() as transaction:
-        transaction.execute("SELECT 1")
-        proxy.swallow()
-
-
-def test_a_frozen_backend_behind_a_unix_socket_is_given_up(
-    dsn: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import psutil
-
-    monkeypatch.setitem(pg_connection.LIBPQ_OPTIONS, "connect_timeout", 30)
-    client = PgClient(dsn, max_connections=2)
-    client.open()
-    row = client.fetch_one("SELECT pg_backend_pid()")
-    assert row is not None
-    backend = psutil.Process(row[0])
-    backend.suspend()
-    try:
-        assert client.fetch_one("SELECT 42") == (42,)
-    finally:
-        backend.resume()
-    client.close()
-
-
-def test_closing_does_not_wait_for_a_silent_server(
-    proxy: SwallowingProxy, client: PgClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(pg_connection, "GRACE", 3600.0)
-    fill(client)
-    used = client.fetch_one("SELECT 1")
-    assert used == (1,)
-    proxy.swallow()
-
-    async def close_meanwhile() -> None:
-        running = asyncio.ensure_future(client.run(client.fetch_one, "SELECT 1"))
-        await eventually(lambda: proxy.swallowed, "the statement")
-        await asyncio.to_thread(client.close)
-        with pytest.raises(StorageUnavailableError):
-            await running
-
-    asyncio.run(close_meanwhile())
+        PgClient(proxy.dsn).open()
 
 
 def test_a_statement_that_takes_too_long_is_ended_by_the_server(dsn: str) -> None:
@@ -188,11 +119,9 @@ def test_a_held_lock_is_proven_now_and_then(
     monkeypatch.setattr(advisory_lock, "PROOF_SECONDS", 0.0)
     lock = AdvisoryLock(proxy.dsn, POLLER_LOCK, 1)
     assert lock.try_exclusive() and lock.needs_check() and lock.check_alive()
-    proxy.swallow()
-    assert lock.is_connected(), "nothing has told it"
+    proxy.fail_over()
     assert not lock.check_alive()
     assert not lock.is_connected()
-    proxy.fail_over()
     execute(dsn, "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory'")
     assert lock.try_exclusive() and lock.check_alive()
     lock.release()
@@ -205,7 +134,6 @@ def test_a_lock_whose_holder_is_cut_off_is_given_up_by_the_server(
     holder, other = AdvisoryLock(proxy.dsn, POLLER_LOCK, 1), AdvisoryLock(dsn, POLLER_LOCK, 1)
     assert holder.try_exclusive()
     proxy.swallow()
-    proxy.fail_over()
     deadline = time.monotonic() + 60
     while not other.try_exclusive():
         assert time.monotonic() < deadline
