@@ -37,6 +37,12 @@ class ModelUsage:
     first_ms: int = 0
     error: str | None = None
 
+    @property
+    def uncached_tokens(self) -> int:
+        """Tokens of the prompt that the provider has read anew."""
+        prompt, cached = self.prompt_tokens or 0, self.cached_tokens or 0
+        return prompt - cached
+
     def count(self, metrics: Metrics) -> None:
         """Add it to the metrics of the process."""
         for kind, tokens in (

@@ -70,13 +70,17 @@ def score_record(hit: Hit) -> dict[str, float | None]:
 
 
 def _score(document: Hit, time: TimeQuery, *, named: str | None) -> float:
-    score = (document.cosine or 0.0) + LEXICAL_WEIGHT * document.bm25
-    score += SPEAKER_BONUS * (named is not None and document.speaker.lower() == named)
-    score += PERIOD_BONUS * _matches_period(document, time.periods)
+    score = document.cosine or 0.0
+    score += LEXICAL_WEIGHT * document.bm25
+    if named is not None and document.speaker.lower() == named:
+        score += SPEAKER_BONUS
+    if _matches_period(document, time.periods):
+        score += PERIOD_BONUS
     if document.hops is not None:
         score += LINK_BONUS[document.hops - 1]
     if document.kind == "message":
-        score += FACT_BONUS * document.tells_fact
+        if document.tells_fact:
+            score += FACT_BONUS
         if document.retired_at is not None and not time.wants_history:
             score -= OUTDATED_PENALTY
         is_named = document.speaker not in UNNAMED_SPEAKERS
@@ -85,14 +89,18 @@ def _score(document: Hit, time: TimeQuery, *, named: str | None) -> float:
 
 
 def _prior_of_user(document: Hit) -> float:
-    return WISH_BONUS * sentences.is_wish(document.text[: sentences.MAX_SENTENCE])
+    is_wish = sentences.is_wish(document.text[: sentences.MAX_SENTENCE])
+    return WISH_BONUS if is_wish else 0.0
 
 
 def _prior_among_people(document: Hit, time: TimeQuery) -> float:
     words = min(len(document.text.split()), LONG_WORDS)
     prior = LENGTH_BONUS * words / LONG_WORDS
-    prior -= QUESTION_PENALTY * document.text.rstrip().endswith("?")
-    return prior + NUMBER_BONUS * (time.asks_when and bool(TIME_WORD.search(document.text)))
+    if document.text.rstrip().endswith("?"):
+        prior -= QUESTION_PENALTY
+    if time.asks_when and TIME_WORD.search(document.text):
+        prior += NUMBER_BONUS
+    return prior
 
 
 def _matches_period(document: Hit, periods: Sequence[Period]) -> bool:

@@ -119,6 +119,12 @@ class Query:
     is_all_shown: bool = False
     tokens: int | None = None
 
+    @property
+    def most(self) -> int:
+        """How many short messages ``tokens`` have room for; 0 for hits by number."""
+        tokens = self.tokens or 0
+        return tokens // TOKENS
+
     def overview(self) -> Overview | None:
         """Return the overview that the text, or a listing without a text, asks for."""
         if self.text.strip():
@@ -205,13 +211,13 @@ class Retriever:
                 before_position=query.before_position,
                 with_assistant=query.with_assistant,
                 with_retired=time.wants_history,
-                limit=max(SearchRequest.limit, (query.tokens or 0) // TOKENS),
+                limit=max(SearchRequest.limit, query.most),
             ),
         )
         return candidates, time
 
     async def _list_overview(self, query: Query, overview: Overview) -> list[Hit]:
-        limit = max(query.limit, MIN_OVERVIEW, (query.tokens or 0) // TOKENS)
+        limit = max(query.limit, MIN_OVERVIEW, query.most)
         periods: list[Bounds] = [(p.start, p.end) for p in overview.periods]
         read: Callable[..., list[Hit]] = partial(
             self._repository.list_messages,

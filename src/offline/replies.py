@@ -310,14 +310,24 @@ def _closeness(record: Record, question: str) -> float:
         return float(share >= MIN_SHARE)
     if not similarity:
         return float(share > MIN_SHARE)
-    evidence = reading_words.tells_what_is_asked(text, question)
-    if evidence and _is_own(question) and not _is_own(text):
-        evidence = None  # its subject is unknown
+    evidence = _evidence(text, question)
+    if share == 1:
+        return similarity + ONE_WORD[evidence]
     weight = WORDS_OF_LONG if len(text) >= LONG else WORDS
-    bonus = share and weight * share + EVIDENCE[evidence]
-    bonus += MOST_BONUS * (len(asked) > ENOUGH and share > MIN_SHARE)
-    bonus += NAME_BONUS * bool(people_in(question) & people_in(text))
-    return similarity + (ONE_WORD[evidence] if share == 1 else bonus)
+    similarity += weight * share + EVIDENCE[evidence] if share else 0.0
+    is_most = len(asked) > ENOUGH and share > MIN_SHARE
+    return similarity + _bonus(text, question, is_most=is_most)
+
+
+def _evidence(text: str, question: str) -> bool | None:
+    evidence = reading_words.tells_what_is_asked(text, question)
+    is_of_another = _is_own(question) and not _is_own(text)  # its subject is unknown
+    return None if evidence and is_of_another else evidence
+
+
+def _bonus(text: str, question: str, *, is_most: bool) -> float:
+    bonus = MOST_BONUS if is_most else 0.0
+    return bonus + NAME_BONUS if people_in(question) & people_in(text) else bonus
 
 
 def _share(asked: Sequence[Lemmas], text: str) -> float:

@@ -103,8 +103,7 @@ SLOW = 10.0  # seconds of reading, from which people notice it
 
 def _expect(spent: reply.ModelUsage, *, by_form: bool) -> str:
     """Return what to expect of a slow model, in words; empty for a fast one."""
-    uncached = (spent.prompt_tokens or 0) - (spent.cached_tokens or 0)
-    completed = spent.completion_tokens or 0
+    uncached, completed = spent.uncached_tokens, spent.completion_tokens or 0
     if uncached <= 0 or not completed:
         return ""
     prompt = FORM_PROMPT if by_form else FIRST_PROMPT
@@ -117,8 +116,8 @@ def _expect(spent: reply.ModelUsage, *, by_form: bool) -> str:
 
 def _format_speed(spent: reply.ModelUsage) -> str:
     text = f"answered in {spent.duration_ms / 1000:.1f} s"
-    uncached = (spent.prompt_tokens or 0) - (spent.cached_tokens or 0)
-    completed, writing_ms = spent.completion_tokens or 0, spent.duration_ms - spent.first_ms
+    uncached, completed = spent.uncached_tokens, spent.completion_tokens or 0
+    writing_ms = spent.duration_ms - spent.first_ms
     if not uncached or not completed:
         return text
     reading_speed = f"{uncached / max(1, spent.first_ms) * 1000:.0f} tokens a second read"

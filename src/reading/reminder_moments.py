@@ -343,7 +343,8 @@ def _moment_after(length: _Length, request: _Request, now: datetime) -> datetime
         if weekday is None:
             raise _ProblemError("no_time")
         # The weekday in that week: "через неделю в пятницу".
-        day += DAY * ((times.weekday_number(weekday) or 0) - day.weekday())
+        number = times.weekday_number(weekday) or 0
+        day += DAY * (number - day.weekday())
     if clock is not None:
         return _moment_at(day, clock, request.time_zone)
     return first_moment(datetime.combine(day, request.now.time()), request.time_zone)

@@ -232,9 +232,12 @@ def _named_weekday(span: Span, now: datetime, past: bool) -> Days | None:
         case "this":
             day = today - DAY * days_back if past else today + DAY * days_ahead
         case None | "coming" if span.which or not past:
-            day = today + DAY * (days_ahead or 7)
+            to_come = DAY * days_ahead or WEEK
+            day = today + to_come
         case _:
-            day = today - DAY * (days_back or 7) - WEEK * (span.which == "before last")
+            passed = DAY * days_back or WEEK
+            last = today - passed
+            day = last - WEEK if span.which == "before last" else last
     return around(day, "day")
 
 
@@ -443,7 +446,7 @@ def _midnight(day: date, now: datetime) -> datetime:
 def _remove_spans(spans: Sequence[Span], source: str) -> str:
     """Remove the spans and repair spaces and commas; return "" if no words are left."""
     ends = [(span.to or span).end for span in spans]
-    cut_ends = [end + 2 * (source[end : end + 2] in ("'s", "’s")) for end in ends]
+    cut_ends = [end + 2 if source[end : end + 2] in ("'s", "’s") else end for end in ends]
     cuts = [(span.start, end) for span, end in zip(spans, cut_ends, strict=True)]
     rest = " ".join(" ".join(between(source, cuts)).split())
     rest = re.sub(r" +([?!.,;:])", r"\1", rest).strip(" ,;:-–—")

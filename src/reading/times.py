@@ -97,7 +97,8 @@ class Grammar:
     def _build_span(self, hit: re.Match[str] | None) -> Span | None:
         if hit is None:
             return None
-        slot, kind, rule = self._rules[(hit.lastindex or 1) - 1]
+        group = hit.lastindex or 1
+        slot, kind, rule = self._rules[group - 1]
         match = rule.match(hit.string, hit.start())
         if match is None:
             return None
@@ -420,7 +421,9 @@ def find_spans(folded: str) -> list[Span]:
         span = _add_range_end(found, folded)
         position = (span.to or span).end
         merged = _merge(spans[-1], span, folded) if spans else None
-        spans[-1 if merged else len(spans) :] = [merged or span]
+        if merged is not None:
+            spans.pop()
+        spans.append(merged or span)
     return spans
 
 

@@ -310,4 +310,5 @@ def _number_of(word: str, *, ordinals: bool) -> int | None:
 def _scale(number: int, scale: int) -> int:
     """Multiply a number by thousand or more; in 2,000,003 thousand only the 3 is multiplied."""
     above, below = divmod(number, CEILINGS[scale])
-    return above * CEILINGS[scale] + (below or 1) * scale
+    thousands = max(below, 1) * scale
+    return above * CEILINGS[scale] + thousands

@@ -290,7 +290,8 @@ class TurnHandler:
 
     async def _run_turn(self, incoming: IncomingMessage, context: Context) -> UpdateOutcome:
         """In groups the answer replies to the message, unless that stayed in a migrated chat."""
-        draft_id = (context.stored.message_id or 1) % MAX_DRAFT_ID or 1
+        number = context.stored.message_id or 1
+        draft_id = number % MAX_DRAFT_ID or 1
         view = TelegramView(self, self._address(context), draft_id)
         return await self.core.agent.run_turn(Turn(incoming, view, context.control))
 

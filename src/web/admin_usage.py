@@ -145,7 +145,8 @@ async def _build_chart(site: AdminSite, days: int, by: str, currency: str) -> Ch
     heights: defaultdict[tuple[date, str], float] = defaultdict(float)
     for day, part, value in values:
         heights[day, part if part in parts else OTHERS] += value
-    parts += [OTHERS] * (len(sums) > MAX_KEYS)
+    if len(sums) > MAX_KEYS:
+        parts.append(OTHERS)
     first = site.first_day(days)
     dates = [first + timedelta(days=offset) for offset in range(days)]
     bars = {f"{day:%d.%m.}": [heights[day, part] for part in parts] for day in dates}
