@@ -30,7 +30,7 @@ from src.base.shutdown import SHUTDOWN
 from src.pg import embedded_folder
 from src.pg.client import PgClient
 from src.pg.connection import ORDINARY
-from src.pg.migrations import check_content, check_sessions, migrate_apart
+from src.pg.migrations import check_content, check_sessions, migrate
 
 logger = logging.getLogger(__name__)
 
@@ -429,5 +429,5 @@ async def open_newest_database(
     async with opening(settings) as dsn:
         if not settings.uses_embedded_database:
             await asyncio.to_thread(check_sessions, dsn)
-        await asyncio.to_thread(migrate_apart, dsn)
+        await asyncio.to_thread(migrate, dsn)
         yield dsn
