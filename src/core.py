@@ -7,9 +7,6 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime
 from functools import cache, partial
 
-import src.llm  # noqa: F401  (sets up lean imports before LangChain)
-
-# isort: split
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import HumanMessage, SystemMessage
 from langchain_core.tools import BaseTool

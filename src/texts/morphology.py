@@ -6,11 +6,11 @@ import threading
 from array import array
 from collections.abc import Callable
 from functools import cache, lru_cache
-from importlib import import_module
 from mmap import ACCESS_READ, mmap
 from typing import Any, BinaryIO, Literal
 
-from src.lean_imports import import_on_demand
+import snowballstemmer
+
 from src.reading import lexicon
 from src.texts import CYRILLIC
 from src.texts.plain_text import without_yo
@@ -28,8 +28,7 @@ STRAIGHT = str.maketrans("’ʼ", "''")
 # Positions where a Ukrainian word may lack its apostrophe: "обєктив".
 MISSING_APOSTROPHE = re.compile(r"(?<=[бпвмфкр])(?=[яюєї])")
 
-import_on_demand("snowballstemmer")  # 36 languages, of which one is used
-_stemmer = import_module("snowballstemmer").EnglishStemmer()
+_stemmer = snowballstemmer.stemmer("english")
 _stemmer_lock = threading.Lock()  # the stemmer keeps state in its attributes
 
 
