@@ -257,7 +257,7 @@ async def psql(settings: Settings, arguments: argparse.Namespace) -> int:
     from src.pg.embedded_folder import binary
 
     async with open_existing_database(settings) as dsn:
-        signal.signal(signal.SIGINT, lambda *_: None)  # Ctrl-C is for psql
+        asyncio.get_running_loop().add_signal_handler(signal.SIGINT, lambda: None)  # for psql
         program = await asyncio.create_subprocess_exec(
             binary("psql"), *arguments.of_psql, env=libpq_variables(dsn)
         )

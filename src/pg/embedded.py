@@ -287,14 +287,6 @@ class EmbeddedPostgres:
             except OSError as error:
                 logger.warning("the embedded PostgreSQL did not stop", exc_info=error)
 
-    def abandon(self) -> None:
-        """Leave at once, in a process that cannot wait; the last user requests a stop."""
-        users = self._users
-        if users is not None:
-            with suppress(OSError), self._exclusive(seconds=0):
-                if _try_lock(users):
-                    self._process.stop(0)
-
     @contextmanager
     def _exclusive(self, seconds: float = LOCK_SECONDS) -> Iterator[None]:
         """Hold the lock under which one process at a time starts or stops the server.
@@ -387,7 +379,6 @@ async def open_database(settings: Settings, *, may_create: bool = True) -> Async
         yield settings.database_dsn
         return
     server = EmbeddedPostgres(settings.data_dir)
-    SHUTDOWN.last_calls.append(server.abandon)
     try:
         dsn = await asyncio.to_thread(server.start, may_create=may_create)
         server.look_after()

@@ -17,7 +17,7 @@ from src.pg.migrations import migrate
 from tests.attacks.time_outs import MESSAGES, kill_server
 from tests.conftest import execute
 from tests.e2e.bot_command import Machine, say_to
-from tests.e2e.bot_process import World, eventually
+from tests.e2e.bot_process import World
 from tests.e2e.conftest import open_world
 from tests.e2e.test_shutdown import TIMEOUT, end
 from tests.fakes.openai_server import Reply, echo
@@ -106,7 +106,14 @@ async def test_everything_is_kept_over_restarts_and_a_frozen_server_keeps_no_pro
     assert status in (0, STATUS_FORCED)
     for process in family:
         process.resume()
-    await eventually(lambda: not postmaster.is_running(), "the server to stop by itself", 30)
+
+    bot = await world.start(**settings)
+    await world.telegram.send_text(person, "три")
+    await world.telegram.wait_sent(person, 3)
+    await world.settled()
+    assert await bot.terminate() == 0, bot.logs()
+    gone = not (folder / "postgres" / "postmaster.pid").exists()
+    assert gone, "the next process used the server, and stopped it"
 
 
 async def test_ctrl_c_ends_the_console_and_its_server(embedded: Embedded, tmp_path: Path) -> None:
