@@ -139,9 +139,8 @@ async def migrate(settings: Settings, _arguments: argparse.Namespace) -> int:
 async def doctor(settings: Settings, arguments: argparse.Namespace) -> int:
     """Check everything that the bot needs, and say how to mend what is missing."""
     from src.operate.doctor import run_doctor
-    from src.telegram.setup import describe_bot
 
-    return await run_doctor(settings, describe_bot, as_json=arguments.json)
+    return await run_doctor(settings, as_json=arguments.json)
 
 
 @with_core
