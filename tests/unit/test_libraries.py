@@ -33,7 +33,6 @@ STILL_THERE = {
     "src.queue.woken_worker.WokenWorker._periodic_deferrer",
     "src.queue.woken_worker.WokenWorker._persist_job_status",
     "src.queue.woken_worker.WokenWorker._process_job",
-    "src.outside.sessions.McpSession._receive_loop",
     "src.talk.main_graph: sys.modules",
 }
 
