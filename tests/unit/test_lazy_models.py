@@ -17,6 +17,7 @@ import pytest
 
 from tests.cases import for_each
 
+ROOT = Path(__file__).resolve().parents[2]
 # In one process: pydantic is its own again after the import, models work at their first use, and
 # every one of them builds, or each so many of them. Prints the megabytes that aiogram took.
 SCRIPT = """
@@ -84,6 +85,10 @@ def test_models_take_little_memory_work_at_their_first_use_and_all_build(each: i
     assert told["taken"] < 90  # megabytes; 135 when all of them are built
     assert told["built"] > 400 / each
     assert told["failed"] == []
+
+
+def test_it_is_one_short_file() -> None:
+    assert len((ROOT / "src/telegram/lazy_models.py").read_text().splitlines()) <= 60
 
 
 TYPES = """
