@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import gc
 import logging
 import os
 import signal
@@ -51,9 +50,6 @@ if TYPE_CHECKING:
 
     from src.core import Core
 
-# A turn creates some 20,000 short-lived objects; a collection every 700 objects, Python's default,
-# costs a tenth of a turn.
-GC_THRESHOLD = (20_000, 20, 20)
 ALL = "all"  # argument of ``jobs --retry``
 ROOT = Path(__file__).resolve().parent  # where relative paths of the settings start
 
@@ -123,7 +119,6 @@ async def console(core: Core, arguments: argparse.Namespace) -> None:
 
     core.servers.start()
     await core.warm_up()
-    _freeze_imports()
     user_id = getattr(arguments, "user_id", CONSOLE_USER_ID)
     as_json = getattr(arguments, "json", False)
     language = choose_language(*terminal_locales())
@@ -144,9 +139,8 @@ async def migrate(settings: Settings, _arguments: argparse.Namespace) -> int:
 async def doctor(settings: Settings, arguments: argparse.Namespace) -> int:
     """Check everything that the bot needs, and say how to mend what is missing."""
     from src.operate.doctor import run_doctor
-    from src.telegram.setup import describe_bot
 
-    return await run_doctor(settings, describe_bot, as_json=arguments.json)
+    return await run_doctor(settings, as_json=arguments.json)
 
 
 @with_core
@@ -158,7 +152,6 @@ async def evaluate(core: Core, arguments: argparse.Namespace) -> None:
 
     await core.warm_up()
     await core.prepare_readers()
-    _freeze_imports()
     figures = await evaluation.evaluate(
         core, arguments.file, say=lambda line: print(line, file=sys.stderr)
     )
@@ -263,7 +256,7 @@ async def psql(settings: Settings, arguments: argparse.Namespace) -> int:
     from src.pg.embedded_folder import binary
 
     async with open_existing_database(settings) as dsn:
-        signal.signal(signal.SIGINT, lambda *_: None)  # Ctrl-C is for psql
+        asyncio.get_running_loop().add_signal_handler(signal.SIGINT, lambda: None)  # for psql
         program = await asyncio.create_subprocess_exec(
             binary("psql"), *arguments.of_psql, env=libpq_variables(dsn)
         )
@@ -275,7 +268,6 @@ async def _run_bot(settings: Settings, arguments: argparse.Namespace, *, receive
     async def work(core: Core, _arguments: argparse.Namespace) -> None:
         from src.app import run_bot_process
 
-        _freeze_imports()
         await run_bot_process(core, SHUTDOWN, receive=receive)
 
     try:
@@ -284,16 +276,6 @@ async def _run_bot(settings: Settings, arguments: argparse.Namespace, *, receive
         if SHUTDOWN.signal is None:
             raise
     return 0  # also if it was stopped before it began
-
-
-def _freeze_imports() -> None:
-    """Enable the garbage collector from now on, but exempt the objects of the imports.
-
-    Little of them is garbage, and traversing them takes 150 ms.
-    """
-    gc.freeze()
-    gc.set_threshold(*GC_THRESHOLD)
-    gc.enable()
 
 
 def _file(text: str) -> Path:
@@ -446,7 +428,6 @@ def main(
         print(f"Pomni {read_version()}")
         return 0
     os.chdir(root)
-    gc.disable()  # imports create no garbage, and collections would double their time
     try:
         name, settings = arguments.command or "run", load_settings()
         hide_shared_proxies()

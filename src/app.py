@@ -9,12 +9,11 @@ from functools import partial
 from socket import socket
 from typing import Any
 
-import src.telegram  # noqa: F401  (sets up lean imports before aiogram)
+import src.telegram  # noqa: F401  (imports aiogram with deferred models)
 
 # isort: split
 from aiogram import Bot
 from aiogram.exceptions import AiogramError
-from aiogram.types import Message, User
 from procrastinate import App
 
 from src.base.errors import AppError, ConfigError, DeliveryError
@@ -26,7 +25,7 @@ from src.pg.failure_log import FailureLog
 from src.pg.locks import POLLER_LOCK, TRIAL_LOCK, WORKER_LOCK, AdvisoryLock
 from src.queue.dead_jobs import DeadJobs
 from src.queue.workers import Workers, build_queue
-from src.telegram import handlers, lazy_models, receiver, setup, updates
+from src.telegram import handlers, receiver, setup, updates
 from src.telegram.delivery import Delivery
 from src.telegram.tasks import ReminderTasks, UpdateTasks
 from src.telegram.webhook import WebhookWatch
@@ -103,7 +102,6 @@ async def _log_start(opened: asyncio.Event, fields: dict[str, Any]) -> None:
 
 @asynccontextmanager
 async def _open_bot(core: Core) -> AsyncIterator[tuple[Bot, updates.BotIdentity, App]]:
-    lazy_models.build_models(Message, Message | bool, bool, User, list[Any])
     core.servers.start()
     bot = setup.build_bot(core.settings, core.metrics)
     try:

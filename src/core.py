@@ -1,16 +1,12 @@
 """Objects that all commands share: database, repositories, models, services, agent."""
 
 import asyncio
-import gc
 import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime
 from functools import cache, partial
 
-import src.llm  # noqa: F401  (sets up lean imports before LangChain)
-
-# isort: split
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import HumanMessage, SystemMessage
 from langchain_core.tools import BaseTool
@@ -83,13 +79,12 @@ class MemoryRoom:
         client: PgClient,
         stored: GlobalSettingsRepository,
         metrics: Metrics,
-        quiet: embeddings.QuietMoments,
         ceilings: DailyCeilings,
     ) -> None:
         """Build the parts on ``client``."""
         self.settings = stored
         self.space = ServingSpace(
-            lambda name: embeddings.build_embedder(settings, name, metrics, quiet),
+            lambda name: embeddings.build_embedder(settings, name, metrics),
             stored,
             settings.embedding_model,
             client,
@@ -106,10 +101,10 @@ class MemoryRoom:
         extraction = ExtractionService(client, self.memories, callers, ceilings, settings.timezone)
         names = (settings.summary_model, settings.extraction_model)
         providers = [find_provider(name or settings.chat_model_name) for name in names]
+        is_near = any(one is not None and one.is_near(settings) for one in providers)
         self.digest = DigestService(
-            client, stored, self.indexer, self.compaction, extraction, quiet,
-            any(one is not None and one.is_near(settings) for one in providers),
-        )  # fmt: skip
+            client, stored, self.indexer, self.compaction, extraction, is_near
+        )
         self.batches = BatchExtractionService(
             client, stored, extraction, ceilings, metrics, settings
         )
@@ -131,8 +126,7 @@ class Core:
         """Build the objects on ``client``; the model may call ``extra_tools`` as well."""
         self.settings, self.client, self.dsn = settings, client, client.dsn
         self.metrics = Metrics()
-        stored, quiet = GlobalSettingsRepository(client), embeddings.QuietMoments()
-        self.quiet = quiet
+        stored = GlobalSettingsRepository(client)
         self.conversations = ConversationRepository(client)
         set_conversation_repo_factory(lambda: self.conversations)
         self.turns = TurnRepository(client)
@@ -145,7 +139,7 @@ class Core:
         self.ceilings = DailyCeilings(
             client, stored, self.metrics, settings.timezone, settings.admin_user_ids
         )
-        self.memory = MemoryRoom(settings, client, stored, self.metrics, quiet, self.ceilings)
+        self.memory = MemoryRoom(settings, client, stored, self.metrics, self.ceilings)
         self.reminders = ReminderService(client, ReminderRepository(client))
         self.servers = McpServers(settings.servers, self.metrics)
         self.attachments = AttachmentService(
@@ -165,7 +159,6 @@ class Core:
             questions=self.questions,
             ceilings=self.ceilings,
             metrics=self.metrics,
-            quiet=quiet,
             zones=self.zones,
         )
         self.commands = self._build_commands()
@@ -197,19 +190,14 @@ class Core:
             logger.warning("the memory is not warm", exc_info=error)
 
     async def prepare_readers(self) -> None:
-        """Load what only some turns need, one after the other, while no turn is running.
-
-        These are the expressions that read times and reminders, and the dictionaries.
-        """
+        """Load the expressions of times and reminders, and the dictionaries."""
         now, zone = datetime.now(UTC), self.settings.timezone
         for read in (
             partial(words.content_words, "слово"),
             partial(time_expressions.read_time, "5 марта", now),
             partial(reminder_phrases.read_reminder, "напомни завтра", now, zone),
         ):
-            await self.quiet.wait(embeddings.MAX_WAIT)
             await asyncio.to_thread(read)
-        gc.collect()  # else free lists retain 10 MB from the compilation
 
     async def read_ahead(self) -> None:
         """Let a server in the operator's network process the common beginning of all prompts.

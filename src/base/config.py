@@ -26,7 +26,7 @@ from pydantic import (
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from src.base import addresses, mcp_file
-from src.base.env_file import EnvFile, Stray, find_strays, is_of_compose, read_env_file, table
+from src.base.env_file import EnvFile, Stray, find_strays, is_of_others, read_env_file, remedies
 from src.base.errors import ConfigError
 from src.base.logs import redact_text
 from src.base.providers import PROVIDERS, ProviderSettings, find_lines, find_provider
@@ -368,7 +368,7 @@ def _describe(entry: Any) -> str:
 
 
 def _remedy_for(name: str) -> str:
-    return table().get(name, {}).get("mend", "Correct it, or leave it out.")
+    return remedies().get(name, "Correct it, or leave it out.")
 
 
 def _settings_with_defaults(error: ValidationError, file_fields: Mapping[str, Any]) -> Settings:
@@ -388,7 +388,7 @@ def _find_strays(settings: Settings, file: EnvFile) -> tuple[list[Stray], tuple[
     strays = [s for s in candidates if s.name not in used and not _has_no_effect(s, settings)]
     known = VARIABLES | used | {s.name for s in strays}
     unread = (name for name in file.values if not known & {name, name.upper()})
-    return strays, tuple(n for n in unread if PLAIN_NAME.fullmatch(n) and not is_of_compose(n))
+    return strays, tuple(n for n in unread if PLAIN_NAME.fullmatch(n) and not is_of_others(n))
 
 
 def _has_no_effect(stray: Stray, settings: Settings) -> bool:

@@ -1,4 +1,4 @@
-"""Parsing of ``.env``: its values, lines that set nothing, and misspelt names."""
+"""Parsing of ``.env``: its values, lines that set nothing, and names that are like ours."""
 
 import io
 import re
@@ -81,32 +81,36 @@ def _describe(lines: list[int], path: Path) -> tuple[str, ...]:
     )
 
 
-# Matching of misspelt names to settings: ``OPENAI_KEY``, ``ALLOWED_USERS``.
-#
-# The environment holds variables of every program on the machine, so matching is strict there;
-# each line of ``.env`` is meant for the bot. The known names are in ``settings.toml``.
+# Names that are no settings: the operator's slips are warned of.
 
-TABLE = Path(__file__).with_name("settings.toml")
-PART = re.compile("<([A-Z]+)>")
-OTHERS = "others"  # key of names that belong to other programs but resemble ours
-TYPO, SIMILAR = 0.9, 0.82  # difflib ratios that match, in the environment and in .env
+REMEDIES = Path(__file__).with_name("settings.toml")
+LIKENESS = 0.83  # of difflib: OPENAI_KEY is OPENAI_API_KEY, FTP_PROXY hardly HTTP_PROXY
+# Names of other programs that are as like one of ours as a slip.
+OTHERS = frozenset(
+    (
+        "ADMIN_USER",
+        "FTP_PROXY",
+        "GOOGLE_MAPS_API_KEY",
+        "HTTPS_HOST",
+        "HTTPS_PORT",
+        "LOGLEVEL",
+        "OPENAI_ADMIN_KEY",
+        "PGHOST",
+        "PGPASSWORD",
+        "PGPORT",
+        "PGUSER",
+        "TELEGRAM_API_HASH",
+        "TELEGRAM_API_ID",
+        "TZ",
+        "WEB_CONCURRENCY",
+    )
+)
 
 
 @cache
-def table() -> Mapping[str, Mapping[str, str]]:
-    """Return, by setting, its remedy (``mend``) and patterns of wrong names for it."""
-    return tomllib.loads(TABLE.read_text("utf-8"))
-
-
-@cache
-def _patterns(kind: str) -> Mapping[str, re.Pattern[str]]:
-    """Return patterns of wrong names by setting; ``kind``: ``names``, ``in_file``, ``outside``."""
-    parts = table()["parts"]
-    return {
-        name: re.compile(PART.sub(lambda found: parts[found[1]], about[kind]))
-        for name, about in table().items()
-        if kind in about
-    }
+def remedies() -> Mapping[str, str]:
+    """Return what to write instead of a bad value, by setting."""
+    return tomllib.loads(REMEDIES.read_text("utf-8"))
 
 
 @dataclass(frozen=True)
@@ -129,36 +133,21 @@ def find_strays(names: Mapping[str, bool], settings: frozenset[str]) -> list[Str
     is_set = {name.upper() for name in names}
     strays = []
     for name, in_file in sorted(names.items()):
-        if name.upper() not in settings:
-            meant = find_intended(name, settings, in_file=in_file)
-            if meant is not None and meant not in is_set:
-                strays.append(Stray(name, meant, in_file))
+        meant = find_intended(name, settings)
+        if meant is not None and meant not in is_set:
+            strays.append(Stray(name, meant, in_file))
     return strays
 
 
-def find_intended(name: str, settings: frozenset[str], *, in_file: bool) -> str | None:
-    """Return the setting that a wrong name probably intends, or None.
-
-    Args:
-        name: As written.
-        settings: Names of the settings, in capitals.
-        in_file: True if set in ``.env`` rather than in the environment.
-    """
-    bare = _bare(name)
-    for kind in ("names", "in_file") if in_file else ("outside", "names"):
-        for intended, pattern in _patterns(kind).items():
-            if pattern.fullmatch(bare):
-                return None if intended == OTHERS else intended
-    by_bare_name = {_bare(setting): setting for setting in settings}
-    matches = get_close_matches(bare, by_bare_name, n=1, cutoff=SIMILAR if in_file else TYPO)
-    return by_bare_name[matches[0]] if matches else None
+def find_intended(name: str, settings: frozenset[str]) -> str | None:
+    """Return the setting that is most like a wrong name; None if there is none, or it is right."""
+    capitals = name.upper()
+    if capitals in settings or capitals in OTHERS:
+        return None
+    matches = get_close_matches(capitals, settings, n=1, cutoff=LIKENESS)
+    return next(iter(matches), None)
 
 
-def is_of_compose(name: str) -> bool:
-    """Return True for a line meant for Docker Compose, which reads the same file."""
-    is_others = _patterns("names")[OTHERS].fullmatch(_bare(name)) is not None
-    return is_others or name.startswith(("COMPOSE_", "DOCKER_", "POSTGRES_"))
-
-
-def _bare(name: str) -> str:
-    return re.sub(r"[^A-Z0-9]", "", name.upper()).removeprefix("POMNI")
+def is_of_others(name: str) -> bool:
+    """Return True for a line meant for another program, such as Docker Compose."""
+    return name in OTHERS or name.startswith(("COMPOSE_", "DOCKER_", "POSTGRES_"))

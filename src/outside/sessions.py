@@ -154,13 +154,13 @@ class McpSession(ClientSession):
         self.over.set()
         self.wake.set()
 
-    async def _receive_loop(self) -> None:
-        try:
-            await super()._receive_loop()
-        finally:  # the SDK fails the pending requests itself, unless it is cancelled
-            self.end()
-            for stream in self._response_streams.values():
-                stream.close()
+    async def forward(self, read: Any, inbox_writer: Any) -> None:
+        """Pass on the messages of a transport until they end, and the session with them."""
+        with suppress(*CLOSED_STREAM):
+            async for message in read:
+                await inbox_writer.send(message)
+        inbox_writer.close()
+        self.end()
 
     async def _handle_unsolicited(self, message: Any) -> None:
         notification = getattr(message, "root", None)
@@ -193,8 +193,21 @@ async def open_session(server: limits.McpServer) -> AsyncIterator[McpSession]:
         session.fail(code, request_id)
 
     opened = (_open_process if server.transport == "stdio" else _open_http)(server, fail)
-    async with opened as (read, write, *_), McpSession(read, write) as session:
-        yield session
+    inbox_writer, inbox = anyio.create_memory_object_stream[Any](0)
+    async with (
+        inbox_writer,
+        inbox,
+        opened as (read, write, *_),
+        read,
+        McpSession(inbox, write) as session,
+    ):
+        forwarding = asyncio.create_task(session.forward(read, inbox_writer))
+        try:
+            yield session
+        finally:
+            forwarding.cancel()
+            session.end()
+            session.fail(types.CONNECTION_CLOSED)
 
 
 @asynccontextmanager

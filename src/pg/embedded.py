@@ -19,7 +19,7 @@ from typing import IO
 from src.base.config import Settings
 from src.base.errors import NoDatabaseError
 from src.pg.embedded_folder import PostgresFolder, find_shortage, start_failure
-from src.pg.migrations import check_content, check_sessions, migrate_apart
+from src.pg.migrations import check_content, check_sessions, migrate
 
 logger = logging.getLogger(__name__)
 
@@ -184,5 +184,5 @@ async def open_newest_database(
     async with opening(settings) as dsn:
         if not settings.uses_embedded_database:
             await asyncio.to_thread(check_sessions, dsn)
-        await asyncio.to_thread(migrate_apart, dsn)
+        await asyncio.to_thread(migrate, dsn)
         yield dsn

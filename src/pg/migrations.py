@@ -2,8 +2,6 @@
 
 import logging
 import re
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -59,10 +57,6 @@ def check_sessions(dsn: str) -> None:
 
 ROOT = Path(__file__).resolve().parents[2]
 MIGRATIONS = ROOT / "migrations"
-# The working directory stays the bot's, since an address can name files relative to it; so ``-m``
-# would not find this module.
-CALL = "import sys; sys.path.insert(0, sys.argv[1]); from src.pg import migrations as m; m.main()"
-PROGRAM = (sys.executable, "-c", CALL, str(ROOT))
 VERSIONS = MIGRATIONS / "versions"
 LOCK_KEY = 7_361_200  # any number that no other advisory lock of ours uses
 LOCK_PAUSE = 0.2  # seconds between two attempts to lock while another process migrates
@@ -166,40 +160,6 @@ def migrate(dsn: str, target: str = "head") -> tuple[str | None, str | None]:
     if before != after:
         logger.info("migrated the database", extra={"before": before, "after": after})
     return before, after
-
-
-def migrate_apart(dsn: str) -> None:
-    """Migrate as ``migrate`` does, in a process of its own if there is something to do.
-
-    Alembic and SQLAlchemy would stay in memory once imported (20 MB). The other process holds the
-    lock: if this one is killed, it finishes its work, and the next start waits for it.
-
-    Raises:
-        SchemaRefusedError: As ``migrate``.
-        StorageError: As ``migrate``, with the same message.
-    """
-    with _locked(dsn) as connection:
-        before = _read_version(connection)
-    if before == newest_version():
-        return
-    # A new session, since a signal from the terminal is for this process, which can wait.
-    done = subprocess.run(
-        PROGRAM, input=dsn, stdout=subprocess.PIPE, text=True, check=False, start_new_session=True
-    )
-    if done.returncode:
-        raise errors.StorageError(
-            done.stdout or f"The migration ended with status {done.returncode}"
-        )
-    logger.info("migrated the database", extra={"before": before, "after": newest_version()})
-
-
-def main() -> None:
-    """Migrate the database whose address is on stdin; print the error, if any."""
-    try:
-        migrate(sys.stdin.read())
-    except errors.AppError as error:
-        sys.stdout.write(str(error))
-        sys.exit(1)
 
 
 def check_version(version: str) -> None:

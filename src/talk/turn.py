@@ -24,7 +24,6 @@ from src.history.conversation_repo import (
 )
 from src.history.new_messages import add_time_label, last_answer, new_messages
 from src.history.turn_repo import Asks, Changes, NewAnswer, StoredAnswer, TurnRepository
-from src.llm.embeddings import QuietMoments
 from src.memory import budget, compaction, digest_repo, forgetting_repo, retrieval_repo
 from src.memory.memories import Memories, list_user_facts
 from src.memory.memory_repo import MemoryRepository, count_recalls
@@ -297,19 +296,14 @@ class AgentService:
         questions: QuestionService,
         ceilings: budget.DailyCeilings,
         metrics: Metrics,
-        quiet: QuietMoments,
         zones: ZoneService,
     ) -> None:
-        """Answer with ``graph``; search ahead and teach in ``memories``.
-
-        The background pauses during the turns that ``quiet`` counts.
-        """
+        """Answer with ``graph``; search ahead and teach in ``memories``."""
         self._client = client
         self._settings = settings
         self._questions = questions
         self._ceilings = ceilings
         self._metrics = metrics
-        self._quiet = quiet
         self._zones = zones
         self._conversations = ConversationRepository(client)
         self._turns = TurnRepository(client)
@@ -345,13 +339,13 @@ class AgentService:
             ConversationGoneError: /new wiped the conversation meanwhile.
             AppError: There is no answer.
         """
-        with self._quiet.turn():
-            try:
-                for step in self.steps:
-                    if (outcome := await step(turn)) is not None:
-                        return outcome
-            finally:
-                await turn.view.close()
+        try:
+            for step in self.steps:
+                outcome = await step(turn)
+                if outcome is not None:
+                    return outcome
+        finally:
+            await turn.view.close()
         raise AssertionError("the last step ends every turn")
 
     async def _ask_model(self, turn: Turn) -> TurnResult:

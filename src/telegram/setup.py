@@ -26,7 +26,6 @@ from src.telegram.delivery import UNKNOWN_ID, Delivery
 from src.telegram.handlers import Handlers
 from src.telegram.receiver import UNKNOWN_TOKEN
 from src.telegram.updates import ALLOWED_UPDATES, BotIdentity
-from src.telegram.webhook import find_problem
 from src.texts import LANGUAGES, say
 
 # HTTP session to Telegram that turns every response into a result or one of aiogram's errors.
@@ -246,24 +245,6 @@ async def get_identity(bot: Bot) -> BotIdentity:
     return BotIdentity(
         me.id, me.username or "", me.first_name, reads_all=bool(me.can_read_all_group_messages)
     )
-
-
-async def describe_bot(settings: Settings) -> tuple[str, str | None]:
-    """Return ``@name (id)`` of the bot, and its webhook's problem, as ``find_problem`` does.
-
-    Raises as ``get_identity``.
-    """
-    bot = build_bot(settings, Metrics())
-    try:
-        identity = await get_identity(bot)
-        info = await bot.get_webhook_info(request_timeout=STARTUP_TIMEOUT)
-    except exceptions.AiogramError as error:
-        name = type(error).__name__
-        raise DeliveryError(f"Telegram did not answer getWebhookInfo ({name})") from error
-    finally:
-        await bot.session.close()
-    problem = find_problem(info, settings.telegram_webhook_url)
-    return f"@{identity.username} ({identity.id})", problem
 
 
 async def configure_telegram(bot: Bot, settings: Settings) -> None:

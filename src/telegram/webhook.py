@@ -1,46 +1,22 @@
-"""Telegram's view of the webhook: its address, and whether the last calls arrived."""
+"""Watch of the webhook: whether Telegram can deliver to it."""
 
 import asyncio
-import time
-from urllib.parse import urlsplit
 
 from aiogram import Bot
 from aiogram.exceptions import AiogramError
 from aiogram.types import WebhookInfo
 
+from src.base.webhooks import WebhookState, find_problem
 from src.telegram.receiver import UpdateIntake
 
-PATH = "/telegram/webhook"
 TIMEOUT = 15  # seconds
 WELL_PAUSE, TROUBLE_PAUSE = 60.0, 2.0  # seconds between two questions
-RECENT = 900.0  # seconds; Telegram keeps the last error for ever
 
 
-def find_problem(info: WebhookInfo, url: str | None) -> str | None:
-    """Return what is wrong, with a remedy after a semicolon; None if Telegram can deliver.
-
-    Args:
-        info: Telegram's answer to ``getWebhookInfo``.
-        url: The configured address; None to poll.
-    """
-    host = urlsplit(info.url).hostname
-    if url is None:
-        if not info.url:
-            return None
-        return f"a webhook at {host} keeps updates from polling; start the bot, which removes it"
-    if not urlsplit(url).path.endswith(PATH):
-        return f"the webhook's address lacks our path; end TELEGRAM_WEBHOOK_URL in {PATH}"
-    if not info.url:
-        return "no webhook is set; start the bot, which sets it"
-    if info.url != url:
-        return f"the webhook leads to {host}; stop the other program, and start the bot again"
+def read_state(info: WebhookInfo) -> WebhookState:
+    """Return the parts of Telegram's answer that tell whether it can deliver."""
     failed_at = info.last_error_date.timestamp() if info.last_error_date else 0.0
-    if info.pending_update_count and time.time() - failed_at < RECENT:
-        return (
-            f"{info.pending_update_count} updates wait, as Telegram's call failed: "
-            f"{info.last_error_message}; look at the proxy, its certificate and its port"
-        )
-    return None
+    return WebhookState(info.url, info.pending_update_count, failed_at, info.last_error_message)
 
 
 class WebhookWatch:
@@ -62,7 +38,7 @@ class WebhookWatch:
         while True:
             try:
                 info = await self._bot.get_webhook_info(request_timeout=TIMEOUT)
-                self.problem = find_problem(info, self._url)
+                self.problem = find_problem(read_state(info), self._url)
             except AiogramError as error:
                 self.problem = f"no answer to getWebhookInfo ({type(error).__name__})"
             if self.problem is None:

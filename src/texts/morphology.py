@@ -1,16 +1,12 @@
 """Words of a text: index terms, lemmas and parts of speech."""
 
 import re
-import struct
 import threading
-from array import array
-from collections.abc import Callable
 from functools import cache, lru_cache
-from importlib import import_module
-from mmap import ACCESS_READ, mmap
-from typing import Any, BinaryIO, Literal
+from typing import Any
 
-from src.lean_imports import import_on_demand
+import snowballstemmer
+
 from src.reading import lexicon
 from src.texts import CYRILLIC
 from src.texts.plain_text import without_yo
@@ -28,8 +24,7 @@ STRAIGHT = str.maketrans("’ʼ", "''")
 # Positions where a Ukrainian word may lack its apostrophe: "обєктив".
 MISSING_APOSTROPHE = re.compile(r"(?<=[бпвмфкр])(?=[яюєї])")
 
-import_on_demand("snowballstemmer")  # 36 languages, of which one is used
-_stemmer = import_module("snowballstemmer").EnglishStemmer()
+_stemmer = snowballstemmer.stemmer("english")
 _stemmer_lock = threading.Lock()  # the stemmer keeps state in its attributes
 
 
@@ -57,10 +52,9 @@ def stem_english(word: str) -> str:
 
 # Lemmas and parts of speech, for comparing the subjects of two texts.
 #
-# Russian and Ukrainian use pymorphy3's dictionaries (12 MB, plus the pages of the mapped files
-# that are read, from the first Cyrillic word on); English uses the Snowball stemmer and a table of
-# irregular forms. Each word is looked up in both dictionaries: the language of many short texts is
-# uncertain.
+# Russian and Ukrainian use pymorphy3's dictionaries (40 MB from the first Cyrillic word on),
+# English the Snowball stemmer and a table of irregular forms. Each word is looked up in both
+# dictionaries: the language of many short texts is uncertain.
 
 HYPHENATED_WORD = re.compile(r"[^\W_]+(?:['-][^\W\d_]+)*")
 MAX_WORDS = 400  # analyzed words of a text
@@ -151,34 +145,12 @@ def _parses(lower: str) -> list[Any]:
 
 @cache
 def _analyzers() -> tuple[Any, ...]:
-    from dawg_python.wrapper import Dictionary, Guide
     from pymorphy3 import MorphAnalyzer, units
 
-    Dictionary.read, Guide.read = _build_mapped_read("I", 1), _build_mapped_read("B", 2)
     analyzers = []
     for language in ("ru", "uk"):
         analyzer = MorphAnalyzer(lang=language, units=[[units.DictionaryAnalyzer()]])
-        # Guessing unknown words is unwanted, and takes a quarter of the memory.
+        # Guessing unknown words is unwanted, and takes memory of its own.
         analyzer.dictionary.prediction_suffixes_dawgs.clear()
         analyzers.append(analyzer)
     return tuple(analyzers)
-
-
-def _build_mapped_read(kind: Literal["I", "B"], count: int) -> Callable[[Any, BinaryIO], None]:
-    """Return a ``read`` method for a part of a dictionary that maps the file into memory.
-
-    Only pages that are accessed take memory.
-
-    Args:
-        kind: Type code of its numbers, as in ``array``.
-        count: Numbers per unit; the part starts with its count of units.
-    """
-
-    def read(part: Any, file: BinaryIO) -> None:
-        [size] = struct.unpack("=I", file.read(4))
-        start, end = file.tell(), file.tell() + size * count * array(kind).itemsize
-        whole = memoryview(mmap(file.fileno(), 0, access=ACCESS_READ))
-        part._units = whole[start:end].cast(kind)
-        file.seek(end)
-
-    return read

@@ -1,9 +1,8 @@
-"""HTTP server: health, readiness, metrics, webhook; it bounds and times connections."""
+"""HTTP server: health, readiness, metrics, webhook."""
 
 import asyncio
 import contextlib
 import errno
-import resource
 import socket
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
@@ -16,7 +15,6 @@ from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from src.base.errors import ConfigError, StorageError
 from src.core import Core
@@ -24,84 +22,11 @@ from src.pg.embedded_folder import find_shortage
 from src.queue.job_repo import JobRepository
 from src.texts.reply import ReplyFile
 
-RECEIVE_SECONDS = 10.0  # for a whole request, since its first byte or the connection's start
-ANSWER_SECONDS = 60.0  # for its answer, including the time that the client takes to read it
+# uvicorn does not end a request that arrives slowly; a proxy in front does (deploy/nginx.conf).
+MAX_CONNECTIONS = 256  # requests on more connections are refused with 503
+MAX_HEADERS = 16_384  # bytes of a request before its body
 KEEP_ALIVE_SECONDS = 5  # between an answer and the next request
-MAX_CONNECTIONS = 256
-BACKLOG = 64  # connections that wait to be accepted; all are accepted at once
 PIECE = 65_536  # bytes of a file that are in memory at once
-DESCRIPTORS_SHARE = 4  # connections take at most this fraction of the process's descriptors
-
-
-class BoundedConnection(H11Protocol):
-    """Connection with deadlines. Above the maximum, the oldest half-open one is closed.
-
-    So a new connection always has room, and time for a request as short as ``/healthz``.
-    """
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """Take the arguments of uvicorn."""
-        super().__init__(*args, **kwargs)
-        self.began = self.loop.time()
-        self._phase = ""
-        self._limit: asyncio.TimerHandle | None = None
-
-    @property
-    def is_half_open(self) -> bool:
-        """True unless a whole request has arrived and waits for its answer."""
-        cycle = self.cycle
-        return cycle is None or cycle.response_complete or cycle.more_body
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Close an old connection for this one above the maximum (asyncio callback)."""
-        super().connection_made(transport)
-        self._start_phase("receiving", RECEIVE_SECONDS)
-        if len(self.connections) > max_connections():
-            others = (c for c in self.connections if isinstance(c, BoundedConnection))
-            idle = (other for other in others if other.is_half_open and other is not self)
-            min(idle, key=lambda other: other.began, default=self).give_up()
-
-    def data_received(self, data: bytes) -> None:
-        """Read data; a request in pieces gets no more time (asyncio callback)."""
-        super().data_received(data)
-        self._update_phase()
-
-    def on_response_complete(self) -> None:
-        """Give the client time to read the answer and to ask again (uvicorn callback)."""
-        self._start_phase("idle", RECEIVE_SECONDS)
-        super().on_response_complete()
-        if not self.is_half_open:  # the next request was pipelined
-            self._update_phase()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Cancel the deadline (asyncio callback)."""
-        if self._limit is not None:
-            self._limit.cancel()
-        super().connection_lost(exc)
-
-    def give_up(self) -> None:
-        """Close without a response: so slow a client would not read one."""
-        self.transport.abort()
-
-    def _update_phase(self) -> None:
-        if self.is_half_open:
-            self._start_phase("receiving", RECEIVE_SECONDS)
-        else:
-            self._start_phase("answering", ANSWER_SECONDS)
-
-    def _start_phase(self, phase: str, seconds: float) -> None:
-        if phase == self._phase:
-            return
-        self._phase = phase
-        if self._limit is not None:
-            self._limit.cancel()
-        self._limit = self.loop.call_later(seconds, self.give_up)
-
-
-def max_connections() -> int:
-    """Return the maximum of connections, which leaves descriptors for everything else."""
-    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return min(MAX_CONNECTIONS, max(8, soft // DESCRIPTORS_SHARE))
 
 
 async def read_body(request: Request, limit: int) -> bytes | None:
@@ -283,14 +208,15 @@ class HttpServer(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 app,
-                http=BoundedConnection,
+                http="h11",
                 log_config=None,
                 access_log=False,
                 lifespan="off",
                 ws="none",
                 proxy_headers=bool(proxies),
                 forwarded_allow_ips=[*proxies],
-                backlog=BACKLOG,
+                limit_concurrency=MAX_CONNECTIONS,
+                h11_max_incomplete_event_size=MAX_HEADERS,
                 timeout_keep_alive=KEEP_ALIVE_SECONDS,
                 timeout_graceful_shutdown=FINISH_SECONDS,
             )
@@ -298,18 +224,10 @@ class HttpServer(uvicorn.Server):
         self._host = host
         self._port = port
         self.port: int | None = None
-        self._stopped = asyncio.Event()
 
     def stop(self) -> None:
         """Stop after the running requests."""
         self.should_exit = True
-        self._stopped.set()
-
-    async def main_loop(self) -> None:
-        """Tick once a second until stopped; uvicorn's own loop ticks ten times."""
-        while not await self.on_tick(0):
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._stopped.wait(), 1.0)
 
     def bind(self) -> socket.socket:
         """Bind the port.

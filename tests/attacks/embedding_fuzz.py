@@ -16,7 +16,6 @@ import sys
 import time
 import unicodedata
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,8 @@ import numpy as np
 
 from src.base.errors import AppError
 from src.base.metrics import Metrics
-from src.llm.embeddings import DOCUMENTS, ENVIRONMENT, QUERIES, LocalEmbedder
+from src.llm.embedding_engine import ENVIRONMENT
+from src.llm.embeddings import LocalEmbedder
 
 LONGEST, SHORT = 5000, 64  # characters
 LONG = 0.05  # share of texts of up to LONGEST; 1,500 characters take half a second
@@ -108,11 +108,7 @@ async def attack(count: int, *, seed: int = SEED) -> dict[str, Any]:
     """Embed ``count`` texts, half as queries and half as documents, concurrently."""
     metrics, rng = Metrics(), random.Random(seed)
     environment = ENVIRONMENT | (CHECKED if is_checked() else {"MALLOC_PERTURB_": "165"})
-    embedder = LocalEmbedder(
-        metrics,
-        queries=replace(QUERIES, deadline=60.0, environment=environment),  # checking takes longer
-        documents=replace(DOCUMENTS, niceness=0, environment=environment),
-    )
+    embedder = LocalEmbedder(metrics, environment)
     texts = [draw_text(rng) for _ in range(count)]
     start = time.monotonic()
     half = count // 2

@@ -245,17 +245,13 @@ def _warm_up() -> None:
     """Import and load what a bot imports and loads at its start."""
     for module in MODULES:
         importlib.import_module(module)
-    from aiogram.types import Message, User
-
     from src.base.config import Settings
     from src.core import build_chat_model
     from src.reading.reminder_phrases import read_reminder
     from src.reading.time_expressions import read_time
     from src.reading.words import content_words
-    from src.telegram.lazy_models import build_models
     from src.texts import LANGUAGES, say
 
-    build_models(Message, Message | bool, bool, User, list[Any])
     now = datetime.now(UTC)
     read_time("5 марта", now)
     read_reminder("напомни завтра в 9 полить цветы", now, "Europe/Kyiv")

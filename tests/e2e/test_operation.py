@@ -10,7 +10,6 @@ import httpx
 import pytest
 
 from src.texts import say
-from tests.attacks.half_open import attack as attack_half_open
 from tests.conftest import execute
 from tests.e2e.bot_process import BotProcess, World, eventually
 from tests.e2e.conftest import is_of_a_turn, open_world
@@ -214,9 +213,3 @@ async def test_a_telegram_that_is_away_at_the_start_is_waited_for(world: World) 
     await telegram.wait_sent(USER, timeout=30)
     assert await bot.terminate() == 0
     await eventually(lambda: not bot.running, "the end")
-
-
-async def test_half_open_connections_take_no_place_from_health_and_turns(world: World) -> None:
-    found = await attack_half_open(world, n=1100, descriptors=400, seconds=0)
-    assert found["refused"] == 0 and found["status"] == 0
-    assert found["half_open"] >= 1000 and found["most_descriptors"] < 400

@@ -14,7 +14,6 @@ from src.base.errors import StorageError
 from src.base.metrics import Metrics
 from src.base.owners import Owner
 from src.core import build_caller
-from src.llm.embeddings import QuietMoments
 from src.llm.quoting import form_tool
 from src.llm.tokens import TokenCounter
 from src.memory.tools import SAVE, save_user_fact
@@ -226,7 +225,6 @@ def agent_with(rig: Rig, *tools: BaseTool) -> AgentService:
         questions=core.questions,
         ceilings=core.ceilings,
         metrics=Metrics(),
-        quiet=QuietMoments(),
         zones=core.zones,
     )
 

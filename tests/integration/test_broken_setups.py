@@ -18,11 +18,12 @@ from aiogram.types import WebhookInfo
 from aiohttp import web
 
 from src.base.config import Settings
+from src.base.webhooks import WebhookState, find_problem
 from src.operate.checks import CheckResult, check_access, check_machine, check_versions
 from src.operate.model_checks import MAX_SAID, check_embeddings, check_model
 from src.pg.client import PgClient
 from src.pg.global_settings_repo import GlobalSettings
-from src.telegram.webhook import find_problem
+from src.telegram.webhook import read_state
 from tests.conftest import execute
 from tests.fakes import LoopbackServer
 
@@ -229,11 +230,14 @@ URL = "https://bot.example.org/telegram/webhook"
 NOW, LONG_AGO = timedelta(), timedelta(hours=5)
 
 
-def info(url: str, pending: int = 0, failed: timedelta | None = None) -> WebhookInfo:
+def info(url: str, pending: int = 0, failed: timedelta | None = None) -> WebhookState:
     at = None if failed is None else datetime.now(UTC) - failed
-    return WebhookInfo(
-        url=url, has_custom_certificate=False, pending_update_count=pending,
-        last_error_date=at, last_error_message="Wrong response from the webhook: 502 Bad Gateway",
+    return read_state(
+        WebhookInfo(
+            url=url, has_custom_certificate=False, pending_update_count=pending,
+            last_error_date=at,
+            last_error_message="Wrong response from the webhook: 502 Bad Gateway",
+        )
     )  # fmt: skip
 
 
@@ -247,7 +251,7 @@ def info(url: str, pending: int = 0, failed: timedelta | None = None) -> Webhook
     ("https://bot.example.org/", lambda: info(""), "lacks our path; end .*/telegram/webhook"),
 ])  # fmt: skip
 def test_a_webhook_that_gets_nothing_is_named(
-    url: str | None, answer: Callable[[], WebhookInfo], told: str | None
+    url: str | None, answer: Callable[[], WebhookState], told: str | None
 ) -> None:
     problem = find_problem(answer(), url)
     if told is None:

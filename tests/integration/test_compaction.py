@@ -7,7 +7,6 @@ import random
 import re
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import pytest
@@ -17,7 +16,6 @@ from src.base.owners import Owner
 from src.core import build_caller
 from src.history.new_messages import window_start
 from src.llm.chat import ModelCaller
-from src.llm.embeddings import QuietMoments
 from src.memory.compaction import CompactionService, first_gap
 from src.memory.digest import needs_digest
 from src.memory.digest_repo import (
@@ -243,31 +241,6 @@ async def test_the_background_looks_at_a_talk_only_when_there_is_something_to_fo
         is_asked = needs_digest(state, settings)
         assert is_asked == (await talk.service.compact(talk.id) > 0)
     assert any(request.system_text == MERGE_PROMPT for request in talk.model.requests)
-
-
-class PatientMoments(QuietMoments):
-    """Waits as long as it takes; ``is_awaited`` once somebody does."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.is_awaited = asyncio.Event()
-
-    async def wait(self, seconds: float) -> None:
-        self.is_awaited.set()
-        await super().wait(60.0)
-
-
-async def test_the_background_waits_for_a_turn_that_is_under_way(talk: Talk) -> None:
-    talk.set(memory_extraction_enabled=False)
-    talk.add(40)
-    moments = PatientMoments()
-    digest = replace(talk.core.memory.digest, _quiet=moments)
-    with moments.turn():
-        job = asyncio.create_task(digest.digest(talk.id))
-        await moments.is_awaited.wait()
-        assert not talk.model.requests
-    await job
-    assert talk.summaries()
 
 
 @pytest.mark.parametrize("sizes", [(2,), (2, 2, 3, 1, 2)])

@@ -12,7 +12,6 @@ import pytest
 from src.base.owners import Owner
 from src.core import Core, build_caller
 from src.history.new_messages import window_start
-from src.llm.embeddings import QuietMoments
 from src.llm.quoting import form_tool
 from src.memory.tools import SAVE, save_user_fact
 from src.memory.writer import SourceText
@@ -124,7 +123,6 @@ def agent_for(core: Core, *, system_in_history: bool) -> AgentService:
         questions=core.questions,
         ceilings=core.ceilings,
         metrics=core.metrics,
-        quiet=QuietMoments(),
         zones=core.zones,
     )
 

@@ -7,7 +7,6 @@ import pytest
 from src.base.config import Settings
 from src.operate.doctor import run_doctor
 from src.pg.client import PgClient
-from src.telegram.setup import describe_bot
 from tests.fakes.other_models import FakeOtherModels
 from tests.integration.person import FAKE_EMBEDDINGS, open_rig
 
@@ -20,7 +19,7 @@ async def test_a_key_is_enough_for_doctor_to_call_the_model(
 ) -> None:
     async with FakeOtherModels("готово") as model:
         key = {f"{provider}_api_key": "key-key", f"{provider}_base_url": model.url}
-        assert await run_doctor(Settings(**{"database_url": dsn, **key}), describe_bot) == 1
+        assert await run_doctor(Settings(**{"database_url": dsn, **key})) == 1
     printed = capsys.readouterr().out
     assert f"model        {PROVIDERS[provider]}" in printed and "called no tool" in printed
     assert printed.count("MEND") == 1  # this one

@@ -21,8 +21,7 @@ DOORS = ("src.telegram", "src.web", "src.console", "src.operate")
 # Lowest first. A room imports from its own floor and from those before it in this table, and no
 # two rooms from each other.
 FLOORS: tuple[tuple[str, ...], ...] = (
-    ("src.lean_imports", "src.reading.lexicon", "src.texts", "src.base", "src.pg", "src.queue",
-     "src.llm"),
+    ("src.reading.lexicon", "src.texts", "src.base", "src.pg", "src.queue", "src.llm"),
     ("src.reading",),
     ("src.history",),
     FEATURES,

@@ -55,12 +55,12 @@ def test_warnings_are_told_once_where_they_are_seen(
         report_warnings(settings, command)
     assert capsys.readouterr() == ("", f"{WARNING}\n" * 2)
     monkeypatch.delenv("TELEGRAM_TOKEN")
-    monkeypatch.setenv("ADMIN_IDS", "TOPSECRET")
+    monkeypatch.setenv("ADMIN_USERS", "TOPSECRET")
     settings = load(monkeypatch, TELEGRAM_BOT_TOKEN="42:TEST")
     with caplog.at_level(logging.WARNING):
         report_warnings(settings, "run")
     [record] = caplog.records
-    assert record.__dict__["variable"] == "ADMIN_IDS" and "TOPSECRET" not in record.getMessage()
+    assert record.__dict__["variable"] == "ADMIN_USERS" and "TOPSECRET" not in record.getMessage()
     assert capsys.readouterr() == ("", "")
 
 

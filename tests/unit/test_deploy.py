@@ -31,11 +31,12 @@ KNOWN_OF_UNIT = {
 }  # fmt: skip
 # Directives of nginx with the number of their words, by the block around them.
 KNOWN_OF_SITE = {
-    "": {"server": (0,)},
+    "": {"server": (0,), "limit_conn_zone": (2,)},
     "server": {
         "listen": (1, 2), "server_name": (1,), "return": (2,), "ssl_certificate": (1,),
         "ssl_certificate_key": (1,), "proxy_set_header": (2,), "proxy_buffering": (1,),
-        "location": (1, 2),
+        "location": (1, 2), "client_header_timeout": (1,), "client_body_timeout": (1,),
+        "limit_conn": (2,),
     },
     "location": {"proxy_pass": (1,), "return": (1,)},
 }  # fmt: skip
@@ -142,7 +143,7 @@ def choose_location(server: Directive, path: str) -> Directive:
 def test_nginx_passes_on_what_is_for_others_and_nothing_else(path: str, passed: bool) -> None:
     site = parse_site(SITE)
     lint_site(site)
-    redirect, server = site.inside
+    redirect, server = site.all_named("server")
     assert redirect.all_named("return")[0].words[1:] == ["301", "https://$host$request_uri"]
     location = choose_location(server, path)
     target = f"http://{DEFAULTS['http_host']}:{DEFAULTS['http_port']}"

@@ -108,9 +108,6 @@ RUN = {
     "python -m tests.attacks.forgetting --n 200":
         "tests/unit/test_forget_requests.py"
         "::test_no_random_request_destroys_a_wrong_fact_and_few_miss_the_right_one",
-    "python -m tests.attacks.half_open":
-        "tests/e2e/test_operation.py"
-        "::test_half_open_connections_take_no_place_from_health_and_turns",
     "python -m tests.attacks.linear_texts":
         "tests/unit/test_linear_texts.py::test_a_reader_takes_a_time_in_proportion_to_the_length",
     "python -m tests.attacks.many_hosts": HOSTS,

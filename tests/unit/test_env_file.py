@@ -104,11 +104,11 @@ def test_a_name_that_would_have_limited_access_is_refused(
     [line] = refused(file, "\u0410LLOWED_USER_IDS=1\n")
     assert line.startswith("\\u0410LLOWED_USER_IDS: it is in .env, "), "a Cyrillic letter is shown"
     file.unlink()
-    monkeypatch.setenv("ALLOWED_TELEGRAM_USER_IDS", "CANARY")
+    monkeypatch.setenv("ALLOWED_USER_ID", "CANARY")
     with pytest.raises(ConfigError) as caught:
         load_settings(str(file))
     assert caught.value.problems == [
-        f"ALLOWED_TELEGRAM_USER_IDS: it is in the environment, {EVERYBODY}; "
+        f"ALLOWED_USER_ID: it is in the environment, {EVERYBODY}; "
         "if it is another program's, start the bot without it"
     ]
     monkeypatch.setenv("ALLOWED_USER_IDS", "1001")
@@ -119,25 +119,25 @@ def test_other_names_are_a_warning_and_stand_beside_what_is_refused(file: Path) 
     warning = "OPENAI_KEY: it is in .env, but no setting has this name. OPENAI_API_KEY was "
     warning += "probably meant"
     assert read(file, f"OPENAI_KEY={KEY}\n").warnings == (warning,)
-    found = refused(file, f"LLM_MODEL=openai:gpt\nOPENAI_KEY={KEY}\nADMIN_IDS=CANARY\n")
+    found = refused(file, f"LLM_MODEL=openai:gpt\nOPENAI_KEY={KEY}\nADMIN_USERS=CANARY\n")
     assert [line.partition(":")[0] for line in found] == [
         "OPENAI_API_KEY",
-        "ADMIN_IDS",
+        "ADMIN_USERS",
         "OPENAI_KEY",
     ]
     assert found[2] == warning
     hook = "TELEGRAM_WEBHOOK_URL=https://bot.example.org/hook"
-    lines = refused(file, f"{hook}\nWEBHOOK_SECRET=CANARY\n")
+    lines = refused(file, f"{hook}\nTELEGRAM_WEBHOOK_SECRETS=CANARY\n")
     assert lines[0].startswith("TELEGRAM_WEBHOOK_SECRET: it is missing while")
     assert lines[1].endswith("TELEGRAM_WEBHOOK_SECRET was probably meant")
 
 
 IDLE = [  # the file, then the environment
-    ("DATABASE_URL=postgresql://h/d\nPOSTGRES_USER=u\nDB_HOST=h\nDB_URL=u\n", {}),
-    ("PG_HOST=h\n", {"DB_URL": "u"}), ("", {"OPENAI_API_KEY": KEY, "GEMINI_API_KEY": KEY}),
-    ("", {"LLM_MODEL": "offline", "GEMINI_API_KEY": KEY}), ("", {"PGHOST": "h", "PORT": "80"}),
+    ("DATABASE_URL=postgresql://h/d\nPOSTGRES_USER=u\nPG_HOSTS=h\nDATABASE_URI=u\n", {}),
+    ("PG_HOST=h\n", {"DATABASE_URI": "u"}), ("", {"OPENAI_API_KEY": KEY, "GOOGLE_KEY": KEY}),
+    ("", {"LLM_MODEL": "offline", "GOOGLE_KEY": KEY}), ("", {"PGHOST": "h", "PORT": "80"}),
     ("", {"TELEGRAM_TOKEN": ""}), ("GOOGLE_KEY=k\nGOOGLE_API_KEY=${GOOGLE_KEY}\n", {}),
-    ("DB_NAME=x\nDATA_DIR=/data/${DB_NAME}\n", {}),
+    ("PG_DBS=x\nPG_USER=${PG_DBS}\n", {}),
 ]  # fmt: skip
 
 
@@ -152,10 +152,10 @@ def test_what_would_change_nothing_is_not_warned_of(
 
 def test_a_name_that_a_server_of_tools_uses_is_no_slip(file: Path) -> None:
     servers = file.with_name("servers.json")
-    entry = {"command": "x", "env": {"K": "${WEBHOOK_URL}"}, "disabled": True}
+    entry = {"command": "x", "env": {"K": "${TELEGRAM_WEBHOOK}"}, "disabled": True}
     servers.write_text(json.dumps({"mcpServers": {"a": entry}}))
-    content = f"MCP_SERVERS={servers}\nWEBHOOK_URL=https://h\nPORT=1\n"
-    assert [line.partition(":")[0] for line in read(file, content).warnings] == ["PORT"]
+    content = f"MCP_SERVERS={servers}\nTELEGRAM_WEBHOOK=https://h\nHTTP_PORTS=1\n"
+    assert [line.partition(":")[0] for line in read(file, content).warnings] == ["HTTP_PORTS"]
 
 
 def test_what_the_bot_does_not_read_is_known_for_doctor(file: Path) -> None:
