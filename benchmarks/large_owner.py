@@ -22,7 +22,7 @@ import psycopg2
 
 from benchmarks.world import FIRST_USER, LONG_USER, fill_database
 from src.base.config import Settings
-from src.base.owners import Caller, Owner
+from src.base.owners import Caller, Owner, Preferences
 from src.core import Core, open_core
 from src.pg.embedded import EmbeddedPostgres
 from src.talk.turn_state import IncomingMessage, Turn
@@ -62,7 +62,10 @@ FROM generate_series(1, 2000) n;
 async def turn_of_another(core: Core, number: int) -> float:
     """Return the milliseconds until another user's message is stored and its history loaded."""
     incoming = IncomingMessage(
-        Owner(FIRST_USER + number % 500), f"слово{number}", datetime.now(UTC), "ru", "UTC"
+        Owner(FIRST_USER + number % 500),
+        f"слово{number}",
+        datetime.now(UTC),
+        Preferences("ru", "UTC"),
     )
     start = time.perf_counter()
     await core.agent.steps[0](Turn(incoming))
@@ -71,7 +74,7 @@ async def turn_of_another(core: Core, number: int) -> float:
 
 async def export(core: Core) -> tuple[ReplyFile, ...]:
     """Return both export files of the user with the long history."""
-    called = Caller(Owner(LONG_USER), "ru", datetime.now(UTC), "UTC")
+    called = Caller(Owner(LONG_USER), Preferences("ru", "UTC"), datetime.now(UTC))
     return await core.client.run(core.exports.write_files, called)
 
 

@@ -13,7 +13,7 @@ import termios
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from io import TextIOWrapper
 from pathlib import Path
@@ -21,13 +21,13 @@ from typing import TextIO
 from uuid import UUID
 
 from src.base.errors import AppError
-from src.base.owners import Caller, Owner
+from src.base.owners import Caller, Mode, Owner
 from src.base.zones import local_time, place_of_zone
 from src.core import Core
 from src.history.turn_repo import AnswerSource, StoredAnswer
 from src.memory.digest import SILENCE_SECONDS
 from src.pg.client import storable
-from src.pg.user_settings_repo import Mode, UserSettings
+from src.pg.user_settings_repo import UserSettings
 from src.reading.relative_dates import resolved_dates
 from src.talk import command_service, turn_state, zones
 from src.texts import FALLBACK, Language, detect_language, say
@@ -186,8 +186,9 @@ class Console:
             await self._run_turn(command.argument, turn_state.Teaching())
             return
         caller, _ = await self._load_caller()
-        lacks_zone = command.name == "remind" and not caller.has_zone
-        caller = replace(caller, argument=command.argument, has_zone=not lacks_zone)
+        lacks_zone = command.name == "remind" and not caller.preferences.has_zone
+        caller = caller.with_argument(command.argument)
+        caller = caller.with_preferences(has_zone=not lacks_zone)
         reply = await self._commands.run(command.name, caller)
         for file in reply.files:
             await asyncio.to_thread(_save_file, file, self._folder)
@@ -209,10 +210,13 @@ class Console:
         self._language = detect_language(text, self._language)
         caller, chosen = await self._load_caller()
         incoming = turn_state.IncomingMessage(
-            self._owner, text, caller.moment, caller.language, caller.time_zone, chosen.mode,
-            teaching=teaching, answer_length=chosen.answer_length, memory_on=chosen.memory_on,
-            has_zone=caller.has_zone, has_reminders=chosen.has_reminders,
-        )  # fmt: skip
+            self._owner,
+            text,
+            caller.moment,
+            caller.preferences,
+            teaching=teaching,
+            has_reminders=chosen.has_reminders,
+        )
         turn = turn_state.Turn(incoming, _ConsoleView(self._reply))
         await self._core.agent.run_turn(turn)
         self._conversation_id = turn.conversation_id
@@ -303,7 +307,7 @@ class _ConsoleView(turn_state.AnswerView):
             text = f"{text}\n\n{zones.zone_note(turn.incoming.caller)} {hint}"
         if turn.incoming.problem:
             text = f"{text}\n\n{turn.incoming.problem}"
-        self._reply(text, answer, mode=turn.incoming.mode)
+        self._reply(text, answer, mode=turn.incoming.preferences.mode)
         return 1
 
 

@@ -2,10 +2,13 @@
 
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
 from src.base.zones import day_text
 from src.texts import Language
+
+Mode = Literal["assistant", "strict"]
+AnswerLength = Literal["short", "normal", "long"]
 
 
 class Owner(NamedTuple):
@@ -42,34 +45,75 @@ class Owner(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Caller:
+class Preferences:
+    """Settings of one owner as they apply, from the door to the graph.
+
+    Attributes:
+        language: Language of the bot's own sentences.
+        time_zone: A tz database name.
+        has_zone: True if the owner chose the zone, or was told about it.
+        mode: The path through the graph.
+        answer_length: The length of answers that the owner wants.
+        memory_on: True if messages are remembered and recalled.
+    """
+
+    language: Language
+    time_zone: str
+    has_zone: bool = True
+    mode: Mode = "assistant"
+    answer_length: AnswerLength = "normal"
+    memory_on: bool = True
+
+
+class WithPreferences:
+    """Something that carries the owner's ``preferences``.
+
+    Attributes:
+        preferences: Settings of its owner.
+    """
+
+    preferences: Preferences
+
+    @property
+    def language(self) -> Language:
+        """Language of the bot's own sentences."""
+        return self.preferences.language
+
+    @property
+    def time_zone(self) -> str:
+        """The owner's time zone, a tz database name."""
+        return self.preferences.time_zone
+
+
+@dataclass(frozen=True)
+class Caller(WithPreferences):
     """Command or pressed button, and its caller.
 
     Attributes:
         owner: Owner of the memory concerned: the person, or the group and topic.
-        language: Language of the reply.
+        preferences: Settings of the owner.
         moment: When it arrived (aware).
-        time_zone: The owner's, a tz database name.
         argument: Text after the command's name.
         member: The caller in a group.
-        has_zone: True if the owner chose the zone, or was told about it.
         is_admin: True if the caller may change what concerns the whole group; always in a private
             chat.
     """
 
     owner: Owner
-    language: Language
+    preferences: Preferences
     moment: datetime
-    time_zone: str
     argument: str = ""
     member: int | None = None
     is_admin: bool = True
-    has_zone: bool = True
 
     @property
     def asker(self) -> int | None:
         """The caller in a group; None in a private chat, whose owner may see everything."""
         return self.member if self.owner.is_group else None
+
+    def with_preferences(self, **changes: Any) -> Self:
+        """Return a copy with other preferences."""
+        return replace(self, preferences=replace(self.preferences, **changes))
 
     def with_argument(self, text: str) -> Self:
         """Return a copy with another argument."""

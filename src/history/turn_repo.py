@@ -8,10 +8,10 @@ from typing import Any, Literal, Self
 from uuid import UUID
 
 from src.base import errors, owners
+from src.base.owners import Mode
 from src.history.conversation_repo import FOREIGN_KEY_VIOLATION
 from src.llm.reply import ModelUsage
 from src.pg.client import Repository, Transaction, storable
-from src.pg.user_settings_repo import Mode
 from src.queue.job_repo import DEFER_INDEXING, INDEXING, UNIQUE_VIOLATION
 from src.queue.update_repo import FINISH_JOB, UpdateOutcome
 

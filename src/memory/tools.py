@@ -163,7 +163,7 @@ class SearchOrder(Form):
 async def search_memory(memories: Memories, runtime: Runtime, order: SearchOrder) -> ToolResult:
     """Search the memory, or list it; each record has the number by which it is cited."""
     context: TurnContext = runtime.context
-    if not context.memory_on:
+    if not context.preferences.memory_on:
         return {"memories": [], "memory_is_off": True}, NOTHING
     history = runtime.state.get("history") or []
     query = Query(

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from langchain_core.messages import ToolMessage
 
-from src.base.owners import Owner
+from src.base.owners import Owner, Preferences, WithPreferences
 from src.base.zones import local_time
 from src.history.conversation_repo import HistoryMessage
 from src.history.new_messages import new_messages, strip_time_label, voice_of
@@ -18,11 +18,9 @@ from src.memory.memory_repo import Memory
 from src.memory.retrieval_repo import Hit
 from src.memory.retriever import Query
 from src.memory.writer import Outcome, SourceText
-from src.pg.user_settings_repo import AnswerLength, Mode
 from src.reading.facts import Fact
 from src.reading.requests import asks_to_keep_private
 from src.reading.words import content_words, lemmas_in, lemmas_of
-from src.texts import Language
 
 
 @dataclass(frozen=True)
@@ -89,7 +87,7 @@ def facts_among(hits: Sequence[Hit]) -> frozenset[int]:
 
 
 @dataclass(frozen=True)
-class TurnContext:
+class TurnContext(WithPreferences):
     """Context of one run of the graph, which LangGraph passes to nodes and tools unchanged.
 
     It is read-only. Results of a run are its state; only effects that last, however the run ends,
@@ -102,16 +100,12 @@ class TurnContext:
         text: The sender's own text since the last answer, without labels; or the forwarded text,
             if they only forwarded something.
         moment: When it was written (aware).
-        time_zone: The owner's zone, a tz database name.
-        language: Language of the bot's own sentences.
-        mode: The path through the graph.
+        preferences: Settings of the owner.
         window_start: Position of the first message that the model sees.
         is_all_shown: True if the prompt already shows all that a search could find.
         fresh_from: Facts told by this message or a later one are shown below the history, so that
             the prompt above it stays cached; None if there are none.
         is_private: True if the user wants the message not to be remembered.
-        answer_length: The answer length that the user wants.
-        memory_on: True if messages are remembered and recalled.
         has_reminders: True if the owner may have pending reminders.
         key_facts: Key facts that were read with the message; None if none were read.
         speaker_id: In a group, the asker: "I" in the message.
@@ -125,15 +119,11 @@ class TurnContext:
     message_id: int
     text: str
     moment: datetime
-    time_zone: str
-    language: Language
-    mode: Mode
+    preferences: Preferences
     window_start: int = 1
     is_all_shown: bool = False
     fresh_from: int | None = None
     is_private: bool = False
-    answer_length: AnswerLength = "normal"
-    memory_on: bool = True
     has_reminders: bool = True
     key_facts: Sequence[Memory] | None = None
     speaker_id: int | None = None
@@ -179,7 +169,7 @@ def is_private_answer(answer: str, history: Sequence[HistoryMessage]) -> bool:
 
 async def recall(memories: Memories, context: TurnContext, query: Query) -> list[Hit]:
     """Return hits for the query; none while the memory is off."""
-    return await memories.retriever.search(query) if context.memory_on else []
+    return await memories.retriever.search(query) if context.preferences.memory_on else []
 
 
 async def key_facts(
@@ -197,12 +187,12 @@ async def key_facts(
     """
     if context.key_facts is not None and not changed:
         return list(context.key_facts)
-    return await memories.get_user_facts(context.owner) if context.memory_on else []
+    return await memories.get_user_facts(context.owner) if context.preferences.memory_on else []
 
 
 def refusal(context: TurnContext, fact: Fact, said: SourceText) -> Outcome | None:
     """Return the outcome for a fact while the memory is off; None while it is on."""
-    if context.memory_on:
+    if context.preferences.memory_on:
         return None
     return Outcome("refused", fact.text, f"msg-{said.message_id}", reason=MEMORY_OFF)
 

@@ -1,13 +1,9 @@
 """Settings of a user or group, and whether they can be reached or are blocked."""
 
 from dataclasses import dataclass
-from typing import Literal
 
-from src.base.owners import Owner
+from src.base.owners import AnswerLength, Mode, Owner
 from src.pg.client import Repository
-
-Mode = Literal["assistant", "strict"]
-AnswerLength = Literal["short", "normal", "long"]
 
 
 @dataclass(frozen=True)

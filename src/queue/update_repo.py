@@ -7,10 +7,9 @@ from datetime import UTC, datetime
 from typing import Any, Literal, Self
 
 from src.base.errors import ConversationGoneError, MessageMovedError, StorageRejectedError
-from src.base.owners import Owner
+from src.base.owners import AnswerLength, Mode, Owner
 from src.pg.client import Repository, Transaction
 from src.pg.connection import PATIENT
-from src.pg.user_settings_repo import AnswerLength, Mode
 
 UpdateKind = Literal["message", "media", "teach", "command", "new", "stop", "edit", "callback",
                      "member", "refused", "other"]  # fmt: skip

@@ -234,7 +234,7 @@ class ReminderService:
         request = rules.read_words(words, caller.moment, caller.time_zone)
         if request is None:
             return ReminderResult(refusal="no_time")
-        caller = replace(caller, time_zone=request.time_zone or caller.time_zone)
+        caller = caller.with_preferences(time_zone=request.time_zone or caller.time_zone)
         return await self.set(caller, request, message_id=message_id)
 
     async def apply_order(
@@ -264,7 +264,7 @@ class ReminderService:
         zone = order.own_zone() or caller.time_zone
         if not order.moves:
             asked = order.request(caller.moment, zone, None)
-            setter = replace(caller, time_zone=asked.time_zone or zone)
+            setter = caller.with_preferences(time_zone=asked.time_zone or zone)
             return await self.set(setter, asked, message_id=message_id)
         found = await self._find(caller, order.moves, said_before)
         known = found.reminder
@@ -277,7 +277,7 @@ class ReminderService:
             old, new = local_time(known.due_at, own_zone), local_time(asked.when, own_zone)
             repeats = known.repeats.shifted_by(old, new)
         asked = replace(asked, what=known.text, repeats=repeats)
-        return await self.set(replace(caller, time_zone=zone), asked, moves=known)
+        return await self.set(caller.with_preferences(time_zone=zone), asked, moves=known)
 
     async def _find(self, caller: Caller, said: str, said_before: str) -> ReminderResult:
         """Find a reminder by id, by words of it, as ``IT`` or ``ALL``; return it or a refusal.

@@ -41,9 +41,8 @@ async def set_reminder(
 
 def called_in(context: TurnContext) -> Caller:
     """Return the caller of a turn; the language is the one they write in."""
-    language = detect_language(context.text, context.language)
-    zone, speaker = context.time_zone, context.speaker_id
-    return Caller(context.owner, language, context.moment, zone, member=speaker)
+    caller = Caller(context.owner, context.preferences, context.moment, member=context.speaker_id)
+    return caller.with_preferences(language=detect_language(context.text, context.language))
 
 
 def _is_typed(runtime: Runtime) -> bool:

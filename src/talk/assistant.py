@@ -174,7 +174,9 @@ def _with_hint(messages: Sequence[AnyMessage], hint: str) -> list[AnyMessage]:
 def _useless_tools(state: ConversationState, context: TurnContext) -> frozenset[str]:
     has_files = any(voice_of(entry).provenance == "file" for entry in state["history"])
     return useless_tools(
-        memory_on=context.memory_on, has_reminders=context.has_reminders, has_files=has_files
+        memory_on=context.preferences.memory_on,
+        has_reminders=context.has_reminders,
+        has_files=has_files,
     )
 
 

@@ -19,7 +19,7 @@ async def describe_changes(client: PgClient, turn: Turn, answer: StoredAnswer) -
     """
     incoming, changes = turn.incoming, answer.changes
     ids = [*changes.replaced_by, *changes.saved]
-    if not ids or incoming.mode == "strict" or incoming.teaching is not None:
+    if not ids or incoming.preferences.mode == "strict" or incoming.teaching is not None:
         return ""
     list_facts = MemoryRepository(client).list_facts
     found = await client.run(list_facts, incoming.owner, FactQuery(ids=ids))

@@ -16,7 +16,6 @@ from src.memory.screens import MemoryScreens
 from src.offline.replies import OVERVIEW_LINES, is_note
 from src.outside.servers import McpServers, ServerState
 from src.pg.client import PgClient
-from src.pg.user_settings_repo import Mode
 from src.privacy.export import ExportService
 from src.queue import job_repo, update_repo
 from src.reading import gate, lexicon, sentences, time_expressions, voices
@@ -240,7 +239,7 @@ class CommandService:
             return await self.run(caller.argument, replace(caller, argument=""))
         start = say("start", caller.language)
         model = say("start_model" if self.has_model else "offline_note", caller.language)
-        if caller.has_zone or caller.owner.is_group:
+        if caller.preferences.has_zone or caller.owner.is_group:
             return Reply(f"{start}\n\n{model}")
         question = say("zone_start", caller.language)
         return Reply(f"{start}\n\n{model}\n\n{question}", (city_row(caller.language),))
@@ -273,7 +272,7 @@ class CommandService:
     async def remind(self, caller: Caller) -> Reply:
         """Set a reminder; the first reply names the time zone by which it was read."""
         reply = await self.reminders.remind(caller)
-        if caller.has_zone or caller.owner.is_group or not reply.rows:
+        if caller.preferences.has_zone or caller.owner.is_group or not reply.rows:
             return reply
         await self.settings.change(caller.owner, time_zone=caller.time_zone)  # the reply names it
         rows = (*reply.rows, (not_mine_button(caller.language),))
@@ -331,16 +330,13 @@ class CommandService:
         await self.settings.change(owner, mode=mode)
         return Reply(say(f"mode_set_{mode}", caller.language))
 
-    async def correct(
-        self, caller: Caller, memory_id: int, text: str, *, mode: Mode
-    ) -> StoredAnswer | None:
+    async def correct(self, caller: Caller, memory_id: int, text: str) -> StoredAnswer | None:
         """Store a correction of a fact as a message, its source, and answer it.
 
         Args:
             called: The caller in a private chat, whose fact it is.
             memory_id: The fact.
             text: The corrected text.
-            mode: The user's mode.
 
         Returns:
             The answer, with its changes; None if the fact does not exist or is retired, and
@@ -353,10 +349,12 @@ class CommandService:
         fact = await self._client.run(find, caller.owner, memory_id)
         if fact is None or fact.retired_at is not None:
             return None
-        turn = Turn(IncomingMessage(
-            caller.owner, text, caller.moment, caller.language, caller.time_zone, mode,
-            teaching=Teaching(corrects=memory_id),
-        ))  # fmt: skip
+        teaching = Teaching(corrects=memory_id)
+        turn = Turn(
+            IncomingMessage(
+                caller.owner, text, caller.moment, caller.preferences, teaching=teaching
+            )
+        )
         await self._agent.run_turn(turn)
         jobs = job_repo.JobRepository(self._client)
         await self._client.run(jobs.defer_indexing)  # there is no update that would defer it

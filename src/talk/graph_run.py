@@ -260,7 +260,7 @@ class GraphRun:
             await self._save_usage(turn, progress.usage)
             raise
         text = truncate(progress.state.get("answer", ""), limits.answer_max_characters, language)
-        if turn.incoming.mode == "strict":  # verified as a whole before it is shown
+        if turn.incoming.preferences.mode == "strict":  # verified as a whole before it is shown
             references.feed(text)
         references.flush()
         return await self._finish(progress, context, text)
@@ -323,15 +323,11 @@ def build_context(turn: Turn) -> TurnContext:
         message_id=turn.message_id,
         text=turn.asked,
         moment=incoming.moment,
-        time_zone=incoming.time_zone,
-        language=incoming.language,
-        mode=incoming.mode,
+        preferences=incoming.preferences,
         window_start=turn.window_start,
         is_all_shown=turn.is_all_shown,
         fresh_from=next(fresh_ids, None),
         is_private=incoming.is_private,
-        answer_length=incoming.answer_length,
-        memory_on=incoming.memory_on,
         has_reminders=incoming.has_reminders,
         key_facts=turn.key_facts,
         speaker_id=incoming.speaker_id,

@@ -246,7 +246,7 @@ async def route_start(
     It is a coroutine, like the nodes that only compute: LangGraph sends plain functions to a
     worker thread, which costs more than they do.
     """
-    return "retrieve_context" if runtime.context.mode == "strict" else "init_state"
+    return "retrieve_context" if runtime.context.preferences.mode == "strict" else "init_state"
 
 
 def route_summary(

@@ -316,7 +316,7 @@ async def retrieve_memories(
     records = [memory_record(n, hit, zone) for n, hit in zip(numbers, packed, strict=True)]
     now = f"{context.now:%Y-%m-%d %H:%M, %A}"
     parts = [prompts.memories_text(records, now)] if records else []
-    if length := prompts.LENGTHS.get(context.answer_length):
+    if length := prompts.LENGTHS.get(context.preferences.answer_length):
         parts.append(length)
     if not parts:
         return {"relevant_memories": found}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -12,7 +13,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command
 
 from src.base.errors import ConversationGoneError, StorageRejectedError, StorageUnavailableError
-from src.base.owners import Caller, Owner
+from src.base.owners import Caller, Owner, Preferences
 from src.history.turn_repo import NO_CHANGES, Changes
 from src.memory.memories import Memories
 from src.memory.question_repo import ConflictQuestion, QuestionRepository
@@ -206,7 +207,8 @@ class QuestionService:
                 settlement = Settlement("gone", "", "", thread=entry.thread)
             else:
                 language, now = choose_language(entry.language), datetime.now(UTC)
-                caller = Caller(entry.owner, language, now, time_zone)  # no member to check
+                preferences = Preferences(language, time_zone)
+                caller = Caller(entry.owner, preferences, now)  # no member to check
                 settlement = await self.settle(caller, entry.answer_id, "old")
             await self.close(entry.owner, settlement)
         return len(expired)
@@ -272,9 +274,9 @@ def _build_context(caller: Caller, question: ConflictQuestion) -> TurnContext:
         message_id=question.message_id,
         text=question.told,
         moment=question.said_at,
-        time_zone=caller.time_zone,
-        language=choose_language(question.language),
-        mode="strict",
+        preferences=replace(
+            caller.preferences, language=choose_language(question.language), mode="strict"
+        ),
         speaker_id=caller.asker,
     )
 

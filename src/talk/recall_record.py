@@ -37,7 +37,7 @@ def recall_record(
 
     for fact in sorted(state.get("key_facts", ())):
         add(fact_uid(fact), "key", is_shown=True)
-    is_assistant = turn.incoming.mode == "assistant"
+    is_assistant = turn.incoming.preferences.mode == "assistant"
     for summary in turn.summaries if is_assistant else ():
         is_shown = summary.content in state.get("summaries", ())
         add(f"summary-{summary.id}", "summary", is_shown=is_shown)

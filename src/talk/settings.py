@@ -2,19 +2,19 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, get_args
 from zlib import crc32
 
 import pytz
 
 from src.base import config, errors, zone_names
-from src.base.owners import Caller, Owner
+from src.base.owners import AnswerLength, Caller, Mode, Owner
 from src.base.providers import PROVIDERS, Provider, find_batch_provider, find_provider
 from src.base.zones import locale_of, zone_at
 from src.pg.client import PgClient
 from src.pg.global_settings_repo import GlobalSettings, GlobalSettingsRepository, check_settings
-from src.pg.user_settings_repo import AnswerLength, Mode, UserSettings, UserSettingsRepository
+from src.pg.user_settings_repo import UserSettings, UserSettingsRepository
 from src.reading import lexicon
 from src.reading.sentences import is_question
 from src.talk import zones
@@ -174,7 +174,7 @@ class SettingsScreens:
         zone = next((z for z in pytz.all_timezones if crc32(z.encode()) == name_hash), None)
         if zone is None:
             return Reply.closing_note(say("tap_unknown", caller.language))
-        if place == zones.IN_ANSWER and caller.has_zone and caller.time_zone == zone:
+        if place == zones.IN_ANSWER and caller.preferences.has_zone and caller.time_zone == zone:
             label = zones.zone_label(zone, caller)
             return Reply.closing_note(say("zone_set", caller.language, zone=label))
         reply = await self._set_zone_or_ask(caller, zone)
@@ -221,7 +221,8 @@ class SettingsScreens:
 
 
 def _build_choices(stored: UserSettings, caller: Caller) -> list[Choice]:
-    caller = replace(caller, language=choose_language(stored.language, caller.language))
+    language = choose_language(stored.language, caller.language)
+    caller = caller.with_preferences(language=language)
     return [_build_choice(kind, stored, caller) for kind in SETTING_KINDS]
 
 

@@ -531,9 +531,8 @@ async def set_reminder(
     """
     context = runtime.context
     caller = owners.Caller(
-        context.owner, context.language, context.moment, context.time_zone,
-        member=context.speaker_id,
-    )  # fmt: skip
+        context.owner, context.preferences, context.moment, member=context.speaker_id
+    )
     change = read_change(context.text)
     if change is None:
         outcome = await reminders.set_by_words(caller, context.text, message_id=context.message_id)

@@ -44,7 +44,7 @@ class TeachingService:
         incoming, corrected = turn.incoming, None
         if incoming.teaching is None:
             return None
-        if not incoming.memory_on:
+        if not incoming.preferences.memory_on:
             return TurnResult(say("remember_off", incoming.language))
         if incoming.teaching.corrects is not None:
             corrected = await self._find_corrected(turn, incoming.teaching.corrects)

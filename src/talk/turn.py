@@ -271,7 +271,7 @@ def _may_be_summarised(history: Sequence[HistoryMessage]) -> bool:
 
 def _shows_memory(incoming: IncomingMessage) -> bool:
     is_asked = incoming.newer is None and incoming.teaching is None
-    return is_asked and incoming.memory_on and incoming.mode == "assistant"
+    return is_asked and incoming.preferences.memory_on and incoming.preferences.mode == "assistant"
 
 
 def _searches_memory(incoming: IncomingMessage) -> bool:
@@ -429,7 +429,7 @@ class AgentService:
         incoming = turn.incoming
         if not incoming.voice.is_own or incoming.owner.is_group:
             return None
-        own_zone = incoming.time_zone if incoming.has_zone else ""
+        own_zone = incoming.time_zone if incoming.preferences.has_zone else ""
         told = zone_phrases.told_zone(incoming.text, own_zone)
         if told is None and len(incoming.text.split()) <= NAME_WORDS and asks_for_place(turn):
             sentence = f"my time zone is {incoming.text.replace(',', '')}"
@@ -438,10 +438,11 @@ class AgentService:
         if told is None:
             return None
         if len(told.zones) == 1:
-            is_told = incoming.has_zone and not await self._named_zone_before(turn)
-            caller = replace(incoming.caller, has_zone=is_told)
+            is_told = incoming.preferences.has_zone and not await self._named_zone_before(turn)
+            caller = incoming.caller.with_preferences(has_zone=is_told)
             turn.lead = await self._zones.set(caller, told.zones[0])
-            turn.incoming = replace(incoming, time_zone=told.zones[0], has_zone=True)
+            zone = replace(incoming.preferences, time_zone=told.zones[0], has_zone=True)
+            turn.incoming = replace(incoming, preferences=zone)
         else:
             key = "zone_which" if told.zones else "zone_unknown"
             turn.lead, turn.offers = say(key, incoming.language), told.zones
@@ -479,7 +480,7 @@ class AgentService:
             return replace(changes, zones=offers)
         place = requests.asked_place(incoming.text)
         asks_time = place == "" or (place is None and "current_time" in result.tools)
-        is_untold = not (incoming.has_zone or incoming.owner.is_group)
+        is_untold = not (incoming.preferences.has_zone or incoming.owner.is_group)
         is_of_clock = is_untold and (bool(changes.reminders) or asks_time)
         return replace(changes, zones=offers, names_zone=is_of_clock)
 
@@ -561,7 +562,7 @@ class AgentService:
         answer = NewAnswer(
             turn.conversation_id, turn.message_id, text, result.tools, result.usage,
             is_stopped, result.sources, None if is_stopped else result.asks,
-            is_private, result.changes, turn.incoming.mode, result.recall,
+            is_private, result.changes, turn.incoming.preferences.mode, result.recall,
         )  # fmt: skip
         with self._metrics.stage("save"):
             stored = await self._client.run(self._turns.save_answer, answer, count_recalls)

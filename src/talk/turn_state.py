@@ -14,7 +14,7 @@ from langchain_core.messages import AnyMessage, RemoveMessage
 from langchain_core.tools import BaseTool
 from langgraph.graph.message import REMOVE_ALL_MESSAGES, add_messages
 
-from src.base.owners import Caller, Owner
+from src.base.owners import Caller, Owner, Preferences, WithPreferences
 from src.history.conversation_repo import HistoryMessage, NearbyMessage, TelegramOrigin
 from src.history.new_messages import asked_text, new_messages
 from src.history.turn_repo import NO_CHANGES, AnswerSource, Asks, Changes, StoredAnswer
@@ -22,11 +22,10 @@ from src.llm.reply import ModelUsage
 from src.media.attachments import EnclosedText
 from src.memory import digest_repo, memory_repo, prompts, retrieval_repo, turn_context, writer
 from src.pg.client import storable
-from src.pg.user_settings_repo import AnswerLength, Mode
 from src.queue.update_repo import UpdateKind
 from src.reading import facts, plain_facts, voices
 from src.reading.gate import MASK, holds_secret, read_announced_secret, redact, refers_back
-from src.texts import Language, say
+from src.texts import say
 
 T = TypeVar("T")
 
@@ -176,25 +175,20 @@ class Teaching:
 
 
 @dataclass(frozen=True)
-class IncomingMessage:
+class IncomingMessage(WithPreferences):
     """Message to answer.
 
     Attributes:
         owner: Owner of the memory: the person, or the group and topic.
         text: Its text.
         moment: When it was written (aware).
-        language: Language of the bot's own sentences.
-        time_zone: The owner's time zone.
-        has_zone: True if the owner chose the zone, or was told of it.
-        mode: ``assistant`` or ``strict``.
+        preferences: Settings of the owner.
         origin: Its origin in Telegram; None in the console.
         voice: Whose words it holds.
         newer: Kind of a later update known to be answered instead of it.
         teaching: Set if it is remembered as written; then it is answered for itself.
         enclosed: Text read out of its attachment.
         heard: Text heard in it, shown with the answer.
-        answer_length: Length of answers that the user wants.
-        memory_on: True if the memory is on: facts are stored and recalled.
         has_reminders: True if the owner may have pending reminders.
         has_past: True if the owner may have said more than a prompt shows.
         is_masked: True if a secret in it was masked.
@@ -208,9 +202,7 @@ class IncomingMessage:
     owner: Owner
     text: str
     moment: datetime
-    language: Language
-    time_zone: str
-    mode: Mode = "assistant"
+    preferences: Preferences
     origin: TelegramOrigin | None = None
     voice: voices.Voice = voices.TYPED
     newer: UpdateKind | None = None
@@ -218,9 +210,6 @@ class IncomingMessage:
     enclosed: EnclosedText | None = None
     heard: str = ""
     problem: str = ""
-    has_zone: bool = True
-    answer_length: AnswerLength = "normal"
-    memory_on: bool = True
     has_reminders: bool = True
     has_past: bool = True
     is_masked: bool = False
@@ -264,7 +253,7 @@ class IncomingMessage:
         return replace(self, text=MASK, heard=heard, announced_secret=self.text).with_mask_note()
 
     def _keeping_private(self) -> Self:
-        if not (self.voice.is_own and self.memory_on and holds_secret(self.text)):
+        if not (self.voice.is_own and self.preferences.memory_on and holds_secret(self.text)):
             return self
         private = self.text if self.teaching is not None else plain_facts.secret_to_keep(self.text)
         if not private:
@@ -284,7 +273,9 @@ class IncomingMessage:
         Messages written while the memory is off stay private when it is switched on again.
         """
         is_taught = self.teaching is not None
-        if self.is_code or not self.memory_on or (not is_taught and holds_secret(self.text)):
+        if self.is_code or not self.preferences.memory_on:
+            return True
+        if not is_taught and holds_secret(self.text):
             return True
         return turn_context.wants_privacy(self.text, is_own=self.voice.is_own, is_taught=is_taught)
 
@@ -303,10 +294,7 @@ class IncomingMessage:
     def caller(self) -> Caller:
         """Sender and settings as commands and buttons take them."""
         member = self.origin.sender_id if self.origin else None
-        return Caller(
-            self.owner, self.language, self.moment, self.time_zone, member=member,
-            has_zone=self.has_zone,
-        )  # fmt: skip
+        return Caller(self.owner, self.preferences, self.moment, member=member)
 
     @property
     def update(self) -> int | None:

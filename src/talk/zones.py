@@ -102,7 +102,7 @@ class ZoneService:
 
     async def set(self, caller: Caller, zone: str) -> str:
         """Store the zone; return the confirmation, also of moved reminders."""
-        guessed = None if caller.has_zone else caller.time_zone
+        guessed = None if caller.preferences.has_zone else caller.time_zone
         moved = await self.keep(caller.owner, zone, guessed=guessed)
         text = say("zone_set", caller.language, zone=zone_label(zone, caller))
         return f"{text} {say('zone_moved', caller.language, count=moved)}" if moved else text

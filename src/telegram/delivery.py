@@ -451,7 +451,7 @@ def answer_rows(answer: StoredAnswer, caller: Caller) -> Rows:
 def turn_rows(incoming: IncomingMessage) -> Rows:
     """Return the buttons that depend on the user's message: delete it, switch the memory on."""
     rows: Rows = ()
-    if incoming.teaching is not None and not incoming.memory_on:
+    if incoming.teaching is not None and not incoming.preferences.memory_on:
         label = say("memory_switch_on", incoming.language)
         rows += ((Button(label, Action("remembering", (0,))),),)
     if incoming.is_masked and incoming.origin is not None:

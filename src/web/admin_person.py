@@ -148,9 +148,7 @@ async def show_recall(site: AdminSite, request: Request) -> Response:
         hits = await site.core.memory.retriever.search(query)
         chosen = await site.run(site.core.user_settings.get, owner.telegram_user_id)
         caller = site.core.caller(owner, chosen)
-        message = IncomingMessage(
-            owner, question, caller.moment, caller.language, caller.time_zone, chosen.mode
-        )
+        message = IncomingMessage(owner, question, caller.moment, caller.preferences)
         prompt = await site.core.agent.preview_prompt(message)
         quoted = "\n".join(message.text for message in prompt)
         found = [

@@ -154,7 +154,7 @@ class Api:
         """
         text = call.text("text", MAX_TEXT)
         correct, fact = self._core.commands.correct, call.number("fact")
-        reply = await correct(call.caller, fact, text, mode=call.mode)
+        reply = await correct(call.caller, fact, text)
         if reply is None:
             raise call.refusal(404, "memory_gone")
         new = (*reply.changes.replaced_by, *reply.changes.saved)

@@ -23,7 +23,6 @@ from starlette.requests import Request
 from src.base.errors import AppError
 from src.base.owners import Caller, Owner
 from src.core import Core
-from src.pg.user_settings_repo import Mode
 from src.texts import Language, choose_language, say
 from src.web.http_server import read_body
 
@@ -188,13 +187,11 @@ class VerifiedCall:
 
     Attributes:
         called: The caller; the owner is that person, never a group.
-        mode: The caller's mode.
         request: The request.
         body: JSON object of a POST.
     """
 
     caller: Caller
-    mode: Mode
     request: Request
     body: Mapping[str, Any]
 
@@ -278,7 +275,7 @@ class Gate:
         caller = core.caller(Owner(user_id), chosen, visitor.language_code, member=user_id)
         if chosen.is_blocked:
             raise RefusedError(403, say("not_allowed", caller.language, user_id=user_id))
-        return VerifiedCall(caller, chosen.mode, request, body)
+        return VerifiedCall(caller, request, body)
 
 
 def accepted_language(request: Request) -> Language:

@@ -24,10 +24,10 @@ from pathlib import Path
 
 from src.base.errors import AppError, ModelReplyError, ModelSetupError, ModelUnavailableError
 from src.base.logs import configure_logging
+from src.base.owners import Mode
 from src.pg.client import PgClient
 from src.pg.embedded import EmbeddedPostgres
 from src.pg.migrations import migrate
-from src.pg.user_settings_repo import Mode
 from src.texts import say
 from tests.attacks.model_replies import CANARY, Form, Row, rows
 from tests.conftest import execute

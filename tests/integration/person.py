@@ -17,7 +17,7 @@ from uuid import UUID
 from zoneinfo import ZoneInfo
 
 from src.base.config import Settings
-from src.base.owners import Caller, Owner
+from src.base.owners import Caller, Mode, Owner, Preferences
 from src.base.zones import local_time
 from src.core import Core
 from src.history.conversation_repo import TelegramOrigin, set_conversation_repo_factory
@@ -27,7 +27,6 @@ from src.memory.retrieval_repo import Hit
 from src.memory.retriever import Query
 from src.memory.writer import Outcome, SourceText
 from src.pg.client import PgClient
-from src.pg.user_settings_repo import Mode
 from src.reading.facts import Fact, Origin
 from src.reading.voices import TYPED, Voice
 from src.talk.edits import EditKind, take_edit
@@ -43,6 +42,7 @@ from tests.tables import dump, empty_database
 Json = dict[str, Any]
 
 USER = 1001
+PREFERENCES = frozenset(Preferences.__annotations__)
 ME = Owner(2**41 + 5)
 NOON = datetime(2026, 11, 21, 9, 5, tzinfo=UTC)  # 12:05 in Moscow
 MORNING = datetime(2026, 11, 20, 6, 0, tzinfo=UTC)  # 9:00 in Moscow, a Friday
@@ -133,7 +133,9 @@ class Rig:
     def called(self, user: int, language: Language, **called: Any) -> Caller:
         """Return the context of a command."""
         usual: Json = {"moment": NOON, "time_zone": "Europe/Moscow", "member": user}
-        return Caller(Owner(user), language, **(usual | called))
+        given = usual | called
+        chosen = {name: given.pop(name) for name in PREFERENCES if name in given}
+        return Caller(Owner(user), Preferences(language, **chosen), **given)
 
     def conversation(self, user: int = USER, thread: int = 0) -> UUID:
         """Return the id of a user's conversation."""
@@ -333,8 +335,9 @@ def incoming(
     **changes: Any,
 ) -> IncomingMessage:
     """Return a message as Telegram or the console passes it to the agent."""
-    message = IncomingMessage(Owner(user), text, moment, language, time_zone, mode)
-    return replace(message, origin=origin, **changes)
+    chosen = {name: changes.pop(name) for name in PREFERENCES if name in changes}
+    preferences = Preferences(language, time_zone, mode=mode, **chosen)
+    return IncomingMessage(Owner(user), text, moment, preferences, origin, **changes)
 
 
 class Agents:

@@ -7,9 +7,8 @@ import asyncio
 import pytest
 
 from src.base.errors import ConversationGoneError, ModelError, ModelUnavailableError
-from src.base.owners import Owner
+from src.base.owners import Mode, Owner
 from src.history.conversation_repo import TelegramOrigin
-from src.pg.user_settings_repo import Mode
 from src.talk.command_service import COMMANDS, Command, help_page, parse_command
 from src.talk.turn_state import TurnControl, TurnStoppedError
 from src.texts import LANGUAGES, Language, say

@@ -11,7 +11,7 @@ import pytest
 from langgraph.runtime import Runtime
 
 from src.base.config import Settings
-from src.base.owners import Owner
+from src.base.owners import Owner, Preferences
 from src.history.conversation_repo import HistoryMessage, Role, TelegramOrigin
 from src.llm.tokens import TokenCounter
 from src.memory.turn_context import TurnContext
@@ -141,9 +141,7 @@ async def render(*, system_in_history: bool, window_start: int = 1) -> list[tupl
         message_id=40,
         text="два",
         moment=NOON,
-        time_zone="UTC",
-        language="ru",
-        mode="assistant",
+        preferences=Preferences("ru", "UTC"),
         window_start=window_start,
         on_text=lambda _text: None,
     )

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 from aiogram import Bot
 
-from src.base.owners import Owner
+from src.base.owners import Owner, Preferences
 from src.talk.turn_state import IncomingMessage, Turn
 from src.telegram import messages
 from src.telegram.delivery import Address, Delivery
@@ -26,7 +26,7 @@ DRAFT_ID = 99
 
 def turn(message_id: int | None = None) -> Turn:
     """A turn whose earlier attempt began to show its answer in a message, if in any."""
-    asked = IncomingMessage(Owner(USER), "вопрос", datetime.now(UTC), "ru", "UTC")
+    asked = IncomingMessage(Owner(USER), "вопрос", datetime.now(UTC), Preferences("ru", "UTC"))
     return Turn(asked, shown_in=message_id)
 
 

@@ -10,7 +10,7 @@ import pytest
 from aiogram import Bot
 
 from src.base.errors import DeliveryError, ModelUnavailableError
-from src.base.owners import Caller
+from src.base.owners import Caller, Preferences
 from src.media.attachments import MAX_DOCUMENT
 from src.memory.citations import memory_record
 from src.memory.retriever import Query
@@ -266,7 +266,7 @@ async def test_the_search_and_the_export_say_whose_words_they_are(
         assert f", {words}: {say('quoted', language, text=text)}" in phone.last.text
     quote = say("quoted", language, text=own)
     assert f"{say('search_you', language)}: {quote}" in phone.last.text
-    called = Caller(phone.owner, language, NOW, "Europe/Moscow")
+    called = Caller(phone.owner, Preferences(language, "Europe/Moscow"), NOW)
     with phone.rig.core.exports.write_file("md", called).content as file:
         file.seek(0)
         lines = file.read().decode().splitlines()

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from aiogram import Bot
 
-from src.base.owners import Caller, Owner
+from src.base.owners import Caller, Owner, Preferences
 from src.pg.client import PgClient
 from src.privacy import export as export_service
 from src.privacy.export import PAGE, PARTS
@@ -47,7 +47,7 @@ class Exported:
 
 def export(phone: Phone, language: Language = "ru") -> Exported:
     files = phone.rig.core.exports.write_files(
-        Caller(Owner(USER), language, NOON, "Europe/Moscow")
+        Caller(Owner(USER), Preferences(language, "Europe/Moscow"), NOON)
     )
     contents = []
     for file in files:

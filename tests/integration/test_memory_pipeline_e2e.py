@@ -15,7 +15,7 @@ from langgraph.runtime import Runtime
 
 from src.base.errors import StorageError, StorageUnavailableError
 from src.base.metrics import Metrics
-from src.base.owners import Owner
+from src.base.owners import Owner, Preferences
 from src.core import build_caller
 from src.memory.memories import Memories
 from src.memory.memory_repo import Memory
@@ -92,9 +92,7 @@ def context_of(person: Person, turn: Turn | None = None) -> TurnContext:
         message_id=turn.message_id if turn else 1,
         text=turn.incoming.text if turn else "",
         moment=person.moment,
-        time_zone=person.time_zone,
-        language=person.language,
-        mode="assistant",
+        preferences=Preferences(person.language, person.time_zone),
         window_start=turn.window_start if turn else 1,
         on_text=lambda _text: None,
     )

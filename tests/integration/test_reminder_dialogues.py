@@ -13,7 +13,7 @@ from aiogram import Bot
 
 from src.base.config import OFFLINE_MODEL
 from src.base.errors import DeliveryError
-from src.base.owners import Caller, Owner
+from src.base.owners import Caller, Owner, Preferences
 from src.memory.group_moves import GroupMoveRepository
 from src.pg.client import PgClient
 from src.queue.workers import build_queue
@@ -65,7 +65,7 @@ async def set_reminder(
     asker: int | None = None,
 ) -> Reminder:
     """As a tool does it, some time before."""
-    asking = Caller(phone.owner, "ru", when - timedelta(hours=5), ZONE, member=asker)
+    asking = Caller(phone.owner, Preferences("ru", ZONE), when - timedelta(hours=5), member=asker)
     asked = await phone.rig.core.reminders.set(asking, ReminderRequest(text, when, repeats))
     assert asked.reminder is not None
     return asked.reminder

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from src.base.owners import Caller, Owner
+from src.base.owners import Caller, Owner, Preferences
 from src.memory.group_moves import GroupMoveRepository
 from src.pg.client import PgClient
 from src.pg.user_settings_repo import UserSettingsRepository
@@ -41,7 +41,9 @@ class Desk:
 
     def asking(self, **changes: Any) -> Caller:
         usual: dict[str, Any] = {"moment": NOW, "time_zone": "Europe/Kyiv", "language": "ru"}
-        return Caller(self.owner, **{**usual, **changes})
+        given = {**usual, **changes}
+        preferences = Preferences(given.pop("language"), given.pop("time_zone"))
+        return Caller(self.owner, preferences, **given)
 
     async def set(
         self,
@@ -362,11 +364,11 @@ async def test_reminders_survive_new_and_go_with_an_erasure(desk: Desk) -> None:
     await desk.set()
     group = Owner(-desk.owner.telegram_user_id)
     his = await desk.service.set(
-        Caller(group, "ru", NOW, "UTC", member=desk.owner.telegram_user_id),
+        Caller(group, Preferences("ru", "UTC"), NOW, member=desk.owner.telegram_user_id),
         ReminderRequest("его", TOMORROW),
     )
     other = await desk.service.set(
-        Caller(group, "ru", NOW, "UTC", member=5), ReminderRequest("её", TOMORROW)
+        Caller(group, Preferences("ru", "UTC"), NOW, member=5), ReminderRequest("её", TOMORROW)
     )
     assert his.reminder is not None and other.reminder is not None
     ErasureRepository(desk.client).erase(desk.owner.telegram_user_id)
@@ -377,7 +379,9 @@ async def test_reminders_survive_new_and_go_with_an_erasure(desk: Desk) -> None:
 
 async def test_reminders_move_with_their_group(desk: Desk) -> None:
     old, new = Owner(-desk.owner.telegram_user_id, 3), -desk.owner.telegram_user_id - 2**50
-    asked = await desk.service.set(Caller(old, "ru", NOW, "UTC"), ReminderRequest("чай", TOMORROW))
+    asked = await desk.service.set(
+        Caller(old, Preferences("ru", "UTC"), NOW), ReminderRequest("чай", TOMORROW)
+    )
     GroupMoveRepository(desk.client).migrate_owner(old.telegram_user_id, new)
     [moved] = desk.repository.list_waiting(Owner(new, 3), limit=10)
     assert asked.reminder is not None and moved.id == asked.reminder.id

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from aiogram import Bot
 
-from src.base.owners import Caller, Owner
+from src.base.owners import Caller, Owner, Preferences
 from src.memory.retriever import Query
 from src.pg.client import PgClient
 from src.reading.gate import MASK
@@ -70,7 +70,7 @@ def export(phone: Phone) -> str:
     """Both files of an export, as text."""
     contents = []
     for file in phone.rig.core.exports.write_files(
-        Caller(Owner(USER), "en", NOW, "Europe/Moscow")
+        Caller(Owner(USER), Preferences("en", "Europe/Moscow"), NOW)
     ):
         with file.content:
             file.content.seek(0)

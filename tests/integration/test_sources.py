@@ -10,7 +10,7 @@ from aiogram import Bot
 from aiogram.types import InlineKeyboardMarkup
 
 from src.base.errors import DeliveryError, StorageError
-from src.base.owners import Caller, Owner
+from src.base.owners import Caller, Owner, Preferences
 from src.history.turn_repo import AnswerSource, Changes, NewAnswer, StoredAnswer
 from src.pg.client import PgClient
 from src.talk.command_service import MAX_UNDO
@@ -68,7 +68,7 @@ def keyboard_under(
     now: datetime = NOW,
 ) -> InlineKeyboardMarkup | None:
     """The buttons of an answer as Telegram gets them."""
-    called = Caller(Owner(USER), language, now, time_zone)
+    called = Caller(Owner(USER), Preferences(language, time_zone), now)
     return build_keyboard(answer_rows(answer, called))
 
 

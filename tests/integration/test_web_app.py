@@ -13,7 +13,7 @@ import httpx
 import pytest
 from starlette.routing import Route
 
-from src.base.owners import Caller
+from src.base.owners import Caller, Preferences
 from src.pg.client import PgClient
 from src.reading.voices import TYPED
 from src.talk.turn_state import Teaching
@@ -725,7 +725,9 @@ async def test_the_export_is_the_one_of_the_chat(page: WebPage) -> None:
             response.headers["content-disposition"],
         )
         assert named is not None and named[1] == ending
-        files = page.rig.core.exports.write_files(Caller(page.owner, "ru", NOON, "Europe/Moscow"))
+        files = page.rig.core.exports.write_files(
+            Caller(page.owner, Preferences("ru", "Europe/Moscow"), NOON)
+        )
         [same] = [file for file in files if file.name.endswith(ending)]
         same.content.seek(0)
         assert unmoving(response.content) == unmoving(same.content.read())

@@ -13,12 +13,12 @@ from typing import cast, get_args, get_type_hints
 import pytest
 
 import src.texts
+from src.base.owners import Mode
 from src.memory.line_kinds import shipped_weights
 from src.memory.memory_repo import KINDS
 from src.memory.retriever import OverviewKind
 from src.memory.tools import REFUSALS
 from src.memory.writer import Outcome
-from src.pg.user_settings_repo import Mode
 from src.reading.reminder_moments import Problem
 from src.reminders.reminder_service import PERIODS
 from src.talk.command_service import COMMANDS, help_page
