@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, TypedDict
 
+import regex
 from langchain_core.messages import BaseMessage, HumanMessage
 
 from src.base.zones import in_zone, local_time
@@ -14,13 +15,14 @@ from src.reading.voices import TYPED, UNKNOWN, Voice
 # Time labels.
 #
 # Every user message is stored and shown to the model as ``[Текущее время: YYYY-MM-DD HH:MM] text``
-# (the label is literal, whatever the user's language). Models sometimes copy the label into their
-# answers; it is removed there, also while the answer streams.
+# (the label is literal, whatever the user's language). Models sometimes copy the label, or its
+# time alone, into their answers; it is removed there, also while the answer streams.
 
-LABEL_START = "[Текущее время:"
 # As the program writes it; the text that follows may imitate it.
 OWN_LABEL = re.compile(r"\[Текущее время: [0-9: -]+\] ")
-LABELS = re.compile(r"(?:\s*\[Текущее время:[^\]\n]{0,40}\]\s*+)+")
+LABELS = regex.compile(
+    r"(?:\s*\[(?:Текущее время:[^\]\n]{0,40}|20\d\d-\d\d-\d\d[ T]\d\d:\d\d(?::\d\d)?)\]\s*+)+"
+)
 MAX_LABEL = 64  # characters; a longer prefix is no label
 
 
@@ -69,7 +71,7 @@ class LabelFilter:
         if self._buffer is None:
             return text
         start = self._buffer = strip_time_label(self._buffer + text).lstrip()
-        may_be_label = start.startswith(LABEL_START) or LABEL_START.startswith(start)
+        may_be_label = LABELS.fullmatch(start, partial=True) is not None
         if may_be_label and len(start) < MAX_LABEL:
             return ""
         self._buffer = None

@@ -121,7 +121,7 @@ class Query:
 
     @property
     def most(self) -> int:
-        """How many short messages ``tokens`` have room for; 0 for hits by number."""
+        """Number of short messages that ``tokens`` have room for; 0 for hits by number."""
         tokens = self.tokens or 0
         return tokens // TOKENS
 

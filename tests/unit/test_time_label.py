@@ -55,6 +55,7 @@ def test_a_label_of_any_text_comes_off_again() -> None:
 @for_each(("text", "expected"), [
     (f"{LABEL} Привет", "Привет"), (f"  \n{LABEL}\n\nПривет", "Привет"),
     (f"{LABEL} {LABEL}Привет", "Привет"), ("[Текущее время:] Привет", "Привет"),
+    ("[2026-02-01 00:30] Привет", "Привет"), ("[2026-02-01] Привет", "[2026-02-01] Привет"),
     (f"Привет {LABEL}", f"Привет {LABEL}"),
     ("[Текущее время: не закрыто", "[Текущее время: не закрыто"),
     ("[Текущее время:\n12] Привет", "[Текущее время:\n12] Привет"),
@@ -66,7 +67,7 @@ def test_only_labels_at_the_beginning_are_stripped(text: str, expected: str) -> 
 
 
 @for_each("size", [1, 2, 3, 7, 16, 33, 34, 35, 100])
-@for_each("labels", [LABEL, f"{LABEL} {LABEL}\n", f"\n {LABEL} "])
+@for_each("labels", [LABEL, "[2026-02-01 00:30] ", f"{LABEL} {LABEL}\n", f"\n {LABEL} "])
 def test_a_streamed_label_never_shows_however_it_is_cut(size: int, labels: str) -> None:
     text = f"{labels} Привет, [Текущее] мир"
     pieces = [text[start : start + size] for start in range(0, len(text), size)]
