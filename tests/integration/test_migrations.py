@@ -498,7 +498,7 @@ def test_fetching_a_job_stays_in_the_order_of_the_index_whatever_the_statistics(
     assert worker is not None
     connection = psycopg2.connect(dsn)
     with connection.cursor() as cursor:
-        cursor.execute("SELECT id FROM procrastinate_fetch_job_v2(ARRAY['turns'], %s)", worker)
+        cursor.execute("SELECT id FROM procrastinate_fetch_job_v2(ARRAY['people'], %s)", worker)
         assert cursor.fetchone() is not None
         cursor.execute(
             "SELECT pg_stat_get_xact_tuples_fetched('procrastinate_jobs'::regclass)"
