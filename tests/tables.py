@@ -89,7 +89,7 @@ WITH job AS (
     FROM telegram_updates WHERE chat_id = %s AND thread_id = %s HAVING max(id) IS NOT NULL
     RETURNING id
 )
-INSERT INTO job_deaths (job_id) SELECT id FROM job
+INSERT INTO job_deaths (job_id, deaths, put_aside_at) SELECT id, 3, now() FROM job
 """
 
 # A running batch job with one request of an owner.

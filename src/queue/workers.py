@@ -12,7 +12,7 @@ from procrastinate import App, BaseRetryStrategy, PsycopgConnector, RetryDecisio
 from procrastinate.exceptions import ConnectorException, JobAborted
 from procrastinate.jobs import Job
 from procrastinate.utils import utcnow
-from psycopg import AsyncConnection, OperationalError
+from psycopg import AsyncConnection
 
 from src.base import errors
 from src.pg.connection import LIBPQ_OPTIONS
@@ -82,7 +82,7 @@ CONTROL_SLOTS = 16
 BACKGROUND_SLOTS = 4
 # Seconds between two looks for jobs of which no notification tells: retries and reminders that
 # become due, and those whose notification was lost.
-POLLING, BACKGROUND_POLLING = 3.0, 10.0
+POLLING = 4.0
 # Seconds that background jobs get at a shutdown: no user waits for them, and the next start
 # retries them.
 BACKGROUND_SECONDS = 0.3
@@ -128,37 +128,22 @@ class Workers:
 
     async def run(self) -> None:
         """Work until cancelled; then the running jobs get time to finish."""
-        background_timeout = min(self.shutdown_timeout, BACKGROUND_SECONDS)
+        timeout = self.shutdown_timeout
+        short = min(timeout, BACKGROUND_SECONDS)
         async with asyncio.TaskGroup() as group:
             group.create_task(self._rescue())
-            group.create_task(self._work(job_repo.PEOPLE_QUEUE, self.concurrency))
-            group.create_task(self._work(job_repo.CONTROL_QUEUE, CONTROL_SLOTS))
-            group.create_task(
-                self._work(
-                    job_repo.BACKGROUND_QUEUE,
-                    BACKGROUND_SLOTS,
-                    polling=BACKGROUND_POLLING,
-                    shutdown_timeout=background_timeout,
-                )
-            )
+            group.create_task(self._work(job_repo.PEOPLE_QUEUE, self.concurrency, timeout))
+            group.create_task(self._work(job_repo.CONTROL_QUEUE, CONTROL_SLOTS, timeout))
+            group.create_task(self._work(job_repo.BACKGROUND_QUEUE, BACKGROUND_SLOTS, short))
 
-    async def _work(
-        self,
-        queue: str,
-        concurrency: int,
-        *,
-        polling: float = POLLING,
-        shutdown_timeout: float | None = None,
-    ) -> None:
-        if shutdown_timeout is None:
-            shutdown_timeout = self.shutdown_timeout
+    async def _work(self, queue: str, concurrency: int, shutdown_timeout: float) -> None:
         while True:
             try:
                 await self.app.run_worker_async(
                     queues=[queue],
                     name=f"pomni-{queue}",
                     concurrency=concurrency,
-                    fetch_job_polling_interval=polling,
+                    fetch_job_polling_interval=POLLING,
                     shutdown_graceful_timeout=shutdown_timeout,
                     update_heartbeat_interval=HEARTBEAT_SECONDS,
                     stalled_worker_timeout=FORGET_WORKER_SECONDS,
@@ -166,7 +151,7 @@ class Workers:
                     delete_jobs="successful",
                     install_signal_handlers=False,
                 )
-            except (ConnectorException, OperationalError) as error:
+            except ConnectorException as error:
                 log = {"queue": queue}
                 logger.warning("a worker ended; starting another", extra=log, exc_info=error)
             await asyncio.sleep(RESTART_PAUSE)
@@ -175,6 +160,6 @@ class Workers:
         while True:
             try:
                 await self.dead_jobs.rescue()
-            except (ConnectorException, OperationalError, errors.StorageError) as error:
+            except (ConnectorException, errors.StorageError) as error:
                 logger.debug("cannot look for dead workers", exc_info=error)
             await asyncio.sleep(RESCUE_SECONDS)
